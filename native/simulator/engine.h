@@ -1,0 +1,109 @@
+// The border between the simulated driver (contexts, streams, memory, modules) and the engine that runs PTX on the CPU.
+// Above it nobody knows PTX, below it nobody knows the CUDA API beyond result codes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda_abi.h"
+
+namespace simulator {
+
+/// Bytes that kernels may reach: device memory, shared host memory. Implemented by the driver (memory.h); called by many threads at
+/// once while kernels run. Device addresses are addresses of this process, so a checked access is an ordinary load or store.
+class AddressSpace {
+ public:
+  virtual ~AddressSpace() = default;
+  /// True when [address, address + bytes) lies wholly inside one live allocation.
+  virtual bool contains(std::uint64_t address, std::uint64_t bytes) const = 0;
+  /// The live allocation around `address` as [begin, end); {0, 0} when there is none. The engine caches the answer for one launch: an
+  /// allocation is never freed while a kernel runs.
+  virtual std::array<std::uint64_t, 2> around(std::uint64_t address) const = 0;
+};
+
+struct ParameterInfo {
+  std::uint32_t offset;
+  std::uint32_t size;
+};
+
+struct KernelInfo {
+  std::string name;
+  std::vector<ParameterInfo> parameters;
+  std::uint32_t parameterBytes = 0;
+  std::uint32_t staticSharedBytes = 0;
+  std::uint32_t localBytes = 0;
+  std::uint32_t constantBytes = 0;
+  std::uint32_t registers = 0;            ///< an estimate: PTX has no fixed number
+  std::uint32_t maxThreadsPerBlock = 1024;  ///< lowered by .maxntid
+  std::array<std::uint32_t, 3> requiredClusterDim{};
+};
+
+/// A module-scope variable. The driver gives it device memory, then calls Program::bind.
+struct VariableInfo {
+  std::string name;
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 1;
+  bool constant = false;  ///< .const
+};
+
+/// Why a text did not compile: the sentence names the line and the instruction, as the JIT's error log does.
+struct CompileError {
+  CUresult result = CUDA_SUCCESS;  ///< CUDA_ERROR_INVALID_PTX, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_SOURCE…
+  std::string sentence;
+};
+
+/// One or several linked PTX modules, decoded once and shared by all launches.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual std::span<const KernelInfo> kernels() const = 0;
+  virtual std::span<const VariableInfo> variables() const = 0;
+  /// Places variable `index` at `address` and writes its initial value there (relocations to other variables and functions included,
+  /// so bind all variables, then call initialise()).
+  virtual void bind(std::size_t index, std::uint64_t address) = 0;
+  virtual void initialise() = 0;
+};
+
+/// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
+std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error);
+
+struct Launch {
+  const Program* program = nullptr;
+  std::size_t kernel = 0;  ///< index into program->kernels()
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::array<std::uint32_t, 3> cluster{1, 1, 1};
+  std::uint32_t dynamicSharedBytes = 0;
+  bool cooperative = false;
+  std::span<const std::byte> parameters;  ///< KernelInfo::parameterBytes of them
+};
+
+/// Where a kernel writes. `text` is what printf made; `assertion` is the line of a failed assert, for stderr.
+struct Output {
+  std::function<void(std::string_view)> text;
+  std::function<void(std::string_view)> assertion;
+};
+
+/// What a kernel may ask of the context it runs in.
+struct Environment {
+  const AddressSpace* memory = nullptr;
+  Output output;
+  std::function<std::uint64_t(std::uint64_t)> deviceMalloc;  ///< null result when the heap is full
+  std::function<void(std::uint64_t)> deviceFree;
+};
+
+/// Runs a kernel to its end on all cores (one shared thread pool; NVIDIA_VIRTUAL_SIMULATOR_THREADS limits it). The first fault ends the launch:
+/// CUDA_ERROR_ILLEGAL_ADDRESS (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION (715)…
+CUresult execute(const Launch& launch, const Environment& environment);
+
+/// Thread instructions that execute() has run so far in this process: what the benchmark divides by time.
+std::uint64_t executedThreadInstructions();
+
+}  // namespace simulator
