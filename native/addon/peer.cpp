@@ -1,0 +1,43 @@
+#include "native/addon/peer.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace addon {
+
+namespace {
+
+Napi::Value refuse(const Napi::Error& error) {
+  error.ThrowAsJavaScriptException();
+  return error.Env().Undefined();
+}
+
+bool set(Napi::Object& object, const char* name, double value) { return object.Set(name, value).UnwrapOr(false); }
+
+}  // namespace
+
+Napi::Value peerCredentials(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsNumber())
+    return refuse(Napi::TypeError::New(env, "peerCredentials needs one file descriptor, a number"));
+
+  const int fd = info[0].As<Napi::Number>().Int32Value();
+  ucred peer{};
+  socklen_t bytes = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+    return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) + ": " + std::strerror(errno)));
+  }
+  // A socket of another family answers too, but knows nobody. (A peer of a pid namespace that we cannot see has pid 0 and a true uid.)
+  if (peer.uid == static_cast<uid_t>(-1))
+    return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) + ": no connected Unix socket"));
+
+  Napi::Object credentials = Napi::Object::New(env);
+  if (!set(credentials, "pid", peer.pid) || !set(credentials, "uid", peer.uid) || !set(credentials, "gid", peer.gid))
+    return env.Undefined();
+  return credentials;
+}
+
+}  // namespace addon

@@ -1,0 +1,11 @@
+// Who is at the other end of a Unix stream socket, as the kernel knows it (not as the peer says).
+#pragma once
+
+#include <napi.h>
+
+namespace addon {
+
+/// peerCredentials(fd) -> {pid, uid, gid}; throws a TypeError for a bad argument and an Error when fd is no connected Unix socket.
+Napi::Value peerCredentials(const Napi::CallbackInfo& info);
+
+}  // namespace addon
