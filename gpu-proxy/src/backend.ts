@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import path from 'node:path';
+import { ProxyError, systemReason } from './errors.js';
+import type { Installation } from './installation.js';
+
+export const BACKEND_CHOICES = ['auto', 'real', 'simulated'] as const;
+export type BackendChoice = (typeof BACKEND_CHOICES)[number];
+
+export interface Backend {
+  readonly kind: 'real' | 'simulated';
+  /** The CUDA driver that the workers load. */
+  readonly driver: string;
+}
+
+/** What of the machine decides whether there is a real GPU; a test gives its own. */
+export interface Machine {
+  readonly controlDevice: string;
+  /** Directories to look for libcuda.so.1 in, first one first. */
+  libraryDirectories(): string[];
+}
+
+const DEFAULT_DIRECTORIES = ['/usr/lib/x86_64-linux-gnu', '/usr/lib64', '/usr/lib', '/usr/local/nvidia/lib64'];
+
+export const THIS_MACHINE: Machine = {
+  controlDevice: '/dev/nvidiactl',
+  libraryDirectories: () => [...fromEnvironment(), ...fromLoaderCache(), ...DEFAULT_DIRECTORIES],
+};
+
+export function chooseBackend(choice: BackendChoice, installation: Installation, machine = THIS_MACHINE): Backend {
+  const simulated = { kind: 'simulated', driver: installation.simulatedDriver } as const;
+  if (choice === 'simulated') return simulated;
+  const reason = whyNotReal(machine.controlDevice);
+  const driver = reason ? undefined : findDriver(machine.libraryDirectories(), installation.interposerDirectory);
+  if (driver) return { kind: 'real', driver };
+  if (choice === 'auto') return simulated;
+  throw new ProxyError('BACKEND_NOT_REAL', { reason: reason ?? 'libcuda.so.1 of the NVIDIA driver is not installed' });
+}
+
+function whyNotReal(controlDevice: string): string | undefined {
+  try {
+    accessSync(controlDevice, constants.R_OK | constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return `${controlDevice}: ${systemReason(error)}`;
+  }
+}
+
+/** The host's libcuda.so.1, never our own stand-in for it (which LD_LIBRARY_PATH may name). */
+function findDriver(directories: string[], interposerDirectory: string): string | undefined {
+  const ours = path.resolve(interposerDirectory);
+  return directories
+    .filter((directory) => directory !== '' && path.resolve(directory) !== ours)
+    .map((directory) => path.join(directory, 'libcuda.so.1'))
+    .filter((file) => existsSync(file))
+    .find((file) => path.dirname(realpathSync(file)) !== ours);
+}
+
+function fromEnvironment(): string[] {
+  return (process.env['LD_LIBRARY_PATH'] ?? '').split(':');
+}
+
+/** The loader's cache knows where distributions put it; without ldconfig the default directories must do. */
+function fromLoaderCache(): string[] {
+  try {
+    const cache = execFileSync('/sbin/ldconfig', ['-p'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+    return [...cache.matchAll(/^\s+libcuda\.so\.1 \(.*x86-64.*\) => (.+)$/gm)].map((match) => path.dirname(match[1] as string));
+  } catch {
+    return [];
+  }
+}

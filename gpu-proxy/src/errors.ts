@@ -1,0 +1,67 @@
+import { getSystemErrorMap } from 'node:util';
+
+/**
+ * Everything that gpu-proxy can refuse or report as failed: one code, one sentence (what happened, to which object, what to do)
+ * and the exit status of the command line. docs/errors.md lists the same codes; a test compares the two.
+ * A code is never reused for another meaning.
+ */
+const TABLE = {
+  BACKEND_NOT_REAL: [125, 'The real GPU cannot be used: {reason}. Use --backend simulated, or repair the NVIDIA driver.'],
+  BUILD_MISSING: [125, '{path} does not exist, it is an output of the build: run `npm run build` first.'],
+  MEMORY_SIZE: [2, '{key} is {value}, which is no memory size: {allowed}'],
+  GPU_NAME: [2, '{key} is {value}, which names no GPU: give an index (0, 1, ...) or a UUID (GPU-...).'],
+  OPTION_OF_SERVE: [
+    2,
+    '{option} cannot be combined with --socket: the gpu-proxy that serves the socket decides it. Give it to `gpu-proxy serve`.',
+  ],
+  PROGRAM_MISSING: [127, '{program} was not found{where}. Check the name, or give a path.'],
+  PROGRAM_NOT_EXECUTABLE: [126, '{program} is {kind} and cannot be executed. {hint}'],
+  PROGRAM_NOT_STARTED: [126, '{program} could not be started: {reason}.'],
+  SOCKET_BUSY: [125, 'Another gpu-proxy already serves {path}. Stop it, or choose another --socket.'],
+  SOCKET_NOT_MADE: [125, 'The socket {path} cannot be made: {reason}. Choose another place by --socket.'],
+  SOCKET_NOT_SERVED: [125, 'No gpu-proxy serves {path}: {reason}. Start one by `gpu-proxy serve --socket {path}`.'],
+  SOCKET_PATH_LONG: [
+    2,
+    'The socket path {path} has {bytes} bytes, more than the {limit} that the system allows. Choose a shorter one by --socket.',
+  ],
+  DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
+  SESSIONS_FULL: [
+    125,
+    'The connection of process {pid} was refused: all {limit} sessions are taken. It works again when one of them ends.',
+  ],
+  WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
+} as const satisfies Record<string, readonly [number, string]>;
+
+export type ErrorCode = keyof typeof TABLE;
+export const ERROR_CODES = Object.keys(TABLE) as ErrorCode[];
+
+export class ProxyError extends Error {
+  readonly code: ErrorCode;
+  /** What the command line exits with: 2 wrong usage, 125 gpu-proxy itself failed, 126 and 127 as a shell has them. */
+  readonly exitStatus: number;
+
+  constructor(code: ErrorCode, values: Record<string, string | number> = {}) {
+    super(sentence(code, values));
+    this.name = 'ProxyError';
+    this.code = code;
+    this.exitStatus = TABLE[code][0];
+  }
+}
+
+export function exitStatusOf(code: ErrorCode): number {
+  return TABLE[code][0];
+}
+
+export function template(code: ErrorCode): string {
+  return TABLE[code][1];
+}
+
+function sentence(code: ErrorCode, values: Record<string, string | number>): string {
+  return template(code).replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name]));
+}
+
+/** The system's own words for a failed system call, without Node's decoration: `no such file or directory`. */
+export function systemReason(error: unknown): string {
+  const { errno, message } = error as NodeJS.ErrnoException;
+  return (errno !== undefined && getSystemErrorMap().get(errno)?.[1]) || message;
+}

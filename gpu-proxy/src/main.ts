@@ -1,0 +1,3 @@
+import { execute } from './command-line.js';
+
+process.exitCode = await execute(process.argv);

@@ -1,0 +1,57 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+
+/** A process as it was seen at one moment: a pid alone may mean another process later, with its start time it does not. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** In clock ticks since boot; undefined when the process was already gone. */
+  readonly startTime: string | undefined;
+  readonly program: string;
+}
+
+export function identifyProcess(pid: number): ProcessIdentity {
+  return { pid, startTime: readStat(pid)?.startTime, program: programOf(pid) };
+}
+
+/** False once it has exited, also while nobody has waited for it yet. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  const stat = readStat(identity.pid);
+  return stat !== undefined && stat.state !== 'Z' && stat.state !== 'X' && stat.startTime === identity.startTime;
+}
+
+/** Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's foreground group. */
+export function isInForeground(pid: number | 'self' = 'self'): boolean {
+  const stat = readStat(pid);
+  return stat !== undefined && stat.foregroundGroup === stat.group;
+}
+
+interface Stat {
+  readonly state: string;
+  readonly group: string;
+  readonly foregroundGroup: string;
+  readonly startTime: string;
+}
+
+function readStat(pid: number | 'self'): Stat | undefined {
+  const line = readOrUndefined(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  if (line === undefined) return undefined;
+  // The name in parentheses may hold anything, so fields are counted from the last parenthesis: the state is field 3.
+  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+  const field = (number: number) => fields[number - 3] ?? '';
+  return { state: field(3), group: field(5), foregroundGroup: field(8), startTime: field(22) };
+}
+
+function programOf(pid: number): string {
+  return (
+    readOrUndefined(() => readlinkSync(`/proc/${pid}/exe`)) ??
+    readOrUndefined(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) ??
+    'unknown'
+  );
+}
+
+function readOrUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

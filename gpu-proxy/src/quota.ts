@@ -1,0 +1,78 @@
+import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+
+/**
+ * The memory account of one allocation: a small file that all its workers map. They keep the count; the proxy makes the file, gives each
+ * worker a slot and clears the slot once the worker is truly gone. The layout is the one of native/worker/quota.h.
+ */
+const MAGIC = 0x4e565131; // "NVQ1"
+const VERSION = 1;
+const FILE_BYTES = 8192;
+const LIMIT_OFFSET = 8;
+const PEAK_OFFSET = 128;
+const SLOTS_OFFSET = 256;
+const SLOT_BYTES = 16;
+export const MAX_SESSIONS = 240;
+
+export interface MemoryUse {
+  readonly used: number;
+  readonly peak: number;
+}
+
+export class QuotaFile {
+  readonly path: string;
+  readonly #fd: number;
+  readonly #taken = new Set<number>();
+
+  /** Creates the file; it must not exist. `limit` in bytes, 0: none. */
+  constructor(path: string, limit: number) {
+    this.path = path;
+    this.#fd = openSync(path, 'wx+', 0o600);
+    const header = Buffer.alloc(16);
+    header.writeUInt32LE(MAGIC, 0);
+    header.writeUInt32LE(VERSION, 4);
+    header.writeBigUInt64LE(BigInt(limit), LIMIT_OFFSET);
+    ftruncateSync(this.#fd, FILE_BYTES);
+    writeSync(this.#fd, header, 0, header.length, 0);
+  }
+
+  /** A free slot, or undefined when all are taken. */
+  takeSlot(): number | undefined {
+    for (let slot = 0; slot < MAX_SESSIONS; slot++) {
+      if (this.#taken.has(slot)) continue;
+      this.#taken.add(slot);
+      return slot;
+    }
+    return undefined;
+  }
+
+  /** Gives back what the worker of this slot had: only for a worker that is gone. */
+  releaseSlot(slot: number): void {
+    writeSync(this.#fd, Buffer.alloc(SLOT_BYTES), 0, SLOT_BYTES, slotOffset(slot));
+    this.#taken.delete(slot);
+  }
+
+  readSlot(slot: number): MemoryUse {
+    const bytes = this.#read(slotOffset(slot), SLOT_BYTES);
+    return { used: Number(bytes.readBigUInt64LE(0)), peak: Number(bytes.readBigUInt64LE(8)) };
+  }
+
+  /** The most that all workers together ever had. */
+  readPeak(): number {
+    return Number(this.#read(PEAK_OFFSET, 8).readBigUInt64LE(0));
+  }
+
+  remove(): void {
+    closeSync(this.#fd);
+    rmSync(this.path, { force: true });
+  }
+
+  #read(offset: number, bytes: number): Buffer {
+    const buffer = Buffer.alloc(bytes);
+    readSync(this.#fd, buffer, 0, bytes, offset);
+    return buffer;
+  }
+}
+
+function slotOffset(slot: number): number {
+  return SLOTS_OFFSET + slot * SLOT_BYTES;
+}

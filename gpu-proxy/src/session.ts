@@ -1,0 +1,152 @@
+import type { Logger } from 'pino';
+import type { Backend } from './backend.js';
+import type { PeerCredentials } from './peer.js';
+import type { ProcessIdentity } from './process-table.js';
+
+/** What a worker says about itself, one JSON object a line. */
+export type Report =
+  | { event: 'started'; pid: number; program: string; gpu: GpuIdentity; driverVersion: number }
+  | { event: 'refused'; sentence: string }
+  | { event: 'unsupported'; call: string }
+  | { event: 'ended'; reason: string; peakMemory: number; launches: number; fault?: string };
+
+export interface GpuIdentity {
+  readonly name: string;
+  readonly uuid: string;
+  readonly memory: number;
+}
+
+export interface WorkerExit {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** One client process and the worker that serves it: who, where, how long, how much, and how it ended. */
+export class Session {
+  gpu: GpuIdentity | undefined;
+  refusal: string | undefined;
+  readonly unsupported = new Set<string>();
+  peakMemory = 0;
+  /** Unknown for a worker that died before it could tell. */
+  launches: number | undefined;
+  fault: string | undefined;
+  /** How it ended; undefined while it goes on. */
+  ended: string | undefined;
+  /** True when the worker did not come to an orderly end. */
+  died = false;
+  /** How long it lasted, once it has ended. */
+  seconds = 0;
+  readonly #started = process.hrtime.bigint();
+  #reason: string | undefined;
+
+  constructor(
+    readonly number: number,
+    readonly peer: PeerCredentials,
+    readonly client: ProcessIdentity,
+    readonly backend: Backend,
+    readonly logger: Logger,
+  ) {}
+
+  apply(report: Report): void {
+    switch (report.event) {
+      case 'started':
+        this.gpu = report.gpu;
+        break;
+      case 'refused':
+        this.refusal = report.sentence;
+        this.logger.warn({ session: this.number, pid: this.peer.pid }, report.sentence);
+        break;
+      case 'unsupported':
+        this.#noteUnsupported(report.call);
+        break;
+      case 'ended':
+        this.#reason = report.reason;
+        this.peakMemory = Math.max(this.peakMemory, report.peakMemory);
+        this.launches = report.launches;
+        this.fault = report.fault;
+        break;
+    }
+  }
+
+  /** The worker is gone: says so in one line. */
+  end(exit: WorkerExit, peakMemory: number): void {
+    this.peakMemory = Math.max(this.peakMemory, peakMemory);
+    this.seconds = Number(process.hrtime.bigint() - this.#started) / 1e9;
+    this.died = exit.status !== 0;
+    this.ended = this.died ? describeDeath(exit) : (this.#reason ?? 'worker ended');
+    this.#log();
+  }
+
+  /** A connection that never became a session (a probe, or a client that went away at once) is no news. */
+  get opened(): boolean {
+    return this.gpu !== undefined || this.refusal !== undefined || this.died;
+  }
+
+  #log(): void {
+    const line = {
+      session: this.number,
+      pid: this.peer.pid,
+      uid: this.peer.uid,
+      program: this.client.program,
+      backend: this.backend.kind,
+      gpu: this.gpu?.name,
+      uuid: this.gpu?.uuid,
+      seconds: this.seconds,
+      peakMemory: this.peakMemory,
+      launches: this.launches,
+      fault: this.fault,
+      refused: this.refusal,
+      ended: this.ended,
+    };
+    if (this.died) this.logger.error(line, 'session');
+    else if (this.opened) this.logger.info(line, 'session');
+    else this.logger.debug(line, 'session');
+  }
+
+  #noteUnsupported(call: string): void {
+    if (this.unsupported.has(call)) return;
+    this.unsupported.add(call);
+    this.logger.warn(
+      { session: this.number, pid: this.peer.pid, call },
+      `${call} is not supported yet and answered CUDA_ERROR_NOT_SUPPORTED`,
+    );
+  }
+}
+
+function describeDeath(exit: WorkerExit): string {
+  return exit.signal ? `worker died: signal ${exit.signal}` : `worker died: exit status ${exit.status}`;
+}
+
+/** A report line of a worker, or undefined for one that is no report. Workers are not trusted blindly: every field is checked. */
+export function parseReport(line: string): Report | undefined {
+  const value = parseObject(line);
+  if (!value) return undefined;
+  const text = (key: string) => typeof value[key] === 'string';
+  const number = (key: string) => typeof value[key] === 'number';
+  switch (value['event']) {
+    case 'started':
+      return isGpu(value['gpu']) && number('pid') && text('program') ? (value as Report) : undefined;
+    case 'refused':
+      return text('sentence') ? (value as Report) : undefined;
+    case 'unsupported':
+      return text('call') ? (value as Report) : undefined;
+    case 'ended':
+      return text('reason') && number('peakMemory') && number('launches') ? (value as Report) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function isGpu(value: unknown): boolean {
+  const gpu = value as Partial<GpuIdentity> | null | undefined;
+  return typeof gpu?.name === 'string' && typeof gpu.uuid === 'string' && typeof gpu.memory === 'number';
+}
+
+function parseObject(line: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,34 @@
+import { lstatSync, rmSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { ProxyError, systemReason } from './errors.js';
+
+/** Where clients look when nothing else is said (interposer/session.cpp has the same). */
+export const DEFAULT_SOCKET = '/run/nvidia-virtual/gpu.sock';
+/** sun_path holds 108 bytes, the last one zero. */
+const PATH_LIMIT = 107;
+
+export function checkSocketPath(path: string): void {
+  const bytes = Buffer.byteLength(path);
+  if (bytes > PATH_LIMIT) throw new ProxyError('SOCKET_PATH_LONG', { path, bytes, limit: PATH_LIMIT });
+}
+
+/** Undefined when somebody listens there, else why not. */
+export function whyNotServed(path: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const probe = createConnection(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(undefined);
+    });
+    probe.once('error', (error) => resolve(systemReason(error)));
+  });
+}
+
+/** Makes room for a new socket: removes one that a killed proxy left; refuses to touch one that is served, or another file. */
+export async function clearStaleSocket(path: string): Promise<void> {
+  const file = lstatSync(path, { throwIfNoEntry: false });
+  if (!file) return;
+  if (!file.isSocket()) throw new ProxyError('SOCKET_NOT_MADE', { path, reason: 'a file that is no socket is there' });
+  if ((await whyNotServed(path)) === undefined) throw new ProxyError('SOCKET_BUSY', { path });
+  rmSync(path);
+}
