@@ -1,0 +1,68 @@
+import type { Located } from './source.js';
+
+export const MODES = ['unsupported', 'local', 'async', 'call', 'wait'] as const;
+export type Mode = (typeof MODES)[number];
+
+export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
+export type Direction = (typeof DIRECTIONS)[number];
+
+export interface Parameter {
+  type: string;
+  name: string;
+  place: Located;
+  direction: Direction;
+  /** A null pointer is allowed. */
+  optional: boolean;
+  /** The parameter that says how many elements an `in` or `out` has; without it there is one. */
+  count?: string;
+  /** The handle ends when the call succeeds. */
+  destroys: boolean;
+  /** The parameter whose handle ends this new one with itself. */
+  owner?: string;
+}
+
+export interface Call {
+  name: string;
+  place: Located;
+  /** What cuGetProcAddress is asked for, and from which version on this prototype is the answer. */
+  names: { name: string; version: number }[];
+  /** The variant for the per-thread default stream, and the version from which it is handed out. */
+  perThread?: { suffix: 'ptsz' | 'ptds'; version: number };
+  parameters: Parameter[];
+  mode: Mode;
+  clientCustom: boolean;
+  workerCustom: boolean;
+  frameCustom: boolean;
+  ordered: boolean;
+  /** Exists between interposer and worker only. */
+  internal: boolean;
+}
+
+/** The call crosses to the worker. */
+export function travels(call: Call): boolean {
+  return call.mode === 'async' || call.mode === 'call' || call.mode === 'wait';
+}
+
+/** Encoder and decoder are made by the generator. */
+export function hasFrame(call: Call): boolean {
+  return travels(call) && !call.frameCustom;
+}
+
+/** The exported symbol calls a body in the interposer that is written by hand. */
+export function hasInterposerBody(call: Call): boolean {
+  return !call.internal && (call.clientCustom || call.mode === 'local');
+}
+
+export function perThreadSymbol(call: Call): string | null {
+  return call.perThread ? `${call.name}_${call.perThread.suffix}` : null;
+}
+
+/** The parameter that a per-thread variant replaces when it is the default stream. */
+export function streamParameter(call: Call): Parameter | undefined {
+  return call.parameters.find((parameter) => parameter.type === 'CUstream');
+}
+
+/** A body written by hand learns the default stream from a last argument where no parameter says it. */
+export function takesDefaultStream(call: Call): boolean {
+  return call.perThread !== undefined && streamParameter(call) === undefined && hasInterposerBody(call);
+}

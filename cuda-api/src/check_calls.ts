@@ -1,0 +1,113 @@
+import { isPointer, pointee, withoutConst } from './c_declaration.js';
+import { type Call, hasFrame, type Parameter, streamParameter, travels } from './calls.js';
+import type { TypeTable } from './type_table.js';
+
+/** Refuses a specification that could not be generated from, or that says one thing twice. */
+export function checkCalls(calls: readonly Call[], types: TypeTable): void {
+  const byName = new Map<string, Call>();
+  const entryPoints = new Map<string, Call>();
+  for (const call of calls) {
+    const earlier = byName.get(call.name);
+    if (earlier) call.place.fail(`${call.name} is described already in ${earlier.place.file}:${earlier.place.line}.`);
+    byName.set(call.name, call);
+    for (const { name, version } of call.names) {
+      const other = entryPoints.get(`${name}@${version}`);
+      if (other) call.place.fail(`${name} from version ${version} on is ${other.name} already.`);
+      entryPoints.set(`${name}@${version}`, call);
+    }
+    checkCall(call, types);
+  }
+}
+
+function checkCall(call: Call, types: TypeTable): void {
+  checkName(call);
+  if (!travels(call)) {
+    if (call.workerCustom || call.frameCustom)
+      call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`);
+    if (!call.ordered) call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`);
+  }
+  if (call.mode === 'unsupported' && call.clientCustom) call.place.fail(`${call.name} is unsupported: nothing of it is written by hand.`);
+  if (call.frameCustom && !call.internal && !call.clientCustom)
+    call.place.fail(`${call.name} has a frame of its own: write "client: custom" too, no stub is generated.`);
+  if (call.frameCustom && call.workerCustom)
+    call.place.fail(`${call.name} has a frame of its own: its whole body in the worker is written by hand anyway.`);
+  for (const parameter of call.parameters) {
+    if (!types.knows(parameter.type))
+      parameter.place.fail(`${call.name}: the type of ${parameter.name} is not declared in cuda-api/types/.`);
+    if (hasFrame(call)) checkTravelling(call, parameter, types);
+    else if (isDescribed(parameter))
+      parameter.place.fail(`${call.name} has no generated frame: ${parameter.name} needs its type and name only.`);
+  }
+  if (hasFrame(call) && call.perThread && !call.clientCustom && !streamParameter(call)) {
+    call.place.fail(`${call.name} has a per-thread variant but no CUstream: write "client: custom".`);
+  }
+}
+
+function checkName(call: Call): void {
+  if (!call.internal) return;
+  if (/^cu[A-Z]/.test(call.name)) call.place.fail(`${call.name} is internal: its name does not begin with "cu", which is CUDA's own.`);
+  if (!travels(call)) call.place.fail(`${call.name} is internal: its mode is async, call or wait.`);
+  if (call.clientCustom || call.names.length > 0) call.place.fail(`${call.name} is internal: no program can call it.`);
+}
+
+function checkTravelling(call: Call, parameter: Parameter, types: TypeTable): void {
+  if (parameter.direction === 'value') checkValue(call, parameter, types);
+  else checkPointer(call, parameter, types);
+}
+
+function isDescribed(parameter: Parameter): boolean {
+  return parameter.direction !== 'value' || parameter.destroys || parameter.owner !== undefined;
+}
+
+function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void {
+  const fail = (sentence: string): never => parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
+  const { type, direction } = parameter;
+  if (!isPointer(type)) fail(`is no pointer, so it cannot be "${direction}".`);
+  if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
+  if (direction === 'string' && type !== 'const char*') fail('is a string: its type is const char*.');
+  checkOwner(call, parameter, types);
+  if (direction === 'string' || direction === 'pointer') return;
+  const element = withoutConst(pointee(type));
+  if (direction !== 'in' && type.startsWith('const ')) fail(`is ${type}, so it cannot be "${direction}".`);
+  if (!types.handleKind(element)) {
+    const why = types.whyNotBytes(element);
+    if (why) fail(`cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that is not followed.`);
+  } else if (direction === 'inout') fail('is a handle: "in" or "out".');
+  if (direction !== 'in' && call.mode === 'async') fail('is an answer, and an async call has none.');
+  checkCount(call, parameter, types);
+}
+
+function checkValue(call: Call, parameter: Parameter, types: TypeTable): void {
+  const fail = (sentence: string): never => parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
+  if (isPointer(parameter.type)) fail('is a pointer: say what it is (out, in, inout, string, pointer …), or write "frame: custom".');
+  if (parameter.owner !== undefined) fail('is no new handle, so it has no owner.');
+  const handle = types.handleKind(parameter.type);
+  if (handle === undefined) {
+    const why = types.whyNotBytes(parameter.type);
+    if (why) fail(`cannot travel: ${why}. Write "frame: custom".`);
+    if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
+  }
+  if (parameter.destroys && (!call.ordered || call.mode === 'wait')) {
+    fail('is destroyed, so the call must keep its place in the order: not "wait", not "ordered: false".');
+  }
+}
+
+function checkCount(call: Call, parameter: Parameter, types: TypeTable): void {
+  if (parameter.count === undefined) return;
+  const count = call.parameters.find((other) => other.name === parameter.count);
+  if (!count) parameter.place.fail(`${call.name}: ${parameter.count}, the length of ${parameter.name}, is no parameter.`);
+  else if (count.direction !== 'value' || !/^(size_t|unsigned|int|u?int\d+_t)/.test(types.resolve(count.type))) {
+    parameter.place.fail(`${call.name}: ${count.name}, the length of ${parameter.name}, is no number.`);
+  }
+}
+
+function checkOwner(call: Call, parameter: Parameter, types: TypeTable): void {
+  if (parameter.owner === undefined) return;
+  if (parameter.direction !== 'out' || !types.handleKind(pointee(parameter.type))) {
+    parameter.place.fail(`${call.name}: ${parameter.name} is no new handle, so it has no owner.`);
+  }
+  const owner = call.parameters.find((other) => other.name === parameter.owner);
+  if (owner?.direction !== 'value' || !types.handleKind(owner.type)) {
+    parameter.place.fail(`${call.name}: ${parameter.owner}, the owner of ${parameter.name}, is no handle among the parameters.`);
+  }
+}

@@ -1,0 +1,53 @@
+import type { Specification } from '../specification.js';
+import { isNested, type Member, type TypeDeclaration } from '../types.js';
+import { BANNER, declare, indent, parameterList, symbols } from './text.js';
+
+/** cuda_abi.h: the driver's types and prototypes, every version spelt out. */
+export function emitCudaAbi(specification: Specification): string {
+  const types = specification.types.ordered().map(emitType).join('\n');
+  const prototypes = symbols(specification).map(({ symbol, call }) => `CUresult ${symbol}(${parameterList(call.parameters)});`);
+  return `${BANNER}// The CUDA driver's binary interface: types, values and prototypes. No macro renames a function.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+${types}
+
+extern "C" {
+${prototypes.join('\n')}
+}
+`;
+}
+
+function emitType(declaration: TypeDeclaration): string {
+  switch (declaration.kind) {
+    case 'enum': {
+      // The underlying type is the one that compilers choose for these values; saying it makes every value of it valid.
+      const underlying = declaration.values.some(({ value }) => value < 0) ? 'int' : 'unsigned int';
+      return `enum ${declaration.name} : ${underlying} {\n${declaration.values.map(({ name, value }) => `  ${name} = ${value},`).join('\n')}\n};`;
+    }
+    case 'handle':
+      return `typedef struct ${declaration.tag}* ${declaration.name};`;
+    case 'typedef':
+      return `typedef ${declaration.type} ${declaration.name};`;
+    case 'struct':
+    case 'union': {
+      const align = declaration.align ? `alignas(${declaration.align}) ` : '';
+      return `${declaration.kind} ${align}${declaration.name} {\n${emitMembers(declaration.members)}\n};`;
+    }
+    case 'function':
+      return `typedef ${declaration.returns} (*${declaration.name})(${declaration.parameters.join(', ')});`;
+    case 'macro':
+      return `#define ${declaration.name} ${declaration.value}`;
+  }
+}
+
+function emitMembers(members: readonly Member[]): string {
+  return members.map((member) => indent(emitMember(member))).join('\n');
+}
+
+function emitMember(member: Member): string {
+  if (!isNested(member)) return `${declare(member.type, member.name)}${member.dimensions.map((size) => `[${size}]`).join('')};`;
+  return `${member.nested} {\n${emitMembers(member.members)}\n}${member.name === '' ? '' : ` ${member.name}`};`;
+}

@@ -1,0 +1,72 @@
+import { parseDeclaration } from './c_declaration.js';
+import { type Call, type Direction, MODES, type Parameter } from './calls.js';
+import type { Located } from './source.js';
+
+const KEYS = ['call', 'internal', 'names', 'ptsz', 'ptds', 'parameters', 'mode', 'client', 'worker', 'frame', 'ordered'] as const;
+
+/** One entry of a file in cuda-api/calls/. */
+export function readCall(entry: Located): Call {
+  const found = entry.fields(KEYS);
+  const name = found.call?.text() ?? entry.fail('"call" is missing.');
+  const internal = readFlag(found.internal, false);
+  if (!internal && !found.names) entry.fail(`"names" is missing: what is cuGetProcAddress asked for, and from which version on?`);
+  return {
+    name,
+    place: entry,
+    internal,
+    names: found.names?.pairs().map(({ key, value }) => ({ name: key.text(), version: value.integer() })) ?? [],
+    ...readPerThread(found.ptsz, found.ptds),
+    parameters: found.parameters?.items().map(readParameter) ?? [],
+    mode: (found.mode ?? entry.fail(`"mode" is missing: one of ${MODES.join(', ')}.`)).oneOf(MODES),
+    clientCustom: found.client?.oneOf(['custom']) === 'custom',
+    workerCustom: found.worker?.oneOf(['custom']) === 'custom',
+    frameCustom: found.frame?.oneOf(['custom']) === 'custom',
+    ordered: readFlag(found.ordered, true),
+  };
+}
+
+function readFlag(place: Located | undefined, otherwise: boolean): boolean {
+  return place ? place.oneOf(['true', 'false']) === 'true' : otherwise;
+}
+
+function readPerThread(ptsz: Located | undefined, ptds: Located | undefined): Pick<Call, 'perThread'> {
+  if (ptsz && ptds) return ptds.fail('a call has a ptsz or a ptds variant, not both.');
+  if (ptsz) return { perThread: { suffix: 'ptsz', version: ptsz.integer() } };
+  if (ptds) return { perThread: { suffix: 'ptds', version: ptds.integer() } };
+  return {};
+}
+
+/** `type name`, or `type name: words`. */
+function readParameter(item: Located): Parameter {
+  if (item.isText) return { ...readDeclaration(item), ...readWords(item, '') };
+  const [first, ...more] = item.pairs();
+  if (!first || more.length > 0) return item.fail('a parameter is written as `type name` or `type name: words`.');
+  return { ...readDeclaration(first.key), ...readWords(first.value, first.value.text()) };
+}
+
+function readDeclaration(place: Located): { type: string; name: string; place: Located } {
+  const declaration = parseDeclaration(place.text());
+  if (!declaration || declaration.dimensions.length > 0) return place.fail(`"${place.text()}" is not a type and a name.`);
+  return { type: declaration.type, name: declaration.name, place };
+}
+
+const DIRECTION = /^(out|in)(?:(\?)|\[(\w+)\])?$|^(inout|string|pointer)$/;
+
+function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name' | 'place'> {
+  const words: Omit<Parameter, 'type' | 'name' | 'place'> = { direction: 'value', optional: false, destroys: false };
+  for (const word of text.split(/\s+/).filter((each) => each !== '')) {
+    const direction = DIRECTION.exec(word);
+    const owner = /^owner=(\w+)$/.exec(word)?.[1];
+    if (direction) {
+      words.direction = (direction[1] ?? direction[4]) as Direction;
+      words.optional = direction[2] !== undefined;
+      if (direction[3] !== undefined) words.count = direction[3];
+    } else if (word === 'destroys') words.destroys = true;
+    else if (owner !== undefined) words.owner = owner;
+    else
+      place.fail(
+        `"${word}" is no word for a parameter; known are: out, out?, in, in?, inout, in[n], out[n], string, pointer, destroys, owner=NAME.`,
+      );
+  }
+  return words;
+}

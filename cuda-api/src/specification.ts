@@ -1,0 +1,61 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Call, travels } from './calls.js';
+import { checkCalls } from './check_calls.js';
+import { readCall } from './read_calls.js';
+import { readType } from './read_types.js';
+import { Located } from './source.js';
+import { TypeTable } from './type_table.js';
+
+/** Everything that the files below cuda-api/ say. */
+export interface Specification {
+  types: TypeTable;
+  /** In the order of the files' names, then of their entries. */
+  calls: { noun: string; call: Call }[];
+  /** Symbols that the worker uses besides those of the calls that travel. */
+  driverSymbols: string[];
+}
+
+/** Reads and checks a directory with types/, calls/ and driver.yaml; throws SpecificationError. */
+export function readSpecification(directory: string): Specification {
+  const types = new TypeTable(readFolder(directory, 'types').map(({ entry }) => readType(entry)));
+  const calls = readFolder(directory, 'calls').map(({ noun, entry }) => ({ noun, call: readCall(entry) }));
+  checkCalls(
+    calls.map(({ call }) => call),
+    types,
+  );
+  return {
+    types,
+    calls,
+    driverSymbols: readDriverSymbols(
+      directory,
+      calls.map(({ call }) => call),
+    ),
+  };
+}
+
+function readFolder(directory: string, folder: string): { noun: string; entry: Located }[] {
+  const files = readdirSync(join(directory, folder)).filter((file) => file.endsWith('.yaml'));
+  return files.sort().flatMap((file) => {
+    const noun = file.slice(0, -'.yaml'.length);
+    return Located.readList(join(directory, folder, file), `${folder}/${file}`).map((entry) => ({ noun, entry }));
+  });
+}
+
+function readDriverSymbols(directory: string, calls: readonly Call[]): string[] {
+  const path = join(directory, 'driver.yaml');
+  const listed = existsSync(path) ? Located.readList(path, 'driver.yaml') : [];
+  const symbols = new Set(calls.filter((call) => travels(call) && !call.internal).map((call) => call.name));
+  const exported = new Set(calls.filter((call) => !call.internal).map((call) => call.name));
+  for (const entry of listed) {
+    const name = entry.text();
+    if (!exported.has(name)) entry.fail(`${name} is no call of cuda-api/calls/.`);
+    if (symbols.has(name)) entry.fail(`${name} is in the table already${travels(find(calls, name)) ? ': it travels' : ''}.`);
+    symbols.add(name);
+  }
+  return [...symbols];
+}
+
+function find(calls: readonly Call[], name: string): Call {
+  return calls.find((call) => call.name === name) as Call;
+}
