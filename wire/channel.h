@@ -2,10 +2,12 @@
 // Single producer, single consumer. No logging, no knowledge of the payload.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "wire/decoder.h"
 #include "wire/encoder.h"
@@ -13,14 +15,25 @@
 
 namespace wire {
 
-struct ChannelMemory;  // the mapped memory file; its fields are in channel.cpp
+struct ChannelMemory;  // the mapped memory file: channel_memory.h
+
+/// Why a worker's next() said false.
+enum class ChannelEnd : std::uint8_t {
+  none,      ///< it has not
+  stopped,   ///< stop() was called
+  closed,    ///< the client destroyed its end, and every frame that it published before has been read
+  nonsense,  ///< the client broke the format
+};
 
 /// The client's end; owned by one thread. The ring is mapped twice in a row, so a frame is always contiguous.
 class ClientChannel {
  public:
   /// Creates and maps the memory file; null with errno set when the system refuses.
   static std::unique_ptr<ClientChannel> create();
+  /// Tells the worker that nothing more will come. In a forked child it only unmaps: the channel is the parent's.
   ~ClientChannel();
+  ClientChannel(const ClientChannel&) = delete;
+  ClientChannel& operator=(const ClientChannel&) = delete;
 
   /// The memory file, to be sent to the worker; closed by closeFile() once it is.
   int file() const { return file_; }
@@ -30,7 +43,8 @@ class ClientChannel {
   /// The encoder's failed() is set when the peer is gone or the bound exceeds kMaxFrameBytes.
   Encoder begin(std::size_t payloadBytes);
 
-  /// Completes the frame that `encoder` wrote, and publishes it. Wakes the worker if it sleeps.
+  /// Completes the frame that `encoder`, the last one from begin(), wrote, and publishes it. Wakes the worker if it sleeps.
+  /// A failed encoder publishes nothing: look at failed() before a ticket is taken.
   void publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket);
 
   /// Waits for the reply to the last published frame. A failed decoder when the peer died. The bytes stay valid until the next begin().
@@ -43,25 +57,34 @@ class ClientChannel {
   void abandon();
 
  private:
+  friend struct SharedMapping;  // wire/test/shared_mapping.h
   ClientChannel() = default;
-  int file_ = -1;
-  ChannelMemory* memory_ = nullptr;
-  std::uint64_t tail_ = 0;       ///< bytes published
-  std::uint64_t head_ = 0;       ///< last value seen of what the worker consumed
-  std::uint32_t replies_ = 0;    ///< replies awaited so far
+  bool awaitRoom(std::size_t bytes);
+
+  int file_ = -1;                    ///< owned
+  pid_t process_ = 0;                ///< that created it
+  ChannelMemory* memory_ = nullptr;  ///< owned
+  std::uint64_t tail_ = 0;           ///< bytes published
+  std::uint64_t head_ = 0;           ///< last value seen of what the worker consumed
+  std::uint32_t replies_ = 0;        ///< replies asked for so far
+  std::atomic<bool> abandoned_{false};
 };
 
 /// The worker's end; owned by one thread. Everything read is copied out of the shared memory first, then checked.
 class WorkerChannel {
  public:
-  /// Maps the memory file that a client sent. Null when its size or seals are not those of create().
+  /// Maps the memory file that a client sent; the caller still owns `file`. Null when its size or seals are not those of create().
   static std::unique_ptr<WorkerChannel> attach(int file);
   ~WorkerChannel();
+  WorkerChannel(const WorkerChannel&) = delete;
+  WorkerChannel& operator=(const WorkerChannel&) = delete;
 
-  /// Waits for the next frame and copies it into this object. False when stop() was called or the client wrote nonsense.
+  /// Waits for the next frame and copies it into this object, where it stays until the next call. False for ever after an end().
   bool next(FrameHeader& header, Decoder& payload);
+  ChannelEnd end() const { return end_; }
 
-  /// The reply's payload is encoded here, then sent by reply(). The reply of a frame without kFrameWantsReply is never sent.
+  /// The reply's payload is encoded here, then sent by reply(). The reply of a frame without kFrameWantsReply is never sent. A payload
+  /// that did not fit is left away, and the client's decoder fails.
   Encoder replyEncoder();
   void reply(const Encoder& encoder, std::int32_t status, std::uint64_t text);
 
@@ -72,10 +95,19 @@ class WorkerChannel {
   void stop();
 
  private:
-  WorkerChannel() = default;
-  ChannelMemory* memory_ = nullptr;
-  std::uint64_t head_ = 0;
+  friend struct SharedMapping;  // wire/test/shared_mapping.h
+  explicit WorkerChannel(ChannelMemory* memory);
+  bool awaitFrame();
+  void consume(std::uint64_t bytes);
+  bool ended(ChannelEnd end);
+
+  ChannelMemory* memory_;   ///< owned
+  std::uint64_t head_ = 0;  ///< bytes consumed
+  std::uint64_t tail_ = 0;  ///< last value seen of what the client published
   std::uint32_t replies_ = 0;
+  bool wantsReply_ = false;  ///< the client waits for the reply to the current frame
+  ChannelEnd end_ = ChannelEnd::none;
+  std::atomic<bool> stopped_{false};
   std::unique_ptr<std::byte[]> frame_;  ///< kMaxFrameBytes; the copy that is decoded
 };
 

@@ -21,7 +21,10 @@ enum class MessageKind : std::uint32_t {
   text = 5,          ///< worker: bytes for the program's stdout (stream 1) or stderr (stream 2)
   callback = 6,      ///< worker: run a host function of the program
   callbackDone = 7,  ///< client: it returned
+  unsupported = 8,   ///< client: the name of a call that it refused, for the log
 };
+
+inline constexpr MessageKind kLastMessageKind = MessageKind::unsupported;
 
 struct MessageHeader {
   MessageKind kind;

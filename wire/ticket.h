@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace wire {
@@ -20,15 +21,25 @@ class TicketTurn {
  public:
   /// Returns when every ticket below `ticket` has been passed; false when stop() ended the wait. 0 is unordered: returns at once.
   bool await(std::uint64_t ticket);
-  /// Lets the next ticket go. 0: nothing to do. Called exactly once a ticket.
+  /// Lets the next ticket go; called once for each that await() let through. 0, and a ticket that is not the one whose turn it is
+  /// (a hostile client's), do nothing.
   void pass(std::uint64_t ticket);
+  /// Ends every present and future wait.
   void stop();
 
  private:
-  std::atomic<std::uint64_t> passed_{0};
-  std::atomic<std::uint32_t> wakes_{0};     ///< the futex word
-  std::atomic<std::uint32_t> sleepers_{0};
+  // The one who waits for ticket t sleeps in slot t % kSlots, so that pass() wakes the next in turn and few others.
+  static constexpr std::size_t kSlots = 16;
+  struct alignas(64) Slot {
+    std::atomic<std::uint32_t> word{0};  ///< the futex
+    std::atomic<std::uint32_t> sleepers{0};
+  };
+  bool settled(std::uint64_t ticket) const;
+  static void wake(Slot& slot);
+
+  alignas(64) std::atomic<std::uint64_t> passed_{0};
   std::atomic<bool> stopped_{false};
+  Slot slots_[kSlots];
 };
 
 }  // namespace wire

@@ -1,0 +1,81 @@
+#include <unistd.h>
+
+#include <cstring>
+
+#include "wire/channel.h"
+#include "wire/channel_memory.h"
+#include "wire/wait.h"
+
+namespace wire {
+
+std::unique_ptr<ClientChannel> ClientChannel::create() {
+  auto channel = std::unique_ptr<ClientChannel>(new ClientChannel);
+  channel->process_ = getpid();
+  channel->file_ = createChannelFile();
+  if (channel->file_ < 0) return nullptr;
+  channel->memory_ = mapChannel(channel->file_);
+  if (channel->memory_ == nullptr) return nullptr;
+  return channel;
+}
+
+ClientChannel::~ClientChannel() {
+  closeFile();
+  if (memory_ == nullptr) return;
+  if (process_ == getpid()) {
+    barrier::publish<std::uint32_t>(memory_->closed, 1);
+    wakeIfAsleep(memory_->workerSleeps);
+  }
+  unmapChannel(memory_);
+}
+
+void ClientChannel::closeFile() {
+  if (file_ >= 0) close(file_);
+  file_ = -1;
+}
+
+Encoder ClientChannel::begin(std::size_t payloadBytes) {
+  if (payloadBytes > kMaxFrameBytes - sizeof(FrameHeader) || barrier::ended(abandoned_)) return {};
+  const std::size_t payload = Encoder::padded(payloadBytes);
+  const std::size_t frame = sizeof(FrameHeader) + payload;
+  if (kRequestBytes - (tail_ - head_) < frame && !awaitRoom(frame)) return {};
+  return Encoder(memory_->at(tail_) + sizeof(FrameHeader), payload);
+}
+
+bool ClientChannel::awaitRoom(std::size_t bytes) {
+  const auto used = [this] { return tail_ - (head_ = barrier::observe(memory_->head)); };
+  // A head that is no place in the ring gives more than the ring holds; it ends the wait, and fails.
+  const auto settled = [&] { return used() > kRequestBytes || kRequestBytes - used() >= bytes || barrier::ended(abandoned_); };
+  waitUntil(memory_->clientSleeps, kSleepsForRoom, settled);
+  return tail_ - head_ <= kRequestBytes - bytes;
+}
+
+void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket) {
+  if (encoder.failed()) return;
+  const std::size_t length = sizeof(FrameHeader) + encoder.size();
+  const FrameHeader header{static_cast<std::uint32_t>(length), call, flags, ticket};
+  std::memcpy(encoder.data() - sizeof(header), &header, sizeof(header));
+  if (flags & kFrameWantsReply) ++replies_;
+  tail_ += length;
+  barrier::publish(memory_->tail, tail_);
+  wakeIfAsleep(memory_->workerSleeps);
+}
+
+Decoder ClientChannel::awaitReply(ReplyHeader& header) {
+  const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
+  waitUntil(memory_->clientSleeps, kSleepsForReply, [&] { return arrived() || barrier::ended(abandoned_); });
+  header = {};
+  if (!arrived()) return {};
+  std::memcpy(&header, &memory_->replyHeader, sizeof(header));
+  barrier::keepCopy();
+  if (header.length < sizeof(header) || header.length > kReplyBytes) return {};
+  return Decoder(memory_->replyPayload, header.length - sizeof(header));
+}
+
+std::int32_t ClientChannel::takeDeferredError() { return barrier::take(memory_->deferredError); }
+
+void ClientChannel::abandon() {
+  barrier::end(abandoned_);
+  wake(memory_->clientSleeps);
+}
+
+}  // namespace wire

@@ -1,0 +1,129 @@
+#include "wire/message.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace wire {
+
+namespace {
+
+// A message carries at most one; room for more, so that a hostile peer's surplus is seen and closed rather than cut off.
+constexpr std::size_t kFilesReceived = 8;
+
+// The socket may be non-blocking: the accepting end's event loop set it so for both of us.
+bool retry(int socket, short events) {
+  if (errno == EINTR) return true;
+  if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
+  pollfd wait{socket, events, 0};
+  return poll(&wait, 1, -1) >= 0 || errno == EINTR;
+}
+
+void attach(msghdr& message, char* control, int file) {
+  message.msg_control = control;
+  message.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* entry = CMSG_FIRSTHDR(&message);
+  entry->cmsg_level = SOL_SOCKET;
+  entry->cmsg_type = SCM_RIGHTS;
+  entry->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(entry), &file, sizeof(int));
+}
+
+void drop(msghdr& message, std::size_t sent) {
+  while (message.msg_iovlen > 0 && sent >= message.msg_iov->iov_len) {
+    sent -= message.msg_iov->iov_len;
+    ++message.msg_iov;
+    --message.msg_iovlen;
+  }
+  if (message.msg_iovlen == 0) return;
+  message.msg_iov->iov_base = static_cast<std::byte*>(message.msg_iov->iov_base) + sent;
+  message.msg_iov->iov_len -= sent;
+}
+
+// Takes the files that came with a part of the message: the first one is `file`, any other is closed. False when there was another.
+bool takeFiles(msghdr& part, int& file) {
+  bool single = (part.msg_flags & MSG_CTRUNC) == 0;
+  for (cmsghdr* entry = CMSG_FIRSTHDR(&part); entry != nullptr; entry = CMSG_NXTHDR(&part, entry)) {
+    if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (entry->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int received;
+      std::memcpy(&received, CMSG_DATA(entry) + i * sizeof(int), sizeof(int));
+      if (file < 0) {
+        file = received;
+      } else {
+        close(received);
+        single = false;
+      }
+    }
+  }
+  return single;
+}
+
+// Receives exactly `bytes`, and at most one file with them.
+bool receiveAll(int socket, void* data, std::size_t bytes, int& file) {
+  auto* at = static_cast<std::byte*>(data);
+  while (bytes > 0) {
+    alignas(cmsghdr) char control[CMSG_SPACE(kFilesReceived * sizeof(int))];
+    iovec into{at, bytes};
+    msghdr part{};
+    part.msg_iov = &into;
+    part.msg_iovlen = 1;
+    part.msg_control = control;
+    part.msg_controllen = sizeof(control);
+    const ssize_t received = recvmsg(socket, &part, MSG_CMSG_CLOEXEC);
+    if (received < 0 && retry(socket, POLLIN)) continue;
+    if (received <= 0 || !takeFiles(part, file)) return false;
+    at += received;
+    bytes -= static_cast<std::size_t>(received);
+  }
+  return true;
+}
+
+bool isPlausible(const MessageHeader& header) {
+  return header.kind >= MessageKind::hello && header.kind <= kLastMessageKind && header.bytes <= kMaxMessageBytes;
+}
+
+bool receiveParts(int socket, Message& message) {
+  if (!receiveAll(socket, &message.header, sizeof(message.header), message.file) || !isPlausible(message.header)) return false;
+  message.payload.resize(message.header.bytes);
+  return receiveAll(socket, message.payload.data(), message.payload.size(), message.file);
+}
+
+}  // namespace
+
+bool sendMessage(int socket, MessageKind kind, std::uint64_t id, std::span<const std::byte> payload, int file) {
+  if (payload.size() > kMaxMessageBytes) return errno = EMSGSIZE, false;
+  MessageHeader header{kind, static_cast<std::uint32_t>(payload.size()), id};
+  iovec parts[] = {{&header, sizeof(header)}, {const_cast<std::byte*>(payload.data()), payload.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (file >= 0) attach(message, control, file);
+  while (message.msg_iovlen > 0) {
+    const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+    if (sent < 0 && retry(socket, POLLOUT)) continue;
+    if (sent < 0) return false;
+    drop(message, static_cast<std::size_t>(sent));
+    message.msg_control = nullptr;  // it went with the first byte
+    message.msg_controllen = 0;
+  }
+  return true;
+}
+
+bool receiveMessage(int socket, Message& message) {
+  message.header = {};
+  message.payload.clear();
+  message.file = -1;
+  if (receiveParts(socket, message)) return true;
+  if (message.file >= 0) close(message.file);
+  message.file = -1;
+  return false;
+}
+
+}  // namespace wire

@@ -1,0 +1,210 @@
+// One client and one worker over two mappings of the file, as between two processes: frames, replies, a full ring, deferred errors.
+#include "wire/channel.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "wire/channel_memory.h"
+#include "wire/test/check.h"
+
+namespace wire {
+namespace {
+
+struct Pair {
+  std::unique_ptr<ClientChannel> client = ClientChannel::create();
+  std::unique_ptr<WorkerChannel> worker = WorkerChannel::attach(client->file());
+};
+
+void send(ClientChannel& client, std::size_t bytes, std::uint16_t call, std::uint16_t flags = 0, std::uint64_t ticket = 0) {
+  Encoder encoder = client.begin(bytes);
+  for (std::size_t i = 0; i < bytes / 8; ++i) encoder.put<std::uint64_t>(call + i);
+  client.publish(encoder, call, flags, ticket);
+}
+
+bool holds(Decoder payload, std::size_t bytes, std::uint16_t call) {
+  for (std::size_t i = 0; i < bytes / 8; ++i) {
+    if (payload.get<std::uint64_t>() != call + i) return false;
+  }
+  return payload.finished();
+}
+
+void carriesFramesInOrder() {
+  Pair pair;
+  send(*pair.client, 0, 1, 0, 7);
+  send(*pair.client, 64, 2, kFrameWantsReply, 8);
+  FrameHeader header;
+  Decoder payload;
+  CHECK(pair.worker->next(header, payload));
+  CHECK(header.call == 1 && header.flags == 0 && header.ticket == 7 && header.length == 16 && payload.finished());
+  CHECK(pair.worker->next(header, payload));
+  CHECK(header.call == 2 && header.flags == kFrameWantsReply && header.ticket == 8 && holds(payload, 64, 2));
+}
+
+void carriesTheLongestFrameAcrossTheEnd() {
+  Pair pair;
+  constexpr std::size_t kLongest = kMaxFrameBytes - sizeof(FrameHeader);
+  for (std::uint16_t i = 0; i < 50; ++i) {
+    send(*pair.client, kLongest, i);
+    FrameHeader header;
+    Decoder payload;
+    CHECK(pair.worker->next(header, payload) && header.length == kMaxFrameBytes && holds(payload, kLongest, i));
+  }
+  CHECK(pair.client->begin(kLongest + 1).failed());
+  CHECK(!pair.client->begin(kLongest).failed());
+}
+
+void publishesOnlyWhatWasWritten() {
+  Pair pair;
+  Encoder encoder = pair.client->begin(4096);
+  encoder.put<std::uint8_t>(1);
+  pair.client->publish(encoder, 3, 0, 0);
+  Encoder tooLong = pair.client->begin(8);
+  tooLong.put<std::uint64_t>(1);
+  tooLong.put<std::uint64_t>(2);
+  CHECK(tooLong.failed());
+  pair.client->publish(tooLong, 4, 0, 0);
+  send(*pair.client, 8, 5);
+  FrameHeader header;
+  Decoder payload;
+  CHECK(pair.worker->next(header, payload) && header.call == 3 && header.length == 24);
+  CHECK(pair.worker->next(header, payload) && header.call == 5);
+}
+
+void answersInOrder() {
+  Pair pair;
+  std::thread worker([&] {
+    FrameHeader header;
+    Decoder payload;
+    while (pair.worker->next(header, payload)) {
+      Encoder encoder = pair.worker->replyEncoder();
+      encoder.put<std::uint64_t>(payload.get<std::uint64_t>() + 1);
+      pair.worker->reply(encoder, header.call, header.ticket);
+    }
+  });
+  for (std::uint16_t i = 0; i < 1000; ++i) {
+    send(*pair.client, 8, i);  // no reply is sent for this one, though the worker makes one
+    send(*pair.client, 8, i, kFrameWantsReply, 5);
+    ReplyHeader header;
+    Decoder reply = pair.client->awaitReply(header);
+    CHECK(header.status == i && header.text == 5 && header.length == 24);
+    CHECK(reply.get<std::uint64_t>() == i + 1u && reply.finished());
+  }
+  pair.client.reset();
+  worker.join();
+  CHECK(pair.worker->end() == ChannelEnd::closed);
+}
+
+void answersAtFullLengthAndNotBeyond() {
+  Pair pair;
+  FrameHeader frame;
+  Decoder payload;
+  ReplyHeader header;
+  std::vector<std::byte> long_(kReplyBytes - sizeof(ReplyHeader) - 8, std::byte{7});
+  send(*pair.client, 0, 1, kFrameWantsReply);
+  CHECK(pair.worker->next(frame, payload));
+  Encoder fits = pair.worker->replyEncoder();
+  fits.putBytes(long_.data(), long_.size());
+  pair.worker->reply(fits, 0, 0);
+  Decoder reply = pair.client->awaitReply(header);
+  CHECK(header.length == kReplyBytes && reply.getBytes(kReplyBytes).size() == long_.size() && reply.finished());
+
+  send(*pair.client, 0, 1, kFrameWantsReply);
+  CHECK(pair.worker->next(frame, payload));
+  Encoder tooLong = pair.worker->replyEncoder();
+  tooLong.putBytes(long_.data(), long_.size());
+  tooLong.put(1);
+  pair.worker->reply(tooLong, 0, 0);
+  reply = pair.client->awaitReply(header);
+  CHECK(reply.finished() && header.length == sizeof(ReplyHeader));
+}
+
+void waitsWhileTheRingIsFull() {
+  Pair pair;
+  constexpr std::size_t kFrames = 5000, kBytes = 1000 / 8 * 8;
+  std::thread worker([&] {
+    usleep(20'000);  // long enough for the client to fill the ring and fall asleep
+    FrameHeader header;
+    Decoder payload;
+    for (std::size_t i = 0; i < kFrames; ++i) {
+      CHECK(pair.worker->next(header, payload) && header.call == static_cast<std::uint16_t>(i) && holds(payload, kBytes, header.call));
+    }
+  });
+  for (std::size_t i = 0; i < kFrames; ++i) send(*pair.client, kBytes, static_cast<std::uint16_t>(i));
+  worker.join();
+}
+
+void wakesASleepingWorkerAndClient() {
+  Pair pair;
+  std::thread worker([&] {
+    FrameHeader header;
+    Decoder payload;
+    while (pair.worker->next(header, payload)) {
+      usleep(3'000);  // the client sleeps by now
+      pair.worker->reply(pair.worker->replyEncoder(), 0, 0);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    usleep(3'000);  // the worker sleeps by now
+    send(*pair.client, 8, 1, kFrameWantsReply);
+    ReplyHeader header;
+    CHECK(pair.client->awaitReply(header).finished());
+  }
+  pair.worker->stop();
+  worker.join();
+  CHECK(pair.worker->end() == ChannelEnd::stopped);
+}
+
+void keepsTheFirstDeferredError() {
+  Pair pair;
+  CHECK(pair.client->takeDeferredError() == 0);
+  pair.worker->deferError(700);
+  pair.worker->deferError(719);
+  CHECK(pair.client->takeDeferredError() == 700);
+  CHECK(pair.client->takeDeferredError() == 0);
+  pair.worker->deferError(719);
+  CHECK(pair.client->takeDeferredError() == 719);
+}
+
+void refusesFilesOfAnotherShape() {
+  const auto attaches = [](int file) { return WorkerChannel::attach(file) != nullptr; };
+  CHECK(!attaches(-1));
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  CHECK(!attaches(null));
+  close(null);
+  for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_WRITE}) {
+    const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(ftruncate(file, kChannelFileBytes) == 0 && fcntl(file, F_ADD_SEALS, seals) == 0);
+    CHECK(!attaches(file));
+    close(file);
+  }
+  const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  CHECK(ftruncate(file, kChannelFileBytes - 4096) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  CHECK(!attaches(file));
+  close(file);
+  const int good = createChannelFile();
+  CHECK(attaches(good));
+  CHECK(ftruncate(good, 0) != 0 && errno == EPERM);
+  close(good);
+}
+
+}  // namespace
+}  // namespace wire
+
+int main() {
+  wire::carriesFramesInOrder();
+  wire::carriesTheLongestFrameAcrossTheEnd();
+  wire::publishesOnlyWhatWasWritten();
+  wire::answersInOrder();
+  wire::answersAtFullLengthAndNotBeyond();
+  wire::waitsWhileTheRingIsFull();
+  wire::wakesASleepingWorkerAndClient();
+  wire::keepsTheFirstDeferredError();
+  wire::refusesFilesOfAnotherShape();
+  return wire::test::checkedResult();
+}

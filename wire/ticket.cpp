@@ -1,0 +1,47 @@
+#include "wire/ticket.h"
+
+#include "wire/barrier.h"
+#include "wire/wait.h"
+
+namespace wire {
+
+namespace {
+
+// Whoever has the turn holds it for a call into the driver, some microseconds. Waiting longer, it is not running.
+constexpr std::uint64_t kTurnSpinNanoseconds = 20'000;
+
+}  // namespace
+
+bool TicketTurn::settled(std::uint64_t ticket) const { return barrier::observe(passed_) + 1 >= ticket || barrier::ended(stopped_); }
+
+bool TicketTurn::await(std::uint64_t ticket) {
+  if (ticket == 0) return !barrier::ended(stopped_);
+  const auto ready = [&] { return settled(ticket); };
+  const std::uint64_t spin = spinNanoseconds() < kTurnSpinNanoseconds ? spinNanoseconds() : kTurnSpinNanoseconds;
+  Slot& slot = slots_[ticket % kSlots];
+  for (bool settled = ready() || spinUntil(spin, ready); !settled; settled = ready()) {
+    const std::uint32_t word = barrier::observe(slot.word);
+    barrier::joinSleepers(slot.sleepers);
+    if (!ready()) futexWait(slot.word, word, kLongestSleepNanoseconds);
+    barrier::leaveSleepers(slot.sleepers);
+  }
+  return !barrier::ended(stopped_);
+}
+
+void TicketTurn::pass(std::uint64_t ticket) {
+  if (ticket == 0 || !barrier::advance(passed_, ticket - 1)) return;
+  Slot& next = slots_[(ticket + 1) % kSlots];
+  if (barrier::sleepers(next.sleepers) != 0) wake(next);
+}
+
+void TicketTurn::stop() {
+  barrier::end(stopped_);
+  for (Slot& slot : slots_) wake(slot);
+}
+
+void TicketTurn::wake(Slot& slot) {
+  barrier::moveOn(slot.word);
+  futexWakeAll(slot.word);
+}
+
+}  // namespace wire

@@ -1,0 +1,72 @@
+// Waiting for the peer: spin for some tens of microseconds, then sleep in the kernel. An idle end uses no processor time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "wire/barrier.h"
+
+namespace wire {
+
+/// How long a wait spins before it sleeps; 0 on a machine where the peer cannot run meanwhile.
+std::uint64_t spinNanoseconds();
+
+/// Between announcing a sleep and sleeping. Far longer than a store buffer takes to drain, so a value that was published by someone who
+/// did not see the announcement is seen here (barrier.h, sleepReason()).
+inline constexpr std::uint64_t kLingerNanoseconds = 2'000;
+
+/// The first sleep is short, should the above ever not be long enough. No sleep is endless: a peer that scribbles over the flag
+/// can delay the end of a wait, not prevent it.
+inline constexpr std::uint64_t kFirstSleepNanoseconds = 1'000'000;
+inline constexpr std::uint64_t kLongestSleepNanoseconds = 10'000'000'000;
+
+std::uint64_t monotonicNanoseconds();
+
+/// Sleeps while `word` is `value`, at most that long. Returns early for any reason. The word may lie in memory shared between processes.
+void futexWait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t nanoseconds);
+void futexWakeAll(std::atomic<std::uint32_t>& word);
+
+/// Wakes the one who sleeps on `flag`. Off the fast path.
+void wake(std::atomic<std::uint32_t>& flag);
+
+/// Publisher, after barrier::publish().
+inline void wakeIfAsleep(std::atomic<std::uint32_t>& flag) {
+  if (barrier::sleepReason(flag) != 0) [[unlikely]]
+    wake(flag);
+}
+
+inline void pauseProcessor() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Polls ready() for that long; true as soon as it is.
+template <class Ready>
+bool spinUntil(std::uint64_t nanoseconds, Ready ready) {
+  constexpr int kPollsPerLookAtTheClock = 32;
+  std::uint64_t deadline = 0;
+  do {
+    for (int poll = 0; poll < kPollsPerLookAtTheClock; ++poll) {
+      if (ready()) return true;
+      pauseProcessor();
+    }
+    if (deadline == 0) deadline = monotonicNanoseconds() + nanoseconds;
+  } while (monotonicNanoseconds() < deadline);
+  return false;
+}
+
+/// Returns when ready() is true, which also must become true when the wait is ended. `flag` tells the peer why this end sleeps.
+template <class Ready>
+void waitUntil(std::atomic<std::uint32_t>& flag, std::uint32_t reason, Ready ready) {
+  if (spinUntil(spinNanoseconds(), ready)) return;
+  for (std::uint64_t sleep = kFirstSleepNanoseconds; !ready(); sleep = kLongestSleepNanoseconds) {
+    barrier::announceSleep(flag, reason);
+    if (!spinUntil(kLingerNanoseconds, ready)) futexWait(flag, reason, sleep);
+    barrier::retractSleep(flag);
+  }
+}
+
+}  // namespace wire

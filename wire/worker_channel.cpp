@@ -1,0 +1,93 @@
+#include <cstring>
+
+#include "wire/channel.h"
+#include "wire/channel_memory.h"
+#include "wire/wait.h"
+
+namespace wire {
+
+namespace {
+
+// While the client waits for room it is woken once there is plenty, not at every frame.
+constexpr std::uint64_t kPlentyOfRoom = kRequestBytes / 2;
+
+bool isPlausible(const FrameHeader& header, std::uint64_t published) {
+  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes && header.length <= published;
+}
+
+}  // namespace
+
+std::unique_ptr<WorkerChannel> WorkerChannel::attach(int file) {
+  if (!isChannelFile(file)) return nullptr;
+  ChannelMemory* memory = mapChannel(file);
+  return memory ? std::unique_ptr<WorkerChannel>(new WorkerChannel(memory)) : nullptr;
+}
+
+WorkerChannel::WorkerChannel(ChannelMemory* memory)
+    : memory_(memory), frame_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
+
+WorkerChannel::~WorkerChannel() { unmapChannel(memory_); }
+
+bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
+  if (end_ != ChannelEnd::none) return false;
+  if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
+  if (tail_ == head_ && !awaitFrame()) return false;
+
+  const std::byte* at = memory_->at(head_);
+  std::memcpy(&header, at, sizeof(header));
+  barrier::keepCopy();
+  if (!isPlausible(header, tail_ - head_)) return ended(ChannelEnd::nonsense);
+  const std::size_t bytes = header.length - sizeof(header);
+  std::memcpy(frame_.get(), at + sizeof(header), bytes);
+  barrier::keepCopy();
+
+  consume(header.length);
+  wantsReply_ = (header.flags & kFrameWantsReply) != 0;
+  payload = Decoder(frame_.get(), bytes);
+  return true;
+}
+
+bool WorkerChannel::awaitFrame() {
+  // `closed` is looked at first: what was published before it is then seen.
+  const auto settled = [this] {
+    const bool closed = barrier::observe(memory_->closed) != 0;
+    tail_ = barrier::observe(memory_->tail);
+    return tail_ != head_ || closed || barrier::ended(stopped_);
+  };
+  waitUntil(memory_->workerSleeps, kSleepsForFrame, settled);
+  if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
+  if (tail_ == head_) return ended(ChannelEnd::closed);
+  const std::uint64_t published = tail_ - head_;
+  return (published <= kRequestBytes && published >= sizeof(FrameHeader)) || ended(ChannelEnd::nonsense);
+}
+
+void WorkerChannel::consume(std::uint64_t bytes) {
+  head_ += bytes;
+  barrier::publish(memory_->head, head_);
+  if (barrier::sleepReason(memory_->clientSleeps) == kSleepsForRoom && tail_ - head_ <= kPlentyOfRoom) wake(memory_->clientSleeps);
+}
+
+bool WorkerChannel::ended(ChannelEnd end) {
+  end_ = end;
+  return false;
+}
+
+Encoder WorkerChannel::replyEncoder() { return Encoder(memory_->replyPayload, sizeof(memory_->replyPayload)); }
+
+void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint64_t text) {
+  if (!wantsReply_) return;
+  wantsReply_ = false;
+  const std::size_t payload = encoder.failed() ? 0 : encoder.size();
+  memory_->replyHeader = {static_cast<std::uint32_t>(sizeof(ReplyHeader) + payload), status, text};
+  barrier::publish(memory_->replies, ++replies_);
+  wakeIfAsleep(memory_->clientSleeps);
+}
+
+void WorkerChannel::deferError(std::int32_t status) { barrier::setFirst(memory_->deferredError, status); }
+
+void WorkerChannel::stop() {
+  barrier::end(stopped_);
+  wake(memory_->workerSleeps);
+}
+
+}  // namespace wire
