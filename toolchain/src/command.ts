@@ -1,0 +1,48 @@
+import { type SpawnOptions, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { REPOSITORY } from './repository.js';
+
+export interface CommandResult {
+  readonly status: number;
+  /** Standard output and standard error as they came. */
+  readonly output: string;
+}
+
+export interface CommandOptions {
+  readonly cwd?: string;
+  readonly env?: NodeJS.ProcessEnv;
+  /** Hears each line as it comes. */
+  readonly onLine?: (line: string) => void;
+}
+
+/** Runs a command and keeps what it printed. A command that cannot be started has status 127, as in a shell. */
+export function runCommand(command: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { ...spawnOptions(options), stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const take = (line: string) => {
+      output += `${line}\n`;
+      options.onLine?.(line);
+    };
+    for (const stream of [child.stdout, child.stderr] as Readable[]) createInterface({ input: stream }).on('line', take);
+    child.once('error', (error) => resolve({ status: 127, output: `${error.message}\n` }));
+    child.once('close', (status) => resolve({ status: status ?? 1, output }));
+  });
+}
+
+/** Runs a command on our own terminal. */
+export function runVisibly(command: string, args: readonly string[], options: CommandOptions = {}): Promise<number> {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { ...spawnOptions(options), stdio: ['ignore', 'inherit', 'inherit'] });
+    child.once('error', (error) => {
+      process.stderr.write(`${error.message}\n`);
+      resolve(127);
+    });
+    child.once('close', (status) => resolve(status ?? 1));
+  });
+}
+
+function spawnOptions({ cwd = REPOSITORY, env = process.env }: CommandOptions): SpawnOptions {
+  return { cwd, env };
+}

@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { runCommand, runVisibly } from './command.js';
+import { ToolchainError } from './errors.js';
+
+export interface Prerequisite {
+  /** As a person would call it. */
+  readonly name: string;
+  /** Debian packages that bring it. */
+  readonly packages: readonly string[];
+  present(): Promise<boolean>;
+}
+
+/** What building and running the demo needs beyond Node. */
+export const PREREQUISITES: readonly Prerequisite[] = [
+  {
+    name: 'a C++ compiler (g++ 12 or newer)',
+    packages: ['g++'],
+    present: () => answers('c++', '-std=c++20', '-E', '-x', 'c++', '/dev/null'),
+  },
+  { name: 'CMake 3.25 or newer', packages: ['cmake'], present: () => atLeast('cmake', [3, 25]) },
+  { name: 'Ninja', packages: ['ninja-build'], present: () => answers('ninja', '--version') },
+  {
+    name: 'Python 3 with venv and pip',
+    packages: ['python3', 'python3-venv'],
+    present: () => answers('python3', '-c', 'import venv, ensurepip'),
+  },
+  { name: 'the LZ4 headers', packages: ['liblz4-dev'], present: () => hasHeader('lz4.h') },
+  { name: 'the zstd headers', packages: ['libzstd-dev'], present: () => hasHeader('zstd.h') },
+];
+
+/** What an installation would do here; a test gives its own. */
+export interface Host {
+  readonly isRoot: boolean;
+  readonly isDebian: boolean;
+  install(packages: readonly string[]): Promise<boolean>;
+}
+
+export const THIS_HOST: Host = {
+  isRoot: process.getuid?.() === 0,
+  isDebian: existsSync('/usr/bin/apt-get') && /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readIfThere('/etc/os-release')),
+  install: installDebianPackages,
+};
+
+/** Makes sure that everything is there: installs it as root on Debian, else throws one sentence with the line to type. */
+export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HOST): Promise<void> {
+  const missing = await findMissing(wanted);
+  if (missing.length === 0) return;
+  const packages = missing.flatMap((one) => one.packages);
+  const names = missing.map((one) => one.name).join(', ');
+  if (!host.isDebian) throw new ToolchainError(`Missing: ${names}. Install them with this system's package manager, and try again.`);
+  if (!host.isRoot)
+    throw new ToolchainError(`Missing: ${names}. Install them by\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`);
+  process.stdout.write(`Missing: ${names}. Installing ${packages.join(' ')}.\n`);
+  const installed = await host.install(packages);
+  const still = installed ? await findMissing(wanted) : missing;
+  if (still.length > 0) throw new ToolchainError(`Still missing after apt-get install: ${still.map((one) => one.name).join(', ')}.`);
+}
+
+async function findMissing(wanted: readonly Prerequisite[]): Promise<Prerequisite[]> {
+  const present = await Promise.all(wanted.map((one) => one.present()));
+  return wanted.filter((_, index) => !present[index]);
+}
+
+async function installDebianPackages(packages: readonly string[]): Promise<boolean> {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const install = () => runVisibly('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env });
+  // Package lists are missing on a fresh image and stale on an old one; updating them first is the one way that works on both.
+  return (await runVisibly('apt-get', ['update', '-q'], { env })) === 0 && (await install()) === 0;
+}
+
+async function answers(command: string, ...args: string[]): Promise<boolean> {
+  return (await runCommand(command, args)).status === 0;
+}
+
+async function atLeast(command: string, [major, minor]: readonly [number, number]): Promise<boolean> {
+  const version = /(\d+)\.(\d+)/.exec((await runCommand(command, ['--version'])).output);
+  if (!version) return false;
+  const [foundMajor, foundMinor] = [Number(version[1]), Number(version[2])];
+  return foundMajor > major || (foundMajor === major && foundMinor >= minor);
+}
+
+function hasHeader(name: string): Promise<boolean> {
+  return answers('c++', '-E', '-x', 'c++', '-include', name, '/dev/null');
+}
+
+function readIfThere(file: string): string {
+  return existsSync(file) ? readFileSync(file, 'utf8') : '';
+}

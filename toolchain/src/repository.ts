@@ -1,0 +1,13 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const REPOSITORY = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..');
+
+export function buildDirectory(preset: string): string {
+  return path.join(REPOSITORY, 'build', preset);
+}
+
+/** Downloads and tools lie outside the tree, one directory per version. */
+export function cacheDirectory(env = process.env): string {
+  return path.join(env['XDG_CACHE_HOME'] || path.join(env['HOME'] ?? '/tmp', '.cache'), 'nvidia-virtual');
+}

@@ -1,0 +1,65 @@
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand, runVisibly } from './command.js';
+import { buildDirectory, REPOSITORY } from './repository.js';
+import { honest, readClosingLine, readJestReport, readJunitReport, type TestCounts } from './test-counts.js';
+
+/** One runner over many tests; it prints as it goes and its report is read at the end. */
+export interface Suite {
+  readonly name: string;
+  run(): Promise<TestCounts>;
+}
+
+const REPORTS = path.join(REPOSITORY, 'build', 'reports');
+
+/** All workspaces' TypeScript tests; they use the release build. */
+export function jestSuite(): Suite {
+  const jest = path.join(REPOSITORY, 'node_modules', 'jest', 'bin', 'jest.js');
+  return {
+    name: 'jest',
+    run: () => reported('jest.json', readJestReport, (report) => nodeWithModules([jest, '--json', '--outputFile', report])),
+  };
+}
+
+/** The C++ tests of one preset, or those of them whose names match. */
+export function ctestSuite(preset: string, select?: string): Suite {
+  const selection = select ? ['-R', select] : [];
+  const options = ['--test-dir', buildDirectory(preset), '-j', '2', '--output-on-failure', '--no-tests=error', ...selection];
+  return {
+    name: `ctest ${preset}`,
+    run: () => reported(`ctest-${preset}.xml`, readJunitReport, (report) => runVisibly('ctest', [...options, '--output-junit', report])),
+  };
+}
+
+/** A program of test/, whose last line is its counts. */
+export function testProgram(name: string, ...args: string[]): Suite {
+  return {
+    name,
+    run: async () => {
+      const { status, output } = await runCommand(process.execPath, [testMain(name), ...args], { onLine: (line) => console.log(line) });
+      return honest(readClosingLine(output), status);
+    },
+  };
+}
+
+export function hasTestProgram(name: string): boolean {
+  return existsSync(testMain(name));
+}
+
+function testMain(name: string): string {
+  return path.join(REPOSITORY, 'test', 'dist', name, 'main.js');
+}
+
+function nodeWithModules(args: readonly string[]): Promise<number> {
+  const env = { ...process.env, NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --experimental-vm-modules --no-warnings`.trim() };
+  return runVisibly(process.execPath, args, { env });
+}
+
+/** A report of an earlier run must never be taken for this one's. */
+async function reported(name: string, read: (file: string) => TestCounts, run: (file: string) => Promise<number>): Promise<TestCounts> {
+  mkdirSync(REPORTS, { recursive: true });
+  const file = path.join(REPORTS, name);
+  rmSync(file, { force: true });
+  const status = await run(file);
+  return honest(read(file), status);
+}

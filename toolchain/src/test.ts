@@ -1,0 +1,29 @@
+import { runMain } from './errors.js';
+import { ctestSuite, hasTestProgram, jestSuite, type Suite, testProgram } from './suites.js';
+import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
+
+/** `npm test`: everything that needs no GPU, closed by one line with the sum. */
+await runMain(async () => {
+  let sum = NONE;
+  const failed: string[] = [];
+  for (const suite of suites()) {
+    const counts = await runSuite(suite);
+    if (counts.failed > 0) failed.push(suite.name);
+    sum = add(sum, counts);
+  }
+  if (failed.length > 0) console.log(`\nFailed: ${failed.join(', ')}`);
+  console.log(closingLine(sum));
+  return sum.failed > 0 ? 1 : 0;
+});
+
+function suites(): Suite[] {
+  const conformance = hasTestProgram('conformance') ? [testProgram('conformance')] : [];
+  return [jestSuite(), ctestSuite('release'), ...conformance];
+}
+
+async function runSuite(suite: Suite): Promise<TestCounts> {
+  console.log(`\n== ${suite.name}`);
+  const counts = await suite.run();
+  console.log(`${suite.name}: ${closingLine(counts)}`);
+  return counts;
+}
