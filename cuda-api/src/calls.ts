@@ -34,6 +34,8 @@ export interface Call {
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
+  /** The header of the toolkit that declares it, if not cuda.h. */
+  header?: string;
   /** Exists between interposer and worker only. */
   internal: boolean;
 }

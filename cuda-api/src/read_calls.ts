@@ -2,7 +2,7 @@ import { parseDeclaration } from './c_declaration.js';
 import { type Call, type Direction, MODES, type Parameter } from './calls.js';
 import type { Located } from './source.js';
 
-const KEYS = ['call', 'internal', 'names', 'ptsz', 'ptds', 'parameters', 'mode', 'client', 'worker', 'frame', 'ordered'] as const;
+const KEYS = ['call', 'internal', 'names', 'header', 'ptsz', 'ptds', 'parameters', 'mode', 'client', 'worker', 'frame', 'ordered'] as const;
 
 /** One entry of a file in cuda-api/calls/. */
 export function readCall(entry: Located): Call {
@@ -14,6 +14,7 @@ export function readCall(entry: Located): Call {
     name,
     place: entry,
     internal,
+    ...(found.header ? { header: found.header.text() } : {}),
     names: found.names?.pairs().map(({ key, value }) => ({ name: key.text(), version: value.integer() })) ?? [],
     ...readPerThread(found.ptsz, found.ptds),
     parameters: found.parameters?.items().map(readParameter) ?? [],

@@ -3,7 +3,7 @@ import type { Located } from './source.js';
 import type { Aggregate, Enumeration, Member, TypeDeclaration } from './types.js';
 
 const KEYS = ['enum', 'handle', 'typedef', 'struct', 'union', 'function', 'macro'] as const;
-const DETAILS = ['values', 'tag', 'kind', 'type', 'align', 'fields', 'returns', 'parameters', 'value'] as const;
+const DETAILS = ['header', 'values', 'tag', 'kind', 'type', 'align', 'fields', 'returns', 'parameters', 'value'] as const;
 type Details = Partial<Record<(typeof KEYS)[number] | (typeof DETAILS)[number], Located>>;
 
 /** One entry of a file in cuda-api/types/. */
@@ -11,7 +11,7 @@ export function readType(entry: Located): TypeDeclaration {
   const found = entry.fields([...KEYS, ...DETAILS]);
   const kind = KEYS.find((key) => found[key]) ?? entry.fail(`a type is one of: ${KEYS.join(', ')}.`);
   const name = need(entry, found, kind).text();
-  const declared = { name, place: entry };
+  const declared = { name, place: entry, ...(found.header ? { header: found.header.text() } : {}) };
   const handleKind = found.kind ? { handleKind: found.kind.text() } : {};
   switch (kind) {
     case 'enum':
@@ -22,7 +22,7 @@ export function readType(entry: Located): TypeDeclaration {
       return { kind, ...declared, type: normalise(need(entry, found, 'type').text()), ...handleKind };
     case 'struct':
     case 'union':
-      return readAggregate(kind, entry, name, found);
+      return { kind, ...declared, ...readAggregate(found, entry) };
     case 'function': {
       const parameters = need(entry, found, 'parameters').items();
       return {
@@ -50,9 +50,9 @@ function readValues(values: Located): Enumeration['values'] {
   });
 }
 
-function readAggregate(kind: 'struct' | 'union', place: Located, name: string, found: Details): Aggregate {
-  const members = need(place, found, 'fields').items().map(readMember);
-  return { kind, name, place, members, ...(found.align ? { align: found.align.integer() } : {}) };
+function readAggregate(found: Details, entry: Located): Pick<Aggregate, 'members' | 'align'> {
+  const members = need(entry, found, 'fields').items().map(readMember);
+  return { members, ...(found.align ? { align: found.align.integer() } : {}) };
 }
 
 /** `type name`, `type name: opaque`, or a nested struct or union with its fields. */

@@ -7,6 +7,8 @@ interface Declared {
   name: string;
   /** Where it is declared: for errors. */
   place: Located;
+  /** The header of the toolkit that declares it, if not cuda.h. */
+  header?: string;
 }
 
 export interface Enumeration extends Declared {
