@@ -1,0 +1,17 @@
+// A kernel that gives up by a trap instruction.
+// conformance:
+#include "show.h"
+
+__global__ void giveUp(int when) {
+  if (threadIdx.x == when) __trap();
+}
+
+int main() {
+  void* p = nullptr;
+  giveUp<<<1, 32>>>(-1);
+  SHOW_LAUNCH("no trap");
+  giveUp<<<1, 32>>>(3);
+  SHOW_LAUNCH("trap");
+  SHOW(cudaMalloc(&p, 4));
+  SHOW(cudaGetLastError());
+}

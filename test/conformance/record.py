@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Lists, builds, runs and records the conformance programs. Needs python3, a C compiler and nvcc, nothing else.
+
+  record.py list                 the builds of all programs as JSON: what to compile, and the hash of what it is made from
+  record.py build DIR            compiles all of them into DIR
+  record.py record DIR OUT.tar   compiles into DIR, runs each on the GPU of this machine through a pipe, and writes the recordings
+                                 as one archive (unpack it into test/conformance/recordings)
+
+A program's build is a line in its first file: `// conformance: [build=NAME] [flags="..."] [files=b.cu] [memory=64MiB] [unordered=PREFIX]`.
+memory: the quota under which the product runs it. unordered: consecutive lines that open with PREFIX come in an order that CUDA leaves
+open; they are sorted before they are compared.
+"""
+
+import argparse
+import datetime
+import hashlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / 'programs'
+RUN_SECONDS = 120
+
+
+def sources_of(names):
+    """The named files and what they include by quotes, each once."""
+    found = []
+    pending = list(names)
+    while pending:
+        name = pending.pop(0)
+        if name in found:
+            continue
+        found.append(name)
+        pending += re.findall(r'#include "([^"]+)"', (PROGRAMS / name).read_text())
+    return found
+
+
+def hash_of(sources, flags):
+    digest = hashlib.sha256(' '.join(flags).encode())
+    for name in sources:
+        digest.update(b'\0' + name.encode() + b'\0' + (PROGRAMS / name).read_bytes())
+    return digest.hexdigest()
+
+
+def builds():
+    result = []
+    for path in sorted(PROGRAMS.glob('*.cu')):
+        for line in re.findall(r'^// conformance:(.*)$', path.read_text(), re.MULTILINE):
+            words = dict(word.split('=', 1) for word in shlex.split(line))
+            unknown = set(words) - {'build', 'flags', 'files', 'memory', 'unordered'}
+            if unknown:
+                sys.exit(f'{path}: unknown words in its conformance line: {", ".join(sorted(unknown))}')
+            files = [path.name] + [name for name in words.get('files', '').split(',') if name]
+            flags = words.get('flags', '').split()
+            name = path.stem + ('.' + words['build'] if 'build' in words else '')
+            result.append({
+                'name': name, 'files': files, 'flags': flags, 'hash': hash_of(sources_of(files), flags),
+                'memory': words.get('memory'), 'unordered': words.get('unordered'),
+            })
+    return result
+
+
+def find_nvcc():
+    home = os.environ.get('CUDA_HOME')
+    candidates = [Path(home) / 'bin' / 'nvcc'] if home else []
+    candidates += [Path(found) for found in [shutil.which('nvcc')] if found]
+    candidates += [Path('/usr/local/cuda/bin/nvcc'), Path.home() / '.cache/nvidia-virtual/cuda-13.0/nvidia/cu13/bin/nvcc']
+    for candidate in candidates:
+        if candidate.exists():
+            return candidate
+    sys.exit('nvcc was not found: put it on PATH or set CUDA_HOME')
+
+
+def runtime_directory(nvcc):
+    for name in ('lib64', 'lib'):
+        directory = nvcc.parent.parent / name
+        if list(directory.glob('libcudart.so*')):
+            return directory
+    sys.exit(f'{nvcc}: no libcudart.so in lib64 or lib beside it')
+
+
+def prepare_libraries(directory, nvcc):
+    """What a linker needs where neither a driver nor the links of an installed toolkit are: a stub libcuda.so, libcudart.so."""
+    libraries = directory / 'lib'
+    libraries.mkdir(parents=True, exist_ok=True)
+    stub = ['cc', '-shared', '-fPIC', '-Wl,-soname,libcuda.so.1', '-o', str(libraries / 'libcuda.so'), str(HERE / 'stub.c')]
+    subprocess.run(stub, check=True)
+    runtime = sorted(runtime_directory(nvcc).glob('libcudart.so.*'), key=lambda path: len(path.name))[0]
+    link = libraries / 'libcudart.so'
+    if link.is_symlink():
+        link.unlink()
+    link.symlink_to(runtime)
+    return libraries
+
+
+def compile_one(build, directory, nvcc, libraries):
+    """Compiles unless the binary there was made from the same sources. Returns the binary, or the compiler's output on failure."""
+    binary = directory / build['name']
+    mark = directory / (build['name'] + '.hash')
+    if binary.exists() and mark.exists() and mark.read_text() == build['hash']:
+        return binary, None
+    where = [f'-L{libraries}', f'-L{runtime_directory(nvcc)}', '-o', str(binary)]
+    command = [str(nvcc), '-std=c++17', '-O2', *build['flags'], *where, *build['files']]
+    done = subprocess.run(command, cwd=PROGRAMS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        return binary, done.stdout
+    mark.write_text(build['hash'])
+    return binary, None
+
+
+def compile_all(directory):
+    directory.mkdir(parents=True, exist_ok=True)
+    nvcc = find_nvcc()
+    libraries = prepare_libraries(directory, nvcc)
+    everything = builds()
+    with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 2)) as pool:
+        outcomes = list(pool.map(lambda build: compile_one(build, directory, nvcc, libraries), everything))
+    failed = [(build['name'], output) for build, (_, output) in zip(everything, outcomes) if output is not None]
+    for name, output in failed:
+        print(f'{name} does not compile:\n{output}', file=sys.stderr)
+    print(f'{len(everything) - len(failed)} of {len(everything)} programs compiled', file=sys.stderr)
+    return everything, bool(failed), runtime_directory(nvcc)
+
+
+def sort_unordered(text, prefix):
+    if not prefix:
+        return text
+    lines = text.split('\n')
+    start = 0
+    while start < len(lines):
+        end = start
+        while end < len(lines) and lines[end].startswith(prefix):
+            end += 1
+        lines[start:end] = sorted(lines[start:end])
+        start = max(end, start + 1)
+    return '\n'.join(lines)
+
+
+def gpu_facts():
+    command = ['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader']
+    query = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    name, driver = query.stdout.splitlines()[0].split(', ')
+    return name, driver
+
+
+def run_one(build, directory, runtime):
+    path = os.pathsep.join([str(runtime), os.environ.get('LD_LIBRARY_PATH', '')]).rstrip(os.pathsep)
+    environment = dict(os.environ, LD_LIBRARY_PATH=path)
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [str(directory / build['name'])]
+        done = subprocess.run(command, cwd=scratch, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_SECONDS)
+    stdout = done.stdout.decode(errors='backslashreplace')
+    return sort_unordered(stdout, build['unordered']), done.stderr.decode(errors='backslashreplace'), done.returncode
+
+
+def recording(build, outcome, facts):
+    stdout, stderr, status = outcome
+    name, driver = facts
+    date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    head = f'program: {build["name"]}\nhash: {build["hash"]}\ngpu: {name}\ndriver: {driver}\ndate: {date}\nexit: {status}\n'
+    return f'{head}stdout: {len(stdout.encode())} bytes\n{stdout}\nstderr: {len(stderr.encode())} bytes\n{stderr}\n'
+
+
+def record(directory, archive):
+    everything, failed, runtime = compile_all(directory)
+    facts = gpu_facts()
+    with tarfile.open(archive, 'w') as tar:
+        for build in everything:
+            try:
+                outcome = run_one(build, directory, runtime)
+                if run_one(build, directory, runtime) != outcome:
+                    print(f'{build["name"]}: two runs differ, so it is not recorded', file=sys.stderr)
+                    failed = True
+                    continue
+            except (OSError, subprocess.TimeoutExpired) as error:
+                print(f'{build["name"]}: {error}', file=sys.stderr)
+                failed = True
+                continue
+            data = recording(build, outcome, facts).encode()
+            entry = tarfile.TarInfo(build['name'] + '.txt')
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+            print(f'{build["name"]}: exit {outcome[2]}, {len(outcome[0].splitlines())} lines', file=sys.stderr)
+    return failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest='command', required=True)
+    commands.add_parser('list')
+    commands.add_parser('build').add_argument('directory', type=Path)
+    recorder = commands.add_parser('record')
+    recorder.add_argument('directory', type=Path)
+    recorder.add_argument('archive', type=Path)
+    arguments = parser.parse_args()
+    if arguments.command == 'list':
+        print(json.dumps(builds(), indent=1))
+    elif arguments.command == 'build':
+        sys.exit(compile_all(arguments.directory.resolve())[1])
+    else:
+        sys.exit(record(arguments.directory.resolve(), arguments.archive))
+
+
+if __name__ == '__main__':
+    main()
