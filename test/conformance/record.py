@@ -20,6 +20,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -29,7 +30,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / 'programs'
-RUN_SECONDS = 120
+RUN_SECONDS = 60
 
 
 def sources_of(names):
@@ -157,10 +158,15 @@ def run_one(build, directory, runtime):
     path = os.pathsep.join([str(runtime), os.environ.get('LD_LIBRARY_PATH', '')]).rstrip(os.pathsep)
     environment = dict(os.environ, LD_LIBRARY_PATH=path)
     with tempfile.TemporaryDirectory() as scratch:
-        command = [str(directory / build['name'])]
-        done = subprocess.run(command, cwd=scratch, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_SECONDS)
-    stdout = done.stdout.decode(errors='backslashreplace')
-    return sort_unordered(stdout, build['unordered']), done.stderr.decode(errors='backslashreplace'), done.returncode
+        process = subprocess.Popen([str(directory / build['name'])], cwd=scratch, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        try:
+            stdout, stderr = (data.decode(errors='backslashreplace') for data in process.communicate(timeout=RUN_SECONDS))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    return sort_unordered(stdout, build['unordered']), stderr, process.returncode
 
 
 def recording(build, outcome, facts):

@@ -1,0 +1,39 @@
+#!/bin/sh
+# What is proved on a machine with a GPU. Needs python3, nvcc and, but for `record`, node and the built tree with its dist/ directories.
+#   test/h200.sh record | conformance | bench | frameworks | all      results and logs go to $OUT (default build/h200)
+set -u
+cd "$(dirname "$0")/.." || exit 1
+OUT=${OUT:-$PWD/build/h200}
+BUILD=${BUILD:-/tmp/nvidia-virtual-h200}
+mkdir -p "$OUT" "$BUILD"
+failed=0
+
+# step NAME SECONDS COMMAND...: runs it for at most SECONDS, keeps its output in a log, goes on whatever happens.
+step() {
+  name=$1
+  seconds=$2
+  shift 2
+  echo "== $name"
+  timeout -k 5 "$seconds" "$@" >"$OUT/$name.log" 2>&1
+  status=$?
+  tail -n 40 "$OUT/$name.log"
+  if [ $status -ne 0 ]; then
+    echo "== $name failed with status $status; the whole log is $OUT/$name.log"
+    failed=1
+  fi
+}
+
+record() { step record 400 python3 test/conformance/record.py record "$BUILD/conformance" "$OUT/recordings.tar"; }
+conformance() { step conformance 550 node test/dist/conformance.js --build "$BUILD/conformance" --modes native,real,simulated --json "$OUT/conformance.json"; }
+bench() { step bench 400 python3 test/bench/h200.py --build "$BUILD/bench" --json "$OUT/bench.json"; }
+frameworks() { step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"; }
+
+case "${1:-}" in
+  record | conformance | bench | frameworks) "$1" ;;
+  all) record; conformance; bench; frameworks ;;
+  *)
+    sed -n '2,3s/^# //p' "$0"
+    exit 2
+    ;;
+esac
+exit $failed
