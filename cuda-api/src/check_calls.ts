@@ -73,6 +73,10 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
     const why = types.whyNotBytes(element);
     if (why) fail(`cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that is not followed.`);
   } else if (direction === 'inout') fail('is a handle: "in" or "out".');
+  if (types.handleKind(element) && parameter.optional && direction === 'in')
+    fail('is a handle: it is 0 when there is none, not a null pointer.');
+  if (direction === 'in' && parameter.count !== undefined && !type.startsWith('const '))
+    fail(`is ${type}: an array that is read is const.`);
   if (direction !== 'in' && call.mode === 'async') fail('is an answer, and an async call has none.');
   checkCount(call, parameter, types);
 }

@@ -1,13 +1,34 @@
 import { emitAbiCheck } from './emit/abi_check.js';
+import { emitCallNumbers } from './emit/call_numbers.js';
 import { emitCudaAbi } from './emit/cuda_abi.js';
+import { emitDispatch } from './emit/dispatch.js';
+import { emitDriver, emitDriverHeader } from './emit/driver.js';
+import { emitErrorTexts } from './emit/error_texts.js';
+import { emitEntryPoints, emitExports, emitExportsMap, emitInterposerBodies } from './emit/exports.js';
 import { emitMissing } from './emit/missing.js';
+import { emitRemote, emitRemoteHeader } from './emit/remote.js';
+import { emitRoundtripTest } from './emit/roundtrip_test.js';
+import { emitWorkerBodies } from './emit/worker_bodies.js';
 import type { Specification } from './specification.js';
 
 /** Every generated file: its name and its text. */
 export function outputs(specification: Specification): Map<string, string> {
-  return new Map([
-    ['cuda_abi.h', emitCudaAbi(specification)],
+  const files = new Map([
     ['abi_check.cpp', emitAbiCheck(specification)],
+    ['cuda_abi.h', emitCudaAbi(specification)],
+    ['dispatch.cpp', emitDispatch(specification)],
+    ['driver.cpp', emitDriver(specification)],
+    ['driver.h', emitDriverHeader(specification)],
+    ['entry_points.cpp', emitEntryPoints(specification)],
+    ['error_texts.h', emitErrorTexts(specification)],
+    ['exports.cpp', emitExports(specification)],
+    ['exports.map', emitExportsMap(specification)],
+    ['interposer_bodies.h', emitInterposerBodies(specification)],
     ['missing.cpp', emitMissing(specification)],
+    ['remote.cpp', emitRemote(specification)],
+    ['remote.h', emitRemoteHeader(specification)],
+    ['roundtrip_test.cpp', emitRoundtripTest(specification)],
+    ['worker_bodies.h', emitWorkerBodies(specification)],
   ]);
+  return files.set('call_numbers.h', emitCallNumbers(specification, files.values()));
 }

@@ -1,0 +1,156 @@
+import { pointee, withoutConst } from '../c_declaration.js';
+import { type Call, hasFrame, type Parameter, travels } from '../calls.js';
+import type { Specification } from '../specification.js';
+import type { TypeTable } from '../type_table.js';
+import { BANNER, indent } from './text.js';
+
+/** dispatch.cpp: the worker's side of every call. */
+export function emitDispatch({ calls, types }: Specification): string {
+  const travelling = calls.map(({ call }) => call).filter(travels);
+  const rows = travelling.map((call) => `    ${call.frameCustom ? `&worker::${call.name}` : `&dispatch_${call.name}`},`);
+  return `${BANNER}#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "call_numbers.h"
+#include "driver.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+namespace {
+
+${travelling
+  .filter(hasFrame)
+  .map((call) => emitHandler(call, types))
+  .join('\n\n')}
+
+using Handler = CUresult (*)(Thread&, wire::Decoder&, wire::Encoder&);
+constexpr Handler kHandlers[kCallCount + 1] = {
+    nullptr,
+${rows.join('\n')}
+};
+
+}  // namespace
+
+CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, wire::Encoder& out) {
+  if (header.call == 0 || header.call > kCallCount) return thread.refuseFrame();
+  return kHandlers[header.call](thread, in, out);
+}
+
+}  // namespace worker
+`;
+}
+
+function emitHandler(call: Call, types: TypeTable): string {
+  const answers = call.parameters.filter(({ direction }) => direction === 'out' || direction === 'inout');
+  const ended = call.parameters.filter(({ destroys }) => destroys);
+  const execute = `${call.workerCustom ? 'worker' : 'thread.driver'}::${call.name}`.replace('driver::', 'driver.');
+  const parameters = call.parameters.map(argument);
+  const invocation = `${execute}(${[...(call.workerCustom ? ['thread'] : []), ...parameters].join(', ')})`;
+  const lines = [
+    ...call.parameters.flatMap((parameter) => decode(parameter, types)),
+    ...call.parameters.flatMap((parameter) => refuseLength(parameter, types)),
+    'if (!in.finished()) return thread.refuseFrame();',
+    ...(call.workerCustom ? [] : [`if (thread.driver.${call.name} == nullptr) return CUDA_ERROR_NOT_SUPPORTED;`]),
+    ...call.parameters.flatMap((parameter) => resolve(parameter, types)),
+    ...(call.mode === 'wait' ? ['thread.passTicket();'] : []),
+    ...(answers.length + ended.length === 0
+      ? [`return ${invocation};`]
+      : [
+          `if (const CUresult status = ${invocation}; status != CUDA_SUCCESS) return status;`,
+          ...ended.map(({ name }) => `thread.session.handles.remove(${name}Number);`),
+          ...answers.flatMap((parameter) => encode(parameter, types)),
+          'return CUDA_SUCCESS;',
+        ]),
+  ];
+  const outName = answers.length > 0 ? ' out' : '';
+  return `CUresult dispatch_${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`;
+}
+
+/** How a parameter is handed to the driver. */
+function argument({ name, direction, count, optional }: Parameter): string {
+  if (direction === 'value' || direction === 'string' || direction === 'pointer') return name;
+  if (count !== undefined) return `${name}.data()`;
+  return direction === 'in' && optional ? `${name}Pointer` : `&${name}`;
+}
+
+function elementOf({ type }: Parameter): string {
+  return withoutConst(pointee(type));
+}
+
+/** Reads what the client's remote::X wrote. */
+function decode(parameter: Parameter, types: TypeTable): string[] {
+  const { type, name, direction, count, optional } = parameter;
+  if (direction === 'value') {
+    return types.handleKind(type) ? [`const auto ${name}Number = in.get<std::uint64_t>();`] : [`const auto ${name} = in.get<${type}>();`];
+  }
+  if (direction === 'pointer') return [`const auto ${name} = reinterpret_cast<${type}>(in.get<std::uint64_t>());`];
+  if (direction === 'string') return [`const char* const ${name} = in.getString(wire::kMaxFrameBytes);`];
+  if (direction === 'out') return [];
+  const element = elementOf(parameter);
+  const isHandle = types.handleKind(element) !== undefined;
+  if (count !== undefined || optional) {
+    return [`const auto ${listName(parameter, isHandle)} = in.getArray<${isHandle ? 'std::uint64_t' : element}>(wire::kMaxFrameBytes);`];
+  }
+  if (isHandle) return [`const auto ${name}Number = in.get<std::uint64_t>();`];
+  return [`auto ${name} = in.get<${element}>();`];
+}
+
+function listName({ name, count }: Parameter, isHandle: boolean): string {
+  if (isHandle) return `${name}Numbers`;
+  return count === undefined ? `${name}List` : name;
+}
+
+/** A list must be as long as its count says. */
+function refuseLength(parameter: Parameter, types: TypeTable): string[] {
+  const { direction, count, optional } = parameter;
+  if (direction !== 'in' || (count === undefined && !optional)) return [];
+  const list = listName(parameter, types.handleKind(elementOf(parameter)) !== undefined);
+  const wrong = count === undefined ? `${list}.size() > 1` : `${list}.size() != static_cast<std::size_t>(${count})`;
+  return [`if (${wrong}) return thread.refuseFrame();`];
+}
+
+/** The driver's objects for the handles, and room for the answers. */
+function resolve(parameter: Parameter, types: TypeTable): string[] {
+  const { type, name, direction, count, optional } = parameter;
+  if (direction === 'value') return types.handleKind(type) ? find(type, `${name}Number`, name) : [];
+  if (direction === 'string' || direction === 'pointer' || direction === 'inout') return [];
+  const element = elementOf(parameter);
+  const isHandle = types.handleKind(element) !== undefined;
+  if (direction === 'out') {
+    if (count === undefined) return [`${element} ${name}{};`];
+    const refuse = `if (static_cast<std::size_t>(${count}) > wire::kReplyBytes / ${types.layout(element).size}) return CUDA_ERROR_INVALID_VALUE;`;
+    return [refuse, `std::vector<${element}> ${name}(${count});`];
+  }
+  if (count !== undefined) {
+    if (!isHandle) return [];
+    return [
+      `std::vector<${element}> ${name}(${name}Numbers.size());`,
+      `for (std::size_t i = 0; i < ${name}.size(); ++i) {`,
+      ...find(element, `${name}Numbers[i]`, null, `&${name}[i]`).map((line) => `  ${line}`),
+      '}',
+    ];
+  }
+  if (optional) return [`const ${element}* const ${name}Pointer = ${name}List.empty() ? nullptr : ${name}List.data();`];
+  return isHandle ? find(element, `${name}Number`, name) : [];
+}
+
+function find(type: string, number: string, variable: string | null, target = `&${variable}`): string[] {
+  const look = `if (const CUresult status = thread.find<${type}>(${number}, ${target}); status != CUDA_SUCCESS) return status;`;
+  return variable === null ? [look] : [`${type} ${variable}{};`, look];
+}
+
+function encode(parameter: Parameter, types: TypeTable): string[] {
+  const { name, count } = parameter;
+  const element = elementOf(parameter);
+  const kind = types.handleKind(element);
+  const add = (value: string): string => {
+    const owner = parameter.owner === undefined ? '' : `, ${parameter.owner}Number`;
+    return `out.put<std::uint64_t>(thread.add(wire::HandleKind::${kind}, ${types.find(element)?.kind === 'handle' ? value : `reinterpret_cast<void*>(${value})`}${owner}));`;
+  };
+  if (count === undefined) return [kind ? add(name) : `out.put(${name});`];
+  return kind
+    ? [`out.put<std::uint64_t>(${name}.size() * sizeof(std::uint64_t));`, `for (const auto object : ${name}) ${add('object')}`]
+    : [`out.putBytes(${name}.data(), ${name}.size() * sizeof(${element}));`];
+}
