@@ -1,0 +1,7 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const REPOSITORY = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..');
+export const GPU_PROXY = path.join(REPOSITORY, 'gpu-proxy', 'bin', 'gpu-proxy.js');
+export const RELEASE = path.join(REPOSITORY, 'build', 'release');
+export const INTERPOSER = path.join(RELEASE, 'interposer');
