@@ -13,8 +13,10 @@ const SENT_BY_TERMINAL: readonly string[] = ['SIGINT', 'SIGQUIT', 'SIGWINCH'];
  */
 export function runChild(file: string, [argv0 = file, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   return new Promise((resolve, reject) => {
-    const child = spawn(file, args, { argv0, stdio: 'inherit', env });
-    const stopForwarding = forwardSignals(child);
+    // Listening comes first: the program may be known to others, and signalled through us, as soon as it exists.
+    let child: ChildProcess | undefined;
+    const stopForwarding = forwardSignals((signal) => child?.kill(signal));
+    child = spawn(file, args, { argv0, stdio: 'inherit', env });
     child.once('error', (error) => {
       stopForwarding();
       reject(new ProxyError('PROGRAM_NOT_STARTED', { program: file, reason: systemReason(error) }));
@@ -26,10 +28,10 @@ export function runChild(file: string, [argv0 = file, ...args]: readonly string[
   });
 }
 
-function forwardSignals(child: ChildProcess): () => void {
+function forwardSignals(send: (signal: NodeJS.Signals) => void): () => void {
   const forward = (signal: NodeJS.Signals) => {
     if (SENT_BY_TERMINAL.includes(signal) && isInForeground()) return;
-    child.kill(signal);
+    send(signal);
   };
   for (const signal of FORWARDED) process.on(signal, forward);
   return () => {

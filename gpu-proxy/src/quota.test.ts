@@ -1,0 +1,56 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { MAX_SESSIONS, QuotaFile } from './quota.js';
+
+let directory: string;
+let quota: QuotaFile;
+
+beforeEach(() => {
+  directory = makePrivateDirectory();
+  quota = new QuotaFile(path.join(directory, 'quota'), 512 * 2 ** 20);
+});
+afterEach(() => removePrivateDirectory(directory));
+
+test('a new file has the header that workers check, and nothing used', () => {
+  const bytes = readFileSync(quota.path);
+  expect(bytes.length).toBe(8192);
+  expect(bytes.subarray(0, 4).toString('latin1')).toBe('1QVN'); // little endian "NVQ1"
+  expect(bytes.readUInt32LE(4)).toBe(1);
+  expect(bytes.readBigUInt64LE(8)).toBe(512n * 2n ** 20n);
+  expect(bytes.subarray(16).every((byte) => byte === 0)).toBe(true);
+  expect(statSync(quota.path).mode & 0o777).toBe(0o600);
+});
+
+test('the last slot lies within the file', () => {
+  const slots = Array.from({ length: MAX_SESSIONS }, () => quota.takeSlot());
+  expect(new Set(slots).size).toBe(MAX_SESSIONS);
+  expect(quota.takeSlot()).toBeUndefined();
+  quota.releaseSlot(MAX_SESSIONS - 1);
+  expect(statSync(quota.path).size).toBe(8192);
+  expect(quota.takeSlot()).toBe(MAX_SESSIONS - 1);
+});
+
+test('releaseSlot() clears what a dead worker had, and only that', () => {
+  const [first, second] = [quota.takeSlot() as number, quota.takeSlot() as number];
+  const bytes = readFileSync(quota.path);
+  for (const slot of [first, second]) {
+    bytes.writeBigUInt64LE(100n, 256 + 16 * slot);
+    bytes.writeBigUInt64LE(200n, 264 + 16 * slot);
+  }
+  bytes.writeBigUInt64LE(300n, 128);
+  writeFileSync(quota.path, bytes);
+  quota.releaseSlot(first);
+  expect(quota.readSlot(first)).toEqual({ used: 0, peak: 0 });
+  expect(quota.readSlot(second)).toEqual({ used: 100, peak: 200 });
+  expect(quota.readPeak()).toBe(300);
+});
+
+test('a file that exists is not taken over', () => {
+  expect(() => new QuotaFile(quota.path, 0)).toThrow('EEXIST');
+});
+
+test('remove() removes the file', () => {
+  quota.remove();
+  expect(existsSync(quota.path)).toBe(false);
+});

@@ -1,0 +1,82 @@
+import { pino } from 'pino';
+import { parseReport, Session } from './session.js';
+
+const GPU = { name: 'Simulated GPU', uuid: 'GPU-1', memory: 8 };
+const STARTED = { event: 'started', pid: 7, program: 'x', gpu: GPU, driverVersion: 13000 };
+
+function newSession(): { session: Session; lines: Record<string, unknown>[] } {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({ base: null, level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const client = { pid: 7, startTime: '1', program: '/bin/x' };
+  return { session: new Session(3, { pid: 7, uid: 1000, gid: 1000 }, client, { kind: 'simulated', driver: 'd' }, logger), lines };
+}
+
+test.each([
+  STARTED,
+  { event: 'refused', sentence: 's' },
+  { event: 'unsupported', call: 'cuX' },
+  { event: 'ended', reason: 'r', peakMemory: 1, launches: 2 },
+])('parseReport() takes $event', (report) => {
+  expect(parseReport(JSON.stringify(report))).toEqual(report);
+});
+
+test.each([
+  '',
+  'null',
+  '[]',
+  '{',
+  '{"event":"other"}',
+  '{"event":"refused"}',
+  '{"event":"unsupported","call":7}',
+  '{"event":"ended","reason":"r"}',
+  '{"event":"started","pid":7,"program":"x","gpu":null}',
+])('parseReport() refuses %s', (line) => {
+  expect(parseReport(line)).toBeUndefined();
+});
+
+test('a session ends in one line: who, where, how much, how', () => {
+  const { session, lines } = newSession();
+  session.apply(parseReport(JSON.stringify(STARTED)) as never);
+  session.apply({ event: 'ended', reason: 'client exited', peakMemory: 100, launches: 5, fault: 'CUDA_ERROR_ILLEGAL_ADDRESS' });
+  session.end({ status: 0, signal: null }, 90);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatchObject({
+    level: 30,
+    session: 3,
+    pid: 7,
+    uid: 1000,
+    program: '/bin/x',
+    backend: 'simulated',
+    gpu: 'Simulated GPU',
+    uuid: 'GPU-1',
+    peakMemory: 100,
+    launches: 5,
+    fault: 'CUDA_ERROR_ILLEGAL_ADDRESS',
+    ended: 'client exited',
+  });
+});
+
+test.each([
+  [{ status: null, signal: 'SIGSEGV' as const }, 'worker died: signal SIGSEGV'],
+  [{ status: 3, signal: null }, 'worker died: exit status 3'],
+])('a worker that died is an error line that says how', (exit, ended) => {
+  const { session, lines } = newSession();
+  session.apply(parseReport(JSON.stringify(STARTED)) as never);
+  session.end(exit, 64);
+  expect(session.died).toBe(true);
+  expect(lines[0]).toMatchObject({ level: 50, ended, peakMemory: 64 });
+  expect(lines[0]).not.toHaveProperty('launches');
+});
+
+test('a call that is not supported is logged once by name', () => {
+  const { session, lines } = newSession();
+  for (const call of ['cuX', 'cuX', 'cuY']) session.apply({ event: 'unsupported', call });
+  expect(lines.map((line) => line['call'])).toEqual(['cuX', 'cuY']);
+});
+
+test('a connection that never opened a session is no news', () => {
+  const { session, lines } = newSession();
+  session.end({ status: 0, signal: null }, 0);
+  expect(session.opened).toBe(false);
+  expect(lines[0]).toMatchObject({ level: 20 });
+});
