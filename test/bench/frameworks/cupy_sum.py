@@ -1,0 +1,19 @@
+"""CuPy: a sum, an elementwise expression and a kernel of its own."""
+
+import cupy
+
+from report import digest, report, timed
+
+x = cupy.arange(10_000_000, dtype=cupy.float64) % 1000
+cube = cupy.ElementwiseKernel('float64 x', 'float64 y', 'y = x * x * x', 'cube')
+
+
+def work():
+    results = x.sum(), (x * 2 + 1).sum(), cube(x)[::1000]
+    cupy.cuda.Device().synchronize()
+    return results
+
+
+work()
+(total, expression, cubes), seconds = timed(work, repeat=10)
+report(seconds, total=float(total), expression=float(expression), cubes=digest(cubes.get()))

@@ -1,0 +1,28 @@
+"""Transformers: GPT-2 small with random weights made here generates 64 tokens."""
+
+import os
+
+os.environ['HF_HUB_OFFLINE'] = '1'
+
+from report import deterministic_torch, digest, report, timed
+
+torch = deterministic_torch()
+from transformers import GPT2Config, GPT2LMHeadModel
+
+model = GPT2LMHeadModel(GPT2Config()).cuda().half().eval()
+prompt = torch.randint(0, 50257, (1, 16)).cuda()
+
+
+def generate(tokens):
+    with torch.no_grad():
+        result = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=tokens, min_new_tokens=tokens,
+                                do_sample=False, pad_token_id=50256)
+    torch.cuda.synchronize()
+    return result
+
+
+generate(8)
+result, seconds = timed(lambda: generate(64), repeat=2)
+with torch.no_grad():
+    logits = model(result).logits
+report(seconds, tokens=digest(result.cpu().numpy()), logits=digest(logits.float().cpu().numpy()))

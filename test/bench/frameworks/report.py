@@ -1,0 +1,36 @@
+"""What each framework script says at its end: one JSON object with the digests of its results and the time that the work took."""
+
+import hashlib
+import json
+import time
+
+
+def digest(data):
+    """A digest of the bytes of a NumPy array, or of anything that becomes one."""
+    import numpy
+    array = numpy.ascontiguousarray(data)
+    return hashlib.sha256(str(array.dtype).encode() + str(array.shape).encode() + array.tobytes()).hexdigest()[:16]
+
+
+def timed(work, repeat=1):
+    """The result of the last run and the seconds of the fastest one; work must have finished on the GPU when it returns."""
+    fastest = float('inf')
+    for _ in range(repeat):
+        start = time.perf_counter()
+        result = work()
+        fastest = min(fastest, time.perf_counter() - start)
+    return result, fastest
+
+
+def report(seconds, **results):
+    print(json.dumps({'seconds': seconds, 'results': results}))
+
+
+def deterministic_torch():
+    import os
+    os.environ['CUBLAS_WORKSPACE_CONFIG'] = ':4096:8'
+    import torch
+    torch.manual_seed(7)
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    return torch

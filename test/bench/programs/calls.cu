@@ -1,0 +1,25 @@
+// What a call costs through the product where the driver does next to nothing: one that is only enqueued, one that waits for its answer.
+#include <cuda.h>
+
+#include "measure.h"
+
+int main() {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  const auto record = driverFunction<decltype(&cuEventRecord)>("cuEventRecord", 2000);
+  const auto query = driverFunction<decltype(&cuStreamQuery)>("cuStreamQuery", 2000);
+  double enqueue = 1e9;
+  for (int round = 0; round < 200; ++round) {
+    const double start = seconds();
+    for (int i = 0; i < 200; ++i) record(event, stream);
+    enqueue = std::min(enqueue, seconds() - start);
+    CHECK(cudaStreamSynchronize(stream));
+  }
+  report("enqueue", enqueue / 200 * 1e9, "ns");
+  const double roundTrip = best(200, [&] {
+    for (int i = 0; i < 200; ++i) query(stream);
+  });
+  report("round trip", roundTrip / 200 * 1e9, "ns");
+}

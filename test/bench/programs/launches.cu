@@ -1,0 +1,59 @@
+// Launches, synchronization, events and small allocations: what the calls cost.
+#include "measure.h"
+
+__global__ void nothing() {}
+
+int main() {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (int i = 0; i < 1000; ++i) nothing<<<1, 32, 0, stream>>>();
+  CHECK(cudaStreamSynchronize(stream));
+
+  const double many = best(5, [&] {
+    for (int i = 0; i < 20000; ++i) nothing<<<1, 32, 0, stream>>>();
+    CHECK(cudaStreamSynchronize(stream));
+  });
+  report("20,000 launches and the final synchronize", many * 1e3, "ms");
+
+  double shallow = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    const double start = seconds();
+    for (int i = 0; i < 500; ++i) nothing<<<1, 32, 0, stream>>>();
+    shallow = std::min(shallow, seconds() - start);
+    CHECK(cudaStreamSynchronize(stream));
+  }
+  report("launch, 500 in a row", shallow / 500 * 1e6, "us");
+
+  const double pair = best(5, [&] {
+    for (int i = 0; i < 2000; ++i) {
+      nothing<<<1, 32, 0, stream>>>();
+      CHECK(cudaStreamSynchronize(stream));
+    }
+  });
+  report("launch and synchronize", pair / 2000 * 1e6, "us");
+
+  const double allocation = best(5, [&] {
+    for (int i = 0; i < 200; ++i) {
+      void* p = nullptr;
+      CHECK(cudaMalloc(&p, 1 << 20));
+      CHECK(cudaFree(p));
+    }
+  });
+  report("cuMemAlloc and cuMemFree of 1 MiB", allocation / 200 * 1e6, "us");
+
+  double recording = 1e9;
+  for (int round = 0; round < 20; ++round) {
+    const double start = seconds();
+    for (int i = 0; i < 500; ++i) CHECK(cudaEventRecord(event, stream));
+    recording = std::min(recording, seconds() - start);
+    CHECK(cudaStreamSynchronize(stream));
+  }
+  report("event record", recording / 500 * 1e6, "us");
+
+  const double query = best(20, [&] {
+    for (int i = 0; i < 500; ++i) cudaEventQuery(event);
+  });
+  report("event query", query / 500 * 1e6, "us");
+}

@@ -1,0 +1,29 @@
+// Loading and unloading a module of twenty kernels, given as a cubin file.
+#include <cuda.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "measure.h"
+
+static void check(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS) check(cudaErrorUnknown, what);
+}
+
+int main(int argc, char** argv) {
+  std::ifstream file(argc > 1 ? argv[1] : "", std::ios::binary);
+  const std::vector<char> image{std::istreambuf_iterator<char>(file), {}};
+  if (image.empty()) check(cudaErrorFileNotFound, "usage: module_load FILE.cubin");
+  CHECK(cudaFree(nullptr));
+  const auto load = driverFunction<decltype(&cuModuleLoadData)>("cuModuleLoadData", 2000);
+  const auto find = driverFunction<decltype(&cuModuleGetFunction)>("cuModuleGetFunction", 2000);
+  const auto unload = driverFunction<decltype(&cuModuleUnload)>("cuModuleUnload", 2000);
+  const double time = best(30, [&] {
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    CHECK(load(&module, image.data()));
+    CHECK(find(&function, module, "kernel7"));
+    CHECK(unload(module));
+  });
+  report("module load, find, unload", time * 1e6, "us");
+}
