@@ -1,6 +1,6 @@
 import type { Located } from './source.js';
 
-export const MODES = ['unsupported', 'local', 'async', 'call', 'wait'] as const;
+export const MODES = ['unsupported', 'local', 'same', 'async', 'call', 'wait'] as const;
 export type Mode = (typeof MODES)[number];
 
 export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
@@ -30,6 +30,8 @@ export interface Call {
   perThread?: { suffix: 'ptsz' | 'ptds'; version: number };
   parameters: Parameter[];
   mode: Mode;
+  /** For mode "same": the call of a later version that does what this one does. */
+  same?: string;
   clientCustom: boolean;
   workerCustom: boolean;
   frameCustom: boolean;

@@ -17,6 +17,18 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
     }
     checkCall(call, types);
   }
+  for (const call of calls) checkSame(call, byName);
+}
+
+/** A call of mode "same" names one with the same parameters. */
+function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
+  if ((call.mode === 'same') !== (call.same !== undefined)) call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
+  if (call.same === undefined) return;
+  const target = calls.get(call.same) ?? call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
+  if (target.mode === 'same' || target.internal) call.place.fail(`${call.name}: ${call.same} has no body of its own.`);
+  if (call.parameters.map(({ type }) => type).join() !== target.parameters.map(({ type }) => type).join()) {
+    call.place.fail(`${call.name}: ${call.same} has other parameters, so the two are not the same.`);
+  }
 }
 
 function checkCall(call: Call, types: TypeTable): void {
@@ -26,7 +38,9 @@ function checkCall(call: Call, types: TypeTable): void {
       call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`);
     if (!call.ordered) call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`);
   }
-  if (call.mode === 'unsupported' && call.clientCustom) call.place.fail(`${call.name} is unsupported: nothing of it is written by hand.`);
+  if ((call.mode === 'unsupported' || call.mode === 'same') && call.clientCustom) {
+    call.place.fail(`${call.name} (mode: ${call.mode}): nothing of it is written by hand.`);
+  }
   if (call.frameCustom && !call.internal && !call.clientCustom)
     call.place.fail(`${call.name} has a frame of its own: write "client: custom" too, no stub is generated.`);
   if (call.frameCustom && call.workerCustom)

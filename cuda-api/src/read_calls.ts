@@ -2,7 +2,21 @@ import { parseDeclaration } from './c_declaration.js';
 import { type Call, type Direction, MODES, type Parameter } from './calls.js';
 import type { Located } from './source.js';
 
-const KEYS = ['call', 'internal', 'names', 'header', 'ptsz', 'ptds', 'parameters', 'mode', 'client', 'worker', 'frame', 'ordered'] as const;
+const KEYS = [
+  'call',
+  'internal',
+  'names',
+  'header',
+  'ptsz',
+  'ptds',
+  'parameters',
+  'mode',
+  'same',
+  'client',
+  'worker',
+  'frame',
+  'ordered',
+] as const;
 
 /** One entry of a file in cuda-api/calls/. */
 export function readCall(entry: Located): Call {
@@ -19,6 +33,7 @@ export function readCall(entry: Located): Call {
     ...readPerThread(found.ptsz, found.ptds),
     parameters: found.parameters?.items().map(readParameter) ?? [],
     mode: (found.mode ?? entry.fail(`"mode" is missing: one of ${MODES.join(', ')}.`)).oneOf(MODES),
+    ...(found.same ? { same: found.same.text() } : {}),
     clientCustom: found.client?.oneOf(['custom']) === 'custom',
     workerCustom: found.worker?.oneOf(['custom']) === 'custom',
     frameCustom: found.frame?.oneOf(['custom']) === 'custom',

@@ -28,6 +28,9 @@ function emitExport(symbol: string, call: Call, perThread: boolean): string {
   if (call.mode === 'unsupported') {
     return `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return interposer::unsupported("${symbol}"); }`;
   }
+  if (call.same !== undefined) {
+    return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${call.same}(${argumentList(call.parameters)}); }`;
+  }
   const space = hasInterposerBody(call) ? 'interposer' : 'remote';
   return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${space}::${call.name}(${exportArguments(call, perThread)}); }`;
 }
