@@ -1,0 +1,114 @@
+// How contexts come alive and end. The calls about contexts are in context.cpp and primary_context.cpp.
+#include <algorithm>
+#include <atomic>
+
+#include "native/simulator/attributes.h"
+#include "native/simulator/context.h"
+#include "native/simulator/device.h"
+#include "native/simulator/event.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/handles.h"
+#include "native/simulator/memory.h"
+#include "native/simulator/module.h"
+#include "native/simulator/stream.h"
+
+namespace simulator {
+namespace {
+
+std::atomic<std::uint64_t> nextContextId{1};
+
+void setDefaultLimits(Context& context) {
+  context.limits.fill(0);
+  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 7340032;
+  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+}
+
+/// A small simulated GPU gives its context a sixteenth, so that tests with little memory still have some to allocate.
+std::size_t bytesOfContext(const Device& device) { return std::min(kContextBytes, device.totalBytes / 16); }
+
+template <class Object>
+void forget(const Context& context) {
+  for (const auto& object : Handles<Object>::all().where([&](const Object& candidate) { return &candidate.context == &context; })) {
+    Handles<Object>::all().remove(object.get());
+  }
+}
+
+}  // namespace
+
+Context::Context(Device& device_, bool primary_) : device(device_), primary(primary_), memory(*this) {
+  Handles<Context>::all().add(std::shared_ptr<Context>(this, [](Context*) {}));
+}
+
+Context* makePrimaryContext(Device& device) { return new Context(device, true); }
+
+CUresult activate(Context& context) {
+  if (fault() != CUDA_SUCCESS) return fault();
+  const std::size_t bytes = bytesOfContext(context.device);
+  if (!context.device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  {
+    const std::lock_guard order(context.submission);
+    const std::lock_guard lock(context.mutex);
+    context.reservedBytes = bytes;
+    setDefaultLimits(context);
+    context.legacy = std::make_shared<Stream>(context, 0u, 0);
+    context.streams.clear();
+    context.id = nextContextId.fetch_add(1);
+  }
+  context.everAlive = true;
+  context.alive = true;
+  return CUDA_SUCCESS;
+}
+
+std::vector<std::shared_ptr<Stream>> streamsOf(Context& context) {
+  std::vector<std::shared_ptr<Stream>> live;
+  const std::lock_guard lock(context.mutex);
+  if (context.legacy != nullptr) live.push_back(context.legacy);
+  std::erase_if(context.streams, [](const std::weak_ptr<Stream>& stream) { return stream.expired(); });
+  for (const auto& weak : context.streams) {
+    if (auto stream = weak.lock()) live.push_back(std::move(stream));
+  }
+  return live;
+}
+
+void synchronize(Context& context) {
+  for (const auto& stream : streamsOf(context)) stream->synchronize();
+}
+
+void destroy(Context& context) {
+  synchronize(context);
+  context.alive = false;
+  std::shared_ptr<Stream> legacy;
+  std::set<std::shared_ptr<Module>> modules;
+  std::size_t reserved = 0;
+  {
+    const std::lock_guard order(context.submission);
+    const std::lock_guard lock(context.mutex);
+    legacy.swap(context.legacy);
+    modules.swap(context.modules);
+    std::swap(reserved, context.reservedBytes);
+    context.streams.clear();
+  }
+  forget<Stream>(context);
+  forget<Event>(context);
+  for (const auto& module : modules) unload(*module);
+  freeAll(context);
+  Allocations::all().changeAccess([&] { context.peers.clear(); });
+  context.device.release(reserved);
+}
+
+CUresult findContext(CUcontext handle, Context*& context) {
+  const auto found = Handles<Context>::all().find(handle);
+  if (found == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  context = found.get();
+  return context->alive.load() ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+std::vector<Context*>& contextStack() {
+  thread_local std::vector<Context*> stack;
+  return stack;
+}
+
+}  // namespace simulator

@@ -1,0 +1,137 @@
+// Linear copies.
+#include "native/simulator/copy.h"
+
+#include <cstring>
+#include <vector>
+
+#include "native/simulator/driver_call.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/handles.h"
+#include "native/simulator/memory.h"
+
+namespace simulator {
+namespace {
+
+constexpr std::size_t kStaged = 64 << 10;  ///< a pageable source up to this is taken over at once, so the call need not wait
+
+bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
+
+/// Bytes from the first to the last that a side touches.
+std::size_t extent(const Copy& copy, std::size_t pitch) { return copy.rows == 0 ? 0 : (copy.rows - 1) * pitch + copy.width; }
+
+bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
+  if (side == Side::host) return address != 0;
+  if (side == Side::any && !known(address)) return address != 0;  // pageable host memory
+  return insideAllocation(address, bytes);
+}
+
+void run(const Copy& copy, const std::byte* source) {
+  auto* destination = reinterpret_cast<std::byte*>(copy.destination);
+  for (std::size_t row = 0; row < copy.rows; ++row) {
+    std::memmove(destination + row * copy.destinationPitch, source + row * copy.sourcePitch, copy.width);
+  }
+}
+
+}  // namespace
+
+CUresult check(const Copy& copy) {
+  const bool valid = allowed(copy.destination, extent(copy, copy.destinationPitch), copy.to) &&
+                     allowed(copy.source, extent(copy, copy.sourcePitch), copy.from);
+  return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
+  if (copy.width == 0 || copy.rows == 0) return CUDA_SUCCESS;
+  const CUresult status = check(copy);
+  if (status != CUDA_SUCCESS) return status;
+  const bool fromPageable = !known(copy.source), toPageable = !known(copy.destination);
+  const auto* source = reinterpret_cast<const std::byte*>(copy.source);
+  const std::size_t bytes = extent(copy, copy.sourcePitch);
+  if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {
+    stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] { run(copy, staged.data()); });
+    return CUDA_SUCCESS;
+  }
+  const auto done = stream.submit([copy, source] { run(copy, source); });
+  const auto host = [](std::uint64_t address) {
+    const auto found = Allocations::all().find(address);
+    return !found || found->host();
+  };
+  if (!fromPageable && !toPageable && !(synchronous && (host(copy.source) || host(copy.destination)))) return CUDA_SUCCESS;
+  done->wait();
+  return fault();
+}
+
+namespace {
+
+Copy linear(std::uint64_t destination, Side to, std::uint64_t source, Side from, std::size_t bytes) {
+  return {destination, source, bytes, 1, bytes, bytes, to, from};
+}
+
+std::uint64_t addressOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+
+CUresult copySynchronously(const Copy& copy) {
+  return onStream(nullptr, [&](Context&, Stream& stream) { return submit(copy, stream, true); });
+}
+
+CUresult copyAsynchronously(const Copy& copy, CUstream hStream) {
+  return onStream(hStream, [&](Context&, Stream& stream) { return submit(copy, stream, false); });
+}
+
+/// Peer copies name their contexts; the addresses alone say where the bytes are.
+CUresult checkPeers(CUcontext destination, CUcontext source) {
+  Context* context = nullptr;
+  const CUresult status = findContext(destination, context);
+  return status == CUDA_SUCCESS ? findContext(source, context) : status;
+}
+
+}  // namespace
+}  // namespace simulator
+
+using namespace simulator;
+
+DRIVER_CALL cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
+  return copySynchronously(linear(dst, Side::any, src, Side::any, ByteCount));
+}
+
+DRIVER_CALL cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return copyAsynchronously(linear(dst, Side::any, src, Side::any, ByteCount), hStream);
+}
+
+DRIVER_CALL cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
+  return copySynchronously(linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount));
+}
+
+DRIVER_CALL cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copySynchronously(linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount));
+}
+
+DRIVER_CALL cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
+  return copySynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount));
+}
+
+DRIVER_CALL cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
+  return copyAsynchronously(linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount), hStream);
+}
+
+DRIVER_CALL cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return copyAsynchronously(linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount), hStream);
+}
+
+DRIVER_CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return copyAsynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), hStream);
+}
+
+DRIVER_CALL cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount) {
+  return onStream(nullptr, [&](Context&, Stream& stream) -> CUresult {
+    const CUresult status = checkPeers(dstContext, srcContext);
+    return status == CUDA_SUCCESS ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, true) : status;
+  });
+}
+
+DRIVER_CALL cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+                              CUstream hStream) {
+  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
+    const CUresult status = checkPeers(dstContext, srcContext);
+    return status == CUDA_SUCCESS ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, false) : status;
+  });
+}

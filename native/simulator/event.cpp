@@ -1,0 +1,105 @@
+#include "native/simulator/event.h"
+
+#include <chrono>
+
+#include "native/simulator/driver_call.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/handles.h"
+#include "native/simulator/stream.h"
+
+using namespace simulator;
+
+namespace {
+
+constexpr unsigned kCreateFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+/// Runs body(Event&) on the event that a handle names.
+template <class Body>
+CUresult onEvent(CUevent handle, Body&& body) {
+  return inContext([&](Context&) -> CUresult {
+    const auto event = Handles<Event>::all().find(handle);
+    return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(*event);
+  });
+}
+
+CUresult record(CUevent hEvent, CUstream hStream, unsigned flags) {
+  if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  return onEvent(hEvent, [&](Event& event) {
+    return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
+      if (&stream.context != &event.context) return CUDA_ERROR_INVALID_HANDLE;
+      event.record(stream.submit(Operation{}));
+      return CUDA_SUCCESS;
+    });
+  });
+}
+
+CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
+  return inContext([&](Context&) -> CUresult {
+    const auto start = Handles<Event>::all().find(hStart), end = Handles<Event>::all().find(hEnd);
+    if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (start == nullptr || end == nullptr || !start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
+    if (&start->context != &end->context) return CUDA_ERROR_INVALID_HANDLE;
+    const auto from = start->recording(), to = end->recording();
+    if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (!from->done() || !to->done()) return CUDA_ERROR_NOT_READY;
+    *milliseconds = std::chrono::duration<float, std::milli>(to->time() - from->time()).count();
+    return fault();
+  });
+}
+
+}  // namespace
+
+DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
+  return inContext([&](Context& context) -> CUresult {
+    if (phEvent == nullptr || (Flags & ~kCreateFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
+      // Events of several processes are not offered; without DISABLE_TIMING they are wrong anyway.
+      return (Flags & CU_EVENT_DISABLE_TIMING) == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+    }
+    auto event = std::make_shared<Event>(context, Flags);
+    *phEvent = handleOf<CUevent>(event.get());
+    Handles<Event>::all().add(std::move(event));
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuEventDestroy_v2(CUevent hEvent) {
+  return onEvent(hEvent, [&](Event&) -> CUresult {
+    return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT); }
+DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) { return record(hEvent, hStream, flags); }
+
+DRIVER_CALL cuEventQuery(CUevent hEvent) {
+  return onEvent(hEvent, [](Event& event) -> CUresult {
+    const auto recording = event.recording();
+    if (recording != nullptr && !recording->done()) return CUDA_ERROR_NOT_READY;
+    return fault();
+  });
+}
+
+DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
+  return onEvent(hEvent, [](Event& event) -> CUresult {
+    if (const auto recording = event.recording()) recording->wait();
+    return fault();
+  });
+}
+
+DRIVER_CALL cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
+DRIVER_CALL cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
+
+DRIVER_CALL cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  if (Flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+  return onEvent(hEvent, [&](Event& event) {
+    return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
+      auto recording = event.recording();
+      if (recording == nullptr || recording->done()) return CUDA_SUCCESS;
+      Operation operation;
+      operation.after.push_back(std::move(recording));
+      stream.submit(std::move(operation));
+      return CUDA_SUCCESS;
+    });
+  });
+}

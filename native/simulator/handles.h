@@ -1,0 +1,59 @@
+// Live objects by handle. A handle is the object's address; one that is unknown or was destroyed is found nowhere, so calls answer
+// CUDA_ERROR_INVALID_HANDLE instead of following a dangling pointer.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+namespace simulator {
+
+template <class Object>
+class Handles {
+ public:
+  /// The one table of this kind of object. Never destroyed: stream threads may outlive static destructors.
+  static Handles& all() {
+    static Handles& table = *new Handles;
+    return table;
+  }
+
+  void add(std::shared_ptr<Object> object) {
+    const std::unique_lock lock(mutex_);
+    const void* handle = object.get();
+    objects_.emplace(handle, std::move(object));
+  }
+  std::shared_ptr<Object> find(const void* handle) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  /// The object, which dies with its last user; null when the handle is unknown.
+  std::shared_ptr<Object> remove(const void* handle) {
+    const std::unique_lock lock(mutex_);
+    auto node = objects_.extract(handle);
+    return node ? std::move(node.mapped()) : nullptr;
+  }
+  template <class Predicate>
+  std::vector<std::shared_ptr<Object>> where(Predicate&& predicate) const {
+    const std::shared_lock lock(mutex_);
+    std::vector<std::shared_ptr<Object>> found;
+    for (const auto& [key, object] : objects_) {
+      if (predicate(*object)) found.push_back(object);
+    }
+    return found;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<const void*, std::shared_ptr<Object>> objects_;
+};
+
+/// The opaque CUDA handle of an object.
+template <class Handle, class Object>
+Handle handleOf(const Object* object) {
+  return reinterpret_cast<Handle>(const_cast<Object*>(object));
+}
+
+}  // namespace simulator

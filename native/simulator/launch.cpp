@@ -1,0 +1,160 @@
+#include "native/simulator/launch.h"
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "native/simulator/attributes.h"
+#include "native/simulator/context.h"
+#include "native/simulator/driver_call.h"
+#include "native/simulator/event.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/handles.h"
+#include "native/simulator/stream.h"
+
+using namespace simulator;
+
+namespace {
+
+void write(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
+
+/// Runs a kernel on the stream's thread. What it prints stands in stdout before anybody learns that it ended.
+void run(const Function& function, const LaunchRequest& request, const std::vector<std::byte>& parameters) {
+  Context& context = function.module.context;
+  Launch launch;
+  launch.program = function.module.program.get();
+  launch.kernel = function.index;
+  launch.grid = request.grid;
+  launch.block = request.block;
+  launch.cluster = request.clusterGiven || function.info.requiredClusterDim[0] == 0 ? request.cluster : function.info.requiredClusterDim;
+  launch.dynamicSharedBytes = request.dynamicShared;
+  launch.cooperative = request.cooperative;
+  launch.parameters = parameters;
+  Environment environment;
+  environment.memory = &context.memory;
+  environment.output.text = [](std::string_view text) { write(stdout, text); };
+  environment.output.assertion = [](std::string_view text) { write(stderr, text); };
+  environment.deviceMalloc = [&](std::uint64_t bytes) { return heapAllocate(context, bytes); };
+  environment.deviceFree = [&](std::uint64_t address) { heapFree(context, address); };
+  const CUresult result = execute(launch, environment);
+  std::fflush(stdout);
+  if (result != CUDA_SUCCESS) setFault(result);
+}
+
+/// The buffer that `extra` names; false when the list is not what it should be.
+bool readExtra(void** extra, std::vector<std::byte>& parameters) {
+  const void* buffer = nullptr;
+  const std::size_t* size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = extra[1];
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = static_cast<const std::size_t*>(extra[1]);
+    } else {
+      return false;
+    }
+  }
+  if (size == nullptr || (buffer == nullptr && *size != 0) || *size > parameters.size()) return false;
+  if (*size != 0) std::memcpy(parameters.data(), buffer, *size);
+  return true;
+}
+
+CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra, std::vector<std::byte>& parameters) {
+  parameters.resize(info.parameterBytes);
+  if (kernelParams != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (extra != nullptr) return readExtra(extra, parameters) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (info.parameters.empty()) return CUDA_SUCCESS;
+  if (kernelParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < info.parameters.size(); ++i) {
+    if (kernelParams[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(parameters.data() + info.parameters[i].offset, kernelParams[i], info.parameters[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams, void** extra,
+                CUevent completed = nullptr) {
+  return onStream(hStream, [&](Context& context, Stream& stream) -> CUresult {
+    std::shared_ptr<Function> function;
+    CUresult status = findFunction(context, f, function);
+    if (status != CUDA_SUCCESS) return status;
+    if (&stream.context != &function->module.context) return CUDA_ERROR_INVALID_HANDLE;
+    status = check(*function, request);
+    if (status != CUDA_SUCCESS) return status;
+    std::vector<std::byte> parameters;
+    status = readParameters(function->info, kernelParams, extra, parameters);
+    if (status != CUDA_SUCCESS) return status;
+    const auto done = stream.submit([function, request, parameters = std::move(parameters)] { run(*function, request, parameters); });
+    if (const auto event = Handles<Event>::all().find(completed)) event->record(done);
+    return CUDA_SUCCESS;
+  });
+}
+
+/// Reads one launch attribute; those that only advise are accepted. False for one that names nothing.
+bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& completed) {
+  const auto& value = attribute.value;
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      request.cooperative = value.cooperative != 0;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      request.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      request.clusterGiven = true;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      completed = value.programmaticEvent.event;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      completed = value.launchCompletionEvent.event;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+DRIVER_CALL cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
+                           unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                           void** kernelParams, void** extra) {
+  LaunchRequest request;
+  request.grid = {gridDimX, gridDimY, gridDimZ};
+  request.block = {blockDimX, blockDimY, blockDimZ};
+  request.dynamicShared = sharedMemBytes;
+  return launch(f, hStream, request, kernelParams, extra);
+}
+
+DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+                                      CUstream hStream, void** kernelParams) {
+  LaunchRequest request;
+  request.grid = {gridDimX, gridDimY, gridDimZ};
+  request.block = {blockDimX, blockDimY, blockDimZ};
+  request.dynamicShared = sharedMemBytes;
+  request.cooperative = true;
+  return launch(f, hStream, request, kernelParams, nullptr);
+}
+
+DRIVER_CALL cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+  LaunchRequest request;
+  request.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
+  request.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  request.dynamicShared = config->sharedMemBytes;
+  CUevent completed = nullptr;
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    if (!apply(config->attrs[i], request, completed)) return CUDA_ERROR_INVALID_VALUE;
+  }
+  return launch(f, config->hStream, request, kernelParams, extra, completed);
+}

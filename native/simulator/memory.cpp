@@ -1,0 +1,139 @@
+// cuMemAlloc and its family: linear device memory.
+#include "native/simulator/memory.h"
+
+#include <limits>
+#include <vector>
+
+#include "native/simulator/arena.h"
+#include "native/simulator/device.h"
+#include "native/simulator/driver_call.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/handles.h"
+#include "native/simulator/pool.h"
+#include "native/simulator/stream.h"
+
+namespace simulator {
+
+std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
+  const std::uint64_t address = Arena::instance().allocate(&context.device, bytes);
+  if (address == 0) return 0;
+  Allocation allocation;
+  allocation.begin = address;
+  allocation.size = bytes;
+  allocation.kind = kind;
+  allocation.context = &context;
+  allocation.device = &context.device;
+  Allocations::all().add(std::move(allocation));
+  return address;
+}
+
+void release(const Allocation& allocation) {
+  if (allocation.pool != nullptr) allocation.pool->giveBack(allocation.size);
+  if (allocation.kind == MemoryKind::hostAllocated) freeHostPages(allocation);
+  if (!allocation.host()) Arena::instance().release(allocation.begin);
+}
+
+void freeAll(Context& context) {
+  std::vector<std::uint64_t> owned;
+  Allocations::all().each([&](const Allocation& allocation) {
+    if (allocation.context == &context && allocation.kind != MemoryKind::mapped) owned.push_back(allocation.begin);
+  });
+  for (const std::uint64_t address : owned) {
+    const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; });
+    if (taken) release(*taken);
+  }
+}
+
+void synchronizeAll() {
+  for (const auto& context : Handles<Context>::all().where([](const Context& candidate) { return candidate.alive.load(); })) {
+    synchronize(*context);
+  }
+}
+
+bool insideAllocation(std::uint64_t address, std::size_t bytes) {
+  const auto allocation = Allocations::all().find(address);
+  return allocation && bytes <= allocation->end() - address;
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+namespace {
+
+constexpr std::size_t kPitch = 512;
+
+bool freedByMemFree(const Allocation& allocation) {
+  return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pool;
+}
+
+}  // namespace
+
+DRIVER_CALL cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
+  return inContext([&](Context& context) -> CUresult {
+    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t address = allocate(context, bytesize, MemoryKind::device);
+    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = address;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+  return inContext([&](Context& context) -> CUresult {
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
+    if (WidthInBytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) return CUDA_ERROR_INVALID_VALUE;
+    const std::size_t pitch = (WidthInBytes + kPitch - 1) / kPitch * kPitch;
+    if (Height > std::numeric_limits<std::size_t>::max() / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
+    const std::uint64_t address = allocate(context, pitch * Height, MemoryKind::device);
+    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = address;
+    *pPitch = pitch;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  return inContext([&](Context& context) -> CUresult {
+    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t address = allocate(context, bytesize, MemoryKind::managed);
+    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *dptr = address;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
+  return inContext([&](Context&) -> CUresult {
+    if (dptr == 0) return CUDA_SUCCESS;
+    const auto found = Allocations::all().find(dptr);
+    if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;
+    synchronizeAll();
+    if (fault() != CUDA_SUCCESS) return fault();
+    const auto taken = Allocations::all().take(dptr, freedByMemFree);
+    if (!taken) return CUDA_ERROR_INVALID_VALUE;
+    release(*taken);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return inContext([&](Context& context) -> CUresult {
+    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *total = context.device.totalBytes;
+    *free = context.device.totalBytes - context.device.usedBytes();
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  return inContext([&](Context&) -> CUresult {
+    const auto found = Allocations::all().find(dptr);
+    if (!found) return CUDA_ERROR_NOT_FOUND;
+    if (pbase != nullptr) *pbase = found->begin;
+    if (psize != nullptr) *psize = found->size;
+    return CUDA_SUCCESS;
+  });
+}

@@ -1,0 +1,149 @@
+#include "native/simulator/occupancy.h"
+
+#include <algorithm>
+
+#include "native/simulator/attributes.h"
+#include "native/simulator/driver_call.h"
+
+namespace simulator {
+namespace {
+
+constexpr unsigned kRegisterUnit = 256;  ///< registers are given to a warp in such pieces
+constexpr unsigned kPartitions = 4;      ///< of a multiprocessor, each with a quarter of the registers
+constexpr unsigned kSharedUnit = 128;
+constexpr unsigned kWarpsPerMultiprocessor = kThreadsPerMultiprocessor / kWarpSize;
+
+unsigned roundUp(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
+unsigned warpsOf(unsigned threads) { return (threads + kWarpSize - 1) / kWarpSize; }
+
+unsigned warpsByRegisters(const KernelInfo& info) {
+  return kRegistersPerMultiprocessor / kPartitions / roundUp(registersOf(info) * kWarpSize, kRegisterUnit) * kPartitions;
+}
+
+}  // namespace
+
+unsigned registersOf(const KernelInfo& info) { return std::clamp(info.registers, 16u, 255u); }
+
+unsigned threadLimit(const KernelInfo& info) {
+  return std::min({info.maxThreadsPerBlock, kThreadsPerBlock, warpsByRegisters(info) * kWarpSize});
+}
+
+unsigned blocksPerMultiprocessor(const KernelInfo& info, unsigned threads, std::size_t dynamicShared) {
+  const unsigned warps = warpsOf(threads);
+  const std::size_t shared = info.staticSharedBytes + dynamicShared;
+  if (threads == 0 || threads > threadLimit(info) || shared > kSharedPerBlockOptin) return 0;
+  const unsigned byShared = kSharedPerMultiprocessor / roundUp(static_cast<unsigned>(shared) + kReservedSharedPerBlock, kSharedUnit);
+  return std::min({kBlocksPerMultiprocessor, kWarpsPerMultiprocessor / warps, warpsByRegisters(info) / warps, byShared});
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+namespace {
+
+template <class Body>
+CUresult onFunction(CUfunction handle, Body&& body) {
+  return inContext([&](Context& context) -> CUresult {
+    std::shared_ptr<Function> function;
+    const CUresult status = findFunction(context, handle, function);
+    return status == CUDA_SUCCESS ? body(*function) : status;
+  });
+}
+
+/// The largest product of blocks and block size over all sizes that are whole warps, the larger block preferred.
+CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize sharedOf, std::size_t shared, int limit) {
+  return onFunction(func, [&](Function& function) -> CUresult {
+    if (minGridSize == nullptr || blockSize == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+    unsigned most = threadLimit(function.info);
+    if (limit > 0) most = std::min(most, static_cast<unsigned>(limit));
+    unsigned bestThreads = 0, bestBlocks = 0;
+    for (unsigned threads = roundUp(most, kWarpSize); threads > 0; threads -= kWarpSize) {
+      const unsigned size = std::min(threads, most);
+      const std::size_t dynamic = sharedOf != nullptr ? sharedOf(static_cast<int>(size)) : shared;
+      const unsigned blocks = blocksPerMultiprocessor(function.info, size, dynamic);
+      if (blocks * size <= bestBlocks * bestThreads) continue;
+      bestThreads = size;
+      bestBlocks = blocks;
+    }
+    *blockSize = static_cast<int>(bestThreads);
+    *minGridSize = static_cast<int>(bestBlocks * kMultiprocessors);
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult activeBlocks(int* numBlocks, CUfunction func, int blockSize, std::size_t dynamicShared) {
+  return onFunction(func, [&](Function& function) -> CUresult {
+    if (numBlocks == nullptr || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
+    *numBlocks = static_cast<int>(blocksPerMultiprocessor(function.info, static_cast<unsigned>(blockSize), dynamicShared));
+    return CUDA_SUCCESS;
+  });
+}
+
+unsigned clusterBlocks(const CUlaunchConfig& config, const Function& function) {
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
+    const auto& dim = config.attrs[i].value.clusterDim;
+    return std::max(1u, dim.x * dim.y * dim.z);
+  }
+  const auto& dim = function.info.requiredClusterDim;
+  return std::max(1u, dim[0] * dim[1] * dim[2]);
+}
+
+bool readable(const CUlaunchConfig* config) { return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr); }
+
+}  // namespace
+
+DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+  return activeBlocks(numBlocks, func, blockSize, dynamicSMemSize);
+}
+
+DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize,
+                                                                 unsigned int flags) {
+  if (flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) return CUDA_ERROR_INVALID_VALUE;
+  return activeBlocks(numBlocks, func, blockSize, dynamicSMemSize);
+}
+
+DRIVER_CALL cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit) {
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+}
+
+DRIVER_CALL cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
+                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                      int blockSizeLimit, unsigned int flags) {
+  if (flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) return CUDA_ERROR_INVALID_VALUE;
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+}
+
+DRIVER_CALL cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+  return onFunction(func, [&](Function& function) -> CUresult {
+    if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
+    if (blocksPerMultiprocessor(function.info, static_cast<unsigned>(blockSize), 0) < static_cast<unsigned>(numBlocks)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const unsigned share = kSharedPerMultiprocessor / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
+    const unsigned most = std::min(share - std::min(share, kReservedSharedPerBlock), kSharedPerBlockOptin);
+    *dynamicSmemSize = most - std::min(most, function.info.staticSharedBytes);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+  return onFunction(func, [&](Function& function) -> CUresult {
+    if (clusterSize == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
+    const bool nonPortable = effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
+    *clusterSize = static_cast<int>(nonPortable ? 2 * kBlocksPerCluster : kBlocksPerCluster);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
+  return onFunction(func, [&](Function& function) -> CUresult {
+    if (numClusters == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
+    const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    const unsigned blocks = blocksPerMultiprocessor(function.info, threads, config->sharedMemBytes);
+    *numClusters = static_cast<int>(blocks * kMultiprocessors / clusterBlocks(*config, function));
+    return CUDA_SUCCESS;
+  });
+}

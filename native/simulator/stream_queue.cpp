@@ -1,0 +1,110 @@
+// How operations of streams are ordered and executed. The calls about streams are in stream.cpp.
+#include <atomic>
+#include <thread>
+#include <utility>
+
+#include "native/simulator/context.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/stream.h"
+
+namespace simulator {
+namespace {
+
+std::atomic<std::uint64_t> nextStreamId{1};
+
+void execute(Operation& operation) {
+  for (const auto& predecessor : operation.after) predecessor->wait();
+  if (operation.run && (operation.always || fault() == CUDA_SUCCESS)) operation.run();
+  operation.run = nullptr;  // what it holds (modules, buffers) goes before anybody learns that it ended
+  operation.completion->finish();
+}
+
+void executeAll(const std::shared_ptr<Queue>& queue) {
+  for (;;) {
+    Operation operation;
+    {
+      std::unique_lock lock(queue->mutex);
+      queue->changed.wait(lock, [&] { return queue->closed || !queue->operations.empty(); });
+      if (queue->operations.empty()) return;
+      operation = std::move(queue->operations.front());
+      queue->operations.pop_front();
+    }
+    execute(operation);
+  }
+}
+
+}  // namespace
+
+Stream::Stream(Context& context_, unsigned flags_, int priority_)
+    : context(context_), flags(flags_), priority(priority_), id(nextStreamId.fetch_add(1)) {}
+
+Stream::~Stream() {
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->closed = true;
+  }
+  queue_->changed.notify_all();
+}
+
+std::vector<std::shared_ptr<const Completion>> Stream::predecessors() {
+  std::vector<std::shared_ptr<const Completion>> before;
+  const auto add = [&](const Stream& other) {
+    if (&other != this && other.blocking() && other.last_ != nullptr && !other.last_->done()) before.push_back(other.last_);
+  };
+  if (context.legacy.get() == this) {
+    for (const auto& stream : streamsOf(context)) add(*stream);
+  } else if (blocking() && context.legacy != nullptr) {
+    add(*context.legacy);
+  }
+  return before;
+}
+
+void Stream::startThread() {
+  std::thread([queue = queue_] { executeAll(queue); }).detach();
+  started_ = true;
+}
+
+std::shared_ptr<Completion> Stream::submit(Operation operation) {
+  auto completion = std::make_shared<Completion>();
+  operation.completion = completion;
+  const std::lock_guard order(context.submission);
+  for (auto& predecessor : predecessors()) operation.after.push_back(std::move(predecessor));
+  if (!started_) startThread();
+  {
+    const std::lock_guard lock(queue_->mutex);
+    queue_->operations.push_back(std::move(operation));
+  }
+  last_ = completion;
+  queue_->changed.notify_one();
+  return completion;
+}
+
+std::shared_ptr<Completion> Stream::submit(std::function<void()> run) {
+  Operation operation;
+  operation.run = std::move(run);
+  return submit(std::move(operation));
+}
+
+bool Stream::idle() {
+  const std::lock_guard order(context.submission);
+  return (last_ == nullptr || last_->done()) && (context.legacy.get() != this || predecessors().empty());
+}
+
+void Stream::synchronize() {
+  std::vector<std::shared_ptr<const Completion>> pending;
+  {
+    const std::lock_guard order(context.submission);
+    if (context.legacy.get() == this) pending = predecessors();
+    if (last_ != nullptr) pending.push_back(last_);
+  }
+  for (const auto& completion : pending) completion->wait();
+}
+
+void Stream::retire() {
+  Operation last;
+  last.run = [self = shared_from_this()] {};
+  last.always = true;
+  submit(std::move(last));
+}
+
+}  // namespace simulator

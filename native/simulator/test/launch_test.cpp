@@ -1,0 +1,99 @@
+// Vector addition from PTX text, and launches that are refused.
+#include <vector>
+
+#include "native/simulator/test/driver_test.h"
+#include "native/simulator/test/kernels.h"
+
+namespace {
+
+void addsVectors(CUfunction add) {
+  constexpr unsigned n = 1000;
+  std::vector<float> a(n), b(n), c(n);
+  for (unsigned i = 0; i < n; ++i) a[i] = static_cast<float>(i), b[i] = 2 * a[i];
+  CUdeviceptr x = 0, y = 0, z = 0;
+  OK(DRIVER(cuMemAlloc_v2)(&x, n * 4));
+  OK(DRIVER(cuMemAlloc_v2)(&y, n * 4));
+  OK(DRIVER(cuMemAlloc_v2)(&z, n * 4));
+  OK(DRIVER(cuMemcpyHtoD_v2)(x, a.data(), n * 4));
+  OK(DRIVER(cuMemcpyHtoD_v2)(y, b.data(), n * 4));
+  unsigned count = n;
+  void* parameters[] = {&x, &y, &z, &count};
+  OK(DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
+  bool right = true;
+  for (unsigned i = 0; i < n; ++i) right = right && c[i] == 3 * a[i];
+  TRUE(right);
+
+  struct {
+    CUdeviceptr x, y, z;
+    unsigned n;
+  } packed{x, x, z, n};
+  std::size_t size = 28;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  OK(DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
+  OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
+  TRUE(c[999] == 1998.0f);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, extra));
+
+  CUlaunchConfig config{};
+  config.gridDimX = 4, config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 256, config.blockDimY = config.blockDimZ = 1;
+  OK(DRIVER(cuLaunchKernelEx)(&config, add, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
+  TRUE(c[999] == 2997.0f);
+  OK(DRIVER(cuMemFree_v2)(x));
+  OK(DRIVER(cuMemFree_v2)(y));
+  OK(DRIVER(cuMemFree_v2)(z));
+}
+
+CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared = 0) {
+  return DRIVER(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
+}
+
+void refusesWrongShapes(CUfunction nothing) {
+  OK(launch(nothing, 1, 1, 1, 1, 1, 1));
+  OK(launch(nothing, 1, 1, 1, 1024, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 0, 1, 1, 1, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 0, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 1025, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 1, 1, 65));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 32, 32, 2));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 65536, 1, 1, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 65536, 1, 1, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 32, 1, 1, 48 * 1024 + 1));
+  OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024));
+  OK(launch(nothing, 1, 1, 1, 32, 1, 1, 227 * 1024));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024 + 1));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, launch(nullptr, 1, 1, 1, 1, 1, 1));
+  EXPECT(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+         DRIVER(cuLaunchCooperativeKernel)(nothing, 1000000, 1, 1, 1024, 1, 1, 0, nullptr, nullptr));
+  OK(DRIVER(cuCtxSynchronize)());
+}
+
+void asksFunctions(CUfunction add) {
+  std::size_t offset = 0, size = 0;
+  OK(DRIVER(cuFuncGetParamInfo)(add, 3, &offset, &size));
+  TRUE(offset == 24 && size == 4);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuFuncGetParamInfo)(add, 4, &offset, &size));
+  int value = 0;
+  OK(DRIVER(cuFuncGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, add));
+  TRUE(value == 1024);
+  OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 256, 0));
+  TRUE(value == 8);
+  const char* name = nullptr;
+  OK(DRIVER(cuFuncGetName)(&name, add));
+  TRUE(std::string(name) == "add");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  openDriver(count, arguments);
+  usePrimaryContext();
+  const CUfunction add = functionOf(kKernels, "add");
+  addsVectors(add);
+  asksFunctions(add);
+  refusesWrongShapes(functionOf(kKernels, "nothing"));
+  return finished();
+}

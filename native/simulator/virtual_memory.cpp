@@ -1,0 +1,301 @@
+// Virtual memory management: addresses that are reserved, memory that is created, and the one mapped into the other.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "native/simulator/arena.h"
+#include "native/simulator/device.h"
+#include "native/simulator/driver_call.h"
+#include "native/simulator/fault.h"
+#include "native/simulator/memory.h"
+
+namespace simulator {
+namespace {
+
+/// Memory that cuMemCreate made: a memory file, so that it can be mapped at several addresses.
+struct Physical {
+  Physical(Device& device_, std::size_t size_, int file_) : device(device_), size(size_), file(file_) {}
+  ~Physical() {
+    close(file);
+    device.release(size);
+  }
+  Physical(const Physical&) = delete;
+  Physical& operator=(const Physical&) = delete;
+
+  Device& device;
+  const std::size_t size;
+  const int file;
+  CUmemAllocationProp properties{};
+  unsigned references = 1;  ///< of its handle: cuMemCreate, cuMemRetainAllocationHandle minus cuMemRelease
+};
+
+struct Mapping {
+  std::uint64_t size;
+  CUmemGenericAllocationHandle handle;
+  std::shared_ptr<Physical> physical;
+};
+
+struct VirtualMemory {
+  std::mutex mutex;
+  std::map<std::uint64_t, std::uint64_t> reserved;  ///< begin -> size
+  std::map<std::uint64_t, Mapping> mapped;          ///< begin -> what lies there
+  std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
+  CUmemGenericAllocationHandle nextHandle = 1;
+};
+
+VirtualMemory& state() {
+  static auto& memory = *new VirtualMemory;
+  return memory;
+}
+
+bool wholePages(std::uint64_t value) { return value != 0 && value % kPageBytes == 0; }
+
+/// Readable and writable even without a mapping: a kernel that runs beside a wrong unmap must not bring the process down.
+constexpr int kProtection = PROT_READ | PROT_WRITE;
+constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+bool reserveAt(std::uint64_t address, std::uint64_t size) {
+  void* got = mmap(reinterpret_cast<void*>(address), size, kProtection, kReservation | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == MAP_FAILED) return false;
+  if (reinterpret_cast<std::uint64_t>(got) == address) return true;
+  munmap(got, size);
+  return false;
+}
+
+/// Somewhere, aligned; the surplus on both sides goes back.
+std::uint64_t reserveAnywhere(std::uint64_t size, std::uint64_t alignment) {
+  constexpr std::uint64_t kPreferred = 0x2b8000000000;
+  void* got = mmap(reinterpret_cast<void*>(kPreferred), size + alignment, kProtection, kReservation, -1, 0);
+  if (got == MAP_FAILED) return 0;
+  const auto begin = reinterpret_cast<std::uint64_t>(got);
+  const std::uint64_t aligned = (begin + alignment - 1) / alignment * alignment;
+  if (aligned > begin) munmap(got, aligned - begin);
+  munmap(reinterpret_cast<void*>(aligned + size), begin + alignment - aligned);
+  return aligned;
+}
+
+bool insideReservation(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
+  auto next = memory.reserved.upper_bound(begin);
+  if (next == memory.reserved.begin()) return false;
+  const auto& [first, length] = *std::prev(next);
+  return begin - first <= length && size <= length - (begin - first);
+}
+
+bool touchesMapping(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
+  auto next = memory.mapped.lower_bound(begin);
+  if (next != memory.mapped.end() && next->first - begin < size) return true;
+  return next != memory.mapped.begin() && std::prev(next)->first + std::prev(next)->second.size > begin;
+}
+
+/// The mappings that [begin, begin + size) consists of, without gaps; empty when it is anything else.
+std::vector<std::uint64_t> mappingsOf(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
+  std::vector<std::uint64_t> found;
+  std::uint64_t next = begin;
+  while (next < begin + size) {
+    const auto mapping = memory.mapped.find(next);
+    if (mapping == memory.mapped.end()) return {};
+    found.push_back(next);
+    next += mapping->second.size;
+  }
+  return next == begin + size ? found : std::vector<std::uint64_t>{};
+}
+
+Device* deviceOf(const CUmemAllocationProp* properties) {
+  if (properties == nullptr || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED) return nullptr;
+  if (properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;
+  return findDevice(properties->location.id);
+}
+
+/// Memory of a new handle; null when it cannot be had.
+std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
+  if (!device.charge(size)) return nullptr;
+  const int file = memfd_create("simulated-gpu-memory", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
+    if (file >= 0) close(file);
+    device.release(size);
+    return nullptr;
+  }
+  return std::make_shared<Physical>(device, size, file);
+}
+
+void unmap(VirtualMemory& memory, std::uint64_t begin) {
+  const auto node = memory.mapped.extract(begin);
+  Allocations::all().take(begin, [](const Allocation&) { return true; });
+  mmap(reinterpret_cast<void*>(begin), node.mapped().size, kProtection, kReservation | MAP_FIXED, -1, 0);
+}
+
+}  // namespace
+}  // namespace simulator
+
+using namespace simulator;
+
+DRIVER_CALL cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+  return inDriver([&]() -> CUresult {
+    if (ptr == nullptr || !wholePages(size) || flags != 0 || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    const std::uint64_t unit = alignment > kPageBytes ? alignment : kPageBytes;
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    // The address asked for is a wish: where it cannot be had, another is given.
+    std::uint64_t begin = addr != 0 && addr % unit == 0 && reserveAt(addr, size) ? addr : 0;
+    if (begin == 0) begin = reserveAnywhere(size, unit);
+    if (begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    memory.reserved.emplace(begin, size);
+    *ptr = begin;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  return inDriver([&]() -> CUresult {
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = memory.reserved.find(ptr);
+    if (found == memory.reserved.end() || found->second != size || touchesMapping(memory, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(ptr), size);
+    memory.reserved.erase(found);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+  return inDriver([&]() -> CUresult {
+    if (granularity == nullptr || deviceOf(prop) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (static_cast<unsigned>(option) > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    *granularity = kPageBytes;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+  return inDriver([&]() -> CUresult {
+    if (handle == nullptr || flags != 0 || !wholePages(size)) return CUDA_ERROR_INVALID_VALUE;
+    Device* device = deviceOf(prop);
+    if (device == nullptr) return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
+    if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
+    if (fault() != CUDA_SUCCESS) return fault();
+    auto physical = createPhysical(*device, size);
+    if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    physical->properties = *prop;
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    *handle = memory.nextHandle++;
+    memory.handles.emplace(*handle, std::move(physical));
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemRelease(CUmemGenericAllocationHandle handle) {
+  return inDriver([&]() -> CUresult {
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = memory.handles.find(handle);
+    if (found == memory.handles.end()) return CUDA_ERROR_INVALID_VALUE;
+    if (--found->second->references == 0) memory.handles.erase(found);  // mappings keep the memory itself
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  return inDriver([&]() -> CUresult {
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = memory.handles.find(handle);
+    if (found == memory.handles.end() || flags != 0 || offset != 0 || !wholePages(size) || !wholePages(ptr))
+      return CUDA_ERROR_INVALID_VALUE;
+    const auto& physical = found->second;
+    if (size > physical->size || !insideReservation(memory, ptr, size) || touchesMapping(memory, ptr, size))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (mmap(reinterpret_cast<void*>(ptr), size, kProtection, MAP_SHARED | MAP_FIXED, physical->file, 0) == MAP_FAILED) {
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    Allocation allocation;
+    allocation.begin = ptr;
+    allocation.size = size;
+    allocation.kind = MemoryKind::mapped;
+    allocation.device = &physical->device;
+    allocation.handle = handle;
+    Allocations::all().add(std::move(allocation));
+    memory.mapped.emplace(ptr, Mapping{size, handle, physical});
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  return inDriver([&]() -> CUresult {
+    synchronizeAll();
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = mappingsOf(memory, ptr, size);
+    if (found.empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (const std::uint64_t begin : found) unmap(memory, begin);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+  return inDriver([&]() -> CUresult {
+    if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = mappingsOf(memory, ptr, size);
+    if (found.empty()) return CUDA_ERROR_INVALID_VALUE;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+      const Device* device = findDevice(desc[i].location.id);
+      if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+      const bool allowed = desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+      for (const std::uint64_t begin : found) {
+        Allocations::all().update(begin, [&](Allocation& allocation) {
+          if (allowed) {
+            allocation.access.insert(device);
+          } else {
+            allocation.access.erase(device);
+          }
+        });
+      }
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+  return inDriver([&]() -> CUresult {
+    if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    const Device* device = findDevice(location->id);
+    const auto found = Allocations::all().find(ptr);
+    if (device == nullptr || !found || found->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
+    *flags = found->access.contains(device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* addr) {
+  return inDriver([&]() -> CUresult {
+    if (handle == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const auto found = Allocations::all().find(reinterpret_cast<std::uint64_t>(addr));
+    if (!found || found->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto mapping = memory.mapped.find(found->begin);
+    if (mapping == memory.mapped.end()) return CUDA_ERROR_INVALID_VALUE;
+    const auto& physical = mapping->second.physical;
+    const auto [entry, revived] = memory.handles.try_emplace(mapping->second.handle, physical);
+    physical->references = revived ? 1 : physical->references + 1;
+    *handle = entry->first;
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+  return inDriver([&]() -> CUresult {
+    VirtualMemory& memory = state();
+    const std::lock_guard lock(memory.mutex);
+    const auto found = memory.handles.find(handle);
+    if (prop == nullptr || found == memory.handles.end()) return CUDA_ERROR_INVALID_VALUE;
+    *prop = found->second->properties;
+    return CUDA_SUCCESS;
+  });
+}
