@@ -28,6 +28,12 @@ T glance(const std::atomic<T>& word) {
   return word.load(std::memory_order_relaxed);
 }
 
+/// A word that the peer reads as a hint. Partner: glance().
+template <class T>
+void note(std::atomic<T>& word, T value) {
+  word.store(value, std::memory_order_relaxed);
+}
+
 /// What was copied out of memory that the peer can write stays as it was copied: the compiler may not read it a second time. No partner.
 inline void keepCopy() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 

@@ -106,6 +106,7 @@ class WorkerChannel {
   std::uint64_t tail_ = 0;  ///< last value seen of what the client published
   std::uint32_t replies_ = 0;
   bool wantsReply_ = false;  ///< the client waits for the reply to the current frame
+  bool replied_ = true;      ///< so the client is about to send the next frame, and waits for its answer perhaps
   ChannelEnd end_ = ChannelEnd::none;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<std::byte[]> frame_;  ///< kMaxFrameBytes; the copy that is decoded

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "wire/frame.h"
+#include "wire/wait.h"
 
 namespace wire {
 
@@ -24,10 +25,9 @@ struct ChannelMemory {
   std::atomic<std::uint32_t> closed;
   /// Written by the worker: bytes consumed since the start.
   alignas(kLinePair) std::atomic<std::uint64_t> head;
-  /// Set by the worker, cleared by both. On a line of its own: it is read at every publish and almost never written.
-  alignas(kLinePair) std::atomic<std::uint32_t> workerSleeps;
-  /// Set by the client, cleared by both.
-  alignas(kLinePair) std::atomic<std::uint32_t> clientSleeps;
+  /// On lines of their own: read at every publish and almost never written.
+  alignas(kLinePair) Seat workerSeat;
+  alignas(kLinePair) Seat clientSeat;
   /// Written by the worker: replies sent so far. The header shares its line, so an empty reply is one line's journey.
   alignas(kLinePair) std::atomic<std::uint32_t> replies;
   /// Set by the worker when it is 0, cleared by the client.

@@ -23,7 +23,7 @@ ClientChannel::~ClientChannel() {
   if (memory_ == nullptr) return;
   if (process_ == getpid()) {
     barrier::publish<std::uint32_t>(memory_->closed, 1);
-    wakeIfAsleep(memory_->workerSleeps);
+    wakeIfAsleep(memory_->workerSeat.sleeps);
   }
   unmapChannel(memory_);
 }
@@ -36,8 +36,8 @@ void ClientChannel::closeFile() {
 Encoder ClientChannel::begin(std::size_t payloadBytes) {
   if (payloadBytes > kMaxFrameBytes - sizeof(FrameHeader) || barrier::ended(abandoned_)) return {};
   const std::size_t payload = Encoder::padded(payloadBytes);
-  const std::size_t frame = sizeof(FrameHeader) + payload;
-  if (kRequestBytes - (tail_ - head_) < frame && !awaitRoom(frame)) return {};
+  const std::size_t span = frameSpan(sizeof(FrameHeader) + payload);
+  if (kRequestBytes - (tail_ - head_) < span && !awaitRoom(span)) return {};
   return Encoder(memory_->at(tail_) + sizeof(FrameHeader), payload);
 }
 
@@ -45,7 +45,7 @@ bool ClientChannel::awaitRoom(std::size_t bytes) {
   const auto used = [this] { return tail_ - (head_ = barrier::observe(memory_->head)); };
   // A head that is no place in the ring gives more than the ring holds; it ends the wait, and fails.
   const auto settled = [&] { return used() > kRequestBytes || kRequestBytes - used() >= bytes || barrier::ended(abandoned_); };
-  waitUntil(memory_->clientSleeps, kSleepsForRoom, settled);
+  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
   return tail_ - head_ <= kRequestBytes - bytes;
 }
 
@@ -55,14 +55,14 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
   const FrameHeader header{static_cast<std::uint32_t>(length), call, flags, ticket};
   std::memcpy(encoder.data() - sizeof(header), &header, sizeof(header));
   if (flags & kFrameWantsReply) ++replies_;
-  tail_ += length;
+  tail_ += frameSpan(length);
   barrier::publish(memory_->tail, tail_);
-  wakeIfAsleep(memory_->workerSleeps);
+  wakeIfAsleep(memory_->workerSeat.sleeps);
 }
 
 Decoder ClientChannel::awaitReply(ReplyHeader& header) {
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
-  waitUntil(memory_->clientSleeps, kSleepsForReply, [&] { return arrived() || barrier::ended(abandoned_); });
+  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, [&] { return arrived() || barrier::ended(abandoned_); });
   header = {};
   if (!arrived()) return {};
   std::memcpy(&header, &memory_->replyHeader, sizeof(header));
@@ -75,7 +75,7 @@ std::int32_t ClientChannel::takeDeferredError() { return barrier::take(memory_->
 
 void ClientChannel::abandon() {
   barrier::end(abandoned_);
-  wake(memory_->clientSleeps);
+  wake(memory_->clientSeat.sleeps);
 }
 
 }  // namespace wire

@@ -20,7 +20,12 @@ inline constexpr std::size_t kInlineCopyBytes = std::size_t{64} << 10;
 /// Set in FrameHeader::flags when the client waits for a reply.
 inline constexpr std::uint16_t kFrameWantsReply = 1;
 
-/// Begins every request frame. Frames are 8-byte aligned.
+/// Every frame begins on a cache line of its own: the worker, reading the end of one, must not take away the line in which the client
+/// writes the next.
+inline constexpr std::size_t kFrameAlignment = 64;
+constexpr std::uint64_t frameSpan(std::uint64_t length) { return (length + kFrameAlignment - 1) & ~std::uint64_t{kFrameAlignment - 1}; }
+
+/// Begins every request frame.
 struct FrameHeader {
   std::uint32_t length;  ///< bytes of the whole frame, this header included; a multiple of 8
   std::uint16_t call;    ///< CallNumber (generated)

@@ -17,9 +17,8 @@ bool TicketTurn::settled(std::uint64_t ticket) const { return barrier::observe(p
 bool TicketTurn::await(std::uint64_t ticket) {
   if (ticket == 0) return !barrier::ended(stopped_);
   const auto ready = [&] { return settled(ticket); };
-  const std::uint64_t spin = spinNanoseconds() < kTurnSpinNanoseconds ? spinNanoseconds() : kTurnSpinNanoseconds;
   Slot& slot = slots_[ticket % kSlots];
-  for (bool settled = ready() || spinUntil(spin, ready); !settled; settled = ready()) {
+  for (bool settled = ready() || spinUntil(kTurnSpinNanoseconds, ready, [] { return false; }); !settled; settled = ready()) {
     const std::uint32_t word = barrier::observe(slot.word);
     barrier::joinSleepers(slot.sleepers);
     if (!ready()) futexWait(slot.word, word, kLongestSleepNanoseconds);

@@ -12,7 +12,6 @@ namespace wire {
 
 namespace {
 
-constexpr std::uint64_t kSpinNanoseconds = 40'000;
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
 // Without FUTEX_PRIVATE_FLAG: the channel's words are shared between processes.
@@ -23,13 +22,10 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 
 }  // namespace
 
-std::uint64_t spinNanoseconds() {
-  static const std::uint64_t duration = [] {
-    cpu_set_t processors;
-    const bool alone = sched_getaffinity(0, sizeof(processors), &processors) == 0 && CPU_COUNT(&processors) == 1;
-    return alone ? 0 : kSpinNanoseconds;
-  }();
-  return duration;
+bool sharesProcessor(Seat& mine, const Seat& peer) {
+  const auto processor = static_cast<std::uint32_t>(sched_getcpu() + 1);  // 0: unknown
+  if (barrier::glance(mine.processor) != processor) barrier::note(mine.processor, processor);
+  return processor != 0 && barrier::glance(peer.processor) == processor;
 }
 
 std::uint64_t monotonicNanoseconds() {

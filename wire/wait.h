@@ -8,8 +8,8 @@
 
 namespace wire {
 
-/// How long a wait spins before it sleeps; 0 on a machine where the peer cannot run meanwhile.
-std::uint64_t spinNanoseconds();
+/// How long a wait spins before it sleeps.
+inline constexpr std::uint64_t kSpinNanoseconds = 40'000;
 
 /// Between announcing a sleep and sleeping. Far longer than a store buffer takes to drain, so a value that was published by someone who
 /// did not see the announcement is seen here (barrier.h, sleepReason()).
@@ -43,9 +43,18 @@ inline void pauseProcessor() {
 #endif
 }
 
-/// Polls ready() for that long; true as soon as it is.
-template <class Ready>
-bool spinUntil(std::uint64_t nanoseconds, Ready ready) {
+/// Where one end waits. Both words change rarely, so that the peer's look at them stays in its cache.
+struct Seat {
+  std::atomic<std::uint32_t> sleeps;     ///< why the end sleeps, 0 when it is awake; the futex. Set by this end, cleared by both
+  std::atomic<std::uint32_t> processor;  ///< the processor it was last seen on, counted from 1. Written by this end
+};
+
+/// Notes on which processor this end runs. True when the peer was last seen on the same one: it cannot run while this end spins.
+bool sharesProcessor(Seat& mine, const Seat& peer);
+
+/// Polls ready() for that long; true as soon as it is. Gives up early when stop(), asked now and then, says so.
+template <class Ready, class Stop>
+bool spinUntil(std::uint64_t nanoseconds, Ready ready, Stop stop) {
   constexpr int kPollsPerLookAtTheClock = 32;
   std::uint64_t deadline = 0;
   do {
@@ -53,19 +62,22 @@ bool spinUntil(std::uint64_t nanoseconds, Ready ready) {
       if (ready()) return true;
       pauseProcessor();
     }
+    if (stop()) return false;
     if (deadline == 0) deadline = monotonicNanoseconds() + nanoseconds;
   } while (monotonicNanoseconds() < deadline);
   return false;
 }
 
-/// Returns when ready() is true, which also must become true when the wait is ended. `flag` tells the peer why this end sleeps.
+/// Returns when ready() is true, which also must become true when the wait is ended. `reason` tells the peer why this end sleeps.
 template <class Ready>
-void waitUntil(std::atomic<std::uint32_t>& flag, std::uint32_t reason, Ready ready) {
-  if (spinUntil(spinNanoseconds(), ready)) return;
+void waitUntil(Seat& mine, const Seat& peer, std::uint32_t reason, Ready ready) {
+  const auto hopeless = [&] { return sharesProcessor(mine, peer); };
+  if (spinUntil(kSpinNanoseconds, ready, hopeless)) return;
   for (std::uint64_t sleep = kFirstSleepNanoseconds; !ready(); sleep = kLongestSleepNanoseconds) {
-    barrier::announceSleep(flag, reason);
-    if (!spinUntil(kLingerNanoseconds, ready)) futexWait(flag, reason, sleep);
-    barrier::retractSleep(flag);
+    barrier::announceSleep(mine.sleeps, reason);
+    if (!spinUntil(kLingerNanoseconds, ready, hopeless)) futexWait(mine.sleeps, reason, sleep);
+    barrier::retractSleep(mine.sleeps);
+    sharesProcessor(mine, peer);
   }
 }
 

@@ -11,8 +11,13 @@ namespace {
 // While the client waits for room it is woken once there is plenty, not at every frame.
 constexpr std::uint64_t kPlentyOfRoom = kRequestBytes / 2;
 
+// Having caught up with a client that does not wait for an answer, the worker lets it write some more in peace: each look at the tail
+// takes the line away from the client, who then pays for it at its next frame.
+constexpr int kRestPauses = 16;
+
 bool isPlausible(const FrameHeader& header, std::uint64_t published) {
-  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes && header.length <= published;
+  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes &&
+         frameSpan(header.length) <= published;
 }
 
 }  // namespace
@@ -41,20 +46,24 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   std::memcpy(frame_.get(), at + sizeof(header), bytes);
   barrier::keepCopy();
 
-  consume(header.length);
+  consume(frameSpan(header.length));
   wantsReply_ = (header.flags & kFrameWantsReply) != 0;
+  replied_ = false;
   payload = Decoder(frame_.get(), bytes);
   return true;
 }
 
 bool WorkerChannel::awaitFrame() {
+  if (!replied_) {
+    for (int i = 0; i < kRestPauses; ++i) pauseProcessor();
+  }
   // `closed` is looked at first: what was published before it is then seen.
   const auto settled = [this] {
     const bool closed = barrier::observe(memory_->closed) != 0;
     tail_ = barrier::observe(memory_->tail);
     return tail_ != head_ || closed || barrier::ended(stopped_);
   };
-  waitUntil(memory_->workerSleeps, kSleepsForFrame, settled);
+  waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled);
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
   if (tail_ == head_) return ended(ChannelEnd::closed);
   const std::uint64_t published = tail_ - head_;
@@ -64,7 +73,8 @@ bool WorkerChannel::awaitFrame() {
 void WorkerChannel::consume(std::uint64_t bytes) {
   head_ += bytes;
   barrier::publish(memory_->head, head_);
-  if (barrier::sleepReason(memory_->clientSleeps) == kSleepsForRoom && tail_ - head_ <= kPlentyOfRoom) wake(memory_->clientSleeps);
+  if (barrier::sleepReason(memory_->clientSeat.sleeps) == kSleepsForRoom && tail_ - head_ <= kPlentyOfRoom)
+    wake(memory_->clientSeat.sleeps);
 }
 
 bool WorkerChannel::ended(ChannelEnd end) {
@@ -77,17 +87,18 @@ Encoder WorkerChannel::replyEncoder() { return Encoder(memory_->replyPayload, si
 void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint64_t text) {
   if (!wantsReply_) return;
   wantsReply_ = false;
+  replied_ = true;
   const std::size_t payload = encoder.failed() ? 0 : encoder.size();
   memory_->replyHeader = {static_cast<std::uint32_t>(sizeof(ReplyHeader) + payload), status, text};
   barrier::publish(memory_->replies, ++replies_);
-  wakeIfAsleep(memory_->clientSleeps);
+  wakeIfAsleep(memory_->clientSeat.sleeps);
 }
 
 void WorkerChannel::deferError(std::int32_t status) { barrier::setFirst(memory_->deferredError, status); }
 
 void WorkerChannel::stop() {
   barrier::end(stopped_);
-  wake(memory_->workerSleeps);
+  wake(memory_->workerSeat.sleeps);
 }
 
 }  // namespace wire
