@@ -2,11 +2,12 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { emitCoverage } from './emit/coverage.js';
 import { outputs } from './outputs.js';
 import { SpecificationError } from './source.js';
 import { readSpecification } from './specification.js';
 
-const USAGE = 'Usage: node cuda-api/dist/generate.js --out DIRECTORY [--specification DIRECTORY]';
+const USAGE = 'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] [--specification DIRECTORY]';
 
 /** A file that is right already keeps its time, so that nothing is compiled again. */
 function writeWhenChanged(path: string, text: string): void {
@@ -16,9 +17,11 @@ function writeWhenChanged(path: string, text: string): void {
 }
 
 function main(): void {
-  const { values } = parseArgs({ options: { out: { type: 'string' }, specification: { type: 'string' } } });
-  if (values.out === undefined) throw new TypeError(`--out is missing: where the generated files go. ${USAGE}`);
+  const { values } = parseArgs({ options: { out: { type: 'string' }, coverage: { type: 'string' }, specification: { type: 'string' } } });
+  if (values.out === undefined && values.coverage === undefined) throw new TypeError(`Nothing to do. ${USAGE}`);
   const specification = readSpecification(values.specification ?? fileURLToPath(new URL('..', import.meta.url)));
+  if (values.coverage !== undefined) writeWhenChanged(values.coverage, emitCoverage(specification));
+  if (values.out === undefined) return;
   for (const [name, text] of outputs(specification)) writeWhenChanged(join(values.out, name), text);
 }
 

@@ -38,6 +38,8 @@ export interface Placed {
 /** All declared types, with what follows from them: order, layout, and what may travel as bytes. */
 export class TypeTable {
   private readonly byName = new Map<string, TypeDeclaration>();
+  /** Every declaration after those that it needs. */
+  readonly ordered: readonly TypeDeclaration[];
 
   constructor(readonly declarations: readonly TypeDeclaration[]) {
     for (const declaration of declarations) {
@@ -46,6 +48,7 @@ export class TypeTable {
       this.byName.set(declaration.name, declaration);
     }
     for (const declaration of declarations) this.checkNames(declaration);
+    this.ordered = this.order();
   }
 
   find(name: string): TypeDeclaration | undefined {
@@ -79,8 +82,7 @@ export class TypeTable {
     return this.whyMembersNotBytes(declared.name, declared.members);
   }
 
-  /** Every declaration after those that it needs. */
-  ordered(): TypeDeclaration[] {
+  private order(): TypeDeclaration[] {
     const done = new Set<string>();
     const open = new Set<string>();
     const order: TypeDeclaration[] = [];

@@ -4,7 +4,7 @@ import { BANNER, declare, indent, parameterList, symbols } from './text.js';
 
 /** cuda_abi.h: the driver's types and prototypes, every version spelt out. */
 export function emitCudaAbi(specification: Specification): string {
-  const types = specification.types.ordered().map(emitType).join('\n');
+  const types = specification.types.ordered.map(emitType).join('\n');
   const prototypes = symbols(specification).map(({ symbol, call }) => `CUresult ${symbol}(${parameterList(call.parameters)});`);
   return `${BANNER}// The CUDA driver's binary interface: types, values and prototypes. No macro renames a function.
 #pragma once

@@ -48,7 +48,7 @@ ${bodies.join('\n\n')}
 function emitCall(call: Call, types: TypeTable): string {
   const order = call.ordered ? 'kOrdered' : 'kUnordered';
   const lines = [
-    ...call.parameters.flatMap(measure),
+    ...new Set(call.parameters.flatMap(measure)),
     'interposer::Call call;',
     `if (!call.begin(CallNumber::${call.name}, ${payloadBound(call, types)}, interposer::${order})) return call.status();`,
     ...call.parameters.flatMap(refuseNull),

@@ -27,7 +27,9 @@ class Thread {
     *object = (T)(number ^ roundtrip::kHandleBits);
     return CUDA_SUCCESS;
   }
-  std::uint64_t add(wire::HandleKind, void* object, std::uint64_t = 0) { return reinterpret_cast<std::uint64_t>(object) ^ roundtrip::kHandleBits; }
+  std::uint64_t add(wire::HandleKind, void* object, std::uint64_t = 0) {
+    return reinterpret_cast<std::uint64_t>(object) ^ roundtrip::kHandleBits;
+  }
   void passTicket() { ++roundtrip::record().ticketsPassed; }
   CUresult refuseFrame() { return ++roundtrip::record().refused, CUDA_ERROR_INVALID_VALUE; }
 };

@@ -1,0 +1,37 @@
+// Generated. Do not edit, change cuda-api/.
+// The numbers of the calls that cross from interposer to worker. Both are of one build, which kBuildId proves.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+enum class CallNumber : std::uint16_t {
+  cuToyOpen_v2 = 1,
+  cuToyClose = 2,
+  cuToyWait = 3,
+  cuToyFill = 4,
+  cuToyCopy = 5,
+  cuToyLoad = 6,
+  cuToyPart = 7,
+  cuToyGather = 8,
+  toyStage = 9,
+};
+
+inline constexpr std::size_t kCallCount = 9;
+inline constexpr std::uint64_t kBuildId = 0xc04ed64729bde4de;
+
+inline constexpr const char* kCallNames[kCallCount + 1] = {
+    "unknown call",
+    "cuToyOpen_v2",
+    "cuToyClose",
+    "cuToyWait",
+    "cuToyFill",
+    "cuToyCopy",
+    "cuToyLoad",
+    "cuToyPart",
+    "cuToyGather",
+    "toyStage",
+};
+
+/// For logs; any number is allowed.
+inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? number : 0]; }

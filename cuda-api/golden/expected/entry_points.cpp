@@ -1,0 +1,27 @@
+// Generated. Do not edit, change cuda-api/.
+#include "interposer/entry_points.h"
+
+#include "cuda_abi.h"
+
+namespace interposer {
+
+const EntryPoint kEntryPoints[] = {
+    {"cuToyClose", 2000, false, true, reinterpret_cast<void*>(&::cuToyClose)},
+    {"cuToyCopy", 2000, false, true, reinterpret_cast<void*>(&::cuToyCopy)},
+    {"cuToyCopy", 7000, true, true, reinterpret_cast<void*>(&::cuToyCopy_ptds)},
+    {"cuToyFill", 2000, false, true, reinterpret_cast<void*>(&::cuToyFill)},
+    {"cuToyFill", 7000, true, true, reinterpret_cast<void*>(&::cuToyFill_ptsz)},
+    {"cuToyGather", 2000, false, true, reinterpret_cast<void*>(&::cuToyGather)},
+    {"cuToyInit", 2000, false, true, reinterpret_cast<void*>(&::cuToyInit)},
+    {"cuToyLink", 9000, false, false, reinterpret_cast<void*>(&::cuToyLink)},
+    {"cuToyLoad", 2000, false, true, reinterpret_cast<void*>(&::cuToyLoad)},
+    {"cuToyOpen", 2000, false, true, reinterpret_cast<void*>(&::cuToyOpen)},
+    {"cuToyOpen", 3000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
+    {"cuToyOpenStream", 4000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
+    {"cuToyPart", 2000, false, true, reinterpret_cast<void*>(&::cuToyPart)},
+    {"cuToyWait", 2000, false, true, reinterpret_cast<void*>(&::cuToyWait)},
+    {"cuToyWait", 7000, true, true, reinterpret_cast<void*>(&::cuToyWait_ptsz)},
+};
+const std::size_t kEntryPointCount = sizeof kEntryPoints / sizeof *kEntryPoints;
+
+}  // namespace interposer

@@ -1,0 +1,17 @@
+// Generated. Do not edit, change cuda-api/.
+// Calls made in the worker.
+#pragma once
+
+#include "cuda_abi.h"
+
+namespace remote {
+
+CUresult cuToyOpen_v2(CUstream* stream, CUdevice device);
+CUresult cuToyClose(CUstream stream);
+CUresult cuToyWait(CUstream stream);
+CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
+CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
+CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
+
+}  // namespace remote

@@ -1,0 +1,191 @@
+// Generated. Do not edit, change cuda-api/.
+#include "native/worker/thread.h"
+#include "remote.h"
+#include "roundtrip.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+CUresult cuToyClose(Thread&, CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(0)));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuToyCopy(Thread&, wire::Decoder&, wire::Encoder&) { return CUDA_ERROR_NOT_SUPPORTED; }
+
+CUresult cuToyLoad(Thread&, CUmodule* module, const char* name, const void* image) {
+  ++roundtrip::record().executed;
+  *module = roundtrip::object<CUmodule>(0);
+  EXPECT(std::strcmp(name, "name 1") == 0);
+  EXPECT(roundtrip::same(image, roundtrip::object<const void*>(2)));
+  return CUDA_SUCCESS;
+}
+
+CUresult toyStage(Thread&, wire::Decoder&, wire::Encoder&) { return CUDA_ERROR_NOT_SUPPORTED; }
+
+}  // namespace worker
+
+namespace {
+
+CUresult driver_cuToyOpen_v2(CUstream* stream, CUdevice device) {
+  ++roundtrip::record().executed;
+  *stream = roundtrip::object<CUstream>(0);
+  EXPECT(roundtrip::same(device, roundtrip::value<CUdevice>(1)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyWait(CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(0)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(address, roundtrip::value<unsigned long long>(0)));
+  EXPECT(roundtrip::same(*box, roundtrip::value<CUtoyBox>(1)));
+  EXPECT(roundtrip::same(*device, roundtrip::value<CUdevice>(2)));
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(3)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module) {
+  ++roundtrip::record().executed;
+  *part = roundtrip::object<CUmemGenericAllocationHandle>(0);
+  *bytes = roundtrip::value<size_t>(1);
+  EXPECT(roundtrip::same(module, roundtrip::object<CUmodule>(2)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
+  ++roundtrip::record().executed;
+  for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(streams[i], roundtrip::object<CUstream>(0 + 16 * i)));
+  for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(orders[i], roundtrip::value<CUtoyOrder>(1 + 16 * i)));
+  EXPECT(roundtrip::same(count, static_cast<unsigned int>(3)));
+  for (int i = 0; i < 3; ++i) modules[i] = roundtrip::object<CUmodule>(3 + 16 * i);
+  for (int i = 0; i < 3; ++i) sizes[i] = roundtrip::value<unsigned short>(4 + 16 * i);
+  EXPECT(roundtrip::same(*box, roundtrip::value<CUtoyBox>(5)));
+  *box = roundtrip::value<CUtoyBox>(5 + 100);
+  return CUDA_SUCCESS;
+}
+
+void test_cuToyOpen_v2() {
+  roundtrip::thread().driver.cuToyOpen_v2 = &driver_cuToyOpen_v2;
+  CUstream stream{};
+  CUdevice device = roundtrip::value<CUdevice>(1);
+  roundtrip::test("cuToyOpen_v2", [&] {
+    const CUresult status = remote::cuToyOpen_v2(&stream, device);
+    if (status != CUDA_SUCCESS) return status;
+    EXPECT(roundtrip::same(stream, roundtrip::handle<CUstream>(0)));
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyOpen_v2", [&] { return remote::cuToyOpen_v2(nullptr, device); });
+}
+
+void test_cuToyClose() {
+  CUstream stream = roundtrip::handle<CUstream>(0);
+  roundtrip::test("cuToyClose", [&] {
+    const CUresult status = remote::cuToyClose(stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  EXPECT(!roundtrip::record().removed.empty() && roundtrip::record().removed.front() == (std::uint64_t)stream);
+}
+
+void test_cuToyWait() {
+  roundtrip::thread().driver.cuToyWait = &driver_cuToyWait;
+  CUstream stream = roundtrip::handle<CUstream>(0);
+  roundtrip::test("cuToyWait", [&] {
+    const CUresult status = remote::cuToyWait(stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed > 0);
+}
+
+void test_cuToyFill() {
+  roundtrip::thread().driver.cuToyFill = &driver_cuToyFill;
+  unsigned long long address = roundtrip::value<unsigned long long>(0);
+  CUtoyBox box = roundtrip::value<CUtoyBox>(1);
+  CUdevice device = roundtrip::value<CUdevice>(2);
+  CUstream stream = roundtrip::handle<CUstream>(3);
+  roundtrip::test("cuToyFill", [&] {
+    const CUresult status = remote::cuToyFill(address, &box, &device, stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyFill", [&] { return remote::cuToyFill(address, nullptr, &device, stream); });
+}
+
+void test_cuToyLoad() {
+  CUmodule module{};
+  const char* name = "name 1";
+  const void* image = roundtrip::object<const void*>(2);
+  roundtrip::test("cuToyLoad", [&] {
+    const CUresult status = remote::cuToyLoad(&module, name, image);
+    if (status != CUDA_SUCCESS) return status;
+    EXPECT(roundtrip::same(module, roundtrip::handle<CUmodule>(0)));
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyLoad", [&] { return remote::cuToyLoad(nullptr, name, image); });
+  roundtrip::testNull("cuToyLoad", [&] { return remote::cuToyLoad(&module, nullptr, image); });
+}
+
+void test_cuToyPart() {
+  roundtrip::thread().driver.cuToyPart = &driver_cuToyPart;
+  CUmemGenericAllocationHandle part{};
+  size_t bytes{};
+  CUmodule module = roundtrip::handle<CUmodule>(2);
+  roundtrip::test("cuToyPart", [&] {
+    const CUresult status = remote::cuToyPart(&part, &bytes, module);
+    if (status != CUDA_SUCCESS) return status;
+    EXPECT(roundtrip::same(part, roundtrip::handle<CUmemGenericAllocationHandle>(0)));
+    EXPECT(roundtrip::same(bytes, roundtrip::value<size_t>(1)));
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyPart", [&] { return remote::cuToyPart(nullptr, &bytes, module); });
+}
+
+void test_cuToyGather() {
+  roundtrip::thread().driver.cuToyGather = &driver_cuToyGather;
+  CUstream streams[3] = {roundtrip::handle<CUstream>(0 + 16 * 0), roundtrip::handle<CUstream>(0 + 16 * 1), roundtrip::handle<CUstream>(0 + 16 * 2)};
+  CUtoyOrder orders[3] = {roundtrip::value<CUtoyOrder>(1 + 16 * 0), roundtrip::value<CUtoyOrder>(1 + 16 * 1), roundtrip::value<CUtoyOrder>(1 + 16 * 2)};
+  unsigned int count = static_cast<unsigned int>(3);
+  CUmodule modules[3]{};
+  unsigned short sizes[3]{};
+  CUtoyBox box = roundtrip::value<CUtoyBox>(5);
+  roundtrip::test("cuToyGather", [&] {
+    box = roundtrip::value<CUtoyBox>(5);
+    const CUresult status = remote::cuToyGather(streams, orders, count, modules, sizes, &box);
+    if (status != CUDA_SUCCESS) return status;
+    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(modules[i], roundtrip::handle<CUmodule>(3 + 16 * i)));
+    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(sizes[i], roundtrip::value<unsigned short>(4 + 16 * i)));
+    EXPECT(roundtrip::same(box, roundtrip::value<CUtoyBox>(5 + 100)));
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(nullptr, orders, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, nullptr, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, nullptr, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, modules, nullptr, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, modules, sizes, nullptr); });
+}
+
+}  // namespace
+
+int main() {
+  test_cuToyOpen_v2();
+  test_cuToyClose();
+  test_cuToyWait();
+  test_cuToyFill();
+  test_cuToyLoad();
+  test_cuToyPart();
+  test_cuToyGather();
+  return roundtrip::result();
+}
