@@ -19,7 +19,8 @@ int main() {
 
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));
-  std::printf("GPU: %s, compute capability %d.%d, %zu MiB for this program\n", device.name, device.major, device.minor, device.totalGlobalMem >> 20);
+  std::printf("GPU: %s, compute capability %d.%d, %zu MiB for this program\n", device.name, device.major, device.minor,
+              device.totalGlobalMem >> 20);
 
   const size_t bytes = kCount * sizeof(float);
   float *deviceA, *deviceB, *deviceSum;

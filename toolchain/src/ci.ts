@@ -1,0 +1,84 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand } from './command.js';
+import { runMain } from './errors.js';
+import { buildDirectory } from './repository.js';
+import { add, closingLine, honest, NONE, readClosingLine, type TestCounts } from './test-counts.js';
+
+interface Step {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Its last line must be counts; without, the step is one check. */
+  readonly counts?: boolean;
+}
+
+interface Outcome {
+  readonly step: Step;
+  readonly counts: TestCounts;
+}
+
+const LOGS = buildDirectory('ci');
+const TOOLCHAIN = path.join('toolchain', 'dist');
+
+function node(name: string, script: string, ...args: string[]): Step {
+  return { name, command: process.execPath, args: [script, ...args] };
+}
+
+function tests(name: string, script: string, ...args: string[]): Step {
+  return { ...node(name, script, ...args), counts: true };
+}
+
+/** First what everything needs (it makes the release build); its failure does not hide what the others find. */
+const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: true };
+/** Lanes run side by side; the steps of one lane one after another. */
+const LANES: readonly (readonly Step[])[] = [
+  [
+    { name: 'biome', command: path.join('node_modules', '.bin', 'biome'), args: ['ci', '.'] },
+    node('clang-format', path.join(TOOLCHAIN, 'format-check.js')),
+    node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
+    node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
+    node('demo', path.join(TOOLCHAIN, 'demo.js')),
+    tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
+  ],
+  [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
+  [
+    tests('ThreadSanitizer, wire', path.join(TOOLCHAIN, 'preset.js'), 'tsan', '--only', 'wire'),
+    tests('fuzzing', path.join(TOOLCHAIN, 'fuzz.js'), '--seconds', '60'),
+  ],
+];
+
+/** Everything that must hold before a change lands; called by .ci/run once the packages are there. */
+await runMain(async () => {
+  mkdirSync(LOGS, { recursive: true });
+  const outcomes = [await runStep(FIRST, console.log)];
+  const lanes = await Promise.all(LANES.map(runLane));
+  outcomes.push(...lanes.flat());
+  const failed = outcomes.filter(({ counts }) => counts.failed > 0).map(({ step }) => step.name);
+  const sum = outcomes.map(({ counts }) => counts).reduce(add, NONE);
+  console.log(failed.length === 0 ? '\nEvery step passed.' : `\nFailed steps: ${failed.join(', ')}`);
+  console.log(closingLine(sum));
+  return failed.length === 0 ? 0 : 1;
+});
+
+async function runLane(steps: readonly Step[]): Promise<Outcome[]> {
+  const outcomes: Outcome[] = [];
+  for (const step of steps) outcomes.push(await runStep(step));
+  return outcomes;
+}
+
+/** A step beside others keeps its output to itself, unless it fails; all of it is in build/ci. */
+async function runStep(step: Step, onLine?: (line: string) => void): Promise<Outcome> {
+  const started = Date.now();
+  console.log(`-- ${step.name}: started`);
+  const { status, output } = await runCommand(step.command, step.args, onLine ? { onLine } : {});
+  writeFileSync(path.join(LOGS, `${step.name.replaceAll(/\W+/g, '-')}.log`), output);
+  const counts = step.counts
+    ? honest(readClosingLine(output), status)
+    : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 };
+  if (counts.failed > 0 && !onLine) console.log(`\n${output}`);
+  const seconds = Math.round((Date.now() - started) / 1000);
+  // The runner's own counts stay in its log: the sum at the end must not be mistaken for one of them.
+  console.log(`-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ${seconds} s`);
+  return { step, counts };
+}

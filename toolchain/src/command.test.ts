@@ -1,0 +1,14 @@
+import { runCommand } from './command.js';
+
+test('runCommand() keeps what was printed, and tells each line', async () => {
+  const lines: string[] = [];
+  const result = await runCommand('sh', ['-c', 'echo one; echo two >&2; exit 3'], { onLine: (line) => lines.push(line) });
+  expect(result.status).toBe(3);
+  expect(lines.sort()).toEqual(['one', 'two']);
+  expect(result.output.split('\n').sort()).toEqual(['', 'one', 'two']);
+});
+
+test('runCommand() reports a command that is not there, or that a signal ended, as failed', async () => {
+  expect((await runCommand('/nonexistent/command', [])).status).toBe(127);
+  expect((await runCommand('sh', ['-c', 'kill -9 $$'])).status).not.toBe(0);
+});

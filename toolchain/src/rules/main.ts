@@ -1,0 +1,19 @@
+import { runMain } from '../errors.js';
+import { environmentPage } from './environment-page.js';
+import { exportedSymbols, neededLibraries } from './interposer.js';
+import { knownHosts } from './known-hosts.js';
+import { noOutput } from './no-output.js';
+
+const RULES = [noOutput, knownHosts, exportedSymbols, neededLibraries, environmentPage];
+
+/** The house rules that no general linter knows; part of `npm run check`. */
+await runMain(async () => {
+  let broken = 0;
+  for (const rule of RULES) {
+    const problems = await rule.check();
+    console.log(`${problems.length === 0 ? 'holds ' : 'BROKEN'}  ${rule.law}`);
+    for (const problem of problems) console.log(`        ${problem}`);
+    if (problems.length > 0) broken++;
+  }
+  return broken === 0 ? 0 : 1;
+});
