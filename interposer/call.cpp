@@ -1,0 +1,81 @@
+#include "interposer/call.h"
+
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <span>
+
+#include "interposer/callback.h"
+#include "interposer/log.h"
+
+namespace interposer {
+
+namespace {
+
+/// The worker thread's current context follows the program's with the first call that needs it.
+bool followContext(Session& session, Thread& thread) {
+  const CUcontext context = thread.context();
+  if (context == thread.workerContext) [[likely]] return true;
+  wire::Encoder encoder = thread.channel->begin(8);
+  encoder.put(number(context));
+  if (encoder.failed()) return false;
+  thread.channel->publish(encoder, static_cast<std::uint16_t>(CallNumber::cuCtxSetCurrent), 0, 0);
+  thread.workerContext = context;
+  return !session.lost();
+}
+
+}  // namespace
+
+bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
+  Session* const session = Session::current();
+  if (session == nullptr || insideCallback()) [[unlikely]] return status_ = Session::ready(), false;
+  thread_ = &Thread::current();
+  channel_ = thread_->openChannel(*session);
+  if (channel_ == nullptr || session->lost()) [[unlikely]] return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]] return status_ = static_cast<CUresult>(deferred), false;
+  if (!followContext(*session, *thread_)) [[unlikely]] return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  number_ = number;
+  order_ = order;
+  encoder_ = channel_->begin(payloadBytes);
+  if (encoder_.failed()) [[unlikely]] return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, false;
+  return true;
+}
+
+CUresult Call::publish(std::uint16_t flags) {
+  if (encoder_.failed()) [[unlikely]] return CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t ticket = order_ == kOrdered ? thread_->session->tickets.take() : 0;
+  channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags, ticket);
+  return CUDA_SUCCESS;
+}
+
+CUresult Call::wait(wire::Decoder& reply) {
+  if (const CUresult status = publish(wire::kFrameWantsReply); status != CUDA_SUCCESS) return status;
+  wire::ReplyHeader header{};
+  reply = channel_->awaitReply(header);
+  if (!reply.ok()) [[unlikely]] return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  thread_->session->awaitText(header.text);
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]] return static_cast<CUresult>(deferred);
+  return static_cast<CUresult>(header.status);
+}
+
+CUresult Call::enqueue() {
+  if (thread_->waiting > 0 || thread_->session->synchronous()) [[unlikely]] {
+    wire::Decoder reply;
+    return wait(reply);
+  }
+  return publish(0);
+}
+
+CUresult unsupported(const char* call) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  static std::mutex mutex;
+  static auto* const named = new std::set<const char*>;
+  const std::lock_guard lock(mutex);
+  if (named->insert(call).second) {
+    log("%s is not supported yet; the program got CUDA_ERROR_NOT_SUPPORTED", call);
+    Session::current()->send(wire::MessageKind::unsupported, 0, std::as_bytes(std::span(call, std::strlen(call))));
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace interposer

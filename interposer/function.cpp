@@ -1,0 +1,125 @@
+// Attributes and parameters of functions and kernels. Frameworks ask for them again and again (67,152 times in 20 steps of a ResNet-50
+// training), so what the driver said once is remembered until the program changes it.
+#include "interposer/contexts.h"
+#include "interposer/kernels.h"
+#include "interposer/call.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+#include "wire/handle_table.h"
+
+namespace interposer {
+
+namespace {
+
+template <class Ask>
+CUresult rememberedAttribute(Kernel* kernel, int attribute, CUdevice device, int* value, Ask ask) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::pair key(attribute, device);
+  {
+    const std::lock_guard lock(kernel->mutex);
+    if (const auto known = kernel->attributes.find(key); known != kernel->attributes.end()) return *value = known->second, CUDA_SUCCESS;
+  }
+  const CUresult status = ask();
+  if (status != CUDA_SUCCESS) return status;
+  const std::lock_guard lock(kernel->mutex);
+  kernel->attributes[key] = *value;
+  return CUDA_SUCCESS;
+}
+
+template <class Set>
+CUresult setAttribute(Kernel* kernel, int attribute, CUdevice device, int value, Set set) {
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const std::pair key(attribute, device);
+  {
+    const std::lock_guard lock(kernel->mutex);
+    if (const auto known = kernel->settings.find(key); known != kernel->settings.end() && known->second == value) return CUDA_SUCCESS;
+  }
+  if (const CUresult status = set(); status != CUDA_SUCCESS) return status;
+  forgetAnswersOf(kernel->name);
+  const std::lock_guard lock(kernel->mutex);
+  kernel->settings[key] = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult parameterInfo(const Kernel* kernel, size_t index, size_t* offset, size_t* size) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (offset == nullptr || index >= kernel->parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = kernel->parameters[index].offset;
+  if (size != nullptr) *size = kernel->parameters[index].size;
+  return CUDA_SUCCESS;
+}
+
+bool isFunction(CUfunction function) { return wire::handleKind(number(function)) == wire::HandleKind::function; }
+
+}  // namespace
+
+CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  CUdevice device = 0;
+  if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
+  return rememberedAttribute(findKernel(hfunc), attrib, device, pi, [&] { return remote::cuFuncGetAttribute(pi, attrib, hfunc); });
+}
+
+CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  CUdevice device = 0;
+  if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
+  return setAttribute(findKernel(hfunc), attrib, device, value, [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
+}
+
+CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  return rememberedAttribute(findKernel(kernel), attrib, dev, pi, [&] { return remote::cuKernelGetAttribute(pi, attrib, kernel, dev); });
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  return setAttribute(findKernel(kernel), attrib, dev, val, [&] { return remote::cuKernelSetAttribute(attrib, val, kernel, dev); });
+}
+
+CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Kernel* const record = findKernel(kernel);
+  if (record == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const CUcontext context = Thread::current().context();
+  {
+    const std::lock_guard lock(record->mutex);
+    if (const auto known = record->functions.find(context); known != record->functions.end()) return *pFunc = known->second, CUDA_SUCCESS;
+  }
+  Call call;
+  if (!call.begin(CallNumber::cuKernelGetFunction, 8, kOrdered)) return call.status();
+  call.encoder().put(number(kernel));
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  const Kernel* const function = readKernel(reply);
+  if (function == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  const std::lock_guard lock(record->mutex);
+  *pFunc = record->functions[context] = handle<CUfunction>(function->handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  const Kernel* const kernel = findKernel(hfunc);
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  *name = kernel->name.c_str();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuFuncGetName(const char** name, CUfunction hfunc) {
+  return isFunction(hfunc) ? interposer::cuKernelGetName(name, reinterpret_cast<CUkernel>(hfunc)) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+  return parameterInfo(findKernel(kernel), paramIndex, paramOffset, paramSize);
+}
+
+CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
+  return parameterInfo(findKernel(func), paramIndex, paramOffset, paramSize);
+}
+
+}  // namespace interposer

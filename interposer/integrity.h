@@ -1,0 +1,17 @@
+// The self-test that NVIDIA's runtime runs against the driver it has loaded. README.md says what it is and why it is answered.
+#pragma once
+
+#include <cstdint>
+
+namespace interposer {
+
+/// What the runtime hashes beside the process: the tables through which it asked.
+struct IntegrityTables {
+  const void* runtimeInterface;
+  const void* integrity;
+  const void* integrityFunction;
+};
+
+void integrityAnswer(std::uint32_t selector, std::uint64_t unixSeconds, const IntegrityTables& tables, std::uint8_t (&answer)[16]);
+
+}  // namespace interposer

@@ -1,0 +1,94 @@
+#include "interposer/kernels.h"
+
+#include <algorithm>
+#include <memory>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace interposer {
+
+namespace {
+
+struct Registry {
+  std::shared_mutex mutex;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
+};
+
+Registry& registry() {
+  static Registry* const instance = new Registry;
+  return *instance;
+}
+
+/// A launch looks its kernel up in a few slots of its own thread first.
+struct CacheEntry {
+  std::uint64_t handle;
+  Kernel* kernel;
+};
+thread_local std::array<CacheEntry, 64> cache{};
+
+CacheEntry& cacheEntry(std::uint64_t handle) { return cache[(handle * 0x9e3779b97f4a7c15u) >> 58]; }
+
+}  // namespace
+
+Kernel* findKernel(std::uint64_t handle) {
+  CacheEntry& entry = cacheEntry(handle);
+  if (entry.handle == handle && entry.kernel != nullptr) [[likely]] return entry.kernel;
+  const std::shared_lock lock(registry().mutex);
+  const auto found = registry().kernels.find(handle);
+  if (found == registry().kernels.end()) return nullptr;
+  entry = {handle, found->second.get()};
+  return entry.kernel;
+}
+
+Kernel* readKernel(wire::Decoder& reply) {
+  const auto handle = reply.get<std::uint64_t>();
+  const char* name = reply.getString(4096);
+  const auto parameters = reply.getArray<KernelParameter>(4096);
+  if (!reply.ok()) return nullptr;
+  const std::lock_guard lock(registry().mutex);
+  auto& kernel = registry().kernels[handle];
+  if (kernel != nullptr) return kernel.get();
+  kernel = std::make_unique<Kernel>();
+  kernel->handle = handle;
+  kernel->name = name;
+  kernel->parameters.assign(parameters.begin(), parameters.end());
+  for (const KernelParameter& parameter : parameters) kernel->parameterBytes = std::max(kernel->parameterBytes, parameter.offset + parameter.size);
+  return kernel.get();
+}
+
+bool Kernel::accepted(const LaunchShape& shape) {
+  const std::lock_guard lock(mutex);
+  const auto* end = shapes.data() + std::min<std::size_t>(shapeCount, shapes.size());
+  return std::find(static_cast<const LaunchShape*>(shapes.data()), end, shape) != end;
+}
+
+void Kernel::accept(const LaunchShape& shape) {
+  const std::lock_guard lock(mutex);
+  shapes[shapeCount++ % shapes.size()] = shape;
+}
+
+void Kernel::forgetAnswers() {
+  const std::lock_guard lock(mutex);
+  shapeCount = 0;
+  attributes.clear();
+  occupancy.clear();
+}
+
+void forgetAnswersOf(const std::string& name) {
+  const std::shared_lock lock(registry().mutex);
+  for (auto& [handle, kernel] : registry().kernels) {
+    if (kernel->name == name) kernel->forgetAnswers();
+  }
+}
+
+void forgetKernelAttributes() {
+  const std::shared_lock lock(registry().mutex);
+  for (auto& [handle, kernel] : registry().kernels) {
+    kernel->forgetAnswers();
+    const std::lock_guard content(kernel->mutex);
+    kernel->settings.clear();
+    kernel->functions.clear();
+  }
+}
+
+}  // namespace interposer

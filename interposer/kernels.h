@@ -1,0 +1,70 @@
+// The kernels of this process (CUfunction and CUkernel alike): the layout of their parameters, and what the driver has answered about
+// them once.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "call_numbers.h"
+#include "wire/decoder.h"
+
+namespace interposer {
+
+struct KernelParameter {
+  std::uint32_t offset;
+  std::uint32_t size;
+};
+
+/// What a launch needs beside its parameters. The grid's size is checked against the device's limits; the rest must have been accepted once.
+struct LaunchShape {
+  std::array<unsigned, 3> block{};
+  unsigned sharedBytes = 0;
+  std::uint64_t attributes = 0;  ///< a digest of the launch attributes; 0: none
+  bool operator==(const LaunchShape&) const = default;
+};
+
+struct Kernel {
+  std::uint64_t handle = 0;
+  std::string name;
+  std::vector<KernelParameter> parameters;
+  std::uint32_t parameterBytes = 0;
+
+  /// Whether the driver has accepted a launch of this shape since the kernel's attributes last changed: then it need not be asked again.
+  bool accepted(const LaunchShape& shape);
+  void accept(const LaunchShape& shape);
+  void forgetAnswers();
+
+  std::mutex mutex;                                      ///< guards what follows
+  std::map<std::pair<int, CUdevice>, int> attributes;  ///< (attribute, device) -> value
+  std::map<std::pair<CUdevice, std::array<std::uint64_t, 3>>, int> occupancy;
+  std::map<std::pair<int, CUdevice>, int> settings;      ///< attributes that the program set: setting the same again changes nothing
+  std::map<CUcontext, CUfunction> functions;             ///< of a CUkernel: its function in each context
+  std::array<LaunchShape, 8> shapes;  ///< a ring of the last accepted
+  unsigned shapeCount = 0;
+};
+
+/// The kernel of a handle; null when it never was one. Records live as long as the process: a handle of an unloaded kernel is still
+/// found, and the driver refuses it.
+Kernel* findKernel(std::uint64_t handle);
+inline Kernel* findKernel(CUfunction function) { return findKernel(reinterpret_cast<std::uint64_t>(function)); }
+inline Kernel* findKernel(CUkernel kernel) { return findKernel(reinterpret_cast<std::uint64_t>(kernel)); }
+
+/// Reads a kernel as the worker describes it (native/worker/calls/kernel_description.h) and registers it. Null when it does not parse.
+Kernel* readKernel(wire::Decoder& reply);
+
+/// Asks for the first `count` kernels of a library or functions of a module, and hands each to `found`.
+CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, const std::function<void(unsigned, const Kernel&)>& found);
+
+/// Forgets what the driver said about kernels of this name: a kernel and its functions share their attributes.
+void forgetAnswersOf(const std::string& name);
+/// Forgets everything said about all kernels: the context that it was true of has ended.
+void forgetKernelAttributes();
+
+}  // namespace interposer

@@ -1,0 +1,62 @@
+#include "interposer/kernels.h"
+#include "interposer/load.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+
+namespace interposer {
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options, void** optionValues) {
+  if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t loaded = 0;
+  const CUresult status = load(CallNumber::cuModuleLoadDataEx, image, {numOptions, options, optionValues}, loaded);
+  if (status == CUDA_SUCCESS) *module = handle<CUmodule>(loaded);
+  return status;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) { return interposer::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+  return interposer::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* fname) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::string content;
+  if (const CUresult status = readFile(fname, content); status != CUDA_SUCCESS) return status;
+  return interposer::cuModuleLoadDataEx(module, content.data(), 0, nullptr, nullptr);
+}
+
+CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  const std::size_t nameBytes = std::strlen(name) + 1;
+  if (!call.begin(CallNumber::cuModuleGetFunction, 32 + nameBytes, kOrdered)) return call.status();
+  call.encoder().put(number(hmod));
+  call.encoder().putBytes(name, nameBytes);
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  const Kernel* kernel = readKernel(reply);
+  if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  *hfunc = handle<CUfunction>(kernel->handle);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+  if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
+  return enumerateKernels(CallNumber::cuModuleEnumerateFunctions, number(mod), numFunctions,
+                          [&](unsigned i, const Kernel& kernel) { functions[i] = handle<CUfunction>(kernel.handle); });
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  if (const CUresult status = remote::cuModuleGetGlobal_v2(&address, &size, hmod, name); status != CUDA_SUCCESS) return status;
+  Session::current()->deviceRanges.add(address, size);
+  if (dptr != nullptr) *dptr = address;
+  if (bytes != nullptr) *bytes = size;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace interposer

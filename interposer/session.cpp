@@ -1,0 +1,223 @@
+#include "interposer/session.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "call_numbers.h"
+#include "interposer/callback.h"
+#include "interposer/log.h"
+
+extern char** environ;
+
+namespace interposer {
+
+namespace {
+
+/// One page that a forked child finds zeroed (MADV_WIPEONFORK), so that a child knows even where no atfork handler ran.
+struct ProcessState {
+  std::uint32_t opened;  ///< 1 after the first cuInit; what the parent opened is not the child's
+  Session* session;
+};
+
+/// Not wiped: whether any ancestor of this process had opened a session.
+std::atomic<bool> openedByAncestor{false};
+std::mutex openMutex;
+CUresult openResult = CUDA_ERROR_NOT_INITIALIZED;
+
+ProcessState* processState() {
+  static ProcessState* const state = [] {
+    void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) std::abort();
+    madvise(page, 4096, MADV_WIPEONFORK);
+    return static_cast<ProcessState*>(page);
+  }();
+  return state;
+}
+
+const char* socketPath() {
+  const char* path = std::getenv("NVIDIA_VIRTUAL_SOCKET");
+  return path != nullptr && *path != '\0' ? path : "/run/nvidia-virtual/gpu.sock";
+}
+
+int connectTo(const char* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (std::strlen(path) >= sizeof address.sun_path) return errno = ENAMETOOLONG, -1;
+  std::strcpy(address.sun_path, path);
+  const int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connection < 0) return -1;
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return connection;
+  const int error = errno;
+  close(connection);
+  return errno = error, -1;
+}
+
+bool isDriverVariable(const char* variable) { return std::strncmp(variable, "CUDA_", 5) == 0; }
+
+/// The environment that NVIDIA's driver reads when it starts.
+std::string driverEnvironment() {
+  std::string variables;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    if (isDriverVariable(*variable)) variables.append(*variable, std::strlen(*variable) + 1);
+  }
+  return variables;
+}
+
+bool reserveDeviceRanges() {
+  bool all = true;
+  for (const auto& range : wire::deviceRanges()) all = wire::reserve(range) && all;
+  return all;
+}
+
+}  // namespace
+
+Session* Session::current() { return processState()->session; }
+
+CUresult Session::ready() {
+  if (insideCallback()) return CUDA_ERROR_NOT_PERMITTED;
+  return current() != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult Session::open() {
+  const std::lock_guard lock(openMutex);
+  if (insideCallback()) return CUDA_ERROR_NOT_PERMITTED;
+  ProcessState* state = processState();
+  if (state->opened != 0) return openResult;
+  if (openedByAncestor.load()) return CUDA_ERROR_NOT_INITIALIZED;  // a forked child of a process that uses CUDA: as natively
+  auto* session = new Session;  // never destroyed: atexit handlers of the program still call us
+  openResult = session->connect();
+  state->opened = 1;
+  if (openResult != CUDA_SUCCESS) return openResult;
+  openedByAncestor.store(true);
+  state->session = session;
+  return CUDA_SUCCESS;
+}
+
+CUresult Session::connect() {
+  const char* synchronous = std::getenv("NVIDIA_VIRTUAL_SYNCHRONOUS");
+  synchronous_ = synchronous != nullptr && std::strcmp(synchronous, "1") == 0;
+  socket_ = connectTo(socketPath());
+  if (socket_ < 0) {
+    log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy run`, or check that the proxy runs", socketPath(),
+        std::strerror(errno));
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  if (!window.open()) {
+    log("no address range is free for memory shared with the GPU worker; is the address space limited (ulimit -v)?");
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const CUresult status = greet();
+  if (status != CUDA_SUCCESS) return close(socket_), status;
+  startThread([](void* session) -> void* { return static_cast<Session*>(session)->receiveMessages(), nullptr; }, this);
+  return CUDA_SUCCESS;
+}
+
+CUresult Session::greet() {
+  wire::Hello hello{};
+  hello.version = wire::kHelloVersion;
+  hello.buildId = kBuildId;
+  hello.window = window.range();
+  hello.deviceRangesTaken = reserveDeviceRanges() ? 0 : 1;
+  std::string payload(reinterpret_cast<const char*>(&hello), sizeof hello);
+  payload += driverEnvironment();
+  wire::Message reply;
+  if (!wire::sendMessage(socket_, wire::MessageKind::hello, 0, std::as_bytes(std::span(payload))) || !wire::receiveMessage(socket_, reply) ||
+      reply.header.kind != wire::MessageKind::welcome || reply.payload.size() < sizeof(wire::Welcome)) {
+    log("the GPU proxy at %s closed the connection before a worker answered; its log says why", socketPath());
+    return CUDA_ERROR_NO_DEVICE;
+  }
+  wire::Welcome welcome{};
+  std::memcpy(&welcome, reply.payload.data(), sizeof welcome);
+  const std::byte* rest = reply.payload.data() + sizeof welcome;
+  const std::size_t restBytes = reply.payload.size() - sizeof welcome;
+  if (welcome.status != CUDA_SUCCESS) {
+    log("%.*s", static_cast<int>(restBytes), reinterpret_cast<const char*>(rest));
+    return static_cast<CUresult>(welcome.status);
+  }
+  if (welcome.buildId != kBuildId || welcome.devices > wire::kMaxDevices || restBytes != welcome.devices * sizeof(wire::DeviceInfo)) {
+    log("the GPU worker at %s is of another build than this libcuda.so.1; restart the program so that both are of one version", socketPath());
+    return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+  }
+  driverVersion_ = welcome.driverVersion;
+  devices_.resize(welcome.devices);
+  std::memcpy(devices_.data(), rest, restBytes);
+  return devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
+
+bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload, int file) {
+  const std::lock_guard lock(sendMutex_);
+  return !lost() && wire::sendMessage(socket_, kind, id, payload, file);
+}
+
+std::uint64_t Session::sendMemory(int file) {
+  const std::uint64_t id = ++lastMemory_;
+  return send(wire::MessageKind::memory, id, {}, file) ? id : 0;
+}
+
+std::unique_ptr<wire::ClientChannel> Session::openChannel() {
+  auto channel = wire::ClientChannel::create();
+  if (channel == nullptr) {
+    log("cannot create the memory shared with the GPU worker: %s", std::strerror(errno));
+    return nullptr;
+  }
+  {
+    const std::lock_guard lock(channelsMutex_);
+    channels_.push_back(channel.get());
+  }
+  if (!send(wire::MessageKind::channel, 0, {}, channel->file())) return forget(channel.get()), nullptr;
+  channel->closeFile();
+  return channel;
+}
+
+void Session::forget(wire::ClientChannel* channel) {
+  const std::lock_guard lock(channelsMutex_);
+  std::erase(channels_, channel);
+}
+
+void Session::receiveMessages() {
+  wire::Message message;
+  while (wire::receiveMessage(socket_, message)) {
+    if (message.header.kind == wire::MessageKind::text) writeText(message);
+    if (message.header.kind == wire::MessageKind::callback) enqueueCallback(*this, message);
+    if (message.file >= 0) close(message.file);
+  }
+  lose();
+}
+
+void Session::writeText(const wire::Message& message) {
+  FILE* const stream = message.header.id == 2 ? stderr : stdout;
+  std::fwrite(message.payload.data(), 1, message.payload.size(), stream);
+  const std::lock_guard lock(textMutex_);
+  text_.fetch_add(message.payload.size());
+  textWritten_.notify_all();
+}
+
+void Session::awaitText(std::uint64_t position) {
+  if (text_.load(std::memory_order_acquire) >= position) return;
+  std::unique_lock lock(textMutex_);
+  textWritten_.wait(lock, [&] { return text_.load() >= position || lost(); });
+}
+
+/// Every wait of every thread ends with CUDA_ERROR_DEVICE_UNAVAILABLE.
+void Session::lose() {
+  lost_.store(true, std::memory_order_release);
+  log("the GPU worker of this process is gone: every further CUDA call fails. The proxy's log says why; start the program again");
+  {
+    const std::lock_guard lock(channelsMutex_);
+    for (wire::ClientChannel* channel : channels_) channel->abandon();
+  }
+  const std::lock_guard lock(textMutex_);
+  textWritten_.notify_all();
+}
+
+}  // namespace interposer

@@ -1,0 +1,54 @@
+#include "interposer/thread.h"
+
+#include <pthread.h>
+
+#include "call_numbers.h"
+#include "interposer/session.h"
+
+namespace interposer {
+
+namespace {
+
+/// One pointer in the static TLS block: the quickest thread-local there is, and small enough for a library loaded by dlopen.
+__attribute__((tls_model("initial-exec"))) thread_local Thread* currentThread = nullptr;
+
+/// The worker's thread ends with ours.
+void end(void* argument) {
+  auto* thread = static_cast<Thread*>(argument);
+  currentThread = nullptr;
+  if (thread->channel != nullptr && thread->session == Session::current()) {
+    const wire::Encoder empty = thread->channel->begin(0);
+    if (!empty.failed()) thread->channel->publish(empty, static_cast<std::uint16_t>(CallNumber::threadEnd), 0, 0);
+    thread->session->forget(thread->channel.get());
+  }
+  delete thread;
+}
+
+pthread_key_t endKey() {
+  static const pthread_key_t key = [] {
+    pthread_key_t created;
+    pthread_key_create(&created, end);
+    return created;
+  }();
+  return key;
+}
+
+}  // namespace
+
+Thread& Thread::current() {
+  if (currentThread == nullptr) [[unlikely]] {
+    currentThread = new Thread;
+    pthread_setspecific(endKey(), currentThread);
+  }
+  return *currentThread;
+}
+
+wire::ClientChannel* Thread::openChannel(Session& owner) {
+  if (channel == nullptr) [[unlikely]] {
+    channel = owner.openChannel();
+    session = &owner;
+  }
+  return channel.get();
+}
+
+}  // namespace interposer

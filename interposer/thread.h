@@ -1,0 +1,31 @@
+// What one thread of the program has: its channel to the worker and its stack of current contexts.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "wire/channel.h"
+
+namespace interposer {
+
+class Session;
+
+struct Thread {
+  /// The calling thread's; created at its first use, ended with the thread.
+  static Thread& current();
+
+  /// The channel, opened at first use; null when the worker is gone.
+  wire::ClientChannel* openChannel(Session& session);
+
+  CUcontext context() const { return contexts.empty() ? nullptr : contexts.back(); }
+
+  std::vector<CUcontext> contexts;   ///< the stack; its last element is current
+  CUcontext workerContext = nullptr;  ///< what the worker thread has current
+  unsigned waiting = 0;               ///< above 0: calls that need no answer wait all the same (Waiting in call.h)
+
+  std::unique_ptr<wire::ClientChannel> channel;
+  Session* session = nullptr;  ///< of the channel
+};
+
+}  // namespace interposer

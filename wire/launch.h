@@ -1,0 +1,22 @@
+// The fixed part of a launch frame. The parameters follow as bytes, then, for cuLaunchKernelEx, the attributes as an array.
+#pragma once
+
+#include <cstdint>
+
+namespace wire {
+
+struct LaunchFrame {
+  std::uint64_t function;  ///< handle of a function or kernel
+  std::uint64_t stream;
+  std::uint32_t grid[3];
+  std::uint32_t block[3];
+  std::uint32_t sharedBytes;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(LaunchFrame) == 48);
+
+/// Parameters of one kernel: 32,764 bytes since CUDA 12.1.
+inline constexpr std::size_t kMaxParameterBytes = 32764;
+inline constexpr std::size_t kMaxLaunchAttributes = 64;
+
+}  // namespace wire
