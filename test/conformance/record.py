@@ -75,7 +75,7 @@ def find_nvcc():
     home = os.environ.get('CUDA_HOME')
     candidates = [Path(home) / 'bin' / 'nvcc'] if home else []
     candidates += [Path(found) for found in [shutil.which('nvcc')] if found]
-    candidates += [Path('/usr/local/cuda/bin/nvcc'), Path.home() / '.cache/nvidia-virtual/cuda-13.0/nvidia/cu13/bin/nvcc']
+    candidates += [Path('/usr/local/cuda/bin/nvcc')]
     for candidate in candidates:
         if candidate.exists():
             return candidate

@@ -3,5 +3,6 @@ import { fileURLToPath } from 'node:url';
 
 export const REPOSITORY = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..');
 export const GPU_PROXY = path.join(REPOSITORY, 'gpu-proxy', 'bin', 'gpu-proxy.js');
-export const RELEASE = path.join(REPOSITORY, 'build', 'release');
+/** As gpu-proxy finds it: another build than the release can be named. */
+export const RELEASE = process.env['NVIDIA_VIRTUAL_BUILD'] ?? path.join(REPOSITORY, 'build', 'release');
 export const INTERPOSER = path.join(RELEASE, 'interposer');

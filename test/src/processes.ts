@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+
+/** The processes whose parent is `parent`, from /proc. */
+export function childrenOf(parent: number): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => parentOf(pid) === parent);
+}
+
+/** Undefined when the process is gone; a process that only waits to be reaped counts as gone. */
+function parentOf(pid: number): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [state, parent] = status.slice(status.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' ? undefined : Number(parent);
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a process has open, without its standard descriptors: names as /proc shows them, sorted. */
+export function openFiles(pid: number): string[] {
+  const names = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      return []; // closed meanwhile
+    }
+  });
+  return names.map((name) => name.replace(/\d+/g, '#')).sort();
+}
+
+/** Looks every few milliseconds until `done` says so; false when it does not within the time. */
+export async function until(done: () => boolean, milliseconds: number): Promise<boolean> {
+  const end = performance.now() + milliseconds;
+  while (!done()) {
+    if (performance.now() > end) return false;
+    await pause(3);
+  }
+  return true;
+}
+
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
