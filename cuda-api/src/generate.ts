@@ -1,13 +1,17 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { emitCoverage } from './emit/coverage.js';
 import { outputs } from './outputs.js';
 import { SpecificationError } from './source.js';
-import { readSpecification } from './specification.js';
+import { readSpecification, type Specification } from './specification.js';
 
+const OURS = fileURLToPath(new URL('..', import.meta.url));
 const USAGE = 'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] [--specification DIRECTORY]';
+
+/** Ends the command with a sentence. */
+class Refusal extends Error {}
 
 /** A file that is right already keeps its time, so that nothing is compiled again. */
 function writeWhenChanged(path: string, text: string): void {
@@ -17,18 +21,31 @@ function writeWhenChanged(path: string, text: string): void {
 }
 
 function main(): void {
-  const { values } = parseArgs({ options: { out: { type: 'string' }, coverage: { type: 'string' }, specification: { type: 'string' } } });
-  if (values.out === undefined && values.coverage === undefined) throw new TypeError(`Nothing to do. ${USAGE}`);
-  const specification = readSpecification(values.specification ?? fileURLToPath(new URL('..', import.meta.url)));
+  const { values } = parseArgs({
+    options: { out: { type: 'string' }, coverage: { type: 'string' }, specification: { type: 'string', default: OURS } },
+  });
+  if (values.out === undefined && values.coverage === undefined) throw new Refusal(`Nothing to do. ${USAGE}`);
+  const specification = readOrExplain(values.specification);
   if (values.coverage !== undefined) writeWhenChanged(values.coverage, emitCoverage(specification));
   if (values.out === undefined) return;
   for (const [name, text] of outputs(specification)) writeWhenChanged(join(values.out, name), text);
 }
 
+/** Names a wrong file by its path from where the command was given, so that editors find it. */
+function readOrExplain(directory: string): Specification {
+  try {
+    return readSpecification(directory);
+  } catch (error) {
+    if (!(error instanceof SpecificationError)) throw error;
+    throw new Refusal(`${relative('', join(directory, error.file))}:${error.line}: ${error.sentence}`);
+  }
+}
+
 try {
   main();
 } catch (error) {
-  if (!(error instanceof SpecificationError || error instanceof TypeError)) throw error;
-  console.error(error instanceof SpecificationError ? `cuda-api/${error.message}` : error.message);
+  const isUsage = error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+  if (!(error instanceof Refusal || isUsage)) throw error;
+  console.error(isUsage ? `${error.message} ${USAGE}` : error.message);
   process.exitCode = 1;
 }
