@@ -58,8 +58,6 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice dev) { return interposer::cuDeviceGetUuid_v2(uuid, dev); }
-
 CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
   const wire::DeviceInfo* device = nullptr;
   if (const CUresult status = find(dev, device); status != CUDA_SUCCESS) return status;

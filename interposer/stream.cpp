@@ -47,10 +47,6 @@ CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreen
   return interposer::cuStreamGetCtx(hStream, pCtx);
 }
 
-/// The prototypes of before CUDA 4.0 differ in nothing.
-CUresult cuStreamDestroy(CUstream hStream) { return remote::cuStreamDestroy_v2(hStream); }
-CUresult cuEventDestroy(CUevent hEvent) { return remote::cuEventDestroy_v2(hEvent); }
-
 CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {
   if (value_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Call call;
