@@ -1,0 +1,101 @@
+import path from 'node:path';
+import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
+import { cudaProgram } from './testing/cuda-program.js';
+
+let place: Place;
+let socket: string;
+let server: CommandUnderTest;
+
+beforeEach(async () => {
+  place = new Place();
+  socket = path.join(place.directory, 'gpu.sock');
+  server = new CommandUnderTest(place, ['serve', '--backend', 'simulated', '--memory', '256MiB', '--socket', socket]);
+  await server.printed('"msg":"serving"');
+});
+afterEach(() => {
+  server.process.kill('SIGKILL');
+  place.remove();
+});
+
+function runThere(body: string): CommandUnderTest {
+  return new CommandUnderTest(place, ['run', '--socket', socket, '--', ...cudaProgram(body)]);
+}
+
+function logLines(): Record<string, unknown>[] {
+  return server.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+test('several programs at once, each with a worker of its own, on one account', async () => {
+  const holding = 'start(); say("got", alloc(150 * MiB)); sys.stdin.read()';
+  const first = runThere(holding);
+  await first.printed('got 0');
+  const second = runThere(holding);
+  await second.printed('got 2');
+  expect(server.workers()).toHaveLength(2);
+  for (const program of [first, second]) program.process.stdin.end();
+  expect((await first.end()).status).toBe(0);
+  expect((await second.end()).status).toBe(0);
+
+  server.process.kill('SIGTERM');
+  expect((await server.end()).status).toBe(0);
+  const sessions = logLines().filter((line) => line['msg'] === 'session');
+  expect(sessions).toHaveLength(2);
+  for (const session of sessions) {
+    const who = {
+      uid: process.getuid?.(),
+      backend: 'simulated',
+      gpu: 'Simulated GPU',
+      launches: 0,
+      program: expect.stringContaining('python3'),
+    };
+    expect(session).toMatchObject({ ...who, seconds: expect.any(Number), ended: expect.any(String) });
+  }
+  expect(sessions.map((session) => session['peakMemory']).sort()).toEqual([0, 150 * 2 ** 20]);
+  expect(place.leftovers()).toEqual([]);
+});
+
+test('the first SIGTERM lets programs finish and refuses new ones', async () => {
+  const program = runThere('start(); say("ready"); sys.stdin.read(); say("result", alloc(MiB))');
+  await program.printed('ready');
+  server.process.kill('SIGTERM');
+  await server.printed('"msg":"ending');
+  const late = await gpuProxy(place, 'run', '--socket', socket, '--', 'true');
+  expect([late.status, late.stderr]).toEqual([125, expect.stringContaining(`No gpu-proxy serves ${socket}`)]);
+  program.process.stdin.end();
+  expect((await program.end()).stdout).toContain('result 0');
+  expect((await server.end()).status).toBe(0);
+  expect(place.leftovers()).toEqual([]);
+});
+
+test('the second SIGTERM ends the sessions, whose programs get an error', async () => {
+  const program = runThere('start(); say("ready"); sys.stdin.read(); say("result", alloc(MiB))');
+  await program.printed('ready');
+  server.process.kill('SIGTERM');
+  await server.printed('"msg":"ending');
+  server.process.kill('SIGTERM');
+  expect((await server.end()).status).toBe(0);
+  expect(place.leftovers()).toEqual([]);
+  program.process.stdin.end();
+  expect((await program.end()).stdout).toContain('result 46');
+});
+
+test('a socket that is served is not taken over', async () => {
+  const outcome = await gpuProxy(place, 'serve', '--socket', socket);
+  expect([outcome.status, outcome.stderr]).toEqual([125, expect.stringContaining(`Another gpu-proxy already serves ${socket}`)]);
+});
+
+test('a socket that a killed proxy left is taken over', async () => {
+  server.process.kill('SIGKILL');
+  await server.end();
+  server = new CommandUnderTest(place, ['serve', '--backend', 'simulated', '--socket', socket]);
+  await server.printed('"msg":"serving"');
+  expect((await runThere('start(); say("result", alloc(MiB))').end()).stdout).toBe('result 0\n');
+});
+
+test('what the server decides cannot be asked for by run', async () => {
+  const outcome = await gpuProxy(place, 'run', '--socket', socket, '--memory', '1MiB', '--', 'true');
+  expect([outcome.status, outcome.stderr]).toEqual([2, expect.stringContaining('--memory cannot be combined with --socket')]);
+});
