@@ -24,7 +24,7 @@ step() {
 }
 
 record() { step record 400 python3 test/conformance/record.py record "$BUILD/conformance" "$OUT/recordings.tar"; }
-conformance() { step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" --modes native,real,simulated --json "$OUT/conformance.json"; }
+conformance() { step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"; }
 bench() { step bench 400 python3 test/bench/h200.py --build "$BUILD/bench" --json "$OUT/bench.json"; }
 frameworks() { step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"; }
 

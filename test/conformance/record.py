@@ -6,9 +6,9 @@
   record.py record DIR OUT.tar   compiles into DIR, runs each on the GPU of this machine through a pipe, and writes the recordings
                                  as one archive (unpack it into test/conformance/recordings)
 
-A program's build is a line in its first file: `// conformance: [build=NAME] [flags="..."] [files=b.cu] [memory=64MiB] [unordered=PREFIX]`.
-memory: the quota under which the product runs it. unordered: consecutive lines that open with PREFIX come in an order that CUDA leaves
-open; they are sorted before they are compared.
+A program's build is a line in its first file: `// conformance: [build=NAME] [flags="..."] [files=b.cu] [memory=64MiB] [unordered=PREFIX]
+[alone=yes]`. memory: the quota under which the product runs it. unordered: consecutive lines that open with PREFIX come in an order that
+CUDA leaves open; they are sorted before they are compared. alone: it looks at the GPU's free memory, so nothing else may run beside it.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def builds():
     for path in sorted(PROGRAMS.glob('*.cu')):
         for line in re.findall(r'^// conformance:(.*)$', path.read_text(), re.MULTILINE):
             words = dict(word.split('=', 1) for word in shlex.split(line))
-            unknown = set(words) - {'build', 'flags', 'files', 'memory', 'unordered'}
+            unknown = set(words) - {'build', 'flags', 'files', 'memory', 'unordered', 'alone'}
             if unknown:
                 sys.exit(f'{path}: unknown words in its conformance line: {", ".join(sorted(unknown))}')
             files = [path.name] + [name for name in words.get('files', '').split(',') if name]
@@ -66,7 +66,7 @@ def builds():
             name = path.stem + ('.' + words['build'] if 'build' in words else '')
             result.append({
                 'name': name, 'files': files, 'flags': flags, 'hash': hash_of(sources_of(files), flags),
-                'memory': words.get('memory'), 'unordered': words.get('unordered'),
+                'memory': words.get('memory'), 'unordered': words.get('unordered'), 'alone': 'alone' in words,
             })
     return result
 

@@ -1,6 +1,6 @@
 // More memory than there is, in every way to ask for it, and how the program goes on. What "there is" is the quota where one is set.
-// conformance:
-// conformance: build=quota memory=96MiB
+// conformance: alone=yes
+// conformance: build=quota memory=96MiB alone=yes
 #include <vector>
 
 #include "show.h"

@@ -8,6 +8,8 @@ export interface Build {
   readonly hash: string;
   readonly memory: string | null;
   readonly unordered: string | null;
+  /** It looks at the GPU's free memory: nothing may run beside it. */
+  readonly alone: boolean;
 }
 
 const RECORDER = path.join(REPOSITORY, 'test', 'conformance', 'record.py');

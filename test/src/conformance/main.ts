@@ -47,15 +47,17 @@ async function main(): Promise<number> {
   compileBuilds(values.build, await cudaHome());
   const chosen = columns(modes());
   const results: Result[] = [];
-  const pending = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
-  const worker = async () => {
+  const runs = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
+  const worker = async (pending: typeof runs) => {
     for (let next = pending.shift(); next; next = pending.shift()) {
       const result = { program: next.build.name, column: next.column.name, problem: (await check(next.build, next.column)) ?? null };
       results.push(result);
       if (result.problem !== null) console.log(`${result.program} (${result.column}): ${result.problem}`);
     }
   };
-  await Promise.all(Array.from({ length: Number(values.jobs) }, worker));
+  const together = runs.filter(({ build }) => !build.alone);
+  await Promise.all(Array.from({ length: Number(values.jobs) }, () => worker(together)));
+  await worker(runs.filter(({ build }) => build.alone));
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(results, null, 1)}\n`);
   printTable(chosen, results);
   const failed = results.filter(({ problem }) => problem !== null).length;

@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { REPOSITORY } from '../paths.js';
+import { renderPage } from './page.js';
+import { committedResults } from './results.js';
+
+const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
+
+test('what was not measured says so', () => {
+  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(3);
+});
+
+test('a limit that does not hold stands out, and so does a failure', () => {
+  const figures = [
+    { name: 'slow', unit: 'us', native: 1, remoted: 2, ratio: 2, limit: '<= 1.05', holds: false },
+    { name: 'half done', unit: 'us', native: 1 },
+  ];
+  const page = renderPage({ gpu: { machine: MACHINE, figures, errors: ['x, remoted: exit status 1\nlong text'] } });
+  expect(page).toContain('| slow | 1 us | 2 us | 2.000 | <= 1.05: DOES NOT HOLD |');
+  expect(page).toContain('| half done | 1 us | failed |  |  |');
+  expect(page).toContain('What failed: x, remoted: exit status 1.');
+});
+
+test('frameworks that differ from native stand out', () => {
+  const frameworks = [{ name: 'a', native: { seconds: 1 }, remoted: { error: 'no' }, equal: false }];
+  expect(renderPage({ frameworks: { machine: MACHINE, frameworks } })).toContain('| a | 1 s | failed |  | NO |');
+});
+
+test('docs/performance.md is what the committed measurements say', () => {
+  expect(readFileSync(path.join(REPOSITORY, 'docs', 'performance.md'), 'utf8')).toBe(renderPage(committedResults()));
+});
