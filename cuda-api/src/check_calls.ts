@@ -25,7 +25,10 @@ function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
   if ((call.mode === 'same') !== (call.same !== undefined)) call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
   if (call.same === undefined) return;
   const target = calls.get(call.same) ?? call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
-  if (target.mode === 'same' || target.internal) call.place.fail(`${call.name}: ${call.same} has no body of its own.`);
+  if (target.mode === 'same' || target.mode === 'unsupported' || target.internal) {
+    call.place.fail(`${call.name}: ${call.same} does nothing of its own (mode: ${target.mode}).`);
+  }
+  if (call.perThread) call.place.fail(`${call.name} has a per-thread variant, which "mode: same" cannot say.`);
   if (call.parameters.map(({ type }) => type).join() !== target.parameters.map(({ type }) => type).join()) {
     call.place.fail(`${call.name}: ${call.same} has other parameters, so the two are not the same.`);
   }

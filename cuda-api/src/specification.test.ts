@@ -91,6 +91,13 @@ describe('a mistake in a call is refused with file and line', () => {
     ['a variant without a stream', call('  mode: call', '  ptds: 7000'), 1, /per-thread variant but no CUstream/],
     ['the same as nothing', call('  mode: same'), 1, /belong together/],
     ['the same as a call that is not there', call('  mode: same', '  same: cuNowhere'), 1, /cuNowhere is no call/],
+    [
+      'the same as a call that is not supported',
+      call('  mode: same', '  same: cuToyLink'),
+      1,
+      /does nothing of its own \(mode: unsupported\)/,
+    ],
+    ['a variant of a call that is the same', call('  mode: same', '  same: cuToyInit', '  ptsz: 7000'), 1, /"mode: same" cannot say/],
     ['the same as a call with other parameters', call('  mode: same', '  same: cuToyInit'), 1, /has other parameters/],
     ['an internal call with a name of CUDA', '- call: cuWrong\n  internal: true\n  mode: call\n', 1, /does not begin with "cu"/],
     [
