@@ -5,13 +5,21 @@
 __global__ void add(int* x, int value) { *x += value; }
 
 static int* seen = nullptr;
+static char said[100];
 
+// What ran on CUDA's thread is printed by main, so that the lines of two threads cannot mix.
 static void CUDART_CB hostFunction(void* data) {
-  std::printf("host function %s: x = %d\n", static_cast<const char*>(data), *static_cast<volatile int*>(seen));
+  std::snprintf(said, sizeof said, "host function %s: x = %d", static_cast<const char*>(data), *static_cast<volatile int*>(seen));
 }
 
 static void CUDART_CB callback(cudaStream_t, cudaError_t status, void* data) {
-  std::printf("callback %s: %s, x = %d\n", static_cast<const char*>(data), resultName(status), *static_cast<volatile int*>(seen));
+  std::snprintf(said, sizeof said, "callback %s: %s, x = %d", static_cast<const char*>(data), resultName(status),
+                *static_cast<volatile int*>(seen));
+}
+
+static void showSaid() {
+  std::printf("%s\n", said);
+  said[0] = 0;
 }
 
 static void CUDART_CB storeNumber(void* data) { *static_cast<int*>(data) = 1000; }
@@ -29,10 +37,12 @@ int main() {
   cudaMemcpyAsync(seen, x, sizeof back, cudaMemcpyDeviceToHost, stream);
   SHOW(cudaLaunchHostFunc(stream, hostFunction, first));
   SHOW(cudaStreamSynchronize(stream));
+  showSaid();
   add<<<1, 1, 0, stream>>>(x, 20);
   cudaMemcpyAsync(seen, x, sizeof back, cudaMemcpyDeviceToHost, stream);
   SHOW(cudaStreamAddCallback(stream, callback, second, 0));
   SHOW(cudaStreamSynchronize(stream));
+  showSaid();
   SHOW(cudaLaunchHostFunc(stream, storeNumber, &fromHost));
   SHOW(cudaStreamSynchronize(stream));
   SHOW(cudaMemcpyAsync(x, &fromHost, sizeof back, cudaMemcpyHostToDevice, stream));
@@ -40,8 +50,10 @@ int main() {
   cudaMemcpyAsync(seen, x, sizeof back, cudaMemcpyDeviceToHost, stream);
   SHOW(cudaLaunchHostFunc(stream, hostFunction, third));
   SHOW(cudaDeviceSynchronize());
+  showSaid();
   SHOW(cudaLaunchHostFunc(nullptr, hostFunction, first));
   SHOW(cudaDeviceSynchronize());
+  showSaid();
   SHOW(cudaLaunchHostFunc(stream, nullptr, nullptr));
   SHOW(cudaStreamAddCallback(stream, callback, nullptr, 1));
   SHOW(cudaMemcpy(&back, x, sizeof back, cudaMemcpyDeviceToHost));

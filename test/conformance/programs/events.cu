@@ -13,14 +13,14 @@ static void CUDART_CB waitUntilOpen(void*) {
 
 int main() {
   cudaStream_t stream = nullptr;
-  cudaEvent_t start = nullptr, end = nullptr, untimed = nullptr, never = nullptr;
+  cudaEvent_t start = nullptr, end = nullptr, untimed = nullptr, never = nullptr, refused = nullptr;
   float time = -1;
   SHOW(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   SHOW(cudaEventCreate(&start));
   SHOW(cudaEventCreate(&end));
   SHOW(cudaEventCreate(&never));
   SHOW(cudaEventCreateWithFlags(&untimed, cudaEventDisableTiming | cudaEventBlockingSync));
-  SHOW(cudaEventCreateWithFlags(&never, 1 << 20));
+  SHOW(cudaEventCreateWithFlags(&refused, 1 << 20));
   SHOW(cudaEventQuery(start));
   SHOW(cudaEventSynchronize(start));
   SHOW(cudaEventElapsedTime(&time, start, end));
