@@ -68,6 +68,14 @@ test.each([
   expect(lines[0]).not.toHaveProperty('launches');
 });
 
+test('a session that the worker refused did not die', () => {
+  const { session, lines } = newSession();
+  session.apply({ event: 'refused', sentence: 'The driver is too old.' });
+  session.end({ status: 1, signal: null }, 0);
+  expect(session.died).toBe(false);
+  expect(lines.at(-1)).toMatchObject({ level: 30, refused: 'The driver is too old.', ended: 'refused' });
+});
+
 test('a call that is not supported is logged once by name', () => {
   const { session, lines } = newSession();
   for (const call of ['cuX', 'cuX', 'cuY']) session.apply({ event: 'unsupported', call });

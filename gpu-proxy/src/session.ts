@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
-import type { PeerCredentials } from './peer.js';
+import type { PeerCredentials } from './connection.js';
 import type { ProcessIdentity } from './process-table.js';
 
 /** What a worker says about itself, one JSON object a line. */
@@ -72,8 +72,8 @@ export class Session {
   end(exit: WorkerExit, peakMemory: number): void {
     this.peakMemory = Math.max(this.peakMemory, peakMemory);
     this.seconds = Number(process.hrtime.bigint() - this.#started) / 1e9;
-    this.died = exit.status !== 0;
-    this.ended = this.died ? describeDeath(exit) : (this.#reason ?? 'worker ended');
+    this.died = exit.signal !== null || (exit.status !== 0 && this.refusal === undefined);
+    this.ended = this.died ? describeDeath(exit) : (this.#reason ?? (this.refusal ? 'refused' : 'worker ended'));
     this.#log();
   }
 

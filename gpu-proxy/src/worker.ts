@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { makeBlocking } from './connection.js';
 import type { WorkerExit } from './session.js';
 
 export interface WorkerOptions {
@@ -35,6 +36,7 @@ export class Worker {
 
   /** Hands `connection` over: it must never have been read, and is closed here. */
   constructor(options: WorkerOptions, connection: Socket, listener: WorkerListener) {
+    makeBlocking(connection);
     const stdio = ['ignore', 'ignore', 'pipe', connection, 'pipe'] as const;
     // A session of its own, so that Ctrl-C at the terminal reaches the program and not the worker that still serves it.
     this.#process = spawn(options.executable, workerArguments(options), { stdio: [...stdio], detached: true });

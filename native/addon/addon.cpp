@@ -1,4 +1,4 @@
-// The functions that nvidia-virtual.node exports. gpu-proxy/src/peer.ts is their only user and gives them types.
+// The functions that nvidia-virtual.node exports. gpu-proxy/src/connection.ts is their only user and gives them types.
 #include <napi.h>
 
 #include "native/addon/peer.h"

@@ -16,13 +16,23 @@ export type AskPeer = (socket: Socket) => PeerCredentials;
 
 export function loadPeerQuestion(addonPath: string): AskPeer {
   const addon = createRequire(import.meta.url)(addonPath) as Addon;
-  return (socket) => addon.peerCredentials(descriptorOf(socket));
+  return (socket) => addon.peerCredentials(handleOf(socket).fd);
+}
+
+/** Node accepts sockets as non-blocking, which whoever inherits one shares; a worker waits in its calls. */
+export function makeBlocking(socket: Socket): void {
+  handleOf(socket).setBlocking(true);
+}
+
+interface Handle {
+  readonly fd: number;
+  setBlocking(blocking: boolean): number;
 }
 
 /**
- * Node shows no file descriptor of a net.Socket; its internal handle has it, and has had it under this name since the first releases.
+ * Node shows neither of these of a net.Socket; its internal handle has them, and has had them under these names since the first releases.
  * This is the only place that knows.
  */
-function descriptorOf(socket: Socket): number {
-  return (socket as unknown as { _handle: { fd: number } })._handle.fd;
+function handleOf(socket: Socket): Handle {
+  return (socket as unknown as { _handle: Handle })._handle;
 }

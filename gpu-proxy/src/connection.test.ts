@@ -1,7 +1,7 @@
 import { createConnection, createServer, type Socket } from 'node:net';
 import path from 'node:path';
+import { loadPeerQuestion } from './connection.js';
 import { locateInstallation } from './installation.js';
-import { loadPeerQuestion } from './peer.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 
 const askPeer = loadPeerQuestion(locateInstallation().addon);
