@@ -42,11 +42,15 @@ Encoder ClientChannel::begin(std::size_t payloadBytes) {
 }
 
 bool ClientChannel::awaitRoom(std::size_t bytes) {
-  const auto used = [this] { return tail_ - (head_ = barrier::observe(memory_->head)); };
-  // A head that is no place in the ring gives more than the ring holds; it ends the wait, and fails.
-  const auto settled = [&] { return used() > kRequestBytes || kRequestBytes - used() >= bytes || barrier::ended(abandoned_); };
+  bool sane = true;
+  const auto settled = [&] {
+    const std::uint64_t head = barrier::observe(memory_->head);
+    sane = head - head_ <= tail_ - head_;  // not back, and not beyond what was published
+    if (sane) head_ = head;
+    return !sane || kRequestBytes - (tail_ - head_) >= bytes || barrier::ended(abandoned_);
+  };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
-  return tail_ - head_ <= kRequestBytes - bytes;
+  return sane && kRequestBytes - (tail_ - head_) >= bytes;
 }
 
 void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket) {

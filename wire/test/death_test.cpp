@@ -1,0 +1,123 @@
+// Either end is a process of its own and is killed at some moment; the other, told so as by the session, stops waiting at once.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <random>
+#include <thread>
+
+#include "wire/channel.h"
+#include "wire/test/check.h"
+
+namespace wire {
+namespace {
+
+constexpr int kDeaths = 40;
+constexpr std::uint32_t kSeed = 7;
+constexpr std::size_t kBytes = 64;
+
+template <class Body>
+pid_t process(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  return child;
+}
+
+// Kills the process within some 3 ms, then tells this end.
+template <class Tell>
+std::thread executioner(pid_t victim, unsigned microseconds, Tell tell) {
+  return std::thread([=] {
+    usleep(microseconds);
+    kill(victim, SIGKILL);
+    waitpid(victim, nullptr, 0);
+    tell();
+  });
+}
+
+void send(ClientChannel& client, std::uint64_t number, std::uint16_t flags) {
+  Encoder encoder = client.begin(kBytes);
+  if (encoder.failed()) return;
+  for (std::size_t i = 0; i < kBytes / 8; ++i) encoder.put(number);
+  client.publish(encoder, 1, flags, number);
+}
+
+// A frame is whole or not there, whenever its writer died.
+void theWorkerOutlivesTheClient() {
+  std::mt19937 random(kSeed);
+  for (int death = 0; death < kDeaths; ++death) {
+    const auto client = ClientChannel::create();
+    const auto worker = WorkerChannel::attach(client->file());
+    const std::uint16_t flags = death % 2 == 0 ? kFrameWantsReply : 0;
+    const pid_t child = process([&] {
+      ReplyHeader header;
+      for (std::uint64_t number = 1;; ++number) {
+        send(*client, number, flags);
+        if (flags != 0 && !client->awaitReply(header).ok()) return;
+      }
+    });
+    std::thread end = executioner(child, random() % 3000, [&] { worker->stop(); });
+    FrameHeader header;
+    Decoder payload;
+    for (std::uint64_t number = 1; worker->next(header, payload); ++number) {
+      CHECK(header.ticket == number);
+      for (std::size_t i = 0; i < kBytes / 8; ++i) CHECK(payload.get<std::uint64_t>() == number);
+      CHECK(payload.finished());
+      worker->reply(worker->replyEncoder(), 0, 0);
+    }
+    CHECK(worker->end() == ChannelEnd::stopped);
+    end.join();
+  }
+}
+
+void theClientOutlivesTheWorker() {
+  std::mt19937 random(kSeed);
+  for (int death = 0; death < kDeaths; ++death) {
+    const auto client = ClientChannel::create();
+    const std::uint16_t flags = death % 2 == 0 ? kFrameWantsReply : 0;
+    const pid_t child = process([&] {
+      const auto worker = WorkerChannel::attach(client->file());
+      FrameHeader header;
+      Decoder payload;
+      while (worker->next(header, payload)) worker->reply(worker->replyEncoder(), 0, 0);
+    });
+    std::thread end = executioner(child, random() % 3000, [&] { client->abandon(); });
+    ReplyHeader header;
+    for (std::uint64_t number = 1; !client->begin(kBytes).failed(); ++number) {  // a full ring without a reader ends here
+      send(*client, number, flags);
+      if (flags != 0 && !client->awaitReply(header).ok()) break;
+    }
+    end.join();
+    CHECK(client->begin(0).failed());
+    CHECK(!client->awaitReply(header).ok() || flags == 0);
+  }
+}
+
+void aForkedChildDoesNotCloseItsParentsChannel() {
+  auto client = ClientChannel::create();
+  const auto worker = WorkerChannel::attach(client->file());
+  const pid_t child = process([&] { client.reset(); });
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  send(*client, 1, 0);
+  FrameHeader header;
+  Decoder payload;
+  CHECK(worker->next(header, payload) && header.ticket == 1);
+  send(*client, 2, 0);
+  client.reset();
+  CHECK(worker->next(header, payload) && header.ticket == 2);
+  CHECK(!worker->next(header, payload) && worker->end() == ChannelEnd::closed);
+}
+
+}  // namespace
+}  // namespace wire
+
+int main() {
+  wire::theWorkerOutlivesTheClient();
+  wire::theClientOutlivesTheWorker();
+  wire::aForkedChildDoesNotCloseItsParentsChannel();
+  return wire::test::checkedResult();
+}

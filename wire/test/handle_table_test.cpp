@@ -1,0 +1,152 @@
+// Handles: of one kind, inert once ended, parents end their children, nothing is found that was not given out.
+#include "wire/handle_table.h"
+
+#include <atomic>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "wire/test/check.h"
+
+namespace wire {
+namespace {
+
+void* object(std::uint64_t number) { return reinterpret_cast<void*>(number * 16); }
+
+void findsWhatWasAdded() {
+  HandleTable table;
+  const std::uint64_t stream = table.add(HandleKind::stream, object(1));
+  CHECK(table.find(HandleKind::stream, stream) == object(1));
+  CHECK(table.find(HandleKind::event, stream) == nullptr);
+  CHECK(handleKind(stream) == HandleKind::stream);
+  CHECK(table.add(HandleKind::stream, object(1)) == stream);
+  const std::uint64_t event = table.add(HandleKind::event, object(1));
+  CHECK(event != stream && table.find(HandleKind::event, event) == object(1) && table.size() == 2);
+  CHECK(table.add(HandleKind::event, nullptr) == 0);
+}
+
+void handlesLookLikeNothingElse() {
+  HandleTable table;
+  for (int kind = 1; kind < static_cast<int>(HandleKind::count); ++kind) {
+    const std::uint64_t handle = table.add(static_cast<HandleKind>(kind), object(1));
+    CHECK(static_cast<std::int64_t>(handle) > 2 && handle % 16 == 0 && handle >> 47 != 0);
+    CHECK(static_cast<int>(handleKind(handle)) == kind);
+  }
+  for (const std::uint64_t handle :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, ~std::uint64_t{0}, std::uint64_t{0x7fff'1234'5670}}) {
+    CHECK(handleKind(handle) == HandleKind::none && table.find(HandleKind::none, handle) == nullptr);
+  }
+}
+
+void anEndedHandleStaysInert() {
+  HandleTable table;
+  std::set<std::uint64_t> seen;
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t handle = table.add(HandleKind::event, object(1));
+    CHECK(seen.insert(handle).second);
+    table.remove(handle);
+    table.remove(handle);
+    CHECK(table.find(HandleKind::event, handle) == nullptr && table.size() == 0);
+  }
+}
+
+void parentsEndTheirChildren() {
+  HandleTable table;
+  const std::uint64_t module = table.add(HandleKind::module, object(1));
+  const std::uint64_t library = table.add(HandleKind::library, object(2), module);
+  std::vector<std::uint64_t> functions;
+  for (std::uint64_t i = 10; i < 20; ++i) functions.push_back(table.add(HandleKind::function, object(i), i % 2 ? module : library));
+  for (const int gone : {0, 5, 9}) table.remove(functions[gone]);
+  const std::uint64_t other = table.add(HandleKind::function, object(30));
+  table.remove(module);
+  for (const std::uint64_t function : functions) CHECK(table.find(HandleKind::function, function) == nullptr);
+  CHECK(table.find(HandleKind::library, library) == nullptr);
+  CHECK(table.find(HandleKind::function, other) == object(30) && table.size() == 1);
+  CHECK(table.add(HandleKind::function, object(40), module) == 0);
+}
+
+void primaryContextsKeepTheirHandle() {
+  HandleTable table;
+  const std::uint64_t primary = primaryContextHandle(3);
+  CHECK(primary != 0 && primary != primaryContextHandle(2) && handleKind(primary) == HandleKind::context);
+  CHECK(primaryContextHandle(-1) == 0 && primaryContextHandle(64) == 0);
+  CHECK(table.find(HandleKind::context, primary) == nullptr);
+  table.bind(primary, object(1));
+  CHECK(table.find(HandleKind::context, primary) == object(1));
+  CHECK(table.add(HandleKind::context, object(1)) == primary);
+  const std::uint64_t stream = table.add(HandleKind::stream, object(2), primary);
+  table.bind(primary, object(1));
+  CHECK(table.find(HandleKind::stream, stream) == object(2));
+  table.bind(primary, nullptr);
+  CHECK(table.find(HandleKind::context, primary) == nullptr && table.find(HandleKind::stream, stream) == nullptr && table.size() == 0);
+  table.bind(primary, object(3));
+  CHECK(table.find(HandleKind::context, primary) == object(3));
+  table.bind(table.add(HandleKind::context, object(4)), nullptr);
+  table.bind(~std::uint64_t{0}, object(5));
+  CHECK(table.size() == 2);
+}
+
+void noOtherNumberIsAHandle() {
+  HandleTable table;
+  const std::uint64_t handle = table.add(HandleKind::kernel, object(1), table.add(HandleKind::library, object(2)));
+  for (int bit = 0; bit < 64; ++bit) CHECK(table.find(HandleKind::kernel, handle ^ std::uint64_t{1} << bit) == nullptr);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::uint64_t number = random();
+    for (int kind = 0; kind < static_cast<int>(HandleKind::count); ++kind)
+      CHECK(table.find(static_cast<HandleKind>(kind), number) == nullptr);
+    table.remove(number);
+  }
+  CHECK(table.size() == 2);
+}
+
+void growsByChunks() {
+  HandleTable table;
+  std::vector<std::uint64_t> handles;
+  for (std::uint64_t i = 1; i <= 10'000; ++i) handles.push_back(table.add(HandleKind::graphNode, object(i)));
+  for (std::uint64_t i = 1; i <= 10'000; ++i) CHECK(table.find(HandleKind::graphNode, handles[i - 1]) == object(i));
+}
+
+// Each writer's objects are its own numbers: a reader that finds another writer's object behind a handle found the wrong one.
+void readersNeedNoLock() {
+  constexpr std::uint64_t kWriters = 2;
+  HandleTable table;
+  std::atomic<std::uint64_t> published[kWriters]{};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (std::uint64_t writer = 0; writer < kWriters; ++writer) {
+    threads.emplace_back([&, writer] {
+      for (std::uint64_t i = 1; i <= 20'000; ++i) {
+        const std::uint64_t handle = table.add(HandleKind::event, object(i * kWriters + writer));
+        published[writer].store(handle);
+        table.remove(handle);
+      }
+      if (writer == 0) done.store(true);
+    });
+  }
+  std::uint64_t wrong = 0;
+  while (!done.load()) {
+    for (std::uint64_t writer = 0; writer < kWriters; ++writer) {
+      const auto found = reinterpret_cast<std::uint64_t>(table.find(HandleKind::event, published[writer].load()));
+      wrong += found != 0 && found / 16 % kWriters != writer;
+    }
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0 && table.size() == 0);
+}
+
+}  // namespace
+}  // namespace wire
+
+int main() {
+  wire::findsWhatWasAdded();
+  wire::handlesLookLikeNothingElse();
+  wire::anEndedHandleStaysInert();
+  wire::parentsEndTheirChildren();
+  wire::primaryContextsKeepTheirHandle();
+  wire::noOtherNumberIsAHandle();
+  wire::growsByChunks();
+  wire::readersNeedNoLock();
+  return wire::test::checkedResult();
+}

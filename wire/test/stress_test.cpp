@@ -1,0 +1,116 @@
+// Both ends as threads over one mapping, so that ThreadSanitizer sees every access of both: several clients with a channel each submit
+// frames of random length in one order of tickets; their workers obey it, answer, defer errors; at the end each side ends the other.
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "wire/test/check.h"
+#include "wire/test/shared_mapping.h"
+#include "wire/ticket.h"
+
+namespace wire {
+namespace {
+
+constexpr int kThreads = 3;
+constexpr int kFrames = 20'000;
+
+struct Session {
+  TicketCounter tickets;
+  TicketTurn turn;
+  std::vector<std::uint64_t> served;  // guarded by the turn alone
+};
+
+std::uint64_t checksum(std::uint64_t ticket, std::size_t words) { return ticket * 0x9e37'79b9 + words; }
+
+void runClient(Session& session, SharedMapping& channel, unsigned seed) {
+  std::mt19937 random(seed);
+  std::int64_t errors = 0, deferred = 0;
+  for (int i = 0; i < kFrames; ++i) {
+    const std::size_t words = random() % 1000 == 0 ? random() % 4000 : random() % 40;
+    const bool waits = random() % 8 == 0;
+    Encoder encoder = channel.client->begin((words + 2) * 8);
+    CHECK(!encoder.failed());
+    const std::uint64_t ticket = random() % 10 == 0 ? 0 : session.tickets.take();
+    encoder.put<std::uint64_t>(words);
+    for (std::size_t word = 0; word <= words; ++word) encoder.put(checksum(ticket, words));
+    channel.client->publish(encoder, 1, waits ? kFrameWantsReply : 0, ticket);
+    errors += !waits && words == 3;
+    if (!waits) continue;
+    ReplyHeader header;
+    Decoder reply = channel.client->awaitReply(header);
+    CHECK(header.status == static_cast<std::int32_t>(words) && header.text == ticket);
+    CHECK(reply.get<std::uint64_t>() == checksum(ticket, words) && reply.finished());
+    const bool expected = errors != deferred;
+    CHECK((channel.client->takeDeferredError() == 3) == expected);
+    deferred = errors;
+  }
+}
+
+void runWorker(Session& session, SharedMapping& channel) {
+  FrameHeader header;
+  Decoder payload;
+  while (channel.worker->next(header, payload)) {
+    const auto words = payload.get<std::uint64_t>();
+    for (std::uint64_t word = 0; word <= words; ++word) CHECK(payload.get<std::uint64_t>() == checksum(header.ticket, words));
+    CHECK(payload.finished() && session.turn.await(header.ticket));
+    if (header.ticket != 0) session.served.push_back(header.ticket);
+    session.turn.pass(header.ticket);
+    if (!(header.flags & kFrameWantsReply) && words == 3) channel.worker->deferError(3);
+    Encoder reply = channel.worker->replyEncoder();
+    if (header.flags & kFrameWantsReply) reply.put(checksum(header.ticket, words));
+    channel.worker->reply(reply, static_cast<std::int32_t>(words), header.ticket);
+  }
+  CHECK(channel.worker->end() == ChannelEnd::stopped);
+}
+
+void threadsSubmitInOneOrder() {
+  Session session;
+  std::vector<SharedMapping> channels(kThreads);
+  std::vector<std::thread> clients, workers;
+  for (int i = 0; i < kThreads; ++i) {
+    workers.emplace_back([&, i] { runWorker(session, channels[i]); });
+    clients.emplace_back([&, i] { runClient(session, channels[i], i + 1); });
+  }
+  for (auto& client : clients) client.join();
+  const std::uint64_t last = session.tickets.take() - 1;
+  CHECK(session.turn.await(last + 1));
+  CHECK(session.served.size() == last);
+  for (std::size_t i = 0; i < session.served.size(); ++i) CHECK(session.served[i] == i + 1);
+  for (auto& channel : channels) channel.worker->stop();
+  for (auto& worker : workers) worker.join();
+}
+
+// The end comes while both are busy with each other, or both asleep.
+void anEndFromOutsideReachesBoth() {
+  for (int round = 0; round < 100; ++round) {
+    SharedMapping channel;
+    std::thread client([&] {
+      ReplyHeader header;
+      for (Encoder frame = channel.client->begin(8); !frame.failed(); frame = channel.client->begin(8)) {
+        channel.client->publish(frame, 1, kFrameWantsReply, 0);
+        if (!channel.client->awaitReply(header).ok()) return;
+      }
+    });
+    std::thread worker([&] {
+      FrameHeader header;
+      Decoder payload;
+      while (channel.worker->next(header, payload)) {
+        if (round % 4 != 0) channel.worker->reply(channel.worker->replyEncoder(), 0, 0);
+      }
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 10));
+    channel.worker->stop();
+    worker.join();
+    channel.client->abandon();
+    client.join();
+  }
+}
+
+}  // namespace
+}  // namespace wire
+
+int main() {
+  wire::threadsSubmitInOneOrder();
+  wire::anEndFromOutsideReachesBoth();
+  return wire::test::checkedResult();
+}

@@ -1,0 +1,83 @@
+// Tickets: strictly in turn among many threads, awake or asleep; 0 is outside the order; foreign tickets disturb nobody.
+#include "wire/ticket.h"
+
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "wire/test/check.h"
+
+namespace wire {
+namespace {
+
+void ticketsCountFromOne() {
+  TicketCounter counter;
+  CHECK(counter.take() == 1 && counter.take() == 2);
+}
+
+// More threads than slots and processors; every 500th holds its turn until the others have fallen asleep.
+void threadsTakeTurns() {
+  constexpr std::uint64_t kThreads = 20, kTurns = 4000;
+  TicketTurn turn;
+  std::uint64_t order = 0;  // guarded by the turn
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (std::uint64_t ticket = thread + 1; ticket <= kTurns; ticket += kThreads) {
+        CHECK(turn.await(ticket));
+        CHECK(++order == ticket);
+        if (ticket % 500 == 0) usleep(1000);
+        turn.pass(ticket);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(order == kTurns);
+}
+
+void zeroIsOutsideTheOrder() {
+  TicketTurn turn;
+  CHECK(turn.await(0));
+  turn.pass(0);
+  CHECK(turn.await(1));
+}
+
+void aTurnOutOfOrderMovesNothing() {
+  TicketTurn turn;
+  turn.pass(2);
+  turn.pass(~std::uint64_t{0});
+  CHECK(turn.await(1));
+  turn.pass(1);
+  turn.pass(1);
+  CHECK(turn.await(2));
+  turn.pass(2);
+  turn.pass(1);
+  CHECK(turn.await(3));
+  turn.stop();
+  CHECK(!turn.await(4));
+}
+
+void stopEndsEveryWait() {
+  TicketTurn turn;
+  std::vector<std::thread> threads;
+  for (const std::uint64_t ticket : {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{18}, ~std::uint64_t{0}}) {
+    threads.emplace_back([&, ticket] { CHECK(!turn.await(ticket)); });
+  }
+  usleep(5000);
+  turn.stop();
+  for (auto& thread : threads) thread.join();
+  CHECK(!turn.await(1) && !turn.await(0));
+}
+
+}  // namespace
+}  // namespace wire
+
+int main() {
+  wire::ticketsCountFromOne();
+  wire::threadsTakeTurns();
+  wire::zeroIsOutsideTheOrder();
+  wire::aTurnOutOfOrderMovesNothing();
+  wire::stopEndsEveryWait();
+  return wire::test::checkedResult();
+}
