@@ -6,6 +6,7 @@
 #include <span>
 
 #include "interposer/callback.h"
+#include "interposer/contexts.h"
 #include "interposer/log.h"
 
 namespace interposer {
@@ -15,13 +16,22 @@ namespace {
 /// The worker thread's current context follows the program's with the first call that needs it.
 bool followContext(Session& session, Thread& thread) {
   const CUcontext context = thread.context();
-  if (context == thread.workerContext) [[likely]] return true;
+  const unsigned change = contextChanges();
+  if (context == thread.workerContext && change == thread.contextChange) [[likely]] return true;
   wire::Encoder encoder = thread.channel->begin(8);
   encoder.put(number(context));
   if (encoder.failed()) return false;
   thread.channel->publish(encoder, static_cast<std::uint16_t>(CallNumber::cuCtxSetCurrent), 0, 0);
   thread.workerContext = context;
+  thread.contextChange = change;
   return !session.lost();
+}
+
+/// The worker has no context where the program's is destroyed; the program is told the difference.
+CUresult contextError(const Thread& thread) {
+  ContextRecord record;
+  const bool destroyed = thread.context() != nullptr && findContext(thread.context(), record) && !record.live;
+  return destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace
@@ -55,11 +65,12 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (!reply.ok()) [[unlikely]] return CUDA_ERROR_DEVICE_UNAVAILABLE;
   thread_->session->awaitText(header.text);
   if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]] return static_cast<CUresult>(deferred);
+  if (header.status == CUDA_ERROR_INVALID_CONTEXT) [[unlikely]] return contextError(*thread_);
   return static_cast<CUresult>(header.status);
 }
 
 CUresult Call::enqueue() {
-  if (thread_->waiting > 0 || thread_->session->synchronous()) [[unlikely]] {
+  if (thread_->waiting > 0 || thread_->context() == nullptr || thread_->session->synchronous()) [[unlikely]] {
     wire::Decoder reply;
     return wait(reply);
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -20,6 +21,7 @@ struct Contexts {
   std::shared_mutex mutex;
   std::map<CUcontext, ContextRecord> records;
   std::uint64_t lastId = 0;
+  std::atomic<unsigned> changes{0};
 };
 
 Contexts& contexts() {
@@ -64,6 +66,8 @@ bool findContext(CUcontext context, ContextRecord& record) {
   return true;
 }
 
+unsigned contextChanges() { return contexts().changes.load(std::memory_order_relaxed); }
+
 CUresult currentDevice(CUdevice* device) {
   ContextRecord record;
   if (!findContext(nullptr, record)) return CUDA_ERROR_INVALID_CONTEXT;
@@ -89,6 +93,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
     CUcontext ignored = nullptr;
     if (const CUresult status = remote::cuDevicePrimaryCtxRetain(&ignored, dev); status != CUDA_SUCCESS) return status;
     record.live = true;
+    ++contexts().changes;
   }
   ++record.retained;
   *pctx = context;
@@ -99,6 +104,7 @@ namespace {
 
 /// What the process knows of a context's content ends with it.
 void forgetContentOf(const ContextRecord& record) {
+  ++contexts().changes;
   Session::current()->deviceRanges.clear();
   closeStaging();
   forgetKernelAttributes();
@@ -175,7 +181,7 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
     record.flags = flags;
   }
   push(context);
-  Thread::current().workerContext = context;
+  ++contexts().changes;
   *pctx = context;
   return CUDA_SUCCESS;
 }
@@ -200,7 +206,6 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     contexts().records[ctx].live = false;
   }
   popIf(ctx);
-  if (Thread::current().workerContext == ctx) Thread::current().workerContext = reinterpret_cast<CUcontext>(-1);
   forgetContentOf(record);
   return CUDA_SUCCESS;
 }

@@ -24,4 +24,7 @@ CUresult currentDevice(CUdevice* device);
 /// The handle of a device's primary context, the same before and after it is retained.
 CUcontext primaryContext(CUdevice device);
 
+/// Counts contexts made and ended: after a change a handle may stand for something else in the worker.
+unsigned contextChanges();
+
 }  // namespace interposer

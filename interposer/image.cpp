@@ -9,8 +9,6 @@ namespace interposer {
 
 namespace {
 
-constexpr std::uint32_t kWrapperMagic = 0x466243b1;
-constexpr std::uint32_t kFatbinMagic = 0xba55ed50;
 constexpr std::uint32_t kElfMagic = 0x464c457f;
 
 /// __fatBinC_Wrapper_t as nvcc lays it out in .nvFatBinSegment.
@@ -66,8 +64,8 @@ bool looksLikeText(const void* image) {
 ImageKind imageKind(const void* image) {
   if (image == nullptr) return ImageKind::none;
   switch (magicOf(image)) {
-    case kWrapperMagic: return ImageKind::wrapper;
-    case kFatbinMagic: return ImageKind::fatbin;
+    case wire::kWrapperMagic: return ImageKind::wrapper;
+    case wire::kFatbinMagic: return ImageKind::fatbin;
     case kElfMagic: return ImageKind::elf;
     default: return looksLikeText(image) ? ImageKind::text : ImageKind::none;
   }

@@ -6,10 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "wire/image.h"
+
 namespace interposer {
 
-/// What an image pointer points to.
-enum class ImageKind : std::uint32_t { none, wrapper, fatbin, elf, text };
+using wire::ImageKind;
 
 ImageKind imageKind(const void* image);
 

@@ -45,6 +45,20 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return ask(data, attribute, ptr);
 }
 
+/// CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, a bool of four bytes, is the one attribute that can be set.
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+  unsigned content = 0;
+  std::memcpy(&content, value, sizeof content);
+  Call call;
+  if (!call.begin(CallNumber::cuPointerSetAttribute, 24, kOrdered)) return call.status();
+  call.encoder().put(attribute);
+  call.encoder().put(ptr);
+  call.encoder().put(content);
+  wire::Decoder reply;
+  return call.wait(reply);
+}
+
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;

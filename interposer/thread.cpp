@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include "call_numbers.h"
 #include "interposer/session.h"
 
 namespace interposer {
@@ -16,12 +15,8 @@ __attribute__((tls_model("initial-exec"))) thread_local Thread* currentThread = 
 void end(void* argument) {
   auto* thread = static_cast<Thread*>(argument);
   currentThread = nullptr;
-  if (thread->channel != nullptr && thread->session == Session::current()) {
-    const wire::Encoder empty = thread->channel->begin(0);
-    if (!empty.failed()) thread->channel->publish(empty, static_cast<std::uint16_t>(CallNumber::threadEnd), 0, 0);
-    thread->session->forget(thread->channel.get());
-  }
-  delete thread;
+  if (thread->channel != nullptr && thread->session == Session::current()) thread->session->forget(thread->channel.get());
+  delete thread;  // the channel's end is what the worker's thread sees
 }
 
 pthread_key_t endKey() {

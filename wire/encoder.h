@@ -22,7 +22,7 @@ class Encoder {
   /// A 64-bit length, then the bytes.
   void putBytes(const void* data, std::size_t bytes) {
     put<std::uint64_t>(bytes);
-    if (std::byte* to = take(bytes)) std::memcpy(to, data, bytes);
+    if (std::byte* to = take(bytes); to != nullptr && bytes > 0) std::memcpy(to, data, bytes);
   }
 
   /// Room for `bytes` to be filled by the caller, for what would otherwise be copied twice. Null when it does not fit.

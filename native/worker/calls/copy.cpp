@@ -1,0 +1,70 @@
+#include "wire/copy.h"
+
+#include "native/worker/thread.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+namespace {
+
+/// Waits when the client does; other threads of the session may go on meanwhile.
+CUresult finish(Thread& thread, CUresult status, CUstream stream, bool synchronise) {
+  if (status != CUDA_SUCCESS || !synchronise) return status;
+  thread.passTicket();
+  return thread.driver.cuStreamSynchronize(stream);
+}
+
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
+
+/// The host rows of a 2D copy must lie in memory that both ends share.
+bool reachable(const Thread& thread, CUmemorytype type, const void* host, std::uint64_t pitch, std::uint64_t y, std::uint64_t x,
+               const CUDA_MEMCPY2D& copy) {
+  if (type == CU_MEMORYTYPE_DEVICE) return true;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // so that nothing below overflows
+  if (type != CU_MEMORYTYPE_HOST || pitch > kMost || y > kMost || x > kMost || copy.Height > kMost || copy.WidthInBytes > kMost) return false;
+  const auto offset = static_cast<unsigned __int128>(pitch) * (y + copy.Height - 1) + x + copy.WidthInBytes;
+  const auto begin = reinterpret_cast<std::uint64_t>(host);
+  return offset <= kMost && thread.session.shared.contains(begin, static_cast<std::uint64_t>(offset));
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto copy = in.get<wire::CopyFrame>();
+  const auto content = in.getBytes(wire::kInlineCopyBytes);
+  if (!in.finished() || (copy.source == 0 && content.size() != copy.bytes)) return thread.refuseFrame();
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(copy.stream, &stream); status != CUDA_SUCCESS) return status;
+  if (copy.source != 0 && !thread.session.shared.contains(copy.source, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  const void* source = copy.source != 0 ? pointer(copy.source) : content.data();
+  const CUresult status = thread.driver.cuMemcpyHtoDAsync_v2(copy.destination, source, copy.bytes, stream);
+  return finish(thread, status, stream, copy.synchronise != 0);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const auto copy = in.get<wire::CopyFrame>();
+  if (!in.finished() || (copy.destination == 0 && copy.bytes > wire::kInlineCopyBytes)) return thread.refuseFrame();
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(copy.stream, &stream); status != CUDA_SUCCESS) return status;
+  if (copy.destination != 0 && !thread.session.shared.contains(copy.destination, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  void* destination = copy.destination != 0 ? pointer(copy.destination) : out.putSpace(copy.bytes);
+  if (destination == nullptr) return thread.refuseFrame();
+  const CUresult status = thread.driver.cuMemcpyDtoHAsync_v2(destination, copy.source, copy.bytes, stream);
+  return finish(thread, status, stream, copy.synchronise != 0 || copy.destination == 0);
+}
+
+CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto copy = in.get<CUDA_MEMCPY2D>();
+  const auto handle = in.get<std::uint64_t>();
+  const auto synchronise = in.get<std::uint32_t>();
+  if (!in.finished() || copy.Height == 0) return thread.refuseFrame();
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS) return status;
+  if (!reachable(thread, copy.srcMemoryType, copy.srcHost, copy.srcPitch, copy.srcY, copy.srcXInBytes, copy) ||
+      !reachable(thread, copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY, copy.dstXInBytes, copy)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return finish(thread, thread.driver.cuMemcpy2DAsync_v2(&copy, stream), stream, synchronise != 0);
+}
+
+}  // namespace worker

@@ -1,0 +1,150 @@
+#include "wire/launch.h"
+
+#include <algorithm>
+#include <array>
+
+#include "native/worker/thread.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+namespace {
+
+/// A launch as it came: what must be looked up is looked up, the rest is the driver's to judge.
+struct LaunchRequest {
+  wire::LaunchFrame frame{};
+  std::span<const std::byte> parameters;
+  CUfunction function = nullptr;
+  CUstream stream = nullptr;
+
+  void decode(wire::Decoder& in) {
+    frame = in.get<wire::LaunchFrame>();
+    parameters = in.getBytes(wire::kMaxParameterBytes);
+  }
+
+  CUresult resolve(Thread& thread) {
+    if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
+    return thread.find<CUstream>(frame.stream, &stream);
+  }
+};
+
+/// The parameters as one buffer: the driver needs no pointer to each.
+class Extra {
+ public:
+  explicit Extra(std::span<const std::byte> parameters)
+      : bytes_(parameters.size()),
+        words_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_, CU_LAUNCH_PARAM_END} {}
+  Extra(const Extra&) = delete;
+  void** words() { return words_.data(); }
+
+ private:
+  std::size_t bytes_;
+  std::array<void*, 5> words_;
+};
+
+template <class Event>
+CUresult resolveEvent(const Thread& thread, Event& event) {
+  return thread.find<CUevent>((std::uint64_t)event, &event);
+}
+
+/// Attributes that carry handles.
+CUresult resolveAttribute(const Thread& thread, CUlaunchAttribute& attribute) {
+  switch (attribute.id) {
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: return resolveEvent(thread, attribute.value.programmaticEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_SUCCESS;
+  }
+}
+
+/// The configuration of cuLaunchKernelEx and of the occupancy questions.
+struct Configuration {
+  std::array<CUlaunchAttribute, wire::kMaxLaunchAttributes> attributes;
+  CUlaunchConfig config{};
+
+  CUresult fill(const Thread& thread, const wire::LaunchFrame& frame, CUstream stream, std::span<const CUlaunchAttribute> given) {
+    std::copy(given.begin(), given.end(), attributes.begin());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      if (const CUresult status = resolveAttribute(thread, attributes[i]); status != CUDA_SUCCESS) return status;
+    }
+    config = {frame.grid[0],  frame.grid[1],     frame.grid[2], frame.block[0],    frame.block[1],
+              frame.block[2], frame.sharedBytes, stream,        attributes.data(), static_cast<unsigned>(given.size())};
+    return CUDA_SUCCESS;
+  }
+};
+
+CUresult counted(Thread& thread, CUresult status) {
+  if (status == CUDA_SUCCESS) thread.session.launches.count();
+  return status;
+}
+
+/// cuOccupancyMaxActiveClusters and cuOccupancyMaxPotentialClusterSize.
+CUresult askWithConfiguration(Thread& thread, wire::Decoder& in, wire::Encoder& out,
+                              CUresult (*ask)(int*, CUfunction, const CUlaunchConfig*)) {
+  const auto frame = in.get<wire::LaunchFrame>();
+  const auto attributes = in.getArray<CUlaunchAttribute>(wire::kMaxLaunchAttributes);
+  if (!in.finished()) return thread.refuseFrame();
+  if (ask == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUfunction function = nullptr;
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS) return status;
+  Configuration configuration;
+  if (const CUresult status = configuration.fill(thread, frame, stream, attributes); status != CUDA_SUCCESS) return status;
+  int value = 0;
+  const CUresult status = ask(&value, function, &configuration.config);
+  out.put(value);
+  return status;
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  LaunchRequest launch;
+  launch.decode(in);
+  if (!in.finished()) return thread.refuseFrame();
+  if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
+  const auto& grid = launch.frame.grid;
+  const auto& block = launch.frame.block;
+  Extra extra(launch.parameters);
+  return counted(thread, thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                                      launch.frame.sharedBytes, launch.stream, nullptr, extra.words()));
+}
+
+CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  LaunchRequest launch;
+  launch.decode(in);
+  const auto attributes = in.getArray<CUlaunchAttribute>(wire::kMaxLaunchAttributes);
+  if (!in.finished()) return thread.refuseFrame();
+  if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
+  Configuration configuration;
+  if (const CUresult status = configuration.fill(thread, launch.frame, launch.stream, attributes); status != CUDA_SUCCESS) return status;
+  Extra extra(launch.parameters);
+  return counted(thread, thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr, extra.words()));
+}
+
+/// cuLaunchCooperativeKernel takes no buffer of parameters; the attribute of cuLaunchKernelEx means the same and does.
+CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  LaunchRequest launch;
+  launch.decode(in);
+  if (!in.finished()) return thread.refuseFrame();
+  if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
+  const auto& grid = launch.frame.grid;
+  const auto& block = launch.frame.block;
+  CUlaunchAttribute cooperative{};
+  cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  cooperative.value.cooperative = 1;
+  const CUlaunchConfig config{grid[0], grid[1], grid[2], block[0], block[1], block[2], launch.frame.sharedBytes, launch.stream, &cooperative, 1};
+  Extra extra(launch.parameters);
+  return counted(thread, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
+}
+
+CUresult cuOccupancyMaxActiveClusters(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  return askWithConfiguration(thread, in, out, thread.driver.cuOccupancyMaxActiveClusters);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  return askWithConfiguration(thread, in, out, thread.driver.cuOccupancyMaxPotentialClusterSize);
+}
+
+}  // namespace worker

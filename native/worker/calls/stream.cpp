@@ -1,0 +1,28 @@
+#include "native/worker/thread.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+CUresult cuStreamGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const auto handle = in.get<std::uint64_t>();
+  const auto attribute = in.get<CUstreamAttrID>();
+  if (!in.finished()) return thread.refuseFrame();
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS) return status;
+  CUstreamAttrValue value{};
+  const CUresult status = thread.driver.cuStreamGetAttribute(stream, attribute, &value);
+  out.put(value);
+  return status;
+}
+
+CUresult cuStreamSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto handle = in.get<std::uint64_t>();
+  const auto attribute = in.get<CUstreamAttrID>();
+  const auto value = in.get<CUstreamAttrValue>();
+  if (!in.finished()) return thread.refuseFrame();
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS) return status;
+  return thread.driver.cuStreamSetAttribute(stream, attribute, &value);
+}
+
+}  // namespace worker

@@ -1,0 +1,19 @@
+// What the client is told about the devices that it may use.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver.h"
+#include "wire/hello.h"
+
+namespace worker {
+
+/// All visible devices, with attributes masked and memory cut to `memoryLimit` (0: none). Empty, with the error, when the driver refuses.
+std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, std::uint64_t memoryLimit, CUresult& status);
+
+/// As nvidia-smi writes it: GPU-xxxxxxxx-xxxx-….
+std::string uuidText(const std::uint8_t (&uuid)[16]);
+
+}  // namespace worker

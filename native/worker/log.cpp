@@ -1,0 +1,22 @@
+#include "native/worker/log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+namespace worker {
+
+void log(const char* format, ...) {
+  char line[2048];
+  std::va_list arguments;
+  va_start(arguments, format);
+  const int length = std::vsnprintf(line, sizeof line - 1, format, arguments);
+  va_end(arguments);
+  const auto bytes = std::min<std::size_t>(length, sizeof line - 2);
+  line[bytes] = '\n';
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line, bytes + 1);
+}
+
+}  // namespace worker

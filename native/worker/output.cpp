@@ -1,0 +1,72 @@
+#include "native/worker/output.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <span>
+#include <vector>
+
+#include "native/worker/session.h"
+
+namespace worker {
+
+namespace {
+
+struct Captured {
+  Output* output;
+  int stream;
+};
+
+ssize_t appendCaptured(void* cookie, const char* text, std::size_t bytes) {
+  const auto* captured = static_cast<Captured*>(cookie);
+  captured->output->append(captured->stream, text, bytes);
+  return static_cast<ssize_t>(bytes);
+}
+
+/// The driver prints through the C library's stream objects (seen on driver 580), so replacing those is enough and needs no pipe.
+FILE* openCaptured(Output* output, int stream) {
+  auto* captured = new Captured{output, stream};  // lives as long as the stream: for ever
+  FILE* file = fopencookie(captured, "w", {.read = nullptr, .write = appendCaptured, .seek = nullptr, .close = nullptr});
+  if (file != nullptr) std::setvbuf(file, nullptr, _IONBF, 0);
+  return file;
+}
+
+}  // namespace
+
+void Output::capture(int wake) {
+  wake_ = wake;
+  if (FILE* file = openCaptured(this, 1)) stdout = file;
+  if (FILE* file = openCaptured(this, 2)) stderr = file;
+}
+
+void Output::append(int stream, const char* text, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (pieces_.empty() || pieces_.back().stream != stream) pieces_.push_back({stream, {}});
+  pieces_.back().text.append(text, bytes);
+  if (pending_.exchange(true)) return;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
+}
+
+void Output::send(Session& session) {
+  if (!pending_.load(std::memory_order_acquire)) return;
+  const std::lock_guard order(sendMutex_);
+  std::vector<Piece> pieces;
+  {
+    const std::lock_guard lock(mutex_);
+    pieces.swap(pieces_);
+    pending_.store(false);
+  }
+  for (const auto& piece : pieces) {
+    auto rest = std::as_bytes(std::span(piece.text));
+    while (!rest.empty()) {
+      const auto part = rest.first(std::min<std::size_t>(rest.size(), std::size_t{1} << 20));
+      position_.fetch_add(part.size());
+      session.send(wire::MessageKind::text, piece.stream, part);
+      rest = rest.subspan(part.size());
+    }
+  }
+}
+
+}  // namespace worker

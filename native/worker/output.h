@@ -1,0 +1,42 @@
+// Device printf and assertions: the driver writes them to this process's stdout and stderr, the client to the program's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace worker {
+
+class Session;
+
+/// Takes the C library's stdout and stderr. The worker's own log goes to file descriptor 2 directly (log.h).
+class Output {
+ public:
+  /// From here on what is written through stdout and stderr waits for send(). `wake` is written to when something does.
+  void capture(int wake);
+
+  /// Hands what waits to the client, in order; cheap when there is nothing.
+  void send(Session& session);
+
+  /// Bytes sent so far.
+  std::uint64_t position() const { return position_.load(std::memory_order_acquire); }
+
+  /// Called by the captured streams.
+  void append(int stream, const char* text, std::size_t bytes);
+
+ private:
+  struct Piece {
+    int stream;
+    std::string text;
+  };
+  std::mutex mutex_;      ///< guards what waits
+  std::mutex sendMutex_;  ///< one sender at a time, so that pieces stay in order
+  std::vector<Piece> pieces_;
+  std::atomic<bool> pending_{false};
+  std::atomic<std::uint64_t> position_{0};
+  int wake_ = -1;
+};
+
+}  // namespace worker

@@ -1,0 +1,159 @@
+#include "native/worker/quota.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+namespace worker {
+
+/// The layout that gpu-proxy/src/quota.ts creates.
+struct Quota::File {
+  static constexpr std::uint32_t kMagic = 0x4e565131;  // "NVQ1"
+  static constexpr unsigned kSlots = 240;
+
+  struct Slot {
+    std::uint64_t used;
+    std::uint64_t peak;
+  };
+
+  std::uint32_t magic;
+  std::uint32_t version;
+  std::uint64_t limit;
+  std::uint32_t mutexReady;
+  std::uint8_t reserved[44];
+  pthread_mutex_t mutex;  ///< robust: a worker may be killed while it holds it
+  alignas(64) std::uint64_t peak;
+  alignas(256) Slot slots[kSlots];
+
+  /// Slots are also cleared by the proxy, without the lock: each is read once, whole.
+  std::uint64_t sum() const {
+    std::uint64_t total = 0;
+    for (const Slot& slot : slots) total += std::atomic_ref(const_cast<std::uint64_t&>(slot.used)).load(std::memory_order_relaxed);
+    return total;
+  }
+};
+
+namespace {
+
+/// What the holder left behind when it died is consistent: a slot is one word.
+class Locked {
+ public:
+  explicit Locked(pthread_mutex_t& mutex) : mutex_(mutex) {
+    if (pthread_mutex_lock(&mutex_) == EOWNERDEAD) pthread_mutex_consistent(&mutex_);
+  }
+  ~Locked() { pthread_mutex_unlock(&mutex_); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
+void initialise(pthread_mutex_t& mutex) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+}  // namespace
+
+std::string Quota::open(const std::string& path, unsigned slot, std::uint64_t limit) {
+  static_assert(offsetof(File, mutex) == 64 && offsetof(File, peak) == 128 && offsetof(File, slots) == 256 && sizeof(File) <= 8192);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat status {};
+  if (file < 0 || fstat(file, &status) != 0 || status.st_size < static_cast<off_t>(sizeof(File))) {
+    if (file >= 0) close(file);
+    return "the quota file " + path + " cannot be used: " + (errno != 0 ? std::strerror(errno) : "it is too short");
+  }
+  void* mapped = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  auto* content = static_cast<File*>(mapped);
+  if (mapped == MAP_FAILED || content->magic != File::kMagic || content->version != 1 || slot >= File::kSlots) {
+    close(file);
+    return "the quota file " + path + " is not one of this version, or slot " + std::to_string(slot) + " is not in it";
+  }
+  flock(file, LOCK_EX);
+  if (content->mutexReady == 0) initialise(content->mutex);
+  content->mutexReady = 1;
+  flock(file, LOCK_UN);
+  close(file);
+  file_ = content;
+  slot_ = slot;
+  limit_ = limit;
+  return {};
+}
+
+Quota::~Quota() {
+  if (file_ != nullptr) munmap(file_, sizeof(File));
+}
+
+std::uint64_t Quota::used() const { return file_ != nullptr ? file_->sum() : ownUsed_; }
+
+std::uint64_t Quota::peak() const { return file_ != nullptr ? file_->slots[slot_].peak : ownPeak_; }
+
+bool Quota::charge(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) {
+    ownUsed_ += bytes;
+    ownPeak_ = std::max(ownPeak_, ownUsed_);
+    return true;
+  }
+  const Locked locked(file_->mutex);
+  const std::uint64_t before = file_->sum();
+  if (limit_ > 0 && (before > limit_ || bytes > limit_ - before)) return false;
+  File::Slot& slot = file_->slots[slot_];
+  std::atomic_ref(slot.used).store(slot.used + bytes, std::memory_order_relaxed);
+  slot.peak = std::max(slot.peak, slot.used);
+  file_->peak = std::max(file_->peak, before + bytes);
+  return true;
+}
+
+void Quota::refund(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) {
+    ownUsed_ -= bytes;
+    return;
+  }
+  const Locked locked(file_->mutex);
+  File::Slot& slot = file_->slots[slot_];
+  std::atomic_ref(slot.used).store(slot.used - std::min(slot.used, bytes), std::memory_order_relaxed);
+}
+
+void Quota::remember(std::uint64_t key, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  charges_[key] = bytes;
+}
+
+void Quota::forget(std::uint64_t key) {
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = charges_.find(key);
+    if (found == charges_.end()) return;
+    bytes = found->second;
+    charges_.erase(found);
+  }
+  refund(bytes);
+}
+
+void Quota::forgetAll() {
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, charged] : charges_) bytes += charged;
+    charges_.clear();
+  }
+  refund(bytes);
+}
+
+}  // namespace worker

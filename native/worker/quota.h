@@ -1,0 +1,51 @@
+// The memory quota of an allocation: one file that all its workers map. Each worker has a slot with what it holds; the sum decides.
+// A worker that dies leaves its slot to the proxy, which clears it once the process is truly gone (gpu-proxy/src/quota.ts).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+namespace worker {
+
+class Quota {
+ public:
+  Quota() = default;  // no limit
+  ~Quota();
+  Quota(const Quota&) = delete;
+  Quota& operator=(const Quota&) = delete;
+
+  /// Maps the file; a sentence when it is not a quota file or the slot is out of range.
+  std::string open(const std::string& path, unsigned slot, std::uint64_t limit);
+
+  /// 0: no limit. Bytes.
+  std::uint64_t limit() const { return limit_; }
+  /// Bytes that all workers of the allocation hold.
+  std::uint64_t used() const;
+  /// The most that this worker has held.
+  std::uint64_t peak() const;
+
+  /// False when the bytes do not fit any more; nothing is charged then.
+  bool charge(std::uint64_t bytes);
+  void refund(std::uint64_t bytes);
+
+  /// Charges for something that is later known by its address or handle.
+  void remember(std::uint64_t key, std::uint64_t bytes);
+  /// Refunds it; nothing happens when it is not known.
+  void forget(std::uint64_t key);
+  /// Refunds everything remembered: the context that held it has ended.
+  void forgetAll();
+
+ private:
+  struct File;
+  File* file_ = nullptr;
+  unsigned slot_ = 0;
+  std::uint64_t limit_ = 0;
+  std::uint64_t ownUsed_ = 0;  ///< without a file
+  std::uint64_t ownPeak_ = 0;
+  mutable std::mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> charges_;
+};
+
+}  // namespace worker

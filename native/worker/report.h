@@ -1,0 +1,35 @@
+// What the proxy learns of a session: one JSON object a line, on the pipe that it opened (file descriptor 4).
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace worker {
+
+class JsonObject {
+ public:
+  JsonObject& add(std::string_view name, std::string_view text);
+  JsonObject& add(std::string_view name, std::uint64_t number);
+  JsonObject& add(std::string_view name, const JsonObject& object);
+  std::string text() const { return '{' + members_ + '}'; }
+
+ private:
+  void addName(std::string_view name);
+  std::string members_;
+};
+
+class Report {
+ public:
+  explicit Report(int file) : file_(file) {}
+
+  /// `line` with its "event" in front. A proxy that is gone hears nothing.
+  void event(std::string_view name, const JsonObject& line);
+
+ private:
+  int file_;
+  std::mutex mutex_;
+};
+
+}  // namespace worker

@@ -1,0 +1,108 @@
+#include "native/worker/session.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "native/worker/log.h"
+#include "native/worker/thread.h"
+
+namespace worker {
+
+namespace {
+
+/// A program may have many threads; one that never stops making them is cut off.
+constexpr unsigned kMaxThreads = 4096;
+std::atomic<unsigned> threads{0};
+
+/// Errors after which the context is dead: CUDA's own list, from the comments of CUresult.
+bool isFault(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_EXTERNAL_DEVICE: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Session::Session(int connection, Report& owner, Quota& account)
+    : report(owner), quota(account), connection_(connection), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  output.capture(wake_);
+}
+
+bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
+  const std::lock_guard lock(sendMutex_);
+  return wire::sendMessage(connection_, kind, id, payload);
+}
+
+void Session::fail(const std::string& why) {
+  {
+    const std::lock_guard lock(failMutex_);
+    if (failure_.empty()) failure_ = why;
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
+}
+
+void Session::noteFault(CUresult result) {
+  CUresult none = CUDA_SUCCESS;
+  if (isFault(result)) fault_.compare_exchange_strong(none, result);
+}
+
+void Session::startThread(int channelFile) {
+  auto channel = threads.load() < kMaxThreads ? wire::WorkerChannel::attach(channelFile) : nullptr;
+  if (channel == nullptr) return fail("the client opened a channel that cannot be used");
+  ++threads;
+  std::thread([this, owned = std::move(channel)]() mutable {
+    Thread(*this, std::move(owned)).serve();
+    --threads;
+  }).detach();
+}
+
+bool Session::receive() {
+  wire::Message message;
+  if (!wire::receiveMessage(connection_, message)) return false;
+  switch (message.header.kind) {
+    case wire::MessageKind::channel: startThread(message.file); break;
+    case wire::MessageKind::memory: shared.put(message.header.id, message.file); return true;
+    case wire::MessageKind::callbackDone: callbacks.done(message.header.id); break;
+    case wire::MessageKind::unsupported:
+      report.event("unsupported",
+                   JsonObject().add("call", std::string_view(reinterpret_cast<const char*>(message.payload.data()), message.payload.size())));
+      break;
+    default: fail("the client sent a message of an unknown kind");
+  }
+  if (message.file >= 0) close(message.file);
+  return true;
+}
+
+std::string Session::serve(int clientPidfd) {
+  // A pidfd, because a forked child of the client may keep the connection open.
+  pollfd waits[] = {{connection_, POLLIN, 0}, {wake_, POLLIN, 0}, {clientPidfd, POLLIN, 0}};
+  for (;;) {
+    if (poll(waits, clientPidfd >= 0 ? 3 : 2, -1) < 0) continue;
+    if (waits[1].revents != 0) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] const auto bytes = read(wake_, &count, sizeof count);
+      output.send(*this);
+      const std::lock_guard lock(failMutex_);
+      if (!failure_.empty()) return failure_;
+    }
+    if (waits[2].revents != 0 || (waits[0].revents != 0 && !receive())) return "client exited";
+  }
+}
+
+}  // namespace worker

@@ -1,0 +1,93 @@
+#include "native/worker/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace worker {
+
+namespace {
+
+/// Files that wait to be asked for: a client that sends more than it uses is cut off.
+constexpr std::size_t kMaxWaiting = 4096;
+
+std::uint64_t sizeOf(int file) {
+  struct stat status {};
+  return fstat(file, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+bool sealed(int file, int seals) { return (fcntl(file, F_GET_SEALS) & seals) == seals; }
+
+}  // namespace
+
+SealedBytes::~SealedBytes() {
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
+}
+
+void SharedMemory::put(std::uint64_t id, int file) {
+  const std::lock_guard lock(mutex_);
+  if (files_.size() >= kMaxWaiting || !files_.emplace(id, file).second) ::close(file);
+  arrived_.notify_all();
+}
+
+void SharedMemory::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrived_.notify_all();
+}
+
+int SharedMemory::take(std::uint64_t id) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [&] { return closed_ || files_.contains(id); });
+  const auto found = files_.find(id);
+  if (found == files_.end()) return -1;
+  const int file = found->second;
+  files_.erase(found);
+  return file;
+}
+
+SealedBytes SharedMemory::takeSealed(std::uint64_t id) {
+  const int file = take(id);
+  if (file < 0) return {};
+  const std::uint64_t bytes = sizeOf(file);
+  void* data = MAP_FAILED;
+  if (bytes > 0 && sealed(file, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  return data != MAP_FAILED ? SealedBytes(static_cast<const std::byte*>(data), bytes) : SealedBytes();
+}
+
+bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes) {
+  const int file = take(id);
+  if (file < 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto next = mapped_.lower_bound(address);
+  const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
+                    (next == mapped_.begin() || std::prev(next)->first + std::prev(next)->second <= address);
+  const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 && window.contains(address, bytes) && sizeOf(file) >= bytes &&
+                       sealed(file, F_SEAL_SHRINK);
+  const bool done = allowed && wire::mapShared(address, bytes, file);
+  ::close(file);
+  if (done) mapped_[address] = bytes;
+  return done;
+}
+
+bool SharedMemory::unmap(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(address);
+  if (found == mapped_.end()) return false;
+  wire::unmapShared(found->first, found->second);
+  mapped_.erase(found);
+  return true;
+}
+
+bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto next = mapped_.upper_bound(address);
+  if (next == mapped_.begin()) return false;
+  --next;
+  const std::uint64_t offset = address - next->first;
+  return offset < next->second && bytes <= next->second - offset;
+}
+
+}  // namespace worker
