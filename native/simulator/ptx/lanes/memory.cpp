@@ -1,0 +1,202 @@
+// Loads, stores, address arithmetic between state spaces.
+#include "native/simulator/ptx/lanes/memory.h"
+
+namespace simulator::ptx::SIMULATOR_LANES {
+namespace {
+
+template <class T>
+[[gnu::always_inline]] inline T fetch(u64 address) {
+  T value;
+  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
+  return value;
+}
+
+bool consecutive(const u64* address, u64 step) {
+  u64 different = 0;
+  FOR_LANES(i) different |= address[i] ^ (address[0] + u64(i) * step);
+  return different == 0;
+}
+
+/// M: type in memory; R: register.
+template <Space space, class M, class R>
+const Operation* load(Warp& w, const Operation* op, u32 mask) {
+  const unsigned count = op->width;
+  if (op->flags & Operation::kSpinning) w.spin();
+  alignas(64) u64 address[32];
+  if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if (count == 1 && sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
+    std::memcpy(w.at<R>(op->slot[0]), reinterpret_cast<const void*>(address[0]), 32 * sizeof(M));
+    return op + 1;
+  }
+  for (unsigned k = 0; k < count; ++k) {
+    alignas(64) R value[32];
+    for (int i = 0; i < 32; ++i) value[i] = R(fetch<M>(address[i] + k * sizeof(M)));
+    assign<R>(w, op->slot[k], mask, [&](int i) { return value[i]; });
+  }
+  return op + 1;
+}
+
+template <Space space, class M, class R>
+const Operation* store(Warp& w, const Operation* op, u32 mask) {
+  const unsigned count = op->width;
+  alignas(64) u64 address[32];
+  if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if (count == 1 && sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
+    std::memcpy(reinterpret_cast<void*>(address[0]), w.at<R>(op->slot[0]), 32 * sizeof(M));
+    return op + 1;
+  }
+  for (unsigned k = 0; k < count; ++k) {
+    const R* value = w.at<R>(op->slot[k]);
+    for (u32 left = mask; left; left &= left - 1) {
+      const int i = __builtin_ctz(left);
+      const M narrow = M(value[i]);
+      __builtin_memcpy(reinterpret_cast<void*>(address[i] + k * sizeof(M)), &narrow, sizeof(M));
+    }
+  }
+  return op + 1;
+}
+
+/// ld.param of a kernel: the same value for every lane.
+template <class M, class R>
+const Operation* loadParameter(Warp& w, const Operation* op, u32 mask) {
+  for (unsigned k = 0; k < op->width; ++k) {
+    M value;
+    __builtin_memcpy(&value, w.parameters + op->immediate + k * sizeof(M), sizeof value);
+    assign<R>(w, op->slot[k], mask, [=](int) { return R(value); });
+  }
+  return op + 1;
+}
+
+const Operation* localAddress(Warp& w, const Operation* op, u32 mask) {
+  const u64 address = w.frame->localBase + u64(op->immediate);
+  if (op->width == 4) assign<u32>(w, op->slot[0], mask, [=](int) { return u32(address); });
+  else assign<u64>(w, op->slot[0], mask, [=](int) { return address; });
+  return op + 1;
+}
+
+/// cvta and cvta.to for the windows of shared, local and parameter memory; `immediate` is the window.
+template <class D, class S>
+const Operation* toGeneric(Warp& w, const Operation* op, u32 mask) {
+  const S* a = w.at<S>(op->slot[1]);
+  const u64 window = u64(op->immediate);
+  assign<D>(w, op->slot[0], mask, [=](int i) { return D((a[i] & kWindowOffset) | window); });
+  return op + 1;
+}
+template <class D, class S>
+const Operation* fromGeneric(Warp& w, const Operation* op, u32 mask) {
+  const S* a = w.at<S>(op->slot[1]);
+  assign<D>(w, op->slot[0], mask, [=](int i) { return D(a[i] & kWindowOffset); });
+  return op + 1;
+}
+const Operation* isSpace(Warp& w, const Operation* op, u32 mask) {
+  const u64* a = w.at<u64>(op->slot[1]);
+  u32 bits = 0;
+  for (int i = 0; i < 32; ++i) bits |= u32(a[i] >> kWindowShift == u64(op->immediate) >> kWindowShift) << i;
+  w.assignPredicate(op->slot[0], bits, mask);
+  return op + 1;
+}
+
+/// mapa: the address of the same variable in another block of the cluster.
+template <class T>
+const Operation* mapRank(Warp& w, const Operation* op, u32 mask) {
+  const T* a = w.at<T>(op->slot[1]);
+  const u32* rank = w.at<u32>(op->slot[2]);
+  assign<T>(w, op->slot[0], mask, [=](int i) {
+    const u64 offset = a[i] & ((1ull << kRankShift) - 1);
+    return T((u64(a[i]) & ~kWindowOffset) | u64(rank[i] + 1) << kRankShift | offset);
+  });
+  return op + 1;
+}
+
+/// cp.async and its like happen at once: slot 0 the source's address, slot 4 the destination's, slot 1 the bytes to take.
+const Operation* copyAsync(Warp& w, const Operation* op, u32 mask) {
+  Operation source = *op;
+  source.slot[Operation::kAddress] = op->slot[0];
+  source.immediate = s64(s32(op->target));
+  source.flags = Operation::kHasAddress | Operation::kWideAddress;
+  alignas(64) u64 from[32], to[32];
+  if (!resolve<Space::Shared>(w, op, mask, op->width, to)) return nullptr;
+  const u32* taken = op->uses & 2 ? w.at<u32>(op->slot[1]) : nullptr;
+  u32 reading = mask;
+  for (int i = 0; taken && i < 32; ++i) reading &= taken[i] ? ~0u : ~(1u << i);
+  if (reading && !resolve<Space::Generic>(w, &source, reading, op->width, from)) return nullptr;
+  for (u32 left = mask; left; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    const u32 bytes = taken ? (taken[i] < op->width ? taken[i] : op->width) : op->width;
+    if (bytes) std::memcpy(reinterpret_cast<void*>(to[i]), reinterpret_cast<const void*>(from[i]), bytes);
+    std::memset(reinterpret_cast<u8*>(to[i]) + bytes, 0, op->width - bytes);
+  }
+  return op + 1;
+}
+
+struct Loads {
+  template <Space s, class M, class R> static Handler pick() { return load<s, M, R>; }
+};
+struct Stores {
+  template <Space s, class M, class R> static Handler pick() { return store<s, M, R>; }
+};
+struct Parameters {
+  template <Space s, class M, class R> static Handler pick() { return loadParameter<M, R>; }
+};
+
+template <class K, Space s, class M>
+Handler registers(const Form& form) {
+  switch (form.sourceBytes) {
+    case 2: return K::template pick<s, M, u16>();
+    case 4: return K::template pick<s, M, u32>();
+    case 8: return K::template pick<s, M, u64>();
+    default: return nullptr;
+  }
+}
+template <class K, Space s>
+Handler types(const Form& form) {
+  if (isSigned(form.type)) {
+    switch (bytesOf(form.type)) {
+      case 1: return registers<K, s, s8>(form);
+      case 2: return registers<K, s, s16>(form);
+      case 4: return registers<K, s, s32>(form);
+      default: return registers<K, s, s64>(form);
+    }
+  }
+  switch (bytesOf(form.type)) {
+    case 1: return registers<K, s, u8>(form);
+    case 2: return registers<K, s, u16>(form);
+    case 4: return registers<K, s, u32>(form);
+    case 8: return registers<K, s, u64>(form);
+    default: return nullptr;
+  }
+}
+template <class K>
+Handler spaces(const Form& form) {
+  switch (form.space) {
+    case Space::Global: case Space::Const: return types<K, Space::Global>(form);
+    case Space::Shared: return types<K, Space::Shared>(form);
+    case Space::Local: return types<K, Space::Local>(form);
+    case Space::Param: return types<K, Space::Param>(form);
+    default: return types<K, Space::Generic>(form);
+  }
+}
+
+Handler windows(const Form& form) {
+  const bool wide = bytesOf(form.type) == 8, fromWide = form.sourceBytes == 8;
+  if (form.op == Op::ToGeneric) return wide ? (fromWide ? toGeneric<u64, u64> : toGeneric<u64, u32>) : toGeneric<u32, u32>;
+  return wide ? fromGeneric<u64, u64> : fromWide ? fromGeneric<u32, u64> : fromGeneric<u32, u32>;
+}
+
+}  // namespace
+
+Handler selectMemory(const Form& form) {
+  switch (form.op) {
+    case Op::Load: return spaces<Loads>(form);
+    case Op::Store: return spaces<Stores>(form);
+    case Op::LoadParameter: return types<Parameters, Space::Param>(form);
+    case Op::LocalAddress: return localAddress;
+    case Op::ToGeneric: case Op::FromGeneric: return windows(form);
+    case Op::IsSpace: return isSpace;
+    case Op::MapRank: return bytesOf(form.type) == 8 ? mapRank<u64> : mapRank<u32>;
+    case Op::CopyAsync: return copyAsync;
+    default: return nullptr;
+  }
+}
+
+}  // namespace simulator::ptx::SIMULATOR_LANES

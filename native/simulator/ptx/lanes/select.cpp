@@ -1,0 +1,23 @@
+#include "native/simulator/ptx/lanes/lanes.h"
+
+namespace simulator::ptx::SIMULATOR_LANES {
+
+Handler select(const Form& form) {
+  switch (form.op) {
+    case Op::SetPredicate: case Op::SetValue: case Op::Select: case Op::SelectBySign: return selectCompare(form);
+    case Op::Convert: case Op::ConvertPair: return selectConvert(form);
+    default: break;
+  }
+  if (form.op >= Op::Load && form.op <= Op::Touch) return selectMemory(form);
+  if (form.op >= Op::AtomAdd && form.op <= Op::AtomCompare) return selectAtomic(form);
+  if (form.op >= Op::ShuffleUp) return selectWarp(form);
+  switch (form.type) {
+    case Type::F32: case Type::F64: return form.op == Op::Copy ? selectBits(form) : selectFloat(form);
+    case Type::F16: case Type::F16x2: case Type::BF16: case Type::BF16x2: return form.op == Op::Copy ? selectBits(form) : selectHalf(form);
+    default: break;
+  }
+  if (Handler found = selectBits(form)) return found;
+  return selectInteger(form);
+}
+
+}  // namespace simulator::ptx::SIMULATOR_LANES

@@ -1,0 +1,115 @@
+// What one host thread needs to run blocks of a launch, and the blocks that it holds.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "native/simulator/engine.h"
+#include "native/simulator/ptx/machine/warp.h"
+
+namespace simulator::ptx {
+
+class LinkedProgram;
+
+/// One launch while it runs, shared by the threads that work on it.
+struct Run {
+  const Launch& launch;
+  const Environment& environment;
+  const LinkedProgram& program;
+  const Code& kernel;
+  std::uint64_t blocks = 1;          ///< in the grid
+  std::uint32_t blocksPerCluster = 1;
+  std::uint32_t staticSharedBytes = 0;
+  std::uint32_t sharedBytes = 0;     ///< static and dynamic
+  std::uint32_t localStride = 0;
+  std::uint32_t localBytes = 0;
+  std::uint64_t gridId = 0;
+  std::uint32_t multiprocessors = 1;
+  std::atomic<std::uint64_t> claimed{0};
+  std::atomic<int> result{CUDA_SUCCESS};
+  alignas(8) std::uint8_t gridWorkspace[32] = {};  ///< of grid.sync(), named by %envreg1 and 2
+
+  std::mutex textMutex;
+  std::map<std::uint64_t, std::string> text;  ///< what blocks printed, to be delivered in their order
+  std::size_t textBytes = 0;
+
+  void print(std::uint64_t block, std::string_view line);
+  void deliver();
+  void fail(CUresult code);
+  bool stopped() const { return result.load(std::memory_order_relaxed) != CUDA_SUCCESS; }
+};
+
+struct Barrier {
+  std::array<std::uint32_t, kLanes> lanes{};  ///< by warp: lanes that arrived
+  std::uint32_t arrived = 0;                  ///< how many
+  std::uint32_t expected = 0;                 ///< threads; 0: all of the block
+  std::uint32_t truths = 0;                   ///< arrived lanes whose predicate was true (bar.red)
+};
+
+struct Block {
+  Run* run = nullptr;
+  Multiprocessor* processor = nullptr;
+  std::uint64_t index = 0;
+  std::array<std::uint32_t, 3> position{};
+  std::uint32_t threads = 0;
+  std::uint32_t aliveThreads = 0;
+  std::uint32_t rank = 0;  ///< in its cluster
+  std::vector<Warp> warps;
+  Frame* frames = nullptr;  ///< all activations of its warps
+  std::vector<Block*> cluster;  ///< the blocks of its cluster, by rank
+  std::uint8_t* shared = nullptr;
+  std::array<Barrier, 16> barriers;
+  std::vector<std::uint64_t> sharedStorage;
+  std::uint8_t* local = nullptr;  ///< mapped
+  std::size_t localMapped = 0;
+  std::uint32_t clusterArrived = 0;  ///< lanes at the cluster's barrier, in
+  std::uint32_t clusterPhase = 0;    ///< this turn of it
+
+  ~Block();
+  void begin(Run& run, Multiprocessor& processor, std::uint64_t index);
+  /// Gives every warp one turn. False when no warp could do anything.
+  bool step();
+  bool finished() const { return aliveThreads == 0; }
+  void lanesExited(std::uint32_t lanes);
+  /// Frees what a block that will not end holds: after a fault.
+  void abandon();
+
+  // barrier.cpp
+  bool complete(const Barrier& barrier) const;
+  void release(unsigned id);
+  void releaseCompleted();
+  void completeCluster();
+
+ private:
+  void prepareMemory();
+  void prepareWarp(Warp& warp, std::uint32_t index);
+};
+
+struct Range {
+  std::uint64_t begin = 0, end = 0;
+};
+
+struct Multiprocessor {
+  static constexpr std::size_t kRanges = 64;
+  Run* run = nullptr;
+  std::uint32_t index = 0;
+  const AddressSpace* memory = nullptr;
+  std::array<Range, kRanges> ranges{};  ///< the allocation that an instruction touched last
+  std::uint64_t executed = 0;           ///< thread instructions
+  std::vector<std::unique_ptr<Block>> idle;  ///< to be begun again
+  /// Works on the launch until no block is left to begin and those begun are done.
+  void work(Run& launch);
+
+ private:
+  using Cluster = std::vector<std::unique_ptr<Block>>;
+  bool claim(std::vector<Cluster>& resident);
+  bool stepAll(std::vector<Cluster>& resident);
+};
+
+}  // namespace simulator::ptx

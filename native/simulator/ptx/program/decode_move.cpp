@@ -1,0 +1,134 @@
+// mov, cvt, setp, set, selp, slct.
+#include <algorithm>
+#include <utility>
+
+#include "native/simulator/ptx/program/lowerer.h"
+
+namespace simulator::ptx {
+
+void Lowerer::pack(const Instruction& instruction, Type type) {
+  const std::vector<Operand>& parts = operand(instruction, 1).elements;
+  const unsigned bytes = parts.empty() ? 0 : bytesOf(type) / static_cast<unsigned>(parts.size());
+  const Type part = bytes == 4 ? Type::B32 : bytes == 2 ? Type::B16 : Type::None;
+  Operation op = begin(instruction, Form{.op = Op::Pack, .type = type, .from = part});
+  for (unsigned i = 0; i < parts.size(); ++i) use(op, 1 + i, source(instruction, parts[i], part));
+  define(op, 0, destination(instruction, operand(instruction, 0), type));
+  emit(op);
+}
+
+void Lowerer::unpack(const Instruction& instruction, Type type) {
+  const std::vector<Operand>& parts = operand(instruction, 0).elements;
+  const unsigned bytes = parts.empty() ? 0 : bytesOf(type) / static_cast<unsigned>(parts.size());
+  const Type part = bytes == 4 ? Type::B32 : bytes == 2 ? Type::B16 : Type::None;
+  Operation op = begin(instruction, Form{.op = Op::Unpack, .type = type, .from = part});
+  op.width = static_cast<std::uint8_t>(parts.size());
+  use(op, 4, source(instruction, operand(instruction, 1), type));
+  for (unsigned i = 0; i < parts.size(); ++i) define(op, i, destination(instruction, parts[i], part));
+  emit(op);
+}
+
+void Lowerer::move(const Instruction& instruction, Modifiers& modifiers) {
+  const Type type = modifiers.takeType();
+  if (operand(instruction, 0).kind == Operand::Kind::Vector) return unpack(instruction, type);
+  if (operand(instruction, 1).kind == Operand::Kind::Vector) return pack(instruction, type);
+  regular(instruction, {.op = Op::Copy, .type = type}, 1);
+}
+
+void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
+  Form form{.op = Op::Convert, .rounding = modifiers.takeRounding()};
+  form.saturate = modifiers.takeAny({"sat", "satfinite"});
+  form.flush = modifiers.take("ftz");
+  form.relu = modifiers.take("relu");
+  form.type = modifiers.takeType();
+  form.from = modifiers.takeType();
+  if (form.from == Type::None) unsupported(instruction);
+  const bool pair = form.type == Type::F16x2 || form.type == Type::BF16x2;
+  if (pair) {
+    if (form.from != Type::F32) unsupported(instruction);
+    form.op = Op::ConvertPair;
+  }
+  const Operand &to = operand(instruction, 0), &from = operand(instruction, 1);
+  form.sourceBytes = registerBytes(from, form.from);
+  Operation op = begin(instruction, form);
+  op.width = static_cast<std::uint8_t>(registerBytes(to, form.type));
+  op.target = form.sourceBytes;
+  if (form.flush) op.flags |= Operation::kFlushes;
+  if (form.saturate) op.flags |= Operation::kNegatedSource;
+  const bool narrow = form.type == Type::F16 || form.type == Type::BF16 || form.type == Type::TF32 || pair;
+  if (!isFloat(form.from)) {
+    op.detail = static_cast<std::uint32_t>(narrow ? static_cast<int>(form.rounding) : static_cast<int>(form.from));
+    op.immediate = static_cast<int>(form.from);
+  } else if (narrow) {
+    op.detail = static_cast<std::uint32_t>(form.rounding);
+    op.immediate = form.relu;
+  }
+  const bool directed = form.rounding == Rounding::Zero || form.rounding == Rounding::Down || form.rounding == Rounding::Up;
+  if (directed && (form.type == Type::F32 || form.type == Type::F64)) {
+    op.inner = std::exchange(op.run, withRounding);
+    op.detail = 0x1f80 | (form.rounding == Rounding::Down ? 1u : form.rounding == Rounding::Up ? 2u : 3u) << 13;
+  }
+  use(op, 1, source(instruction, from, form.from, true));
+  if (pair) use(op, 2, source(instruction, operand(instruction, 2), form.from));
+  define(op, 0, destination(instruction, to, form.type == Type::TF32 ? Type::B32 : form.type, true));
+  emit(op);
+}
+
+void Lowerer::setPredicate(const Instruction& instruction, Modifiers& modifiers) {
+  Form form{.op = Op::SetPredicate};
+  form.boolean = modifiers.takeBoolean();
+  form.flush = modifiers.take("ftz");
+  form.from = modifiers.takeType();
+  if (!modifiers.takeCompare(form.compare, form.from)) unsupported(instruction);
+  const Operand& result = operand(instruction, 0);
+  const bool pair = result.kind == Operand::Kind::Pair;
+  Operation op = begin(instruction, form);
+  op.width = static_cast<std::uint8_t>(form.boolean);
+  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), form.from));
+  if (form.boolean != Boolean::None) predicateSource(op, 3, instruction, operand(instruction, 3));
+  define(op, 0, destination(instruction, pair ? result.elements[0] : result, Type::Pred));
+  if (pair) define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
+  emit(op);
+}
+
+void Lowerer::setValue(const Instruction& instruction, Modifiers& modifiers) {
+  Form form{.op = Op::SetValue};
+  form.boolean = modifiers.takeBoolean();
+  form.flush = modifiers.take("ftz");
+  form.type = modifiers.takeType();
+  form.from = modifiers.takeType();
+  if (!modifiers.takeCompare(form.compare, form.from)) unsupported(instruction);
+  Operation op = begin(instruction, form);
+  op.width = static_cast<std::uint8_t>(form.boolean);
+  op.target = std::max(2u, bytesOf(form.type));
+  switch (form.type) {
+    case Type::F32: op.detail = 0x3f800000; break;
+    case Type::F16: case Type::F16x2: op.detail = 0x3c00; break;
+    case Type::BF16: case Type::BF16x2: op.detail = 0x3f80; break;
+    default: op.detail = ~0u; break;
+  }
+  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), form.from));
+  if (form.boolean != Boolean::None) predicateSource(op, 3, instruction, operand(instruction, 3));
+  define(op, 0, destination(instruction, operand(instruction, 0), form.type));
+  emit(op);
+}
+
+void Lowerer::select(const Instruction& instruction, Modifiers& modifiers) {
+  const Type type = modifiers.takeType();
+  Operation op = begin(instruction, Form{.op = Op::Select, .type = type});
+  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), type));
+  predicateSource(op, 3, instruction, operand(instruction, 3));
+  define(op, 0, destination(instruction, operand(instruction, 0), type));
+  emit(op);
+}
+
+void Lowerer::selectBySign(const Instruction& instruction, Modifiers& modifiers) {
+  modifiers.take("ftz");
+  const Type type = modifiers.takeType(), sign = modifiers.takeType();
+  Operation op = begin(instruction, Form{.op = Op::SelectBySign, .type = type, .from = sign});
+  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), type));
+  use(op, 3, source(instruction, operand(instruction, 3), sign));
+  define(op, 0, destination(instruction, operand(instruction, 0), type));
+  emit(op);
+}
+
+}  // namespace simulator::ptx

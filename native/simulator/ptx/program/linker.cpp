@@ -1,0 +1,119 @@
+// Names: what each module declares, exports and takes from others.
+#include <algorithm>
+
+#include "native/simulator/ptx/program/program.h"
+#include "native/simulator/ptx/runtime/builtins.h"
+#include "native/simulator/ptx/syntax/failure.h"
+#include "native/simulator/ptx/syntax/parser.h"
+
+namespace simulator::ptx {
+
+LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
+  texts_.assign(texts.begin(), texts.end());
+  for (const std::string& text : texts_) modules_.push_back(parse(text));
+  local_.resize(modules_.size());
+  for (std::uint32_t module = 0; module < modules_.size(); ++module) declare(module);
+  lowerAll();
+  layOutShared();
+  describeKernels();
+}
+
+Symbol LinkedProgram::resolve(std::uint32_t module, std::string_view name) const {
+  if (const auto found = local_[module].find(name); found != local_[module].end()) return found->second;
+  if (const auto found = exports_.find(name); found != exports_.end()) return found->second;
+  if (const auto alias = modules_[module].aliases.find(name); alias != modules_[module].aliases.end()) return resolve(module, alias->second);
+  return {};
+}
+
+Symbol LinkedProgram::newVariable(const Variable& variable) {
+  variables_.push_back({std::string(variable.name), variable.bytes(), variable.alignment, variable.space == Space::Const});
+  addresses_.push_back(0);
+  initials_.push_back({&variable, declaring_});
+  weak_.push_back(variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common);
+  return {Symbol::Kind::Variable, static_cast<std::uint32_t>(variables_.size() - 1)};
+}
+
+Symbol LinkedProgram::addBodyVariable(const Variable& variable) {
+  if (variable.space != Space::Shared) return newVariable(variable);
+  if (variable.unsized) return {Symbol::Kind::DynamicShared, 0};
+  shared_.push_back({variable.bytes(), variable.alignment, false, 0});
+  return {Symbol::Kind::Shared, static_cast<std::uint32_t>(shared_.size() - 1)};
+}
+
+Symbol LinkedProgram::exported(std::string_view name, const Symbol& made, Linkage linkage, std::uint32_t line) {
+  const auto [found, added] = exports_.try_emplace(name, made);
+  if (!added && linkage == Linkage::Visible) throw Failure(line, "'" + std::string(name) + "' is defined in more than one module");
+  return found->second;
+}
+
+void LinkedProgram::declareVariable(std::uint32_t module, const Variable& variable) {
+  if (variable.space == Space::Shared && (variable.unsized || variable.linkage != Linkage::Extern)) {
+    local_[module][variable.name] = addBodyVariable(variable);
+    return;
+  }
+  if (variable.linkage == Linkage::Extern) return;  // found among the exports when it is used
+  const auto known = exports_.find(variable.name);
+  if (variable.linkage == Linkage::Internal) {
+    local_[module][variable.name] = newVariable(variable);
+  } else if (known == exports_.end()) {
+    exported(variable.name, newVariable(variable), variable.linkage, variable.line);
+  } else if (known->second.kind == Symbol::Kind::Variable && weak_[known->second.index]) {
+    if (variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common) return;
+    const std::uint32_t index = known->second.index;
+    variables_[index].size = std::max(variables_[index].size, variable.bytes());
+    initials_[index] = {&variable, module};
+    weak_[index] = false;
+  } else if (variable.linkage == Linkage::Visible) {
+    exported(variable.name, known->second, variable.linkage, variable.line);
+  }
+}
+
+void LinkedProgram::declareFunction(std::uint32_t module, const Function& function) {
+  if (!function.defined) return;
+  const bool internal = function.linkage == Linkage::Internal && !function.entry;
+  const auto made = static_cast<std::uint32_t>(functionNames_.size());
+  if (!internal && exports_.contains(function.name)) {
+    if (function.linkage == Linkage::Weak) return;
+    const std::uint32_t before = exports_[function.name].index;
+    if (exports_[function.name].kind != Symbol::Kind::Function || definitions_[before]->linkage != Linkage::Weak) {
+      throw Failure(function.line, "'" + std::string(function.name) + "' is defined in more than one module");
+    }
+    definitions_[before] = &function;
+    definedIn_[before] = module;
+    return;
+  }
+  functionNames_.emplace_back(function.name);
+  definitions_.push_back(&function);
+  definedIn_.push_back(module);
+  (internal ? local_[module] : exports_)[function.name] = {Symbol::Kind::Function, made};
+  if (function.entry) kernelFunctions_.push_back(made);
+}
+
+void LinkedProgram::declare(std::uint32_t module) {
+  declaring_ = module;
+  for (const Variable& variable : modules_[module].variables) declareVariable(module, variable);
+  for (const Function& function : modules_[module].functions) declareFunction(module, function);
+}
+
+const Code* LinkedProgram::codeAt(std::uint64_t address) const {
+  const std::uint64_t number = (address - kCodeWindow) >> 4;
+  if (address < kCodeWindow + 16 || (address & 15) || number > codes_.size()) return nullptr;
+  return codes_[number - 1].get();
+}
+
+}  // namespace simulator::ptx
+
+namespace simulator {
+
+std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error) {
+  try {
+    return std::make_unique<ptx::LinkedProgram>(texts);
+  } catch (const ptx::Failure& failure) {
+    error = {failure.result, failure.what()};
+  } catch (const std::bad_alloc&) {
+    error = {CUDA_ERROR_OUT_OF_MEMORY, "ptx: not enough host memory to compile it"};
+  }
+  return nullptr;
+}
+
+}  // namespace simulator

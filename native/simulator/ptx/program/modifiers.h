@@ -1,0 +1,37 @@
+// The words of an opcode: "ld.global.nc.v4.f32". Whoever decodes it takes the words that it understands; what is left over at the end
+// means that the instruction is not implemented.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string_view>
+
+#include "native/simulator/ptx/lanes/form.h"
+#include "native/simulator/ptx/syntax/types.h"
+
+namespace simulator::ptx {
+
+class Modifiers {
+ public:
+  explicit Modifiers(std::string_view text);
+  std::string_view opcode() const { return opcode_; }
+  bool take(std::string_view word);
+  bool takeAny(std::initializer_list<std::string_view> words);
+  /// The first type that is left; None when there is none.
+  Type takeType();
+  Rounding takeRounding();
+  bool takeCompare(Compare& compare, Type type);
+  Boolean takeBoolean();
+  /// A state space; Generic when none is named.
+  Space takeSpace();
+  /// Words about ordering, scope and caches, which mean nothing to a machine whose memory is coherent.
+  void takeMemoryHints();
+  bool empty() const;
+
+ private:
+  std::string_view opcode_;
+  std::array<std::string_view, 24> words_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace simulator::ptx

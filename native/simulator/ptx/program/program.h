@@ -1,0 +1,96 @@
+// A program: the symbols of its modules linked together, and the code of its functions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "native/simulator/engine.h"
+#include "native/simulator/ptx/machine/operation.h"
+#include "native/simulator/ptx/syntax/tree.h"
+
+namespace simulator::ptx {
+
+/// What a name means where it is used.
+struct Symbol {
+  enum class Kind : std::uint8_t { None, Variable, Shared, DynamicShared, Function };
+  Kind kind = Kind::None;
+  std::uint32_t index = 0;
+};
+
+struct SharedVariable {
+  std::uint64_t size = 0;
+  std::uint64_t alignment = 1;
+  bool usedByFunctions = false;  ///< and so at one offset in all kernels
+  std::uint32_t offset = 0;      ///< then
+};
+
+/// What one module can see: its own names, then those that others export.
+using SymbolTable = std::unordered_map<std::string_view, Symbol>;
+
+class LinkedProgram final : public Program {
+ public:
+  explicit LinkedProgram(std::span<const std::string_view> texts);
+  std::span<const KernelInfo> kernels() const override { return kernels_; }
+  std::span<const VariableInfo> variables() const override { return variables_; }
+  void bind(std::size_t index, std::uint64_t address) override { addresses_[index] = address; }
+  void initialise() override;
+
+  const Code& code(std::uint32_t function) const { return *codes_[function]; }
+  const Code& kernelCode(std::size_t kernel) const { return *codes_[kernelFunctions_[kernel]]; }
+  /// The function whose address a program holds; null for any other number.
+  const Code* codeAt(std::uint64_t address) const;
+  std::uint32_t sharedBytes(std::size_t kernel, std::uint32_t dynamic) const;
+
+  // For the lowering of functions.
+  Symbol resolve(std::uint32_t module, std::string_view name) const;
+  const std::string& functionName(std::uint32_t function) const { return functionNames_[function]; }
+  bool functionDefined(std::uint32_t function) const { return definitions_[function] != nullptr; }
+  Symbol addBodyVariable(const Variable& variable);
+
+ private:
+  // linker.cpp
+  void declare(std::uint32_t module);
+  void declareVariable(std::uint32_t module, const Variable& variable);
+  void declareFunction(std::uint32_t module, const Function& function);
+  Symbol exported(std::string_view name, const Symbol& made, Linkage linkage, std::uint32_t line);
+  Symbol newVariable(const Variable& variable);
+  // layout.cpp
+  void lowerAll();
+  void layOutShared();
+  void describeKernels();
+  std::vector<bool> reachable(std::uint32_t function) const;
+  std::uint32_t stackBytes(std::uint32_t function, std::vector<int>& state, std::vector<std::uint32_t>& known) const;
+  void fillConstants(Code& code);
+  std::uint64_t addressOf(const Constant& constant, const Code& code) const;
+  std::uint32_t sharedOffset(std::uint32_t variable, const Code& code) const;
+  void writeInitialValues(std::size_t variable);
+
+  struct Initial {
+    const Variable* variable = nullptr;
+    std::uint32_t module = 0;
+  };
+  std::vector<std::string> texts_;  ///< the trees point into them
+  std::vector<Module> modules_;
+  std::vector<SymbolTable> local_;  ///< by module
+  SymbolTable exports_;
+  std::vector<KernelInfo> kernels_;
+  std::vector<std::uint32_t> kernelFunctions_;
+  std::vector<VariableInfo> variables_;
+  std::vector<std::uint64_t> addresses_;
+  std::vector<Initial> initials_;
+  std::vector<bool> weak_;  ///< by variable: a later definition takes its place
+  std::vector<SharedVariable> shared_;
+  std::vector<std::string> functionNames_;
+  std::vector<const Function*> definitions_;
+  std::vector<std::uint32_t> definedIn_;
+  std::vector<std::unique_ptr<Code>> codes_;
+  std::vector<std::unordered_map<std::uint32_t, std::uint32_t>> kernelShared_;  ///< by function, of kernels: offsets of its own variables
+  std::vector<std::uint32_t> staticShared_;                                     ///< by function, of kernels
+  std::uint32_t declaring_ = 0;
+};
+
+}  // namespace simulator::ptx

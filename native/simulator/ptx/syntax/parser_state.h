@@ -1,0 +1,66 @@
+// The parser's own shape, shared by its three files: module scope, declarations, statements.
+#pragma once
+
+#include <string>
+
+#include "native/simulator/ptx/syntax/failure.h"
+#include "native/simulator/ptx/syntax/lexer.h"
+#include "native/simulator/ptx/syntax/scope.h"
+#include "native/simulator/ptx/syntax/tree.h"
+
+namespace simulator::ptx {
+
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : lexer_(text) { advance(); }
+  Module module();
+
+ private:
+  // parser.cpp: tokens and module scope
+  Token advance();
+  bool accept(char punctuation);
+  bool accept(std::string_view word);
+  void expect(char punctuation);
+  Token expectWord(const char* what);
+  std::int64_t expectInteger();
+  void skipBraces();
+  void skipParentheses();
+  void moduleItem(Module& module);
+  [[noreturn]] void fail(const std::string& what) const { throw Failure(token_.line, what); }
+
+  // parser_declarations.cpp
+  Linkage linkage();
+  static bool isSpace(const Token& token, Space& space);
+  void variables(Space space, Linkage linkage, std::vector<Variable>& into);
+  Variable variable(Space space, Linkage linkage, Type type, std::uint64_t alignment, std::uint64_t lanes);
+  void dimensions(Variable& variable);
+  void initialiser(Variable& variable);
+  Initialiser initialValue(Type type);
+  Initialiser symbolValue(Token name);
+  void parameterList(std::vector<Variable>& into);
+  void function(Module& module, Linkage linkage, bool entry);
+  void functionDirectives(Function& function);
+  std::array<std::uint32_t, 3> threeNumbers();
+
+  // parser_statements.cpp
+  void body(Function& function);
+  void statement(Function& function);
+  void registers(Function& function);
+  void bodyVariables(Function& function, Space space, Linkage linkage);
+  void label(Function& function, std::string_view name);
+  Prototype prototype();
+  void instruction(Function& function);
+  Operand operand(Function& function);
+  Operand primary(Function& function);
+  Operand number(bool negative);
+  Operand named(Token name);
+  Operand group(Function& function, Operand::Kind kind, char close);
+  std::int64_t displacement();
+  std::uint32_t predicate();
+
+  Lexer lexer_;
+  Token token_;
+  Scopes scopes_;
+};
+
+}  // namespace simulator::ptx

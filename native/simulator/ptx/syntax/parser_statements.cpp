@@ -1,0 +1,203 @@
+// Function bodies: declarations, labels, instructions, operands.
+#include <bit>
+
+#include "native/simulator/ptx/syntax/parser_state.h"
+
+namespace simulator::ptx {
+
+void Parser::body(Function& function) {
+  function.defined = true;
+  scopes_.open();
+  for (std::uint32_t i = 0; i < function.variables.size(); ++i) scopes_.add(function.variables[i].name, {Name::Kind::Variable, i});
+  expect('{');
+  scopes_.open();
+  for (const std::size_t outside = scopes_.depth() - 1; scopes_.depth() > outside;) statement(function);
+  scopes_.close();
+}
+
+void Parser::statement(Function& function) {
+  if (token_.kind == Token::Kind::End) fail("the text ends inside function '" + std::string(function.name) + "'");
+  if (accept(';')) return;
+  if (accept('{')) return scopes_.open();
+  if (accept('}')) return scopes_.close();
+  if (accept(".pragma")) {
+    while (!accept(';')) advance();
+    return;
+  }
+  if (accept(".section")) return skipBraces();
+  const Linkage how = linkage();
+  Space space{};
+  if (isSpace(token_, space)) {
+    advance();
+    if (space == Space::Register) return registers(function);
+    return bodyVariables(function, space, how);
+  }
+  instruction(function);
+}
+
+void Parser::registers(Function& function) {
+  const Token word = expectWord("a type");
+  const Type type = typeNamed(word.text.substr(1));
+  if (type == Type::None || type == Type::Opaque) fail("registers of '" + std::string(word.text) + "' are not implemented by the simulated GPU");
+  do {
+    const Token name = expectWord("the name of a register");
+    const auto first = static_cast<std::uint32_t>(function.registers.size());
+    std::uint32_t count = 1;
+    if (accept('<')) {
+      count = static_cast<std::uint32_t>(expectInteger());
+      if (count > (1u << 24)) fail("too many registers");
+      expect('>');
+      scopes_.addRange(name.text, first, count);
+    } else {
+      scopes_.add(name.text, {Name::Kind::Register, first});
+    }
+    function.registers.resize(first + count, type);
+  } while (accept(','));
+  expect(';');
+}
+
+void Parser::bodyVariables(Function& function, Space space, Linkage linkage) {
+  auto index = static_cast<std::uint32_t>(function.variables.size());
+  variables(space, linkage, function.variables);
+  if (space == Space::Param) expect(';');
+  for (; index < function.variables.size(); ++index) scopes_.add(function.variables[index].name, {Name::Kind::Variable, index});
+}
+
+Prototype Parser::prototype() {
+  Prototype result;
+  parameterList(result.returns);
+  expectWord("_");
+  parameterList(result.parameters);
+  Function ignored;
+  functionDirectives(ignored);
+  expect(';');
+  return result;
+}
+
+void Parser::label(Function& function, std::string_view name) {
+  if (accept(".callprototype")) {
+    function.prototypes[name] = prototype();
+  } else if (token_.is(".branchtargets") || token_.is(".calltargets")) {
+    advance();
+    do {
+      function.branchTargets[name].push_back(expectWord("a label").text);
+    } while (accept(','));
+    expect(';');
+  } else {
+    function.labels[name] = static_cast<std::uint32_t>(function.instructions.size());
+  }
+}
+
+std::uint32_t Parser::predicate() {
+  const Token name = expectWord("a predicate");
+  const Name found = scopes_.find(name.text);
+  if (found.kind != Name::Kind::Register) throw Failure(name.line, "unknown predicate '" + std::string(name.text) + "'");
+  return found.index;
+}
+
+void Parser::instruction(Function& function) {
+  Instruction result;
+  if (accept('@')) {
+    result.guard.negated = accept('!');
+    result.guard.predicate = predicate();
+    if (function.registers[result.guard.predicate] != Type::Pred) fail("the guard of an instruction must be a predicate");
+  }
+  result.line = token_.line;
+  result.text = expectWord("an instruction").text;
+  if (result.guard.predicate == Guard::kNone && accept(':')) return label(function, result.text);
+  while (!accept(';')) {
+    result.operands.push_back(operand(function));
+    if (!token_.is(';')) expect(',');
+  }
+  function.instructions.push_back(std::move(result));
+}
+
+Operand Parser::operand(Function& function) {
+  Operand first = primary(function);
+  if (!accept('|')) return first;
+  Operand pair;
+  pair.kind = Operand::Kind::Pair;
+  pair.elements.push_back(std::move(first));
+  pair.elements.push_back(primary(function));
+  return pair;
+}
+
+Operand Parser::group(Function& function, Operand::Kind kind, char close) {
+  Operand result;
+  result.kind = kind;
+  while (!accept(close)) {
+    result.elements.push_back(operand(function));
+    if (!token_.is(close)) expect(',');
+  }
+  return result;
+}
+
+Operand Parser::primary(Function& function) {
+  if (accept('!')) {
+    Operand result = primary(function);
+    result.negated = !result.negated;
+    return result;
+  }
+  if (accept('{')) return group(function, Operand::Kind::Vector, '}');
+  if (accept('(')) return group(function, Operand::Kind::List, ')');
+  if (accept('[')) return group(function, Operand::Kind::Address, ']');
+  if (token_.kind == Token::Kind::Word) return named(advance());
+  const bool negative = accept('-');
+  return number(negative);
+}
+
+Operand Parser::number(bool negative) {
+  const Token token = advance();
+  Operand result;
+  result.bits = token.bits;
+  switch (token.kind) {
+    case Token::Kind::Integer:
+      result.kind = Operand::Kind::Integer;
+      if (negative) result.bits = 0 - result.bits;
+      return result;
+    case Token::Kind::FloatBits32:
+      result.kind = Operand::Kind::Float32;
+      if (negative) result.bits ^= 1u << 31;
+      return result;
+    case Token::Kind::Float:
+    case Token::Kind::FloatBits64:
+      result.kind = Operand::Kind::Float;
+      if (negative) result.bits ^= 1ull << 63;
+      return result;
+    default: throw Failure(token.line, "unexpected '" + std::string(token.text) + "' among operands");
+  }
+}
+
+std::int64_t Parser::displacement() {
+  std::int64_t result = 0;
+  while (token_.is('+') || token_.is('-')) {
+    const bool minus = advance().is('-');
+    const std::int64_t value = expectInteger();
+    result += minus ? -value : value;
+  }
+  return result;
+}
+
+Operand Parser::named(Token name) {
+  Operand result;
+  result.name = name.text;
+  if (name.text == "_") return result;
+  if (name.text == "WARP_SZ") {
+    result.kind = Operand::Kind::Integer;
+    result.bits = 32;
+    return result;
+  }
+  const Name found = scopes_.find(name.text);
+  result.index = found.index;
+  if (found.kind == Name::Kind::Register) {
+    result.kind = Operand::Kind::Register;
+  } else if (found.kind == Name::Kind::Variable) {
+    result.kind = Operand::Kind::Local;
+  } else {
+    result.kind = name.text[0] == '%' ? Operand::Kind::Special : Operand::Kind::Symbol;
+  }
+  result.offset = displacement();
+  return result;
+}
+
+}  // namespace simulator::ptx
