@@ -1,176 +1,180 @@
 #include "native/simulator/attributes.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "native/simulator/device.h"
 
 namespace simulator {
 namespace {
 
-// The value at index n is that of attribute n (the comment names what a run of numbers is about). Recorded from an H200; what the
-// product does not offer yet reads 0, so that no program is promised it. Places that depend on the device are filled in below.
-constexpr int kAttributes[] = {
-    0,  // 0: names nothing
-    kThreadsPerBlock,
-    1024,
-    1024,
-    64,  // 1-4 block
-    2147483647,
-    65535,
-    65535,  // 5-7 grid
-    kSharedPerBlock,
-    65536,
-    kWarpSize,
-    2147483647,  // 8-11 shared memory, constant memory, warp, pitch
-    kRegistersPerBlock,
-    1980000,
-    512,
-    1,  // 12-15 registers, clock, texture alignment, overlap
-    kMultiprocessors,
-    0,
-    0,
-    1,
-    0,  // 16-20 multiprocessors, timeout, integrated, host memory, compute mode
-    131072,
-    131072,
-    65536,
-    16384,
-    16384,
-    16384,  // 21-26 textures 1D, 2D, 3D
-    32768,
-    32768,
-    2048,
-    512,
-    1,
-    1,  // 27-32 layered 2D, surface alignment, concurrent kernels, ECC
-    0,
-    0,
-    0,  // 33-35 PCI bus, device, TCC
-    3201000,
-    6144,
-    62914560,
-    kThreadsPerMultiprocessor,  // 36-39 memory clock, bus width, L2, threads
-    3,
-    1,
-    32768,
-    2048,
-    1,  // 40-44 copy engines, unified addressing, layered 1D, gather
-    32768,
-    32768,
-    8192,
-    8192,
-    32768,  // 45-49 gather, alternate 3D
-    0,
-    32,
-    32768,
-    32768,
-    2046,  // 50-54 PCI domain, pitch alignment, cubemaps
-    32768,
-    131072,
-    65536,
-    16384,
-    16384,
-    16384,  // 55-60 surfaces 1D, 2D, 3D
-    32768,
-    2048,
-    32768,
-    32768,
-    2048,
-    32768,
-    32768,
-    2046,  // 61-68 surfaces layered, cubemaps
-    268435456,
-    131072,
-    65000,
-    2097120,
-    32768,
-    32768,  // 69-74 linear and mipmapped textures
-    9,
-    0,
-    32768,
-    1,
-    1,
-    1,  // 75-80 compute capability, 1D mipmap, priorities, L1 caches
-    kSharedPerMultiprocessor,
-    kRegistersPerMultiprocessor,
-    1,
-    0,
-    0,
-    0,  // 81-86 managed memory, board, host atomics
-    2,
-    0,
-    0,
-    1,
-    1,  // 87-91 double ratio, pageable, concurrent managed, preemption, registered pointers
-    0,
-    0,
-    0,
-    1,
-    0,  // 92-96 stream memory operations, cooperative launch, several devices
-    kSharedPerBlockOptin,
-    0,
-    1,
-    0,
-    0,  // 97-101 opt-in shared, remote writes, host register, page tables, direct access
-    1,
-    0,
-    0,
-    0,  // 102-105 virtual memory, its shareable handles
-    kBlocksPerMultiprocessor,
-    0,
-    39321600,
-    134213632,
-    0,  // 106-110 blocks, compression, persisting L2, access window, RDMA
-    kReservedSharedPerBlock,
-    0,
-    0,
-    0,
-    1,  // 111-115 reserved shared, sparse arrays, read-only registration, semaphores, pools
-    0,
-    0,
-    0,
-    0,
-    1,  // 116-120 RDMA, its flushes and order, pool handles, clusters
-    0,
-    0,
-    0,
-    0,
-    0,  // 121-125 deferred arrays, stream memory operations, DMA-BUF, IPC events
-    4,
-    0,
-    0,
-    0,
-    0,  // 126-130 sync domains, tensor maps, fabric, unified functions, NUMA
-    -1,
-    0,
-    0,
-    -1,
-    0,  // 131-135 NUMA id, multicast, MPS, host NUMA id, D3D12
-    0,
-    0,
-    0,
-    590025950,
-    402919134,  // 136-140 decompression, Vulkan, PCI ids
-    0,
-    0,
-    0,
-    0,
-    0,  // 141-145 host NUMA, host pools
-    0,
-    0,  // 146-147 host DMA-BUF, partial atomics
+struct Attribute {
+  CUdevice_attribute attribute;
+  int value;
 };
-constexpr int kAttributeCount = sizeof(kAttributes) / sizeof(kAttributes[0]);
-static_assert(kAttributeCount == CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED + 1);
+
+// Recorded from an H200 (driver 580, CUDA 13.0). What the product does not offer yet reads 0, so that no program is promised it.
+// clang-format off
+constexpr Attribute kAttributes[] = {
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kThreadsPerBlock},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, kBlockDim[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, kBlockDim[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, kBlockDim[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, kGridDim[0]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, kGridDim[1]},
+    {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, kGridDim[2]},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, kSharedPerBlock},
+    {CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536},
+    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, kWarpSize},
+    {CU_DEVICE_ATTRIBUTE_MAX_PITCH, 2147483647},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, kRegistersPerBlock},
+    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_GPU_OVERLAP, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, kMultiprocessors},
+    {CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, 0},
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT, 512},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+    {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 1},
+    {CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0},  // each device has a bus of its own, see below
+    {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_TCC_DRIVER, 0},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 3201000},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 6016},
+    {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 62914560},
+    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, kThreadsPerMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 3},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER, 1},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, 8192},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE, 8192},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE, 32768},
+    {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, 32},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS, 2046},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT, 65536},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH, 16384},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS, 2048},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS, 2046},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, 268435456},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH, 131072},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT, 65000},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kComputeCapability / 10},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, kComputeCapability % 10},
+    {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},
+    {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, kSharedPerMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, kRegistersPerMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 1},
+    {CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD, 0},
+    {CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, 2},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0},
+    {CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM, 1},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1, 0},
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1, 0},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+    {CU_DEVICE_ATTRIBUTE_COOPERATIVE_MULTI_DEVICE_LAUNCH, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, kSharedPerBlockOptin},
+    {CU_DEVICE_ATTRIBUTE_CAN_FLUSH_REMOTE_WRITES, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0},
+    {CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST, 0},
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, kBlocksPerMultiprocessor},
+    {CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE, 39321600},
+    {CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, 134217728},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, kReservedSharedPerBlock},
+    {CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_TIMELINE_SEMAPHORE_INTEROP_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, 0},  // not offered; the H200 says 100
+    {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 0},  // not offered; the H200 says 9
+    {CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, 1},
+    {CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 4},
+    {CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_NUMA_CONFIG, 0},
+    {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
+    {CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0},
+    {CU_DEVICE_ATTRIBUTE_D3D12_CIG_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK, 0},
+    {CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_MAXIMUM_LENGTH, 0},
+    {CU_DEVICE_ATTRIBUTE_VULKAN_CIG_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID, 590680286},
+    {CU_DEVICE_ATTRIBUTE_GPU_PCI_SUBSYSTEM_ID, 415174878},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_MULTINODE_IPC_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0},  // not offered; the H200 says 1
+    {CU_DEVICE_ATTRIBUTE_HOST_ALLOC_DMA_BUF_SUPPORTED, 0},
+    {CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED, 0},
+};
+// clang-format on
+
+constexpr int kFirstBus = 0x17;
 
 }  // namespace
 
 bool deviceAttribute(const Device& device, int attribute, int& value) {
-  if (attribute < 1 || attribute >= kAttributeCount) return false;
-  switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-      value = 0x17 + device.index;
-      break;
-    default:
-      value = kAttributes[attribute];
-  }
+  const auto* row = std::find_if(std::begin(kAttributes), std::end(kAttributes),
+                                 [&](const Attribute& r) { return static_cast<int>(r.attribute) == attribute; });
+  if (row == std::end(kAttributes)) return false;
+  value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? kFirstBus + device.index : row->value;
   return true;
 }
 

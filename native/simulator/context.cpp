@@ -1,4 +1,4 @@
-// Contexts of one's own, the stack of current contexts, limits and settings.
+// Contexts of one's own, the stack of current contexts, settings.
 #include "native/simulator/context.h"
 
 #include <bit>
@@ -64,10 +64,11 @@ DRIVER_CALL cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, 
 
 DRIVER_CALL cuCtxDestroy_v2(CUcontext ctx) {
   return inDriver([&]() -> CUresult {
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     const CUresult status = findContext(ctx, context);
     if (status != CUDA_SUCCESS) return status;
-    if (context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->primary) return fault() == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
     auto& stack = contextStack();
     if (!stack.empty() && stack.back() == context) stack.pop_back();
     destroy(*context);
@@ -77,6 +78,7 @@ DRIVER_CALL cuCtxDestroy_v2(CUcontext ctx) {
 
 DRIVER_CALL cuCtxPushCurrent_v2(CUcontext ctx) {
   return inDriver([&]() -> CUresult {
+    if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Context* context = nullptr;
     const CUresult status = findContext(ctx, context);
     if (status != CUDA_SUCCESS) return status;
@@ -141,9 +143,9 @@ DRIVER_CALL cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 }
 
 DRIVER_CALL cuCtxGetFlags(unsigned int* flags) {
-  return inContext([&](Context& context) -> CUresult {
+  return inContextDespiteFault([&](Context& context) -> CUresult {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = context.flags.load();
+    *flags = context.flags.load() | CU_CTX_MAP_HOST;
     return CUDA_SUCCESS;
   });
 }
@@ -183,28 +185,6 @@ DRIVER_CALL cuCtxSynchronize_v2(CUcontext ctx) {
   return onContext(ctx, [](Context& context) -> CUresult {
     synchronize(context);
     return fault();
-  });
-}
-
-DRIVER_CALL cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
-  return inContext([&](Context& context) -> CUresult {
-    if (pvalue == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    // Limits of device-side launches and of graphics sharing do not exist on this compute capability.
-    if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || static_cast<unsigned>(limit) >= kLimits) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    const std::lock_guard lock(context.mutex);
-    *pvalue = context.limits[limit];
-    return CUDA_SUCCESS;
-  });
-}
-
-DRIVER_CALL cuCtxSetLimit(CUlimit limit, size_t value) {
-  return inContext([&](Context& context) -> CUresult {
-    if (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH || static_cast<unsigned>(limit) >= CU_LIMIT_SHMEM_SIZE)
-      return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    if (limit == CU_LIMIT_MAX_L2_FETCH_GRANULARITY && value > 128) return CUDA_ERROR_INVALID_VALUE;
-    const std::lock_guard lock(context.mutex);
-    context.limits[limit] = value;
-    return CUDA_SUCCESS;
   });
 }
 

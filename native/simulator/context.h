@@ -48,6 +48,7 @@ struct Context {
 };
 
 Context* makePrimaryContext(Device& device);
+void setDefaultLimits(Context& context);
 /// Brings a context to life: limits, legacy stream, reserved memory.
 CUresult activate(Context& context);
 /// Waits for its work and frees what belongs to it.

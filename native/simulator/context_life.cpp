@@ -17,15 +17,6 @@ namespace {
 
 std::atomic<std::uint64_t> nextContextId{1};
 
-void setDefaultLimits(Context& context) {
-  context.limits.fill(0);
-  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
-  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 7340032;
-  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
-  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
-  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
-}
-
 /// A small simulated GPU gives its context a sixteenth, so that tests with little memory still have some to allocate.
 std::size_t bytesOfContext(const Device& device) { return std::min(kContextBytes, device.totalBytes / 16); }
 

@@ -236,7 +236,7 @@ DRIVER_CALL cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
 DRIVER_CALL cuDeviceGetPCIBusId(char* pciBusId, int len, CUdevice dev) {
   return onDevice(dev, [&](Device& device) -> CUresult {
     const std::string text = device.pciBusId();
-    if (pciBusId == nullptr || len < 1) return CUDA_ERROR_INVALID_VALUE;
+    if (pciBusId == nullptr || len <= static_cast<int>(text.size())) return CUDA_ERROR_INVALID_VALUE;
     copyText(pciBusId, len, text);
     return CUDA_SUCCESS;
   });

@@ -5,6 +5,7 @@
 
 #include "cuda_abi.h"
 #include "native/simulator/context.h"
+#include "native/simulator/fault.h"
 
 /// Opens the definition of an exported function of the driver's ABI.
 #define DRIVER_CALL extern "C" __attribute__((visibility("default"))) CUresult
@@ -13,7 +14,7 @@ namespace simulator {
 
 /// CUDA_SUCCESS when this thread may call the driver at all: cuInit was called in this very process, and not from a host function.
 CUresult callable();
-/// The calling thread's current context, alive and without a fault.
+/// The calling thread's current context, alive.
 CUresult currentContext(Context*& context);
 
 /// Runs on the thread that executes host functions of a stream: they may not call the driver.
@@ -44,13 +45,22 @@ CUresult inDriver(Body&& body) noexcept {
   });
 }
 
-/// A call that needs a current context: body(Context&).
+/// A question that the current context answers even after a fault: body(Context&).
 template <class Body>
-CUresult inContext(Body&& body) noexcept {
+CUresult inContextDespiteFault(Body&& body) noexcept {
   return inDriver([&]() -> CUresult {
     Context* context = nullptr;
     const CUresult status = currentContext(context);
     return status == CUDA_SUCCESS ? body(*context) : status;
+  });
+}
+
+/// A call that needs a current context: body(Context&).
+template <class Body>
+CUresult inContext(Body&& body) noexcept {
+  return inContextDespiteFault([&](Context& context) -> CUresult {
+    const CUresult status = fault();
+    return status == CUDA_SUCCESS ? body(context) : status;
   });
 }
 

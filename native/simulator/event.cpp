@@ -52,10 +52,7 @@ CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
 DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
   return inContext([&](Context& context) -> CUresult {
     if (phEvent == nullptr || (Flags & ~kCreateFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_INTERPROCESS) != 0) {
-      // Events of several processes are not offered; without DISABLE_TIMING they are wrong anyway.
-      return (Flags & CU_EVENT_DISABLE_TIMING) == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
-    }
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
     auto event = std::make_shared<Event>(context, Flags);
     *phEvent = handleOf<CUevent>(event.get());
     Handles<Event>::all().add(std::move(event));

@@ -11,11 +11,8 @@
 #include "native/simulator/occupancy.h"
 
 namespace simulator {
-namespace {
 
-constexpr int kPtxVersion = static_cast<int>(kComputeCapability);
-
-std::optional<int> compiled(const KernelInfo& info, int attribute) {
+std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int attribute) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
       return static_cast<int>(threadLimit(info));
@@ -28,8 +25,9 @@ std::optional<int> compiled(const KernelInfo& info, int attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS:
       return static_cast<int>(registersOf(info));
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+      return ptxVersion;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return kPtxVersion;
+      return static_cast<int>(kComputeCapability);
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(kSharedPerBlock - std::min(kSharedPerBlock, info.staticSharedBytes));
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
@@ -48,17 +46,6 @@ std::optional<int> compiled(const KernelInfo& info, int attribute) {
     default:
       return std::nullopt;
   }
-}
-
-}  // namespace
-
-CUresult functionAttribute(const KernelInfo& info, const FunctionSettings* own, const FunctionSettings* kernel, int attribute, int& value) {
-  const std::optional<int> initial = compiled(info, attribute);
-  if (!initial) return CUDA_ERROR_INVALID_VALUE;
-  std::optional<int> set = own == nullptr ? std::nullopt : own->get(static_cast<CUfunction_attribute>(attribute));
-  if (!set && kernel != nullptr) set = kernel->get(static_cast<CUfunction_attribute>(attribute));
-  value = set.value_or(*initial);
-  return CUDA_SUCCESS;
 }
 
 CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, int value) {
@@ -82,11 +69,10 @@ CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, in
 }
 
 int effective(const Function& function, CUfunction_attribute attribute) {
-  const FunctionSettings* kernel =
-      function.kernel == nullptr ? nullptr : function.kernel->settings[function.module.context.device.ordinal].get();
-  int value = 0;
-  functionAttribute(function.info, &function.settings, kernel, attribute, value);
-  return value;
+  if (const auto own = function.settings.get(attribute)) return *own;
+  const Kernel* kernel = function.kernel;
+  const auto set = kernel == nullptr ? std::nullopt : kernel->settings[function.module.context.device.ordinal]->get(attribute);
+  return set ? *set : compiledAttribute(function.info, function.module.ptxVersion, attribute).value_or(0);
 }
 
 }  // namespace simulator
@@ -128,9 +114,7 @@ bool cacheConfig(CUfunc_cache config) { return static_cast<unsigned>(config) <= 
 
 DRIVER_CALL cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   return onFunction(hfunc, [&](Function& function) -> CUresult {
-    int unused = 0;
-    if (pi == nullptr || functionAttribute(function.info, nullptr, nullptr, attrib, unused) != CUDA_SUCCESS)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (pi == nullptr || !compiledAttribute(function.info, 0, attrib)) return CUDA_ERROR_INVALID_VALUE;
     *pi = effective(function, attrib);
     return CUDA_SUCCESS;
   });
@@ -187,8 +171,11 @@ DRIVER_CALL cuFuncLoad(CUfunction function) {
 }
 
 DRIVER_CALL cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
-  return onKernel(kernel, dev, [&](Kernel& found, FunctionSettings& settings) {
-    return pi == nullptr ? CUDA_ERROR_INVALID_VALUE : functionAttribute(found.info, nullptr, &settings, attrib, *pi);
+  return onKernel(kernel, dev, [&](Kernel& found, FunctionSettings& settings) -> CUresult {
+    const auto compiled = compiledAttribute(found.info, ptxVersionOf(found.library.texts), attrib);
+    if (pi == nullptr || !compiled) return CUDA_ERROR_INVALID_VALUE;
+    *pi = settings.get(attrib).value_or(*compiled);
+    return CUDA_SUCCESS;
   });
 }
 

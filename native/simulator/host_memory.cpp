@@ -19,7 +19,11 @@ std::size_t wholePages(std::size_t bytes) {
 std::uint64_t addressOf(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 CUresult allocateHost(Context& context, void** pp, std::size_t bytes, unsigned flags) {
-  if (pp == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (pp == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {
+    *pp = nullptr;
+    return CUDA_SUCCESS;
+  }
   if (bytes > ~std::size_t{0} >> 1) return CUDA_ERROR_OUT_OF_MEMORY;
   void* memory = mmap(nullptr, wholePages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -54,7 +58,7 @@ void freeHostPages(const Allocation& allocation) { munmap(reinterpret_cast<void*
 using namespace simulator;
 
 DRIVER_CALL cuMemAllocHost_v2(void** pp, size_t bytesize) {
-  return inContext([&](Context& context) { return allocateHost(context, pp, bytesize, CU_MEMHOSTALLOC_PORTABLE); });
+  return inContext([&](Context& context) { return allocateHost(context, pp, bytesize, 0); });
 }
 
 DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
@@ -66,6 +70,7 @@ DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 
 DRIVER_CALL cuMemFreeHost(void* p) {
   return inContext([&](Context&) -> CUresult {
+    if (p == nullptr) return CUDA_SUCCESS;
     std::optional<Allocation> taken;
     const CUresult status = takeHost(p, MemoryKind::hostAllocated, taken);
     if (status == CUDA_SUCCESS) release(*taken);
@@ -79,6 +84,8 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
         CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto there = Allocations::all().find(addressOf(p));
+    if (there && there->kind != MemoryKind::hostRegistered) return CUDA_ERROR_INVALID_VALUE;
     if (Allocations::all().overlaps(addressOf(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     Allocation allocation;
     allocation.begin = addressOf(p);
@@ -93,9 +100,9 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
 
 DRIVER_CALL cuMemHostUnregister(void* p) {
   return inContext([&](Context&) -> CUresult {
+    if (p != nullptr && !Allocations::all().find(addressOf(p))) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     std::optional<Allocation> taken;
-    const CUresult status = takeHost(p, MemoryKind::hostRegistered, taken);
-    return status == CUDA_ERROR_INVALID_VALUE && p != nullptr ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : status;
+    return takeHost(p, MemoryKind::hostRegistered, taken);
   });
 }
 
@@ -112,7 +119,7 @@ DRIVER_CALL cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned i
 DRIVER_CALL cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   return inContext([&](Context&) -> CUresult {
     const auto found = Allocations::all().find(addressOf(p));
-    if (pFlags == nullptr || !found || found->kind != MemoryKind::hostAllocated) return CUDA_ERROR_INVALID_VALUE;
+    if (pFlags == nullptr || !found || !found->host()) return CUDA_ERROR_INVALID_VALUE;
     *pFlags = found->flags;
     return CUDA_SUCCESS;
   });

@@ -33,8 +33,8 @@ CUresult currentContext(Context*& context) {
   const auto& stack = contextStack();
   if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   context = stack.back();
-  if (!context->alive.load()) return context->everAlive.load() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-  return fault();
+  if (context->alive.load()) return CUDA_SUCCESS;
+  return context->everAlive.load() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 HostFunctionScope::HostFunctionScope() { insideHostFunction = true; }

@@ -11,8 +11,6 @@ class JitOptions {
  public:
   JitOptions(unsigned count, const CUjit_option* options, void** values);
   bool valid() const { return valid_; }
-  /// True when somebody waits for the compiler's words: the text is then compiled at once.
-  bool wantsLog() const { return errorLog_ != nullptr || infoLog_ != nullptr; }
   /// Writes the sentence (it may be empty) into the error log and says how long it is.
   void report(std::string_view sentence);
 

@@ -41,8 +41,8 @@ void run(const Function& function, const LaunchRequest& request, const std::vect
   if (result != CUDA_SUCCESS) setFault(result);
 }
 
-/// The buffer that `extra` names; false when the list is not what it should be.
-bool readExtra(void** extra, std::vector<std::byte>& parameters) {
+/// The buffer that `extra` names. One that is too short leaves the rest zero, one that is too long cannot be launched.
+CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
@@ -51,18 +51,20 @@ bool readExtra(void** extra, std::vector<std::byte>& parameters) {
     } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
       size = static_cast<const std::size_t*>(extra[1]);
     } else {
-      return false;
+      return CUDA_ERROR_INVALID_VALUE;
     }
   }
-  if (size == nullptr || (buffer == nullptr && *size != 0) || *size > parameters.size()) return false;
-  if (*size != 0) std::memcpy(parameters.data(), buffer, *size);
-  return true;
+  if (size == nullptr || *size == 0) return CUDA_SUCCESS;
+  if (buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (*size > parameters.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  std::memcpy(parameters.data(), buffer, *size);
+  return CUDA_SUCCESS;
 }
 
 CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra, std::vector<std::byte>& parameters) {
   parameters.resize(info.parameterBytes);
   if (kernelParams != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (extra != nullptr) return readExtra(extra, parameters) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (extra != nullptr) return readExtra(extra, parameters);
   if (info.parameters.empty()) return CUDA_SUCCESS;
   if (kernelParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {

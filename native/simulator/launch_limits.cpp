@@ -21,8 +21,7 @@ CUresult checkCluster(const Function& function, const LaunchRequest& request) {
   const auto& cluster = fixed ? required : request.cluster;
   std::uint64_t blocks = 1;
   for (int i = 0; i < 3; ++i) {
-    if (cluster[i] == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (request.grid[i] % cluster[i] != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (cluster[i] == 0 || request.grid[i] % cluster[i] != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     blocks *= cluster[i];
   }
   const bool nonPortable = effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
@@ -41,7 +40,7 @@ CUresult check(const Function& function, const LaunchRequest& request) {
   const CUresult cluster = checkCluster(function, request);
   if (cluster != CUDA_SUCCESS || !request.cooperative) return cluster;
   const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
-  const std::uint64_t together = std::uint64_t{kMultiprocessors} * blocksPerMultiprocessor(function.info, threads, request.dynamicShared);
+  const std::uint64_t together = std::uint64_t{kMultiprocessors} * blocksPerMultiprocessor(function, threads, request.dynamicShared);
   return blocks > together ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 #include "native/simulator/library.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
@@ -20,18 +21,21 @@ CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr
   return error;
 }
 
-CompileError Library::compileOnce() {
+CUresult Library::compileOnce() {
   const std::lock_guard lock(mutex);
-  if (program != nullptr) return {};
-  const CompileError error = compileTexts(texts, program);
-  if (program == nullptr) return error;
+  if (program != nullptr || failed != CUDA_SUCCESS) return failed;
+  const CompileError error = unreadable.result == CUDA_SUCCESS ? compileTexts(texts, program) : unreadable;
+  if (program == nullptr) {
+    std::fprintf(stderr, "simulated GPU: %s\n", error.sentence.c_str());
+    return failed = error.result;
+  }
   const auto infos = program->kernels();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     kernels.push_back(std::unique_ptr<Kernel>(new Kernel{*this, i, infos[i], {}}));
     for (std::size_t device = 0; device < devices().size(); ++device) kernels[i]->settings.push_back(std::make_unique<FunctionSettings>());
     Handles<Kernel>::all().add(std::shared_ptr<Kernel>(shared_from_this(), kernels[i].get()));
   }
-  return {};
+  return CUDA_SUCCESS;
 }
 
 Kernel* Library::find(const std::string& name) {
@@ -40,8 +44,8 @@ Kernel* Library::find(const std::string& name) {
 }
 
 CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& module) {
-  const CompileError error = library.compileOnce();
-  if (error.result != CUDA_SUCCESS) return error.result;
+  const CUresult compiled = library.compileOnce();
+  if (compiled != CUDA_SUCCESS) return compiled;
   const std::lock_guard lock(library.mutex);
   auto& slot = library.modules[context.id.load()];
   if (slot == nullptr) {
@@ -51,7 +55,7 @@ CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& m
       if (program == nullptr) return again.result;
     }
     library.programTaken = true;
-    const CUresult status = load(context, std::move(program), &library, slot);
+    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts), &library, slot);
     if (status != CUDA_SUCCESS) return status;
     for (std::size_t i = 0; i < slot->functions.size(); ++i) slot->functions[i]->kernel = library.kernels[i].get();
   }
@@ -79,8 +83,8 @@ CUresult onLibrary(CUlibrary handle, Body&& body) {
   return inDriver([&]() -> CUresult {
     const auto library = Handles<Library>::all().find(handle);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    const CompileError error = library->compileOnce();
-    return error.result == CUDA_SUCCESS ? body(*library) : error.result;
+    const CUresult status = library->compileOnce();
+    return status == CUDA_SUCCESS ? body(*library) : status;
   });
 }
 
@@ -92,21 +96,13 @@ CUresult onKernel(CUkernel handle, Body&& body) {
   });
 }
 
-CUresult load(CUlibrary* handle, const void* code, JitOptions& options) {
+/// As natively, whatever is wrong with the image comes out when somebody first asks for what is in it.
+CUresult load(CUlibrary* handle, const void* code, const JitOptions& options) {
   if (handle == nullptr || code == nullptr || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::string> texts;
-  std::string sentence;
-  const CUresult status = readImage(code, texts, sentence);
-  if (status != CUDA_SUCCESS) {
-    options.report(sentence);
-    return status;
-  }
-  auto library = std::make_shared<Library>(std::move(texts));
-  if (options.wantsLog()) {
-    const CompileError error = library->compileOnce();
-    options.report(error.sentence);
-    if (error.result != CUDA_SUCCESS) return error.result;
-  }
+  CompileError unreadable;
+  unreadable.result = readImage(code, texts, unreadable.sentence);
+  auto library = std::make_shared<Library>(std::move(texts), std::move(unreadable));
   *handle = handleOf<CUlibrary>(library.get());
   Handles<Library>::all().add(std::move(library));
   return CUDA_SUCCESS;
@@ -127,18 +123,15 @@ CUresult variableOf(Library& library, Context& context, const char* name, CUdevi
 
 DRIVER_CALL cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
                               unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
-  return inDriver([&]() -> CUresult {
-    JitOptions options(numJitOptions, jitOptions, jitOptionsValues);
-    return load(library, code, options);
-  });
+  return inDriver([&]() -> CUresult { return load(library, code, JitOptions(numJitOptions, jitOptions, jitOptionsValues)); });
 }
 
 DRIVER_CALL cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions, void** jitOptionsValues,
                                   unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
   return inDriver([&]() -> CUresult {
-    JitOptions options(numJitOptions, jitOptions, jitOptionsValues);
     std::vector<char> bytes;
     const CUresult status = readFile(fileName, bytes);
+    const JitOptions options(numJitOptions, jitOptions, jitOptionsValues);
     return status == CUDA_SUCCESS ? load(library, bytes.data(), options) : status;
   });
 }
@@ -167,9 +160,12 @@ DRIVER_CALL cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char*
 }
 
 DRIVER_CALL cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
-  return onLibrary(lib, [&](Library& found) -> CUresult {
+  return inDriver([&]() -> CUresult {
+    const auto library = Handles<Library>::all().find(lib);
+    if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *count = static_cast<unsigned>(found.kernels.size());
+    library->compileOnce();  // one that does not compile has no kernels
+    *count = static_cast<unsigned>(library->kernels.size());
     return CUDA_SUCCESS;
   });
 }

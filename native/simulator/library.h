@@ -14,17 +14,19 @@
 namespace simulator {
 
 struct Library : std::enable_shared_from_this<Library> {
-  explicit Library(std::vector<std::string> texts_) : texts(std::move(texts_)) {}
+  Library(std::vector<std::string> texts_, CompileError unreadable_) : texts(std::move(texts_)), unreadable(std::move(unreadable_)) {}
 
   const std::vector<std::string> texts;  ///< kept: each context has a program of its own
+  const CompileError unreadable;         ///< why the image has no texts
   std::mutex mutex;                      ///< guards what follows
   std::shared_ptr<Program> program;      ///< of which the kernels tell; the first context to use the library gets it
   bool programTaken = false;
+  CUresult failed = CUDA_SUCCESS;  ///< how compiling ended, if not well
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::map<std::uint64_t, std::shared_ptr<Module>> modules;  ///< by the context's id
 
-  /// Compiles it unless that was done.
-  CompileError compileOnce();
+  /// Compiles it unless that was done. The reason why it cannot be goes to stderr the first time: no call of the API can tell it.
+  CUresult compileOnce();
   Kernel* find(const std::string& name);
 };
 

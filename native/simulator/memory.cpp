@@ -23,6 +23,7 @@ std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
   allocation.kind = kind;
   allocation.context = &context;
   allocation.device = &context.device;
+  allocation.synchronous = kind == MemoryKind::device;  // as the real driver says of what cuMemAlloc gave
   Allocations::all().add(std::move(allocation));
   return address;
 }
@@ -106,7 +107,7 @@ DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int f
 }
 
 DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
-  return inContext([&](Context&) -> CUresult {
+  const auto freeIt = [&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     const auto found = Allocations::all().find(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;
@@ -116,14 +117,16 @@ DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
     if (!taken) return CUDA_ERROR_INVALID_VALUE;
     release(*taken);
     return CUDA_SUCCESS;
-  });
+  };
+  // The pointer says whose it is: a thread without a current context may free, too.
+  if (contextStack().empty()) return inDriver(freeIt);
+  return inContext([&](Context&) { return freeIt(); });
 }
 
 DRIVER_CALL cuMemGetInfo_v2(size_t* free, size_t* total) {
   return inContext([&](Context& context) -> CUresult {
-    if (free == nullptr || total == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *total = context.device.totalBytes;
-    *free = context.device.totalBytes - context.device.usedBytes();
+    if (total != nullptr) *total = context.device.totalBytes;
+    if (free != nullptr) *free = context.device.totalBytes - context.device.usedBytes();
     return CUDA_SUCCESS;
   });
 }

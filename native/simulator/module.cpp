@@ -43,7 +43,7 @@ CUresult loadImage(CUmodule* handle, const void* image, JitOptions options) {
     options.report(sentence);
     if (status != CUDA_SUCCESS) return status;
     std::shared_ptr<Module> module;
-    status = load(context, std::move(program), nullptr, module);
+    status = load(context, std::move(program), ptxVersionOf(texts), nullptr, module);
     if (status == CUDA_SUCCESS) *handle = handleOf<CUmodule>(module.get());
     return status;
   });

@@ -59,6 +59,7 @@ struct Module {
 
   Context& context;
   Library* library = nullptr;  ///< set when it was loaded for one; the library unloads it
+  int ptxVersion = 0;
   std::shared_ptr<Program> program;
   std::vector<std::uint64_t> variables;  ///< addresses, in the order of program->variables()
   std::vector<std::unique_ptr<Function>> functions;
@@ -69,7 +70,7 @@ struct Module {
 };
 
 /// Gives the program's variables memory in the context and registers its functions.
-CUresult load(Context& context, std::shared_ptr<Program> program, Library* library, std::shared_ptr<Module>& module);
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, Library* library, std::shared_ptr<Module>& module);
 /// Makes its handles unknown and frees its variables; kernels that run keep the program itself.
 void unload(Module& module);
 
@@ -77,10 +78,13 @@ void unload(Module& module);
 /// keeps the module.
 CUresult findFunction(Context& context, CUfunction handle, std::shared_ptr<Function>& function);
 
-/// The value of an attribute for one kernel, as set by the function, else by the kernel for that device, else as compiled.
-CUresult functionAttribute(const KernelInfo& info, const FunctionSettings* own, const FunctionSettings* kernel, int attribute, int& value);
+/// The value of an attribute as compiled; nothing for a number that names none.
+std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int attribute);
 /// CUDA_ERROR_INVALID_VALUE when the attribute cannot be set, or not to that.
 CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, int value);
+/// The value that counts: as set on the function, else on the kernel for the function's device, else as compiled.
 int effective(const Function& function, CUfunction_attribute attribute);
+/// The architecture that the first text was written for (.target sm_75 gives 75), 0 when it does not say.
+int ptxVersionOf(const std::vector<std::string>& texts);
 
 }  // namespace simulator

@@ -1,5 +1,6 @@
 // How a program gets into a context and out of it. The calls are in module.cpp and library.cpp.
 #include <algorithm>
+#include <cstdlib>
 
 #include "native/simulator/context.h"
 #include "native/simulator/handles.h"
@@ -35,9 +36,10 @@ int Module::variable(std::string_view name) const {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-CUresult load(Context& context, std::shared_ptr<Program> program, Library* library, std::shared_ptr<Module>& module) {
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, Library* library, std::shared_ptr<Module>& module) {
   auto loaded = std::make_shared<Module>(context);
   loaded->library = library;
+  loaded->ptxVersion = ptxVersion;
   loaded->program = std::move(program);
   if (!placeVariables(*loaded)) {
     unload(*loaded);
@@ -66,6 +68,13 @@ void unload(Module& module) {
   module.variables.clear();
   const std::lock_guard lock(module.context.mutex);
   module.context.modules.erase(self);
+}
+
+int ptxVersionOf(const std::vector<std::string>& texts) {
+  if (texts.empty()) return 0;
+  const std::size_t target = texts[0].find(".target");
+  const std::size_t number = target == std::string::npos ? target : texts[0].find("sm_", target);
+  return number == std::string::npos ? 0 : std::atoi(texts[0].c_str() + number + 3);
 }
 
 CUresult findFunction(Context& context, CUfunction handle, std::shared_ptr<Function>& function) {

@@ -28,8 +28,10 @@ unsigned threadLimit(const KernelInfo& info) {
   return std::min({info.maxThreadsPerBlock, kThreadsPerBlock, warpsByRegisters(info) * kWarpSize});
 }
 
-unsigned blocksPerMultiprocessor(const KernelInfo& info, unsigned threads, std::size_t dynamicShared) {
+unsigned blocksPerMultiprocessor(const Function& function, unsigned threads, std::size_t dynamicShared) {
+  const KernelInfo& info = function.info;
   const unsigned warps = warpsOf(threads);
+  if (dynamicShared > static_cast<std::size_t>(effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES))) return 0;
   const std::size_t shared = info.staticSharedBytes + dynamicShared;
   if (threads == 0 || threads > threadLimit(info) || shared > kSharedPerBlockOptin) return 0;
   const unsigned byShared = kSharedPerMultiprocessor / roundUp(static_cast<unsigned>(shared) + kReservedSharedPerBlock, kSharedUnit);
@@ -61,7 +63,7 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, C
     for (unsigned threads = roundUp(most, kWarpSize); threads > 0; threads -= kWarpSize) {
       const unsigned size = std::min(threads, most);
       const std::size_t dynamic = sharedOf != nullptr ? sharedOf(static_cast<int>(size)) : shared;
-      const unsigned blocks = blocksPerMultiprocessor(function.info, size, dynamic);
+      const unsigned blocks = blocksPerMultiprocessor(function, size, dynamic);
       if (blocks * size <= bestBlocks * bestThreads) continue;
       bestThreads = size;
       bestBlocks = blocks;
@@ -75,19 +77,33 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, C
 CUresult activeBlocks(int* numBlocks, CUfunction func, int blockSize, std::size_t dynamicShared) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (numBlocks == nullptr || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *numBlocks = static_cast<int>(blocksPerMultiprocessor(function.info, static_cast<unsigned>(blockSize), dynamicShared));
+    *numBlocks = static_cast<int>(blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), dynamicShared));
     return CUDA_SUCCESS;
   });
 }
 
+/// Blocks of the cluster that a configuration asks for; 0 when it asks for none.
 unsigned clusterBlocks(const CUlaunchConfig& config, const Function& function) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
     const auto& dim = config.attrs[i].value.clusterDim;
-    return std::max(1u, dim.x * dim.y * dim.z);
+    return dim.x * dim.y * dim.z;
   }
   const auto& dim = function.info.requiredClusterDim;
-  return std::max(1u, dim[0] * dim[1] * dim[2]);
+  return dim[0] * dim[1] * dim[2];
+}
+
+unsigned mostClusterBlocks(const Function& function) {
+  return effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0 ? 2 * kBlocksPerCluster : kBlocksPerCluster;
+}
+
+/// A cluster stays within a group of multiprocessors. The H200 answers as if six groups had 16 of them and two had 14 (10 for the
+/// largest clusters), pairs fit anywhere, and a multiprocessor holds at most 8 blocks of clusters.
+unsigned clustersOnDevice(unsigned clusterSize, unsigned blocksEach) {
+  const unsigned blocks = std::min(blocksEach, 8u);
+  if (clusterSize <= 2) return kMultiprocessors * blocks / clusterSize;
+  const unsigned rest = clusterSize > kBlocksPerCluster ? 10 : 14;
+  return 6 * (16 * blocks / clusterSize) + 2 * (rest * blocks / clusterSize);
 }
 
 bool readable(const CUlaunchConfig* config) { return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr); }
@@ -119,12 +135,13 @@ DRIVER_CALL cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blo
 DRIVER_CALL cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-    if (blocksPerMultiprocessor(function.info, static_cast<unsigned>(blockSize), 0) < static_cast<unsigned>(numBlocks)) {
+    if (blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), 0) < static_cast<unsigned>(numBlocks)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     const unsigned share = kSharedPerMultiprocessor / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
-    const unsigned most = std::min(share - std::min(share, kReservedSharedPerBlock), kSharedPerBlockOptin);
-    *dynamicSmemSize = most - std::min(most, function.info.staticSharedBytes);
+    if (share < function.info.staticSharedBytes) return CUDA_ERROR_INVALID_VALUE;
+    const auto allowed = static_cast<unsigned>(effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+    *dynamicSmemSize = std::min(share - function.info.staticSharedBytes, allowed);
     return CUDA_SUCCESS;
   });
 }
@@ -132,8 +149,7 @@ DRIVER_CALL cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUf
 DRIVER_CALL cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (clusterSize == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
-    const bool nonPortable = effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
-    *clusterSize = static_cast<int>(nonPortable ? 2 * kBlocksPerCluster : kBlocksPerCluster);
+    *clusterSize = static_cast<int>(mostClusterBlocks(function));
     return CUDA_SUCCESS;
   });
 }
@@ -142,8 +158,10 @@ DRIVER_CALL cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, cons
   return onFunction(func, [&](Function& function) -> CUresult {
     if (numClusters == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
     const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;
-    const unsigned blocks = blocksPerMultiprocessor(function.info, threads, config->sharedMemBytes);
-    *numClusters = static_cast<int>(blocks * kMultiprocessors / clusterBlocks(*config, function));
+    const unsigned blocks = blocksPerMultiprocessor(function, threads, config->sharedMemBytes);
+    const unsigned size = clusterBlocks(*config, function);
+    if (size > mostClusterBlocks(function)) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    *numClusters = size == 0 ? 0 : static_cast<int>(clustersOnDevice(size, blocks));
     return CUDA_SUCCESS;
   });
 }

@@ -11,7 +11,8 @@ namespace simulator {
 unsigned registersOf(const KernelInfo& info);
 /// Threads that a block of the kernel may have.
 unsigned threadLimit(const KernelInfo& info);
-/// Blocks of `threads` threads with `dynamicShared` bytes that one multiprocessor holds; 0 when not even one fits.
-unsigned blocksPerMultiprocessor(const KernelInfo& info, unsigned threads, std::size_t dynamicShared);
+/// Blocks of `threads` threads with `dynamicShared` bytes that one multiprocessor holds; 0 when not even one fits or the function does
+/// not allow so much.
+unsigned blocksPerMultiprocessor(const Function& function, unsigned threads, std::size_t dynamicShared);
 
 }  // namespace simulator

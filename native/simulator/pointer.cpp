@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "native/simulator/address_space.h"
+#include "native/simulator/arena.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/handles.h"
@@ -29,6 +30,10 @@ int ordinalOf(const Allocation& allocation) {
   return device->ordinal;
 }
 
+/// The whole pages that the allocation lies in.
+std::uint64_t mappingBegin(const Allocation& allocation) { return allocation.begin / kPageBytes * kPageBytes; }
+std::uint64_t mappingEnd(const Allocation& allocation) { return (allocation.end() + kPageBytes - 1) / kPageBytes * kPageBytes; }
+
 CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -38,8 +43,9 @@ CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return put(data, ptr);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (!allocation.host() && allocation.kind != MemoryKind::managed) return CUDA_ERROR_INVALID_VALUE;
-      return put(data, reinterpret_cast<void*>(ptr));
+      if (allocation.host() || allocation.kind == MemoryKind::managed) return put(data, ptr);
+      put(data, std::uint64_t{0});
+      return CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return put(data, static_cast<int>(allocation.synchronous));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -59,23 +65,42 @@ CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdevi
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
       return put(data, static_cast<int>(0));
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return put(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, handleOf<CUmemoryPool>(allocation.pool.get()));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put(data, static_cast<std::size_t>(allocation.size));
+      return put(data, mappingEnd(allocation) - mappingBegin(allocation));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put(data, allocation.begin);
+      return put(data, mappingBegin(allocation));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put(data, static_cast<unsigned long long>(allocation.id));
     default:
       return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-/// What cuPointerGetAttributes writes for an attribute that the pointer does not have.
-void clear(CUpointer_attribute attribute, void* data) {
+/// What cuPointerGetAttributes writes for an attribute that the pointer does not have; false for one that names nothing.
+bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* data) {
   switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+      put(data, known ? 0 : ptr);
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      put(data, std::uint64_t{0});
+      break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       put(data, static_cast<int>(CU_DEVICE_INVALID));
       break;
@@ -85,18 +110,20 @@ void clear(CUpointer_attribute attribute, void* data) {
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       put(data, 0);
       break;
     default:
-      put(data, std::uint64_t{0});
+      return false;
   }
+  return true;
 }
 
 }  // namespace
 
 DRIVER_CALL cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return inContext([&](Context&) -> CUresult {
+  return inContextDespiteFault([&](Context&) -> CUresult {
     if (data == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const auto found = Allocations::all().find(ptr);
     return found ? get(*found, attribute, ptr, data) : CUDA_ERROR_INVALID_VALUE;
@@ -104,19 +131,20 @@ DRIVER_CALL cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUd
 }
 
 DRIVER_CALL cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
-  return inContext([&](Context&) -> CUresult {
+  return inContextDespiteFault([&](Context&) -> CUresult {
     if (attributes == nullptr || data == nullptr || numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
     const auto found = Allocations::all().find(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-      if (!found || get(*found, attributes[i], ptr, data[i]) != CUDA_SUCCESS) clear(attributes[i], data[i]);
+      if (found && get(*found, attributes[i], ptr, data[i]) == CUDA_SUCCESS) continue;
+      if (!clear(attributes[i], ptr, found.has_value(), data[i])) return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
   });
 }
 
 DRIVER_CALL cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return inContext([&](Context&) -> CUresult {
+  return inContextDespiteFault([&](Context&) -> CUresult {
     if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
     int synchronous = 0;
     std::memcpy(&synchronous, value, sizeof synchronous);

@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{32} << 20;  ///< a pool grows by this much
 
 std::size_t chunks(std::size_t bytes) { return (bytes + kChunk - 1) / kChunk * kChunk; }
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -44,7 +43,7 @@ bool Pool::take(std::size_t bytes) {
 }
 
 std::uint64_t Pool::allocate(Context& context, std::size_t bytes) {
-  if (bytes > device.totalBytes || !take(aligned(bytes))) return 0;
+  if (bytes > device.totalBytes || !take(bytes)) return 0;
   const std::uint64_t address = Arena::instance().allocate(nullptr, bytes);
   if (address == 0) {
     giveBack(bytes);
@@ -70,7 +69,7 @@ void Pool::shrinkTo(std::size_t bytes) {
 
 void Pool::giveBack(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  used_ -= aligned(bytes);
+  used_ -= bytes;
   shrinkTo(std::min<std::uint64_t>(threshold_, device.totalBytes));
 }
 

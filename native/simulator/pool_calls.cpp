@@ -56,7 +56,11 @@ CUresult poolOf(CUmemoryPool* pool, CUdevice dev, Choose&& choose) {
 }
 
 CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes, Context& context) {
-  if (dptr == nullptr || bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes == 0) {
+    *dptr = 0;
+    return CUDA_SUCCESS;
+  }
   std::uint64_t address = pool.allocate(context, bytes);
   if (address == 0) {
     // What is freed in stream order but not reached yet comes back first.

@@ -40,7 +40,7 @@ DRIVER_CALL cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   return onPrimary(dev, [](Context& context) -> CUresult {
     const std::lock_guard lock(changing);
     if (context.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-    if (--context.retained == 0) destroy(context);
+    if (--context.retained == 0 && context.alive.load()) destroy(context);
     return CUDA_SUCCESS;
   });
 }
@@ -48,9 +48,8 @@ DRIVER_CALL cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 DRIVER_CALL cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return onPrimary(dev, [](Context& context) -> CUresult {
     const std::lock_guard lock(changing);
-    if (!context.alive.load()) return CUDA_SUCCESS;
-    destroy(context);
-    return context.retained == 0 ? CUDA_SUCCESS : activate(context);
+    if (context.alive.load()) destroy(context);  // those who retained it retain a dead one, until somebody retains it anew
+    return CUDA_SUCCESS;
   });
 }
 

@@ -22,8 +22,9 @@ bool known(CUstreamAttrID attribute) {
 }
 
 CUstreamAttrValue initial(const Stream& stream, CUstreamAttrID attribute) {
-  CUstreamAttrValue value{};
-  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = CU_SYNC_POLICY_AUTO;
+  CUstreamAttrValue value{};  // what the real driver answers before anything was set
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
+  if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) value.memSyncDomainMap.remote = 1;
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) value.priority = stream.priority;
   return value;
 }

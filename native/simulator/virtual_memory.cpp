@@ -9,7 +9,6 @@
 #include "native/simulator/arena.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
-#include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
 
 namespace simulator {
@@ -175,7 +174,6 @@ DRIVER_CALL cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const
     Device* device = deviceOf(prop);
     if (device == nullptr) return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
     if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
-    if (fault() != CUDA_SUCCESS) return fault();
     auto physical = createPhysical(*device, size);
     if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
     physical->properties = *prop;

@@ -33,6 +33,8 @@ void addsVectors(CUfunction add) {
   OK(DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
   OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
   TRUE(c[999] == 1998.0f);
+  size = 36;
+  EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, extra));
 
@@ -71,6 +73,43 @@ void refusesWrongShapes(CUfunction nothing) {
   OK(DRIVER(cuCtxSynchronize)());
 }
 
+CUlaunchConfig clusterOf(CUlaunchAttribute& attribute, unsigned grid, unsigned block, unsigned size) {
+  attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+  attribute.value.clusterDim = {size, 1, 1};
+  CUlaunchConfig config{};
+  config.gridDimX = grid, config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = block, config.blockDimY = config.blockDimZ = 1;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return config;
+}
+
+CUresult launchClusters(CUfunction f, unsigned grid, unsigned size) {
+  CUlaunchAttribute attribute{};
+  const CUlaunchConfig config = clusterOf(attribute, grid, 32, size);
+  return DRIVER(cuLaunchKernelEx)(&config, f, nullptr, nullptr);
+}
+
+int activeClusters(CUfunction f, unsigned block, unsigned size) {
+  CUlaunchAttribute attribute{};
+  const CUlaunchConfig config = clusterOf(attribute, 16, block, size);
+  int count = -1;
+  OK(DRIVER(cuOccupancyMaxActiveClusters)(&count, f, &config));
+  return count;
+}
+
+void clusters(CUfunction nothing) {
+  OK(launchClusters(nothing, 8, 8));
+  EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 5, 2));
+  EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 8, 0));
+  EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 16, 16));
+  TRUE(activeClusters(nothing, 128, 1) == 1056 && activeClusters(nothing, 128, 4) == 248 && activeClusters(nothing, 1024, 8) == 30);
+  OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+  OK(launchClusters(nothing, 16, 16));
+  TRUE(activeClusters(nothing, 128, 16) == 58);
+  OK(DRIVER(cuCtxSynchronize)());
+}
+
 void asksFunctions(CUfunction add) {
   std::size_t offset = 0, size = 0;
   OK(DRIVER(cuFuncGetParamInfo)(add, 3, &offset, &size));
@@ -81,6 +120,15 @@ void asksFunctions(CUfunction add) {
   TRUE(value == 1024);
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 256, 0));
   TRUE(value == 8);
+  OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 128, 20000));
+  TRUE(value == 11);
+  OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 128, 60000));
+  TRUE(value == 0);
+  OK(DRIVER(cuOccupancyAvailableDynamicSMemPerBlock)(&size, add, 8, 64));
+  TRUE(size == 29184);
+  int grid = 0;
+  OK(DRIVER(cuOccupancyMaxPotentialBlockSize)(&grid, &value, add, nullptr, 0, 0));
+  TRUE(grid == 264 && value == 1024);
   const char* name = nullptr;
   OK(DRIVER(cuFuncGetName)(&name, add));
   TRUE(std::string(name) == "add");
@@ -95,5 +143,6 @@ int main(int count, char** arguments) {
   addsVectors(add);
   asksFunctions(add);
   refusesWrongShapes(functionOf(kKernels, "nothing"));
+  clusters(functionOf(kKernels, "nothing"));
   return finished();
 }

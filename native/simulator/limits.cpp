@@ -1,0 +1,79 @@
+// The limits of a context: cuCtxGetLimit and cuCtxSetLimit. How values are rounded was seen on the real driver.
+#include <algorithm>
+
+#include "native/simulator/attributes.h"
+#include "native/simulator/context.h"
+#include "native/simulator/driver_call.h"
+
+namespace simulator {
+namespace {
+
+constexpr std::size_t kStackMost = 523264;               ///< of a thread
+constexpr std::size_t kPrintfUnit = 64 << 10;            ///< of the printf buffer, for each multiprocessor
+constexpr std::size_t kHeapUnit = std::size_t{4} << 20;  ///< of the heap of malloc
+
+std::size_t roundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+
+/// Limits of device-side launches that wait and of graphics sharing do not exist on this compute capability.
+bool exists(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
+bool settable(CUlimit limit) { return exists(limit) && limit != CU_LIMIT_SHMEM_SIZE && limit != CU_LIMIT_CIG_ENABLED; }
+
+CUresult rounded(CUlimit limit, std::size_t& value) {
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      if (value > kStackMost) return CUDA_ERROR_INVALID_VALUE;
+      value = roundUp(value, 16);
+      break;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      value = std::max(roundUp(value, kPrintfUnit), 8 * kPrintfUnit);
+      break;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      value = std::max(roundUp(value, kHeapUnit), kHeapUnit);
+      break;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+      if (value > 128) return CUDA_ERROR_INVALID_VALUE;
+      break;
+    default:
+      break;
+  }
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void setDefaultLimits(Context& context) {
+  context.limits.fill(0);
+  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = kMultiprocessors * kPrintfUnit;
+  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 2 * kHeapUnit;
+  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  context.limits[CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = 11796480;
+  context.limits[CU_LIMIT_SHMEM_SIZE] = kSharedPerBlockOptin;
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+DRIVER_CALL cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
+  return inContext([&](Context& context) -> CUresult {
+    if (pvalue == nullptr || static_cast<unsigned>(limit) >= kLimits) return CUDA_ERROR_INVALID_VALUE;
+    if (!exists(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    const std::lock_guard lock(context.mutex);
+    *pvalue = context.limits[limit];
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuCtxSetLimit(CUlimit limit, size_t value) {
+  return inContext([&](Context& context) -> CUresult {
+    if (static_cast<unsigned>(limit) >= kLimits) return CUDA_ERROR_INVALID_VALUE;
+    if (!settable(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    const CUresult status = rounded(limit, value);
+    if (status != CUDA_SUCCESS) return status;
+    const std::lock_guard lock(context.mutex);
+    context.limits[limit] = value;
+    return CUDA_SUCCESS;
+  });
+}

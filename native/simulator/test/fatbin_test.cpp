@@ -1,0 +1,192 @@
+// Fat binaries: which PTX is chosen, how it is decompressed, and that nothing in a damaged container leads outside of it.
+#include "native/simulator/fatbin.h"
+
+#include <lz4.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+int failures = 0;
+void check(int line, const char* condition, bool holds) {
+  if (holds) return;
+  ++failures;
+  std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, line, condition);
+}
+#define TRUE(...) check(__LINE__, #__VA_ARGS__, __VA_ARGS__)
+
+enum Compression { kRaw, kLz4, kZstd };
+
+struct Part {
+  unsigned kind, arch;
+  std::string payload;
+  Compression compression = kRaw;
+  unsigned long long flags = 0;
+};
+
+void put(std::string& out, const void* data, std::size_t size) { out.append(static_cast<const char*>(data), size); }
+template <class T>
+void put(std::string& out, T value) {
+  put(out, &value, sizeof value);
+}
+
+std::string compressed(const Part& part) {
+  std::string out;
+  if (part.compression == kLz4) {
+    out.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(part.payload.size()))));
+    out.resize(static_cast<std::size_t>(
+        LZ4_compress_default(part.payload.data(), out.data(), static_cast<int>(part.payload.size()), static_cast<int>(out.size()))));
+  } else if (part.compression == kZstd) {
+    out.resize(ZSTD_compressBound(part.payload.size()));
+    out.resize(ZSTD_compress(out.data(), out.size(), part.payload.data(), part.payload.size(), 3));
+  }
+  return out;
+}
+
+std::string entry(const Part& part) {
+  std::string body = part.compression == kRaw ? part.payload : compressed(part);
+  const auto packed = static_cast<unsigned>(part.compression == kRaw ? 0 : body.size());
+  body.resize((body.size() + 7) / 8 * 8);
+  const unsigned long long flags = 0x11 | part.flags | (part.compression == kLz4 ? 0x2000 : 0) | (part.compression == kZstd ? 0x8000 : 0);
+  std::string out;
+  put<unsigned short>(out, static_cast<unsigned short>(part.kind));
+  put<unsigned short>(out, 0x0101);
+  put<unsigned>(out, 64);
+  put<unsigned long long>(out, body.size());
+  put<unsigned>(out, packed);
+  put<unsigned>(out, 0);
+  put<unsigned>(out, 0x00080000);
+  put<unsigned>(out, part.arch);
+  put<unsigned long long>(out, 0);
+  put<unsigned long long>(out, flags);
+  put<unsigned long long>(out, 0);
+  put<unsigned long long>(out, part.payload.size());
+  return out + body;
+}
+
+std::string fatbin(const std::vector<Part>& parts) {
+  std::string entries;
+  for (const Part& part : parts) entries += entry(part);
+  std::string out;
+  put<unsigned>(out, 0xba55ed50);
+  put<unsigned short>(out, 1);
+  put<unsigned short>(out, 16);
+  put<unsigned long long>(out, entries.size());
+  return out + entries;
+}
+
+struct Read {
+  CUresult result;
+  std::vector<std::string> texts;
+  std::string sentence;
+};
+
+Read read(const void* image) {
+  Read r;
+  r.result = simulator::readImage(image, r.texts, r.sentence);
+  return r;
+}
+
+std::string chosen(const std::vector<Part>& parts) {
+  const Read r = read(fatbin(parts).data());
+  return r.result == CUDA_SUCCESS && r.texts.size() == 1 ? r.texts[0] : "result " + std::to_string(static_cast<int>(r.result));
+}
+
+void choosesByArchitecture() {
+  TRUE(chosen({{1, 75, "75"}, {1, 80, "80"}, {1, 100, "100"}}) == "80");
+  TRUE(chosen({{2, 90, "cubin"}, {1, 90, "90"}, {1, 75, "75"}}) == "90");
+  TRUE(chosen({{1, 90, "90"}, {1, 90, "90a", kRaw, 0x100000}}) == "90a");
+  TRUE(chosen({{1, 80, "80"}, {1, 89, "89a", kRaw, 0x100000}}) == "80");
+  TRUE(chosen({{1, 80, "80"}, {1, 89, "family", kRaw, 0x200000}}) == "80");
+  TRUE(chosen({{2, 90, "cubin"}}) == "result 209");
+  TRUE(chosen({{1, 100, "100"}}) == "result 209");
+  TRUE(chosen({}) == "result 209");
+  TRUE(read(fatbin({{2, 90, "cubin"}}).data()).sentence.find("sm_90") != std::string::npos);
+}
+
+void decompresses() {
+  std::string text = "\n.version 8.0\n";
+  for (int i = 0; i < 1000; ++i) text += "// line " + std::to_string(i) + "\n";
+  TRUE(chosen({{1, 80, text, kLz4}}) == text);
+  TRUE(chosen({{1, 80, text, kZstd}}) == text);
+  TRUE(chosen({{1, 80, text + std::string(3, 0)}}) == text);
+  std::string image = fatbin({{1, 80, text, kZstd}});
+  for (std::size_t at = 16 + 64; at < image.size(); ++at) {
+    std::string damaged = image;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    const Read r = read(damaged.data());
+    TRUE(r.result == CUDA_SUCCESS || (r.result == CUDA_ERROR_INVALID_IMAGE && !r.sentence.empty()));
+  }
+}
+
+/// A container that ends where readable memory ends: reading past its end would be a crash.
+void staysInside() {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::string image = fatbin({{1, 80, std::string(200, 'x'), kLz4}, {1, 90, std::string(100, 'y')}});
+  auto* pages = static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  mprotect(pages + page, page, PROT_NONE);
+  char* placed = pages + page - image.size();
+  for (std::size_t at = 16; at < image.size(); ++at) {
+    for (const int value : {0, 1, 0x7f, 0xff}) {
+      std::memcpy(placed, image.data(), image.size());
+      placed[at] = static_cast<char>(value);
+      const Read r = read(placed);
+      TRUE(r.result == CUDA_SUCCESS || r.result == CUDA_ERROR_INVALID_IMAGE || r.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+    }
+  }
+  // The container's own length says where it ends: cut anywhere, it is read no further.
+  for (std::size_t size = 16; size < image.size(); ++size) {
+    char* cut = pages + page - size;
+    std::memcpy(cut, image.data(), size);
+    const unsigned long long rest = size - 16;
+    std::memcpy(cut + 8, &rest, sizeof rest);
+    read(cut);
+  }
+  munmap(pages, 2 * page);
+}
+
+struct Wrapper {
+  unsigned magic, version;
+  const void* data;
+  const void* const* elements;
+};
+
+void followsWrappers() {
+  const std::string cubin = fatbin({{2, 90, "linked"}}), first = fatbin({{1, 80, "one"}}), second = fatbin({{1, 80, "two", kZstd}});
+  const void* elements[] = {first.data(), second.data(), nullptr};
+  const Wrapper plain{0x466243b1, 1, first.data(), nullptr}, linked{0x466243b1, 2, cubin.data(), elements},
+      empty{0x466243b1, 1, nullptr, nullptr};
+  TRUE(read(&plain).texts == std::vector<std::string>{"one"});
+  TRUE(read(&linked).texts == std::vector<std::string>{"one", "two"});
+  TRUE(read(&empty).result == CUDA_ERROR_INVALID_IMAGE);
+  TRUE(simulator::imageBytes(&plain) == first.size());
+  TRUE(simulator::imageBytes(second.data()) == second.size());
+}
+
+void knowsOtherForms() {
+  TRUE(read(".version 7.0").result == CUDA_SUCCESS);
+  TRUE(read("// comment\n /* another */ .version 7.0").texts.size() == 1);
+  TRUE(read("").result == CUDA_ERROR_INVALID_IMAGE);
+  TRUE(read("text").result == CUDA_ERROR_INVALID_IMAGE);
+  TRUE(read("/* no end").result == CUDA_ERROR_INVALID_IMAGE);
+  TRUE(read("\177ELF").result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  TRUE(simulator::imageBytes(".version 7.0") == 13);
+  TRUE(simulator::imageBytes("text") == 0);
+}
+
+}  // namespace
+
+int main() {
+  choosesByArchitecture();
+  decompresses();
+  staysInside();
+  followsWrappers();
+  knowsOtherForms();
+  return failures == 0 ? 0 : 1;
+}

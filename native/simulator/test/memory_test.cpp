@@ -1,0 +1,263 @@
+// Allocation, copies, memsets, pinned memory, pools and virtual memory management.
+#include <sys/mman.h>
+
+#include <cstring>
+#include <vector>
+
+#include "native/simulator/test/driver_test.h"
+#include "native/simulator/test/kernels.h"
+
+namespace {
+
+void allocatesAndFrees() {
+  CUdeviceptr p = 0, base = 0;
+  std::size_t size = 0;
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAlloc_v2)(&p, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAlloc_v2)(nullptr, 16));
+  EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAlloc_v2)(&p, std::size_t{1} << 45));
+  OK(DRIVER(cuMemAlloc_v2)(&p, 1000));
+  TRUE(p % 512 == 0);
+  OK(DRIVER(cuMemGetAddressRange_v2)(&base, &size, p + 500));
+  TRUE(base == p && size == 1000);
+  OK(DRIVER(cuMemFree_v2)(p));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFree_v2)(p));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFree_v2)(12345));
+  EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuMemGetAddressRange_v2)(&base, &size, 12345));
+  OK(DRIVER(cuMemFree_v2)(0));
+  OK(DRIVER(cuMemAlloc_v2)(&p, 4096));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFree_v2)(p + 512));
+  OK(DRIVER(cuMemFree_v2)(p));
+  std::size_t pitch = 0;
+  OK(DRIVER(cuMemAllocPitch_v2)(&p, &pitch, 700, 10, 4));
+  TRUE(pitch == 1024);
+  OK(DRIVER(cuMemFree_v2)(p));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAllocPitch_v2)(&p, &pitch, 700, 10, 3));
+}
+
+void countsMemory() {
+  std::size_t before = 0, during = 0, after = 0, total = 0;
+  CUdeviceptr p = 0;
+  OK(DRIVER(cuMemGetInfo_v2)(&before, &total));
+  OK(DRIVER(cuMemAlloc_v2)(&p, 64 << 20));
+  OK(DRIVER(cuMemGetInfo_v2)(&during, &total));
+  OK(DRIVER(cuMemFree_v2)(p));
+  OK(DRIVER(cuMemGetInfo_v2)(&after, &total));
+  TRUE(before - during == 64 << 20);
+  TRUE(after == before);
+}
+
+void copies() {
+  CUdeviceptr p = 0;
+  OK(DRIVER(cuMemAlloc_v2)(&p, 4096));
+  std::vector<unsigned> in(1024), out(1024);
+  for (unsigned i = 0; i < 1024; ++i) in[i] = i;
+  OK(DRIVER(cuMemcpyHtoD_v2)(p, in.data(), 4096));
+  OK(DRIVER(cuMemcpyDtoH_v2)(out.data(), p, 4096));
+  TRUE(in == out);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyHtoD_v2)(12345, in.data(), 4));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyDtoH_v2)(out.data(), 12345, 4));
+  OK(DRIVER(cuMemcpyHtoD_v2)(p, in.data(), 0));
+  OK(DRIVER(cuMemcpyHtoD_v2)(0, nullptr, 0));
+  OK(DRIVER(cuMemcpyDtoD_v2)(p + 2048, p, 2048));
+  OK(DRIVER(cuMemcpy)(reinterpret_cast<CUdeviceptr>(out.data()), p + 2048, 2048));
+  TRUE(out[5] == 5);
+  OK(DRIVER(cuMemcpyHtoDAsync_v2)(p, in.data(), 4096, nullptr));
+  OK(DRIVER(cuMemcpyAsync)(reinterpret_cast<CUdeviceptr>(out.data()), p, 4096, nullptr));
+  TRUE(out[1023] == 1023);
+
+  CUDA_MEMCPY2D plane{};
+  plane.srcMemoryType = CU_MEMORYTYPE_HOST;
+  plane.srcHost = in.data();
+  plane.srcPitch = 64;
+  plane.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  plane.dstDevice = p;
+  plane.dstPitch = 128;
+  plane.dstXInBytes = 4;
+  plane.WidthInBytes = 8;
+  plane.Height = 3;
+  OK(DRIVER(cuMemsetD32_v2)(p, 77, 1024));
+  OK(DRIVER(cuMemcpy2D_v2)(&plane));
+  OK(DRIVER(cuMemcpyDtoH_v2)(out.data(), p, 4096));
+  TRUE(out[0] == 77 && out[1] == 0 && out[2] == 1 && out[3] == 77 && out[33] == 16 && out[66] == 33 && out[97] == 77);
+  plane.Height = 0;
+  OK(DRIVER(cuMemcpy2D_v2)(&plane));
+  plane.Height = 3;
+  plane.dstPitch = 10;
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpy2D_v2)(&plane));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpy2D_v2)(nullptr));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
+void memsets() {
+  CUdeviceptr p = 0;
+  OK(DRIVER(cuMemAlloc_v2)(&p, 1024));
+  unsigned char bytes[1024];
+  OK(DRIVER(cuMemsetD8_v2)(p, 1, 1024));
+  OK(DRIVER(cuMemsetD16_v2)(p + 2, 0x0302, 2));
+  OK(DRIVER(cuMemsetD32_v2)(p + 8, 0x07060504, 1));
+  OK(DRIVER(cuMemsetD2D8_v2)(p + 64, 32, 9, 2, 3));
+  OK(DRIVER(cuMemsetD2D32Async)(p + 256, 64, 0x01020304, 2, 2, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(bytes, p, 1024));
+  TRUE(bytes[0] == 1 && bytes[2] == 2 && bytes[3] == 3 && bytes[5] == 3 && bytes[6] == 1 && bytes[8] == 4 && bytes[11] == 7);
+  TRUE(bytes[64] == 9 && bytes[65] == 9 && bytes[66] == 1 && bytes[96] == 9 && bytes[129] == 9 && bytes[160] == 1);
+  TRUE(bytes[256] == 4 && bytes[263] == 1 && bytes[323] == 1 && bytes[320] == 4);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD32_v2)(p + 2, 0, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD16_v2)(p + 1, 0, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD8_v2)(12345, 0, 1));
+  OK(DRIVER(cuMemsetD8_v2)(p, 0, 0));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
+void pinned(CUfunction store) {
+  unsigned* host = nullptr;
+  unsigned flags = 0;
+  CUdeviceptr device = 0;
+  OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 0, 0));
+  TRUE(host == nullptr);
+  OK(DRIVER(cuMemFreeHost)(nullptr));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 16, 0x80));
+  OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+  OK(DRIVER(cuMemHostGetDevicePointer_v2)(&device, host, 0));
+  TRUE(device == reinterpret_cast<CUdeviceptr>(host));
+  OK(DRIVER(cuMemHostGetFlags)(&flags, host));
+  TRUE(flags == CU_MEMHOSTALLOC_DEVICEMAP);
+  unsigned value = 42;
+  void* parameters[] = {&device, &value};
+  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(DRIVER(cuCtxSynchronize)());
+  TRUE(*host == 42);
+  OK(DRIVER(cuMemFreeHost)(host));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFreeHost)(host));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostGetFlags)(&flags, host));
+
+  void* pages = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, DRIVER(cuMemHostUnregister)(pages));
+  OK(DRIVER(cuMemHostRegister_v2)(pages, 8192, 0));
+  EXPECT(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, DRIVER(cuMemHostRegister_v2)(pages, 4096, 0));
+  device = reinterpret_cast<CUdeviceptr>(pages);
+  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(DRIVER(cuCtxSynchronize)());
+  TRUE(*static_cast<unsigned*>(pages) == 42);
+  OK(DRIVER(cuMemHostUnregister)(pages));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostRegister_v2)(nullptr, 4096, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostRegister_v2)(pages, 0, 0));
+  munmap(pages, 8192);
+}
+
+void pointers() {
+  CUdeviceptr p = 0;
+  int ordinal = -5, managed = -5, dummy = 0;
+  unsigned type = 0;
+  CUcontext owner = nullptr, current = nullptr;
+  void* host = &dummy;
+  OK(DRIVER(cuCtxGetCurrent)(&current));
+  OK(DRIVER(cuMemAlloc_v2)(&p, 4096));
+  OK(DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 100));
+  TRUE(type == CU_MEMORYTYPE_DEVICE);
+  OK(DRIVER(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+  TRUE(owner == current);
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&dummy)));
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                                      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void* data[] = {&owner, &type, &host, &managed, &ordinal};
+  OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, p));
+  TRUE(owner == current && type == CU_MEMORYTYPE_DEVICE && host == nullptr && managed == 0 && ordinal == 0);
+  OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, reinterpret_cast<CUdeviceptr>(&dummy)));
+  TRUE(owner == nullptr && type == 0 && host == &dummy && managed == 0 && ordinal == -2);
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
+void pools() {
+  CUmemoryPool pool = nullptr, current = nullptr;
+  CUdeviceptr p = 0;
+  cuuint64_t used = 0, threshold = 1;
+  OK(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
+  OK(DRIVER(cuDeviceGetMemPool)(&current, 0));
+  TRUE(pool == current);
+  OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
+  TRUE(threshold == 0);
+  OK(DRIVER(cuMemAllocAsync)(&p, 0, nullptr));
+  TRUE(p == 0);
+  OK(DRIVER(cuMemFreeAsync)(p, nullptr));
+  OK(DRIVER(cuMemAllocAsync)(&p, 1 << 20, nullptr));
+  OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  TRUE(used == 1 << 20);
+  OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used));
+  TRUE(used == 32 << 20);
+  OK(DRIVER(cuMemsetD8Async)(p, 5, 1 << 20, nullptr));
+  unsigned char last = 0;
+  OK(DRIVER(cuMemcpyDtoH_v2)(&last, p + (1 << 20) - 1, 1));
+  TRUE(last == 5);
+  OK(DRIVER(cuMemFreeAsync)(p, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFreeAsync)(p, nullptr));
+  OK(DRIVER(cuStreamSynchronize)(nullptr));
+  OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+  TRUE(used == 0);
+  OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used));
+  TRUE(used == 0);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemPoolDestroy)(pool));
+
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  OK(DRIVER(cuMemPoolCreate)(&pool, &properties));
+  OK(DRIVER(cuMemAllocFromPoolAsync)(&p, 4096, pool, nullptr));
+  OK(DRIVER(cuMemFree_v2)(p));
+  OK(DRIVER(cuMemPoolDestroy)(pool));
+}
+
+void virtualMemory(CUfunction store) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  std::size_t granularity = 0;
+  OK(DRIVER(cuMemGetAllocationGranularity)(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  TRUE(granularity == 2 << 20);
+  CUdeviceptr range = 0;
+  CUmemGenericAllocationHandle handle = 0, again = 0;
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAddressReserve)(&range, 4096, 0, 0, 0));
+  OK(DRIVER(cuMemAddressReserve)(&range, 8 << 20, 0, 0, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemCreate)(&handle, 4096, &properties, 0));
+  OK(DRIVER(cuMemCreate)(&handle, 2 << 20, &properties, 0));
+  OK(DRIVER(cuMemMap)(range, 2 << 20, 0, handle, 0));
+  OK(DRIVER(cuMemMap)(range + (2 << 20), 2 << 20, 0, handle, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemMap)(range, 2 << 20, 0, handle, 0));
+  CUmemAccessDesc access{};
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  OK(DRIVER(cuMemSetAccess)(range, 4 << 20, &access, 1));
+  unsigned long long flags = 0;
+  OK(DRIVER(cuMemGetAccess)(&flags, &access.location, range));
+  TRUE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  unsigned value = 99, seen = 0;
+  void* parameters[] = {&range, &value};
+  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(&seen, range + (2 << 20), 4));
+  TRUE(seen == 99);
+  OK(DRIVER(cuMemRetainAllocationHandle)(&again, reinterpret_cast<void*>(range)));
+  TRUE(again == handle);
+  OK(DRIVER(cuMemRelease)(again));
+  OK(DRIVER(cuMemRelease)(handle));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAddressFree)(range, 8 << 20));
+  OK(DRIVER(cuMemUnmap)(range, 4 << 20));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyDtoH_v2)(&seen, range, 4));
+  OK(DRIVER(cuMemAddressFree)(range, 8 << 20));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  openDriver(count, arguments);
+  usePrimaryContext();
+  const CUfunction store = functionOf(kKernels, "store");
+  allocatesAndFrees();
+  countsMemory();
+  copies();
+  memsets();
+  pinned(store);
+  pointers();
+  pools();
+  virtualMemory(store);
+  return finished();
+}

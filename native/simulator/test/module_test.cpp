@@ -1,0 +1,110 @@
+// Modules and libraries from PTX text.
+#include <cstring>
+#include <vector>
+
+#include "native/simulator/test/driver_test.h"
+#include "native/simulator/test/kernels.h"
+
+namespace {
+
+void findsWhatIsInAModule() {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  CUdeviceptr counter = 0;
+  std::size_t size = 0;
+  unsigned count = 0, value = 0;
+  OK(DRIVER(cuModuleLoadData)(&module, kKernels));
+  EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuModuleGetFunction)(&function, module, "absent"));
+  EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuModuleGetGlobal_v2)(&counter, &size, module, "absent"));
+  OK(DRIVER(cuModuleGetGlobal_v2)(&counter, &size, module, "counter"));
+  TRUE(size == 4);
+  OK(DRIVER(cuMemcpyDtoH_v2)(&value, counter, 4));
+  TRUE(value == 7);
+  OK(DRIVER(cuModuleGetGlobal_v2)(&counter, nullptr, module, "table"));
+  OK(DRIVER(cuModuleGetFunctionCount)(&count, module));
+  TRUE(count == 4);
+  std::vector<CUfunction> functions(count);
+  OK(DRIVER(cuModuleEnumerateFunctions)(functions.data(), count, module));
+  for (const CUfunction each : functions) {
+    CUmodule owner = nullptr;
+    OK(DRIVER(cuFuncGetModule)(&owner, each));
+    TRUE(owner == module);
+  }
+  OK(DRIVER(cuModuleUnload)(module));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuModuleLoadData)(&module, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuModuleUnload)(nullptr));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuModuleGetFunction)(&function, nullptr, "add"));
+  EXPECT(CUDA_ERROR_FILE_NOT_FOUND, DRIVER(cuModuleLoad)(&module, "/nowhere/at/all"));
+}
+
+void saysWhyATextDoesNotCompile() {
+  const char* wrong = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 %r1;\n}\n";
+  char log[512] = {};
+  CUmodule module = nullptr;
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuModuleLoadDataEx)(&module, wrong, 2, options, values));
+  TRUE(std::strstr(log, "nonsense") != nullptr);
+  TRUE(std::strstr(log, "line 6") != nullptr);
+  EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuModuleLoadData)(&module, wrong));
+  EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, "this is no program"));
+  EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, ""));
+}
+
+void libraries(CUcontext context) {
+  CUlibrary library = nullptr, owner = nullptr;
+  CUkernel kernel = nullptr;
+  CUfunction function = nullptr;
+  CUmodule module = nullptr;
+  unsigned count = 0;
+  OK(DRIVER(cuCtxSetCurrent)(nullptr));
+  OK(DRIVER(cuLibraryLoadData)(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OK(DRIVER(cuLibraryGetKernelCount)(&count, library));
+  TRUE(count == 4);
+  OK(DRIVER(cuLibraryGetKernel)(&kernel, library, "store"));
+  EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuLibraryGetKernel)(&kernel, library, "absent"));
+  EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuKernelGetFunction)(&function, kernel));
+  OK(DRIVER(cuCtxSetCurrent)(context));
+  OK(DRIVER(cuKernelGetLibrary)(&owner, kernel));
+  TRUE(owner == library);
+  const char* name = nullptr;
+  OK(DRIVER(cuKernelGetName)(&name, kernel));
+  TRUE(std::strcmp(name, "store") == 0);
+  std::size_t offset = 0, size = 0;
+  OK(DRIVER(cuKernelGetParamInfo)(kernel, 1, &offset, &size));
+  TRUE(offset == 8 && size == 4);
+  int value = 0;
+  OK(DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel, 0));
+  OK(DRIVER(cuKernelGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+  TRUE(value == 100000);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0));
+
+  CUdeviceptr counter = 0;
+  OK(DRIVER(cuLibraryGetGlobal)(&counter, &size, library, "counter"));
+  unsigned stored = 123, seen = 0;
+  void* parameters[] = {&counter, &stored};
+  OK(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 100000, nullptr, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(&seen, counter, 4));
+  TRUE(seen == 123);
+  OK(DRIVER(cuKernelGetFunction)(&function, kernel));
+  OK(DRIVER(cuLibraryGetModule)(&module, library));
+  CUfunction same = nullptr;
+  OK(DRIVER(cuModuleGetFunction)(&same, module, "store"));
+  TRUE(same == function);
+  EXPECT(CUDA_ERROR_NOT_PERMITTED, DRIVER(cuModuleUnload)(module));
+  OK(DRIVER(cuLibraryUnload)(library));
+  OK(DRIVER(cuLibraryLoadData)(&library, "this is no program", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuLibraryGetKernel)(&kernel, library, "store"));
+  OK(DRIVER(cuLibraryUnload)(library));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  openDriver(count, arguments);
+  const CUcontext context = usePrimaryContext();
+  findsWhatIsInAModule();
+  saysWhyATextDoesNotCompile();
+  libraries(context);
+  return finished();
+}

@@ -1,0 +1,235 @@
+// Streams, events, host functions, default streams: what comes after what. Order is made by host functions that wait, never by time.
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "native/simulator/test/driver_test.h"
+
+namespace {
+
+/// A host function that holds its stream until it is let go.
+class Gate {
+ public:
+  void close(CUstream stream) { OK(DRIVER(cuLaunchHostFunc)(stream, wait, this)); }
+  void open() {
+    open_ = true;
+    open_.notify_all();
+  }
+
+ private:
+  static void wait(void* gate) { static_cast<Gate*>(gate)->open_.wait(false); }
+  std::atomic<bool> open_{false};
+};
+
+void setTrue(void* flag) { *static_cast<std::atomic<bool>*>(flag) = true; }
+
+CUstream create(unsigned flags = CU_STREAM_NON_BLOCKING) {
+  CUstream stream = nullptr;
+  OK(DRIVER(cuStreamCreate)(&stream, flags));
+  return stream;
+}
+
+void answersQuestions() {
+  CUstream stream = nullptr;
+  int least = 7, greatest = 7, priority = 7;
+  unsigned flags = 7;
+  unsigned long long first = 0, second = 0;
+  OK(DRIVER(cuCtxGetStreamPriorityRange)(&least, &greatest));
+  TRUE(least == 0 && greatest == -5);
+  OK(DRIVER(cuStreamCreateWithPriority)(&stream, CU_STREAM_NON_BLOCKING, -100));
+  OK(DRIVER(cuStreamGetPriority)(stream, &priority));
+  TRUE(priority == -5);
+  OK(DRIVER(cuStreamGetFlags)(stream, &flags));
+  TRUE(flags == CU_STREAM_NON_BLOCKING);
+  OK(DRIVER(cuStreamGetId)(stream, &first));
+  OK(DRIVER(cuStreamGetId)(nullptr, &second));
+  TRUE(first != second);
+  CUcontext context = nullptr, current = nullptr;
+  OK(DRIVER(cuCtxGetCurrent)(&current));
+  OK(DRIVER(cuStreamGetCtx)(stream, &context));
+  TRUE(context == current);
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  OK(DRIVER(cuStreamIsCapturing)(stream, &status));
+  TRUE(status == CU_STREAM_CAPTURE_STATUS_NONE);
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamCreate)(&stream, 2));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamCreate)(nullptr, 0));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuStreamDestroy_v2)(nullptr));
+}
+
+void streamsAreIndependent() {
+  const CUstream a = create(), b = create();
+  Gate gate;
+  std::atomic<bool> ran = false;
+  gate.close(a);
+  OK(DRIVER(cuLaunchHostFunc)(b, setTrue, &ran));
+  OK(DRIVER(cuStreamSynchronize)(b));
+  TRUE(ran);
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(a));
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(a));
+  OK(DRIVER(cuStreamQuery)(a));
+  OK(DRIVER(cuStreamDestroy_v2)(a));
+  OK(DRIVER(cuStreamDestroy_v2)(b));
+}
+
+void eventsOrderStreams() {
+  const CUstream a = create(), b = create();
+  CUevent event = nullptr;
+  OK(DRIVER(cuEventCreate)(&event, CU_EVENT_DEFAULT));
+  OK(DRIVER(cuEventQuery)(event));
+  OK(DRIVER(cuEventSynchronize)(event));
+  OK(DRIVER(cuStreamWaitEvent)(b, event, 0));
+  OK(DRIVER(cuStreamSynchronize)(b));
+  Gate gate;
+  std::atomic<bool> ran = false;
+  gate.close(a);
+  OK(DRIVER(cuEventRecord)(event, a));
+  OK(DRIVER(cuStreamWaitEvent)(b, event, 0));
+  OK(DRIVER(cuLaunchHostFunc)(b, setTrue, &ran));
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuEventQuery)(event));
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(b));
+  TRUE(!ran);
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(b));
+  TRUE(ran);
+  OK(DRIVER(cuEventQuery)(event));
+  OK(DRIVER(cuEventDestroy_v2)(event));
+  OK(DRIVER(cuStreamDestroy_v2)(a));
+  OK(DRIVER(cuStreamDestroy_v2)(b));
+}
+
+void eventsTellTime() {
+  CUevent start = nullptr, end = nullptr, untimed = nullptr;
+  float milliseconds = -1;
+  OK(DRIVER(cuEventCreate)(&start, CU_EVENT_DEFAULT));
+  OK(DRIVER(cuEventCreate)(&end, CU_EVENT_BLOCKING_SYNC));
+  OK(DRIVER(cuEventCreate)(&untimed, CU_EVENT_DISABLE_TIMING));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventElapsedTime)(&milliseconds, start, end));
+  OK(DRIVER(cuEventRecord)(start, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventElapsedTime)(&milliseconds, start, end));
+  const CUstream stream = create();
+  Gate gate;
+  gate.close(stream);
+  OK(DRIVER(cuEventRecord)(end, stream));
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuEventElapsedTime)(&milliseconds, start, end));
+  OK(DRIVER(cuEventSynchronize)(start));
+  gate.open();
+  OK(DRIVER(cuEventSynchronize)(end));
+  OK(DRIVER(cuEventElapsedTime)(&milliseconds, start, end));
+  TRUE(milliseconds >= 0);
+  OK(DRIVER(cuEventRecord)(untimed, nullptr));
+  OK(DRIVER(cuCtxSynchronize)());
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventElapsedTime)(&milliseconds, start, untimed));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuEventElapsedTime)(nullptr, start, end));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuEventCreate)(&end, 64));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventRecord)(nullptr, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventDestroy_v2)(nullptr));
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+}
+
+void legacyStreamWaitsForBlockingStreams() {
+  const CUstream blocking = create(CU_STREAM_DEFAULT), free = create();
+  Gate gate;
+  std::atomic<bool> legacy = false, after = false, independent = false;
+  gate.close(blocking);
+  OK(DRIVER(cuLaunchHostFunc)(nullptr, setTrue, &legacy));
+  OK(DRIVER(cuLaunchHostFunc)(blocking, setTrue, &after));
+  OK(DRIVER(cuLaunchHostFunc)(free, setTrue, &independent));
+  OK(DRIVER(cuStreamSynchronize)(free));
+  TRUE(independent && !legacy && !after);
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(nullptr));
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(nullptr));
+  TRUE(legacy);
+  OK(DRIVER(cuCtxSynchronize)());
+  TRUE(after);
+  OK(DRIVER(cuStreamDestroy_v2)(blocking));
+  OK(DRIVER(cuStreamDestroy_v2)(free));
+}
+
+void blockingStreamsWaitForTheLegacyStream() {
+  const CUstream blocking = create(CU_STREAM_DEFAULT);
+  Gate gate;
+  std::atomic<bool> after = false, perThread = false;
+  gate.close(nullptr);
+  OK(DRIVER(cuLaunchHostFunc)(blocking, setTrue, &after));
+  OK(DRIVER(cuLaunchHostFunc)(CU_STREAM_PER_THREAD, setTrue, &perThread));
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(blocking));
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(CU_STREAM_PER_THREAD));
+  TRUE(!after && !perThread);
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(blocking));
+  OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+  TRUE(after && perThread);
+  OK(DRIVER(cuStreamDestroy_v2)(blocking));
+}
+
+void perThreadStreamsAreApart(CUcontext context) {
+  Gate gate;
+  gate.close(CU_STREAM_PER_THREAD);
+  std::atomic<bool> ran = false;
+  std::thread([&] {
+    OK(DRIVER(cuCtxSetCurrent)(context));
+    OK(DRIVER(cuLaunchHostFunc)(CU_STREAM_PER_THREAD, setTrue, &ran));
+    OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+  }).join();
+  TRUE(ran);
+  EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(CU_STREAM_PER_THREAD));
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
+}
+
+struct Called {
+  CUstream stream = nullptr;
+  CUresult status = CUDA_ERROR_UNKNOWN;
+  CUresult inside = CUDA_SUCCESS;
+};
+
+void callback(CUstream stream, CUresult status, void* data) {
+  auto& called = *static_cast<Called*>(data);
+  CUdeviceptr p = 0;
+  called = {stream, status, DRIVER(cuMemAlloc_v2)(&p, 16)};
+}
+
+void callbacksAreToldAndMayNotCall() {
+  const CUstream stream = create();
+  Called called;
+  OK(DRIVER(cuStreamAddCallback)(stream, callback, &called, 0));
+  OK(DRIVER(cuStreamSynchronize)(stream));
+  TRUE(called.stream == stream && called.status == CUDA_SUCCESS);
+  TRUE(called.inside == CUDA_ERROR_NOT_PERMITTED);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamAddCallback)(stream, callback, &called, 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchHostFunc)(stream, nullptr, nullptr));
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+}
+
+void destroyedStreamsFinishTheirWork() {
+  const CUstream stream = create();
+  Gate gate;
+  std::atomic<bool> ran = false;
+  gate.close(stream);
+  OK(DRIVER(cuLaunchHostFunc)(stream, setTrue, &ran));
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+  TRUE(!ran);
+  gate.open();
+  OK(DRIVER(cuCtxSynchronize)());
+  TRUE(ran);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  openDriver(count, arguments);
+  const CUcontext context = usePrimaryContext();
+  answersQuestions();
+  streamsAreIndependent();
+  eventsOrderStreams();
+  eventsTellTime();
+  legacyStreamWaitsForBlockingStreams();
+  blockingStreamsWaitForTheLegacyStream();
+  perThreadStreamsAreApart(context);
+  callbacksAreToldAndMayNotCall();
+  destroyedStreamsFinishTheirWork();
+  return finished();
+}
