@@ -51,14 +51,17 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
     stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] { run(copy, staged.data()); });
     return CUDA_SUCCESS;
   }
-  const auto done = stream.submit([copy, source] { run(copy, source); });
   const auto host = [](std::uint64_t address) {
     const auto found = Allocations::all().find(address);
     return !found || found->host();
   };
-  if (!fromPageable && !toPageable && !(synchronous && (host(copy.source) || host(copy.destination)))) return CUDA_SUCCESS;
-  done->wait();
-  return fault();
+  const auto work = [copy, source] { run(copy, source); };
+  if (fromPageable || toPageable || (synchronous && (host(copy.source) || host(copy.destination)))) {
+    stream.perform(work);
+    return fault();
+  }
+  stream.submit(work);
+  return CUDA_SUCCESS;
 }
 
 namespace {

@@ -76,9 +76,9 @@ CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extr
 
 CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams, void** extra,
                 CUevent completed = nullptr) {
-  return onStream(hStream, [&](Context& context, Stream& stream) -> CUresult {
+  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     std::shared_ptr<Function> function;
-    CUresult status = findFunction(context, f, function);
+    CUresult status = findFunction(stream.context, f, function);
     if (status != CUDA_SUCCESS) return status;
     if (&stream.context != &function->module.context) return CUDA_ERROR_INVALID_HANDLE;
     status = check(*function, request);

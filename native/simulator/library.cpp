@@ -55,7 +55,7 @@ CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& m
       if (program == nullptr) return again.result;
     }
     library.programTaken = true;
-    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts), &library, slot);
+    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts), library.shared_from_this(), slot);
     if (status != CUDA_SUCCESS) return status;
     for (std::size_t i = 0; i < slot->functions.size(); ++i) slot->functions[i]->kernel = library.kernels[i].get();
   }

@@ -21,14 +21,17 @@ CUresult fill(CUstream hStream, CUdeviceptr begin, std::size_t pitch, Element va
     if (height > 1 && (pitch < width * sizeof(Element) || height > kMost / pitch)) return CUDA_ERROR_INVALID_VALUE;
     if (begin % sizeof(Element) != 0 || (height > 1 && pitch % sizeof(Element) != 0)) return CUDA_ERROR_INVALID_VALUE;
     if (!insideAllocation(begin, (height - 1) * pitch + width * sizeof(Element))) return CUDA_ERROR_INVALID_VALUE;
-    const auto done = stream.submit([=] {
+    const auto work = [=] {
       for (std::size_t row = 0; row < height; ++row) std::fill_n(reinterpret_cast<Element*>(begin + row * pitch), width, value);
-    });
+    };
     // The host sees pinned memory itself, so there a plain memset returns when it is done.
     const auto target = Allocations::all().find(begin);
-    if (!synchronous || !target || !(target->host() || target->kind == MemoryKind::managed)) return CUDA_SUCCESS;
-    done->wait();
-    return fault();
+    if (synchronous && target && (target->host() || target->kind == MemoryKind::managed)) {
+      stream.perform(work);
+      return fault();
+    }
+    stream.submit(work);
+    return CUDA_SUCCESS;
   });
 }
 

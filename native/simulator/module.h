@@ -58,7 +58,7 @@ struct Module {
   explicit Module(Context& context_) : context(context_) {}
 
   Context& context;
-  Library* library = nullptr;  ///< set when it was loaded for one; the library unloads it
+  std::shared_ptr<Library> library;  ///< set when it was loaded for one; the library unloads it
   int ptxVersion = 0;
   std::shared_ptr<Program> program;
   std::vector<std::uint64_t> variables;  ///< addresses, in the order of program->variables()
@@ -70,7 +70,8 @@ struct Module {
 };
 
 /// Gives the program's variables memory in the context and registers its functions.
-CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, Library* library, std::shared_ptr<Module>& module);
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, std::shared_ptr<Library> library,
+              std::shared_ptr<Module>& module);
 /// Makes its handles unknown and frees its variables; kernels that run keep the program itself.
 void unload(Module& module);
 

@@ -36,9 +36,10 @@ int Module::variable(std::string_view name) const {
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, Library* library, std::shared_ptr<Module>& module) {
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, std::shared_ptr<Library> library,
+              std::shared_ptr<Module>& module) {
   auto loaded = std::make_shared<Module>(context);
-  loaded->library = library;
+  loaded->library = std::move(library);
   loaded->ptxVersion = ptxVersion;
   loaded->program = std::move(program);
   if (!placeVariables(*loaded)) {

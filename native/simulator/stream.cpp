@@ -14,9 +14,18 @@ namespace simulator {
 namespace {
 
 /// The thread's own default stream of each context, by the id that the context has since it last came alive.
+struct PerThreadStreams {
+  ~PerThreadStreams() {
+    for (const auto& [id, stream] : streams) {
+      if (!stream->idle()) stream->retire();
+    }
+  }
+  std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> streams;
+};
+
 std::shared_ptr<Stream> perThreadStream(Context& context) {
-  thread_local std::unordered_map<std::uint64_t, std::shared_ptr<Stream>> streams;
-  auto& stream = streams[context.id.load()];
+  thread_local PerThreadStreams mine;
+  auto& stream = mine.streams[context.id.load()];
   if (stream == nullptr) {
     stream = std::make_shared<Stream>(context, 0u, 0);
     const std::lock_guard lock(context.mutex);

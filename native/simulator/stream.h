@@ -51,6 +51,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   /// Appends an operation. It comes after everything that the rules of the legacy default stream put before it.
   std::shared_ptr<Completion> submit(Operation operation);
   std::shared_ptr<Completion> submit(std::function<void()> run);
+  /// Does `work` at its place in the order and returns when it has ended: on the caller's thread when nothing is before it.
+  void perform(std::function<void()> work);
   /// True when all that was submitted has ended (for the legacy stream: also what it would wait for).
   bool idle();
   /// Waits for all that was submitted until now.
@@ -59,12 +61,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void retire();
 
  private:
-  std::vector<std::shared_ptr<const Completion>> predecessors();  ///< with context.submission held
+  // With context.submission held:
+  std::vector<std::shared_ptr<const Completion>> predecessors();
+  bool nothingPending() const { return last_ == nullptr || last_->done(); }
+  void enqueue(Operation operation);
   void startThread();
 
   std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::shared_ptr<Completion> last_;  ///< guarded by context.submission
-  bool started_ = false;              ///< guarded by context.submission
+  std::shared_ptr<Completion> last_;       ///< guarded by context.submission
+  std::shared_ptr<Completion> performed_;  ///< the last operation that a caller's thread did; the same guard
+  bool started_ = false;                   ///< guarded by context.submission
 };
 
 /// Resolves a handle: null and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or one that cuStreamCreate made.

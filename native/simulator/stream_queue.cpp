@@ -64,19 +64,42 @@ void Stream::startThread() {
   started_ = true;
 }
 
-std::shared_ptr<Completion> Stream::submit(Operation operation) {
-  auto completion = std::make_shared<Completion>();
-  operation.completion = completion;
-  const std::lock_guard order(context.submission);
-  for (auto& predecessor : predecessors()) operation.after.push_back(std::move(predecessor));
+void Stream::enqueue(Operation operation) {
   if (!started_) startThread();
   {
     const std::lock_guard lock(queue_->mutex);
     queue_->operations.push_back(std::move(operation));
   }
-  last_ = completion;
   queue_->changed.notify_one();
+}
+
+std::shared_ptr<Completion> Stream::submit(Operation operation) {
+  auto completion = std::make_shared<Completion>();
+  operation.completion = completion;
+  const std::lock_guard order(context.submission);
+  for (auto& predecessor : predecessors()) operation.after.push_back(std::move(predecessor));
+  if (performed_ != nullptr && !performed_->done()) operation.after.push_back(performed_);
+  if (!operation.run && operation.after.empty() && nothingPending()) {
+    completion->finish();  // a mere place in the order, and everything before it is done
+  } else {
+    enqueue(std::move(operation));
+  }
+  last_ = completion;
   return completion;
+}
+
+void Stream::perform(std::function<void()> work) {
+  std::shared_ptr<Completion> completion;
+  {
+    const std::lock_guard order(context.submission);
+    if (nothingPending() && predecessors().empty()) {
+      completion = std::make_shared<Completion>();
+      last_ = performed_ = completion;
+    }
+  }
+  if (completion == nullptr) return submit(std::move(work))->wait();
+  if (fault() == CUDA_SUCCESS) work();
+  completion->finish();
 }
 
 std::shared_ptr<Completion> Stream::submit(std::function<void()> run) {
@@ -87,7 +110,7 @@ std::shared_ptr<Completion> Stream::submit(std::function<void()> run) {
 
 bool Stream::idle() {
   const std::lock_guard order(context.submission);
-  return (last_ == nullptr || last_->done()) && (context.legacy.get() != this || predecessors().empty());
+  return nothingPending() && (context.legacy.get() != this || predecessors().empty());
 }
 
 void Stream::synchronize() {
