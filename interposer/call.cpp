@@ -64,13 +64,15 @@ CUresult Call::wait(wire::Decoder& reply) {
   reply = channel_->awaitReply(header);
   if (!reply.ok()) [[unlikely]] return CUDA_ERROR_DEVICE_UNAVAILABLE;
   thread_->session->awaitText(header.text);
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]] return static_cast<CUresult>(deferred);
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]] header.status = deferred;
+  if (wire::isFault(header.status)) [[unlikely]] thread_->session->noteFault();
   if (header.status == CUDA_ERROR_INVALID_CONTEXT) [[unlikely]] return contextError(*thread_);
   return static_cast<CUresult>(header.status);
 }
 
-CUresult Call::enqueue() {
-  if (thread_->waiting > 0 || thread_->context() == nullptr || thread_->session->synchronous()) [[unlikely]] {
+CUresult Call::enqueue(bool plausible) {
+  const Session& session = *thread_->session;
+  if (!plausible || thread_->waiting > 0 || thread_->context() == nullptr || session.synchronous() || session.faulted()) [[unlikely]] {
     wire::Decoder reply;
     return wait(reply);
   }

@@ -27,8 +27,9 @@ class Call {
   /// Sends and waits. On success `reply` holds what follows the status; it stays valid until the thread's next call.
   CUresult wait(wire::Decoder& reply);
 
-  /// Sends and returns at once; an error comes back with a later call. Waits inside a Waiting scope.
-  CUresult enqueue();
+  /// Sends and returns at once; an error comes back with a later call. Waits when the call is not `plausible`, inside a Waiting scope,
+  /// without a current context, and once the session has seen a fault: then what the driver says is wanted now.
+  CUresult enqueue(bool plausible = true);
 
  private:
   CUresult publish(std::uint16_t flags);

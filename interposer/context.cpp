@@ -196,7 +196,8 @@ CUresult cuCtxCreate_v2(CUcontext* pctx, unsigned int flags, CUdevice dev) { ret
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   ContextRecord record;
-  if (ctx == nullptr || !findContext(ctx, record)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (ctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!findContext(ctx, record)) return CUDA_ERROR_INVALID_CONTEXT;
   if (record.primary) return CUDA_ERROR_INVALID_CONTEXT;
   if (!record.live) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const CUresult status = remote::cuCtxDestroy_v2(ctx);

@@ -42,12 +42,14 @@ CUresult setAttribute(Kernel* kernel, int attribute, CUdevice device, int value,
   return CUDA_SUCCESS;
 }
 
-CUresult parameterInfo(const Kernel* kernel, size_t index, size_t* offset, size_t* size) {
+CUresult parameterInfo(Kernel* kernel, size_t index, size_t* offset, size_t* size) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (offset == nullptr || index >= kernel->parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-  *offset = kernel->parameters[index].offset;
-  if (size != nullptr) *size = kernel->parameters[index].size;
+  const std::vector<KernelParameter>* layout = nullptr;
+  if (const CUresult status = kernel->parameters(layout); status != CUDA_SUCCESS) return status;
+  if (offset == nullptr || index >= layout->size()) return CUDA_ERROR_INVALID_VALUE;
+  *offset = (*layout)[index].offset;
+  if (size != nullptr) *size = (*layout)[index].size;
   return CUDA_SUCCESS;
 }
 

@@ -5,6 +5,8 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "interposer/call.h"
+
 namespace interposer {
 
 namespace {
@@ -43,17 +45,38 @@ Kernel* findKernel(std::uint64_t handle) {
 Kernel* readKernel(wire::Decoder& reply) {
   const auto handle = reply.get<std::uint64_t>();
   const char* name = reply.getString(4096);
+  const bool known = reply.get<std::uint32_t>() != 0;
   const auto parameters = reply.getArray<KernelParameter>(4096);
   if (!reply.ok()) return nullptr;
   const std::lock_guard lock(registry().mutex);
   auto& kernel = registry().kernels[handle];
-  if (kernel != nullptr) return kernel.get();
-  kernel = std::make_unique<Kernel>();
-  kernel->handle = handle;
-  kernel->name = name;
-  kernel->parameters.assign(parameters.begin(), parameters.end());
-  for (const KernelParameter& parameter : parameters) kernel->parameterBytes = std::max(kernel->parameterBytes, parameter.offset + parameter.size);
+  if (kernel == nullptr) {
+    kernel = std::make_unique<Kernel>();
+    kernel->handle = handle;
+    kernel->name = name;
+  }
+  if (known) kernel->setParameters(parameters);
   return kernel.get();
+}
+
+void Kernel::setParameters(std::span<const KernelParameter> layout) {
+  const std::lock_guard lock(mutex);
+  if (known_) return;
+  parameters_.assign(layout.begin(), layout.end());
+  for (const KernelParameter& parameter : layout) parameterBytes_ = std::max(parameterBytes_, parameter.offset + parameter.size);
+  known_.store(true, std::memory_order_release);
+}
+
+CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
+  layout = &parameters_;
+  if (known_.load(std::memory_order_acquire)) [[likely]] return CUDA_SUCCESS;
+  Call call;
+  if (!call.begin(CallNumber::describeKernel, 8, kOrdered)) return call.status();
+  call.encoder().put(handle);
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  if (readKernel(reply) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  return known_ ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 bool Kernel::accepted(const LaunchShape& shape) {

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +35,11 @@ struct LaunchShape {
 struct Kernel {
   std::uint64_t handle = 0;
   std::string name;
-  std::vector<KernelParameter> parameters;
-  std::uint32_t parameterBytes = 0;
+
+  /// The layout of the parameters, asked for again where the driver could not tell it at first.
+  CUresult parameters(const std::vector<KernelParameter>*& layout);
+  std::uint32_t parameterBytes() const { return parameterBytes_; }
+  void setParameters(std::span<const KernelParameter> layout);
 
   /// Whether the driver has accepted a launch of this shape since the kernel's attributes last changed: then it need not be asked again.
   bool accepted(const LaunchShape& shape);
@@ -48,6 +53,11 @@ struct Kernel {
   std::map<CUcontext, CUfunction> functions;             ///< of a CUkernel: its function in each context
   std::array<LaunchShape, 8> shapes;  ///< a ring of the last accepted
   unsigned shapeCount = 0;
+
+ private:
+  std::atomic<bool> known_{false};  ///< whether the layout is set; it never changes then
+  std::vector<KernelParameter> parameters_;
+  std::uint32_t parameterBytes_ = 0;
 };
 
 /// The kernel of a handle; null when it never was one. Records live as long as the process: a handle of an unloaded kernel is still

@@ -13,15 +13,18 @@ namespace {
 
 /// A kernel's parameters as the program gave them: an array of pointers, or one buffer.
 struct Parameters {
+  const std::vector<KernelParameter>* layout = nullptr;
   void** pointers = nullptr;
   const std::byte* buffer = nullptr;
   std::size_t bytes = 0;
 };
 
-CUresult readParameters(const Kernel& kernel, void** kernelParams, void** extra, Parameters& parameters) {
+CUresult readParameters(Kernel& kernel, void** kernelParams, void** extra, Parameters& parameters) {
+  if (const CUresult status = kernel.parameters(parameters.layout); status != CUDA_SUCCESS) return status;
   if (extra == nullptr) {
-    if (kernelParams == nullptr && !kernel.parameters.empty()) return CUDA_ERROR_INVALID_VALUE;
-    parameters = {kernelParams, nullptr, kernel.parameterBytes};
+    if (kernelParams == nullptr && !parameters.layout->empty()) return CUDA_ERROR_INVALID_VALUE;
+    parameters.pointers = kernelParams;
+    parameters.bytes = kernel.parameterBytes();
     return CUDA_SUCCESS;
   }
   if (kernelParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -31,19 +34,18 @@ CUresult readParameters(const Kernel& kernel, void** kernelParams, void** extra,
     else return CUDA_ERROR_INVALID_VALUE;
   }
   if (parameters.buffer == nullptr && parameters.bytes > 0) return CUDA_ERROR_INVALID_VALUE;
-  return parameters.bytes <= kernel.parameterBytes ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // as recorded
+  return parameters.bytes <= kernel.parameterBytes() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // as recorded
 }
 
-void encodeParameters(wire::Encoder& encoder, const Kernel& kernel, const Parameters& parameters) {
+void encodeParameters(wire::Encoder& encoder, const Parameters& parameters) {
   std::byte* to = encoder.putSpace(parameters.bytes);
   if (to == nullptr) return;
   if (parameters.buffer != nullptr) {
     std::memcpy(to, parameters.buffer, parameters.bytes);
     return;
   }
-  for (std::size_t i = 0; i < kernel.parameters.size(); ++i) {
-    std::memcpy(to + kernel.parameters[i].offset, parameters.pointers[i], kernel.parameters[i].size);
-  }
+  void** pointer = parameters.pointers;
+  for (const auto& [offset, size] : *parameters.layout) std::memcpy(to + offset, *pointer++, size);
 }
 
 std::uint64_t digest(std::span<const CUlaunchAttribute> attributes) {
@@ -86,7 +88,7 @@ CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<con
   Call call;
   if (!call.begin(number, sizeof frame + 32 + parameters.bytes + attributes.size_bytes(), kOrdered)) return call.status();
   call.encoder().put(frame);
-  encodeParameters(call.encoder(), *kernel, parameters);
+  encodeParameters(call.encoder(), parameters);
   if (number == CallNumber::cuLaunchKernelEx) call.encoder().putBytes(attributes.data(), attributes.size_bytes());
   if (known) return call.enqueue();
   wire::Decoder reply;

@@ -21,8 +21,9 @@ CUresult ask(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
   return reply.ok() ? CUDA_SUCCESS : CUDA_ERROR_DEVICE_UNAVAILABLE;
 }
 
-/// What cuPointerGetAttributes says of memory that CUDA does not know (recorded): not an error, but nothing.
-void describeUnknown(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+/// What cuPointerGetAttributes says where the single question is refused (recorded): not an error, but nothing. Of memory that CUDA does
+/// not know, `unknown` is the address: it is the host's own.
+void describeMissing(void* data, CUpointer_attribute attribute, CUdeviceptr unknown) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -30,7 +31,7 @@ void describeUnknown(void* data, CUpointer_attribute attribute, CUdeviceptr ptr)
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: std::memset(data, 0, 8); break;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER: std::memcpy(data, &ptr, sizeof ptr); break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: std::memcpy(data, &unknown, sizeof unknown); break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = -2; break;
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: std::memset(data, 0, sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS)); break;
     default: std::memset(data, 0, 4); break;
@@ -62,10 +63,12 @@ CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (numAttributes == 0 || attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  unsigned type = 0;
+  const CUresult known = ask(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ptr);
+  if (known != CUDA_SUCCESS && known != CUDA_ERROR_INVALID_VALUE) return known;
   for (unsigned i = 0; i < numAttributes; ++i) {
-    const CUresult status = ask(data[i], attributes[i], ptr);
-    if (status == CUDA_ERROR_INVALID_VALUE) describeUnknown(data[i], attributes[i], ptr);
-    else if (status != CUDA_SUCCESS) return status;
+    if (known == CUDA_SUCCESS && ask(data[i], attributes[i], ptr) == CUDA_SUCCESS) continue;
+    describeMissing(data[i], attributes[i], known == CUDA_SUCCESS ? 0 : ptr);
   }
   return CUDA_SUCCESS;
 }

@@ -13,6 +13,7 @@
 #include "interposer/device_ranges.h"
 #include "wire/address_window.h"
 #include "wire/channel.h"
+#include "wire/fault.h"
 #include "wire/hello.h"
 #include "wire/message.h"
 #include "wire/ticket.h"
@@ -51,6 +52,10 @@ class Session {
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
 
+  /// Whether some call has answered with an error after which a context is dead.
+  bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
+  void noteFault() { faulted_.store(true, std::memory_order_relaxed); }
+
  private:
   CUresult connect();
   CUresult greet();
@@ -63,6 +68,7 @@ class Session {
   int driverVersion_ = 0;
   std::vector<wire::DeviceInfo> devices_;
   std::atomic<bool> lost_{false};
+  std::atomic<bool> faulted_{false};
 
   std::mutex sendMutex_;
   std::atomic<std::uint64_t> lastMemory_{0};

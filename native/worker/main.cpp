@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "call_numbers.h"
@@ -110,7 +111,12 @@ class Start {
     if (library == nullptr) return fail(CUDA_ERROR_NO_DEVICE, "the CUDA driver " + options_.driver + " cannot be loaded: " + dlerror());
     if (!load(library, session_.driver)) return fail(CUDA_ERROR_NO_DEVICE, options_.driver + " is not a CUDA driver: functions are missing");
     const Driver& driver = session_.driver;
-    if (const CUresult status = driver.cuInit(0); status != CUDA_SUCCESS) {
+    const CUresult status = driver.cuInit(0);
+    if (status == CUDA_ERROR_NO_DEVICE && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
+      wanted_ = true;
+      return fail(status, std::string("no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it may use"));
+    }
+    if (status != CUDA_SUCCESS) {
       return fail(status, "the CUDA driver " + options_.driver + " does not start: " + name(status));
     }
     driver.cuDriverGetVersion(&version_);
@@ -127,7 +133,7 @@ class Start {
     CUresult status = CUDA_SUCCESS;
     devices_ = describeDevices(session_.driver, options_.memoryLimit, status);
     if (status != CUDA_SUCCESS) return fail(status, "the CUDA driver does not describe its devices: " + name(status));
-    if (devices_.empty()) return fail(CUDA_ERROR_NO_DEVICE, "no GPU is left of those that the program may see (CUDA_VISIBLE_DEVICES)");
+    if (devices_.empty()) return fail(CUDA_ERROR_NO_DEVICE, "the CUDA driver " + options_.driver + " has no device");
     return checkPageableAccess();
   }
 
@@ -163,7 +169,8 @@ class Start {
   void welcome() { answer(std::as_bytes(std::span(devices_)), static_cast<std::uint32_t>(devices_.size())); }
 
   void refuse() {
-    session_.report.event("refused", JsonObject().add("sentence", sentence_));
+    if (wanted_) session_.report.event("ended", JsonObject().add("reason", sentence_).add("peakMemory", 0).add("launches", 0));
+    else session_.report.event("refused", JsonObject().add("sentence", sentence_));
     answer(std::as_bytes(std::span(sentence_)), 0);
   }
 
@@ -173,6 +180,7 @@ class Start {
   int version_ = 0;
   CUresult status_ = CUDA_SUCCESS;
   std::string sentence_;
+  bool wanted_ = false;  ///< the program asked for what it got: nothing that an administrator should look at
   std::vector<wire::DeviceInfo> devices_;
 };
 

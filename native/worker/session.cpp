@@ -17,25 +17,6 @@ namespace {
 constexpr unsigned kMaxThreads = 4096;
 std::atomic<unsigned> threads{0};
 
-/// Errors after which the context is dead: CUDA's own list, from the comments of CUresult.
-bool isFault(CUresult result) {
-  switch (result) {
-    case CUDA_ERROR_CONTAINED:
-    case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_LAUNCH_TIMEOUT:
-    case CUDA_ERROR_ASSERT:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR:
-    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
-    case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
-    case CUDA_ERROR_EXTERNAL_DEVICE: return true;
-    default: return false;
-  }
-}
-
 }  // namespace
 
 Session::Session(int connection, Report& owner, Quota& account)
@@ -59,7 +40,7 @@ void Session::fail(const std::string& why) {
 
 void Session::noteFault(CUresult result) {
   CUresult none = CUDA_SUCCESS;
-  if (isFault(result)) fault_.compare_exchange_strong(none, result);
+  if (wire::isFault(result)) fault_.compare_exchange_strong(none, result);
 }
 
 void Session::startThread(int channelFile) {

@@ -14,6 +14,7 @@
 #include "native/worker/quota.h"
 #include "native/worker/report.h"
 #include "native/worker/shared_memory.h"
+#include "wire/fault.h"
 #include "wire/handle_table.h"
 #include "wire/hello.h"
 #include "wire/message.h"

@@ -53,7 +53,7 @@ function emitCall(call: Call, types: TypeTable): string {
     `if (!call.begin(CallNumber::${call.name}, ${payloadBound(call, types)}, interposer::${order})) return call.status();`,
     ...call.parameters.flatMap(refuseNull),
     ...call.parameters.flatMap((parameter) => encode(parameter, types)),
-    ...(call.mode === 'async' ? ['return call.enqueue();'] : awaitReply(call, types)),
+    ...(call.mode === 'async' ? [`return call.enqueue(${plausible(call, types)});`] : awaitReply(call, types)),
   ];
   return `CUresult ${call.name}(${parameterList(call.parameters)}) {\n${indent(lines.join('\n'))}\n}`;
 }
@@ -103,6 +103,12 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
   }
   if (optional) return [`call.encoder().putBytes(${name}, ${name} == nullptr ? 0 : sizeof *${name});`];
   return [put(isHandle ? `interposer::number(*${name})` : `*${name}`)];
+}
+
+/** What must hold for a call to be enqueued unseen. A null handle is left to the driver's judgement; stream 0 and context 0 mean something. */
+function plausible(call: Call, types: TypeTable): string {
+  const handles = call.parameters.filter(({ type, direction }) => direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)));
+  return handles.map(({ name, type }) => `${name} != ${type}{}`).join(' && ');
 }
 
 function put(value: string): string {

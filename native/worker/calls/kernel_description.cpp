@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "native/worker/thread.h"
+#include "worker_bodies.h"
 
 namespace worker {
 
@@ -17,24 +18,33 @@ struct Parameter {
 constexpr std::size_t kMaxNameBytes = 4096;
 constexpr std::size_t kMaxParameters = 4096;
 
-/// Parameters are asked for until the driver says that there is no such one.
+struct Parameters {
+  std::vector<Parameter> list;
+  bool known = false;
+};
+
+/// Parameters are asked for until the driver says that there is no such one. Any other error means that it cannot tell yet: a kernel is
+/// loaded lazily, and while no context is current there is nothing to load it into.
 template <class Ask>
-std::vector<Parameter> parametersOf(Ask ask) {
-  std::vector<Parameter> parameters;
+Parameters parametersOf(Ask ask) {
+  Parameters parameters;
   size_t offset = 0;
   size_t size = 0;
-  for (size_t i = 0; i < kMaxParameters && ask(i, &offset, &size) == CUDA_SUCCESS; ++i) {
-    parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+  CUresult status = CUDA_SUCCESS;
+  while (parameters.list.size() < kMaxParameters && (status = ask(parameters.list.size(), &offset, &size)) == CUDA_SUCCESS) {
+    parameters.list.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   }
+  parameters.known = status == CUDA_ERROR_INVALID_VALUE;
   return parameters;
 }
 
-CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, const std::vector<Parameter>& parameters) {
+CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, const Parameters& parameters) {
   const std::size_t bytes = std::strlen(name) + 1;
   if (bytes > kMaxNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
   out.put(handle);
   out.putBytes(name, bytes);
-  out.putBytes(parameters.data(), parameters.size() * sizeof(Parameter));
+  out.put<std::uint32_t>(parameters.known);
+  out.putBytes(parameters.list.data(), parameters.list.size() * sizeof(Parameter));
   return out.failed() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
@@ -46,6 +56,16 @@ CUresult describe(Thread& thread, CUkernel kernel, std::uint64_t parent, wire::E
   if (const CUresult status = driver.cuKernelGetName(&name, kernel); status != CUDA_SUCCESS) return status;
   const auto ask = [&](size_t i, size_t* offset, size_t* size) { return driver.cuKernelGetParamInfo(kernel, i, offset, size); };
   return encode(out, thread.add(wire::HandleKind::kernel, kernel, parent), name, parametersOf(ask));
+}
+
+CUresult describeKernel(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const auto handle = in.get<std::uint64_t>();
+  if (!in.finished()) return thread.refuseFrame();
+  CUkernel kernel = nullptr;
+  if (thread.find<CUkernel>(handle, &kernel) == CUDA_SUCCESS) return describe(thread, kernel, 0, out);
+  CUfunction function = nullptr;
+  if (const CUresult status = thread.find<CUfunction>(handle, &function); status != CUDA_SUCCESS) return status;
+  return describe(thread, function, 0, out);
 }
 
 CUresult describe(Thread& thread, CUfunction function, std::uint64_t parent, wire::Encoder& out) {
