@@ -10,6 +10,7 @@
 #include "interposer/log.h"
 #include "interposer/memory_file.h"
 #include "interposer_bodies.h"
+#include "remote.h"
 
 namespace interposer {
 
@@ -120,6 +121,17 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int 
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pdptr == nullptr || Flags != 0 || !isPinned(p, 1)) return CUDA_ERROR_INVALID_VALUE;
   *pdptr = reinterpret_cast<CUdeviceptr>(p);  // the same address on host and device, also in the worker
+  return CUDA_SUCCESS;
+}
+
+/// Pinned memory is known here as the program asked for it; in the worker it is whole pages.
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  std::uint64_t begin = 0;
+  Allocation allocation{};
+  if (!find(reinterpret_cast<void*>(dptr), begin, allocation)) return remote::cuMemGetAddressRange_v2(pbase, psize, dptr);
+  if (pbase != nullptr) *pbase = begin;
+  if (psize != nullptr) *psize = allocation.bytes;
   return CUDA_SUCCESS;
 }
 

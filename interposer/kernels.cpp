@@ -45,7 +45,7 @@ Kernel* findKernel(std::uint64_t handle) {
 Kernel* readKernel(wire::Decoder& reply) {
   const auto handle = reply.get<std::uint64_t>();
   const char* name = reply.getString(4096);
-  const bool known = reply.get<std::uint32_t>() != 0;
+  const auto unknown = reply.get<CUresult>();
   const auto parameters = reply.getArray<KernelParameter>(4096);
   if (!reply.ok()) return nullptr;
   const std::lock_guard lock(registry().mutex);
@@ -55,7 +55,8 @@ Kernel* readKernel(wire::Decoder& reply) {
     kernel->handle = handle;
     kernel->name = name;
   }
-  if (known) kernel->setParameters(parameters);
+  if (unknown == CUDA_SUCCESS) kernel->setParameters(parameters);
+  kernel->whyUnknown = unknown;
   return kernel.get();
 }
 
@@ -76,7 +77,7 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
   if (readKernel(reply) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  return known_ ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  return known_ ? CUDA_SUCCESS : whyUnknown.load();
 }
 
 bool Kernel::accepted(const LaunchShape& shape) {

@@ -40,6 +40,7 @@ struct Kernel {
   CUresult parameters(const std::vector<KernelParameter>*& layout);
   std::uint32_t parameterBytes() const { return parameterBytes_; }
   void setParameters(std::span<const KernelParameter> layout);
+  std::atomic<CUresult> whyUnknown{CUDA_SUCCESS};  ///< what the driver answered instead of a layout
 
   /// Whether the driver has accepted a launch of this shape since the kernel's attributes last changed: then it need not be asked again.
   bool accepted(const LaunchShape& shape);

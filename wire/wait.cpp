@@ -28,6 +28,16 @@ bool sharesProcessor(Seat& mine, const Seat& peer) {
   return processor != 0 && barrier::glance(peer.processor) == processor;
 }
 
+std::uint64_t replySpinNanoseconds() {
+  constexpr int kProcessorsForSpinning = 4;
+  static const std::uint64_t nanoseconds = [] {
+    cpu_set_t allowed;
+    const bool enough = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) >= kProcessorsForSpinning;
+    return enough ? std::uint64_t{20'000'000} : kSpinNanoseconds;
+  }();
+  return nanoseconds;
+}
+
 std::uint64_t monotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

@@ -11,6 +11,10 @@ namespace wire {
 /// How long a wait spins before it sleeps.
 inline constexpr std::uint64_t kSpinNanoseconds = 40'000;
 
+/// How long a call of the program spins for its answer. NVIDIA's driver spins in such a call too, and being woken costs some 100 us: 2 %
+/// of a copy of 256 MiB (H200). Where the process has few processors it sleeps as soon as everybody else.
+std::uint64_t replySpinNanoseconds();
+
 /// Between announcing a sleep and sleeping. Far longer than a store buffer takes to drain, so a value that was published by someone who
 /// did not see the announcement is seen here (barrier.h, sleepReason()).
 inline constexpr std::uint64_t kLingerNanoseconds = 2'000;
@@ -70,9 +74,9 @@ bool spinUntil(std::uint64_t nanoseconds, Ready ready, Stop stop) {
 
 /// Returns when ready() is true, which also must become true when the wait is ended. `reason` tells the peer why this end sleeps.
 template <class Ready>
-void waitUntil(Seat& mine, const Seat& peer, std::uint32_t reason, Ready ready) {
+void waitUntil(Seat& mine, const Seat& peer, std::uint32_t reason, Ready ready, std::uint64_t spinNanoseconds = kSpinNanoseconds) {
   const auto hopeless = [&] { return sharesProcessor(mine, peer); };
-  if (spinUntil(kSpinNanoseconds, ready, hopeless)) return;
+  if (spinUntil(spinNanoseconds, ready, hopeless)) return;
   for (std::uint64_t sleep = kFirstSleepNanoseconds; !ready(); sleep = kLongestSleepNanoseconds) {
     barrier::announceSleep(mine.sleeps, reason);
     if (!spinUntil(kLingerNanoseconds, ready, hopeless)) futexWait(mine.sleeps, reason, sleep);

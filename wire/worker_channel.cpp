@@ -54,7 +54,8 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
 }
 
 bool WorkerChannel::awaitFrame() {
-  if (!replied_) {
+  tail_ = barrier::observe(memory_->tail);
+  if (tail_ == head_ && !replied_) {
     for (int i = 0; i < kRestPauses; ++i) pauseProcessor();
   }
   // `closed` is looked at first: what was published before it is then seen.

@@ -71,7 +71,7 @@ class Start {
  public:
   Start(const Options& options, Session& session) : options_(options), session_(session) {}
 
-  /// Answers the hello; false when the session cannot be.
+  /// Answers the hello; false when there is no session to serve.
   bool run(pid_t client) {
     wire::Message message;
     if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
@@ -211,7 +211,7 @@ int run(int count, char** arguments) {
   auto* session = new Session(kConnection, report, quota);
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
-  if (!Start(options, *session).run(client)) return 1;
+  if (!Start(options, *session).run(client)) _exit(0);  // refused, and said so to client and proxy
   reportEnd(*session, session->serve(pidfd));
   _exit(0);  // the driver's own exit handlers would wait for kernels that nobody needs any more
 }

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxParameters = 4096;
 
 struct Parameters {
   std::vector<Parameter> list;
-  bool known = false;
+  CUresult status = CUDA_SUCCESS;  ///< why they are not known; CUDA_SUCCESS when they are
 };
 
 /// Parameters are asked for until the driver says that there is no such one. Any other error means that it cannot tell yet: a kernel is
@@ -30,11 +30,10 @@ Parameters parametersOf(Ask ask) {
   Parameters parameters;
   size_t offset = 0;
   size_t size = 0;
-  CUresult status = CUDA_SUCCESS;
-  while (parameters.list.size() < kMaxParameters && (status = ask(parameters.list.size(), &offset, &size)) == CUDA_SUCCESS) {
+  while (parameters.list.size() < kMaxParameters && (parameters.status = ask(parameters.list.size(), &offset, &size)) == CUDA_SUCCESS) {
     parameters.list.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   }
-  parameters.known = status == CUDA_ERROR_INVALID_VALUE;
+  if (parameters.status == CUDA_ERROR_INVALID_VALUE) parameters.status = CUDA_SUCCESS;
   return parameters;
 }
 
@@ -43,7 +42,7 @@ CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, cons
   if (bytes > kMaxNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
   out.put(handle);
   out.putBytes(name, bytes);
-  out.put<std::uint32_t>(parameters.known);
+  out.put(parameters.status);
   out.putBytes(parameters.list.data(), parameters.list.size() * sizeof(Parameter));
   return out.failed() ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }

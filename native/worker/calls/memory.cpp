@@ -54,10 +54,6 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
   return status;
 }
 
-CUresult cuMemGetAddressRange_v2(Thread& thread, CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
-  return thread.driver.cuMemGetAddressRange_v2(pbase, psize, dptr);
-}
-
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   return charged(thread.session.quota, bytesize, dptr, [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
 }
