@@ -1,0 +1,23 @@
+#include "interposer/device_ranges.h"
+
+#include "wire/test/check.h"
+
+int main() {
+  interposer::DeviceRanges ranges;
+  CHECK(!ranges.contains(0x1000, 1));
+  ranges.add(0x1000, 0x100);
+  ranges.add(0x1100, 0x100);  // a neighbour: still two allocations
+  CHECK(ranges.contains(0x1000, 0x100));
+  CHECK(ranges.contains(0x10ff, 1));
+  CHECK(!ranges.contains(0x10ff, 2));
+  CHECK(!ranges.contains(0x1080, 0x100));
+  CHECK(!ranges.contains(0xfff, 1));
+  CHECK(!ranges.contains(0x1200, 1));
+  CHECK(!ranges.contains(0x1000, ~std::uint64_t{0}));
+  ranges.remove(0x1000);
+  CHECK(!ranges.contains(0x1000, 1));
+  CHECK(ranges.contains(0x1100, 0x100));
+  ranges.clear();
+  CHECK(!ranges.contains(0x1100, 1));
+  return wire::test::checkedResult();
+}

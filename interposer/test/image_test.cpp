@@ -1,0 +1,83 @@
+// How long an image is, and which images stand behind a pointer. That a real fat binary is cut out byte by byte as nvcc wrote it is
+// tested by test/fatbin.
+#include "interposer/image.h"
+
+#include <elf.h>
+
+#include <cstring>
+#include <string>
+
+#include "wire/test/check.h"
+
+namespace {
+
+using interposer::ImageKind;
+
+std::string fatbin(std::size_t contentBytes) {
+  const std::uint32_t magic = wire::kFatbinMagic;
+  const std::uint16_t version = 1;
+  const std::uint16_t headerBytes = 16;
+  const std::uint64_t bytes = contentBytes;
+  std::string image;
+  for (const auto& [data, size] : {std::pair<const void*, std::size_t>{&magic, 4}, {&version, 2}, {&headerBytes, 2}, {&bytes, 8}}) {
+    image.append(static_cast<const char*>(data), size);
+  }
+  return image + std::string(contentBytes, 'x');
+}
+
+/// An ELF file whose last bytes are those of a section, after a NOBITS section that claims more.
+std::string elf() {
+  std::string image(sizeof(Elf64_Ehdr) + 2 * sizeof(Elf64_Shdr) + 100, '\0');
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_shoff = sizeof header;
+  header.e_shnum = 2;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  Elf64_Shdr sections[2]{};
+  sections[0].sh_type = SHT_PROGBITS;
+  sections[0].sh_offset = sizeof header + sizeof sections;
+  sections[0].sh_size = 100;
+  sections[1].sh_type = SHT_NOBITS;
+  sections[1].sh_offset = sections[0].sh_offset;
+  sections[1].sh_size = 1 << 20;
+  std::memcpy(image.data(), &header, sizeof header);
+  std::memcpy(image.data() + sizeof header, sections, sizeof sections);
+  return image;
+}
+
+struct Wrapper {
+  std::uint32_t magic = wire::kWrapperMagic;
+  std::uint32_t version = 1;
+  const void* data = nullptr;
+  const void* const* objects = nullptr;
+};
+
+}  // namespace
+
+int main() {
+  const std::string text = "\n.version 9.0\n";
+  CHECK(interposer::imageKind(text.c_str()) == ImageKind::text);
+  CHECK(interposer::imageBytes(text.c_str()) == text.size() + 1);
+  CHECK(interposer::imageKind(nullptr) == ImageKind::none);
+  CHECK(interposer::imageKind("\x01\x02\x03\x04") == ImageKind::none);
+  CHECK(interposer::imagesOf("\x01\x02\x03\x04").empty());
+
+  const std::string binary = fatbin(48);
+  CHECK(interposer::imageKind(binary.data()) == ImageKind::fatbin);
+  CHECK(interposer::imageBytes(binary.data()) == binary.size());
+  const std::string cubin = elf();
+  CHECK(interposer::imageKind(cubin.data()) == ImageKind::elf);
+  CHECK(interposer::imageBytes(cubin.data()) == cubin.size());
+
+  Wrapper wrapper{.data = binary.data()};
+  CHECK(interposer::imagesOf(&wrapper).size() == 1);
+  CHECK(interposer::imagesOf(&wrapper)[0].size() == binary.size());
+  const void* const objects[] = {cubin.data(), binary.data(), nullptr};
+  wrapper.objects = objects;
+  CHECK(interposer::imagesOf(&wrapper).size() == 1);  // version 1 has no list
+  wrapper.version = 2;
+  const auto images = interposer::imagesOf(&wrapper);
+  CHECK(images.size() == 3);
+  CHECK(images[1].size() == cubin.size() && images[2].size() == binary.size());
+  return wire::test::checkedResult();
+}

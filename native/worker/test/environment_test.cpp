@@ -1,0 +1,40 @@
+// CUDA_VISIBLE_DEVICES of a client, narrowed to the GPUs of its allocation.
+#include "native/worker/environment.h"
+
+#include <cstdlib>
+#include <string_view>
+
+#include "wire/test/check.h"
+
+using worker::adoptEnvironment;
+using worker::visibleDevices;
+
+int main() {
+  const std::vector<std::string> none;
+  const std::vector<std::string> two = {"GPU-aaaa", "GPU-bbbb"};
+  CHECK(visibleDevices(none, nullptr).empty());
+  CHECK(visibleDevices(none, "1,0") == "1,0");
+  CHECK(visibleDevices(two, nullptr) == "GPU-aaaa,GPU-bbbb");
+  CHECK(visibleDevices(two, "1") == "GPU-bbbb");
+  CHECK(visibleDevices(two, "1,0") == "GPU-bbbb,GPU-aaaa");
+  CHECK(visibleDevices(two, "GPU-b") == "GPU-bbbb");
+  CHECK(visibleDevices(two, "0,7,1") == "GPU-aaaa");  // the list ends at what names nothing
+  CHECK(visibleDevices(two, "") == "-1");
+  CHECK(visibleDevices(two, "2") == "-1");
+  CHECK(visibleDevices(two, "GPU-cccc") == "-1");  // another tenant's
+
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  setenv("HOME", "/here", 1);
+  const std::string_view variables("CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0", 86);
+  adoptEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"});
+  CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);  // the worker's own means nothing to the client
+  CHECK(std::string_view(std::getenv("CUDA_VISIBLE_DEVICES")) == "GPU-aaaa");
+  CHECK(std::string_view(std::getenv("CUDA_CACHE_DISABLE")) == "1");
+  CHECK(std::getenv("CUDA_LOG_FILE") == nullptr);
+  CHECK(std::getenv("LD_PRELOAD") == nullptr);
+  CHECK(std::string_view(std::getenv("HOME")) == "/here");
+  const std::string_view unterminated("CUDA_CACHE_PATH=/tmp");
+  adoptEnvironment(std::as_bytes(std::span(unterminated)), {});
+  CHECK(std::getenv("CUDA_CACHE_PATH") == nullptr);
+  return wire::test::checkedResult();
+}

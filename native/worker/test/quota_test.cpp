@@ -1,0 +1,126 @@
+// The quota of an allocation over several processes: never more than the limit, also when they race, also when one is killed.
+#include "native/worker/quota.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "wire/test/check.h"
+
+namespace {
+
+constexpr std::uint64_t kLimit = 1000;
+
+std::string createFile() {
+  char path[] = "/tmp/quota-test-XXXXXX";
+  const int file = mkstemp(path);
+  const std::uint32_t header[4] = {0x4e565131, 1, kLimit, 0};
+  if (ftruncate(file, 8192) != 0 || write(file, header, sizeof header) != sizeof header) std::abort();
+  close(file);
+  return path;
+}
+
+void clearSlot(const std::string& path, unsigned slot) {
+  const int file = open(path.c_str(), O_RDWR);
+  const char zeros[16] = {};
+  if (pwrite(file, zeros, sizeof zeros, 256 + slot * 16) != sizeof zeros) std::abort();
+  close(file);
+}
+
+/// Takes one unit at a time until there is none; returns how many.
+int takeAll(const std::string& path, unsigned slot) {
+  worker::Quota quota;
+  if (!quota.open(path, slot, kLimit).empty()) return -1;
+  int taken = 0;
+  while (quota.charge(7)) ++taken;
+  return taken;
+}
+
+void testAlone(const std::string& path) {
+  worker::Quota quota;
+  CHECK(quota.open(path, 0, kLimit).empty());
+  CHECK(quota.charge(600) && !quota.charge(401) && quota.charge(400) && !quota.charge(1));
+  CHECK(!quota.charge(~std::uint64_t{0}));  // no overflow
+  CHECK(quota.used() == kLimit && quota.peak() == kLimit);
+  quota.refund(600);
+  quota.remember(0x10, 400);
+  CHECK(quota.used() == 400);
+  quota.forget(0x10);
+  quota.forget(0x10);
+  CHECK(quota.used() == 0 && quota.peak() == kLimit);
+  CHECK(quota.charge(5));
+  quota.remember(1, 2);
+  quota.remember(2, 3);
+  quota.forgetAll();
+  CHECK(quota.used() == 0);
+}
+
+void testRace(const std::string& path) {
+  constexpr unsigned kProcesses = 4;
+  pid_t children[kProcesses];
+  for (unsigned slot = 0; slot < kProcesses; ++slot) {
+    children[slot] = fork();
+    if (children[slot] == 0) _exit(takeAll(path, slot));
+  }
+  int total = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    total += WEXITSTATUS(status);
+  }
+  CHECK(total == static_cast<int>(kLimit / 7));
+}
+
+/// A process that dies anywhere inside leaves a quota that others can use, and what it held until its slot is cleared.
+void testKilled(const std::string& path) {
+  for (int round = 0; round < 50; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      worker::Quota quota;
+      if (!quota.open(path, 5, kLimit).empty()) _exit(1);
+      for (;;) {
+        quota.charge(10);
+        quota.refund(10);
+      }
+    }
+    usleep(500 + round * 37);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    clearSlot(path, 5);
+    worker::Quota quota;
+    CHECK(quota.open(path, 6, kLimit).empty());
+    CHECK(quota.used() == 0);
+    CHECK(quota.charge(kLimit));
+    quota.refund(kLimit);
+  }
+}
+
+void testWrongFile() {
+  worker::Quota quota;
+  CHECK(quota.open("/nonexistent/quota", 0, 1).find("/nonexistent/quota") != std::string::npos);
+  CHECK(!quota.open("/dev/null", 0, 1).empty());
+  worker::Quota unlimited;
+  CHECK(unlimited.charge(std::uint64_t{1} << 40) && unlimited.peak() == std::uint64_t{1} << 40);
+}
+
+}  // namespace
+
+int main() {
+  for (const auto test : {testAlone, testRace, testKilled}) {
+    const std::string path = createFile();
+    test(path);
+    unlink(path.c_str());
+  }
+  const std::string path = createFile();
+  worker::Quota quota;
+  CHECK(!quota.open(path, 240, kLimit).empty());
+  unlink(path.c_str());
+  testWrongFile();
+  return wire::test::checkedResult();
+}

@@ -1,0 +1,19 @@
+#include "native/worker/report.h"
+
+#include <unistd.h>
+
+#include "wire/test/check.h"
+
+int main() {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  worker::Report report(ends[1]);
+  const auto gpu = worker::JsonObject().add("name", "a \"GPU\"\n").add("memory", 7);
+  report.event("started", worker::JsonObject().add("pid", 12).add("gpu", gpu));
+  report.event("nothing", worker::JsonObject());
+  char text[512];
+  const auto bytes = read(ends[0], text, sizeof text);
+  CHECK(std::string_view(text, bytes) ==
+        "{\"event\":\"started\",\"pid\":12,\"gpu\":{\"name\":\"a \\\"GPU\\\"\\u000a\",\"memory\":7}}\n{\"event\":\"nothing\"}\n");
+  return wire::test::checkedResult();
+}
