@@ -101,14 +101,13 @@ test('a program that is killed leaves nothing behind', async () => {
 });
 
 test('a run lasts as long as a process that it left behind uses the GPU', async () => {
-  const [, , script] = cudaProgram('start(); say("child ready"); sys.stdin.read(); say(alloc(MiB))');
-  const command = run([], cudaProgram(`subprocess.Popen(["python3", "-c", ${JSON.stringify(script)}]); start(); say("parent ends")`));
-  await command.printed('child ready');
+  const [, , script] = cudaProgram('start(); print("ready", file=sys.stderr, flush=True); sys.stdin.read(); say("child", alloc(MiB))');
+  const spawn = `child = subprocess.Popen(["python3", "-c", ${JSON.stringify(script)}], stderr=subprocess.PIPE, text=True)`;
+  const command = run([], cudaProgram(`${spawn}; child.stderr.readline(); say("parent ends")`));
   await command.printed('parent ends');
   command.process.stdin.end();
   const { status, stdout } = await command.end();
-  expect(status).toBe(0);
-  expect(stdout.endsWith('0\n')).toBe(true);
+  expect([status, stdout]).toEqual([0, 'parent ends\nchild 0\n']);
 });
 
 test('programs that cannot be run get a sentence and the status of a shell', async () => {
