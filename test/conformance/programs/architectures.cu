@@ -15,7 +15,7 @@ int main() {
   SHOW(cudaMalloc(&d, sizeof value));
   SHOW(cudaMemset(d, 0, sizeof value));
   architecture<<<1, 1>>>(d);
-  SHOW_LAUNCH("architecture");
+  showLaunch("architecture");
   SHOW(cudaMemcpy(&value, d, sizeof value, cudaMemcpyDeviceToHost));
   std::printf("compiled for %d\n", value);
   SHOW(cudaFree(d));

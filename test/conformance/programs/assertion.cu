@@ -9,9 +9,9 @@ __global__ void check(int limit) { assert(int(threadIdx.x) < limit && "too many 
 int main() {
   void* p = nullptr;
   check<<<1, 32>>>(32);
-  SHOW_LAUNCH("it holds");
+  showLaunch("it holds");
   check<<<1, 32>>>(31);
-  SHOW_LAUNCH("it fails");
+  showLaunch("it fails");
   SHOW(cudaMalloc(&p, 4));
   SHOW(cudaGetLastError());
 }

@@ -64,7 +64,7 @@ int main() {
   SHOW(cudaMalloc(&d, sizeof r));
   SHOW(cudaMemcpy(d, &r, sizeof r, cudaMemcpyHostToDevice));
   all<<<8, 64>>>(d);
-  SHOW_LAUNCH("all");
+  showLaunch("all");
   SHOW(cudaMemcpy(&r, d, sizeof r, cudaMemcpyDeviceToHost));
   std::printf("add %d, sub %d, min %d, max %d, exchanged %d, turns %d\n", r.add, r.sub, r.minimum, r.maximum, r.exchanged, r.turns);
   std::printf("and %08x, or %08x, xor %08x, unsigned max %08x, inc %u, dec %u\n", r.bitsAnd, r.bitsOr, r.bitsXor, r.unsignedMax, r.inc,

@@ -36,7 +36,7 @@ int main() {
   long long *d = nullptr, out[12 * 7];
   SHOW(cudaMalloc(&d, sizeof out));
   run<<<1, 12>>>(d);
-  SHOW_LAUNCH("run");
+  showLaunch("run");
   SHOW(cudaMemcpy(out, d, sizeof out, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 12 * 7; ++i) std::printf(i % 7 == 6 ? "%lld\n" : "%lld ", out[i]);
 }

@@ -30,7 +30,8 @@ int main() {
   CUdeviceptr d = 0;
   int count = 0;
   unsigned version = 0;
-  std::printf("before cuInit: %s, %s\n", resultName(cuDeviceGetCount(&count)), resultName(cuCtxGetCurrent(&popped)));
+  SHOW(cuDeviceGetCount(&count));
+  SHOW(cuCtxGetCurrent(&popped));
   SHOW(cuInit(1));
   SHOW(cuInit(0));
   SHOW(cuInit(0));

@@ -40,7 +40,7 @@ int main() {
   SHOW(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(neighbours), dim3(1000000), dim3(64), arguments, 0, nullptr));
   SHOW(cudaGetLastError());
   tiles<<<1, 64>>>(a);
-  SHOW_LAUNCH("tiles");
+  showLaunch("tiles");
   SHOW(cudaMemcpy(host, a, 32, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 8; ++i) std::printf("%d ", host[i]);
   std::printf("\n");

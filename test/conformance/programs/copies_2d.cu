@@ -18,7 +18,7 @@ int main() {
   std::printf("pitch holds a row: %s, is a multiple of 32: %s\n", yesNo(pitchA >= width && pitchB >= width + 300),
               yesNo(pitchA % 32 == 0 && pitchB % 32 == 0));
   fill<<<dim3(2, height), 256>>>(a, pitchA, width, height);
-  SHOW_LAUNCH("fill");
+  showLaunch("fill");
   SHOW(cudaMemcpy2D(host, 400, a, pitchA, width, height, cudaMemcpyDeviceToHost));
   std::printf("device to host %08x\n", digest(host, sizeof host));
   SHOW(cudaMemset2D(b, pitchB, 0xee, width + 300, height));

@@ -94,7 +94,8 @@ __global__ void warpBarrier(int* out) {
 
 static void show(const char* what, const int* d, int n) {
   int out[64];
-  std::printf("%s: %s, %s;", what, resultName(cudaGetLastError()), resultName(cudaMemcpy(out, d, n * sizeof(int), cudaMemcpyDeviceToHost)));
+  std::printf("%s: %s, ", what, resultName(cudaGetLastError()));
+  std::printf("%s;", resultName(cudaMemcpy(out, d, n * sizeof(int), cudaMemcpyDeviceToHost)));
   for (int i = 0; i < n; ++i) std::printf(" %d", out[i]);
   std::printf("\n");
 }

@@ -47,7 +47,8 @@ int main() {
   SHOW(cudaFuncSetAttribute(reverse, cudaFuncAttributeMaxDynamicSharedMemorySize, 96000));
   show(8000, x, y);
   SHOW(cudaFuncGetAttributes(&attributes, reverse));
-  std::printf("static %d, dynamic at most %d\n", int(attributes.sharedSizeBytes), attributes.maxDynamicSharedSizeBytes);
+  std::printf("static at least an int: %s, dynamic at most %d\n", yesNo(attributes.sharedSizeBytes >= sizeof(int)),
+              attributes.maxDynamicSharedSizeBytes);
   size<<<1, 1, 1234 * 8>>>(reinterpret_cast<unsigned*>(x));
   SHOW(cudaMemcpy(out, x, sizeof out, cudaMemcpyDeviceToHost));
   std::printf("dynamic %u, part of the total: %s\n", out[0], yesNo(out[1]));

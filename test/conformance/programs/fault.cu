@@ -16,9 +16,9 @@ int main() {
   SHOW(cudaStreamCreate(&stream));
   SHOW(cudaEventCreate(&event));
   write<<<1, 1>>>(d);
-  SHOW_LAUNCH("a good write");
+  showLaunch("a good write");
   write<<<1, 1>>>(reinterpret_cast<int*>(0x40));
-  SHOW_LAUNCH("a bad write");
+  showLaunch("a bad write");
   SHOW(cudaGetLastError());
   SHOW(cudaGetLastError());
   SHOW(cudaMalloc(&host, 16));

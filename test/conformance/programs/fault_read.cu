@@ -10,8 +10,8 @@ int main() {
   SHOW(cudaMalloc(&out, 4));
   SHOW(cudaMemset(x, 0, 1 << 20));
   read<<<2, 32>>>(x, 5, out);
-  SHOW_LAUNCH("inside");
+  showLaunch("inside");
   read<<<2, 32>>>(x, std::size_t{1} << 44, out);
-  SHOW_LAUNCH("outside");
+  showLaunch("outside");
   SHOW(cudaFree(x));
 }

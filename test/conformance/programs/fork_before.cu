@@ -12,7 +12,7 @@ static void use(const char* who, int value) {
   std::printf("%s\n", who);
   SHOW(cudaMalloc(&d, sizeof x));
   fill<<<1, 4>>>(d, value);
-  SHOW_LAUNCH("fill");
+  showLaunch("fill");
   SHOW(cudaMemcpy(x, d, sizeof x, cudaMemcpyDeviceToHost));
   std::printf("%d %d %d %d\n", x[0], x[1], x[2], x[3]);
   std::fflush(stdout);

@@ -36,8 +36,8 @@ __global__ void bfloats(const float* in, int n, unsigned* out) {
 
 static void show(const char* what, const unsigned* d, int n, int columns) {
   static unsigned out[14 * 14 * kColumns], values[14 * 14];
-  std::printf("%s: %s, %s\n", what, resultName(cudaGetLastError()),
-              resultName(cudaMemcpy(out, d, n * n * kColumns * sizeof *out, cudaMemcpyDeviceToHost)));
+  std::printf("%s: %s, ", what, resultName(cudaGetLastError()));
+  std::printf("%s\n", resultName(cudaMemcpy(out, d, n * n * kColumns * sizeof *out, cudaMemcpyDeviceToHost)));
   for (int column = 0; column < columns; ++column) {
     for (int i = 0; i < n * n; ++i) values[i] = out[i * kColumns + column];
     std::printf("column %d: %08x;", column, digest(values, n * n * sizeof *values));

@@ -41,12 +41,12 @@ int main() {
   SHOW(cudaMalloc(&dOut, sizeof out));
   SHOW(cudaMemcpy(dIn, in, sizeof in, cudaMemcpyHostToDevice));
   run<<<1, 1>>>(dIn, dOut);
-  SHOW_LAUNCH("run");
+  showLaunch("run");
   SHOW(cudaMemcpy(out, dOut, sizeof out, cudaMemcpyDeviceToHost));
   for (unsigned value : out) std::printf("%x ", value);
   std::printf("\n");
   registers<<<dim3(3, 2), dim3(20, 4)>>>(dOut);
-  SHOW_LAUNCH("registers");
+  showLaunch("registers");
   SHOW(cudaMemcpy(out, dOut, 24, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 6; ++i) std::printf("%u ", out[i]);
   std::printf("\n");

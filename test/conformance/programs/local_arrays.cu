@@ -31,7 +31,7 @@ int main() {
   unsigned *d = nullptr, out[40 * 4];
   SHOW(cudaMalloc(&d, sizeof out));
   sortOwn<<<1, 40>>>(d, 64);
-  SHOW_LAUNCH("sort");
+  showLaunch("sort");
   SHOW(cudaMemcpy(out, d, sizeof out, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 40; i += 3) std::printf("%d: %u %u %u %08x\n", i, out[i * 4], out[i * 4 + 1], out[i * 4 + 2], out[i * 4 + 3]);
 }

@@ -27,9 +27,9 @@ int main() {
   SHOW(cudaMalloc(&f, sizeof floatOut));
   SHOW(cudaMalloc(&d, sizeof doubleOut));
   floats<<<1, 6>>>(f);
-  SHOW_LAUNCH("floats");
+  showLaunch("floats");
   doubles<<<1, 6>>>(d);
-  SHOW_LAUNCH("doubles");
+  showLaunch("doubles");
   SHOW(cudaMemcpy(floatOut, f, sizeof floatOut, cudaMemcpyDeviceToHost));
   SHOW(cudaMemcpy(doubleOut, d, sizeof doubleOut, cudaMemcpyDeviceToHost));
   for (int i = 0; i < 6 * kFloats; ++i) std::printf(i % kFloats == kFloats - 1 ? "%.3g\n" : "%.3g ", floatOut[i]);

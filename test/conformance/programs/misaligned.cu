@@ -11,8 +11,8 @@ int main() {
   SHOW(cudaMalloc(&out, 4));
   SHOW(cudaMemset(x, 0, 64));
   read<<<1, 1>>>(x + 4, out);
-  SHOW_LAUNCH("aligned");
+  showLaunch("aligned");
   read<<<1, 1>>>(x + 1, out);
-  SHOW_LAUNCH("misaligned");
+  showLaunch("misaligned");
   SHOW(cudaMemset(x, 0, 64));
 }

@@ -12,7 +12,7 @@ int main() {
   void* p = nullptr;
   SHOW(cudaMalloc(&p, 4 << 20));
   mark<<<1, 1>>>(static_cast<unsigned char*>(p), 5);
-  SHOW_LAUNCH("a first kernel, so that its image is loaded");
+  showLaunch("a first kernel, so that its image is loaded");
   SHOW(cudaFree(p));
   SHOW(cudaMemGetInfo(&available, &total));
   std::printf("some is available: %s, no more than there is: %s\n", yesNo(available > 0), yesNo(available <= total));
@@ -32,7 +32,7 @@ int main() {
   std::printf("quarters: three or four: %s, then %s\n", yesNo(pieces.size() == 3 || pieces.size() == 4), resultName(error));
   SHOW(cudaGetLastError());
   mark<<<1, 1>>>(pieces[1], piece - 1);
-  SHOW_LAUNCH("the second quarter");
+  showLaunch("the second quarter");
   for (unsigned char* one : pieces) cudaFree(one);
   SHOW(cudaMemGetInfo(&available, &total));
   std::printf("all is back: %s\n", yesNo(available == before));

@@ -10,7 +10,6 @@ __global__ void formats() {
   printf("%lld %llu %llx %ld %hd\n", -1234567890123ll, 12345678901234567890ull, 0xfeedfacecafebeefull, -5l, short(-3));
   printf("%f %.3f %10.2f|%-10.1f|%e %g %g\n", 1.5, 3.14159, 2.5f, 2.25, 12345.678, 0.0001, 1e20);
   printf("%s|%20s|%-20s|%.4s|%s\n", "literal", name, name, name, "");
-  printf("%*d|%.*f\n", 6, 77, 2, 1.23456);
   printf("no argument\n");
   printf("%d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d %d\n", 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
          20);

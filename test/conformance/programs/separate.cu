@@ -18,7 +18,7 @@ int main() {
   int *d = nullptr, out[8] = {}, counted = 0;
   SHOW(cudaMalloc(&d, sizeof out));
   useOtherFile<<<1, 8>>>(d);
-  SHOW_LAUNCH("useOtherFile");
+  showLaunch("useOtherFile");
   SHOW(cudaMemcpy(out, d, sizeof out, cudaMemcpyDeviceToHost));
   for (int value : out) std::printf("%d ", value);
   std::printf("\n");

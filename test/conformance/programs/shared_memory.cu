@@ -41,13 +41,13 @@ int main() {
   SHOW(cudaMalloc(&b, sizeof out));
   SHOW(cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice));
   transpose<<<dim3(4, 4), dim3(32, 8)>>>(a, b);
-  SHOW_LAUNCH("transpose");
+  showLaunch("transpose");
   SHOW(cudaMemcpy(out, b, sizeof out, cudaMemcpyDeviceToHost));
   for (int y = 0; y < kSide; ++y)
     for (int x = 0; x < kSide; ++x) wrong += out[y * kSide + x] != in[x * kSide + y];
   std::printf("%d wrong\n", wrong);
   scan<<<1, 256>>>(a);
-  SHOW_LAUNCH("scan");
+  showLaunch("scan");
   SHOW(cudaMemcpy(out, a, 1024, cudaMemcpyDeviceToHost));
   std::printf("%d %d %d %d\n", out[0], out[1], out[100], out[255]);
   barrierVotes<<<1, 96>>>(a);

@@ -19,4 +19,9 @@ inline std::uint32_t digest(const void* data, std::size_t size) {
 }
 
 #define SHOW(call) std::printf("%s: %s\n", #call, resultName(call))
-#define SHOW_LAUNCH(what) std::printf("%s: launch %s, then %s\n", what, resultName(cudaGetLastError()), resultName(cudaDeviceSynchronize()))
+/// What the launch right before said, and then what its kernel did.
+inline void showLaunch(const char* what) {
+  const char* launched = resultName(cudaGetLastError());
+  const char* finished = resultName(cudaDeviceSynchronize());
+  std::printf("%s: launch %s, then %s\n", what, launched, finished);
+}

@@ -14,7 +14,7 @@ __device__ int* pointer;
 __device__ const char text[] = "device text";
 
 __global__ void change() {
-  number += threadIdx.x == 0;
+  if (threadIdx.x == 0) ++number;
   record.list[threadIdx.x] *= 10;
   zeros[999] = 1.5f;
   if (pointer) *pointer = text[3];
@@ -29,7 +29,7 @@ int main() {
   SHOW(cudaMalloc(&d, sizeof *d));
   SHOW(cudaMemcpyToSymbol(pointer, &d, sizeof d));
   change<<<1, 5>>>();
-  SHOW_LAUNCH("change");
+  showLaunch("change");
   SHOW(cudaMemcpyFromSymbol(&host, number, sizeof host));
   SHOW(cudaMemcpyFromSymbol(&copy, record, sizeof copy));
   SHOW(cudaMemcpyFromSymbol(floats, zeros, sizeof floats));

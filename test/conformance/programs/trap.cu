@@ -9,9 +9,9 @@ __global__ void giveUp(int when) {
 int main() {
   void* p = nullptr;
   giveUp<<<1, 32>>>(-1);
-  SHOW_LAUNCH("no trap");
+  showLaunch("no trap");
   giveUp<<<1, 32>>>(3);
-  SHOW_LAUNCH("trap");
+  showLaunch("trap");
   SHOW(cudaMalloc(&p, 4));
   SHOW(cudaGetLastError());
 }

@@ -25,7 +25,7 @@ int main() {
   SHOW(cudaMemcpy(x, a, sizeof a, cudaMemcpyHostToDevice));
   SHOW(cudaMemcpy(y, b, sizeof b, cudaMemcpyHostToDevice));
   add<<<(n + 255) / 256, 256>>>(x, y, z, n);
-  SHOW_LAUNCH("add");
+  showLaunch("add");
   SHOW(cudaMemcpy(c, z, sizeof c, cudaMemcpyDeviceToHost));
   int wrong = 0;
   for (int i = 0; i < n; ++i) wrong += c[i] != a[i] + b[i];

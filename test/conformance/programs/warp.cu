@@ -46,7 +46,7 @@ int main() {
   unsigned(*d)[32] = nullptr, out[kRows][32];
   SHOW(cudaMalloc(&d, sizeof out));
   warp<<<1, 32>>>(d);
-  SHOW_LAUNCH("warp");
+  showLaunch("warp");
   SHOW(cudaMemcpy(out, d, sizeof out, cudaMemcpyDeviceToHost));
   for (int row = 0; row < kRows; ++row) {
     std::printf("%2d:", row);

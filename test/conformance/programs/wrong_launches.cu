@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(128) bounded(int* out) { *out = 1; }
 
 static void attempt(const char* what, dim3 grid, dim3 block, std::size_t shared) {
   kernel<<<grid, block, shared>>>(nullptr);
-  std::printf("%s: %s, then %s\n", what, resultName(cudaGetLastError()), resultName(cudaDeviceSynchronize()));
+  showLaunch(what);
 }
 
 int main() {
@@ -35,14 +35,14 @@ int main() {
   SHOW(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 1 << 20));
   SHOW(cudaGetLastError());
   bounded<<<1, 129>>>(d);
-  SHOW_LAUNCH("129 threads where 128 are allowed");
+  showLaunch("129 threads where 128 are allowed");
   SHOW(cudaLaunchKernel(static_cast<const void*>(nullptr), dim3(1), dim3(1), nullptr, 0, nullptr));
   SHOW(cudaGetLastError());
   int notAKernel = 0;
   SHOW(cudaLaunchKernel(&notAKernel, dim3(1), dim3(1), nullptr, 0, nullptr));
   SHOW(cudaGetLastError());
   kernel<<<1, 32, 4>>>(d);
-  SHOW_LAUNCH("fine again");
+  showLaunch("fine again");
   SHOW(cudaMemcpy(&x, d, sizeof x, cudaMemcpyDeviceToHost));
   std::printf("x = %d\n", x);
 }

@@ -21,13 +21,13 @@ int main() {
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < n; ++i) in[i] = i * (round + 2);
     halve<<<(n + 255) / 256, 256>>>(dIn, dOut, n);
-    SHOW_LAUNCH("halve");
+    showLaunch("halve");
     int wrong = 0;
     for (int i = 0; i < n; ++i) wrong += out[i] != i * (round + 2) / 2;
     std::printf("%d wrong\n", wrong);
   }
   halve<<<1, 32>>>(out + 100, out, 32);
-  SHOW_LAUNCH("with the host's own pointer");
+  showLaunch("with the host's own pointer");
   std::printf("%d %d\n", out[0], out[31]);
   int* d = nullptr;
   cudaStream_t stream = nullptr;
