@@ -112,6 +112,7 @@ const Operation* callBuiltin(Warp& w, const Operation* op, std::uint32_t mask) {
       std::memcpy(localOf(w, lane, w.frame->localBase + site.results[0].offset), &result, std::min(site.results[0].bytes, 8u));
     }
   }
+  if (builtin == Builtin::AssertFail) return w.fault(CUDA_ERROR_ASSERT, op);  // after every lane has said which assertion failed
   return op + 1;
 }
 
