@@ -81,10 +81,9 @@ CUresult copyAsynchronously(const Copy& copy, CUstream hStream) {
 }
 
 /// Peer copies name their contexts; the addresses alone say where the bytes are.
-CUresult checkPeers(CUcontext destination, CUcontext source) {
-  Context* context = nullptr;
-  const CUresult status = findContext(destination, context);
-  return status == CUDA_SUCCESS ? findContext(source, context) : status;
+CUresult findPeers(CUcontext destination, CUcontext source, Context* (&contexts)[2]) {
+  const CUresult status = findContext(destination, contexts[0]);
+  return status == CUDA_SUCCESS ? findContext(source, contexts[1]) : status;
 }
 
 }  // namespace
@@ -124,17 +123,25 @@ DRIVER_CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
   return copyAsynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), hStream);
 }
 
+// Comes after all work of the three contexts that it concerns, and before all that follows in them.
 DRIVER_CALL cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount) {
   return onStream(nullptr, [&](Context&, Stream& stream) -> CUresult {
-    const CUresult status = checkPeers(dstContext, srcContext);
-    return status == CUDA_SUCCESS ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, true) : status;
+    Context* peers[2];
+    const CUresult status = findPeers(dstContext, srcContext, peers);
+    if (status != CUDA_SUCCESS) return status;
+    for (Context* peer : peers) synchronize(*peer);
+    const CUresult submitted = submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, true);
+    if (submitted != CUDA_SUCCESS) return submitted;
+    stream.synchronize();
+    return fault();
   });
 }
 
 DRIVER_CALL cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
                               CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-    const CUresult status = checkPeers(dstContext, srcContext);
+    Context* peers[2];
+    const CUresult status = findPeers(dstContext, srcContext, peers);
     return status == CUDA_SUCCESS ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, false) : status;
   });
 }

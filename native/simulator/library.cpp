@@ -1,7 +1,6 @@
 #include "native/simulator/library.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
@@ -9,6 +8,7 @@
 #include "native/simulator/fatbin.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/jit_options.h"
+#include "native/simulator/log.h"
 #include "native/simulator/memory.h"
 
 namespace simulator {
@@ -26,7 +26,7 @@ CUresult Library::compileOnce() {
   if (program != nullptr || failed != CUDA_SUCCESS) return failed;
   const CompileError error = unreadable.result == CUDA_SUCCESS ? compileTexts(texts, program) : unreadable;
   if (program == nullptr) {
-    std::fprintf(stderr, "simulated GPU: %s\n", error.sentence.c_str());
+    logError(error.sentence);
     return failed = error.result;
   }
   const auto infos = program->kernels();

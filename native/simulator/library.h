@@ -25,7 +25,7 @@ struct Library : std::enable_shared_from_this<Library> {
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::map<std::uint64_t, std::shared_ptr<Module>> modules;  ///< by the context's id
 
-  /// Compiles it unless that was done. The reason why it cannot be goes to stderr the first time: no call of the API can tell it.
+  /// Compiles it unless that was done. The reason why it cannot be goes to the log the first time: no call of the API can tell it.
   CUresult compileOnce();
   Kernel* find(const std::string& name);
 };

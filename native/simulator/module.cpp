@@ -10,6 +10,7 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/jit_options.h"
 #include "native/simulator/library.h"
+#include "native/simulator/log.h"
 
 namespace simulator {
 
@@ -41,7 +42,10 @@ CUresult loadImage(CUmodule* handle, const void* image, JitOptions options) {
       sentence = error.sentence;
     }
     options.report(sentence);
-    if (status != CUDA_SUCCESS) return status;
+    if (status != CUDA_SUCCESS) {
+      logError(sentence);
+      return status;
+    }
     std::shared_ptr<Module> module;
     status = load(context, std::move(program), ptxVersionOf(texts), nullptr, module);
     if (status == CUDA_SUCCESS) *handle = handleOf<CUmodule>(module.get());

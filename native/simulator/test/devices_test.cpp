@@ -16,6 +16,7 @@ template <class Test>
 void inChild(const char* visible, Test&& test) {
   const pid_t child = fork();
   if (child == 0) {
+    failures = 0;
     if (visible != nullptr) setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     test();
     _exit(failures == 0 ? 0 : 1);

@@ -51,6 +51,22 @@ void saysWhyATextDoesNotCompile() {
   EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, ""));
 }
 
+void appendMessage(void* text, CUlogLevel, char* message, std::size_t length) { static_cast<std::string*>(text)->append(message, length); }
+
+void logsWhatALibraryLacks() {
+  const char* wrong = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 %r1;\n}\n";
+  std::string logged;
+  CUlogsCallbackHandle handle = nullptr;
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  OK(DRIVER(cuLogsRegisterCallback)(appendMessage, &logged, &handle));
+  OK(DRIVER(cuLibraryLoadData)(&library, wrong, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuLibraryGetKernel)(&kernel, library, "f"));
+  OK(DRIVER(cuLogsUnregisterCallback)(handle));
+  TRUE(!logged.empty());
+  OK(DRIVER(cuLibraryUnload)(library));
+}
+
 void libraries(CUcontext context) {
   CUlibrary library = nullptr, owner = nullptr;
   CUkernel kernel = nullptr;
@@ -105,6 +121,7 @@ int main(int count, char** arguments) {
   const CUcontext context = usePrimaryContext();
   findsWhatIsInAModule();
   saysWhyATextDoesNotCompile();
+  logsWhatALibraryLacks();
   libraries(context);
   return finished();
 }
