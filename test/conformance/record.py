@@ -29,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parent.parent
 PROGRAMS = HERE / 'programs'
 RUN_SECONDS = 60
 
@@ -90,11 +91,19 @@ def runtime_directory(nvcc):
     sys.exit(f'{nvcc}: no libcudart.so in lib64 or lib beside it')
 
 
+def driver_functions():
+    """The names in the specification of the driver API: all that a program may link with."""
+    calls = (REPOSITORY / 'cuda-api' / 'calls').glob('*.yaml')
+    return sorted(name for path in calls for name in re.findall(r'^- call: (cu\w+)', path.read_text(), re.MULTILINE))
+
+
 def prepare_libraries(directory, nvcc):
     """What a linker needs where neither a driver nor the links of an installed toolkit are: a stub libcuda.so, libcudart.so."""
     libraries = directory / 'lib'
     libraries.mkdir(parents=True, exist_ok=True)
-    stub = ['cc', '-shared', '-fPIC', '-Wl,-soname,libcuda.so.1', '-o', str(libraries / 'libcuda.so'), str(HERE / 'stub.c')]
+    source = libraries / 'stub.c'
+    source.write_text(''.join(f'void {name}(void) {{}}\n' for name in driver_functions()))
+    stub = ['cc', '-shared', '-fPIC', '-fno-builtin', '-Wl,-soname,libcuda.so.1', '-o', str(libraries / 'libcuda.so'), str(source)]
     subprocess.run(stub, check=True)
     runtime = sorted(runtime_directory(nvcc).glob('libcudart.so.*'), key=lambda path: len(path.name))[0]
     for name in ('libcudart.so', runtime.name):
