@@ -96,7 +96,7 @@ CUresult Call::wait(wire::Decoder& reply) {
   return status;
 }
 
-CUresult Call::enqueue() {
+CUresult Call::enqueue(bool) {
   wire::Decoder reply;
   return wait(reply);
 }

@@ -21,7 +21,7 @@ class Call {
   wire::Encoder& encoder() { return encoder_; }
   CUresult status() const { return CUDA_ERROR_INVALID_VALUE; }
   CUresult wait(wire::Decoder& reply);
-  CUresult enqueue();
+  CUresult enqueue(bool plausible = true);
 
  private:
   CallNumber number_{};
