@@ -98,6 +98,7 @@ class WorkerChannel {
   friend struct SharedMapping;  // wire/test/shared_mapping.h
   explicit WorkerChannel(ChannelMemory* memory);
   bool awaitFrame();
+  void restIfQuick();
   void consume(std::uint64_t bytes);
   bool ended(ChannelEnd end);
 
@@ -105,8 +106,10 @@ class WorkerChannel {
   std::uint64_t head_ = 0;  ///< bytes consumed
   std::uint64_t tail_ = 0;  ///< last value seen of what the client published
   std::uint32_t replies_ = 0;
-  bool wantsReply_ = false;  ///< the client waits for the reply to the current frame
-  bool replied_ = true;      ///< so the client is about to send the next frame, and waits for its answer perhaps
+  bool wantsReply_ = false;     ///< the client waits for the reply to the current frame
+  bool replied_ = true;         ///< so the client is about to send the next frame, and waits for its answer perhaps
+  std::uint64_t caughtUp_ = 0;  ///< when the ring was last found empty after frames that want no reply
+  std::uint32_t frames_ = 0;    ///< read since
   ChannelEnd end_ = ChannelEnd::none;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<std::byte[]> frame_;  ///< kMaxFrameBytes; the copy that is decoded

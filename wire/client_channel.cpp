@@ -66,8 +66,8 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
 
 Decoder ClientChannel::awaitReply(ReplyHeader& header) {
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
-  waitUntil(
-      memory_->clientSeat, memory_->workerSeat, kSleepsForReply, [&] { return arrived() || barrier::ended(abandoned_); }, replySpinNanoseconds());
+  const auto settled = [&] { return arrived() || barrier::ended(abandoned_); };
+  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled, replySpinNanoseconds());
   header = {};
   if (!arrived()) return {};
   std::memcpy(&header, &memory_->replyHeader, sizeof(header));

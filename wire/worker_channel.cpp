@@ -11,9 +11,10 @@ namespace {
 // While the client waits for room it is woken once there is plenty, not at every frame.
 constexpr std::uint64_t kPlentyOfRoom = kRequestBytes / 2;
 
-// Having caught up with a client that does not wait for an answer, the worker lets it write some more in peace: each look at the tail
-// takes the line away from the client, who then pays for it at its next frame.
+// Having caught up with a client that enqueues as fast as this end consumes, the worker lets it write some more in peace: each look at
+// the tail takes the line away from the client, who then pays for it at its next frame. Frames that take longer to execute need no rest.
 constexpr int kRestPauses = 16;
+constexpr std::uint64_t kQuickFrameNanoseconds = 200;
 
 bool isPlausible(const FrameHeader& header, std::uint64_t published) {
   return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes &&
@@ -49,15 +50,13 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   consume(frameSpan(header.length));
   wantsReply_ = (header.flags & kFrameWantsReply) != 0;
   replied_ = false;
+  ++frames_;
   payload = Decoder(frame_.get(), bytes);
   return true;
 }
 
 bool WorkerChannel::awaitFrame() {
-  tail_ = barrier::observe(memory_->tail);
-  if (tail_ == head_ && !replied_) {
-    for (int i = 0; i < kRestPauses; ++i) pauseProcessor();
-  }
+  if (!replied_) restIfQuick();
   // `closed` is looked at first: what was published before it is then seen.
   const auto settled = [this] {
     const bool closed = barrier::observe(memory_->closed) != 0;
@@ -69,6 +68,14 @@ bool WorkerChannel::awaitFrame() {
   if (tail_ == head_) return ended(ChannelEnd::closed);
   const std::uint64_t published = tail_ - head_;
   return (published <= kRequestBytes && published >= sizeof(FrameHeader)) || ended(ChannelEnd::nonsense);
+}
+
+void WorkerChannel::restIfQuick() {
+  const std::uint64_t now = monotonicNanoseconds();
+  const bool quick = now - caughtUp_ < frames_ * kQuickFrameNanoseconds;
+  caughtUp_ = now;
+  frames_ = 0;
+  for (int i = 0; quick && i < kRestPauses; ++i) pauseProcessor();
 }
 
 void WorkerChannel::consume(std::uint64_t bytes) {
