@@ -1,0 +1,125 @@
+// Fat binaries as nvcc writes them: every way to compress them, several architectures, relocatable device code of two files. Skipped
+// (status 77) where there is no nvcc: CUDA_HOME, else the one that the toolchain fetched.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "native/simulator/test/driver_test.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+constexpr int kSkipped = 77;
+
+constexpr char kOne[] = R"(
+__device__ int factor = 3;
+extern "C" __global__ void scale(int* x) { x[threadIdx.x] *= factor; }
+)";
+constexpr char kCaller[] = R"(
+extern __device__ int twice(int);
+extern "C" __global__ void scale(int* x) { x[threadIdx.x] = twice(x[threadIdx.x]) + x[threadIdx.x]; }
+)";
+constexpr char kCallee[] = "__device__ int two = 2; __device__ int twice(int x) { return two * x; }\n";
+
+fs::path findNvcc() {
+  const char* home = std::getenv("CUDA_HOME");
+  if (home != nullptr && fs::exists(fs::path(home) / "bin/nvcc")) return fs::path(home) / "bin/nvcc";
+  const char* user = std::getenv("HOME");
+  const fs::path fetched = fs::path(user == nullptr ? "/root" : user) / ".cache/nvidia-virtual/cuda-13.0/nvidia/cu13/bin/nvcc";
+  return fs::exists(fetched) ? fetched : fs::path();
+}
+
+/// A fat binary of one source; empty when nvcc refuses.
+class Compiler {
+ public:
+  Compiler(fs::path nvcc, fs::path directory) : nvcc_(std::move(nvcc)), directory_(std::move(directory)) {}
+
+  std::vector<char> compile(const char* source, const std::string& options) {
+    const fs::path from = directory_ / "source.cu", to = directory_ / "out.fatbin";
+    std::ofstream(from) << source;
+    fs::remove(to);
+    const std::string command = nvcc_.string() + " --fatbin " + options + " -o " + to.string() + " " + from.string();
+    if (std::system(command.c_str()) != 0) std::fprintf(stderr, "failed: %s\n", command.c_str());
+    std::ifstream file(to, std::ios::binary);
+    return std::vector<char>(std::istreambuf_iterator<char>(file), {});
+  }
+
+ private:
+  const fs::path nvcc_, directory_;
+};
+
+/// Loads an image and lets its kernel triple four numbers.
+void triples(const void* image, const std::string& what) {
+  CUmodule module = nullptr;
+  CUfunction scale = nullptr;
+  const CUresult loaded = DRIVER(cuModuleLoadData)(&module, image);
+  if (loaded != CUDA_SUCCESS) return checkResult(__FILE__, __LINE__, what.c_str(), loaded, CUDA_SUCCESS);
+  OK(DRIVER(cuModuleGetFunction)(&scale, module, "scale"));
+  CUdeviceptr p = 0;
+  int x[4] = {1, 2, 3, 4};
+  OK(DRIVER(cuMemAlloc_v2)(&p, sizeof x));
+  OK(DRIVER(cuMemcpyHtoD_v2)(p, x, sizeof x));
+  void* parameters[] = {&p};
+  OK(DRIVER(cuLaunchKernel)(scale, 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr));
+  OK(DRIVER(cuMemcpyDtoH_v2)(x, p, sizeof x));
+  TRUE(x[0] == 3 && x[1] == 6 && x[2] == 9 && x[3] == 12);
+  OK(DRIVER(cuMemFree_v2)(p));
+  OK(DRIVER(cuModuleUnload)(module));
+}
+
+void everyCompression(Compiler& compiler) {
+  for (const char* mode : {"default", "size", "speed", "balance", "none"}) {
+    const std::string options = std::string("-arch=sm_80 --compress-mode=") + mode;
+    triples(compiler.compile(kOne, options).data(), options);
+  }
+}
+
+void architectures(Compiler& compiler) {
+  const std::string several =
+      "-gencode arch=compute_75,code=sm_75 -gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=compute_90 "
+      "-gencode arch=compute_100,code=compute_100";
+  triples(compiler.compile(kOne, several).data(), several);
+  triples(compiler.compile(kOne, "-arch=sm_90a").data(), "sm_90a");
+  CUmodule module = nullptr;
+  EXPECT(CUDA_ERROR_NO_BINARY_FOR_GPU, DRIVER(cuModuleLoadData)(&module, compiler.compile(kOne, "-arch=sm_100").data()));
+  EXPECT(CUDA_ERROR_NO_BINARY_FOR_GPU,
+         DRIVER(cuModuleLoadData)(&module, compiler.compile(kOne, "-gencode arch=compute_75,code=sm_75").data()));
+}
+
+/// What the runtime hands over for a program linked with -rdc=true: the linked machine code, and the files' own fat binaries.
+void relocatable(Compiler& compiler) {
+  const std::string options = "-rdc=true -arch=sm_80";
+  const std::vector<char> caller = compiler.compile(kCaller, options), callee = compiler.compile(kCallee, options);
+  const void* elements[] = {caller.data(), callee.data(), nullptr};
+  const struct {
+    unsigned magic, version;
+    const void* data;
+    const void* const* elements;
+  } wrapper{0x466243b1, 2, caller.data(), elements};
+  triples(&wrapper, "two files of relocatable code");
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const fs::path nvcc = findNvcc();
+  if (nvcc.empty()) {
+    std::fprintf(stderr, "skipped: no nvcc (set CUDA_HOME)\n");
+    return kSkipped;
+  }
+  openDriver(count, arguments);
+  usePrimaryContext();
+  char directory[] = "/tmp/simulator_nvcc_test.XXXXXX";
+  if (mkdtemp(directory) == nullptr) return 1;
+  Compiler compiler(nvcc, directory);
+  everyCompression(compiler);
+  architectures(compiler);
+  relocatable(compiler);
+  fs::remove_all(directory);
+  return finished();
+}
