@@ -48,6 +48,13 @@ inline void checkTrue(const char* file, int line, const char* condition, bool ho
 #define OK(...) EXPECT(CUDA_SUCCESS, __VA_ARGS__)
 #define TRUE(...) checkTrue(__FILE__, __LINE__, #__VA_ARGS__, __VA_ARGS__)
 
+#if defined(__SANITIZE_THREAD__)
+/// glibc frees the thread-local memory of a loaded library from whichever thread reuses the stack, by locks that the sanitizer cannot see.
+extern "C" __attribute__((visibility("default"), used)) inline const char* __tsan_default_suppressions() {
+  return "race:_dl_deallocate_tls\n";
+}
+#endif
+
 /// Loads the driver that the command line names; exits with a sentence when that fails.
 inline void openDriver(int count, char** arguments) {
   const char* path = count > 1 ? arguments[1] : "libcuda.so.1";
