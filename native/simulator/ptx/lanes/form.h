@@ -12,6 +12,8 @@ enum class Op : std::uint8_t {
   // integer.cpp
   Add, Sub, MulLow, MulHigh, MulWide, MadLow, MadHigh, MadWide, Mul24Low, Mul24High, Mad24Low, Mad24High, Sad, Div, Rem, Abs, Neg, Min, Max,
   AddSaturated, SubSaturated, AddCarry, SubCarry, MadLowCarry, MadHighCarry, Dp4a, Dp2a, MadHighSaturated, MinRelu, MaxRelu,
+  // video.cpp
+  VideoAdd, VideoSub, VideoAverage, VideoDifference, VideoMin, VideoMax, VideoSet,
   // bits.cpp
   And, Or, Xor, Not, Cnot, ShiftLeft, ShiftRight, FunnelLeft, FunnelRight, Popc, Clz, Bfind, BfindShift, Brev, Bfe, Bfi, Bmsk, Szext, Fns,
   Permute, Lop3, Lop3Predicate, Copy, Pack, Unpack, PredicateAnd, PredicateOr, PredicateXor, PredicateNot, PredicateCopy, PredicateLop3,

@@ -78,6 +78,7 @@ const Operation* ternary(Warp& w, const Operation* op, u32 mask) {
 u32 bitsOf(const u32* truth);
 
 Handler selectInteger(const Form& form);
+Handler selectVideo(const Form& form);
 Handler selectBits(const Form& form);
 Handler selectFloat(const Form& form);
 Handler selectHalf(const Form& form);

@@ -39,11 +39,11 @@ Block::~Block() {
 }
 
 void Block::prepareMemory() {
-  sharedStorage.resize(run->sharedBytes / 8 + 4);
+  sharedStorage.resize(run->sharedMapped() / 8 + 4);
   std::fill(sharedStorage.begin(), sharedStorage.end(), 0);
   void* start = sharedStorage.data();
   std::size_t space = sharedStorage.size() * 8;
-  shared = static_cast<std::uint8_t*>(std::align(16, run->sharedBytes, start, space));
+  shared = static_cast<std::uint8_t*>(std::align(16, run->sharedMapped(), start, space));
   const std::size_t needed = static_cast<std::size_t>(run->localStride) * kLanes * ((threads + kLanes - 1) / kLanes);
   if (needed <= localMapped) return;
   if (local) munmap(local, localMapped);
@@ -70,7 +70,7 @@ void Block::prepareWarp(Warp& warp, std::uint32_t number) {
   warp.carry = warp.splitCount = warp.rotation = 0;
   warp.patience = 1;
   warp.shared = shared;
-  warp.sharedBytes = run->sharedBytes;
+  warp.sharedBytes = run->sharedMapped();
   warp.localStride = run->localStride;
   warp.localBytes = run->localBytes;
   warp.local = local + static_cast<std::size_t>(number) * kLanes * run->localStride;

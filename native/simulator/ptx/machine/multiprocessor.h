@@ -17,6 +17,9 @@ namespace simulator::ptx {
 
 class LinkedProgram;
 
+/// Shared memory behind the program's own, for cooperative groups larger than a warp: %reserved_smem_offset_*.
+inline constexpr std::uint32_t kReservedShared = 1024;
+
 /// One launch while it runs, shared by the threads that work on it.
 struct Run {
   const Launch& launch;
@@ -39,6 +42,8 @@ struct Run {
   std::map<std::uint64_t, std::string> text;  ///< what blocks printed, to be delivered in their order
   std::size_t textBytes = 0;
 
+  /// Bytes that an access may touch: the reserved ones too, where the kernel asks for them.
+  std::uint32_t sharedMapped() const { return kernel.usesReserved ? ((sharedBytes + 15) & ~15u) + kReservedShared : sharedBytes; }
   void print(std::uint64_t block, std::string_view line);
   void deliver();
   void fail(CUresult code);

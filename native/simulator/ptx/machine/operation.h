@@ -90,6 +90,7 @@ struct Code {
   std::uint32_t localBytes = 0;
   bool callsIndirectly = false;
   bool allocates = false;           ///< alloca
+  bool usesReserved = false;        ///< it or what it calls names %reserved_smem_offset_*
   bool entry = false;
 };
 

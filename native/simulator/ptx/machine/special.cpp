@@ -15,6 +15,7 @@ enum class Special : int {
   Laneid, Warpid, Nwarpid, Smid, Nsmid, Gridid, MaskEq, MaskLe, MaskLt, MaskGe, MaskGt, Clock, ClockHi, Clock64, Timer, TimerLow, TimerHigh,
   DynamicShared, TotalShared, AggregateShared, ClusteridX, ClusteridY, ClusteridZ, NclusteridX, NclusteridY, NclusteridZ,
   ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ, ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ, ClusterCtarank, ClusterNctarank, IsExplicitCluster,
+  ReservedBegin, ReservedEnd, ReservedCap, Reserved0, Reserved1,
   Envreg0,  // and 31 more
 };
 
@@ -42,6 +43,9 @@ constexpr auto kEntries = std::to_array<Entry>({
     {"%cluster_ctaid.x", Special::ClusterCtaidX, 4}, {"%cluster_ctaid.y", Special::ClusterCtaidY, 4}, {"%cluster_ctaid.z", Special::ClusterCtaidZ, 4},
     {"%cluster_nctaid.x", Special::ClusterNctaidX, 4}, {"%cluster_nctaid.y", Special::ClusterNctaidY, 4}, {"%cluster_nctaid.z", Special::ClusterNctaidZ, 4},
     {"%cluster_ctarank", Special::ClusterCtarank, 4}, {"%cluster_nctarank", Special::ClusterNctarank, 4},
+    {"%reserved_smem_offset_begin", Special::ReservedBegin, 4}, {"%reserved_smem_offset_end", Special::ReservedEnd, 4},
+    {"%reserved_smem_offset_cap", Special::ReservedCap, 4}, {"%reserved_smem_offset_0", Special::Reserved0, 4},
+    {"%reserved_smem_offset_1", Special::Reserved1, 4},
     {"%is_explicit_cluster", Special::IsExplicitCluster, 0},
 });
 
@@ -49,6 +53,8 @@ std::uint64_t nanoseconds(bool wallClock) {
   if (wallClock) return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
   return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
 }
+
+std::uint32_t reservedBegin(const Run& run) { return (run.sharedBytes + 15) & ~15u; }
 
 std::size_t axis(int number, Special first) { return static_cast<std::size_t>(number - static_cast<int>(first)); }
 
@@ -92,6 +98,9 @@ std::uint64_t uniformValue(Warp& w, int number) {
     case Special::TimerHigh: return nanoseconds(true) >> 32;
     case Special::DynamicShared: return launch.dynamicSharedBytes;
     case Special::TotalShared: case Special::AggregateShared: return run.sharedBytes;
+    case Special::ReservedBegin: case Special::Reserved0: return reservedBegin(run);
+    case Special::ReservedEnd: case Special::ReservedCap: return reservedBegin(run) + kReservedShared;
+    case Special::Reserved1: return reservedBegin(run) + kReservedShared / 2;
     case Special::ClusterCtarank: return block.rank;
     case Special::ClusterNctarank: return run.blocksPerCluster;
     case Special::IsExplicitCluster: return run.blocksPerCluster > 1;

@@ -158,6 +158,38 @@ void Lowerer::dotProduct(const Instruction& instruction, Modifiers& modifiers) {
   emit(op);
 }
 
+/// vadd4.u32.s32.u32.sat d, a, b, c and its like: two or four small numbers in each register.
+void Lowerer::video(const Instruction& instruction, Modifiers& modifiers) {
+  static constexpr std::pair<std::string_view, Op> kNames[] = {
+      {"vadd", Op::VideoAdd}, {"vsub", Op::VideoSub}, {"vavrg", Op::VideoAverage}, {"vabsdiff", Op::VideoDifference},
+      {"vmin", Op::VideoMin}, {"vmax", Op::VideoMax}, {"vset", Op::VideoSet}};
+  const std::string_view opcode = modifiers.opcode();
+  Form form;
+  for (const auto& [name, op] : kNames) {
+    if (opcode.substr(0, opcode.size() - 1) == name) form.op = op;
+  }
+  Operation op;
+  op.detail = modifiers.take("sat") ? 8 : 0;
+  op.detail |= modifiers.take("add") ? 16 : 0;
+  if (form.op == Op::VideoSet) {
+    op.detail |= 4;  // the result has no type: it is 0 or 1
+    form.type = Type::U32;
+  } else {
+    form.type = modifiers.takeType();
+    op.detail |= isSigned(form.type) ? 4 : 0;
+  }
+  op.detail |= isSigned(modifiers.takeType()) ? 1 : 0;
+  op.detail |= isSigned(modifiers.takeType()) ? 2 : 0;
+  if (form.op == Op::VideoSet && !modifiers.takeCompare(form.compare, Type::U32)) unsupported(instruction);
+  op.target = static_cast<std::uint32_t>(form.compare);
+  op.width = opcode.back() == '4' ? 4 : 2;
+  op.run = laneKernel(form);
+  guard(op, instruction);
+  for (unsigned i = 1; i <= 3; ++i) use(op, i, source(instruction, operand(instruction, i), Type::B32));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::B32));
+  emit(op);
+}
+
 void Lowerer::copysign(const Instruction& instruction, Modifiers& modifiers) {
   regular(instruction, {.op = Op::Copysign, .type = modifiers.takeType()}, 2);
 }

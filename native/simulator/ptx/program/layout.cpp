@@ -94,6 +94,7 @@ void LinkedProgram::layOutShared() {
       kernelShared_[kernel][constant.index] = static_cast<std::uint32_t>(end);
       end += shared_[constant.index].size;
     }
+    for (std::uint32_t f = 0; f < codes_.size(); ++f) codes_[kernel]->usesReserved |= seen[f] && codes_[f]->usesReserved;
     staticShared_[kernel] = static_cast<std::uint32_t>(end);
   }
 }

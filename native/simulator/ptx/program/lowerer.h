@@ -66,6 +66,7 @@ class Lowerer {
   void unary(const Instruction&, Modifiers&);
   void approximate(const Instruction&, Modifiers&);
   void absoluteDifference(const Instruction&, Modifiers&);
+  void video(const Instruction&, Modifiers&);
   void dotProduct(const Instruction&, Modifiers&);
   void copysign(const Instruction&, Modifiers&);
   void testp(const Instruction&, Modifiers&);

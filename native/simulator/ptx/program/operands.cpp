@@ -68,6 +68,7 @@ Slot Lowerer::special(const Instruction& instruction, const Operand& operand, un
   unsigned width = 0;
   const int which = specialNumber(operand.name, width);
   if (which < 0) malformed(instruction, "unknown register '" + std::string(operand.name) + "'");
+  code_.usesReserved |= operand.name.starts_with("%reserved_smem");
   Operation op;
   op.run = readSpecial;
   op.line = instruction.line;
