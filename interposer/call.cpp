@@ -17,7 +17,8 @@ namespace {
 bool followContext(Session& session, Thread& thread) {
   const CUcontext context = thread.context();
   const unsigned change = contextChanges();
-  if (context == thread.workerContext && change == thread.contextChange) [[likely]] return true;
+  if (context == thread.workerContext && change == thread.contextChange) [[likely]]
+    return true;
   wire::Encoder encoder = thread.channel->begin(8);
   encoder.put(number(context));
   if (encoder.failed()) return false;
@@ -38,21 +39,27 @@ CUresult contextError(const Thread& thread) {
 
 bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   Session* const session = Session::current();
-  if (session == nullptr || insideCallback()) [[unlikely]] return status_ = Session::ready(), false;
+  if (session == nullptr || insideCallback()) [[unlikely]]
+    return status_ = Session::ready(), false;
   thread_ = &Thread::current();
   channel_ = thread_->openChannel(*session);
-  if (channel_ == nullptr || session->lost()) [[unlikely]] return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]] return status_ = static_cast<CUresult>(deferred), false;
-  if (!followContext(*session, *thread_)) [[unlikely]] return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  if (channel_ == nullptr || session->lost()) [[unlikely]]
+    return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]]
+    return status_ = static_cast<CUresult>(deferred), false;
+  if (!followContext(*session, *thread_)) [[unlikely]]
+    return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
   number_ = number;
   order_ = order;
   encoder_ = channel_->begin(payloadBytes);
-  if (encoder_.failed()) [[unlikely]] return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, false;
+  if (encoder_.failed()) [[unlikely]]
+    return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, false;
   return true;
 }
 
 CUresult Call::publish(std::uint16_t flags) {
-  if (encoder_.failed()) [[unlikely]] return CUDA_ERROR_INVALID_VALUE;
+  if (encoder_.failed()) [[unlikely]]
+    return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t ticket = order_ == kOrdered ? thread_->session->tickets.take() : 0;
   channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags, ticket);
   return CUDA_SUCCESS;
@@ -62,11 +69,15 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (const CUresult status = publish(wire::kFrameWantsReply); status != CUDA_SUCCESS) return status;
   wire::ReplyHeader header{};
   reply = channel_->awaitReply(header);
-  if (!reply.ok()) [[unlikely]] return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (!reply.ok()) [[unlikely]]
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
   thread_->session->awaitText(header.text);
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]] header.status = deferred;
-  if (wire::isFault(header.status)) [[unlikely]] thread_->session->noteFault();
-  if (header.status == CUDA_ERROR_INVALID_CONTEXT) [[unlikely]] return contextError(*thread_);
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0) [[unlikely]]
+    header.status = deferred;
+  if (wire::isFault(header.status)) [[unlikely]]
+    thread_->session->noteFault();
+  if (header.status == CUDA_ERROR_INVALID_CONTEXT) [[unlikely]]
+    return contextError(*thread_);
   return static_cast<CUresult>(header.status);
 }
 

@@ -39,8 +39,8 @@ void run(const wire::Callback& callback) {
   if (callback.kind == wire::CallbackKind::hostFunction) {
     reinterpret_cast<CUhostFn>(callback.function)(reinterpret_cast<void*>(callback.userData));
   } else {
-    reinterpret_cast<CUstreamCallback>(callback.function)(reinterpret_cast<CUstream>(callback.stream), static_cast<CUresult>(callback.status),
-                                                          reinterpret_cast<void*>(callback.userData));
+    reinterpret_cast<CUstreamCallback>(callback.function)(
+        reinterpret_cast<CUstream>(callback.stream), static_cast<CUresult>(callback.status), reinterpret_cast<void*>(callback.userData));
   }
 }
 

@@ -5,8 +5,8 @@
 #include <shared_mutex>
 
 #include "interposer/call.h"
-#include "interposer/contexts.h"
 #include "interposer/context_storage.h"
+#include "interposer/contexts.h"
 #include "interposer/kernels.h"
 #include "interposer/staging.h"
 #include "interposer_bodies.h"

@@ -10,8 +10,8 @@ namespace interposer {
 struct ContextRecord {
   CUdevice device = 0;
   bool primary = false;
-  bool live = false;           ///< false: destroyed, or a primary context that nobody retains
-  unsigned retained = 0;       ///< of a primary context
+  bool live = false;      ///< false: destroyed, or a primary context that nobody retains
+  unsigned retained = 0;  ///< of a primary context
   unsigned flags = 0;
   unsigned apiVersion = 3020;  ///< what the driver reports (recorded)
   std::uint64_t id = 0;        ///< unique in the process, as cuCtxGetId promises

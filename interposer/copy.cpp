@@ -113,7 +113,8 @@ CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise
   if (copy.WidthInBytes == 0 || copy.Height == 0) return CUDA_SUCCESS;
   if (copy.srcPitch == 0) copy.srcPitch = copy.WidthInBytes + copy.srcXInBytes;
   if (copy.dstPitch == 0) copy.dstPitch = copy.WidthInBytes + copy.dstXInBytes;
-  if (copy.srcPitch < copy.WidthInBytes + copy.srcXInBytes || copy.dstPitch < copy.WidthInBytes + copy.dstXInBytes) return CUDA_ERROR_INVALID_VALUE;
+  if (copy.srcPitch < copy.WidthInBytes + copy.srcXInBytes || copy.dstPitch < copy.WidthInBytes + copy.dstXInBytes)
+    return CUDA_ERROR_INVALID_VALUE;
   copy.srcHost = resolve(copy.srcMemoryType, copy.srcDevice, copy.srcHost);
   copy.dstHost = resolve(copy.dstMemoryType, copy.dstDevice, copy.dstHost);
   if (reachable2D(copy.srcMemoryType, copy.srcHost, copy.srcPitch, copy.srcY, copy, copy.srcXInBytes) &&
@@ -191,7 +192,9 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
   return copyDtoD(dstDevice, srcDevice, ByteCount, hStream);
 }
 
-CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) { return copyAny(dst, src, ByteCount, hStream, false); }
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return copyAny(dst, src, ByteCount, hStream, false);
+}
 
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) { return copyAny2D(pCopy, hStream, false); }
 

@@ -123,7 +123,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   const auto devices = Session::current()->devices();
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto is = [&](CUdevice_attribute id, unsigned value) { return attribute(devices[i], id) == static_cast<int>(value); };
-    if (!is(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, domain) || !is(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, bus) || !is(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, slot)) continue;
+    if (!is(CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, domain) || !is(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, bus) ||
+        !is(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, slot))
+      continue;
     *dev = static_cast<CUdevice>(i);
     return CUDA_SUCCESS;
   }

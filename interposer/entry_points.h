@@ -6,10 +6,10 @@
 namespace interposer {
 
 struct EntryPoint {
-  const char* name;    ///< as the program asks for it, without _v2
-  int version;         ///< the first CUDA version with this prototype, such as 12000
-  bool perThread;      ///< the variant whose default stream is the thread's own
-  bool supported;      ///< false: exported, but answers CUDA_ERROR_NOT_SUPPORTED, and so is not found here
+  const char* name;  ///< as the program asks for it, without _v2
+  int version;       ///< the first CUDA version with this prototype, such as 12000
+  bool perThread;    ///< the variant whose default stream is the thread's own
+  bool supported;    ///< false: exported, but answers CUDA_ERROR_NOT_SUPPORTED, and so is not found here
   void* pointer;
 };
 

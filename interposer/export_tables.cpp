@@ -54,7 +54,8 @@ CUresult loadModule(CUmodule* module, const void* image) { return interposer::cu
 CUresult loadModuleOf(CUmodule* module, const void* image, void*, void*, void*) { return interposer::cuModuleLoadData(module, image); }
 CUresult loadFatbin(const void* image, CUmodule* module, void*, void*, void*) { return interposer::cuModuleLoadData(module, image); }
 
-const Table<13> table{slot(1, loadModule), slot(2, primary), slot(6, loadModuleOf), slot(7, nothingToDo), slot(8, loadFatbin), slot(12, nothingToDo)};
+const Table<13> table{slot(1, loadModule),  slot(2, primary),    slot(6, loadModuleOf),
+                      slot(7, nothingToDo), slot(8, loadFatbin), slot(12, nothingToDo)};
 
 }  // namespace runtime_interface
 
@@ -67,8 +68,8 @@ std::uint32_t otherFlags[64];
 void enabledFunctions(std::uint32_t** buffer, std::size_t* count) { *buffer = flags, *count = std::size(flags); }
 void enabledOthers(std::uint32_t** buffer, std::size_t* count) { *buffer = otherFlags, *count = std::size(otherFlags); }
 
-const Table<7> table{slot(1, nothingToDo), slot(2, enabledFunctions), slot(3, nothingToDo), slot(4, nothingToDo), slot(5, nothingToDo),
-                     slot(6, enabledOthers)};
+const Table<7> table{slot(1, nothingToDo), slot(2, enabledFunctions), slot(3, nothingToDo),
+                     slot(4, nothingToDo), slot(5, nothingToDo),      slot(6, enabledOthers)};
 
 }  // namespace callback_hooks
 
@@ -87,7 +88,9 @@ const Table<3> table{slot(2, current)};
 // c693336e: values per context; no size word.
 namespace context_values {
 
-CUresult put(CUcontext context, void* key, void* value, ContextValueDestructor destructor) { return putContextValue(context, key, value, destructor); }
+CUresult put(CUcontext context, void* key, void* value, ContextValueDestructor destructor) {
+  return putContextValue(context, key, value, destructor);
+}
 CUresult remove(CUcontext context, void* key) { return removeContextValue(context, key); }
 CUresult get(void** value, CUcontext context, void* key) { return getContextValue(value, context, key); }
 

@@ -1,8 +1,8 @@
 // Attributes and parameters of functions and kernels. Frameworks ask for them again and again (67,152 times in 20 steps of a ResNet-50
 // training), so what the driver said once is remembered until the program changes it.
+#include "interposer/call.h"
 #include "interposer/contexts.h"
 #include "interposer/kernels.h"
-#include "interposer/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/handle_table.h"

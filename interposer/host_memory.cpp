@@ -51,7 +51,8 @@ CUresult share(std::uint64_t address, std::size_t bytes, unsigned flags) {
   const int file = createMemoryFile(bytes);
   if (file < 0 || !wire::mapShared(address, bytes, file)) {
     if (file >= 0) close(file);
-    log("cannot pin %zu bytes of host memory: the system refuses more shared memory; raise the container's memory limit or free some", bytes);
+    log("cannot pin %zu bytes of host memory: the system refuses more shared memory; raise the container's memory limit or free some",
+        bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const std::uint64_t id = Session::current()->sendMemory(file);

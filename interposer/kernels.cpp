@@ -34,7 +34,8 @@ CacheEntry& cacheEntry(std::uint64_t handle) { return cache[(handle * 0x9e3779b9
 
 Kernel* findKernel(std::uint64_t handle) {
   CacheEntry& entry = cacheEntry(handle);
-  if (entry.handle == handle && entry.kernel != nullptr) [[likely]] return entry.kernel;
+  if (entry.handle == handle && entry.kernel != nullptr) [[likely]]
+    return entry.kernel;
   const std::shared_lock lock(registry().mutex);
   const auto found = registry().kernels.find(handle);
   if (found == registry().kernels.end()) return nullptr;
@@ -70,7 +71,8 @@ void Kernel::setParameters(std::span<const KernelParameter> layout) {
 
 CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   layout = &parameters_;
-  if (known_.load(std::memory_order_acquire)) [[likely]] return CUDA_SUCCESS;
+  if (known_.load(std::memory_order_acquire)) [[likely]]
+    return CUDA_SUCCESS;
   Call call;
   if (!call.begin(CallNumber::describeKernel, 8, kOrdered)) return call.status();
   call.encoder().put(handle);

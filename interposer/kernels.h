@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "cuda_abi.h"
 #include "call_numbers.h"
+#include "cuda_abi.h"
 #include "wire/decoder.h"
 
 namespace interposer {
@@ -24,7 +24,8 @@ struct KernelParameter {
   std::uint32_t size;
 };
 
-/// What a launch needs beside its parameters. The grid's size is checked against the device's limits; the rest must have been accepted once.
+/// What a launch needs beside its parameters. The grid's size is checked against the device's limits; the rest must have been accepted
+/// once.
 struct LaunchShape {
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;
@@ -47,12 +48,12 @@ struct Kernel {
   void accept(const LaunchShape& shape);
   void forgetAnswers();
 
-  std::mutex mutex;                                      ///< guards what follows
+  std::mutex mutex;                                    ///< guards what follows
   std::map<std::pair<int, CUdevice>, int> attributes;  ///< (attribute, device) -> value
   std::map<std::pair<CUdevice, std::array<std::uint64_t, 3>>, int> occupancy;
-  std::map<std::pair<int, CUdevice>, int> settings;      ///< attributes that the program set: setting the same again changes nothing
-  std::map<CUcontext, CUfunction> functions;             ///< of a CUkernel: its function in each context
-  std::array<LaunchShape, 8> shapes;  ///< a ring of the last accepted
+  std::map<std::pair<int, CUdevice>, int> settings;  ///< attributes that the program set: setting the same again changes nothing
+  std::map<CUcontext, CUfunction> functions;         ///< of a CUkernel: its function in each context
+  std::array<LaunchShape, 8> shapes;                 ///< a ring of the last accepted
   unsigned shapeCount = 0;
 
  private:

@@ -29,9 +29,12 @@ CUresult readParameters(Kernel& kernel, void** kernelParams, void** extra, Param
   }
   if (kernelParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) parameters.buffer = static_cast<const std::byte*>(extra[1]);
-    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) parameters.bytes = *static_cast<const std::size_t*>(extra[1]);
-    else return CUDA_ERROR_INVALID_VALUE;
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      parameters.buffer = static_cast<const std::byte*>(extra[1]);
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      parameters.bytes = *static_cast<const std::size_t*>(extra[1]);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
   }
   if (parameters.buffer == nullptr && parameters.bytes > 0) return CUDA_ERROR_INVALID_VALUE;
   return parameters.bytes <= kernel.parameterBytes() ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // as recorded
@@ -65,7 +68,8 @@ CUresult checkGrid(const std::uint32_t (&grid)[3], const std::uint32_t (&block)[
     if (grid[axis] == 0 || grid[axis] > gridLimit || block[axis] == 0 || block[axis] > blockLimit) return CUDA_ERROR_INVALID_VALUE;
   }
   const auto threads = std::uint64_t{block[0]} * block[1] * block[2];
-  return threads <= static_cast<std::uint64_t>(attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return threads <= static_cast<std::uint64_t>(attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]) ? CUDA_SUCCESS
+                                                                                                      : CUDA_ERROR_INVALID_VALUE;
 }
 
 /// A grid that divides into clusters, or that must be resident as a whole, is not covered by an earlier launch of the same block.
@@ -73,7 +77,8 @@ void coverGrid(LaunchShape& shape, const wire::LaunchFrame& frame) {
   for (const std::uint32_t extent : frame.grid) shape.attributes = (shape.attributes ^ extent) * 0x100000001b3u;
 }
 
-CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<const CUlaunchAttribute> attributes, void** kernelParams, void** extra) {
+CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<const CUlaunchAttribute> attributes, void** kernelParams,
+                void** extra) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(frame.function);
   if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -102,7 +107,8 @@ CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<con
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
                         unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void** kernelParams,
                         void** extra) {
-  const wire::LaunchFrame frame{number(f), number(hStream), {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0};
+  const wire::LaunchFrame frame{
+      number(f), number(hStream), {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0};
   return launch(CallNumber::cuLaunchKernel, frame, {}, kernelParams, extra);
 }
 
@@ -119,10 +125,11 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** ker
   return launch(CallNumber::cuLaunchKernelEx, frame, {config->attrs, config->numAttrs}, kernelParams, extra);
 }
 
-CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-                                   unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                                   void** kernelParams) {
-  const wire::LaunchFrame frame{number(f), number(hStream), {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0};
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+                                   unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
+                                   CUstream hStream, void** kernelParams) {
+  const wire::LaunchFrame frame{
+      number(f), number(hStream), {gridDimX, gridDimY, gridDimZ}, {blockDimX, blockDimY, blockDimZ}, sharedMemBytes, 0};
   return launch(CallNumber::cuLaunchCooperativeKernel, frame, {}, kernelParams, nullptr);
 }
 

@@ -30,8 +30,8 @@ CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, 
   return CUDA_SUCCESS;
 }
 
-CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues, unsigned int numJitOptions,
-                           CUlibraryOption*, void**, unsigned int) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
+                           unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
   if (library == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t loaded = 0;
   const CUresult status = load(CallNumber::cuLibraryLoadData, code, {numJitOptions, jitOptions, jitOptionsValues}, loaded);
@@ -46,8 +46,8 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
   if (library == nullptr || fileName == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::string content;
   if (const CUresult status = readFile(fileName, content); status != CUDA_SUCCESS) return status;
-  return interposer::cuLibraryLoadData(library, content.data(), jitOptions, jitOptionsValues, numJitOptions, libraryOptions, libraryOptionValues,
-                                       numLibraryOptions);
+  return interposer::cuLibraryLoadData(library, content.data(), jitOptions, jitOptionsValues, numJitOptions, libraryOptions,
+                                       libraryOptionValues, numLibraryOptions);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) { return remote::cuLibraryUnload(library); }

@@ -13,7 +13,9 @@ bool valid(CUdeviceptr address, std::size_t bytes, std::size_t elementBytes) {
   return session != nullptr && address % elementBytes == 0 && (bytes == 0 || session->deviceRanges.contains(address, bytes));
 }
 
-std::size_t extent(std::size_t pitch, std::size_t widthBytes, std::size_t height) { return height == 0 ? 0 : pitch * (height - 1) + widthBytes; }
+std::size_t extent(std::size_t pitch, std::size_t widthBytes, std::size_t height) {
+  return height == 0 ? 0 : pitch * (height - 1) + widthBytes;
+}
 
 }  // namespace
 

@@ -13,7 +13,9 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
   return status;
 }
 
-CUresult cuModuleLoadData(CUmodule* module, const void* image) { return interposer::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr); }
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return interposer::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
   return interposer::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "interposer/call.h"
 #include "interposer/contexts.h"
 #include "interposer/kernels.h"
-#include "interposer/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/launch.h"
@@ -70,15 +70,17 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction 
 }
 
 /// Done here because the program's function is called for every block size that is tried.
-CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-                                                   size_t dynamicSMemSize, int blockSizeLimit, unsigned int flags) {
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
+                                                   CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
+                                                   int blockSizeLimit, unsigned int flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (minGridSize == nullptr || blockSize == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
   const auto& attributes = Session::current()->devices()[device].attributes;
   int kernelLimit = 0;
-  if (const CUresult status = attributeOf(func, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernelLimit); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = attributeOf(func, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernelLimit); status != CUDA_SUCCESS)
+    return status;
   int limit = std::min(kernelLimit, attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK]);
   if (blockSizeLimit > 0) limit = std::min(limit, blockSizeLimit);
   const int warp = attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE];

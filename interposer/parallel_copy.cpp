@@ -67,7 +67,8 @@ class Pool {
   }
 
   void start() {
-    for (; started_ < helpers_; ++started_) startThread([](void* pool) -> void* { return static_cast<Pool*>(pool)->help(), nullptr; }, this);
+    for (; started_ < helpers_; ++started_)
+      startThread([](void* pool) -> void* { return static_cast<Pool*>(pool)->help(), nullptr; }, this);
   }
 
   void help() {

@@ -41,7 +41,8 @@ CUresult answer(void** pfn, CUdriverProcAddressQueryResult* symbolStatus, void* 
 
 }  // namespace
 
-CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags, CUdriverProcAddressQueryResult* symbolStatus) {
+CUresult cuGetProcAddress_v2(const char* symbol, void** pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* symbolStatus) {
   if (symbol == nullptr || pfn == nullptr || (flags & ~kKnownFlags) != 0 || cudaVersion > kApiVersion) return CUDA_ERROR_INVALID_VALUE;
   const auto entries = entriesOf(symbol);
   if (entries.empty()) return answer(pfn, symbolStatus, nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);

@@ -94,7 +94,7 @@ CUresult Session::open() {
   ProcessState* state = processState();
   if (state->opened != 0) return openResult;
   if (openedByAncestor.load()) return CUDA_ERROR_NOT_INITIALIZED;  // a forked child of a process that uses CUDA: as natively
-  auto* session = new Session;  // never destroyed: atexit handlers of the program still call us
+  auto* session = new Session;                                     // never destroyed: atexit handlers of the program still call us
   openResult = session->connect();
   state->opened = 1;
   if (openResult != CUDA_SUCCESS) return openResult;
@@ -108,8 +108,8 @@ CUresult Session::connect() {
   synchronous_ = synchronous != nullptr && std::strcmp(synchronous, "1") == 0;
   socket_ = connectTo(socketPath());
   if (socket_ < 0) {
-    log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy run`, or check that the proxy runs", socketPath(),
-        std::strerror(errno));
+    log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy run`, or check that the proxy runs",
+        socketPath(), std::strerror(errno));
     return CUDA_ERROR_NO_DEVICE;
   }
   if (!window.open()) {
@@ -131,8 +131,9 @@ CUresult Session::greet() {
   std::string payload(reinterpret_cast<const char*>(&hello), sizeof hello);
   payload += driverEnvironment();
   wire::Message reply;
-  if (!wire::sendMessage(socket_, wire::MessageKind::hello, 0, std::as_bytes(std::span(payload))) || !wire::receiveMessage(socket_, reply) ||
-      reply.header.kind != wire::MessageKind::welcome || reply.payload.size() < sizeof(wire::Welcome)) {
+  if (!wire::sendMessage(socket_, wire::MessageKind::hello, 0, std::as_bytes(std::span(payload))) ||
+      !wire::receiveMessage(socket_, reply) || reply.header.kind != wire::MessageKind::welcome ||
+      reply.payload.size() < sizeof(wire::Welcome)) {
     log("the GPU proxy at %s closed the connection before a worker answered; its log says why", socketPath());
     return CUDA_ERROR_NO_DEVICE;
   }
@@ -145,7 +146,8 @@ CUresult Session::greet() {
     return static_cast<CUresult>(welcome.status);
   }
   if (welcome.buildId != kBuildId || welcome.devices > wire::kMaxDevices || restBytes != welcome.devices * sizeof(wire::DeviceInfo)) {
-    log("the GPU worker at %s is of another build than this libcuda.so.1; restart the program so that both are of one version", socketPath());
+    log("the GPU worker at %s is of another build than this libcuda.so.1; restart the program so that both are of one version",
+        socketPath());
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }
   driverVersion_ = welcome.driverVersion;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <condition_variable>
 #include <span>
 #include <vector>
 

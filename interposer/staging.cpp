@@ -79,7 +79,8 @@ void Staging::close() {
 
 CUresult Staging::open() {
   void* memory = nullptr;
-  if (const CUresult status = interposer::cuMemHostAlloc(&memory, kChunks * kChunkBytes, CU_MEMHOSTALLOC_PORTABLE); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = interposer::cuMemHostAlloc(&memory, kChunks * kChunkBytes, CU_MEMHOSTALLOC_PORTABLE); status != CUDA_SUCCESS)
+    return status;
   for (std::size_t i = 0; i < kChunks; ++i) {
     Chunk chunk{static_cast<std::byte*>(memory) + i * kChunkBytes, nullptr};
     if (const CUresult status = remote::cuEventCreate(&chunk.done, CU_EVENT_DISABLE_TIMING); status != CUDA_SUCCESS) return status;
@@ -141,7 +142,8 @@ CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t byte
     Chunk chunk;
     if (status = staging->take(chunk); status != CUDA_SUCCESS) return status;
     parallelCopy(chunk.memory, static_cast<const std::byte*>(source) + at, piece);
-    if (status = copyPinnedHtoD(destination + at, chunk.memory, piece, stream, false); status != CUDA_SUCCESS) return staging->release(chunk), status;
+    if (status = copyPinnedHtoD(destination + at, chunk.memory, piece, stream, false); status != CUDA_SUCCESS)
+      return staging->release(chunk), status;
     if (status = staging->submit(chunk, stream); status != CUDA_SUCCESS) return status;
   }
   return wait(stream, synchronise);
@@ -204,8 +206,9 @@ void copyRows(Rows to, Rows from, std::size_t width, std::size_t rows) {
 /// A row wider than a chunk is a linear copy of its own.
 CUresult stageWideRows(const CUDA_MEMCPY2D& copy, CUstream stream) {
   for (std::size_t row = 0; row < copy.Height; ++row) {
-    const std::size_t deviceRow = copy.srcMemoryType == CU_MEMORYTYPE_HOST ? copy.dstDevice + (copy.dstY + row) * copy.dstPitch + copy.dstXInBytes
-                                                                           : copy.srcDevice + (copy.srcY + row) * copy.srcPitch + copy.srcXInBytes;
+    const std::size_t deviceRow = copy.srcMemoryType == CU_MEMORYTYPE_HOST
+                                      ? copy.dstDevice + (copy.dstY + row) * copy.dstPitch + copy.dstXInBytes
+                                      : copy.srcDevice + (copy.srcY + row) * copy.srcPitch + copy.srcXInBytes;
     const CUresult status = copy.srcMemoryType == CU_MEMORYTYPE_HOST
                                 ? stageHtoD(deviceRow, sourceRows(copy).begin + row * copy.srcPitch, copy.WidthInBytes, stream, false)
                                 : stageDtoH(destinationRows(copy).begin + row * copy.dstPitch, deviceRow, copy.WidthInBytes, stream);

@@ -17,7 +17,8 @@ CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* capture
   return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*, const CUgraphNode**,
+                                   size_t*) {
   return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
 }
 

@@ -33,7 +33,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* tensorMap, CUtensorMapDataType tens
                                 const cuuint64_t* globalDim, const cuuint64_t* globalStrides, const cuuint32_t* boxDim,
                                 const cuuint32_t* elementStrides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill) {
-  if (tensorMap == nullptr || tensorRank == 0 || tensorRank > kMaxRank || globalDim == nullptr || boxDim == nullptr || elementStrides == nullptr) {
+  if (tensorMap == nullptr || tensorRank == 0 || tensorRank > kMaxRank || globalDim == nullptr || boxDim == nullptr ||
+      elementStrides == nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   Call call;
@@ -59,7 +60,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType ten
   Call call;
   if (!call.begin(CallNumber::cuTensorMapEncodeIm2col, 320, kUnordered)) return call.status();
   wire::Encoder& encoder = call.encoder();
-  encoder.put(std::array<std::uint32_t, 8>{tensorDataType, tensorRank, interleave, swizzle, l2Promotion, oobFill, channelsPerPixel, pixelsPerColumn});
+  encoder.put(std::array<std::uint32_t, 8>{tensorDataType, tensorRank, interleave, swizzle, l2Promotion, oobFill, channelsPerPixel,
+                                           pixelsPerColumn});
   encoder.put(globalAddress);
   putArray(encoder, globalDim, tensorRank);
   putArray(encoder, globalStrides, tensorRank - 1);

@@ -20,7 +20,7 @@ struct Thread {
 
   CUcontext context() const { return contexts.empty() ? nullptr : contexts.back(); }
 
-  std::vector<CUcontext> contexts;   ///< the stack; its last element is current
+  std::vector<CUcontext> contexts;    ///< the stack; its last element is current
   CUcontext workerContext = nullptr;  ///< what the worker thread has current,
   unsigned contextChange = 0;         ///< as of this many changes of contexts (contexts.h)
   unsigned waiting = 0;               ///< above 0: calls that need no answer wait all the same (Waiting in call.h)

@@ -16,6 +16,12 @@ constexpr std::uint64_t kPlentyOfRoom = kRequestBytes / 2;
 constexpr int kRestPauses = 16;
 constexpr std::uint64_t kQuickFrameNanoseconds = 200;
 
+// A frame's lines are with the client. Asked for together they arrive in the time of one: most frames, launches too, are this short.
+void prefetchFrame(const std::byte* at) {
+  constexpr std::size_t kLine = 64;
+  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(at + line * kLine);
+}
+
 bool isPlausible(const FrameHeader& header, std::uint64_t published) {
   return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes &&
          frameSpan(header.length) <= published;
@@ -40,6 +46,7 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   if (tail_ == head_ && !awaitFrame()) return false;
 
   const std::byte* at = memory_->at(head_);
+  prefetchFrame(at);
   std::memcpy(&header, at, sizeof(header));
   barrier::keepCopy();
   if (!isPlausible(header, tail_ - head_)) return ended(ChannelEnd::nonsense);

@@ -65,7 +65,8 @@ void adoptEnvironment(std::span<const std::byte> variables, const std::vector<st
     const std::string variable(rest.data());
     rest.remove_prefix(variable.size() + 1);
     const std::size_t equals = variable.find('=');
-    if (equals != std::string::npos && isForTheDriver(variable)) setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+    if (equals != std::string::npos && isForTheDriver(variable))
+      setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
   }
   const char* wanted = std::getenv(kVisible);
   if (wanted != nullptr || !gpus.empty()) setenv(kVisible, visibleDevices(gpus, wanted).c_str(), 1);

@@ -33,7 +33,8 @@ bool peekHello(wire::Hello& hello) {
     wire::MessageHeader header;
     wire::Hello hello;
   } first{};
-  if (recv(kConnection, &first, sizeof first, MSG_PEEK | MSG_WAITALL) != sizeof first || first.header.kind != wire::MessageKind::hello) return false;
+  if (recv(kConnection, &first, sizeof first, MSG_PEEK | MSG_WAITALL) != sizeof first || first.header.kind != wire::MessageKind::hello)
+    return false;
   hello = first.hello;
   return true;
 }
@@ -98,10 +99,12 @@ class Start {
 
   bool checkHello() {
     if (hello_.version != wire::kHelloVersion || hello_.buildId != kBuildId) {
-      return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "libcuda.so.1 of the program and the GPU worker are of different builds; restart the program");
+      return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+                  "libcuda.so.1 of the program and the GPU worker are of different builds; restart the program");
     }
     // What lies there must be the client's only.
-    if (!wire::reserve(hello_.window)) return fail(CUDA_ERROR_OUT_OF_MEMORY, "the address range of the program's pinned memory is taken in the worker");
+    if (!wire::reserve(hello_.window))
+      return fail(CUDA_ERROR_OUT_OF_MEMORY, "the address range of the program's pinned memory is taken in the worker");
     session_.shared.window = hello_.window;
     return true;
   }
@@ -109,7 +112,8 @@ class Start {
   bool openDriver() {
     void* library = dlopen(options_.driver.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return fail(CUDA_ERROR_NO_DEVICE, "the CUDA driver " + options_.driver + " cannot be loaded: " + dlerror());
-    if (!load(library, session_.driver)) return fail(CUDA_ERROR_NO_DEVICE, options_.driver + " is not a CUDA driver: functions are missing");
+    if (!load(library, session_.driver))
+      return fail(CUDA_ERROR_NO_DEVICE, options_.driver + " is not a CUDA driver: functions are missing");
     const Driver& driver = session_.driver;
     const CUresult status = driver.cuInit(0);
     if (status == CUDA_ERROR_NO_DEVICE && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
@@ -121,9 +125,9 @@ class Start {
     }
     driver.cuDriverGetVersion(&version_);
     if (version_ < kOldestDriver) {
-      return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-                  "the host's CUDA driver is too old: it speaks CUDA " + std::to_string(version_ / 1000) + "." + std::to_string(version_ % 1000 / 10) +
-                      ", and 12.4 (driver 550) is needed; update the driver of the node");
+      return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "the host's CUDA driver is too old: it speaks CUDA " +
+                                                         std::to_string(version_ / 1000) + "." + std::to_string(version_ % 1000 / 10) +
+                                                         ", and 12.4 (driver 550) is needed; update the driver of the node");
     }
     version_ = std::min(version_, kNewestApi);
     return true;
@@ -143,7 +147,9 @@ class Start {
       int reachable = 0;
       session_.driver.cuDeviceGetAttribute(&reachable, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, static_cast<CUdevice>(i));
       if (reachable == 0) continue;
-      return fail(CUDA_ERROR_NOT_PERMITTED, "the host lets kernels reach all memory of a process (HMM), so tenants could not be kept apart; load nvidia-uvm with uvm_disable_hmm=1");
+      return fail(CUDA_ERROR_NOT_PERMITTED,
+                  "the host lets kernels reach all memory of a process (HMM), so tenants could not be kept apart; load nvidia-uvm with "
+                  "uvm_disable_hmm=1");
     }
     return true;
   }
@@ -169,8 +175,10 @@ class Start {
   void welcome() { answer(std::as_bytes(std::span(devices_)), static_cast<std::uint32_t>(devices_.size())); }
 
   void refuse() {
-    if (wanted_) session_.report.event("ended", JsonObject().add("reason", sentence_).add("peakMemory", 0).add("launches", 0));
-    else session_.report.event("refused", JsonObject().add("sentence", sentence_));
+    if (wanted_)
+      session_.report.event("ended", JsonObject().add("reason", sentence_).add("peakMemory", 0).add("launches", 0));
+    else
+      session_.report.event("refused", JsonObject().add("sentence", sentence_));
     answer(std::as_bytes(std::span(sentence_)), 0);
   }
 

@@ -27,7 +27,8 @@ bool set(Options& options, std::string_view name, const char* value) {
 bool parse(int count, char** arguments, Options& options, std::string& sentence) {
   for (int i = 1; i < count; i += 2) {
     if (i + 1 < count && set(options, arguments[i], arguments[i + 1])) continue;
-    sentence = std::string("nvidia-virtual-worker does not take ") + arguments[i] + (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") +
+    sentence = std::string("nvidia-virtual-worker does not take ") + arguments[i] +
+               (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") +
                "; it is started by gpu-proxy with --driver PATH [--quota FILE --quota-slot N] [--memory-limit BYTES] [--gpu INDEX|UUID]...";
     return false;
   }

@@ -8,8 +8,8 @@
 namespace worker {
 
 struct Options {
-  std::string driver;             ///< what dlopen gets
-  std::string quota;              ///< the quota file; empty: none
+  std::string driver;  ///< what dlopen gets
+  std::string quota;   ///< the quota file; empty: none
   unsigned quotaSlot = 0;
   std::uint64_t memoryLimit = 0;  ///< bytes; 0: none
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all

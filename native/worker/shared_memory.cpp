@@ -64,8 +64,8 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
   const auto next = mapped_.lower_bound(address);
   const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
                     (next == mapped_.begin() || std::prev(next)->first + std::prev(next)->second <= address);
-  const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 && window.contains(address, bytes) && sizeOf(file) >= bytes &&
-                       sealed(file, F_SEAL_SHRINK);
+  const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 && window.contains(address, bytes) &&
+                       sizeOf(file) >= bytes && sealed(file, F_SEAL_SHRINK);
   const bool done = allowed && wire::mapShared(address, bytes, file);
   ::close(file);
   if (done) mapped_[address] = bytes;

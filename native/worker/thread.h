@@ -17,7 +17,8 @@ namespace worker {
 
 class Thread {
  public:
-  Thread(Session& owner, std::unique_ptr<wire::WorkerChannel> channel) : session(owner), driver(owner.driver), channel_(std::move(channel)) {}
+  Thread(Session& owner, std::unique_ptr<wire::WorkerChannel> channel)
+      : session(owner), driver(owner.driver), channel_(std::move(channel)) {}
 
   Session& session;
   const Driver& driver;

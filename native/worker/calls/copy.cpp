@@ -21,7 +21,8 @@ bool reachable(const Thread& thread, CUmemorytype type, const void* host, std::u
                const CUDA_MEMCPY2D& copy) {
   if (type == CU_MEMORYTYPE_DEVICE) return true;
   constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // so that nothing below overflows
-  if (type != CU_MEMORYTYPE_HOST || pitch > kMost || y > kMost || x > kMost || copy.Height > kMost || copy.WidthInBytes > kMost) return false;
+  if (type != CU_MEMORYTYPE_HOST || pitch > kMost || y > kMost || x > kMost || copy.Height > kMost || copy.WidthInBytes > kMost)
+    return false;
   const auto offset = static_cast<unsigned __int128>(pitch) * (y + copy.Height - 1) + x + copy.WidthInBytes;
   const auto begin = reinterpret_cast<std::uint64_t>(host);
   return offset <= kMost && thread.session.shared.contains(begin, static_cast<std::uint64_t>(offset));

@@ -26,7 +26,8 @@ CUresult cuMemFreeHost(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!thread.session.shared.contains(address, 1)) return CUDA_ERROR_INVALID_VALUE;
   thread.passTicket();  // natively too it waits for copies that use the memory
   const CUresult status = thread.driver.cuMemHostUnregister(reinterpret_cast<void*>(address));
-  const bool ended = status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED || status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_CONTEXT;
+  const bool ended =
+      status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED || status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_CONTEXT;
   if (status != CUDA_SUCCESS && !ended) return status;
   return thread.session.shared.unmap(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -33,7 +33,8 @@ class Extra {
  public:
   explicit Extra(std::span<const std::byte> parameters)
       : bytes_(parameters.size()),
-        words_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_, CU_LAUNCH_PARAM_END} {}
+        words_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
+               CU_LAUNCH_PARAM_END} {}
   Extra(const Extra&) = delete;
   void** words() { return words_.data(); }
 
@@ -50,10 +51,14 @@ CUresult resolveEvent(const Thread& thread, Event& event) {
 /// Attributes that carry handles.
 CUresult resolveAttribute(const Thread& thread, CUlaunchAttribute& attribute) {
   switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: return resolveEvent(thread, attribute.value.programmaticEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
-    default: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      return resolveEvent(thread, attribute.value.programmaticEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+      return CUDA_ERROR_NOT_SUPPORTED;
+    default:
+      return CUDA_SUCCESS;
   }
 }
 
@@ -134,7 +139,8 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
   CUlaunchAttribute cooperative{};
   cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   cooperative.value.cooperative = 1;
-  const CUlaunchConfig config{grid[0], grid[1], grid[2], block[0], block[1], block[2], launch.frame.sharedBytes, launch.stream, &cooperative, 1};
+  const CUlaunchConfig config{grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
+                              launch.stream, &cooperative, 1};
   Extra extra(launch.parameters);
   return counted(thread, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
 }

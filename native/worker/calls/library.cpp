@@ -21,8 +21,10 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   if (!image.decode(thread, in) || !options.decode(in) || !in.finished()) return thread.refuseFrame();
   std::uint64_t handle = 0;
   CUresult status = CUDA_ERROR_INVALID_IMAGE;
-  if (!options.supported()) status = CUDA_ERROR_NOT_SUPPORTED;
-  else if (image.pointer() != nullptr) status = load(image.pointer(), options, handle);
+  if (!options.supported())
+    status = CUDA_ERROR_NOT_SUPPORTED;
+  else if (image.pointer() != nullptr)
+    status = load(image.pointer(), options, handle);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);

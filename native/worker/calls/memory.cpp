@@ -13,8 +13,10 @@ template <class Allocate>
 CUresult charged(Quota& quota, std::uint64_t bytes, CUdeviceptr* address, Allocate allocate) {
   if (!quota.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = allocate();
-  if (status == CUDA_SUCCESS) quota.remember(*address, bytes);
-  else quota.refund(bytes);
+  if (status == CUDA_SUCCESS)
+    quota.remember(*address, bytes);
+  else
+    quota.refund(bytes);
   return status;
 }
 
@@ -38,7 +40,8 @@ CUresult cuMemAlloc_v2(Thread& thread, CUdeviceptr* dptr, size_t bytesize) {
   return charged(thread.session.quota, bytesize, dptr, [&] { return thread.driver.cuMemAlloc_v2(dptr, bytesize); });
 }
 
-CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
+                            unsigned int ElementSizeBytes) {
   // What the driver will round the width to is known only afterwards.
   const CUresult status = thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   if (status != CUDA_SUCCESS) return status;
@@ -59,7 +62,8 @@ CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUs
 }
 
 CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-  return charged(thread.session.quota, bytesize, dptr, [&] { return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream); });
+  return charged(thread.session.quota, bytesize, dptr,
+                 [&] { return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream); });
 }
 
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
@@ -70,7 +74,8 @@ CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
 
 /// Memory on the device only: pools of host memory and pools that another process could import are not offered.
 CUresult cuMemPoolCreate(Thread& thread, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_NOT_SUPPORTED;
   return thread.driver.cuMemPoolCreate(pool, poolProps);
 }
 

@@ -29,8 +29,8 @@ CUresult cuTensorMapEncodeTiled(Thread& thread, wire::Decoder& in, wire::Encoder
   CUtensorMap map{};
   const CUresult status = thread.driver.cuTensorMapEncodeTiled(
       &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(), strides.data(), box.data(), elementStrides.data(),
-      static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle), static_cast<CUtensorMapL2promotion>(promotion),
-      static_cast<CUtensorMapFloatOOBfill>(fill));
+      static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
+      static_cast<CUtensorMapL2promotion>(promotion), static_cast<CUtensorMapFloatOOBfill>(fill));
   return answer(status, map, out);
 }
 
@@ -46,8 +46,8 @@ CUresult cuTensorMapEncodeIm2col(Thread& thread, wire::Decoder& in, wire::Encode
   if (thread.driver.cuTensorMapEncodeIm2col == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUtensorMap map{};
   const CUresult status = thread.driver.cuTensorMapEncodeIm2col(
-      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(), strides.data(), lower.data(), upper.data(), channels, pixels,
-      elementStrides.data(), static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
+      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(), strides.data(), lower.data(), upper.data(), channels,
+      pixels, elementStrides.data(), static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
       static_cast<CUtensorMapL2promotion>(promotion), static_cast<CUtensorMapFloatOOBfill>(fill));
   return answer(status, map, out);
 }

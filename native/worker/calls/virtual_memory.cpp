@@ -4,13 +4,17 @@
 
 namespace worker {
 
-CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
+                     unsigned long long flags) {
+  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_NOT_SUPPORTED;
   Quota& quota = thread.session.quota;
   if (!quota.charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = thread.driver.cuMemCreate(handle, size, prop, flags);
-  if (status == CUDA_SUCCESS) thread.session.physicalMemory.created(*handle, size);
-  else quota.refund(size);
+  if (status == CUDA_SUCCESS)
+    thread.session.physicalMemory.created(*handle, size);
+  else
+    quota.refund(size);
   return status;
 }
 
@@ -30,7 +34,8 @@ CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandl
   return status;
 }
 
-CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
   const CUresult status = thread.driver.cuMemMap(ptr, size, offset, handle, flags);
   if (status == CUDA_SUCCESS) thread.session.physicalMemory.mapped(handle, ptr, size);
   return status;
