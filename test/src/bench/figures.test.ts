@@ -15,6 +15,12 @@ test('a limit holds up to its value', () => {
   expect(compare(PRINTED, [{ name: 'ours', least: 31 }])[0]).toMatchObject({ limit: '>= 31', holds: false });
 });
 
+test('a ratio that the program measured itself counts', () => {
+  const printed = [...PRINTED, ...parsePrinted('{"name": "both", "ratio": 1.2}')];
+  const comparison = { name: 'ours', reference: 'bare', measured: 'both', most: 1.3 };
+  expect(compare(printed, [comparison])[0]).toMatchObject({ value: 30, ratio: 1.2, holds: true });
+});
+
 test('a figure without a limit neither holds nor fails', () => {
   expect(compare(PRINTED, [{ name: 'bare' }])[0]).toEqual({ name: 'bare', value: 20, unit: 'ns' });
 });

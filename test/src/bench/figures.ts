@@ -26,13 +26,19 @@ export function parsePrinted(text: string): Printed[] {
   return text
     .split('\n')
     .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as { name: string; value?: number; unit?: string; nanoseconds?: number })
-    .map(({ name, value, unit, nanoseconds }) => ({ name, value: value ?? nanoseconds ?? Number.NaN, unit: unit ?? 'ns' }));
+    .map((line) => JSON.parse(line) as { name: string; value?: number; unit?: string; nanoseconds?: number; ratio?: number })
+    .map(({ name, value, unit, nanoseconds, ratio }) => ({
+      name,
+      value: value ?? nanoseconds ?? ratio ?? Number.NaN,
+      unit: unit ?? (ratio === undefined ? 'ns' : 'x'),
+    }));
 }
 
 export interface Comparison {
   readonly name: string;
   readonly reference?: string;
+  /** The figure that is the ratio, where the program measured it itself, round by round; else it is the quotient. */
+  readonly measured?: string;
   readonly most?: number;
   readonly least?: number;
 }
@@ -44,9 +50,10 @@ export function compare(printed: readonly Printed[], comparisons: readonly Compa
     if (!found || !Number.isFinite(found.value)) throw new Error(`nothing measured "${name}"`);
     return found;
   };
-  return comparisons.map(({ name, reference, most, least }) => {
+  return comparisons.map(({ name, reference, measured, most, least }) => {
     const figure = find(name);
-    const ratio = reference === undefined ? undefined : figure.value / find(reference).value;
+    const quotient = reference === undefined ? undefined : figure.value / find(reference).value;
+    const ratio = measured === undefined ? quotient : find(measured).value;
     const judged = ratio ?? figure.value;
     const limit = most !== undefined ? `<= ${most}` : least !== undefined ? `>= ${least}` : undefined;
     const holds = most !== undefined ? judged <= most : judged >= (least ?? 0);
