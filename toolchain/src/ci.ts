@@ -34,7 +34,7 @@ const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: 
 /** Lanes run side by side; the steps of one lane one after another. */
 const LANES: readonly (readonly Step[])[] = [
   [
-    { name: 'biome', command: path.join('node_modules', '.bin', 'biome'), args: ['ci', '.'] },
+    { name: 'biome', command: path.join('node_modules', '.bin', 'biome'), args: ['ci', '--colors=off', '.'] },
     node('clang-format', path.join(TOOLCHAIN, 'format-check.js')),
     node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
     node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),

