@@ -64,27 +64,19 @@ bool looksLikeText(const void* image) {
 ImageKind imageKind(const void* image) {
   if (image == nullptr) return ImageKind::none;
   switch (magicOf(image)) {
-    case wire::kWrapperMagic:
-      return ImageKind::wrapper;
-    case wire::kFatbinMagic:
-      return ImageKind::fatbin;
-    case kElfMagic:
-      return ImageKind::elf;
-    default:
-      return looksLikeText(image) ? ImageKind::text : ImageKind::none;
+    case wire::kWrapperMagic: return ImageKind::wrapper;
+    case wire::kFatbinMagic: return ImageKind::fatbin;
+    case kElfMagic: return ImageKind::elf;
+    default: return looksLikeText(image) ? ImageKind::text : ImageKind::none;
   }
 }
 
 std::size_t imageBytes(const void* image) {
   switch (imageKind(image)) {
-    case ImageKind::fatbin:
-      return fatbinBytes(image);
-    case ImageKind::elf:
-      return elfBytes(image);
-    case ImageKind::text:
-      return std::strlen(static_cast<const char*>(image)) + 1;
-    default:
-      return 0;
+    case ImageKind::fatbin: return fatbinBytes(image);
+    case ImageKind::elf: return elfBytes(image);
+    case ImageKind::text: return std::strlen(static_cast<const char*>(image)) + 1;
+    default: return 0;
   }
 }
 

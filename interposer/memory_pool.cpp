@@ -11,10 +11,8 @@ std::size_t attributeBytes(CUmemPool_attribute attr) {
   switch (attr) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      return sizeof(int);
-    default:
-      return sizeof(cuuint64_t);
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: return sizeof(int);
+    default: return sizeof(cuuint64_t);
   }
 }
 

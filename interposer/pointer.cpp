@@ -30,21 +30,11 @@ void describeMissing(void* data, CUpointer_attribute attribute, CUdeviceptr unkn
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      std::memset(data, 0, 8);
-      break;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      std::memcpy(data, &unknown, sizeof unknown);
-      break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      *static_cast<int*>(data) = -2;
-      break;
-    case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
-      std::memset(data, 0, sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS));
-      break;
-    default:
-      std::memset(data, 0, 4);
-      break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: std::memset(data, 0, 8); break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: std::memcpy(data, &unknown, sizeof unknown); break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = -2; break;
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: std::memset(data, 0, sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS)); break;
+    default: std::memset(data, 0, 4); break;
   }
 }
 

@@ -21,8 +21,7 @@ constexpr bool isFault(std::int32_t result) {
     case 721:  // CUDA_ERROR_TENSOR_MEMORY_LEAK
     case 911:  // CUDA_ERROR_EXTERNAL_DEVICE
       return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -30,10 +30,8 @@ CUresult place(const Plane& plane, std::uint64_t& address, Side& side) {
       address = plane.device;
       side = Side::any;
       break;
-    case CU_MEMORYTYPE_ARRAY:
-      return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
   address += plane.y * plane.pitch + plane.x;
   return CUDA_SUCCESS;

@@ -40,7 +40,7 @@ struct KernelInfo {
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t localBytes = 0;
   std::uint32_t constantBytes = 0;
-  std::uint32_t registers = 0;            ///< an estimate: PTX has no fixed number
+  std::uint32_t registers = 0;              ///< an estimate: PTX has no fixed number
   std::uint32_t maxThreadsPerBlock = 1024;  ///< lowered by .maxntid
   std::array<std::uint32_t, 3> requiredClusterDim{};
 };
@@ -99,8 +99,8 @@ struct Environment {
   std::function<void(std::uint64_t)> deviceFree;
 };
 
-/// Runs a kernel to its end on all cores (one shared thread pool; NVIDIA_VIRTUAL_SIMULATOR_THREADS limits it). The first fault ends the launch:
-/// CUDA_ERROR_ILLEGAL_ADDRESS (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION (715)…
+/// Runs a kernel to its end on all cores (one shared thread pool; NVIDIA_VIRTUAL_SIMULATOR_THREADS limits it). The first fault ends the
+/// launch: CUDA_ERROR_ILLEGAL_ADDRESS (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION (715)…
 CUresult execute(const Launch& launch, const Environment& environment);
 
 /// Thread instructions that execute() has run so far in this process: what the benchmark divides by time.

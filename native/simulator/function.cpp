@@ -14,37 +14,24 @@ namespace simulator {
 
 std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int attribute) {
   switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-      return static_cast<int>(threadLimit(info));
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-      return static_cast<int>(info.staticSharedBytes);
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-      return static_cast<int>(info.constantBytes);
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
-      return static_cast<int>(info.localBytes);
-    case CU_FUNC_ATTRIBUTE_NUM_REGS:
-      return static_cast<int>(registersOf(info));
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-      return ptxVersion;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return static_cast<int>(kComputeCapability);
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return static_cast<int>(threadLimit(info));
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(info.staticSharedBytes);
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return static_cast<int>(info.constantBytes);
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.localBytes);
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(registersOf(info));
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: return ptxVersion;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return static_cast<int>(kComputeCapability);
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(kSharedPerBlock - std::min(kSharedPerBlock, info.staticSharedBytes));
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return -1;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-      return static_cast<int>(info.requiredClusterDim[0]);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-      return static_cast<int>(info.requiredClusterDim[1]);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-      return static_cast<int>(info.requiredClusterDim[2]);
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return -1;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return static_cast<int>(info.requiredClusterDim[0]);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return static_cast<int>(info.requiredClusterDim[1]);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return static_cast<int>(info.requiredClusterDim[2]);
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      return 0;
-    default:
-      return std::nullopt;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return 0;
+    default: return std::nullopt;
   }
 }
 
@@ -53,18 +40,14 @@ CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, in
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return value >= 0 && static_cast<unsigned>(value) + info.staticSharedBytes <= kSharedPerBlockOptin ? CUDA_SUCCESS
                                                                                                          : CUDA_ERROR_INVALID_VALUE;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-      return value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 

@@ -28,18 +28,10 @@ JitOptions::JitOptions(unsigned count, const CUjit_option* options, void** value
   }
   for (unsigned i = 0; i < count; ++i) {
     switch (options[i]) {
-      case CU_JIT_ERROR_LOG_BUFFER:
-        errorLog_ = static_cast<char*>(values[i]);
-        break;
-      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-        errorSize_ = &values[i];
-        break;
-      case CU_JIT_INFO_LOG_BUFFER:
-        infoLog_ = static_cast<char*>(values[i]);
-        break;
-      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-        infoSize_ = &values[i];
-        break;
+      case CU_JIT_ERROR_LOG_BUFFER: errorLog_ = static_cast<char*>(values[i]); break;
+      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: errorSize_ = &values[i]; break;
+      case CU_JIT_INFO_LOG_BUFFER: infoLog_ = static_cast<char*>(values[i]); break;
+      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: infoSize_ = &values[i]; break;
       default:
         if (static_cast<unsigned>(options[i]) >= CU_JIT_NUM_OPTIONS) valid_ = false;
     }

@@ -96,19 +96,13 @@ CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, vo
 bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& completed) {
   const auto& value = attribute.value;
   switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-      request.cooperative = value.cooperative != 0;
-      return true;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return true;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
       request.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
       request.clusterGiven = true;
       return true;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      completed = value.programmaticEvent.event;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      completed = value.launchCompletionEvent.event;
-      return true;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: completed = value.programmaticEvent.event; return true;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: completed = value.launchCompletionEvent.event; return true;
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
@@ -118,10 +112,8 @@ bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& 
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-      return true;
-    default:
-      return false;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
+    default: return false;
   }
 }
 

@@ -24,17 +24,12 @@ CUresult rounded(CUlimit limit, std::size_t& value) {
       if (value > kStackMost) return CUDA_ERROR_INVALID_VALUE;
       value = roundUp(value, 16);
       break;
-    case CU_LIMIT_PRINTF_FIFO_SIZE:
-      value = std::max(roundUp(value, kPrintfUnit), 8 * kPrintfUnit);
-      break;
-    case CU_LIMIT_MALLOC_HEAP_SIZE:
-      value = std::max(roundUp(value, kHeapUnit), kHeapUnit);
-      break;
+    case CU_LIMIT_PRINTF_FIFO_SIZE: value = std::max(roundUp(value, kPrintfUnit), 8 * kPrintfUnit); break;
+    case CU_LIMIT_MALLOC_HEAP_SIZE: value = std::max(roundUp(value, kHeapUnit), kHeapUnit); break;
     case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
       if (value > 128) return CUDA_ERROR_INVALID_VALUE;
       break;
-    default:
-      break;
+    default: break;
   }
   return CUDA_SUCCESS;
 }

@@ -30,15 +30,10 @@ DRIVER_CALL cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CU
     if (value == nullptr || srcDevice == dstDevice) return CUDA_ERROR_INVALID_VALUE;
     switch (attrib) {
       case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-      case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        *value = 1;
-        return CUDA_SUCCESS;
+      case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED: *value = 1; return CUDA_SUCCESS;
       case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-      case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
-        *value = 0;
-        return CUDA_SUCCESS;
-      default:
-        return CUDA_ERROR_INVALID_VALUE;
+      case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 0; return CUDA_SUCCESS;
+      default: return CUDA_ERROR_INVALID_VALUE;
     }
   });
 }

@@ -36,61 +36,39 @@ std::uint64_t mappingEnd(const Allocation& allocation) { return (allocation.end(
 
 CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(data, contextOf(allocation));
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return put(data, static_cast<unsigned>(memoryType(allocation)));
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-      return put(data, ptr);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, contextOf(allocation));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(memoryType(allocation)));
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(data, ptr);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (allocation.host() || allocation.kind == MemoryKind::managed) return put(data, ptr);
       put(data, std::uint64_t{0});
       return CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      return put(data, static_cast<int>(allocation.synchronous));
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return put(data, static_cast<unsigned long long>(allocation.id));
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return put(data, static_cast<int>(allocation.kind == MemoryKind::managed));
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put(data, ordinalOf(allocation));
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return put(data, static_cast<int>(0));
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-      return put(data, allocation.begin);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      return put(data, static_cast<std::size_t>(allocation.size));
-    case CU_POINTER_ATTRIBUTE_MAPPED:
-      return put(data, static_cast<int>(1));
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-      return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(data, static_cast<int>(allocation.synchronous));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(data, static_cast<unsigned long long>(allocation.id));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<int>(allocation.kind == MemoryKind::managed));
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, ordinalOf(allocation));
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, static_cast<int>(0));
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, allocation.begin);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, static_cast<std::size_t>(allocation.size));
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<int>(1));
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-      return put(data, static_cast<int>(0));
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return put(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put(data, handleOf<CUmemoryPool>(allocation.pool.get()));
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put(data, mappingEnd(allocation) - mappingBegin(allocation));
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put(data, mappingBegin(allocation));
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-      return put(data, static_cast<unsigned long long>(allocation.id));
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(data, static_cast<int>(0));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(data, handleOf<CUmemoryPool>(allocation.pool.get()));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(data, mappingEnd(allocation) - mappingBegin(allocation));
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(data, mappingBegin(allocation));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(data, static_cast<unsigned long long>(allocation.id));
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
 /// What cuPointerGetAttributes writes for an attribute that the pointer does not have; false for one that names nothing.
 bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* data) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      put(data, known ? 0 : ptr);
-      break;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(data, known ? 0 : ptr); break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: break;
     case CU_POINTER_ATTRIBUTE_CONTEXT:
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
@@ -98,12 +76,8 @@ bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* dat
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-      put(data, std::uint64_t{0});
-      break;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      put(data, static_cast<int>(CU_DEVICE_INVALID));
-      break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: put(data, std::uint64_t{0}); break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: put(data, static_cast<int>(CU_DEVICE_INVALID)); break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -111,11 +85,8 @@ bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* dat
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      put(data, 0);
-      break;
-    default:
-      return false;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: put(data, 0); break;
+    default: return false;
   }
   return true;
 }

@@ -89,23 +89,12 @@ CUresult Pool::get(CUmemPool_attribute attribute, void* value) {
       *static_cast<int*>(value) = found == reuse_.end() ? 1 : found->second;
       return CUDA_SUCCESS;
     }
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-      *number = threshold_;
-      return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-      *number = reserved_;
-      return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-      *number = reservedHigh_;
-      return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-      *number = used_;
-      return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-      *number = usedHigh_;
-      return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: *number = threshold_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT: *number = reserved_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH: *number = reservedHigh_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *number = used_; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_USED_MEM_HIGH: *number = usedHigh_; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
@@ -114,12 +103,8 @@ CUresult Pool::set(CUmemPool_attribute attribute, const void* value) {
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
-      reuse_[attribute] = *static_cast<const int*>(value) != 0;
-      return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-      threshold_ = *static_cast<const cuuint64_t*>(value);
-      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: reuse_[attribute] = *static_cast<const int*>(value) != 0; return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: threshold_ = *static_cast<const cuuint64_t*>(value); return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
       // The high marks can only be set back.
@@ -127,8 +112,7 @@ CUresult Pool::set(CUmemPool_attribute attribute, const void* value) {
       (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? usedHigh_ : reservedHigh_) =
           attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? used_ : reserved_;
       return CUDA_SUCCESS;
-    default:
-      return CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 

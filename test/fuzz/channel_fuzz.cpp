@@ -22,26 +22,13 @@ void writeHeader(wire::SharedMapping& channel, FuzzedDataProvider& input) {
 void writeWord(wire::ChannelMemory& memory, FuzzedDataProvider& input) {
   const auto value = input.ConsumeIntegral<std::uint64_t>();
   switch (input.ConsumeIntegralInRange(0, 6)) {
-    case 0:
-      memory.tail.store(value);
-      break;
-    case 1:
-      memory.tail.store(memory.head.load() + value % (2 * wire::kRequestBytes));
-      break;
-    case 2:
-      memory.head.store(value);
-      break;
-    case 3:
-      memory.workerSeat.sleeps.store(static_cast<std::uint32_t>(value));
-      break;
-    case 4:
-      memory.clientSeat.sleeps.store(static_cast<std::uint32_t>(value));
-      break;
-    case 5:
-      memory.workerSeat.processor.store(static_cast<std::uint32_t>(value));
-      break;
-    default:
-      memory.deferredError.store(static_cast<std::int32_t>(value));
+    case 0: memory.tail.store(value); break;
+    case 1: memory.tail.store(memory.head.load() + value % (2 * wire::kRequestBytes)); break;
+    case 2: memory.head.store(value); break;
+    case 3: memory.workerSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;
+    case 4: memory.clientSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;
+    case 5: memory.workerSeat.processor.store(static_cast<std::uint32_t>(value)); break;
+    default: memory.deferredError.store(static_cast<std::int32_t>(value));
   }
 }
 
@@ -79,21 +66,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   wire::SharedMapping channel;
   while (input.remaining_bytes() > 0) {
     switch (input.ConsumeIntegralInRange(0, 4)) {
-      case 0:
-        writeRing(channel.memory(), input);
-        break;
-      case 1:
-        writeHeader(channel, input);
-        break;
-      case 2:
-        writeWord(channel.memory(), input);
-        break;
-      case 3:
-        readFrame(channel, input.ConsumeIntegral<std::uint32_t>());
-        break;
-      default:
-        readReply(channel, input);
-        return 0;
+      case 0: writeRing(channel.memory(), input); break;
+      case 1: writeHeader(channel, input); break;
+      case 2: writeWord(channel.memory(), input); break;
+      case 3: readFrame(channel, input.ConsumeIntegral<std::uint32_t>()); break;
+      default: readReply(channel, input); return 0;
     }
   }
   return 0;

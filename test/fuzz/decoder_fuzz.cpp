@@ -27,24 +27,12 @@ std::size_t touch(std::span<const T> items, std::size_t limit) {
 
 void step(wire::Decoder& decoder, int choice, std::size_t limit) {
   switch (choice) {
-    case 0:
-      decoder.get<std::uint8_t>();
-      break;
-    case 1:
-      decoder.get<std::uint64_t>();
-      break;
-    case 2:
-      decoder.get<Large>();
-      break;
-    case 3:
-      touch(decoder.getBytes(limit), limit);
-      break;
-    case 4:
-      touch(decoder.getArray<std::uint32_t>(limit / 4), limit / 4);
-      break;
-    case 5:
-      touch(decoder.getArray<Large>(limit), limit);
-      break;
+    case 0: decoder.get<std::uint8_t>(); break;
+    case 1: decoder.get<std::uint64_t>(); break;
+    case 2: decoder.get<Large>(); break;
+    case 3: touch(decoder.getBytes(limit), limit); break;
+    case 4: touch(decoder.getArray<std::uint32_t>(limit / 4), limit / 4); break;
+    case 5: touch(decoder.getArray<Large>(limit), limit); break;
     default:
       if (const char* text = decoder.getString(limit)) REQUIRE(std::strlen(text) < limit);
   }

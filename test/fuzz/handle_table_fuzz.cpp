@@ -92,17 +92,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto kind = static_cast<HandleKind>(input.ConsumeIntegralInRange(1, static_cast<int>(HandleKind::count) - 1));
     void* object = reinterpret_cast<void*>(input.ConsumeIntegralInRange<std::uintptr_t>(0, 40) * 8);
     switch (input.ConsumeIntegralInRange(0, 3)) {
-      case 0:
-        pair.bind(input.ConsumeIntegralInRange(0, 2), object);
-        break;
+      case 0: pair.bind(input.ConsumeIntegralInRange(0, 2), object); break;
       case 1: {
         const std::uint64_t handle = pair.pick(input);
         pair.table.remove(handle);
         pair.model.remove(handle);
         break;
       }
-      default:
-        pair.add(kind, object, input.ConsumeBool() ? pair.pick(input) : 0);
+      default: pair.add(kind, object, input.ConsumeBool() ? pair.pick(input) : 0);
     }
     pair.compare();
   }

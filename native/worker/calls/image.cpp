@@ -36,10 +36,8 @@ bool isNumber(CUjit_option option) {
     case CU_JIT_OPTIMIZE_UNUSED_DEVICE_VARIABLES:
     case CU_JIT_POSITION_INDEPENDENT_CODE:
     case CU_JIT_MIN_CTA_PER_SM:
-    case CU_JIT_MAX_THREADS_PER_BLOCK:
-      return true;
-    default:
-      return false;
+    case CU_JIT_MAX_THREADS_PER_BLOCK: return true;
+    default: return false;
   }
 }
 

@@ -51,14 +51,10 @@ CUresult resolveEvent(const Thread& thread, Event& event) {
 /// Attributes that carry handles.
 CUresult resolveAttribute(const Thread& thread, CUlaunchAttribute& attribute) {
   switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      return resolveEvent(thread, attribute.value.programmaticEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
-      return CUDA_ERROR_NOT_SUPPORTED;
-    default:
-      return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: return resolveEvent(thread, attribute.value.programmaticEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
+    default: return CUDA_SUCCESS;
   }
 }
 

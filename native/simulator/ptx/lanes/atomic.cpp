@@ -16,23 +16,70 @@ template <class U, class F>
   return before;
 }
 
-struct Add { template <class T> static T run(T* p, T b, T) { return __atomic_fetch_add(p, b, kOrder); } };
-struct And { template <class T> static T run(T* p, T b, T) { return __atomic_fetch_and(p, b, kOrder); } };
-struct Or { template <class T> static T run(T* p, T b, T) { return __atomic_fetch_or(p, b, kOrder); } };
-struct Xor { template <class T> static T run(T* p, T b, T) { return __atomic_fetch_xor(p, b, kOrder); } };
-struct Exchange { template <class T> static T run(T* p, T b, T) { return __atomic_exchange_n(p, b, kOrder); } };
-struct Min { template <class T> static T run(T* p, T b, T) { return exchangeWith(p, [b](T a) { return a < b ? a : b; }); } };
-struct Max { template <class T> static T run(T* p, T b, T) { return exchangeWith(p, [b](T a) { return a < b ? b : a; }); } };
-struct Inc { template <class T> static T run(T* p, T b, T) { return exchangeWith(p, [b](T a) { return a >= b ? T(0) : T(a + 1); }); } };
-struct Dec { template <class T> static T run(T* p, T b, T) { return exchangeWith(p, [b](T a) { return a == 0 || a > b ? b : T(a - 1); }); } };
+struct Add {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return __atomic_fetch_add(p, b, kOrder);
+  }
+};
+struct And {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return __atomic_fetch_and(p, b, kOrder);
+  }
+};
+struct Or {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return __atomic_fetch_or(p, b, kOrder);
+  }
+};
+struct Xor {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return __atomic_fetch_xor(p, b, kOrder);
+  }
+};
+struct Exchange {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return __atomic_exchange_n(p, b, kOrder);
+  }
+};
+struct Min {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return exchangeWith(p, [b](T a) { return a < b ? a : b; });
+  }
+};
+struct Max {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return exchangeWith(p, [b](T a) { return a < b ? b : a; });
+  }
+};
+struct Inc {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return exchangeWith(p, [b](T a) { return a >= b ? T(0) : T(a + 1); });
+  }
+};
+struct Dec {
+  template <class T>
+  static T run(T* p, T b, T) {
+    return exchangeWith(p, [b](T a) { return a == 0 || a > b ? b : T(a - 1); });
+  }
+};
 struct Compare {
-  template <class T> static T run(T* p, T expected, T wanted) {
+  template <class T>
+  static T run(T* p, T expected, T wanted) {
     __atomic_compare_exchange_n(p, &expected, wanted, false, kOrder, kOrder);
     return expected;
   }
 };
 
-template <bool flush> struct AddFloat {
+template <bool flush>
+struct AddFloat {
   static u32 run(u32* p, u32 b, u32) {
     const auto take = [](u32 bits) { return flush ? flushed(bitsAs<float>(bits)) : bitsAs<float>(bits); };
     return exchangeWith(p, [&](u32 a) {
@@ -46,21 +93,27 @@ struct AddDouble {
     return exchangeWith(p, [b](u64 a) { return bitsAs<u64>(bitsAs<double>(a) + bitsAs<double>(b)); });
   }
 };
-template <class N> struct AddNarrow {
+template <class N>
+struct AddNarrow {
   static u16 sum(u16 a, u16 b) { return N::narrow(N::widen(a) + N::widen(b)); }
-  static u16 run(u16* p, u16 b, u16) { return exchangeWith(p, [b](u16 a) { return sum(a, b); }); }
+  static u16 run(u16* p, u16 b, u16) {
+    return exchangeWith(p, [b](u16 a) { return sum(a, b); });
+  }
   static u32 run(u32* p, u32 b, u32) {
     return exchangeWith(p, [b](u32 a) { return u32(sum(u16(a), u16(b))) | u32(sum(u16(a >> 16), u16(b >> 16))) << 16; });
   }
 };
-template <class N, bool greatest> struct ExtremeNarrow {
+template <class N, bool greatest>
+struct ExtremeNarrow {
   static u16 pick(u16 a, u16 b) {
     const float x = N::widen(a), y = N::widen(b);
     if (x != x) return b;
     if (y != y) return a;
     return (x < y) != greatest ? a : b;
   }
-  static u16 run(u16* p, u16 b, u16) { return exchangeWith(p, [b](u16 a) { return pick(a, b); }); }
+  static u16 run(u16* p, u16 b, u16) {
+    return exchangeWith(p, [b](u16 a) { return pick(a, b); });
+  }
   static u32 run(u32* p, u32 b, u32) {
     return exchangeWith(p, [b](u32 a) { return u32(pick(u16(a), u16(b))) | u32(pick(u16(a >> 16), u16(b >> 16))) << 16; });
   }
@@ -128,8 +181,12 @@ Handler selectAtomic(const Form& form) {
     case Type::BF16: return narrow<Brain, u16>(form);
     case Type::BF16x2: return narrow<Brain, u32>(form);
     case Type::B16: return form.op == Op::AtomCompare || form.op == Op::AtomExchange ? integers<u16, s16>(form) : nullptr;
-    case Type::B32: case Type::U32: case Type::S32: return integers<u32, s32>(form);
-    case Type::B64: case Type::U64: case Type::S64: return integers<u64, s64>(form);
+    case Type::B32:
+    case Type::U32:
+    case Type::S32: return integers<u32, s32>(form);
+    case Type::B64:
+    case Type::U64:
+    case Type::S64: return integers<u64, s64>(form);
     default: return nullptr;
   }
 }

@@ -4,57 +4,102 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-struct And { template <class D, class T> static D run(T a, T b) { return D(a & b); } };
-struct Or { template <class D, class T> static D run(T a, T b) { return D(a | b); } };
-struct Xor { template <class D, class T> static D run(T a, T b) { return D(a ^ b); } };
-struct Not { template <class D, class T> static D run(T a) { return D(~a); } };
-struct Cnot { template <class D, class T> static D run(T a) { return D(a == 0); } };
-struct Copy { template <class D, class T> static D run(T a) { return D(a); } };
+struct And {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(a & b);
+  }
+};
+struct Or {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(a | b);
+  }
+};
+struct Xor {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(a ^ b);
+  }
+};
+struct Not {
+  template <class D, class T>
+  static D run(T a) {
+    return D(~a);
+  }
+};
+struct Cnot {
+  template <class D, class T>
+  static D run(T a) {
+    return D(a == 0);
+  }
+};
+struct Copy {
+  template <class D, class T>
+  static D run(T a) {
+    return D(a);
+  }
+};
 struct ShiftLeft {
-  template <class D, class T> static D run(T a, u32 n) {
+  template <class D, class T>
+  static D run(T a, u32 n) {
     using Wide = std::conditional_t<(sizeof(T) < 4), u32, T>;
     return n < 8 * sizeof(T) ? D(Wide(a) << (n & 63)) : D(0);
   }
 };
 struct ShiftRight {
-  template <class D, class T> static D run(T a, u32 n) {
+  template <class D, class T>
+  static D run(T a, u32 n) {
     constexpr u32 kLast = 8 * sizeof(T) - 1;
     if (std::is_signed_v<T>) return D(a >> (n < kLast ? n : kLast));
     return n <= kLast ? D(a >> (n & kLast)) : D(0);
   }
 };
-template <bool Clamp> struct FunnelLeft {
-  template <class D> static D run(u32 a, u32 b, u32 c) {
+template <bool Clamp>
+struct FunnelLeft {
+  template <class D>
+  static D run(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c < 32 ? c : 32) : c & 31;
     return D(((u64(b) << 32 | a) << n) >> 32);
   }
 };
-template <bool Clamp> struct FunnelRight {
-  template <class D> static D run(u32 a, u32 b, u32 c) {
+template <bool Clamp>
+struct FunnelRight {
+  template <class D>
+  static D run(u32 a, u32 b, u32 c) {
     const u32 n = Clamp ? (c < 32 ? c : 32) : c & 31;
     return D((u64(b) << 32 | a) >> n);
   }
 };
 struct Popc {
-  template <class D, class T> static D run(T a) { return D(__builtin_popcountll(a)); }
+  template <class D, class T>
+  static D run(T a) {
+    return D(__builtin_popcountll(a));
+  }
 };
 struct Clz {
-  template <class D, class T> static D run(T a) { return a == 0 ? D(8 * sizeof(T)) : D(__builtin_clzll(u64(a)) - (64 - 8 * int(sizeof(T)))); }
+  template <class D, class T>
+  static D run(T a) {
+    return a == 0 ? D(8 * sizeof(T)) : D(__builtin_clzll(u64(a)) - (64 - 8 * int(sizeof(T))));
+  }
 };
 struct Bfind {
-  template <class D, class T> static D run(T a) {
+  template <class D, class T>
+  static D run(T a) {
     const auto bits = std::make_unsigned_t<T>(a < T(0) ? ~a : a);
     return bits == 0 ? D(~0u) : D(63 - __builtin_clzll(u64(bits)));
   }
 };
 struct BfindShift {
-  template <class D, class T> static D run(T a) {
+  template <class D, class T>
+  static D run(T a) {
     const D position = Bfind::run<D>(a);
     return position == D(~0u) ? position : D(8 * sizeof(T) - 1 - position);
   }
 };
 struct Brev {
-  template <class D, class T> static D run(T a) {
+  template <class D, class T>
+  static D run(T a) {
     u64 v = a;
     v = ((v >> 1) & 0x5555555555555555ull) | ((v & 0x5555555555555555ull) << 1);
     v = ((v >> 2) & 0x3333333333333333ull) | ((v & 0x3333333333333333ull) << 2);
@@ -63,7 +108,8 @@ struct Brev {
   }
 };
 struct Bfe {
-  template <class D, class T> static D run(T a, u32 b, u32 c) {
+  template <class D, class T>
+  static D run(T a, u32 b, u32 c) {
     constexpr u32 kBits = 8 * sizeof(T);
     using Unsigned = std::make_unsigned_t<T>;
     const u32 position = b & 0xff, length = c & 0xff;
@@ -86,15 +132,21 @@ const auto kFieldOf = [](u32 position, u32 length, u32 bits) -> u64 {
   return ones << position;
 };
 struct Bmsk {
-  template <class D> static D run(u32 a, u32 b) { return D(kFieldOf(a, b, 32)); }
+  template <class D>
+  static D run(u32 a, u32 b) {
+    return D(kFieldOf(a, b, 32));
+  }
 };
 struct BmskWrap {
-  template <class D> static D run(u32 a, u32 b) {
+  template <class D>
+  static D run(u32 a, u32 b) {
     return D(kFieldOf(a & 31, b & 31, 32));
   }
 };
-template <bool Signed, bool Clamp> struct Szext {
-  template <class D> static D run(u32 a, u32 b) {
+template <bool Signed, bool Clamp>
+struct Szext {
+  template <class D>
+  static D run(u32 a, u32 b) {
     const u32 n = Clamp ? (b < 32 ? b : 32) : b & 31;
     if (n == 32) return D(a);
     if (n == 0) return D(0);
@@ -116,7 +168,8 @@ const Operation* bfi(Warp& w, const Operation* op, u32 mask) {
 
 /// fns: the n-th set bit from a base, upwards or downwards.
 struct Fns {
-  template <class D> static D run(u32 bits, u32 base, s32 offset) {
+  template <class D>
+  static D run(u32 bits, u32 base, s32 offset) {
     const int step = offset < 0 ? -1 : 1;
     int wanted = offset == 0 ? 1 : offset < 0 ? -offset : offset;
     if (offset == 0) return (bits >> (base & 31)) & 1 ? D(base) : D(~0u);
@@ -227,7 +280,8 @@ Handler sized(const Form& form) {
     case Op::Cnot: return unary<Cnot, T, T>;
     case Op::Copy: return unary<Copy, T, T>;
     case Op::ShiftLeft: return binary<ShiftLeft, T, T, u32>;
-    case Op::ShiftRight: return isSigned(form.type) ? binary<ShiftRight, std::make_signed_t<T>, std::make_signed_t<T>, u32> : binary<ShiftRight, T, T, u32>;
+    case Op::ShiftRight:
+      return isSigned(form.type) ? binary<ShiftRight, std::make_signed_t<T>, std::make_signed_t<T>, u32> : binary<ShiftRight, T, T, u32>;
     default: return nullptr;
   }
 }

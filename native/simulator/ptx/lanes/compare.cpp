@@ -27,7 +27,8 @@ template <Compare c, class T>
 }
 
 // How a register of each type is read.
-template <class T> struct Plain {
+template <class T>
+struct Plain {
   using Stored = T;
   static T read(T v) { return v; }
 };
@@ -35,7 +36,8 @@ struct Flushed {
   using Stored = float;
   static float read(float v) { return flushed(v); }
 };
-template <class N> struct Narrow {
+template <class N>
+struct Narrow {
   using Stored = u16;
   static float read(u16 v) { return N::widen(v); }
 };
@@ -120,16 +122,28 @@ const Operation* selectBySign(Warp& w, const Operation* op, u32 mask) {
 }
 
 struct Predicates {
-  template <Compare c, class R> static Handler pick() { return setPredicate<c, R>; }
+  template <Compare c, class R>
+  static Handler pick() {
+    return setPredicate<c, R>;
+  }
 };
 struct Values {
-  template <Compare c, class R> static Handler pick() { return setValue<c, R>; }
+  template <Compare c, class R>
+  static Handler pick() {
+    return setValue<c, R>;
+  }
 };
 struct PairValues {
-  template <Compare c, class N> static Handler pick() { return setPair<c, N>; }
+  template <Compare c, class N>
+  static Handler pick() {
+    return setPair<c, N>;
+  }
 };
 struct PairPredicates {
-  template <Compare c, class N> static Handler pick() { return setPredicatePair<c, N>; }
+  template <Compare c, class N>
+  static Handler pick() {
+    return setPredicatePair<c, N>;
+  }
 };
 
 template <class K, class R>
@@ -162,9 +176,12 @@ Handler floating(Compare compare) {
 template <class K>
 Handler comparison(const Form& form) {
   switch (form.from) {
-    case Type::B16: case Type::U16: return ordered<K, Plain<u16>>(form.compare);
-    case Type::B32: case Type::U32: return ordered<K, Plain<u32>>(form.compare);
-    case Type::B64: case Type::U64: return ordered<K, Plain<u64>>(form.compare);
+    case Type::B16:
+    case Type::U16: return ordered<K, Plain<u16>>(form.compare);
+    case Type::B32:
+    case Type::U32: return ordered<K, Plain<u32>>(form.compare);
+    case Type::B64:
+    case Type::U64: return ordered<K, Plain<u64>>(form.compare);
     case Type::S16: return ordered<K, Plain<s16>>(form.compare);
     case Type::S32: return ordered<K, Plain<s32>>(form.compare);
     case Type::S64: return ordered<K, Plain<s64>>(form.compare);

@@ -37,7 +37,9 @@ template <class F>
 void eachInteger(Warp& w, const Operation* op, Type type, F use) {
   const unsigned registerBytes = op->target, unusedBits = 64 - 8 * bytesOf(type);
   for (int i = 0; i < 32; ++i) {
-    const u64 raw = registerBytes == 2 ? w.at<u16>(op->slot[1])[i] : registerBytes == 4 ? w.at<u32>(op->slot[1])[i] : w.at<u64>(op->slot[1])[i];
+    const u64 raw = registerBytes == 2   ? w.at<u16>(op->slot[1])[i]
+                    : registerBytes == 4 ? w.at<u32>(op->slot[1])[i]
+                                         : w.at<u64>(op->slot[1])[i];
     const u64 shifted = raw << unusedBits;
     use(i, isSigned(type) ? u64(s64(shifted) >> unusedBits) : shifted >> unusedBits);
   }
@@ -60,7 +62,8 @@ const Operation* saturatedInteger(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
-template <class F> F toInteger(F v, Rounding rounding) {
+template <class F>
+F toInteger(F v, Rounding rounding) {
   switch (rounding) {
     case Rounding::IntegerZero: return std::trunc(v);
     case Rounding::IntegerDown: return std::floor(v);
@@ -79,11 +82,13 @@ template <class D, class F>
   return D(v);
 }
 
-template <class T> struct Single {
+template <class T>
+struct Single {
   using Stored = T;
   static T read(T v) { return v; }
 };
-template <class N> struct Narrow {
+template <class N>
+struct Narrow {
   using Stored = u16;
   static float read(u16 v) { return N::widen(v); }
 };
@@ -115,7 +120,9 @@ const Operation* integerToFloat(Warp& w, const Operation* op, u32 mask) {
   alignas(64) D result[32];
   eachInteger(w, op, from, [&](int i, u64 v) { result[i] = isSigned(from) ? D(s64(v)) : D(v); });
   const bool saturate = op->flags & Operation::kNegatedSource;
-  assign<D>(w, op->slot[0], mask, [&](int i) { return saturate ? (result[i] > D(1) ? D(1) : result[i] > D(0) ? result[i] : D(0)) : result[i]; });
+  assign<D>(w, op->slot[0], mask, [&](int i) {
+    return saturate ? (result[i] > D(1) ? D(1) : result[i] > D(0) ? result[i] : D(0)) : result[i];
+  });
   return op + 1;
 }
 template <class N>
@@ -191,7 +198,8 @@ const Operation* toPair(Warp& w, const Operation* op, u32 mask) {
 }
 const Operation* toTf32(Warp& w, const Operation* op, u32 mask) {
   const float* a = w.at<float>(op->slot[1]);
-  assign<u32>(w, op->slot[0], mask, [=](int i) { return roundedToTf32(op->immediate && !(a[i] > 0) && a[i] == a[i] ? 0 : a[i], Rounding(op->detail)); });
+  assign<u32>(w, op->slot[0], mask,
+              [=](int i) { return roundedToTf32(op->immediate && !(a[i] > 0) && a[i] == a[i] ? 0 : a[i], Rounding(op->detail)); });
   return op + 1;
 }
 

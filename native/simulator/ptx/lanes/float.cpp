@@ -7,43 +7,105 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-template <class T> T toUnit(T v) { return v > T(0) ? (v < T(1) ? v : T(1)) : T(0); }
+template <class T>
+T toUnit(T v) {
+  return v > T(0) ? (v < T(1) ? v : T(1)) : T(0);
+}
 
-struct Add { template <class D> static D run(D a, D b) { return canonical(a + b); } };
-struct Sub { template <class D> static D run(D a, D b) { return canonical(a - b); } };
-struct Mul { template <class D> static D run(D a, D b) { return canonical(a * b); } };
-struct Div { template <class D> static D run(D a, D b) { return canonical(a / b); } };
+struct Add {
+  template <class D>
+  static D run(D a, D b) {
+    return canonical(a + b);
+  }
+};
+struct Sub {
+  template <class D>
+  static D run(D a, D b) {
+    return canonical(a - b);
+  }
+};
+struct Mul {
+  template <class D>
+  static D run(D a, D b) {
+    return canonical(a * b);
+  }
+};
+struct Div {
+  template <class D>
+  static D run(D a, D b) {
+    return canonical(a / b);
+  }
+};
 struct Fma {
-  template <class D> static D run(float a, float b, float c) { return canonical(__builtin_fmaf(a, b, c)); }
-  template <class D> static D run(double a, double b, double c) { return __builtin_fma(a, b, c); }
+  template <class D>
+  static D run(float a, float b, float c) {
+    return canonical(__builtin_fmaf(a, b, c));
+  }
+  template <class D>
+  static D run(double a, double b, double c) {
+    return __builtin_fma(a, b, c);
+  }
 };
 struct Sqrt {
-  template <class D> static D run(float a) { return canonical(__builtin_sqrtf(a)); }
-  template <class D> static D run(double a) { return __builtin_sqrt(a); }
+  template <class D>
+  static D run(float a) {
+    return canonical(__builtin_sqrtf(a));
+  }
+  template <class D>
+  static D run(double a) {
+    return __builtin_sqrt(a);
+  }
 };
-struct Rcp { template <class D> static D run(D a) { return canonical(D(1) / a); } };
-template <class F> struct Saturated {
-  template <class D, class... T> static D run(T... v) { return toUnit(F::template run<D>(v...)); }
+struct Rcp {
+  template <class D>
+  static D run(D a) {
+    return canonical(D(1) / a);
+  }
+};
+template <class F>
+struct Saturated {
+  template <class D, class... T>
+  static D run(T... v) {
+    return toUnit(F::template run<D>(v...));
+  }
 };
 
 struct Neg {
-  template <class D> static D run(float a) { return bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u); }
-  template <class D> static D run(double a) { return bitsAs<double>(bitsAs<u64>(a) ^ (1ull << 63)); }
+  template <class D>
+  static D run(float a) {
+    return bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u);
+  }
+  template <class D>
+  static D run(double a) {
+    return bitsAs<double>(bitsAs<u64>(a) ^ (1ull << 63));
+  }
 };
 struct Abs {
-  template <class D> static D run(float a) { return bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu); }
-  template <class D> static D run(double a) { return bitsAs<double>(bitsAs<u64>(a) & ~(1ull << 63)); }
+  template <class D>
+  static D run(float a) {
+    return bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu);
+  }
+  template <class D>
+  static D run(double a) {
+    return bitsAs<double>(bitsAs<u64>(a) & ~(1ull << 63));
+  }
 };
 struct Copysign {
-  template <class D> static D run(float a, float b) { return bitsAs<float>((bitsAs<u32>(a) & 0x80000000u) | (bitsAs<u32>(b) & 0x7fffffffu)); }
-  template <class D> static D run(double a, double b) {
+  template <class D>
+  static D run(float a, float b) {
+    return bitsAs<float>((bitsAs<u32>(a) & 0x80000000u) | (bitsAs<u32>(b) & 0x7fffffffu));
+  }
+  template <class D>
+  static D run(double a, double b) {
     return bitsAs<double>((bitsAs<u64>(a) & (1ull << 63)) | (bitsAs<u64>(b) & ~(1ull << 63)));
   }
 };
 
 // Of two zeros the minimum is the negative one; a NaN loses against a number unless .NaN is given.
-template <bool least, bool nan> struct Extreme {
-  template <class D> static D run(D a, D b) {
+template <bool least, bool nan>
+struct Extreme {
+  template <class D>
+  static D run(D a, D b) {
     using Bits = std::conditional_t<sizeof(D) == 4, u32, u64>;
     const D zero = bitsAs<D>(least ? Bits(bitsAs<Bits>(a) | bitsAs<Bits>(b)) : Bits(bitsAs<Bits>(a) & bitsAs<Bits>(b)));
     const D better = a == b ? zero : (least ? a < b : a > b) ? a : b;
@@ -52,18 +114,37 @@ template <bool least, bool nan> struct Extreme {
     return a != a ? (b != b ? bad : b) : b != b ? a : better;
   }
 };
-template <class F> struct Flushing {
-  template <class D> static D run(float a) { return F::template run<D>(flushed(a)); }
-  template <class D> static D run(float a, float b) { return F::template run<D>(flushed(a), flushed(b)); }
+template <class F>
+struct Flushing {
+  template <class D>
+  static D run(float a) {
+    return F::template run<D>(flushed(a));
+  }
+  template <class D>
+  static D run(float a, float b) {
+    return F::template run<D>(flushed(a), flushed(b));
+  }
 };
 
 // The approximations compute in double, where libm is exact enough, and round once.
-struct Sin { static double of(double a) { return std::sin(a); } };
-struct Cos { static double of(double a) { return std::cos(a); } };
-struct Lg2 { static double of(double a) { return std::log2(a); } };
-struct Ex2 { static double of(double a) { return std::exp2(a); } };
-struct Tanh { static double of(double a) { return std::tanh(a); } };
-struct Rsqrt { static double of(double a) { return 1.0 / std::sqrt(a); } };
+struct Sin {
+  static double of(double a) { return std::sin(a); }
+};
+struct Cos {
+  static double of(double a) { return std::cos(a); }
+};
+struct Lg2 {
+  static double of(double a) { return std::log2(a); }
+};
+struct Ex2 {
+  static double of(double a) { return std::exp2(a); }
+};
+struct Tanh {
+  static double of(double a) { return std::tanh(a); }
+};
+struct Rsqrt {
+  static double of(double a) { return 1.0 / std::sqrt(a); }
+};
 
 template <class F, bool flush>
 const Operation* approximate(Warp& w, const Operation* op, u32 mask) {
@@ -138,7 +219,8 @@ Handler common(const Form& form) {
 template <bool least>
 Handler extreme(const Form& form) {
   if (form.type == Type::F64) return binary<Extreme<least, false>, double, double, double>;
-  if (form.nan) return form.flush ? binary<Flushing<Extreme<least, true>>, float, float, float> : binary<Extreme<least, true>, float, float, float>;
+  if (form.nan)
+    return form.flush ? binary<Flushing<Extreme<least, true>>, float, float, float> : binary<Extreme<least, true>, float, float, float>;
   return form.flush ? binary<Flushing<Extreme<least, false>>, float, float, float> : binary<Extreme<least, false>, float, float, float>;
 }
 

@@ -10,27 +10,144 @@ namespace simulator::ptx {
 
 enum class Op : std::uint8_t {
   // integer.cpp
-  Add, Sub, MulLow, MulHigh, MulWide, MadLow, MadHigh, MadWide, Mul24Low, Mul24High, Mad24Low, Mad24High, Sad, Div, Rem, Abs, Neg, Min, Max,
-  AddSaturated, SubSaturated, AddCarry, SubCarry, MadLowCarry, MadHighCarry, Dp4a, Dp2a, MadHighSaturated, MinRelu, MaxRelu,
+  Add,
+  Sub,
+  MulLow,
+  MulHigh,
+  MulWide,
+  MadLow,
+  MadHigh,
+  MadWide,
+  Mul24Low,
+  Mul24High,
+  Mad24Low,
+  Mad24High,
+  Sad,
+  Div,
+  Rem,
+  Abs,
+  Neg,
+  Min,
+  Max,
+  AddSaturated,
+  SubSaturated,
+  AddCarry,
+  SubCarry,
+  MadLowCarry,
+  MadHighCarry,
+  Dp4a,
+  Dp2a,
+  MadHighSaturated,
+  MinRelu,
+  MaxRelu,
   // video.cpp
-  VideoAdd, VideoSub, VideoAverage, VideoDifference, VideoMin, VideoMax, VideoSet,
+  VideoAdd,
+  VideoSub,
+  VideoAverage,
+  VideoDifference,
+  VideoMin,
+  VideoMax,
+  VideoSet,
   // bits.cpp
-  And, Or, Xor, Not, Cnot, ShiftLeft, ShiftRight, FunnelLeft, FunnelRight, Popc, Clz, Bfind, BfindShift, Brev, Bfe, Bfi, Bmsk, Szext, Fns,
-  Permute, Lop3, Lop3Predicate, Copy, Pack, Unpack, PredicateAnd, PredicateOr, PredicateXor, PredicateNot, PredicateCopy, PredicateLop3,
+  And,
+  Or,
+  Xor,
+  Not,
+  Cnot,
+  ShiftLeft,
+  ShiftRight,
+  FunnelLeft,
+  FunnelRight,
+  Popc,
+  Clz,
+  Bfind,
+  BfindShift,
+  Brev,
+  Bfe,
+  Bfi,
+  Bmsk,
+  Szext,
+  Fns,
+  Permute,
+  Lop3,
+  Lop3Predicate,
+  Copy,
+  Pack,
+  Unpack,
+  PredicateAnd,
+  PredicateOr,
+  PredicateXor,
+  PredicateNot,
+  PredicateCopy,
+  PredicateLop3,
   Broadcast,
   // float.cpp, double.cpp, half.cpp
-  Mul, Fma, Sqrt, Rcp, Rsqrt, Copysign, Sin, Cos, Lg2, Ex2, Tanh, DivApprox, SqrtApprox, Testp, FmaRelu,
+  Mul,
+  Fma,
+  Sqrt,
+  Rcp,
+  Rsqrt,
+  Copysign,
+  Sin,
+  Cos,
+  Lg2,
+  Ex2,
+  Tanh,
+  DivApprox,
+  SqrtApprox,
+  Testp,
+  FmaRelu,
   // compare.cpp
-  SetPredicate, SetValue, Select, SelectBySign,
+  SetPredicate,
+  SetValue,
+  Select,
+  SelectBySign,
   // convert.cpp
-  Convert, ConvertPair,
+  Convert,
+  ConvertPair,
   // memory.cpp
-  Load, Store, LoadParameter, LocalAddress, ToGeneric, FromGeneric, IsSpace, CopyAsync, MapRank, GetRank, Touch,
+  Load,
+  Store,
+  LoadParameter,
+  LocalAddress,
+  ToGeneric,
+  FromGeneric,
+  IsSpace,
+  CopyAsync,
+  MapRank,
+  GetRank,
+  Touch,
   // atomic.cpp
-  AtomAdd, AtomAnd, AtomOr, AtomXor, AtomMin, AtomMax, AtomInc, AtomDec, AtomExchange, AtomCompare,
+  AtomAdd,
+  AtomAnd,
+  AtomOr,
+  AtomXor,
+  AtomMin,
+  AtomMax,
+  AtomInc,
+  AtomDec,
+  AtomExchange,
+  AtomCompare,
   // warp.cpp
-  ShuffleUp, ShuffleDown, ShuffleButterfly, ShuffleIndex, VoteAll, VoteAny, VoteUniform, VoteBallot, MatchAny, MatchAll, ReduxAdd, ReduxMin, ReduxMax,
-  ReduxAnd, ReduxOr, ReduxXor, Elect, WarpBarrier, ActiveMask,
+  ShuffleUp,
+  ShuffleDown,
+  ShuffleButterfly,
+  ShuffleIndex,
+  VoteAll,
+  VoteAny,
+  VoteUniform,
+  VoteBallot,
+  MatchAny,
+  MatchAll,
+  ReduxAdd,
+  ReduxMin,
+  ReduxMax,
+  ReduxAnd,
+  ReduxOr,
+  ReduxXor,
+  Elect,
+  WarpBarrier,
+  ActiveMask,
 };
 
 enum class Compare : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
@@ -40,19 +157,19 @@ enum class Rounding : std::uint8_t { None, Nearest, Zero, Down, Up, NearestAway,
 struct Form {
   Op op{};
   Type type = Type::None;
-  Type from = Type::None;           ///< cvt, set, slct: type of the source; ld, st: width of the register
+  Type from = Type::None;  ///< cvt, set, slct: type of the source; ld, st: width of the register
   Compare compare{};
   Boolean boolean{};
   Rounding rounding{};
   Space space = Space::Generic;
   bool carryIn = false, carryOut = false;
   bool saturate = false;
-  bool flush = false;               ///< .ftz
-  bool nan = false;                 ///< .NaN
+  bool flush = false;  ///< .ftz
+  bool nan = false;    ///< .NaN
   bool relu = false;
-  bool noReturn = false;            ///< red
-  bool secondSigned = false;        ///< dp4a, dp2a: type of b
-  unsigned sourceBytes = 4;         ///< cvt, ld, st: width of the register, which may exceed the type
+  bool noReturn = false;      ///< red
+  bool secondSigned = false;  ///< dp4a, dp2a: type of b
+  unsigned sourceBytes = 4;   ///< cvt, ld, st: width of the register, which may exceed the type
 };
 
 /// A kernel for the form, of the best instruction set that this CPU has; null when there is none.

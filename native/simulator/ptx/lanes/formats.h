@@ -35,8 +35,10 @@ template <int precision, int minimum, int exponentBits>
   kept += up;
   u32 result = u32(kept);
   if (exponent >= minimum) {
-    if (exponent > 1023 - 1 || exponent - minimum + 1 >= (1 << exponentBits)) result = kInfinity;
-    else result = u32(((u64(exponent - minimum + 1) << (precision - 1)) + kept - (1ull << (precision - 1))));
+    if (exponent > 1023 - 1 || exponent - minimum + 1 >= (1 << exponentBits))
+      result = kInfinity;
+    else
+      result = u32(((u64(exponent - minimum + 1) << (precision - 1)) + kept - (1ull << (precision - 1))));
   }
   if (result >= kInfinity) {
     const bool stays = rounding == Rounding::Zero || (rounding == Rounding::Down && !negative) || (rounding == Rounding::Up && negative);

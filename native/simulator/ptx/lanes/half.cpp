@@ -20,44 +20,122 @@ double fusedToOdd(float a, float b, float c) {
   return bitsAs<double>(outward ? bits + 1 : bits - 1);
 }
 
-template <class N> u16 least(u16 a, u16 b, bool greatest, bool nan) {
+template <class N>
+u16 least(u16 a, u16 b, bool greatest, bool nan) {
   const float x = N::widen(a), y = N::widen(b);
   if (x != x || y != y) return nan || (x != x && y != y) ? N::kNan : x != x ? b : a;
   if (x == y) return greatest ? a & b : a | b;
   return (x < y) != greatest ? a : b;
 }
-template <class N> u16 toUnit(u16 v) {
+template <class N>
+u16 toUnit(u16 v) {
   const float x = N::widen(v);
   return x > 0 ? (x < 1 ? v : N::kOne) : u16(0);
 }
-template <class N> u16 relu(u16 v) {
+template <class N>
+u16 relu(u16 v) {
   const float x = N::widen(v);
   return x != x ? N::kNan : x > 0 ? v : u16(0);
 }
 
-struct Add { template <class N> static u16 run(u16 a, u16 b) { return N::narrow(N::widen(a) + N::widen(b)); } };
-struct Sub { template <class N> static u16 run(u16 a, u16 b) { return N::narrow(N::widen(a) - N::widen(b)); } };
-struct Mul { template <class N> static u16 run(u16 a, u16 b) { return N::narrow(N::widen(a) * N::widen(b)); } };
-struct Fma { template <class N> static u16 run(u16 a, u16 b, u16 c) { return N::narrow(fusedToOdd(N::widen(a), N::widen(b), N::widen(c))); } };
-struct FmaRelu { template <class N> static u16 run(u16 a, u16 b, u16 c) { return relu<N>(Fma::run<N>(a, b, c)); } };
-template <class F> struct Saturated {
-  template <class N, class... T> static u16 run(T... v) { return toUnit<N>(F::template run<N>(v...)); }
+struct Add {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return N::narrow(N::widen(a) + N::widen(b));
+  }
 };
-template <class F> struct Flushing {
-  template <class N, class... T> static u16 run(T... v) { return flushedHalf(F::template run<N>(flushedHalf(v)...)); }
+struct Sub {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return N::narrow(N::widen(a) - N::widen(b));
+  }
 };
-struct Neg { template <class N> static u16 run(u16 a) { return a ^ 0x8000; } };
-struct Abs { template <class N> static u16 run(u16 a) { return a & 0x7fff; } };
-struct Min { template <class N> static u16 run(u16 a, u16 b) { return least<N>(a, b, false, false); } };
-struct Max { template <class N> static u16 run(u16 a, u16 b) { return least<N>(a, b, true, false); } };
-struct MinNan { template <class N> static u16 run(u16 a, u16 b) { return least<N>(a, b, false, true); } };
-struct MaxNan { template <class N> static u16 run(u16 a, u16 b) { return least<N>(a, b, true, true); } };
-struct Ex2 { template <class N> static u16 run(u16 a) { return N::narrow(std::exp2(double(N::widen(a)))); } };
-struct Tanh { template <class N> static u16 run(u16 a) { return N::narrow(std::tanh(double(N::widen(a)))); } };
+struct Mul {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return N::narrow(N::widen(a) * N::widen(b));
+  }
+};
+struct Fma {
+  template <class N>
+  static u16 run(u16 a, u16 b, u16 c) {
+    return N::narrow(fusedToOdd(N::widen(a), N::widen(b), N::widen(c)));
+  }
+};
+struct FmaRelu {
+  template <class N>
+  static u16 run(u16 a, u16 b, u16 c) {
+    return relu<N>(Fma::run<N>(a, b, c));
+  }
+};
+template <class F>
+struct Saturated {
+  template <class N, class... T>
+  static u16 run(T... v) {
+    return toUnit<N>(F::template run<N>(v...));
+  }
+};
+template <class F>
+struct Flushing {
+  template <class N, class... T>
+  static u16 run(T... v) {
+    return flushedHalf(F::template run<N>(flushedHalf(v)...));
+  }
+};
+struct Neg {
+  template <class N>
+  static u16 run(u16 a) {
+    return a ^ 0x8000;
+  }
+};
+struct Abs {
+  template <class N>
+  static u16 run(u16 a) {
+    return a & 0x7fff;
+  }
+};
+struct Min {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return least<N>(a, b, false, false);
+  }
+};
+struct Max {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return least<N>(a, b, true, false);
+  }
+};
+struct MinNan {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return least<N>(a, b, false, true);
+  }
+};
+struct MaxNan {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    return least<N>(a, b, true, true);
+  }
+};
+struct Ex2 {
+  template <class N>
+  static u16 run(u16 a) {
+    return N::narrow(std::exp2(double(N::widen(a))));
+  }
+};
+struct Tanh {
+  template <class N>
+  static u16 run(u16 a) {
+    return N::narrow(std::tanh(double(N::widen(a))));
+  }
+};
 
 /// As `F`, for one number (D is u16) or for two in one register.
-template <class F, class N> struct Of {
-  template <class D, class... T> static D run(T... v) {
+template <class F, class N>
+struct Of {
+  template <class D, class... T>
+  static D run(T... v) {
     if constexpr (sizeof(D) == 2) {
       return F::template run<N>(v...);
     } else {
@@ -66,12 +144,17 @@ template <class F, class N> struct Of {
   }
 };
 
-template <class F, class N, class D> Handler one() { return unary<Of<F, N>, D, D>; }
-template <class F, class N, class D> Handler two(const Form& form) {
+template <class F, class N, class D>
+Handler one() {
+  return unary<Of<F, N>, D, D>;
+}
+template <class F, class N, class D>
+Handler two(const Form& form) {
   if (form.flush) return binary<Of<Flushing<F>, N>, D, D, D>;
   return form.saturate ? binary<Of<Saturated<F>, N>, D, D, D> : binary<Of<F, N>, D, D, D>;
 }
-template <class F, class N, class D> Handler three(const Form& form) {
+template <class F, class N, class D>
+Handler three(const Form& form) {
   if (form.flush) return ternary<Of<Flushing<F>, N>, D, D, D, D>;
   return form.saturate ? ternary<Of<Saturated<F>, N>, D, D, D, D> : ternary<Of<F, N>, D, D, D, D>;
 }

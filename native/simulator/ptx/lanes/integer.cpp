@@ -4,79 +4,213 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-template <class T> struct DoubleOf;
-template <> struct DoubleOf<u16> { using type = u32; };
-template <> struct DoubleOf<s16> { using type = s32; };
-template <> struct DoubleOf<u32> { using type = u64; };
-template <> struct DoubleOf<s32> { using type = s64; };
-template <> struct DoubleOf<u64> { using type = uint128; };
-template <> struct DoubleOf<s64> { using type = int128; };
-template <class T> using Twice = typename DoubleOf<T>::type;
+template <class T>
+struct DoubleOf;
+template <>
+struct DoubleOf<u16> {
+  using type = u32;
+};
+template <>
+struct DoubleOf<s16> {
+  using type = s32;
+};
+template <>
+struct DoubleOf<u32> {
+  using type = u64;
+};
+template <>
+struct DoubleOf<s32> {
+  using type = s64;
+};
+template <>
+struct DoubleOf<u64> {
+  using type = uint128;
+};
+template <>
+struct DoubleOf<s64> {
+  using type = int128;
+};
+template <class T>
+using Twice = typename DoubleOf<T>::type;
 
 /// Unsigned and at least 32 bits wide, so that arithmetic wraps.
-template <class T> using Modular = std::conditional_t<(sizeof(T) < 4), u32, std::make_unsigned_t<T>>;
+template <class T>
+using Modular = std::conditional_t<(sizeof(T) < 4), u32, std::make_unsigned_t<T>>;
 
-template <class T> constexpr T kLargest = std::is_signed_v<T> ? T(std::make_unsigned_t<T>(~std::make_unsigned_t<T>(0)) >> 1) : T(~T(0));
-template <class T> constexpr T kSmallest = std::is_signed_v<T> ? T(-kLargest<T> - 1) : T(0);
+template <class T>
+constexpr T kLargest = std::is_signed_v<T> ? T(std::make_unsigned_t<T>(~std::make_unsigned_t<T>(0)) >> 1) : T(~T(0));
+template <class T>
+constexpr T kSmallest = std::is_signed_v<T> ? T(-kLargest<T> - 1) : T(0);
 
-struct Add { template <class D, class T> static D run(T a, T b) { return D(Modular<T>(a) + Modular<T>(b)); } };
-struct Sub { template <class D, class T> static D run(T a, T b) { return D(Modular<T>(a) - Modular<T>(b)); } };
-struct MulLow { template <class D, class T> static D run(T a, T b) { return D(Modular<T>(a) * Modular<T>(b)); } };
-struct MulHigh { template <class D, class T> static D run(T a, T b) { return D((Twice<T>(a) * Twice<T>(b)) >> (8 * sizeof(T))); } };
-struct MulWide { template <class D, class T> static D run(T a, T b) { return D(D(a) * D(b)); } };
-struct MadLow { template <class D, class T> static D run(T a, T b, T c) { return D(Modular<T>(a) * Modular<T>(b) + Modular<T>(c)); } };
+struct Add {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(Modular<T>(a) + Modular<T>(b));
+  }
+};
+struct Sub {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(Modular<T>(a) - Modular<T>(b));
+  }
+};
+struct MulLow {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(Modular<T>(a) * Modular<T>(b));
+  }
+};
+struct MulHigh {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D((Twice<T>(a) * Twice<T>(b)) >> (8 * sizeof(T)));
+  }
+};
+struct MulWide {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(D(a) * D(b));
+  }
+};
+struct MadLow {
+  template <class D, class T>
+  static D run(T a, T b, T c) {
+    return D(Modular<T>(a) * Modular<T>(b) + Modular<T>(c));
+  }
+};
 struct MadHigh {
-  template <class D, class T> static D run(T a, T b, T c) { return Add::run<D>(MulHigh::run<T>(a, b), c); }
+  template <class D, class T>
+  static D run(T a, T b, T c) {
+    return Add::run<D>(MulHigh::run<T>(a, b), c);
+  }
 };
 struct MadHighSaturated {
-  template <class D> static D run(s32 a, s32 b, s32 c) {
+  template <class D>
+  static D run(s32 a, s32 b, s32 c) {
     const s64 sum = s64(MulHigh::run<s32>(a, b)) + c;
     return D(sum > kLargest<s32> ? kLargest<s32> : sum < kSmallest<s32> ? kSmallest<s32> : sum);
   }
 };
-struct MadWide { template <class D, class T> static D run(T a, T b, D c) { return D(Modular<D>(D(a) * D(b)) + Modular<D>(c)); } };
+struct MadWide {
+  template <class D, class T>
+  static D run(T a, T b, D c) {
+    return D(Modular<D>(D(a) * D(b)) + Modular<D>(c));
+  }
+};
 
-template <class T> T low24(T a) { return std::is_signed_v<T> ? T(T(u32(a) << 8) >> 8) : T(a & 0xffffff); }
-struct Mul24Low { template <class D, class T> static D run(T a, T b) { return D(s64(low24(a)) * s64(low24(b))); } };
-struct Mul24High { template <class D, class T> static D run(T a, T b) { return D((s64(low24(a)) * s64(low24(b))) >> 16); } };
-struct Mad24Low { template <class D, class T> static D run(T a, T b, T c) { return D(u32(Mul24Low::run<T>(a, b)) + u32(c)); } };
-struct Mad24High { template <class D, class T> static D run(T a, T b, T c) { return D(u32(Mul24High::run<T>(a, b)) + u32(c)); } };
+template <class T>
+T low24(T a) {
+  return std::is_signed_v<T> ? T(T(u32(a) << 8) >> 8) : T(a & 0xffffff);
+}
+struct Mul24Low {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D(s64(low24(a)) * s64(low24(b)));
+  }
+};
+struct Mul24High {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return D((s64(low24(a)) * s64(low24(b))) >> 16);
+  }
+};
+struct Mad24Low {
+  template <class D, class T>
+  static D run(T a, T b, T c) {
+    return D(u32(Mul24Low::run<T>(a, b)) + u32(c));
+  }
+};
+struct Mad24High {
+  template <class D, class T>
+  static D run(T a, T b, T c) {
+    return D(u32(Mul24High::run<T>(a, b)) + u32(c));
+  }
+};
 
 struct Sad {
-  template <class D, class T> static D run(T a, T b, T c) {
+  template <class D, class T>
+  static D run(T a, T b, T c) {
     return D(Modular<T>(c) + (a < b ? Modular<T>(b) - Modular<T>(a) : Modular<T>(a) - Modular<T>(b)));
   }
 };
 // Division by zero gives all ones, as the hardware does; the smallest value by -1 gives itself.
 struct Div {
-  template <class D, class T> static D run(T a, T b) {
+  template <class D, class T>
+  static D run(T a, T b) {
     if (b == 0) return D(~T(0));
     if (std::is_signed_v<T> && b == T(-1)) return D(Modular<T>(0) - Modular<T>(a));
     return D(a / b);
   }
 };
 struct Rem {
-  template <class D, class T> static D run(T a, T b) {
+  template <class D, class T>
+  static D run(T a, T b) {
     if (b == 0) return D(a);
     if (std::is_signed_v<T> && b == T(-1)) return D(0);
     return D(a % b);
   }
 };
-struct Abs { template <class D, class T> static D run(T a) { return a < 0 ? D(Modular<T>(0) - Modular<T>(a)) : D(a); } };
-struct Neg { template <class D, class T> static D run(T a) { return D(Modular<T>(0) - Modular<T>(a)); } };
-struct Min { template <class D, class T> static D run(T a, T b) { return a < b ? a : b; } };
-struct Max { template <class D, class T> static D run(T a, T b) { return a < b ? b : a; } };
-struct MinRelu { template <class D, class T> static D run(T a, T b) { const T m = a < b ? a : b; return m < 0 ? T(0) : m; } };
-struct MaxRelu { template <class D, class T> static D run(T a, T b) { const T m = a < b ? b : a; return m < 0 ? T(0) : m; } };
+struct Abs {
+  template <class D, class T>
+  static D run(T a) {
+    return a < 0 ? D(Modular<T>(0) - Modular<T>(a)) : D(a);
+  }
+};
+struct Neg {
+  template <class D, class T>
+  static D run(T a) {
+    return D(Modular<T>(0) - Modular<T>(a));
+  }
+};
+struct Min {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+struct Max {
+  template <class D, class T>
+  static D run(T a, T b) {
+    return a < b ? b : a;
+  }
+};
+struct MinRelu {
+  template <class D, class T>
+  static D run(T a, T b) {
+    const T m = a < b ? a : b;
+    return m < 0 ? T(0) : m;
+  }
+};
+struct MaxRelu {
+  template <class D, class T>
+  static D run(T a, T b) {
+    const T m = a < b ? b : a;
+    return m < 0 ? T(0) : m;
+  }
+};
 
 s32 saturated(s64 value) { return value > kLargest<s32> ? kLargest<s32> : value < kSmallest<s32> ? kSmallest<s32> : s32(value); }
-struct AddSaturated { template <class D> static D run(s32 a, s32 b) { return saturated(s64(a) + b); } };
-struct SubSaturated { template <class D> static D run(s32 a, s32 b) { return saturated(s64(a) - b); } };
+struct AddSaturated {
+  template <class D>
+  static D run(s32 a, s32 b) {
+    return saturated(s64(a) + b);
+  }
+};
+struct SubSaturated {
+  template <class D>
+  static D run(s32 a, s32 b) {
+    return saturated(s64(a) - b);
+  }
+};
 
-template <class T> u32 byteOf(u32 word, int n) { return u32(s32(T(word >> (8 * n)))); }
+template <class T>
+u32 byteOf(u32 word, int n) {
+  return u32(s32(T(word >> (8 * n))));
+}
 template <class A, class B>
 struct Dp4a {
-  template <class D> static D run(u32 a, u32 b, u32 c) {
+  template <class D>
+  static D run(u32 a, u32 b, u32 c) {
     for (int n = 0; n < 4; ++n) c += byteOf<A>(a, n) * byteOf<B>(b, n);
     return c;
   }
@@ -212,13 +346,15 @@ Handler dotProduct(const Form& form) {
 Handler selectInteger(const Form& form) {
   if (form.op == Op::Dp4a || form.op == Op::Dp2a) return dotProduct(form);
   switch (form.type) {
-    case Type::U16: case Type::B16:
+    case Type::U16:
+    case Type::B16:
       if (Handler found = wide<u16>(form.op)) return found;
       return plain<u16>(form.op);
     case Type::S16:
       if (Handler found = wide<s16>(form.op)) return found;
       return plain<s16>(form.op);
-    case Type::U32: case Type::B32:
+    case Type::U32:
+    case Type::B32:
       if (Handler found = wide<u32>(form.op)) return found;
       if (Handler found = words<u32>(form.op)) return found;
       if (Handler found = carries<u32>(form)) return found;
@@ -229,7 +365,8 @@ Handler selectInteger(const Form& form) {
       if (Handler found = carries<u32>(form)) return found;
       if (Handler found = signedWords(form.op)) return found;
       return plain<s32>(form.op);
-    case Type::U64: case Type::B64:
+    case Type::U64:
+    case Type::B64:
       if (Handler found = carries<u64>(form)) return found;
       return plain<u64>(form.op);
     case Type::S64:

@@ -69,8 +69,10 @@ const Operation* loadParameter(Warp& w, const Operation* op, u32 mask) {
 
 const Operation* localAddress(Warp& w, const Operation* op, u32 mask) {
   const u64 address = w.frame->localBase + u64(op->immediate);
-  if (op->width == 4) assign<u32>(w, op->slot[0], mask, [=](int) { return u32(address); });
-  else assign<u64>(w, op->slot[0], mask, [=](int) { return address; });
+  if (op->width == 4)
+    assign<u32>(w, op->slot[0], mask, [=](int) { return u32(address); });
+  else
+    assign<u64>(w, op->slot[0], mask, [=](int) { return address; });
   return op + 1;
 }
 
@@ -130,13 +132,22 @@ const Operation* copyAsync(Warp& w, const Operation* op, u32 mask) {
 }
 
 struct Loads {
-  template <Space s, class M, class R> static Handler pick() { return load<s, M, R>; }
+  template <Space s, class M, class R>
+  static Handler pick() {
+    return load<s, M, R>;
+  }
 };
 struct Stores {
-  template <Space s, class M, class R> static Handler pick() { return store<s, M, R>; }
+  template <Space s, class M, class R>
+  static Handler pick() {
+    return store<s, M, R>;
+  }
 };
 struct Parameters {
-  template <Space s, class M, class R> static Handler pick() { return loadParameter<M, R>; }
+  template <Space s, class M, class R>
+  static Handler pick() {
+    return loadParameter<M, R>;
+  }
 };
 
 template <class K, Space s, class M>
@@ -169,7 +180,8 @@ Handler types(const Form& form) {
 template <class K>
 Handler spaces(const Form& form) {
   switch (form.space) {
-    case Space::Global: case Space::Const: return types<K, Space::Global>(form);
+    case Space::Global:
+    case Space::Const: return types<K, Space::Global>(form);
     case Space::Shared: return types<K, Space::Shared>(form);
     case Space::Local: return types<K, Space::Local>(form);
     case Space::Param: return types<K, Space::Param>(form);
@@ -191,7 +203,8 @@ Handler selectMemory(const Form& form) {
     case Op::Store: return spaces<Stores>(form);
     case Op::LoadParameter: return types<Parameters, Space::Param>(form);
     case Op::LocalAddress: return localAddress;
-    case Op::ToGeneric: case Op::FromGeneric: return windows(form);
+    case Op::ToGeneric:
+    case Op::FromGeneric: return windows(form);
     case Op::IsSpace: return isSpace;
     case Op::MapRank: return bytesOf(form.type) == 8 ? mapRank<u64> : mapRank<u32>;
     case Op::CopyAsync: return copyAsync;

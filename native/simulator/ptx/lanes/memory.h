@@ -36,27 +36,32 @@ template <Space space>
     highest = address[i] > highest ? address[i] : highest;
     together |= address[i];
   }
-  if (together & (bytes - 1)) [[unlikely]] return misaligned(w, op);
+  if (together & (bytes - 1)) [[unlikely]]
+    return misaligned(w, op);
   if (space == Space::Generic && highest >> kWindowShift) return resolveWindows(w, op, mask, bytes, address);
   if (space == Space::Global || space == Space::Generic) {
     const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
-    if (lowest >= range.begin && highest + bytes <= range.end) [[likely]] return true;
+    if (lowest >= range.begin && highest + bytes <= range.end) [[likely]]
+      return true;
     return resolveGlobal(w, op, mask, bytes, address);
   }
   if (space == Space::Shared) {
-    if (highest + bytes > w.sharedBytes || highest + bytes < bytes) [[unlikely]] return resolveShared(w, op, mask, bytes, address);
+    if (highest + bytes > w.sharedBytes || highest + bytes < bytes) [[unlikely]]
+      return resolveShared(w, op, mask, bytes, address);
     const u64 base = reinterpret_cast<u64>(w.shared);
     FOR_LANES(i) address[i] += base;
     return true;
   }
   if (space == Space::Local) {
-    if (highest + bytes > w.localBytes || highest + bytes < bytes) [[unlikely]] return outside(w, op);
+    if (highest + bytes > w.localBytes || highest + bytes < bytes) [[unlikely]]
+      return outside(w, op);
     const u64 base = reinterpret_cast<u64>(w.local), stride = w.localStride;
     const u64 idle = __builtin_ctz(mask);
     FOR_LANES(i) address[i] += base + ((mask >> i) & 1 ? u64(i) : idle) * stride;
     return true;
   }
-  if (highest + bytes > w.parameterBytes || highest + bytes < bytes) [[unlikely]] return outside(w, op);
+  if (highest + bytes > w.parameterBytes || highest + bytes < bytes) [[unlikely]]
+    return outside(w, op);
   const u64 base = reinterpret_cast<u64>(w.parameters);
   FOR_LANES(i) address[i] += base;
   return true;

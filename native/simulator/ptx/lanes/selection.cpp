@@ -6,9 +6,15 @@
 
 namespace simulator::ptx {
 
-namespace lanes_baseline { Handler select(const Form& form); }
-namespace lanes_v3 { Handler select(const Form& form); }
-namespace lanes_v4 { Handler select(const Form& form); }
+namespace lanes_baseline {
+Handler select(const Form& form);
+}
+namespace lanes_v3 {
+Handler select(const Form& form);
+}
+namespace lanes_v4 {
+Handler select(const Form& form);
+}
 
 namespace {
 

@@ -69,10 +69,16 @@ struct Pair {
     const int value = kind == Op::Add ? a + b : kind == Op::Sub ? a - b : kind == Op::Min ? (a < b ? a : b) : a < b ? b : a;
     return u16(relu && value < 0 ? 0 : value);
   }
-  template <class D> static D run(u32 a, u32 b) { return one(T(a), T(b)) | u32(one(T(a >> 16), T(b >> 16))) << 16; }
+  template <class D>
+  static D run(u32 a, u32 b) {
+    return one(T(a), T(b)) | u32(one(T(a >> 16), T(b >> 16))) << 16;
+  }
 };
 struct NegatePair {
-  template <class D> static D run(u32 a) { return ((0 - a) & 0xffff) | (0 - (a & 0xffff0000)); }
+  template <class D>
+  static D run(u32 a) {
+    return ((0 - a) & 0xffff) | (0 - (a & 0xffff0000));
+  }
 };
 
 template <class T>

@@ -16,10 +16,22 @@ const Operation* shuffle(Warp& w, const Operation* op, u32 mask) {
     int from = i;
     bool within = true;
     switch (kind) {
-      case Op::ShuffleUp: from = i - offset; within = from >= last; break;
-      case Op::ShuffleDown: from = i + offset; within = from <= last; break;
-      case Op::ShuffleButterfly: from = i ^ offset; within = from <= last; break;
-      default: from = first | (offset & ~segment); within = from <= last; break;
+      case Op::ShuffleUp:
+        from = i - offset;
+        within = from >= last;
+        break;
+      case Op::ShuffleDown:
+        from = i + offset;
+        within = from <= last;
+        break;
+      case Op::ShuffleButterfly:
+        from = i ^ offset;
+        within = from <= last;
+        break;
+      default:
+        from = first | (offset & ~segment);
+        within = from <= last;
+        break;
     }
     if (!within) from = i;
     value[i] = u32(w.exchange[from & 31]);

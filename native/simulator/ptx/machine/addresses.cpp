@@ -88,8 +88,7 @@ void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_
     case kSharedWindow: return sharedAt(warp, offset, bytes);
     case kLocalWindow:
       return offset + bytes <= warp.localBytes ? warp.local + static_cast<std::uint64_t>(lane) * warp.localStride + offset : nullptr;
-    case kParameterWindow:
-      return offset + bytes <= warp.parameterBytes ? const_cast<std::uint8_t*>(warp.parameters) + offset : nullptr;
+    case kParameterWindow: return offset + bytes <= warp.parameterBytes ? const_cast<std::uint8_t*>(warp.parameters) + offset : nullptr;
     default: return nullptr;
   }
 }

@@ -68,8 +68,8 @@ const Operation* mbarrierTest(Warp& w, const Operation* op, std::uint32_t mask) 
   std::uint32_t complete = 0;
   w.spin();
   const Operation* after = eachObject(w, op, mask, [&](Object& object, unsigned lane) {
-    const std::uint64_t waited = op->width ? w.at<std::uint32_t>(op->slot[1])[lane] & 1
-                                           : std::bit_cast<Object>(w.at<std::uint64_t>(op->slot[1])[lane]).phase;
+    const std::uint64_t waited =
+        op->width ? w.at<std::uint32_t>(op->slot[1])[lane] & 1 : std::bit_cast<Object>(w.at<std::uint64_t>(op->slot[1])[lane]).phase;
     const bool done = op->width ? (object.phase & 1) != waited : object.phase != waited;
     complete |= static_cast<std::uint32_t>(done) << lane;
   });

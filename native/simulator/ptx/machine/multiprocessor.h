@@ -26,10 +26,10 @@ struct Run {
   const Environment& environment;
   const LinkedProgram& program;
   const Code& kernel;
-  std::uint64_t blocks = 1;          ///< in the grid
+  std::uint64_t blocks = 1;  ///< in the grid
   std::uint32_t blocksPerCluster = 1;
   std::uint32_t staticSharedBytes = 0;
-  std::uint32_t sharedBytes = 0;     ///< static and dynamic
+  std::uint32_t sharedBytes = 0;  ///< static and dynamic
   std::uint32_t localStride = 0;
   std::uint32_t localBytes = 0;
   std::uint64_t gridId = 0;
@@ -66,7 +66,7 @@ struct Block {
   std::uint32_t aliveThreads = 0;
   std::uint32_t rank = 0;  ///< in its cluster
   std::vector<Warp> warps;
-  Frame* frames = nullptr;  ///< all activations of its warps
+  Frame* frames = nullptr;      ///< all activations of its warps
   std::vector<Block*> cluster;  ///< the blocks of its cluster, by rank
   std::uint8_t* shared = nullptr;
   std::array<Barrier, 16> barriers;
@@ -105,8 +105,8 @@ struct Multiprocessor {
   Run* run = nullptr;
   std::uint32_t index = 0;
   const AddressSpace* memory = nullptr;
-  std::array<Range, kRanges> ranges{};  ///< the allocation that an instruction touched last
-  std::uint64_t executed = 0;           ///< thread instructions
+  std::array<Range, kRanges> ranges{};       ///< the allocation that an instruction touched last
+  std::uint64_t executed = 0;                ///< thread instructions
   std::vector<std::unique_ptr<Block>> idle;  ///< to be begun again
   /// Works on the launch until no block is left to begin and those begun are done.
   void work(Run& launch);

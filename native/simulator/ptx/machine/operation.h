@@ -30,12 +30,12 @@ struct Operation {
   enum Flag : std::uint8_t {
     kEvenWithoutLanes = 1,  ///< runs although its guard leaves no lane: branches
     kNegatedGuard = 2,
-    kWideAddress = 4,       ///< the address register has 64 bits
-    kHasAddress = 8,        ///< there is an address register at all
-    kFrameLocal = 16,       ///< the address is relative to the frame's local memory
-    kNegatedSource = 32,    ///< !p as the predicate source
-    kSpinning = 64,         ///< what a thread repeats while it waits for another
-    kFlushes = 128,         ///< .ftz
+    kWideAddress = 4,     ///< the address register has 64 bits
+    kHasAddress = 8,      ///< there is an address register at all
+    kFrameLocal = 16,     ///< the address is relative to the frame's local memory
+    kNegatedSource = 32,  ///< !p as the predicate source
+    kSpinning = 64,       ///< what a thread repeats while it waits for another
+    kFlushes = 128,       ///< .ftz
   };
 
   Handler run = nullptr;
@@ -86,11 +86,11 @@ struct Code {
   std::vector<ParameterPlace> parameters;
   std::vector<ParameterPlace> results;
   std::uint32_t frameBytes = 0;
-  std::uint32_t registers = 0;      ///< as many as the text declares
+  std::uint32_t registers = 0;  ///< as many as the text declares
   std::uint32_t localBytes = 0;
   bool callsIndirectly = false;
-  bool allocates = false;           ///< alloca
-  bool usesReserved = false;        ///< it or what it calls names %reserved_smem_offset_*
+  bool allocates = false;     ///< alloca
+  bool usesReserved = false;  ///< it or what it calls names %reserved_smem_offset_*
   bool entry = false;
 };
 

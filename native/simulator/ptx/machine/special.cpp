@@ -11,11 +11,58 @@ namespace simulator::ptx {
 namespace {
 
 enum class Special : int {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  Laneid, Warpid, Nwarpid, Smid, Nsmid, Gridid, MaskEq, MaskLe, MaskLt, MaskGe, MaskGt, Clock, ClockHi, Clock64, Timer, TimerLow, TimerHigh,
-  DynamicShared, TotalShared, AggregateShared, ClusteridX, ClusteridY, ClusteridZ, NclusteridX, NclusteridY, NclusteridZ,
-  ClusterCtaidX, ClusterCtaidY, ClusterCtaidZ, ClusterNctaidX, ClusterNctaidY, ClusterNctaidZ, ClusterCtarank, ClusterNctarank, IsExplicitCluster,
-  ReservedBegin, ReservedEnd, ReservedCap, Reserved0, Reserved1,
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  Laneid,
+  Warpid,
+  Nwarpid,
+  Smid,
+  Nsmid,
+  Gridid,
+  MaskEq,
+  MaskLe,
+  MaskLt,
+  MaskGe,
+  MaskGt,
+  Clock,
+  ClockHi,
+  Clock64,
+  Timer,
+  TimerLow,
+  TimerHigh,
+  DynamicShared,
+  TotalShared,
+  AggregateShared,
+  ClusteridX,
+  ClusteridY,
+  ClusteridZ,
+  NclusteridX,
+  NclusteridY,
+  NclusteridZ,
+  ClusterCtaidX,
+  ClusterCtaidY,
+  ClusterCtaidZ,
+  ClusterNctaidX,
+  ClusterNctaidY,
+  ClusterNctaidZ,
+  ClusterCtarank,
+  ClusterNctarank,
+  IsExplicitCluster,
+  ReservedBegin,
+  ReservedEnd,
+  ReservedCap,
+  Reserved0,
+  Reserved1,
   Envreg0,  // and 31 more
 };
 
@@ -26,25 +73,56 @@ struct Entry {
 };
 
 constexpr auto kEntries = std::to_array<Entry>({
-    {"%tid.x", Special::TidX, 4}, {"%tid.y", Special::TidY, 4}, {"%tid.z", Special::TidZ, 4},
-    {"%ntid.x", Special::NtidX, 4}, {"%ntid.y", Special::NtidY, 4}, {"%ntid.z", Special::NtidZ, 4},
-    {"%ctaid.x", Special::CtaidX, 4}, {"%ctaid.y", Special::CtaidY, 4}, {"%ctaid.z", Special::CtaidZ, 4},
-    {"%nctaid.x", Special::NctaidX, 4}, {"%nctaid.y", Special::NctaidY, 4}, {"%nctaid.z", Special::NctaidZ, 4},
-    {"%laneid", Special::Laneid, 4}, {"%warpid", Special::Warpid, 4}, {"%nwarpid", Special::Nwarpid, 4},
-    {"%smid", Special::Smid, 4}, {"%nsmid", Special::Nsmid, 4}, {"%gridid", Special::Gridid, 8},
-    {"%lanemask_eq", Special::MaskEq, 4}, {"%lanemask_le", Special::MaskLe, 4}, {"%lanemask_lt", Special::MaskLt, 4},
-    {"%lanemask_ge", Special::MaskGe, 4}, {"%lanemask_gt", Special::MaskGt, 4},
-    {"%clock", Special::Clock, 4}, {"%clock_hi", Special::ClockHi, 4}, {"%clock64", Special::Clock64, 8},
-    {"%globaltimer", Special::Timer, 8}, {"%globaltimer_lo", Special::TimerLow, 4}, {"%globaltimer_hi", Special::TimerHigh, 4},
-    {"%dynamic_smem_size", Special::DynamicShared, 4}, {"%total_smem_size", Special::TotalShared, 4},
+    {"%tid.x", Special::TidX, 4},
+    {"%tid.y", Special::TidY, 4},
+    {"%tid.z", Special::TidZ, 4},
+    {"%ntid.x", Special::NtidX, 4},
+    {"%ntid.y", Special::NtidY, 4},
+    {"%ntid.z", Special::NtidZ, 4},
+    {"%ctaid.x", Special::CtaidX, 4},
+    {"%ctaid.y", Special::CtaidY, 4},
+    {"%ctaid.z", Special::CtaidZ, 4},
+    {"%nctaid.x", Special::NctaidX, 4},
+    {"%nctaid.y", Special::NctaidY, 4},
+    {"%nctaid.z", Special::NctaidZ, 4},
+    {"%laneid", Special::Laneid, 4},
+    {"%warpid", Special::Warpid, 4},
+    {"%nwarpid", Special::Nwarpid, 4},
+    {"%smid", Special::Smid, 4},
+    {"%nsmid", Special::Nsmid, 4},
+    {"%gridid", Special::Gridid, 8},
+    {"%lanemask_eq", Special::MaskEq, 4},
+    {"%lanemask_le", Special::MaskLe, 4},
+    {"%lanemask_lt", Special::MaskLt, 4},
+    {"%lanemask_ge", Special::MaskGe, 4},
+    {"%lanemask_gt", Special::MaskGt, 4},
+    {"%clock", Special::Clock, 4},
+    {"%clock_hi", Special::ClockHi, 4},
+    {"%clock64", Special::Clock64, 8},
+    {"%globaltimer", Special::Timer, 8},
+    {"%globaltimer_lo", Special::TimerLow, 4},
+    {"%globaltimer_hi", Special::TimerHigh, 4},
+    {"%dynamic_smem_size", Special::DynamicShared, 4},
+    {"%total_smem_size", Special::TotalShared, 4},
     {"%aggr_smem_size", Special::AggregateShared, 4},
-    {"%clusterid.x", Special::ClusteridX, 4}, {"%clusterid.y", Special::ClusteridY, 4}, {"%clusterid.z", Special::ClusteridZ, 4},
-    {"%nclusterid.x", Special::NclusteridX, 4}, {"%nclusterid.y", Special::NclusteridY, 4}, {"%nclusterid.z", Special::NclusteridZ, 4},
-    {"%cluster_ctaid.x", Special::ClusterCtaidX, 4}, {"%cluster_ctaid.y", Special::ClusterCtaidY, 4}, {"%cluster_ctaid.z", Special::ClusterCtaidZ, 4},
-    {"%cluster_nctaid.x", Special::ClusterNctaidX, 4}, {"%cluster_nctaid.y", Special::ClusterNctaidY, 4}, {"%cluster_nctaid.z", Special::ClusterNctaidZ, 4},
-    {"%cluster_ctarank", Special::ClusterCtarank, 4}, {"%cluster_nctarank", Special::ClusterNctarank, 4},
-    {"%reserved_smem_offset_begin", Special::ReservedBegin, 4}, {"%reserved_smem_offset_end", Special::ReservedEnd, 4},
-    {"%reserved_smem_offset_cap", Special::ReservedCap, 4}, {"%reserved_smem_offset_0", Special::Reserved0, 4},
+    {"%clusterid.x", Special::ClusteridX, 4},
+    {"%clusterid.y", Special::ClusteridY, 4},
+    {"%clusterid.z", Special::ClusteridZ, 4},
+    {"%nclusterid.x", Special::NclusteridX, 4},
+    {"%nclusterid.y", Special::NclusteridY, 4},
+    {"%nclusterid.z", Special::NclusteridZ, 4},
+    {"%cluster_ctaid.x", Special::ClusterCtaidX, 4},
+    {"%cluster_ctaid.y", Special::ClusterCtaidY, 4},
+    {"%cluster_ctaid.z", Special::ClusterCtaidZ, 4},
+    {"%cluster_nctaid.x", Special::ClusterNctaidX, 4},
+    {"%cluster_nctaid.y", Special::ClusterNctaidY, 4},
+    {"%cluster_nctaid.z", Special::ClusterNctaidZ, 4},
+    {"%cluster_ctarank", Special::ClusterCtarank, 4},
+    {"%cluster_nctarank", Special::ClusterNctarank, 4},
+    {"%reserved_smem_offset_begin", Special::ReservedBegin, 4},
+    {"%reserved_smem_offset_end", Special::ReservedEnd, 4},
+    {"%reserved_smem_offset_cap", Special::ReservedCap, 4},
+    {"%reserved_smem_offset_0", Special::Reserved0, 4},
     {"%reserved_smem_offset_1", Special::Reserved1, 4},
     {"%is_explicit_cluster", Special::IsExplicitCluster, 0},
 });
@@ -85,21 +163,27 @@ std::uint64_t uniformValue(Warp& w, int number) {
     const std::size_t a = axis(number, Special::ClusterCtaidX);
     return block.position[a] % launch.cluster[a];
   }
-  if (special >= Special::ClusterNctaidX && special <= Special::ClusterNctaidZ) return launch.cluster[axis(number, Special::ClusterNctaidX)];
+  if (special >= Special::ClusterNctaidX && special <= Special::ClusterNctaidZ)
+    return launch.cluster[axis(number, Special::ClusterNctaidX)];
   switch (special) {
     case Special::Warpid: return w.index;
     case Special::Nwarpid: return 64;
     case Special::Smid: return w.processor->index;
     case Special::Nsmid: return run.multiprocessors;
     case Special::Gridid: return run.gridId;
-    case Special::Clock: case Special::Clock64: return nanoseconds(false);
+    case Special::Clock:
+    case Special::Clock64: return nanoseconds(false);
     case Special::ClockHi: return nanoseconds(false) >> 32;
-    case Special::Timer: case Special::TimerLow: return nanoseconds(true);
+    case Special::Timer:
+    case Special::TimerLow: return nanoseconds(true);
     case Special::TimerHigh: return nanoseconds(true) >> 32;
     case Special::DynamicShared: return launch.dynamicSharedBytes;
-    case Special::TotalShared: case Special::AggregateShared: return run.sharedBytes;
-    case Special::ReservedBegin: case Special::Reserved0: return reservedBegin(run);
-    case Special::ReservedEnd: case Special::ReservedCap: return reservedBegin(run) + kReservedShared;
+    case Special::TotalShared:
+    case Special::AggregateShared: return run.sharedBytes;
+    case Special::ReservedBegin:
+    case Special::Reserved0: return reservedBegin(run);
+    case Special::ReservedEnd:
+    case Special::ReservedCap: return reservedBegin(run) + kReservedShared;
     case Special::Reserved1: return reservedBegin(run) + kReservedShared / 2;
     case Special::ClusterCtarank: return block.rank;
     case Special::ClusterNctarank: return run.blocksPerCluster;

@@ -14,9 +14,7 @@ namespace {
 constexpr std::int32_t kPatience = 512;
 const Operation* const kNoFrontier = reinterpret_cast<const Operation*>(~std::uintptr_t{0});
 
-bool precedes(const Split& a, const Split& b) {
-  return a.frame->depth != b.frame->depth ? a.frame->depth > b.frame->depth : a.at < b.at;
-}
+bool precedes(const Split& a, const Split& b) { return a.frame->depth != b.frame->depth ? a.frame->depth > b.frame->depth : a.at < b.at; }
 
 const Split* first(const Warp& warp) {
   const Split* best = nullptr;

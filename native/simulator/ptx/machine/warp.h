@@ -98,7 +98,8 @@ struct Warp {
 
   /// The running lanes come to a place where others may wait.
   [[gnu::always_inline]] const Operation* arrive(const Operation* at) {
-    if (at < frontier && --budget > 0) [[likely]] return at;
+    if (at < frontier && --budget > 0) [[likely]]
+      return at;
     return arriveSlowly(at);
   }
   [[gnu::always_inline]] void spin() {

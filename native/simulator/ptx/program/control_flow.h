@@ -15,8 +15,8 @@ struct BasicBlock {
 };
 
 struct ControlFlow {
-  std::vector<BasicBlock> blocks;         ///< in the order of the text
-  std::vector<std::uint32_t> blockAt;     ///< by instruction, one more for the end
+  std::vector<BasicBlock> blocks;      ///< in the order of the text
+  std::vector<std::uint32_t> blockAt;  ///< by instruction, one more for the end
   /// Reachable blocks, so ordered that every edge but those closing a loop leads forwards and every loop is contiguous (Bourdoncle's weak
   /// topological order). Lanes that run the earliest place first then meet at the earliest place that they share: see machine/split.cpp.
   std::vector<std::uint32_t> order;

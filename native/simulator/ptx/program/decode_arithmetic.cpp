@@ -127,8 +127,9 @@ void Lowerer::unary(const Instruction& instruction, Modifiers& modifiers) {
 }
 
 void Lowerer::approximate(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {{"rcp", Op::Rcp}, {"sqrt", Op::Sqrt}, {"rsqrt", Op::Rsqrt}, {"sin", Op::Sin},
-                                                               {"cos", Op::Cos}, {"lg2", Op::Lg2},   {"ex2", Op::Ex2},     {"tanh", Op::Tanh}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {{"rcp", Op::Rcp}, {"sqrt", Op::Sqrt}, {"rsqrt", Op::Rsqrt},
+                                                               {"sin", Op::Sin}, {"cos", Op::Cos},   {"lg2", Op::Lg2},
+                                                               {"ex2", Op::Ex2}, {"tanh", Op::Tanh}};
   Form form{.type = modifiers.takeType()};
   for (const auto& [name, op] : kNames) {
     if (name == modifiers.opcode()) form.op = op;

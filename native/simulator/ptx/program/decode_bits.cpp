@@ -6,7 +6,8 @@
 namespace simulator::ptx {
 
 void Lowerer::logic(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {{"and", Op::And}, {"or", Op::Or}, {"xor", Op::Xor}, {"not", Op::Not}, {"cnot", Op::Cnot}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {
+      {"and", Op::And}, {"or", Op::Or}, {"xor", Op::Xor}, {"not", Op::Not}, {"cnot", Op::Cnot}};
   Form form{.type = modifiers.takeType()};
   for (const auto& [name, op] : kNames) {
     if (name == modifiers.opcode()) form.op = op;
@@ -32,7 +33,8 @@ void Lowerer::funnelShift(const Instruction& instruction, Modifiers& modifiers) 
 }
 
 void Lowerer::count(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {{"popc", Op::Popc}, {"clz", Op::Clz}, {"bfind", Op::Bfind}, {"brev", Op::Brev}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {
+      {"popc", Op::Popc}, {"clz", Op::Clz}, {"bfind", Op::Bfind}, {"brev", Op::Brev}};
   Form form{.type = modifiers.takeType()};
   for (const auto& [name, op] : kNames) {
     if (name == modifiers.opcode()) form.op = op;

@@ -78,7 +78,8 @@ void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool 
   if (loads && form.space == Space::Param && !(op.flags & Operation::kHasAddress)) {
     form.op = Op::LoadParameter;
     const ParameterPlace last = code_.parameters.empty() ? ParameterPlace{0, 0} : code_.parameters.back();
-    if (op.immediate < 0 || op.immediate + bytesOf(form.type) * lanes > last.offset + last.bytes) malformed(instruction, "there is no such parameter");
+    if (op.immediate < 0 || op.immediate + bytesOf(form.type) * lanes > last.offset + last.bytes)
+      malformed(instruction, "there is no such parameter");
   } else if (!loads && form.space == Space::Param) {
     malformed(instruction, "the parameters of a kernel cannot be written");
   }
@@ -92,8 +93,8 @@ void Lowerer::store(const Instruction& instruction, Modifiers& modifiers) { acce
 
 void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
   static constexpr std::pair<std::string_view, Op> kNames[] = {
-      {"add", Op::AtomAdd}, {"and", Op::AtomAnd}, {"or", Op::AtomOr}, {"xor", Op::AtomXor}, {"min", Op::AtomMin}, {"max", Op::AtomMax},
-      {"inc", Op::AtomInc}, {"dec", Op::AtomDec}, {"exch", Op::AtomExchange}, {"cas", Op::AtomCompare}};
+      {"add", Op::AtomAdd}, {"and", Op::AtomAnd}, {"or", Op::AtomOr},   {"xor", Op::AtomXor},       {"min", Op::AtomMin},
+      {"max", Op::AtomMax}, {"inc", Op::AtomInc}, {"dec", Op::AtomDec}, {"exch", Op::AtomExchange}, {"cas", Op::AtomCompare}};
   modifiers.takeMemoryHints();
   modifiers.take("noftz");
   Form form{.op = Op::ActiveMask};
@@ -183,7 +184,8 @@ void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
   op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(from.immediate));
   op.width = static_cast<std::uint8_t>(operand(instruction, 2).bits);
   if (instruction.operands.size() > 3) {
-    if (operand(instruction, 3).kind == Operand::Kind::Register && registers_[operand(instruction, 3).index] == Type::Pred) unsupported(instruction);
+    if (operand(instruction, 3).kind == Operand::Kind::Register && registers_[operand(instruction, 3).index] == Type::Pred)
+      unsupported(instruction);
     use(op, 1, source(instruction, operand(instruction, 3), Type::U32));
   }
   emit(op);
@@ -235,7 +237,9 @@ void Lowerer::memoryBarrierObject(const Instruction& instruction, Modifiers& mod
   emit(op);
 }
 
-void Lowerer::ignored(const Instruction& instruction, Modifiers& modifiers) { modifiers = Modifiers(instruction.text.substr(0, instruction.text.find('.'))); }
+void Lowerer::ignored(const Instruction& instruction, Modifiers& modifiers) {
+  modifiers = Modifiers(instruction.text.substr(0, instruction.text.find('.')));
+}
 
 void Lowerer::fence(const Instruction& instruction, Modifiers& modifiers) {
   ignored(instruction, modifiers);

@@ -102,8 +102,10 @@ void Lowerer::setValue(const Instruction& instruction, Modifiers& modifiers) {
   op.target = std::max(2u, bytesOf(form.type));
   switch (form.type) {
     case Type::F32: op.detail = 0x3f800000; break;
-    case Type::F16: case Type::F16x2: op.detail = 0x3c00; break;
-    case Type::BF16: case Type::BF16x2: op.detail = 0x3f80; break;
+    case Type::F16:
+    case Type::F16x2: op.detail = 0x3c00; break;
+    case Type::BF16:
+    case Type::BF16x2: op.detail = 0x3f80; break;
     default: op.detail = ~0u; break;
   }
   for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), form.from));

@@ -121,7 +121,7 @@ void LinkedProgram::describeKernels() {
     info.localBytes = stackBytes(f, state, known);
     info.constantBytes = constantBytes;
     info.registers = std::clamp<std::uint32_t>(codes_[f]->registers, 8, 255);
-    const auto &limit = function.requiredThreads[0] ? function.requiredThreads : function.maximumThreads;
+    const auto& limit = function.requiredThreads[0] ? function.requiredThreads : function.maximumThreads;
     if (limit[0]) info.maxThreadsPerBlock = std::min(1024u, limit[0] * limit[1] * limit[2]);
     info.requiredClusterDim = function.requiredCluster;
     kernels_.push_back(std::move(info));

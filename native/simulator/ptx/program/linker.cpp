@@ -21,7 +21,8 @@ LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
 Symbol LinkedProgram::resolve(std::uint32_t module, std::string_view name) const {
   if (const auto found = local_[module].find(name); found != local_[module].end()) return found->second;
   if (const auto found = exports_.find(name); found != exports_.end()) return found->second;
-  if (const auto alias = modules_[module].aliases.find(name); alias != modules_[module].aliases.end()) return resolve(module, alias->second);
+  if (const auto alias = modules_[module].aliases.find(name); alias != modules_[module].aliases.end())
+    return resolve(module, alias->second);
   return {};
 }
 

@@ -139,10 +139,10 @@ class Lowerer {
   const Function& function_;
   ControlFlow flow_;
   Code code_;
-  std::vector<Type> registers_;              ///< of the function, then temporaries
-  std::vector<std::uint32_t> localOffset_;   ///< by variable: in the frame's local memory, or of a kernel's parameter
-  std::vector<Symbol> bodySymbol_;           ///< by variable: of .shared, .global and .const ones
-  std::vector<std::uint32_t> blockStart_;    ///< by block: its first operation
+  std::vector<Type> registers_;                                    ///< of the function, then temporaries
+  std::vector<std::uint32_t> localOffset_;                         ///< by variable: in the frame's local memory, or of a kernel's parameter
+  std::vector<Symbol> bodySymbol_;                                 ///< by variable: of .shared, .global and .const ones
+  std::vector<std::uint32_t> blockStart_;                          ///< by block: its first operation
   std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  ///< operation, block that it leads to
   std::map<std::tuple<Constant::Kind, std::uint32_t, std::uint64_t, unsigned>, Slot> constants_;
 };

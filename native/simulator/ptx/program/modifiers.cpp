@@ -41,8 +41,9 @@ Type Modifiers::takeType() {
 
 Rounding Modifiers::takeRounding() {
   static constexpr std::pair<std::string_view, Rounding> kNames[] = {
-      {"rn", Rounding::Nearest}, {"rz", Rounding::Zero}, {"rm", Rounding::Down}, {"rp", Rounding::Up}, {"rna", Rounding::NearestAway},
-      {"rni", Rounding::IntegerNearest}, {"rzi", Rounding::IntegerZero}, {"rmi", Rounding::IntegerDown}, {"rpi", Rounding::IntegerUp}};
+      {"rn", Rounding::Nearest},      {"rz", Rounding::Zero},         {"rm", Rounding::Down},
+      {"rp", Rounding::Up},           {"rna", Rounding::NearestAway}, {"rni", Rounding::IntegerNearest},
+      {"rzi", Rounding::IntegerZero}, {"rmi", Rounding::IntegerDown}, {"rpi", Rounding::IntegerUp}};
   for (const auto& [name, rounding] : kNames) {
     if (take(name)) return rounding;
   }
@@ -51,10 +52,10 @@ Rounding Modifiers::takeRounding() {
 
 bool Modifiers::takeCompare(Compare& compare, Type type) {
   static constexpr std::pair<std::string_view, Compare> kNames[] = {
-      {"eq", Compare::Eq}, {"ne", Compare::Ne}, {"lt", Compare::Lt}, {"le", Compare::Le}, {"gt", Compare::Gt}, {"ge", Compare::Ge},
-      {"equ", Compare::Equ}, {"neu", Compare::Neu}, {"ltu", Compare::Ltu}, {"leu", Compare::Leu}, {"gtu", Compare::Gtu},
-      {"geu", Compare::Geu}, {"num", Compare::Num}, {"nan", Compare::Nan}, {"lo", Compare::Lt}, {"ls", Compare::Le},
-      {"hi", Compare::Gt}, {"hs", Compare::Ge}};
+      {"eq", Compare::Eq},   {"ne", Compare::Ne},   {"lt", Compare::Lt},   {"le", Compare::Le},   {"gt", Compare::Gt},
+      {"ge", Compare::Ge},   {"equ", Compare::Equ}, {"neu", Compare::Neu}, {"ltu", Compare::Ltu}, {"leu", Compare::Leu},
+      {"gtu", Compare::Gtu}, {"geu", Compare::Geu}, {"num", Compare::Num}, {"nan", Compare::Nan}, {"lo", Compare::Lt},
+      {"ls", Compare::Le},   {"hi", Compare::Gt},   {"hs", Compare::Ge}};
   for (const auto& [name, value] : kNames) {
     if (!take(name)) continue;
     compare = value;
@@ -78,9 +79,38 @@ Space Modifiers::takeSpace() {
 }
 
 void Modifiers::takeMemoryHints() {
-  takeAny({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio", "cta", "cluster", "gpu", "sys", "nc", "ca", "cg", "cs",
-           "lu", "cv", "wb", "wt", "L2::64B", "L2::128B", "L2::256B", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first",
-           "L1::evict_last", "L1::no_allocate", "L2::evict_normal", "L2::evict_first", "L2::evict_last", "unified"});
+  takeAny({"weak",
+           "volatile",
+           "relaxed",
+           "acquire",
+           "release",
+           "acq_rel",
+           "sc",
+           "mmio",
+           "cta",
+           "cluster",
+           "gpu",
+           "sys",
+           "nc",
+           "ca",
+           "cg",
+           "cs",
+           "lu",
+           "cv",
+           "wb",
+           "wt",
+           "L2::64B",
+           "L2::128B",
+           "L2::256B",
+           "L1::evict_normal",
+           "L1::evict_unchanged",
+           "L1::evict_first",
+           "L1::evict_last",
+           "L1::no_allocate",
+           "L2::evict_normal",
+           "L2::evict_first",
+           "L2::evict_last",
+           "unified"});
 }
 
 bool Modifiers::empty() const {

@@ -85,9 +85,7 @@ CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint6
   switch (builtin) {
     case Builtin::Vprintf: return printText(warp, lane, arguments, result);
     case Builtin::AssertFail: return failAssertion(warp, lane, arguments);
-    case Builtin::Malloc:
-      result = environment.deviceMalloc ? environment.deviceMalloc(arguments[0]) : 0;
-      return CUDA_SUCCESS;
+    case Builtin::Malloc: result = environment.deviceMalloc ? environment.deviceMalloc(arguments[0]) : 0; return CUDA_SUCCESS;
     case Builtin::Free:
       if (environment.deviceFree && arguments[0]) environment.deviceFree(arguments[0]);
       return CUDA_SUCCESS;

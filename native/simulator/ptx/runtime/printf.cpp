@@ -105,11 +105,21 @@ bool string(Warp& warp, unsigned lane, std::string& text, const Conversion& c, A
 bool convert(Warp& warp, unsigned lane, std::string& text, const Conversion& c, Arguments& arguments) {
   switch (c.letter) {
     case '%': text += '%'; return true;
-    case 'd': case 'i': case 'u': case 'o': case 'x': case 'X': integer(text, c, arguments); return true;
+    case 'd':
+    case 'i':
+    case 'u':
+    case 'o':
+    case 'x':
+    case 'X': integer(text, c, arguments); return true;
     case 'c': append(text, c.head + "c", arguments.next<int>()); return true;
-    case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
-      append(text, c.head + c.letter, arguments.next<double>());
-      return true;
+    case 'f':
+    case 'F':
+    case 'e':
+    case 'E':
+    case 'g':
+    case 'G':
+    case 'a':
+    case 'A': append(text, c.head + c.letter, arguments.next<double>()); return true;
     case 'p': append(text, c.head + "p", reinterpret_cast<void*>(arguments.next<std::uint64_t>())); return true;
     case 's': return string(warp, lane, text, c, arguments);
     default:

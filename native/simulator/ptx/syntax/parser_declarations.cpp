@@ -25,8 +25,8 @@ Linkage Parser::linkage() {
 
 bool Parser::isSpace(const Token& token, Space& space) {
   static constexpr std::pair<std::string_view, Space> kSpaces[] = {
-      {".global", Space::Global}, {".shared", Space::Shared}, {".local", Space::Local}, {".const", Space::Const}, {".param", Space::Param},
-      {".reg", Space::Register}, {".tex", Space::Global}};
+      {".global", Space::Global}, {".shared", Space::Shared}, {".local", Space::Local}, {".const", Space::Const},
+      {".param", Space::Param},   {".reg", Space::Register},  {".tex", Space::Global}};
   for (const auto& [name, value] : kSpaces) {
     if (token.is(name)) {
       space = value;

@@ -38,7 +38,8 @@ void Parser::statement(Function& function) {
 void Parser::registers(Function& function) {
   const Token word = expectWord("a type");
   const Type type = typeNamed(word.text.substr(1));
-  if (type == Type::None || type == Type::Opaque) fail("registers of '" + std::string(word.text) + "' are not implemented by the simulated GPU");
+  if (type == Type::None || type == Type::Opaque)
+    fail("registers of '" + std::string(word.text) + "' are not implemented by the simulated GPU");
   do {
     const Token name = expectWord("the name of a register");
     const auto first = static_cast<std::uint32_t>(function.registers.size());

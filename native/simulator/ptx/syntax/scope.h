@@ -24,7 +24,9 @@ class Scopes {
   Name find(std::string_view name) const;
 
  private:
-  struct Range { std::uint32_t first, count; };
+  struct Range {
+    std::uint32_t first, count;
+  };
   struct Level {
     std::unordered_map<std::string_view, Name> names;
     std::unordered_map<std::string_view, Range> ranges;

@@ -14,18 +14,18 @@ namespace simulator::ptx {
 
 struct Operand {
   enum class Kind : std::uint8_t {
-    Register,   ///< index into Function::registers
-    Integer,    ///< bits
-    Float,      ///< bits of a double
-    Float32,    ///< 0f…: bits of a float
-    Local,      ///< index into Function::variables: a parameter or a variable declared in the body; plus offset
-    Symbol,     ///< name of something at module scope, or of a label; plus offset
-    Special,    ///< %tid.x and so on, by name
-    Sink,       ///< _
-    Vector,     ///< {a, b, …}
-    List,       ///< (a, b, …), in calls
-    Address,    ///< [elements[0] + offset]; more elements for the forms with several
-    Pair,       ///< a|b
+    Register,  ///< index into Function::registers
+    Integer,   ///< bits
+    Float,     ///< bits of a double
+    Float32,   ///< 0f…: bits of a float
+    Local,     ///< index into Function::variables: a parameter or a variable declared in the body; plus offset
+    Symbol,    ///< name of something at module scope, or of a label; plus offset
+    Special,   ///< %tid.x and so on, by name
+    Sink,      ///< _
+    Vector,    ///< {a, b, …}
+    List,      ///< (a, b, …), in calls
+    Address,   ///< [elements[0] + offset]; more elements for the forms with several
+    Pair,      ///< a|b
   };
   Kind kind = Kind::Sink;
   bool negated = false;  ///< !p
@@ -51,9 +51,9 @@ struct Instruction {
 
 /// One value of an initialiser.
 struct Initialiser {
-  std::uint64_t bits = 0;      ///< a number, already of the element's type
-  std::string_view symbol;     ///< or the address of this, plus bits
-  std::uint64_t mask = 0;      ///< mask(symbol): only these bits of the address, shifted down
+  std::uint64_t bits = 0;   ///< a number, already of the element's type
+  std::string_view symbol;  ///< or the address of this, plus bits
+  std::uint64_t mask = 0;   ///< mask(symbol): only these bits of the address, shifted down
 };
 
 struct Variable {

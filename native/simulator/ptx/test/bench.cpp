@@ -80,8 +80,8 @@ double measure(test::Module& module, const char* kernel, std::uint32_t rounds) {
   const std::uint64_t before = simulator::executedThreadInstructions();
   const auto start = std::chrono::steady_clock::now();
   const test::Shape shape{.grid = {kBlocks, 1, 1}, .block = {kThreads, 1, 1}};
-  const CUresult result = kernel[0] == 'f' ? module.run(kernel, shape, out.address(), rounds)
-                                           : module.run(kernel, shape, in.address(), out.address(), rounds);
+  const CUresult result =
+      kernel[0] == 'f' ? module.run(kernel, shape, out.address(), rounds) : module.run(kernel, shape, in.address(), out.address(), rounds);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   CHECK_EQUAL(result, CUDA_SUCCESS);
   return static_cast<double>(simulator::executedThreadInstructions() - before) / seconds;

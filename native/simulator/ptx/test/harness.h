@@ -132,7 +132,8 @@ class Module {
     std::size_t n = 0;
     (void)n;
     ((std::memcpy(parameters.data() + info.parameters.at(n).offset, &arguments, info.parameters.at(n).size), ++n), ...);
-    simulator::Launch launch{program.get(), index, shape.grid, shape.block, shape.cluster, shape.dynamicShared, shape.cooperative, parameters};
+    simulator::Launch launch{program.get(),     index,     shape.grid, shape.block, shape.cluster, shape.dynamicShared,
+                             shape.cooperative, parameters};
     simulator::Environment environment;
     environment.memory = &memory;
     environment.output.text = [this](std::string_view text) { printed += text; };
