@@ -89,7 +89,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
   const CUcontext context = primaryContext(dev);
   const std::lock_guard lock(contexts().mutex);
   ContextRecord& record = contexts().records[context];
-  if (record.retained == 0) {
+  if (!record.live) {
     CUcontext ignored = nullptr;
     if (const CUresult status = remote::cuDevicePrimaryCtxRetain(&ignored, dev); status != CUDA_SUCCESS) return status;
     record.live = true;
@@ -120,7 +120,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   const std::lock_guard lock(contexts().mutex);
   ContextRecord& record = contexts().records[context];
   if (record.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
-  if (--record.retained > 0) return CUDA_SUCCESS;
+  if (--record.retained > 0 || !record.live) return CUDA_SUCCESS;
   record.live = false;
   const CUresult status = remote::cuDevicePrimaryCtxRelease_v2(dev);
   forgetContentOf(record);
@@ -134,8 +134,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   const std::lock_guard lock(contexts().mutex);
   ContextRecord& record = contexts().records[context];
   const CUresult status = remote::cuDevicePrimaryCtxReset_v2(dev);
-  if (status == CUDA_SUCCESS) forgetContentOf(record);
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  record.live = false;  // also while somebody retains it: the next to retain makes it anew (recorded)
+  forgetContentOf(record);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {

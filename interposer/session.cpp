@@ -191,6 +191,9 @@ void Session::receiveMessages() {
   while (wire::receiveMessage(socket_, message)) {
     if (message.header.kind == wire::MessageKind::text) writeText(message);
     if (message.header.kind == wire::MessageKind::callback) enqueueCallback(*this, message);
+    if (message.header.kind == wire::MessageKind::log) {
+      log("%.*s", static_cast<int>(message.payload.size()), reinterpret_cast<const char*>(message.payload.data()));
+    }
     if (message.file >= 0) close(message.file);
   }
   lose();

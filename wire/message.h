@@ -22,9 +22,10 @@ enum class MessageKind : std::uint32_t {
   callback = 6,      ///< worker: run a host function of the program
   callbackDone = 7,  ///< client: it returned
   unsupported = 8,   ///< client: the name of a call that it refused, for the log
+  log = 9,           ///< worker: a sentence of the driver, for CUDA_LOG_FILE
 };
 
-inline constexpr MessageKind kLastMessageKind = MessageKind::unsupported;
+inline constexpr MessageKind kLastMessageKind = MessageKind::log;
 
 struct MessageHeader {
   MessageKind kind;

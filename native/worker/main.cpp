@@ -79,6 +79,7 @@ class Start {
     adoptEnvironment(std::span<const std::byte>(message.payload).subspan(sizeof hello_), options_.gpus);
     if (!checkHello() || !openDriver() || !describe()) return refuse(), false;
     welcome();
+    session_.forwardDriverLog();
     const auto& device = devices_.front();
     const std::string_view gpuName = device.name;
     const JsonObject gpu = JsonObject().add("name", gpuName).add("uuid", uuidText(device.uuid)).add("memory", device.totalMemory);

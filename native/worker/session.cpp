@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "native/worker/log.h"
@@ -27,6 +28,20 @@ Session::Session(int connection, Report& owner, Quota& account)
 bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
   const std::lock_guard lock(sendMutex_);
   return wire::sendMessage(connection_, kind, id, payload);
+}
+
+namespace {
+
+/// On whatever thread of ours made the failing call.
+void forward(void* session, CUlogLevel, char* message, size_t length) {
+  static_cast<Session*>(session)->send(wire::MessageKind::log, 0, std::as_bytes(std::span(message, std::min<std::size_t>(length, 4096))));
+}
+
+}  // namespace
+
+void Session::forwardDriverLog() {
+  CUlogsCallbackHandle handle = nullptr;
+  if (driver.cuLogsRegisterCallback != nullptr) driver.cuLogsRegisterCallback(forward, this, &handle);
 }
 
 void Session::fail(const std::string& why) {

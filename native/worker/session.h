@@ -40,6 +40,9 @@ class Session {
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);
 
+  /// Passes on what the driver has to say of an error (CUDA 12.9 and newer); older drivers say nothing.
+  void forwardDriverLog();
+
   /// Serves the client until it ends; returns how it ended, for the report.
   std::string serve(int clientPidfd);
 

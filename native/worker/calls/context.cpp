@@ -62,8 +62,10 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
-  if (status == CUDA_SUCCESS) thread.session.quota.forgetAll();
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
+  thread.session.quota.forgetAll();
+  return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int flags) {
