@@ -68,10 +68,19 @@ bool findContext(CUcontext context, ContextRecord& record) {
 
 unsigned contextChanges() { return contexts().changes.load(std::memory_order_relaxed); }
 
+/// Asked with every launch, so each thread remembers the answer.
 CUresult currentDevice(CUdevice* device) {
-  ContextRecord record;
-  if (!findContext(nullptr, record)) return CUDA_ERROR_INVALID_CONTEXT;
-  *device = record.device;
+  Thread& thread = Thread::current();
+  const CUcontext context = thread.context();
+  const unsigned change = contextChanges();
+  if (context == nullptr || context != thread.deviceContext || change != thread.deviceChange) [[unlikely]] {
+    ContextRecord record;
+    if (!findContext(nullptr, record)) return CUDA_ERROR_INVALID_CONTEXT;
+    thread.device = record.device;
+    thread.deviceContext = context;
+    thread.deviceChange = change;
+  }
+  *device = thread.device;
   return CUDA_SUCCESS;
 }
 

@@ -83,18 +83,24 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
 }
 
 bool Kernel::accepted(const LaunchShape& shape) {
+  if (lastAccepted_.load(std::memory_order_acquire) == shape.digest()) [[likely]]
+    return true;
   const std::lock_guard lock(mutex);
   const auto* end = shapes.data() + std::min<std::size_t>(shapeCount, shapes.size());
-  return std::find(static_cast<const LaunchShape*>(shapes.data()), end, shape) != end;
+  if (std::find(static_cast<const LaunchShape*>(shapes.data()), end, shape) == end) return false;
+  lastAccepted_.store(shape.digest(), std::memory_order_release);
+  return true;
 }
 
 void Kernel::accept(const LaunchShape& shape) {
   const std::lock_guard lock(mutex);
   shapes[shapeCount++ % shapes.size()] = shape;
+  lastAccepted_.store(shape.digest(), std::memory_order_release);
 }
 
 void Kernel::forgetAnswers() {
   const std::lock_guard lock(mutex);
+  lastAccepted_.store(0, std::memory_order_release);
   shapeCount = 0;
   attributes.clear();
   occupancy.clear();

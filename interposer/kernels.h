@@ -31,6 +31,14 @@ struct LaunchShape {
   unsigned sharedBytes = 0;
   std::uint64_t attributes = 0;  ///< a digest of the launch attributes; 0: none
   bool operator==(const LaunchShape&) const = default;
+
+  /// Never 0. Two shapes with one digest would only mean that the driver's refusal of the second comes later than it might.
+  std::uint64_t digest() const {
+    constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
+    std::uint64_t mixed = attributes;
+    for (const unsigned word : {block[0], block[1], block[2], sharedBytes}) mixed = (mixed ^ word) * kPrime + (mixed >> 32);
+    return mixed | 1;
+  }
 };
 
 struct Kernel {
@@ -57,7 +65,8 @@ struct Kernel {
   unsigned shapeCount = 0;
 
  private:
-  std::atomic<bool> known_{false};  ///< whether the layout is set; it never changes then
+  std::atomic<std::uint64_t> lastAccepted_{0};  ///< digest of the shape accepted last: most launches repeat it
+  std::atomic<bool> known_{false};              ///< whether the layout is set; it never changes then
   std::vector<KernelParameter> parameters_;
   std::uint32_t parameterBytes_ = 0;
 };

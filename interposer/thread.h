@@ -23,7 +23,10 @@ struct Thread {
   std::vector<CUcontext> contexts;    ///< the stack; its last element is current
   CUcontext workerContext = nullptr;  ///< what the worker thread has current,
   unsigned contextChange = 0;         ///< as of this many changes of contexts (contexts.h)
-  unsigned waiting = 0;               ///< above 0: calls that need no answer wait all the same (Waiting in call.h)
+  CUcontext deviceContext = nullptr;  ///< the context whose device is `device`,
+  unsigned deviceChange = 0;          ///< as of this many changes
+  CUdevice device = 0;
+  unsigned waiting = 0;  ///< above 0: calls that need no answer wait all the same (Waiting in call.h)
 
   std::unique_ptr<wire::ClientChannel> channel;
   Session* session = nullptr;  ///< of the channel
