@@ -6,7 +6,7 @@
 namespace {
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
-  const bool set = exports.Set("peerCredentials", Napi::Function::New(env, addon::peerCredentials)).UnwrapOr(false);
+  const bool set = exports.Set("peerCredentials", Napi::Function::New(env, addon::peerCredentials));
   return set ? exports : Napi::Object();
 }
 

@@ -15,7 +15,7 @@ Napi::Value refuse(const Napi::Error& error) {
   return error.Env().Undefined();
 }
 
-bool set(Napi::Object& object, const char* name, double value) { return object.Set(name, value).UnwrapOr(false); }
+bool set(Napi::Object& object, const char* name, double value) { return object.Set(name, value); }
 
 }  // namespace
 
