@@ -72,21 +72,14 @@ bool Session::receive() {
   wire::Message message;
   if (!wire::receiveMessage(connection_, message)) return false;
   switch (message.header.kind) {
-    case wire::MessageKind::channel:
-      startThread(message.file);
-      break;
-    case wire::MessageKind::memory:
-      shared.put(message.header.id, message.file);
-      return true;
-    case wire::MessageKind::callbackDone:
-      callbacks.done(message.header.id);
-      break;
+    case wire::MessageKind::channel: startThread(message.file); break;
+    case wire::MessageKind::memory: shared.put(message.header.id, message.file); return true;
+    case wire::MessageKind::callbackDone: callbacks.done(message.header.id); break;
     case wire::MessageKind::unsupported:
       report.event("unsupported", JsonObject().add("call", std::string_view(reinterpret_cast<const char*>(message.payload.data()),
                                                                             message.payload.size())));
       break;
-    default:
-      fail("the client sent a message of an unknown kind");
+    default: fail("the client sent a message of an unknown kind");
   }
   if (message.file >= 0) close(message.file);
   return true;
