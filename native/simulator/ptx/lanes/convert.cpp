@@ -145,7 +145,10 @@ D changed(S v, Rounding rounding, bool saturate, bool flush) {
   if constexpr (sizeof(S) == 4) v = flush ? flushed(v) : v;
   if (rounding >= Rounding::IntegerNearest) v = toInteger(v, rounding);
   D result = D(v);
-  if constexpr (sizeof(D) == 4) result = flush ? flushed(canonical(result)) : canonical(result);
+  if constexpr (sizeof(D) == 4) {
+    if (sizeof(S) == 4) result = canonical(result);  // from f64 a NaN keeps its sign and upper bits
+    if (flush) result = flushed(result);
+  }
   if (saturate) result = result > D(0) ? (result < D(1) ? result : D(1)) : D(0);
   return result;
 }
@@ -159,7 +162,11 @@ template <class N>
 const Operation* narrowToFloat(Warp& w, const Operation* op, u32 mask) {
   const u16* a = w.at<u16>(op->slot[1]);
   const bool flush = op->flags & Operation::kFlushes, saturate = op->flags & Operation::kNegatedSource;
-  assign<float>(w, op->slot[0], mask, [=](int i) { return changed<float>(N::widen(a[i]), Rounding::None, saturate, flush); });
+  assign<float>(w, op->slot[0], mask, [=](int i) {
+    const float v = N::widen(a[i]);
+    // bf16 is the upper half of a float and is taken as it is.
+    return std::is_same_v<N, Brain> && !saturate && !flush ? v : changed<float>(v, Rounding::None, saturate, flush);
+  });
   return op + 1;
 }
 template <class N>
@@ -179,11 +186,21 @@ u16 narrowed(double v, const Operation* op) {
   if (rounding >= Rounding::IntegerNearest) v = toInteger(v, rounding);
   return N::narrow(v, rounding);
 }
+/// A NaN of f64 as f16: its sign and upper bits.
+u16 upperNan(double v) {
+  const u64 bits = bitsAs<u64>(v);
+  return u16(((bits >> 48) & 0x8000) | 0x7e00 | ((bits >> 42) & 0x1ff));
+}
+
 template <class R, class N>
 const Operation* toNarrow(Warp& w, const Operation* op, u32 mask) {
   const auto* a = w.at<typename R::Stored>(op->slot[1]);
   alignas(64) u16 result[32];
-  for (int i = 0; i < 32; ++i) result[i] = narrowed<N>(R::read(a[i]), op);
+  for (int i = 0; i < 32; ++i) {
+    const auto v = R::read(a[i]);
+    result[i] = narrowed<N>(v, op);
+    if (std::is_same_v<typename R::Stored, double> && v != v) result[i] = upperNan(v);
+  }
   assign<u16>(w, op->slot[0], mask, [&](int i) { return result[i]; });
   return op + 1;
 }

@@ -41,9 +41,10 @@ struct Fma {
   static D run(float a, float b, float c) {
     return canonical(__builtin_fmaf(a, b, c));
   }
-  template <class D>
-  static D run(double a, double b, double c) {
-    return __builtin_fma(a, b, c);
+  template <class D> static D run(double a, double b, double c) {
+    const double result = __builtin_fma(a, b, c);
+    // The host's choice among several NaNs depends on the form of its instruction; the GPU's is the first.
+    return result == result ? result : a != a ? a + a : b != b ? b + b : result;
   }
 };
 struct Sqrt {
@@ -72,9 +73,7 @@ struct Saturated {
 
 struct Neg {
   template <class D>
-  static D run(float a) {
-    return bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u);
-  }
+  static D run(float a) { return canonical(bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u)); }
   template <class D>
   static D run(double a) {
     return bitsAs<double>(bitsAs<u64>(a) ^ (1ull << 63));
@@ -82,9 +81,7 @@ struct Neg {
 };
 struct Abs {
   template <class D>
-  static D run(float a) {
-    return bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu);
-  }
+  static D run(float a) { return canonical(bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu)); }
   template <class D>
   static D run(double a) {
     return bitsAs<double>(bitsAs<u64>(a) & ~(1ull << 63));
@@ -109,7 +106,7 @@ struct Extreme {
     using Bits = std::conditional_t<sizeof(D) == 4, u32, u64>;
     const D zero = bitsAs<D>(least ? Bits(bitsAs<Bits>(a) | bitsAs<Bits>(b)) : Bits(bitsAs<Bits>(a) & bitsAs<Bits>(b)));
     const D better = a == b ? zero : (least ? a < b : a > b) ? a : b;
-    const D bad = sizeof(D) == 4 ? D(bitsAs<float>(0x7fffffffu)) : D(bitsAs<double>(0x7ff8000000000000ull));
+    const D bad = sizeof(D) == 4 ? D(bitsAs<float>(0x7fffffffu)) : a;
     if (nan) return a != a || b != b ? bad : better;
     return a != a ? (b != b ? bad : b) : b != b ? a : better;
   }

@@ -16,6 +16,7 @@ constexpr std::int32_t kBudget = 4096;
 std::uint64_t runWarp(Warp& w) {
   std::uint64_t executed = 0;
   w.budget = kBudget;
+  w.favoured = 0;
   for (const Operation* op = w.next(); op;) {
     std::uint32_t mask = w.active;
     if (op->guard != Operation::kNoGuard) {
@@ -69,6 +70,7 @@ void Block::prepareWarp(Warp& warp, std::uint32_t number) {
   warp.alive = lanes;
   warp.carry = warp.splitCount = warp.rotation = 0;
   warp.patience = 1;
+  warp.favoured = 0;
   warp.shared = shared;
   warp.sharedBytes = run->sharedMapped();
   warp.localStride = run->localStride;

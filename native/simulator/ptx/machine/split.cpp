@@ -11,16 +11,16 @@
 namespace simulator::ptx {
 namespace {
 
-constexpr std::int32_t kPatience = 512;
+constexpr std::int32_t kPatience = 128;
 const Operation* const kNoFrontier = reinterpret_cast<const Operation*>(~std::uintptr_t{0});
 
 bool precedes(const Split& a, const Split& b) { return a.frame->depth != b.frame->depth ? a.frame->depth > b.frame->depth : a.at < b.at; }
 
-const Split* first(const Warp& warp) {
+const Split* first(const Warp& warp, std::uint32_t among) {
   const Split* best = nullptr;
   for (std::uint32_t i = 0; i < warp.splitCount; ++i) {
     const Split& split = warp.splits[i];
-    if (split.state == Split::State::Ready && (!best || precedes(split, *best))) best = &split;
+    if (split.state == Split::State::Ready && (split.lanes & among) && (!best || precedes(split, *best))) best = &split;
   }
   return best;
 }
@@ -55,12 +55,17 @@ void Warp::enter(Frame* target, std::uint32_t lanes) {
   bank[1] = target->code->constantBank;
 }
 
-bool Warp::ready() const { return first(*this) != nullptr; }
+bool Warp::ready() const { return first(*this, kAllLanes) != nullptr; }
 
 const Operation* Warp::next() {
-  const bool impatient = patience <= 0;
-  const Split* chosen = impatient ? rotated(*this) : first(*this);
-  if (impatient) patience = kPatience;
+  if (patience <= 0) {
+    const Split* turn = rotated(*this);
+    favoured = turn ? turn->lanes : 0;
+    patience = kPatience;
+  }
+  const Split* chosen = favoured ? first(*this, favoured) : nullptr;
+  if (!chosen) favoured = 0;
+  if (!chosen) chosen = first(*this, kAllLanes);
   if (!chosen) {
     active = 0;
     return nullptr;
@@ -75,7 +80,7 @@ const Operation* Warp::next() {
       lanes |= split.lanes;
       continue;
     }
-    if (isReady && !impatient && split.frame->depth == best.frame->depth && split.at < frontier) frontier = split.at;
+    if (isReady && !favoured && split.frame->depth == best.frame->depth && split.at < frontier) frontier = split.at;
     splits[kept++] = split;
   }
   splitCount = kept;

@@ -57,7 +57,8 @@ struct Warp {
   const Operation* frontier;  ///< the first place at which other lanes wait: arriving there, the warp is scheduled anew
   std::int32_t budget;        ///< arrivals left before other warps get their turn
   std::int32_t patience;      ///< spins left before diverged lanes get their turn
-  std::uint32_t rotation;     ///< the lane that was favoured last when patience had ended
+  std::uint32_t favoured;     ///< lanes that have their turn because patience had ended, until the warp's turn is over
+  std::uint32_t rotation;     ///< where to look for the next ones
   Frame* frame;
 
   std::uint32_t alive;  ///< lanes that have not exited

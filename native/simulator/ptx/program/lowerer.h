@@ -133,6 +133,8 @@ class Lowerer {
 
   // registers.cpp
   void allocateRegisters();
+  std::vector<std::uint32_t> stretches() const;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> liveIntervals() const;
 
   LinkedProgram& program_;
   std::uint32_t module_;

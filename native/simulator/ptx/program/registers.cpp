@@ -1,5 +1,9 @@
-// From register numbers to places in the frame.
+// From register numbers to places in the frame. Registers whose values are never needed at the same time share a place, so that the frame
+// of a large kernel still fits the host's caches. Liveness is that of one thread: lanes write only their own elements.
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <utility>
 
 #include "native/simulator/ptx/program/lowerer.h"
 
@@ -8,19 +12,135 @@ namespace {
 
 constexpr std::uint32_t laneBytes(Type type) { return type == Type::Pred ? 4 : std::max(2u, bytesOf(type)) * kLanes; }
 
-}  // namespace
-
-void Lowerer::allocateRegisters() {
-  std::vector<std::uint32_t> place(registers_.size());
-  std::uint32_t end = 0;
-  for (const bool predicates : {false, true}) {
-    for (std::size_t r = 0; r < registers_.size(); ++r) {
-      if ((registers_[r] == Type::Pred) != predicates) continue;
-      place[r] = end;
-      end += laneBytes(registers_[r]);
+class Bits {
+ public:
+  explicit Bits(std::size_t count) : words_((count + 63) / 64) {}
+  void set(std::size_t i) { words_[i / 64] |= 1ull << (i % 64); }
+  void clear(std::size_t i) { words_[i / 64] &= ~(1ull << (i % 64)); }
+  bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64)) & 1; }
+  /// this |= (other & ~without); true when that added something.
+  bool add(const Bits& other, const Bits* without) {
+    bool changed = false;
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      const std::uint64_t more = (without ? other.words_[w] & ~without->words_[w] : other.words_[w]) & ~words_[w];
+      words_[w] |= more;
+      changed |= more != 0;
+    }
+    return changed;
+  }
+  template <class F>
+  void each(F act) const {
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      for (std::uint64_t left = words_[w]; left; left &= left - 1) act(static_cast<std::uint32_t>(w * 64 + std::countr_zero(left)));
     }
   }
-  code_.frameBytes = end;
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+template <class F>
+void eachRegister(const Operation& op, std::uint8_t which, F act) {
+  for (unsigned i = 0; i < Operation::kSlots; ++i) {
+    if ((which & (1u << i)) && !(op.slot[i] & kConstantBank)) act(op.slot[i]);
+  }
+}
+
+struct Interval {
+  std::uint32_t begin = ~0u, end = 0;
+  void cover(std::uint32_t at) {
+    begin = std::min(begin, at);
+    end = std::max(end, at);
+  }
+};
+
+/// Places of one size that are free again, and the end of the frame so far.
+class Places {
+ public:
+  std::uint32_t take(std::uint32_t bytes) {
+    std::vector<std::uint32_t>& free = free_[bytes];
+    if (free.empty()) return std::exchange(end_, end_ + bytes);
+    const std::uint32_t place = free.back();
+    free.pop_back();
+    return place;
+  }
+  void giveBack(std::uint32_t place, std::uint32_t bytes) { free_[bytes].push_back(place); }
+  std::uint32_t end() const { return end_; }
+
+ private:
+  std::map<std::uint32_t, std::vector<std::uint32_t>> free_;
+  std::uint32_t end_ = 0;
+};
+
+}  // namespace
+
+/// Stretches of operations between which control may pass, by the first of each.
+std::vector<std::uint32_t> Lowerer::stretches() const {
+  std::vector<std::uint32_t> starts;
+  for (const std::uint32_t block : flow_.order) starts.push_back(blockStart_[block]);
+  starts.push_back(static_cast<std::uint32_t>(code_.operations.size()));
+  return starts;
+}
+
+/// Where each register's value is needed, as an interval over the operations in their order.
+std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() const {
+  const std::vector<std::uint32_t> starts = stretches();
+  const std::size_t count = flow_.order.size();
+  std::vector<Bits> needed(count, Bits(registers_.size())), written(count, Bits(registers_.size())), after(count, Bits(registers_.size()));
+  std::vector<std::uint32_t> positionOf(flow_.blocks.size());
+  std::vector<Interval> intervals(registers_.size());
+  for (std::uint32_t p = 0; p < count; ++p) {
+    positionOf[flow_.order[p]] = p;
+    for (std::uint32_t at = starts[p]; at < starts[p + 1]; ++at) {
+      const Operation& op = code_.operations[at];
+      const auto read = [&](std::uint32_t r) {
+        intervals[r].cover(at);
+        if (!written[p].has(r)) needed[p].set(r);
+      };
+      eachRegister(op, op.uses, read);
+      if (op.guard != Operation::kNoGuard) read(op.guard);
+      eachRegister(op, op.defines, [&](std::uint32_t r) {
+        intervals[r].cover(at);
+        if (op.guard == Operation::kNoGuard) written[p].set(r);
+      });
+    }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t p = count; p-- > 0;) {
+      for (const std::uint32_t next : flow_.blocks[flow_.order[p]].successors) after[p].add(needed[positionOf[next]], nullptr);
+      changed |= needed[p].add(after[p], &written[p]);
+    }
+  }
+  for (std::size_t p = 0; p < count; ++p) {
+    needed[p].each([&](std::uint32_t r) { intervals[r].cover(starts[p]); });
+    after[p].each([&](std::uint32_t r) { intervals[r].cover(starts[p + 1]); });
+  }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> result;
+  for (const Interval& interval : intervals) result.emplace_back(interval.begin, interval.end);
+  return result;
+}
+
+void Lowerer::allocateRegisters() {
+  const auto intervals = liveIntervals();
+  std::vector<std::uint32_t> order, place(registers_.size());
+  for (std::uint32_t r = 0; r < intervals.size(); ++r) {
+    if (intervals[r].first != ~0u) order.push_back(r);
+  }
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return intervals[a].first < intervals[b].first; });
+  Places wide, predicates;
+  std::multimap<std::uint32_t, std::uint32_t> ending;  // by end, registers that hold a place
+  for (const std::uint32_t r : order) {
+    while (!ending.empty() && ending.begin()->first < intervals[r].first) {
+      const std::uint32_t done = ending.begin()->second;
+      (registers_[done] == Type::Pred ? predicates : wide).giveBack(place[done], laneBytes(registers_[done]));
+      ending.erase(ending.begin());
+    }
+    place[r] = (registers_[r] == Type::Pred ? predicates : wide).take(laneBytes(registers_[r]));
+    ending.emplace(intervals[r].second, r);
+  }
+  for (std::uint32_t r = 0; r < place.size(); ++r) place[r] += registers_[r] == Type::Pred ? wide.end() : 0;
+  code_.frameBytes = wide.end() + predicates.end();
   for (Operation& op : code_.operations) {
     if (op.guard != Operation::kNoGuard) op.guard = place[op.guard];
     for (unsigned i = 0; i < Operation::kSlots; ++i) {
