@@ -15,7 +15,4 @@ namespace simulator {
 /// CUDA_ERROR_NO_BINARY_FOR_GPU when nothing in it fits, CUDA_ERROR_INVALID_IMAGE when it is none of the known forms or damaged.
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence);
 
-/// Length of the fat binary (behind a wrapper or raw), ELF file or PTX text (its end of text included) at `image`; 0 when it is none.
-std::size_t imageBytes(const void* image);
-
 }  // namespace simulator

@@ -5,6 +5,6 @@ add_library(worker_calls_fuzzed STATIC ${call_sources})
 # The double of the driver is one function for all prototypes.
 target_compile_options(worker_calls_fuzzed PUBLIC ${sanitizers} -fno-sanitize=function PRIVATE -fsanitize=fuzzer-no-link)
 target_link_options(worker_calls_fuzzed PUBLIC ${sanitizers})
-target_link_libraries(worker_calls_fuzzed PUBLIC cuda_abi wire_fuzzed)
+target_link_libraries(worker_calls_fuzzed PUBLIC cuda_abi fatbin wire_fuzzed)
 add_dependencies(worker_calls_fuzzed cuda_api_generated)
 add_fuzzer(dispatch worker_calls_fuzzed)

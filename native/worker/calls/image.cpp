@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "native/worker/image_memory.h"
 #include "native/worker/thread.h"
 #include "wire/image.h"
 
@@ -59,6 +60,7 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
   for (const std::uint64_t length : lengths) {
     const std::uint64_t padded = (length + 7) & ~std::uint64_t{7};
     if (length == 0 || length > left || padded > left) return true;
+    images_.emplace_back(at, length);
     objects_.push_back(at);
     at += padded;
     left -= padded;
@@ -72,6 +74,12 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
   if (linked) wrapper_.objects = objects_.data() + 1;
   pointer_ = &wrapper_;
   return true;
+}
+
+std::uint64_t Image::memory() const {
+  std::uint64_t linked = 0;
+  for (std::size_t i = 1; i < images_.size(); ++i) linked += imageMemory(images_[i]);
+  return images_.empty() ? 0 : std::max(linked, imageMemory(images_.front()));
 }
 
 bool JitOptions::decode(wire::Decoder& in) {

@@ -19,6 +19,8 @@ class Image {
   /// False when the frame does not parse; pointer() is null when what it names is not there.
   bool decode(Thread& thread, wire::Decoder& in);
   const void* pointer() const { return pointer_; }
+  /// Bytes of device memory that it takes when it is loaded.
+  std::uint64_t memory() const;
 
  private:
   struct Wrapper {
@@ -28,6 +30,7 @@ class Image {
     const void* const* objects;
   };
   SealedBytes memory_;
+  std::vector<std::span<const std::byte>> images_;  ///< the one to load, then those that it was linked from
   std::vector<const void*> objects_;
   Wrapper wrapper_{};
   const void* pointer_ = nullptr;

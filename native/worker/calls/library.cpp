@@ -13,6 +13,19 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 4096;
 
+/// Code and variables of the image count; they are remembered under the handle.
+template <class Load>
+CUresult loadCharged(Quota& quota, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
+  const std::uint64_t bytes = image.memory();
+  if (!quota.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = load(image.pointer(), options, handle);
+  if (status == CUDA_SUCCESS)
+    quota.remember(handle, bytes);
+  else
+    quota.refund(bytes);
+  return status;
+}
+
 /// What cuLibraryLoadData and cuModuleLoadDataEx share; `load` calls the driver and mints the handle.
 template <class Load>
 CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load load) {
@@ -24,7 +37,7 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   if (!options.supported())
     status = CUDA_ERROR_NOT_SUPPORTED;
   else if (image.pointer() != nullptr)
-    status = load(image.pointer(), options, handle);
+    status = loadCharged(thread.session.quota, image, options, handle, load);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);
@@ -77,7 +90,11 @@ CUresult cuLibraryLoadData(Thread& thread, wire::Decoder& in, wire::Encoder& out
   });
 }
 
-CUresult cuLibraryUnload(Thread& thread, CUlibrary library) { return thread.driver.cuLibraryUnload(library); }
+CUresult cuLibraryUnload(Thread& thread, CUlibrary library) {
+  const CUresult status = thread.driver.cuLibraryUnload(library);
+  if (status == CUDA_SUCCESS) thread.session.quota.forget(thread.add(wire::HandleKind::library, library));
+  return status;
+}
 
 CUresult cuLibraryGetKernel(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   std::uint64_t handle = 0;
@@ -112,7 +129,11 @@ CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   });
 }
 
-CUresult cuModuleUnload(Thread& thread, CUmodule hmod) { return thread.driver.cuModuleUnload(hmod); }
+CUresult cuModuleUnload(Thread& thread, CUmodule hmod) {
+  const CUresult status = thread.driver.cuModuleUnload(hmod);
+  if (status == CUDA_SUCCESS) thread.session.quota.forget(thread.add(wire::HandleKind::module, hmod));
+  return status;
+}
 
 CUresult cuModuleGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   std::uint64_t handle = 0;
