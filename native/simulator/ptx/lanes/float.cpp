@@ -41,7 +41,8 @@ struct Fma {
   static D run(float a, float b, float c) {
     return canonical(__builtin_fmaf(a, b, c));
   }
-  template <class D> static D run(double a, double b, double c) {
+  template <class D>
+  static D run(double a, double b, double c) {
     const double result = __builtin_fma(a, b, c);
     // The host's choice among several NaNs depends on the form of its instruction; the GPU's is the first.
     return result == result ? result : a != a ? a + a : b != b ? b + b : result;
@@ -73,7 +74,9 @@ struct Saturated {
 
 struct Neg {
   template <class D>
-  static D run(float a) { return canonical(bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u)); }
+  static D run(float a) {
+    return canonical(bitsAs<float>(bitsAs<u32>(a) ^ 0x80000000u));
+  }
   template <class D>
   static D run(double a) {
     return bitsAs<double>(bitsAs<u64>(a) ^ (1ull << 63));
@@ -81,7 +84,9 @@ struct Neg {
 };
 struct Abs {
   template <class D>
-  static D run(float a) { return canonical(bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu)); }
+  static D run(float a) {
+    return canonical(bitsAs<float>(bitsAs<u32>(a) & 0x7fffffffu));
+  }
   template <class D>
   static D run(double a) {
     return bitsAs<double>(bitsAs<u64>(a) & ~(1ull << 63));

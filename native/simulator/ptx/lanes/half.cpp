@@ -82,12 +82,23 @@ struct Flushing {
     return flushedHalf(F::template run<N>(flushedHalf(v)...));
   }
 };
-template <class N> u16 orNan(u16 a, u16 result) {
+template <class N>
+u16 orNan(u16 a, u16 result) {
   const float x = N::widen(a);
   return x == x ? result : N::kNan;
 }
-struct Neg { template <class N> static u16 run(u16 a) { return orNan<N>(a, a ^ 0x8000); } };
-struct Abs { template <class N> static u16 run(u16 a) { return orNan<N>(a, a & 0x7fff); } };
+struct Neg {
+  template <class N>
+  static u16 run(u16 a) {
+    return orNan<N>(a, a ^ 0x8000);
+  }
+};
+struct Abs {
+  template <class N>
+  static u16 run(u16 a) {
+    return orNan<N>(a, a & 0x7fff);
+  }
+};
 struct Min {
   template <class N>
   static u16 run(u16 a, u16 b) {

@@ -41,7 +41,7 @@ template <Space space>
   if (space == Space::Generic && highest >> kWindowShift) return resolveWindows(w, op, mask, bytes, address);
   if (space == Space::Global || space == Space::Generic) {
     const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
-    if (lowest >= range.begin && highest + bytes <= range.end) [[likely]]
+    if (lowest >= range.begin && highest < range.end && highest + bytes <= range.end) [[likely]]
       return true;
     return resolveGlobal(w, op, mask, bytes, address);
   }
