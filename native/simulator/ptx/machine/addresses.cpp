@@ -41,9 +41,9 @@ bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
   Range found = range;
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const std::uint64_t at = address[std::countr_zero(left)];
-    if (at >= found.begin && at + bytes <= found.end) continue;
+    if (at >= found.begin && at < found.end && at + bytes <= found.end) continue;
     const auto [begin, end] = warp.processor->memory->around(at);
-    if (at >= begin && at + bytes <= end && at + bytes > at) {
+    if (at >= begin && at < end && at + bytes <= end) {
       found = {begin, end};
     } else if (!inGlobal(warp, at, bytes)) {
       return outside(warp, op);

@@ -1,0 +1,197 @@
+// Barriers of blocks, of part of a block, after divergence, of clusters and of grids.
+#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/kernels.h"
+
+namespace {
+
+/// Each thread writes, waits, and reads what another warp wrote.
+void afterDivergence() {
+  test::Module module(test::kernel(R"(
+  .shared .align 4 .b8 s[1024];
+  mov.u32 %r2, s;
+  shl.b32 %r3, %r1, 2;
+  add.u32 %r3, %r2, %r3;
+  setp.lt.u32 %p1, %r1, 100;
+  @%p1 bra $low;
+  st.shared.u32 [%r3], %r1;
+  bar.sync 0;
+  bra $meet;
+$low:
+  mul.lo.u32 %r4, %r1, 2;
+  st.shared.u32 [%r3], %r4;
+  bar.sync 0;
+$meet:
+  xor.b32 %r5, %r1, 255;
+  shl.b32 %r5, %r5, 2;
+  add.u32 %r5, %r2, %r5;
+  ld.shared.u32 %r6, [%r5];
+  st.global.u32 [%rd3], %r6;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 256);
+  CHECK_EQUAL(module.run("k", {.block = {256, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 256; ++t) CHECK_EQUAL(out[t], (t ^ 255) < 100 ? (t ^ 255) * 2 : t ^ 255);
+}
+
+void exitedThreadsDoNotCount() {
+  test::Module module(test::kernel(R"(
+  setp.gt.u32 %p1, %r1, 40;
+  @%p1 exit;
+  bar.sync 0;
+  st.global.u32 [%rd3], 1;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 128);
+  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  std::uint32_t sum = 0;
+  for (std::uint32_t t = 0; t < 128; ++t) sum += out[t];
+  CHECK_EQUAL(sum, 41u);
+}
+
+void reductions() {
+  test::Module module(test::kernel(R"(
+  setp.lt.u32 %p1, %r1, 70;
+  bar.red.popc.u32 %r2, 0, %p1;
+  bar.red.and.pred %p2, 0, %p1;
+  bar.red.or.pred %p3, 0, %p1;
+  barrier.sync.aligned 3, 128;
+  selp.u32 %r3, 1000, 0, %p2;
+  selp.u32 %r4, 2000, 0, %p3;
+  add.u32 %r2, %r2, %r3;
+  add.u32 %r2, %r2, %r4;
+  st.global.u32 [%rd3], %r2;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 128);
+  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 2070u);
+  CHECK_EQUAL(out[127], 2070u);
+}
+
+/// Two warps produce, two consume: bar.arrive does not wait.
+void producersAndConsumers() {
+  test::Module module(test::kernel(R"(
+  .shared .align 4 .b8 s[512];
+  mov.u32 %r2, s;
+  setp.ge.u32 %p1, %r1, 64;
+  @%p1 bra $consume;
+  shl.b32 %r3, %r1, 2;
+  add.u32 %r3, %r2, %r3;
+  st.shared.u32 [%r3], %r1;
+  bar.arrive 2, 128;
+  ret;
+$consume:
+  bar.sync 2, 128;
+  sub.u32 %r4, 127, %r1;
+  shl.b32 %r4, %r4, 2;
+  add.u32 %r4, %r2, %r4;
+  ld.shared.u32 %r5, [%r4];
+  st.global.u32 [%rd3], %r5;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 128);
+  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 64; t < 128; ++t) CHECK_EQUAL(out[t], 127 - t);
+}
+
+/// All blocks wait for each other, though there are many more of them than host threads.
+void grid() {
+  test::Module module(test::kernel(R"(
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %nctaid.x;
+  atom.global.add.u32 %r4, [%rd1], 1;
+$wait:
+  ld.acquire.gpu.global.u32 %r5, [%rd1];
+  setp.lt.u32 %p1, %r5, %r3;
+  @%p1 bra $wait;
+  mul.wide.u32 %rd4, %r2, 4;
+  add.s64 %rd4, %rd1, %rd4;
+  mov.u32 %r6, %envreg1;
+  mov.u32 %r7, %envreg2;
+  or.b32 %r6, %r6, %r7;
+  set.ne.u32.u32 %r6, %r6, 0;
+  st.global.u32 [%rd4+4], %r6;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 201);
+  CHECK_EQUAL(module.run("k", {.grid = {200, 1, 1}, .cooperative = true}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 200u);
+  for (std::uint32_t b = 1; b <= 200; ++b) CHECK_EQUAL(out[b], 0xffffffffu);
+  out[0] = 0;
+  CHECK_EQUAL(module.run("k", {.grid = {20, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[1], 0u);
+}
+
+/// A block reads shared memory of the other block of its cluster.
+void cluster() {
+  test::Module module(test::kernel(R"(
+  .shared .align 4 .b8 s[16];
+  mov.u32 %r2, %cluster_ctarank;
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, s;
+  st.shared.u32 [%r4], %r3;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  xor.b32 %r5, %r2, 1;
+  mapa.shared::cluster.u32 %r6, %r4, %r5;
+  ld.shared::cluster.u32 %r7, [%r6];
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mul.wide.u32 %rd4, %r3, 4;
+  add.s64 %rd4, %rd1, %rd4;
+  st.global.u32 [%rd4], %r7;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 8);
+  CHECK_EQUAL(module.run("k", {.grid = {8, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t b = 0; b < 8; ++b) CHECK_EQUAL(out[b], b ^ 1);
+}
+
+void transactions() {
+  test::Module module(test::kernel(R"(
+  .shared .align 8 .b8 m[8];
+  .shared .align 4 .b8 s[512];
+  mov.u32 %r2, m;
+  mov.u32 %r3, s;
+  setp.ne.u32 %p1, %r1, 0;
+  @!%p1 mbarrier.init.shared.b64 [%r2], 128;
+  bar.sync 0;
+  shl.b32 %r4, %r1, 2;
+  add.u32 %r4, %r3, %r4;
+  cp.async.ca.shared.global [%r4], [%rd3], 4;
+  cp.async.commit_group;
+  cp.async.wait_group 0;
+  mbarrier.arrive.shared.b64 %rd4, [%r2];
+$wait:
+  mbarrier.test_wait.shared.b64 %p2, [%r2], %rd4;
+  @!%p2 bra $wait;
+  xor.b32 %r5, %r1, 127;
+  shl.b32 %r5, %r5, 2;
+  add.u32 %r5, %r3, %r5;
+  ld.shared.u32 %r6, [%r5];
+  st.global.u32 [%rd3+512], %r6;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 256);
+  for (std::uint32_t t = 0; t < 128; ++t) out[t] = t * 3;
+  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 128; ++t) CHECK_EQUAL(out[128 + t], (t ^ 127) * 3);
+}
+
+/// Threads that wait for each other for ever end the launch instead of the machine.
+void deadlock() {
+  test::Module module(test::kernel(R"(
+  setp.lt.u32 %p1, %r1, 32;
+  @%p1 bar.sync 1, 64;
+  @!%p1 bar.sync 2, 64;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 64);
+  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
+}  // namespace
+
+int main() {
+  afterDivergence();
+  exitedThreadsDoNotCount();
+  reductions();
+  producersAndConsumers();
+  grid();
+  cluster();
+  transactions();
+  deadlock();
+  return test::finish();
+}

@@ -1,0 +1,160 @@
+// Function calls: arguments in memory, recursion, pointers, linking of several modules.
+#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/kernels.h"
+
+namespace {
+
+const std::string kFunctions = R"(
+.func (.param .b32 result) fibonacci(.param .b32 n)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<6>;
+  ld.param.u32 %r1, [n];
+  setp.lt.u32 %p1, %r1, 2;
+  @%p1 bra $small;
+  { .param .b32 a; .param .b32 b;
+    sub.u32 %r2, %r1, 1;
+    st.param.b32 [a], %r2;
+    call.uni (b), fibonacci, (a);
+    ld.param.b32 %r3, [b]; }
+  { .param .b32 a; .param .b32 b;
+    sub.u32 %r2, %r1, 2;
+    st.param.b32 [a], %r2;
+    call.uni (b), fibonacci, (a);
+    ld.param.b32 %r4, [b]; }
+  add.u32 %r5, %r3, %r4;
+  st.param.b32 [result], %r5;
+  ret;
+$small:
+  st.param.b32 [result], %r1;
+  ret;
+}
+.func (.param .align 8 .b8 result[16]) swapped(.param .align 8 .b8 pair[16])
+{
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [pair];
+  ld.param.u64 %rd2, [pair+8];
+  st.param.v2.u64 [result], {%rd2, %rd1};
+  ret;
+}
+.func (.param .b32 result) twice(.param .b32 n)
+{
+  .reg .b32 %r<3>;
+  ld.param.u32 %r1, [n];
+  shl.b32 %r2, %r1, 1;
+  st.param.b32 [result], %r2;
+  ret;
+}
+.global .align 8 .u64 table[2] = {fibonacci, twice};
+)";
+
+void recursion() {
+  test::Module module(test::kernel(R"(
+  .param .b32 a; .param .b32 b;
+  rem.u32 %r2, %r1, 11;
+  st.param.b32 [a], %r2;
+  call (b), fibonacci, (a);
+  ld.param.b32 %r3, [b];
+  st.global.u32 [%rd3], %r3;
+)", kFunctions));
+  test::Buffer<std::uint32_t> out(module.memory, 64);
+  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  const std::uint32_t expected[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
+  for (std::uint32_t t = 0; t < 64; ++t) CHECK_EQUAL(out[t], expected[t % 11]);
+}
+
+void endlessRecursion() {
+  test::Module module(test::kernel(R"(
+  .param .b32 a; .param .b32 b;
+  st.param.b32 [a], 5;
+  call (b), endless, (a);
+)", R"(
+.func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b; .local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 64);
+  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+void structures() {
+  test::Module module(test::kernel(R"(
+  .param .align 8 .b8 a[16]; .param .align 8 .b8 b[16];
+  cvt.u64.u32 %rd4, %r1;
+  st.param.u64 [a], %rd4;
+  st.param.u64 [a+8], 77;
+  call (b), swapped, (a);
+  ld.param.v2.u64 {%rd5, %rd6}, [b];
+  mad.lo.s64 %rd5, %rd5, 1000, %rd6;
+  st.global.u32 [%rd3], %rd5;
+)", kFunctions));
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 77000 + t);
+}
+
+void pointers() {
+  test::Module module(test::kernel(R"(
+  .param .b32 a; .param .b32 b;
+  and.b32 %r2, %r1, 1;
+  mul.wide.u32 %rd4, %r2, 8;
+  mov.u64 %rd5, table;
+  add.u64 %rd5, %rd5, %rd4;
+  ld.global.u64 %rd6, [%rd5];
+  st.param.b32 [a], 10;
+  proto: .callprototype (.param .b32 _) _ (.param .b32 _);
+  call (b), %rd6, (a), proto;
+  ld.param.b32 %r3, [b];
+  mov.u64 %rd7, twice;
+  setp.eq.u64 %p1, %rd6, %rd7;
+  @%p1 add.u32 %r3, %r3, 1000;
+  st.global.u32 [%rd3], %r3;
+)", kFunctions));
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 2 ? 1020u : 55u);
+  const test::Module null(test::kernel(""));
+  test::Module bad(test::kernel("mov.u64 %rd4, 4096;\nproto: .callprototype _ ();\ncall %rd4, (), proto;"));
+  CHECK_EQUAL(bad.run("k", {}, out.address(), out.address()), CUDA_ERROR_INVALID_PC);
+}
+
+void severalModules() {
+  const std::string one = test::kernel(R"(
+  .param .b32 a; .param .b32 b;
+  st.param.b32 [a], %r1;
+  call (b), elsewhere, (a);
+  ld.param.b32 %r3, [b];
+  ld.global.u32 %r4, [counter];
+  add.u32 %r3, %r3, %r4;
+  st.global.u32 [%rd3], %r3;
+)", ".extern .func (.param .b32 r) elsewhere(.param .b32 n);\n.extern .global .align 4 .u32 counter;\n.global .align 4 .u32 own = 5;\n");
+  const std::string two = test::kHeader + R"(
+.visible .global .align 4 .u32 counter = 100;
+.global .align 4 .u32 own = 7;
+.visible .func (.param .b32 r) elsewhere(.param .b32 n)
+{
+  .reg .b32 %r<4>;
+  ld.param.u32 %r1, [n];
+  ld.global.u32 %r2, [own];
+  mul.lo.u32 %r3, %r1, %r2;
+  st.param.b32 [r], %r3;
+  ret;
+}
+)";
+  test::Module module(std::vector<std::string>{one, two});
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 100 + 7 * t);
+  const test::Module missing(std::vector<std::string>{one});
+  CHECK(!missing.program);
+  CHECK(missing.error.sentence.find("undefined reference to 'elsewhere'") != std::string::npos);
+}
+
+}  // namespace
+
+int main() {
+  recursion();
+  endlessRecursion();
+  structures();
+  pointers();
+  severalModules();
+  return test::finish();
+}

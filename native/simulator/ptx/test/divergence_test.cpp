@@ -1,0 +1,112 @@
+// Lanes that part and meet again: loops, early returns, tables of branches, locks between lanes of a warp.
+#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/kernels.h"
+
+namespace {
+
+std::vector<std::uint32_t> runKernel(const std::string& body, std::uint32_t threads, std::uint32_t blocks = 1) {
+  test::Module module(test::kernel(body));
+  test::Buffer<std::uint32_t> out(module.memory, 1024);
+  CHECK_EQUAL(module.run("k", {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  return {out.data(), out.data() + 1024};
+}
+
+void loopsOfDifferentLength() {
+  const auto out = runKernel(R"(
+  mov.u32 %r2, 0;
+  mov.u32 %r3, 0;
+$loop:
+  setp.ge.u32 %p1, %r3, %r1;
+  @%p1 bra $done;
+  add.u32 %r2, %r2, %r3;
+  add.u32 %r3, %r3, 1;
+  bra $loop;
+$done:
+  activemask.b32 %r4;
+  popc.b32 %r4, %r4;
+  shl.b32 %r4, %r4, 16;
+  or.b32 %r2, %r2, %r4;
+  st.global.u32 [%rd3], %r2;
+)", 64);
+  for (std::uint32_t t = 0; t < 64; ++t) CHECK_EQUAL(out[t], t * (t - 1) / 2 | 32u << 16);  // all lanes meet behind the loop
+}
+
+void earlyReturns() {
+  const auto out = runKernel(R"(
+  and.b32 %r2, %r1, 3;
+  setp.eq.u32 %p1, %r2, 1;
+  @%p1 ret;
+  setp.eq.u32 %p2, %r2, 2;
+  @%p2 bra $two;
+  mov.u32 %r3, 7;
+  bra $store;
+$two:
+  mov.u32 %r3, 9;
+$store:
+  st.global.u32 [%rd3], %r3;
+  @!%p2 exit;
+  st.global.u32 [%rd3], 11;
+)", 32);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u);
+}
+
+void tableOfBranches() {
+  const auto out = runKernel(R"(
+  and.b32 %r2, %r1, 3;
+  table: .branchtargets $a, $b, $c, $b;
+  brx.idx %r2, table;
+$a:
+  mov.u32 %r3, 10;
+  bra $end;
+$b:
+  mov.u32 %r3, 20;
+  bra $end;
+$c:
+  mov.u32 %r3, 30;
+$end:
+  st.global.u32 [%rd3], %r3;
+)", 32);
+  const std::uint32_t expected[] = {10, 20, 30, 20};
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], expected[t % 4]);
+}
+
+/// A lane that holds a lock has left the loop in which the others wait for it.
+void lockBetweenLanes() {
+  const auto out = runKernel(R"(
+$try:
+  atom.global.cas.b32 %r2, [%rd1+4000], 0, 1;
+  setp.ne.u32 %p1, %r2, 0;
+  @%p1 bra $try;
+  ld.volatile.global.u32 %r3, [%rd1+4004];
+  add.u32 %r3, %r3, 1;
+  st.volatile.global.u32 [%rd1+4004], %r3;
+  membar.gl;
+  atom.global.exch.b32 %r2, [%rd1+4000], 0;
+)", 96, 3);
+  CHECK_EQUAL(out[1001], 96u * 3);
+}
+
+void guardsWithoutBranches() {
+  const auto out = runKernel(R"(
+  setp.lt.u32 %p1, %r1, 10;
+  setp.gt.u32 %p2|%p3, %r1, 20;
+  mov.u32 %r2, 1;
+  @%p1 mov.u32 %r2, 2;
+  @!%p3 add.u32 %r2, %r2, 5;
+  and.pred %p4, %p1, %p3;
+  @%p4 st.global.u32 [%rd3], %r2;
+  @!%p4 st.global.u32 [%rd3], %r1;
+)", 32);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t < 10 ? 2u : t);
+}
+
+}  // namespace
+
+int main() {
+  loopsOfDifferentLength();
+  earlyReturns();
+  tableOfBranches();
+  lockBetweenLanes();
+  guardsWithoutBranches();
+  return test::finish();
+}

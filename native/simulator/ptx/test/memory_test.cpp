@@ -1,0 +1,165 @@
+// State spaces, generic addresses, vectors, variables, and every way to miss.
+#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/kernels.h"
+
+namespace {
+
+CUresult resultOf(const std::string& body, const test::Shape& shape = {.block = {32, 1, 1}}) {
+  test::Module module(test::kernel(body));
+  test::Buffer<std::uint32_t> out(module.memory, 64);
+  return module.run("k", shape, out.address(), out.address());
+}
+
+void faults() {
+  CHECK_EQUAL(resultOf("st.global.u32 [%rd1+255], 1;"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK_EQUAL(resultOf("st.global.u32 [%rd1+256], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("st.global.v2.u32 [%rd1+252], {%r1, %r1};"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK_EQUAL(resultOf("ld.global.u32 %r2, [%rd1-4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("mov.u64 %rd4, 0;\nld.u32 %r2, [%rd4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 32;\n@%p1 st.global.u32 [%rd1+256], 1;"), CUDA_SUCCESS);
+  CHECK_EQUAL(resultOf("atom.global.add.u32 %r2, [%rd1+2], 1;"), CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK_EQUAL(resultOf("trap;"), CUDA_ERROR_LAUNCH_FAILED);
+}
+
+void widths() {
+  test::Module module(test::kernel(R"(
+  ld.global.s8 %r2, [%rd2];
+  ld.global.u8 %h1, [%rd2];
+  ld.global.s16 %rd4, [%rd2];
+  ld.global.v4.u8 {%r3, %r4, %r5, %r6}, [%rd2];
+  cvt.u32.u16 %r7, %h1;
+  cvt.u32.u64 %r8, %rd4;
+  st.global.v4.u32 [%rd1], {%r2, %r7, %r8, %r3};
+  st.global.v4.u32 [%rd1+16], {%r4, %r5, %r6, -1};
+  st.global.u8 [%rd1+32], %r2;
+  st.global.v2.u16 [%rd1+36], {%h1, 7};
+  st.global.v2.f64 [%rd1+48], {0d3FF0000000000000, 0d4000000000000000};
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 16);
+  test::Buffer<std::uint8_t> in(module.memory, std::vector<std::uint8_t>{0xfe, 0x81, 3, 4});
+  CHECK_EQUAL(module.run("k", {}, out.address(), in.address()), CUDA_SUCCESS);
+  const std::uint32_t expected[] = {0xfffffffe, 0xfe, 0xffff81fe, 0xfe, 0x81, 3, 4, 0xffffffff, 0xfe, 0x000700fe, 0, 0, 0, 0x3ff00000, 0, 0x40000000};
+  for (std::size_t i = 0; i < 16; ++i) CHECK_EQUAL(out[i], expected[i]);
+}
+
+void genericAddresses() {
+  test::Module module(test::kernel(R"(
+  .shared .align 8 .b8 s[128];
+  .local .align 8 .b8 l[16];
+  mov.u64 %rd4, s;
+  cvta.shared.u64 %rd4, %rd4;
+  mul.wide.u32 %rd5, %r1, 4;
+  add.u64 %rd4, %rd4, %rd5;
+  mov.u64 %rd6, l;
+  cvta.local.u64 %rd6, %rd6;
+  rem.u32 %r2, %r1, 3;
+  setp.eq.u32 %p1, %r2, 1;
+  setp.eq.u32 %p2, %r2, 2;
+  mov.u64 %rd7, %rd3;
+  @%p1 mov.u64 %rd7, %rd4;
+  @%p2 mov.u64 %rd7, %rd6;
+  st.u32 [%rd7], %r1;
+  ld.u32 %r3, [%rd7];
+  isspacep.shared %p3, %rd7;
+  isspacep.local %p4, %rd7;
+  isspacep.global %p5, %rd7;
+  @%p3 add.u32 %r3, %r3, 100;
+  @%p4 add.u32 %r3, %r3, 200;
+  @%p5 add.u32 %r3, %r3, 300;
+  cvta.to.shared.u64 %rd8, %rd4;
+  ld.shared.u32 %r4, [%rd8];
+  @%p3 add.u32 %r3, %r3, %r4;
+  st.global.u32 [%rd3], %r3;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 3 == 0 ? t + 300 : t % 3 == 1 ? 2 * t + 100 : t + 200);
+}
+
+void variables() {
+  test::Module module(test::kernel(R"(
+  ld.const.u32 %r2, [numbers+8];
+  ld.global.u64 %rd4, [pointer];
+  ld.global.u8 %r3, [%rd4+1];
+  mov.u64 %rd5, real;
+  ld.global.f64 %d1, [%rd5];
+  cvt.rzi.u32.f64 %r4, %d1;
+  ld.global.u16 %r5, [halves+2];
+  st.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5};
+)", R"(
+.const .align 4 .u32 numbers[4] = {1, 2, 0x30, -4};
+.global .align 1 .b8 text[4] = {65, 66, 67};
+.global .align 8 .u64 pointer = generic(text)+1;
+.visible .global .align 8 .f64 real = 0d4045000000000000;
+.global .align 2 .u16 halves[3] = {1, 0xffff};
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 0x30u);
+  CHECK_EQUAL(out[1], 67u);
+  CHECK_EQUAL(out[2], 42u);
+  CHECK_EQUAL(out[3], 0xffffu);
+}
+
+void sharedMemory() {
+  test::Module module(test::kernel(R"(
+  .shared .align 4 .b8 fixed[20];
+  mov.u32 %r2, dynamic;
+  mov.u32 %r3, fixed;
+  mov.u32 %r4, %dynamic_smem_size;
+  mov.u32 %r5, %total_smem_size;
+  st.shared.u32 [dynamic+4], %r1;
+  ld.shared.u32 %r6, [%r2+4];
+  sub.u32 %r2, %r2, %r3;
+  st.global.v4.u32 [%rd1], {%r2, %r4, %r5, %r6};
+)", ".extern .shared .align 16 .b8 dynamic[];\n"));
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK_EQUAL(module.run("k", {.dynamicShared = 64}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 32u);
+  CHECK_EQUAL(out[1], 64u);
+  CHECK_EQUAL(out[2], 96u);
+  CHECK_EQUAL(out[3], 0u);
+  CHECK_EQUAL(module.run("k", {.dynamicShared = 4}, out.address(), out.address()), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+void identity() {
+  test::Module module(test::kernel(R"(
+  mov.u32 %r2, %tid.y;
+  mov.u32 %r3, %tid.z;
+  mov.u32 %r4, %ctaid.y;
+  mov.u32 %r5, %ctaid.z;
+  mov.u32 %r6, %nctaid.z;
+  mov.u32 %r7, %laneid;
+  mov.u32 %r8, %lanemask_lt;
+  mov.u32 %r9, %warpid;
+  setp.eq.u32 %p1, %r1, 1;
+  setp.eq.and.u32 %p1, %r2, 2, %p1;
+  setp.eq.and.u32 %p1, %r3, 3, %p1;
+  setp.eq.and.u32 %p1, %r4, 1, %p1;
+  setp.eq.and.u32 %p1, %r5, 4, %p1;
+  @!%p1 ret;
+  st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9};
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK_EQUAL(module.run("k", {.grid = {1, 2, 5}, .block = {4, 3, 4}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 5u);
+  CHECK_EQUAL(out[1], (1u + 2 * 4 + 3 * 12) % 32);
+  CHECK_EQUAL(out[2], (1u << ((1u + 2 * 4 + 3 * 12) % 32)) - 1);
+  CHECK_EQUAL(out[3], 1u);
+}
+
+}  // namespace
+
+int main() {
+  faults();
+  widths();
+  genericAddresses();
+  variables();
+  sharedMemory();
+  identity();
+  return test::finish();
+}

@@ -1,0 +1,117 @@
+// Texts that do not compile, and what the sentence says; forms that only the parser cares about.
+#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/kernels.h"
+
+namespace {
+
+void refused(const std::string& body, const std::string& sentence) {
+  const test::Module module(test::kernel(body));
+  CHECK(!module.program);
+  CHECK_EQUAL(module.error.sentence, sentence);
+}
+
+void sentences() {
+  const std::string line = "ptx line 18: ";
+  refused("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2}, [%rd1];",
+          line + "instruction 'wmma.load.a.sync.aligned.row.m16n16k16.global.f16' is not implemented by the simulated GPU");
+  refused("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
+          line + "instruction 'tex.2d.v4.f32.f32' is not implemented by the simulated GPU");
+  refused("add.u32.wrong %r1, %r2, %r3;", line + "instruction 'add.u32.wrong' is not implemented by the simulated GPU");
+  refused("add.u32 %r1, %r2, %rd3;", line + "instruction 'add.u32': register '%rd3' has the wrong size");
+  refused("add.u32 %r1, %r2;", line + "instruction 'add.u32': an operand is missing");
+  refused("bra nowhere;", line + "unknown label 'nowhere'");
+  refused("mov.u64 %rd4, nothing;", line + "instruction 'mov.u64': unknown name 'nothing'");
+  refused("call nothing, ();", line + "undefined reference to 'nothing'");
+  refused("add.u32 %r1, %r2, #;", line + "unexpected character '#'");
+}
+
+/// Whatever is cut off, the answer is a sentence and not a crash.
+void cutAnywhere() {
+  const std::string whole = test::kernel(R"(
+  .shared .align 4 .b8 s[16];
+  table: .branchtargets $a, $a;
+$a:
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
+  @!%p1 bra $a;
+)", ".global .align 8 .u64 x[2] = {1, generic(y)+4};\n.section .debug { .b8 1, 2 }\n.global .u32 y;\n");
+  CHECK(test::Module(whole).program != nullptr);
+  for (std::size_t n = 0; n + 2 < whole.size(); ++n) {
+    const std::string text = whole.substr(0, n);
+    const std::string_view view = text;
+    simulator::CompileError error;
+    const auto program = simulator::compile({&view, 1}, error);
+    if (!program) CHECK(!error.sentence.empty());
+  }
+}
+
+void debugInformation() {
+  test::Module module(test::kHeader + R"(
+.file 1 "a;b{.cu"
+.visible .entry k(.param .u64 .ptr .global .align 4 out)
+.maxntid 128, 2, 1
+.minnctapersm 2
+{
+  .reg .b64 %rd<2>;
+$L__begin:
+  .loc 1 5 7, function_name $L__info, inlined_at 1 3 2
+  ld.param.u64 %rd1, [out]; // comment
+  .pragma "nounroll";
+  /* two
+     lines */
+  st.global.u32 [%rd1+-0], 0x2a;
+  ret;
+$L__end:
+}
+.section .debug_str
+{
+$L__info:
+.b8 107, 0
+.b32 $L__begin+2
+}
+)");
+  test::Buffer<std::uint32_t> out(module.memory, 1);
+  CHECK_EQUAL(module.run("k", {}, out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 42u);
+  CHECK_EQUAL(module.program->kernels()[0].maxThreadsPerBlock, 256u);
+}
+
+void parameters() {
+  test::Module module(test::kHeader + R"(
+.visible .entry k(.param .u8 a, .param .align 16 .b8 b[24], .param .u16 c, .param .u64 out)
+{
+  .reg .b32 %r<5>;
+  .reg .b64 %rd<4>;
+  ld.param.u8 %r1, [a];
+  ld.param.u32 %r2, [b+20];
+  mov.u64 %rd2, b;
+  ld.param.u32 %r3, [%rd2+4];
+  ld.param.s16 %r4, [c];
+  ld.param.u64 %rd1, [out];
+  st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};
+  ret;
+}
+)");
+  const auto& info = module.program->kernels()[0];
+  CHECK_EQUAL(info.parameters.size(), 4u);
+  CHECK_EQUAL(info.parameters[1].offset, 16u);
+  CHECK_EQUAL(info.parameters[2].offset, 40u);
+  CHECK_EQUAL(info.parameters[3].offset, 48u);
+  CHECK_EQUAL(info.parameterBytes, 56u);
+  struct { std::uint32_t v[6]; } b{{0, 11, 0, 0, 0, 22}};
+  test::Buffer<std::uint32_t> out(module.memory, 4);
+  CHECK_EQUAL(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 200u);
+  CHECK_EQUAL(out[1], 22u);
+  CHECK_EQUAL(out[2], 11u);
+  CHECK_EQUAL(out[3], 0xfffffffeu);
+}
+
+}  // namespace
+
+int main() {
+  sentences();
+  cutAnywhere();
+  debugInformation();
+  parameters();
+  return test::finish();
+}
