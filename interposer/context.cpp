@@ -308,8 +308,4 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   return status;
 }
 
-CUresult cuCtxGetStreamPriorityRange(int* leastPriority, int* greatestPriority) {
-  return remote::cuCtxGetStreamPriorityRange(leastPriority, greatestPriority);
-}
-
 }  // namespace interposer

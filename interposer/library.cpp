@@ -50,8 +50,6 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                        libraryOptionValues, numLibraryOptions);
 }
 
-CUresult cuLibraryUnload(CUlibrary library) { return remote::cuLibraryUnload(library); }
-
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {
   if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Call call;

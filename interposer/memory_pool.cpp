@@ -44,7 +44,4 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
   return call.wait(reply);
 }
 
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) { return remote::cuDeviceGetDefaultMemPool(pool_out, dev); }
-CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) { return remote::cuDeviceGetMemPool(pool, dev); }
-
 }  // namespace interposer

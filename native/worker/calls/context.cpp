@@ -35,8 +35,6 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) { return thread.driver.cuCtxDestroy_v2(ctx); }
-
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
   const std::uint64_t before = reservedBy(thread.driver, limit);
   const std::uint64_t more = before > 0 && value > before ? value - before : 0;
@@ -67,12 +65,5 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.quota.forgetAll();
   return CUDA_SUCCESS;
 }
-
-CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int flags) {
-  return thread.driver.cuDevicePrimaryCtxSetFlags_v2(dev, flags);
-}
-
-CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) { return thread.driver.cuStreamDestroy_v2(hStream); }
-CUresult cuEventDestroy_v2(Thread& thread, CUevent hEvent) { return thread.driver.cuEventDestroy_v2(hEvent); }
 
 }  // namespace worker

@@ -79,8 +79,6 @@ CUresult cuMemPoolCreate(Thread& thread, CUmemoryPool* pool, const CUmemPoolProp
   return thread.driver.cuMemPoolCreate(pool, poolProps);
 }
 
-CUresult cuMemPoolDestroy(Thread& thread, CUmemoryPool pool) { return thread.driver.cuMemPoolDestroy(pool); }
-
 CUresult cuMemPoolSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto handle = in.get<std::uint64_t>();
   const auto attribute = in.get<CUmemPool_attribute>();
