@@ -56,7 +56,8 @@ void recursion() {
   call (b), fibonacci, (a);
   ld.param.b32 %r3, [b];
   st.global.u32 [%rd3], %r3;
-)", kFunctions));
+)",
+                                   kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 64);
   CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   const std::uint32_t expected[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
@@ -68,7 +69,8 @@ void endlessRecursion() {
   .param .b32 a; .param .b32 b;
   st.param.b32 [a], 5;
   call (b), endless, (a);
-)", R"(
+)",
+                                   R"(
 .func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b; .local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
@@ -85,7 +87,8 @@ void structures() {
   ld.param.v2.u64 {%rd5, %rd6}, [b];
   mad.lo.s64 %rd5, %rd5, 1000, %rd6;
   st.global.u32 [%rd3], %rd5;
-)", kFunctions));
+)",
+                                   kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 32);
   CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 77000 + t);
@@ -107,7 +110,8 @@ void pointers() {
   setp.eq.u64 %p1, %rd6, %rd7;
   @%p1 add.u32 %r3, %r3, 1000;
   st.global.u32 [%rd3], %r3;
-)", kFunctions));
+)",
+                                   kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 32);
   CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 2 ? 1020u : 55u);
@@ -117,7 +121,8 @@ void pointers() {
 }
 
 void severalModules() {
-  const std::string one = test::kernel(R"(
+  const std::string one = test::kernel(
+      R"(
   .param .b32 a; .param .b32 b;
   st.param.b32 [a], %r1;
   call (b), elsewhere, (a);
@@ -125,7 +130,8 @@ void severalModules() {
   ld.global.u32 %r4, [counter];
   add.u32 %r3, %r3, %r4;
   st.global.u32 [%rd3], %r3;
-)", ".extern .func (.param .b32 r) elsewhere(.param .b32 n);\n.extern .global .align 4 .u32 counter;\n.global .align 4 .u32 own = 5;\n");
+)",
+      ".extern .func (.param .b32 r) elsewhere(.param .b32 n);\n.extern .global .align 4 .u32 counter;\n.global .align 4 .u32 own = 5;\n");
   const std::string two = test::kHeader + R"(
 .visible .global .align 4 .u32 counter = 100;
 .global .align 4 .u32 own = 7;

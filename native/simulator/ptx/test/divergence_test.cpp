@@ -27,7 +27,8 @@ $done:
   shl.b32 %r4, %r4, 16;
   or.b32 %r2, %r2, %r4;
   st.global.u32 [%rd3], %r2;
-)", 64);
+)",
+                             64);
   for (std::uint32_t t = 0; t < 64; ++t) CHECK_EQUAL(out[t], t * (t - 1) / 2 | 32u << 16);  // all lanes meet behind the loop
 }
 
@@ -46,7 +47,8 @@ $store:
   st.global.u32 [%rd3], %r3;
   @!%p2 exit;
   st.global.u32 [%rd3], 11;
-)", 32);
+)",
+                             32);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u);
 }
 
@@ -65,7 +67,8 @@ $c:
   mov.u32 %r3, 30;
 $end:
   st.global.u32 [%rd3], %r3;
-)", 32);
+)",
+                             32);
   const std::uint32_t expected[] = {10, 20, 30, 20};
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], expected[t % 4]);
 }
@@ -82,7 +85,8 @@ $try:
   st.volatile.global.u32 [%rd1+4004], %r3;
   membar.gl;
   atom.global.exch.b32 %r2, [%rd1+4000], 0;
-)", 96, 3);
+)",
+                             96, 3);
   CHECK_EQUAL(out[1001], 96u * 3);
 }
 
@@ -96,7 +100,8 @@ void guardsWithoutBranches() {
   and.pred %p4, %p1, %p3;
   @%p4 st.global.u32 [%rd3], %r2;
   @!%p4 st.global.u32 [%rd3], %r1;
-)", 32);
+)",
+                             32);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t < 10 ? 2u : t);
 }
 

@@ -42,7 +42,8 @@ void widths() {
   test::Buffer<std::uint32_t> out(module.memory, 16);
   test::Buffer<std::uint8_t> in(module.memory, std::vector<std::uint8_t>{0xfe, 0x81, 3, 4});
   CHECK_EQUAL(module.run("k", {}, out.address(), in.address()), CUDA_SUCCESS);
-  const std::uint32_t expected[] = {0xfffffffe, 0xfe, 0xffff81fe, 0xfe, 0x81, 3, 4, 0xffffffff, 0xfe, 0x000700fe, 0, 0, 0, 0x3ff00000, 0, 0x40000000};
+  const std::uint32_t expected[] = {0xfffffffe, 0xfe,       0xffff81fe, 0xfe, 0x81, 3,          4, 0xffffffff,
+                                    0xfe,       0x000700fe, 0,          0,    0,    0x3ff00000, 0, 0x40000000};
   for (std::size_t i = 0; i < 16; ++i) CHECK_EQUAL(out[i], expected[i]);
 }
 
@@ -90,7 +91,8 @@ void variables() {
   cvt.rzi.u32.f64 %r4, %d1;
   ld.global.u16 %r5, [halves+2];
   st.global.v4.u32 [%rd1], {%r2, %r3, %r4, %r5};
-)", R"(
+)",
+                                   R"(
 .const .align 4 .u32 numbers[4] = {1, 2, 0x30, -4};
 .global .align 1 .b8 text[4] = {65, 66, 67};
 .global .align 8 .u64 pointer = generic(text)+1;
@@ -116,7 +118,8 @@ void sharedMemory() {
   ld.shared.u32 %r6, [%r2+4];
   sub.u32 %r2, %r2, %r3;
   st.global.v4.u32 [%rd1], {%r2, %r4, %r5, %r6};
-)", ".extern .shared .align 16 .b8 dynamic[];\n"));
+)",
+                                   ".extern .shared .align 16 .b8 dynamic[];\n"));
   test::Buffer<std::uint32_t> out(module.memory, 4);
   CHECK_EQUAL(module.run("k", {.dynamicShared = 64}, out.address(), out.address()), CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 32u);

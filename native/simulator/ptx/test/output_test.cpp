@@ -37,7 +37,8 @@ void formats() {
   call (r), vprintf, (f, a);
   ld.param.b32 %r2, [r];
   st.global.u32 [%rd1], %r2;
-)", kPrint + bytesOf("format", "%04d|%.3f|%-6s|%llu|%*c|%p|%%\n") + bytesOf("name", "abc")));
+)",
+                                   kPrint + bytesOf("format", "%04d|%.3f|%-6s|%llu|%*c|%p|%%\n") + bytesOf("name", "abc")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
   CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
   CHECK_EQUAL(module.printed, "-005|3.141|abc   |18446744073709551615|     A|0xabc|%\n");
@@ -57,7 +58,8 @@ void orderOfBlocks() {
   st.param.b64 [f], %rd7;
   st.param.b64 [a], %rd6;
   call (r), vprintf, (f, a);
-)", kPrint + bytesOf("format", "%d.%d ")));
+)",
+                                   kPrint + bytesOf("format", "%d.%d ")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
   CHECK_EQUAL(module.run("k", {.grid = {20, 1, 1}, .block = {3, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   std::string expected;
@@ -81,7 +83,8 @@ void assertion() {
   st.param.b64 [d], %rd6;
   st.param.b64 [e], 1;
   call __assertfail, (a, b, c, d, e);
-)", kPrint + bytesOf("expression", "n < 5") + bytesOf("file", "x.cu") + bytesOf("function", "void k(int)")));
+)",
+                                   kPrint + bytesOf("expression", "n < 5") + bytesOf("file", "x.cu") + bytesOf("function", "void k(int)")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
   CHECK_EQUAL(module.run("k", {.block = {4, 1, 1}}, out.address(), out.address()), CUDA_ERROR_ASSERT);
   CHECK_EQUAL(module.asserted, "x.cu:12: void k(int): block: [0,0,0], thread: [2,0,0] Assertion `n < 5` failed.\n");
@@ -98,7 +101,8 @@ void heap() {
   st.global.u32 [%rd3], %r2;
   st.param.b64 [n], %rd4;
   call free, (n);
-)", kPrint));
+)",
+                                   kPrint));
   test::Buffer<std::uint32_t> out(module.memory, 32);
   CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t);

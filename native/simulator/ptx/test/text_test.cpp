@@ -27,13 +27,15 @@ void sentences() {
 
 /// Whatever is cut off, the answer is a sentence and not a crash.
 void cutAnywhere() {
-  const std::string whole = test::kernel(R"(
+  const std::string whole =
+      test::kernel(R"(
   .shared .align 4 .b8 s[16];
   table: .branchtargets $a, $a;
 $a:
   ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
   @!%p1 bra $a;
-)", ".global .align 8 .u64 x[2] = {1, generic(y)+4};\n.section .debug { .b8 1, 2 }\n.global .u32 y;\n");
+)",
+                   ".global .align 8 .u64 x[2] = {1, generic(y)+4};\n.section .debug { .b8 1, 2 }\n.global .u32 y;\n");
   CHECK(test::Module(whole).program != nullptr);
   for (std::size_t n = 0; n + 2 < whole.size(); ++n) {
     const std::string text = whole.substr(0, n);
@@ -97,7 +99,9 @@ void parameters() {
   CHECK_EQUAL(info.parameters[2].offset, 40u);
   CHECK_EQUAL(info.parameters[3].offset, 48u);
   CHECK_EQUAL(info.parameterBytes, 56u);
-  struct { std::uint32_t v[6]; } b{{0, 11, 0, 0, 0, 22}};
+  struct {
+    std::uint32_t v[6];
+  } b{{0, 11, 0, 0, 0, 22}};
   test::Buffer<std::uint32_t> out(module.memory, 4);
   CHECK_EQUAL(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()), CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 200u);
