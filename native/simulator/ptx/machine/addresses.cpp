@@ -20,7 +20,7 @@ std::uint8_t* sharedAt(Warp& warp, std::uint64_t offset, std::uint64_t bytes) {
 
 bool inGlobal(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t workspace = reinterpret_cast<std::uint64_t>(warp.block->run->gridWorkspace);
-  if (address >= workspace && address + bytes <= workspace + sizeof warp.block->run->gridWorkspace) return true;
+  if (address - workspace <= sizeof warp.block->run->gridWorkspace - bytes && bytes <= sizeof warp.block->run->gridWorkspace) return true;
   return warp.processor->memory->contains(address, bytes);
 }
 
