@@ -66,6 +66,8 @@ interface Plan {
 
 async function killing(server: Server, directory: string, programs: Programs, { kills, random, tally }: Plan): Promise<void> {
   const free = await probe(programs, server);
+  // The line of a session comes when the proxy has closed all that it had open for it.
+  await until(() => server.log().includes('"msg":"session"'), GONE_MILLISECONDS);
   const clean = await settled(server);
   for (let i = 0; i < kills && server.alive; ++i) {
     const target = random() < 0.5 ? 'program' : 'worker';
