@@ -21,7 +21,7 @@ std::atomic<unsigned> threads{0};
 }  // namespace
 
 Session::Session(int connection, Report& owner, Quota& account)
-    : report(owner), quota(account), connection_(connection), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : report(owner), quota(account), images(account), connection_(connection), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.capture(wake_);
 }
 

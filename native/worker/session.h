@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "native/worker/callbacks.h"
+#include "native/worker/image_account.h"
 #include "native/worker/launches.h"
 #include "native/worker/output.h"
 #include "native/worker/physical_memory.h"
@@ -36,6 +37,7 @@ class Session {
   Callbacks callbacks;
   Launches launches;
   PhysicalMemory physicalMemory;
+  ImageAccount images;
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);

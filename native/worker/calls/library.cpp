@@ -15,14 +15,14 @@ constexpr std::size_t kMaxNameBytes = 4096;
 
 /// Code and variables of the image count; they are remembered under the handle.
 template <class Load>
-CUresult loadCharged(Quota& quota, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
+CUresult loadCharged(ImageAccount& account, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
   const std::uint64_t bytes = image.memory();
-  if (!quota.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!account.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = load(image.pointer(), options, handle);
   if (status == CUDA_SUCCESS)
-    quota.remember(handle, bytes);
+    account.remember(handle, bytes);
   else
-    quota.refund(bytes);
+    account.refund(bytes);
   return status;
 }
 
@@ -37,7 +37,7 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   if (!options.supported())
     status = CUDA_ERROR_NOT_SUPPORTED;
   else if (image.pointer() != nullptr)
-    status = loadCharged(thread.session.quota, image, options, handle, load);
+    status = loadCharged(thread.session.images, image, options, handle, load);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);
@@ -92,7 +92,7 @@ CUresult cuLibraryLoadData(Thread& thread, wire::Decoder& in, wire::Encoder& out
 
 CUresult cuLibraryUnload(Thread& thread, CUlibrary library) {
   const CUresult status = thread.driver.cuLibraryUnload(library);
-  if (status == CUDA_SUCCESS) thread.session.quota.forget(thread.add(wire::HandleKind::library, library));
+  if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::library, library));
   return status;
 }
 
@@ -131,7 +131,7 @@ CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& ou
 
 CUresult cuModuleUnload(Thread& thread, CUmodule hmod) {
   const CUresult status = thread.driver.cuModuleUnload(hmod);
-  if (status == CUDA_SUCCESS) thread.session.quota.forget(thread.add(wire::HandleKind::module, hmod));
+  if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::module, hmod));
   return status;
 }
 

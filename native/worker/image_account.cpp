@@ -1,0 +1,35 @@
+#include "native/worker/image_account.h"
+
+namespace worker {
+
+bool ImageAccount::charge(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!quota_.charge(beyond(total_ + bytes) - beyond(total_))) return false;
+  total_ += bytes;
+  return true;
+}
+
+void ImageAccount::refund(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  quota_.refund(beyond(total_) - beyond(total_ - bytes));
+  total_ -= bytes;
+}
+
+void ImageAccount::remember(std::uint64_t handle, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  images_[handle] = bytes;
+}
+
+void ImageAccount::forget(std::uint64_t handle) {
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = images_.find(handle);
+    if (found == images_.end()) return;
+    bytes = found->second;
+    images_.erase(found);
+  }
+  refund(bytes);
+}
+
+}  // namespace worker

@@ -1,0 +1,25 @@
+// What a context provides for is free, what is beyond counts, and all of it comes back.
+#include "native/worker/image_account.h"
+
+#include "wire/test/check.h"
+
+int main() {
+  constexpr std::uint64_t kProvided = worker::ImageAccount::kProvided;
+  worker::Quota quota;
+  worker::ImageAccount account(quota);
+  CHECK(account.charge(kProvided - 10) && quota.used() == 0);
+  account.remember(1, kProvided - 10);
+  CHECK(account.charge(30) && quota.used() == 20);
+  account.remember(2, 30);
+  CHECK(account.charge(1000) && quota.used() == 1020);
+  account.refund(1000);
+  account.forget(1);
+  account.forget(1);
+  CHECK(quota.used() == 0);
+  CHECK(account.charge(kProvided) && quota.used() == 30);
+  account.remember(3, kProvided);
+  account.forget(2);
+  account.forget(3);
+  CHECK(quota.used() == 0);
+  return wire::test::checkedResult();
+}
