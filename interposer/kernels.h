@@ -80,6 +80,9 @@ inline Kernel* findKernel(CUkernel kernel) { return findKernel(reinterpret_cast<
 /// Reads a kernel as the worker describes it (native/worker/calls/kernel_description.h) and registers it. Null when it does not parse.
 Kernel* readKernel(wire::Decoder& reply);
 
+/// Asks for the kernel of a library or function of a module by its name; on success `found` is its handle.
+CUresult getKernel(CallNumber call, std::uint64_t owner, const char* name, std::uint64_t& found);
+
 /// Asks for the first `count` kernels of a library or functions of a module, and hands each to `found`.
 CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, const std::function<void(unsigned, const Kernel&)>& found);
 

@@ -8,6 +8,20 @@
 
 namespace interposer {
 
+CUresult getKernel(CallNumber number, std::uint64_t owner, const char* name, std::uint64_t& found) {
+  Call call;
+  const std::size_t nameBytes = std::strlen(name) + 1;
+  if (!call.begin(number, 32 + nameBytes, kOrdered)) return call.status();
+  call.encoder().put(owner);
+  call.encoder().putBytes(name, nameBytes);
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  const Kernel* kernel = readKernel(reply);
+  if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  found = kernel->handle;
+  return CUDA_SUCCESS;
+}
+
 CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, const std::function<void(unsigned, const Kernel&)>& found) {
   // In portions, so that the names and layouts of one fit a reply.
   constexpr unsigned kPortion = 8;
@@ -52,17 +66,10 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
 
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {
   if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Call call;
-  const std::size_t nameBytes = std::strlen(name) + 1;
-  if (!call.begin(CallNumber::cuLibraryGetKernel, 32 + nameBytes, kOrdered)) return call.status();
-  call.encoder().put(number(library));
-  call.encoder().putBytes(name, nameBytes);
-  wire::Decoder reply;
-  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  const Kernel* kernel = readKernel(reply);
-  if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  *pKernel = handle<CUkernel>(kernel->handle);
-  return CUDA_SUCCESS;
+  std::uint64_t found = 0;
+  const CUresult status = getKernel(CallNumber::cuLibraryGetKernel, number(library), name, found);
+  if (status == CUDA_SUCCESS) *pKernel = handle<CUkernel>(found);
+  return status;
 }
 
 CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {

@@ -31,17 +31,10 @@ CUresult cuModuleLoad(CUmodule* module, const char* fname) {
 
 CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
   if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  Call call;
-  const std::size_t nameBytes = std::strlen(name) + 1;
-  if (!call.begin(CallNumber::cuModuleGetFunction, 32 + nameBytes, kOrdered)) return call.status();
-  call.encoder().put(number(hmod));
-  call.encoder().putBytes(name, nameBytes);
-  wire::Decoder reply;
-  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  const Kernel* kernel = readKernel(reply);
-  if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
-  *hfunc = handle<CUfunction>(kernel->handle);
-  return CUDA_SUCCESS;
+  std::uint64_t found = 0;
+  const CUresult status = getKernel(CallNumber::cuModuleGetFunction, number(hmod), name, found);
+  if (status == CUDA_SUCCESS) *hfunc = handle<CUfunction>(found);
+  return status;
 }
 
 CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
