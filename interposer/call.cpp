@@ -4,6 +4,7 @@
 #include <mutex>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "interposer/callback.h"
 #include "interposer/contexts.h"
@@ -50,18 +51,25 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   if (!followContext(*session, *thread_)) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
   number_ = number;
-  order_ = order;
   encoder_ = channel_->begin(payloadBytes);
   if (encoder_.failed()) [[unlikely]]
     return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE, false;
+  if (order == kOrdered) ticket_ = session->tickets.take();
   return true;
+}
+
+Call::~Call() {
+  if (ticket_ == 0) [[likely]]
+    return;
+  number_ = CallNumber::passTicket;
+  encoder_ = channel_->begin(0);
+  publish(0);
 }
 
 CUresult Call::publish(std::uint16_t flags) {
   if (encoder_.failed()) [[unlikely]]
     return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t ticket = order_ == kOrdered ? thread_->session->tickets.take() : 0;
-  channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags, ticket);
+  channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags, std::exchange(ticket_, 0));
   return CUDA_SUCCESS;
 }
 

@@ -18,6 +18,11 @@ enum Order : bool { kUnordered, kOrdered };
 
 class Call {
  public:
+  Call() = default;
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
   /// False when there is nobody to ask, or when an earlier call that did not wait has failed: status() is what the program gets.
   bool begin(CallNumber number, std::size_t payloadBytes, Order order);
 
@@ -37,7 +42,9 @@ class Call {
   Thread* thread_ = nullptr;
   wire::ClientChannel* channel_ = nullptr;
   CallNumber number_{};
-  Order order_ = kUnordered;
+  /// Taken before the frame is written: taking it waits for all earlier stores, and the worker, who watches the frame's first line, would
+  /// take the line away meanwhile. 0: none, or published.
+  std::uint64_t ticket_ = 0;
   CUresult status_ = CUDA_SUCCESS;
   wire::Encoder encoder_;
 };

@@ -16,7 +16,7 @@ namespace interposer {
 
 namespace {
 
-thread_local bool runsCallbacks = false;
+__attribute__((tls_model("initial-exec"))) thread_local bool runsCallbacks = false;
 
 struct Pending {
   std::uint64_t id;

@@ -1,9 +1,12 @@
 #include "interposer/context_storage.h"
 
+#include <array>
+#include <atomic>
 #include <map>
 #include <shared_mutex>
 
 #include "interposer/contexts.h"
+#include "interposer/thread.h"
 
 namespace interposer {
 
@@ -12,6 +15,7 @@ namespace {
 struct Storage {
   std::shared_mutex mutex;
   std::map<std::pair<std::uint64_t, const void*>, void*> values;  ///< (context id, key) -> value
+  std::atomic<unsigned> changes{0};
 };
 
 Storage& storage() {
@@ -19,25 +23,17 @@ Storage& storage() {
   return *instance;
 }
 
-}  // namespace
+/// Asked with every call of the runtime, so each thread remembers what it was told last. It stays true while nothing changes.
+struct Answer {
+  CUcontext context;
+  const void* key;
+  void* value;
+  unsigned contextChange;
+  unsigned change;
+};
+__attribute__((tls_model("initial-exec"))) thread_local std::array<Answer, 2> answers{};
 
-CUresult putContextValue(CUcontext context, const void* key, void* value, ContextValueDestructor) {
-  ContextRecord record;
-  if (!findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
-  const std::lock_guard lock(storage().mutex);
-  storage().values[{record.id, key}] = value;
-  return CUDA_SUCCESS;
-}
-
-CUresult removeContextValue(CUcontext context, const void* key) {
-  ContextRecord record;
-  if (!findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
-  const std::lock_guard lock(storage().mutex);
-  return storage().values.erase({record.id, key}) > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-/// Asked with every call of the runtime, so it takes no lock that another reader holds up.
-CUresult getContextValue(void** value, CUcontext context, const void* key) {
+CUresult lookUp(CUcontext context, const void* key, void** value) {
   ContextRecord record;
   if (!findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
   const std::shared_lock lock(storage().mutex);
@@ -47,8 +43,43 @@ CUresult getContextValue(void** value, CUcontext context, const void* key) {
   return CUDA_SUCCESS;
 }
 
+}  // namespace
+
+CUresult putContextValue(CUcontext context, const void* key, void* value, ContextValueDestructor) {
+  ContextRecord record;
+  if (!findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
+  const std::lock_guard lock(storage().mutex);
+  storage().values[{record.id, key}] = value;
+  ++storage().changes;
+  return CUDA_SUCCESS;
+}
+
+CUresult removeContextValue(CUcontext context, const void* key) {
+  ContextRecord record;
+  if (!findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
+  const std::lock_guard lock(storage().mutex);
+  ++storage().changes;
+  return storage().values.erase({record.id, key}) > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult getContextValue(void** value, CUcontext context, const void* key) {
+  if (context == nullptr || context == reinterpret_cast<CUcontext>(-1)) context = Thread::current().context();
+  const unsigned contextChange = contextChanges();
+  const unsigned change = storage().changes.load(std::memory_order_acquire);
+  Answer& answer = answers[reinterpret_cast<std::uintptr_t>(key) >> 4 & 1];
+  if (answer.context != context || answer.key != key || answer.contextChange != contextChange || answer.change != change || context == nullptr)
+      [[unlikely]] {
+    void* found = nullptr;
+    if (const CUresult status = lookUp(context, key, &found); status != CUDA_SUCCESS) return status;
+    answer = {context, key, found, contextChange, change};
+  }
+  *value = answer.value;
+  return CUDA_SUCCESS;
+}
+
 void clearContextStorage(std::uint64_t contextId) {
   const std::lock_guard lock(storage().mutex);
+  ++storage().changes;
   auto& values = storage().values;
   values.erase(values.lower_bound({contextId, nullptr}), values.lower_bound({contextId + 1, nullptr}));
 }

@@ -21,26 +21,18 @@ Registry& registry() {
   return *instance;
 }
 
-/// A launch looks its kernel up in a few slots of its own thread first.
-struct CacheEntry {
-  std::uint64_t handle;
-  Kernel* kernel;
-};
-thread_local std::array<CacheEntry, 64> cache{};
-
-CacheEntry& cacheEntry(std::uint64_t handle) { return cache[(handle * 0x9e3779b97f4a7c15u) >> 58]; }
-
 }  // namespace
 
 Kernel* findKernel(std::uint64_t handle) {
-  CacheEntry& entry = cacheEntry(handle);
-  if (entry.handle == handle && entry.kernel != nullptr) [[likely]]
-    return entry.kernel;
+  static_assert(kKernelsRemembered == 64);
+  auto& [rememberedHandle, remembered] = Thread::current().kernels[(handle * 0x9e3779b97f4a7c15u) >> 58];
+  if (rememberedHandle == handle && remembered != nullptr) [[likely]]
+    return remembered;
   const std::shared_lock lock(registry().mutex);
   const auto found = registry().kernels.find(handle);
   if (found == registry().kernels.end()) return nullptr;
-  entry = {handle, found->second.get()};
-  return entry.kernel;
+  rememberedHandle = handle;
+  return remembered = found->second.get();
 }
 
 Kernel* readKernel(wire::Decoder& reply) {

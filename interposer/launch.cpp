@@ -41,7 +41,7 @@ CUresult readParameters(Kernel& kernel, void** kernelParams, void** extra, Param
 }
 
 void encodeParameters(wire::Encoder& encoder, const Parameters& parameters) {
-  std::byte* to = encoder.putSpace(parameters.bytes);
+  std::byte* to = encoder.space(parameters.bytes);
   if (to == nullptr) return;
   if (parameters.buffer != nullptr) {
     std::memcpy(to, parameters.buffer, parameters.bytes);
@@ -77,7 +77,7 @@ void coverGrid(LaunchShape& shape, const wire::LaunchFrame& frame) {
   for (const std::uint32_t extent : frame.grid) shape.attributes = (shape.attributes ^ extent) * 0x100000001b3u;
 }
 
-CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<const CUlaunchAttribute> attributes, void** kernelParams,
+CUresult launch(CallNumber number, wire::LaunchFrame frame, std::span<const CUlaunchAttribute> attributes, void** kernelParams,
                 void** extra) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(frame.function);
@@ -86,12 +86,14 @@ CUresult launch(CallNumber number, const wire::LaunchFrame& frame, std::span<con
   Parameters parameters;
   if (const CUresult status = readParameters(*kernel, kernelParams, extra, parameters); status != CUDA_SUCCESS) return status;
 
+  frame.parameterBytes = static_cast<std::uint32_t>(parameters.bytes);
+
   LaunchShape shape{{frame.block[0], frame.block[1], frame.block[2]}, frame.sharedBytes, digest(attributes)};
   if (!attributes.empty() || number == CallNumber::cuLaunchCooperativeKernel) coverGrid(shape, frame);
   const bool known = kernel->accepted(shape);
 
   Call call;
-  if (!call.begin(number, sizeof frame + 32 + parameters.bytes + attributes.size_bytes(), kOrdered)) return call.status();
+  if (!call.begin(number, sizeof frame + 24 + parameters.bytes + attributes.size_bytes(), kOrdered)) return call.status();
   call.encoder().put(frame);
   encodeParameters(call.encoder(), parameters);
   if (number == CallNumber::cuLaunchKernelEx) call.encoder().putBytes(attributes.data(), attributes.size_bytes());

@@ -1,7 +1,10 @@
 // What one thread of the program has: its channel to the worker and its stack of current contexts.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -10,6 +13,9 @@
 namespace interposer {
 
 class Session;
+struct Kernel;
+
+inline constexpr std::size_t kKernelsRemembered = 64;
 
 struct Thread {
   /// The calling thread's; created at its first use, ended with the thread.
@@ -26,6 +32,7 @@ struct Thread {
   CUcontext deviceContext = nullptr;  ///< the context whose device is `device`,
   unsigned deviceChange = 0;          ///< as of this many changes
   CUdevice device = 0;
+  std::array<std::pair<std::uint64_t, Kernel*>, kKernelsRemembered> kernels{};  ///< by their handles: where findKernel() looks first
   unsigned waiting = 0;  ///< above 0: calls that need no answer wait all the same (Waiting in call.h)
 
   std::unique_ptr<wire::ClientChannel> channel;

@@ -44,7 +44,7 @@ class ClientChannel {
   Encoder begin(std::size_t payloadBytes);
 
   /// Completes the frame that `encoder`, the last one from begin(), wrote, and publishes it. Wakes the worker if it sleeps.
-  /// A failed encoder publishes nothing: look at failed() before a ticket is taken.
+  /// A failed encoder publishes nothing.
   void publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket);
 
   /// Waits for the reply to the last published frame. A failed decoder when the peer died. The bytes stay valid until the next begin().
@@ -59,6 +59,7 @@ class ClientChannel {
  private:
   friend struct SharedMapping;  // wire/test/shared_mapping.h
   ClientChannel() = default;
+  std::size_t room() const;
   bool awaitRoom(std::size_t bytes);
 
   int file_ = -1;                    ///< owned
@@ -97,14 +98,13 @@ class WorkerChannel {
  private:
   friend struct SharedMapping;  // wire/test/shared_mapping.h
   explicit WorkerChannel(ChannelMemory* memory);
-  bool awaitFrame();
+  bool awaitFrame(std::uint64_t& firstWord);
   void restIfQuick();
   void consume(std::uint64_t bytes);
   bool ended(ChannelEnd end);
 
   ChannelMemory* memory_;   ///< owned
-  std::uint64_t head_ = 0;  ///< bytes consumed
-  std::uint64_t tail_ = 0;  ///< last value seen of what the client published
+  std::uint64_t head_ = 0;  ///< bytes consumed: where the next frame begins
   std::uint32_t replies_ = 0;
   bool wantsReply_ = false;     ///< the client waits for the reply to the current frame
   bool replied_ = true;         ///< so the client is about to send the next frame, and waits for its answer perhaps

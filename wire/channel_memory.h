@@ -19,10 +19,10 @@ inline constexpr std::uint32_t kSleepsForRoom = 3;
 struct ChannelMemory {
   static constexpr std::size_t kLinePair = 128;
 
-  /// Written by the client: bytes published since the start.
-  alignas(kLinePair) std::atomic<std::uint64_t> tail;
   /// Written by the client, once: it will publish no more.
-  std::atomic<std::uint32_t> closed;
+  alignas(kLinePair) std::atomic<std::uint32_t> closed;
+  /// Written by the client before it sleeps for room: how far the worker must have come to wake it. Never goes back.
+  std::atomic<std::uint64_t> wakeAtHead;
   /// Written by the worker: bytes consumed since the start.
   alignas(kLinePair) std::atomic<std::uint64_t> head;
   /// On lines of their own: read at every publish and almost never written.
@@ -35,11 +35,13 @@ struct ChannelMemory {
   /// Written by the worker, published by `replies`.
   ReplyHeader replyHeader;
   alignas(kLinePair / 2) std::byte replyPayload[kReplyBytes - sizeof(ReplyHeader)];
-  /// Written by the client, published by `tail`. The same pages again behind it, so that no frame is ever split.
+  /// Written by the client: frames, each published by its first word. The same pages again behind it, so that no frame is ever split.
   alignas(4096) std::byte ring[kRequestBytes];
   std::byte ringAgain[kRequestBytes];
 
   std::byte* at(std::uint64_t position) { return ring + (position & (kRequestBytes - 1)); }
+  /// The first word of the frame that begins there; 0 while it is not published.
+  std::atomic<std::uint64_t>& firstWord(std::uint64_t position) { return reinterpret_cast<std::atomic<std::uint64_t>&>(*at(position)); }
 };
 static_assert((kRequestBytes & (kRequestBytes - 1)) == 0 && kMaxFrameBytes <= kRequestBytes / 2);
 

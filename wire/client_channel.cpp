@@ -8,6 +8,16 @@
 
 namespace wire {
 
+namespace {
+
+std::uint64_t firstWord(const FrameHeader& header) {
+  std::uint64_t word = 0;
+  std::memcpy(&word, &header, sizeof(word));
+  return word;
+}
+
+}  // namespace
+
 std::unique_ptr<ClientChannel> ClientChannel::create() {
   auto channel = std::unique_ptr<ClientChannel>(new ClientChannel);
   channel->process_ = getpid();
@@ -37,30 +47,36 @@ Encoder ClientChannel::begin(std::size_t payloadBytes) {
   if (payloadBytes > kMaxFrameBytes - sizeof(FrameHeader) || barrier::ended(abandoned_)) return {};
   const std::size_t payload = Encoder::padded(payloadBytes);
   const std::size_t span = frameSpan(sizeof(FrameHeader) + payload);
-  if (kRequestBytes - (tail_ - head_) < span && !awaitRoom(span)) return {};
+  if (room() < span && !awaitRoom(span)) return {};
   return Encoder(memory_->at(tail_) + sizeof(FrameHeader), payload);
 }
 
+std::size_t ClientChannel::room() const { return kRequestBytes - kFrameAlignment - (tail_ - head_); }
+
 bool ClientChannel::awaitRoom(std::size_t bytes) {
+  // Woken once there is plenty, not at every frame.
+  barrier::note(memory_->wakeAtHead, tail_ - kRequestBytes / 2);
   bool sane = true;
   const auto settled = [&] {
     const std::uint64_t head = barrier::observe(memory_->head);
     sane = head - head_ <= tail_ - head_;  // not back, and not beyond what was published
     if (sane) head_ = head;
-    return !sane || kRequestBytes - (tail_ - head_) >= bytes || barrier::ended(abandoned_);
+    return !sane || room() >= bytes || barrier::ended(abandoned_);
   };
   waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForRoom, settled);
-  return sane && kRequestBytes - (tail_ - head_) >= bytes;
+  return sane && room() >= bytes;
 }
 
 void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket) {
   if (encoder.failed()) return;
   const std::size_t length = sizeof(FrameHeader) + encoder.size();
   const FrameHeader header{static_cast<std::uint32_t>(length), call, flags, ticket};
-  std::memcpy(encoder.data() - sizeof(header), &header, sizeof(header));
+  std::memcpy(encoder.data() - sizeof(ticket), &ticket, sizeof(ticket));
   if (flags & kFrameWantsReply) ++replies_;
+  const std::uint64_t begin = tail_;
   tail_ += frameSpan(length);
-  barrier::publish(memory_->tail, tail_);
+  barrier::note(memory_->firstWord(tail_), std::uint64_t{0});
+  barrier::publish(memory_->firstWord(begin), firstWord(header));
   wakeIfAsleep(memory_->workerSeat.sleeps);
 }
 

@@ -25,7 +25,11 @@ class Decoder {
 
   /// The bytes that putBytes or putSpace wrote, in place. Fails when there are more than `limit`.
   std::span<const std::byte> getBytes(std::size_t limit) {
-    const auto bytes = get<std::uint64_t>();
+    return getSpace(get<std::uint64_t>(), limit);
+  }
+
+  /// The bytes that space() left room for, in place. Fails when `bytes` is more than `limit`.
+  std::span<const std::byte> getSpace(std::uint64_t bytes, std::size_t limit) {
     if (bytes > limit) return fail();
     const std::byte* from = take(bytes);
     return from ? std::span<const std::byte>(from, bytes) : std::span<const std::byte>();

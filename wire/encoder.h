@@ -28,8 +28,11 @@ class Encoder {
   /// Room for `bytes` to be filled by the caller, for what would otherwise be copied twice. Null when it does not fit.
   std::byte* putSpace(std::size_t bytes) {
     put<std::uint64_t>(bytes);
-    return take(bytes);
+    return space(bytes);
   }
+
+  /// The same without the length, which the reader has from elsewhere.
+  std::byte* space(std::size_t bytes) { return take(bytes); }
 
   bool failed() const { return failed_ || begin_ == nullptr; }
   std::size_t size() const { return static_cast<std::size_t>(at_ - begin_); }

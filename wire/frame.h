@@ -25,7 +25,8 @@ inline constexpr std::uint16_t kFrameWantsReply = 1;
 inline constexpr std::size_t kFrameAlignment = 64;
 constexpr std::uint64_t frameSpan(std::uint64_t length) { return (length + kFrameAlignment - 1) & ~std::uint64_t{kFrameAlignment - 1}; }
 
-/// Begins every request frame.
+/// Begins every request frame. Its first word, never 0, is what the worker watches: the client writes it last, and before it a 0 where the
+/// next frame will begin. So a frame that fits a cache line reaches the worker in one journey.
 struct FrameHeader {
   std::uint32_t length;  ///< bytes of the whole frame, this header included; a multiple of 8
   std::uint16_t call;    ///< CallNumber (generated)

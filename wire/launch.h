@@ -1,4 +1,4 @@
-// The fixed part of a launch frame. The parameters follow as bytes, then, for cuLaunchKernelEx, the attributes as an array.
+// The fixed part of a launch frame. The parameters follow, then, for cuLaunchKernelEx, the attributes as an array.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct LaunchFrame {
   std::uint32_t grid[3];
   std::uint32_t block[3];
   std::uint32_t sharedBytes;
-  std::uint32_t reserved;
+  std::uint32_t parameterBytes;  ///< that follow. Here and not before them, so that the frame of a kernel without any fits a cache line
 };
 static_assert(sizeof(LaunchFrame) == 48);
 

@@ -7,7 +7,7 @@
 
 namespace wire {
 
-/// The client's side. A ticket is taken after the frame's room is reserved and right before it is published.
+/// The client's side. A ticket is taken once the frame's room is reserved; from then on the frame must be published, and soon.
 class TicketCounter {
  public:
   std::uint64_t take() { return last_.fetch_add(1, std::memory_order_relaxed) + 1; }

@@ -59,7 +59,7 @@ bool sharesProcessor(Seat& mine, const Seat& peer);
 /// Polls ready() for that long; true as soon as it is. Gives up early when stop(), asked now and then, says so.
 template <class Ready, class Stop>
 bool spinUntil(std::uint64_t nanoseconds, Ready ready, Stop stop) {
-  constexpr int kPollsPerLookAtTheClock = 32;
+  constexpr int kPollsPerLookAtTheClock = 512;  // some microseconds: what arrives during a look is seen later
   constexpr int kPollsPerPause = 4;
   std::uint64_t deadline = 0;
   do {

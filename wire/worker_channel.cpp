@@ -8,23 +8,20 @@ namespace wire {
 
 namespace {
 
-// While the client waits for room it is woken once there is plenty, not at every frame.
-constexpr std::uint64_t kPlentyOfRoom = kRequestBytes / 2;
-
-// Having caught up with a client that enqueues as fast as this end consumes, the worker lets it write some more in peace: each look at
-// the tail takes the line away from the client, who then pays for it at its next frame. Frames that take longer to execute need no rest.
+// Having caught up with a client that enqueues as fast as this end consumes, the worker lets it write some more in peace: each look for
+// the next frame takes its line away from the client, who then pays to write it. Frames that take longer to execute need no rest.
 constexpr int kRestPauses = 16;
 constexpr std::uint64_t kQuickFrameNanoseconds = 200;
 
-// A frame's lines are with the client. Asked for together they arrive in the time of one: most frames, launches too, are this short.
-void prefetchFrame(const std::byte* at) {
-  constexpr std::size_t kLine = 64;
-  for (std::size_t line = 0; line < 3; ++line) __builtin_prefetch(at + line * kLine);
+// A frame's lines are with the client. Asked for together they arrive in the time of one: most frames, launches too, are this short. Not
+// those of the next frame, which the client is about to write.
+void prefetchRest(const std::byte* frame, std::size_t length) {
+  for (std::size_t at = kFrameAlignment; at < 4 * kFrameAlignment && at < length; at += kFrameAlignment) __builtin_prefetch(frame + at);
 }
 
-bool isPlausible(const FrameHeader& header, std::uint64_t published) {
-  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes &&
-         frameSpan(header.length) <= published;
+// A length longer than what was published only makes the client's own garbage readable: the ring has no other neighbour than itself.
+bool isPlausible(const FrameHeader& header) {
+  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes;
 }
 
 }  // namespace
@@ -43,13 +40,15 @@ WorkerChannel::~WorkerChannel() { unmapChannel(memory_); }
 bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   if (end_ != ChannelEnd::none) return false;
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
-  if (tail_ == head_ && !awaitFrame()) return false;
-
   const std::byte* at = memory_->at(head_);
-  prefetchFrame(at);
-  std::memcpy(&header, at, sizeof(header));
+  std::uint64_t firstWord = barrier::observe(memory_->firstWord(head_));
+  if (firstWord == 0 && !awaitFrame(firstWord)) return false;
+
+  std::memcpy(&header, &firstWord, sizeof(firstWord));
+  prefetchRest(at, header.length);
+  std::memcpy(&header.ticket, at + offsetof(FrameHeader, ticket), sizeof(header.ticket));
   barrier::keepCopy();
-  if (!isPlausible(header, tail_ - head_)) return ended(ChannelEnd::nonsense);
+  if (!isPlausible(header)) return ended(ChannelEnd::nonsense);
   const std::size_t bytes = header.length - sizeof(header);
   std::memcpy(frame_.get(), at + sizeof(header), bytes);
   barrier::keepCopy();
@@ -62,19 +61,17 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   return true;
 }
 
-bool WorkerChannel::awaitFrame() {
+bool WorkerChannel::awaitFrame(std::uint64_t& firstWord) {
   if (!replied_) restIfQuick();
   // `closed` is looked at first: what was published before it is then seen.
-  const auto settled = [this] {
+  const auto settled = [&] {
     const bool closed = barrier::observe(memory_->closed) != 0;
-    tail_ = barrier::observe(memory_->tail);
-    return tail_ != head_ || closed || barrier::ended(stopped_);
+    firstWord = barrier::observe(memory_->firstWord(head_));
+    return firstWord != 0 || closed || barrier::ended(stopped_);
   };
   waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled);
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
-  if (tail_ == head_) return ended(ChannelEnd::closed);
-  const std::uint64_t published = tail_ - head_;
-  return (published <= kRequestBytes && published >= sizeof(FrameHeader)) || ended(ChannelEnd::nonsense);
+  return firstWord != 0 || ended(ChannelEnd::closed);
 }
 
 void WorkerChannel::restIfQuick() {
@@ -88,7 +85,7 @@ void WorkerChannel::restIfQuick() {
 void WorkerChannel::consume(std::uint64_t bytes) {
   head_ += bytes;
   barrier::publish(memory_->head, head_);
-  if (barrier::sleepReason(memory_->clientSeat.sleeps) == kSleepsForRoom && tail_ - head_ <= kPlentyOfRoom)
+  if (barrier::sleepReason(memory_->clientSeat.sleeps) == kSleepsForRoom && head_ >= barrier::glance(memory_->wakeAtHead))
     wake(memory_->clientSeat.sleeps);
 }
 

@@ -29,6 +29,9 @@ void Thread::passTicket() {
   ticket_ = 0;
 }
 
+/// The ticket is passed on like that of any frame.
+CUresult passTicket(Thread& thread, wire::Decoder& in, wire::Encoder&) { return in.finished() ? CUDA_SUCCESS : thread.refuseFrame(); }
+
 CUresult Thread::refuseFrame() {
   session.fail("the client sent a frame that does not parse");
   ended_ = true;

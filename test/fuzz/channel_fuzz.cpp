@@ -22,8 +22,8 @@ void writeHeader(wire::SharedMapping& channel, FuzzedDataProvider& input) {
 void writeWord(wire::ChannelMemory& memory, FuzzedDataProvider& input) {
   const auto value = input.ConsumeIntegral<std::uint64_t>();
   switch (input.ConsumeIntegralInRange(0, 6)) {
-    case 0: memory.tail.store(value); break;
-    case 1: memory.tail.store(memory.head.load() + value % (2 * wire::kRequestBytes)); break;
+    case 0: memory.firstWord(memory.head.load()).store(value); break;
+    case 1: memory.wakeAtHead.store(memory.head.load() + value % (2 * wire::kRequestBytes)); break;
     case 2: memory.head.store(value); break;
     case 3: memory.workerSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;
     case 4: memory.clientSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;

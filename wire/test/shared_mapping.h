@@ -25,7 +25,7 @@ struct SharedMapping {
 
   ChannelMemory& memory() { return *client->memory_; }
   /// Whether the worker's next() would wait.
-  bool idle() { return worker->tail_ == worker->head_ && memory().tail.load() == worker->head_; }
+  bool idle() { return memory().firstWord(worker->head_).load() == 0; }
 };
 
 }  // namespace wire

@@ -19,7 +19,7 @@ struct LaunchRequest {
 
   void decode(wire::Decoder& in) {
     frame = in.get<wire::LaunchFrame>();
-    parameters = in.getBytes(wire::kMaxParameterBytes);
+    parameters = in.getSpace(frame.parameterBytes, wire::kMaxParameterBytes);
   }
 
   CUresult resolve(Thread& thread) {
