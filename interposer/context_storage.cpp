@@ -67,8 +67,8 @@ CUresult getContextValue(void** value, CUcontext context, const void* key) {
   const unsigned contextChange = contextChanges();
   const unsigned change = storage().changes.load(std::memory_order_acquire);
   Answer& answer = answers[reinterpret_cast<std::uintptr_t>(key) >> 4 & 1];
-  if (answer.context != context || answer.key != key || answer.contextChange != contextChange || answer.change != change || context == nullptr)
-      [[unlikely]] {
+  if (answer.context != context || answer.key != key || answer.contextChange != contextChange || answer.change != change ||
+      context == nullptr) [[unlikely]] {
     void* found = nullptr;
     if (const CUresult status = lookUp(context, key, &found); status != CUDA_SUCCESS) return status;
     answer = {context, key, found, contextChange, change};

@@ -24,9 +24,7 @@ class Decoder {
   }
 
   /// The bytes that putBytes or putSpace wrote, in place. Fails when there are more than `limit`.
-  std::span<const std::byte> getBytes(std::size_t limit) {
-    return getSpace(get<std::uint64_t>(), limit);
-  }
+  std::span<const std::byte> getBytes(std::size_t limit) { return getSpace(get<std::uint64_t>(), limit); }
 
   /// The bytes that space() left room for, in place. Fails when `bytes` is more than `limit`.
   std::span<const std::byte> getSpace(std::uint64_t bytes, std::size_t limit) {
