@@ -1,0 +1,157 @@
+// One tenant of a shared GPU. It works from a given moment on for a given time, and says how much it got done.
+//   tenant calibrate MICROSECONDS                      prints how many iterations of a kernel that fills the GPU take so long
+//   tenant saturate START SECONDS ITERATIONS           two kernels in flight, always
+//   tenant decode   START SECONDS ITERATIONS           20 kernels, a synchronize, 60 us of thought: a round
+//   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
+//   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
+//   tenant touch    START SECONDS                      pageable copies of 4 KiB to the GPU, one a millisecond
+// START is a moment of the system's clock in seconds, so that tenants begin together.
+#include <sys/time.h>
+
+#include <cstring>
+#include <string>
+
+#include "measure.h"
+
+__global__ void multiply(float* out, int iterations) {
+  float a = threadIdx.x, b = blockIdx.x, c = a + 1, d = b + 1;
+  for (int i = 0; i < iterations; ++i) {
+    a = a * 0.5f + 1.0f;
+    b = b * 0.5f + 1.0f;
+    c = c * 0.5f + 1.0f;
+    d = d * 0.5f + 1.0f;
+  }
+  if (a + b + c + d == -1.0f) *out = a;
+}
+
+struct Gpu {
+  int blocks = 0;
+  float* out = nullptr;
+  cudaStream_t stream = nullptr;
+
+  Gpu() {
+    CHECK(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaMalloc(&out, sizeof *out));
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    launch(1);
+    wait();
+  }
+  void launch(int iterations) {
+    multiply<<<2 * blocks, 1024, 0, stream>>>(out, iterations);
+    CHECK(cudaGetLastError());
+  }
+  void wait() { CHECK(cudaStreamSynchronize(stream)); }
+};
+
+double wallClock() {
+  timeval now;
+  gettimeofday(&now, nullptr);
+  return now.tv_sec + now.tv_usec * 1e-6;
+}
+
+void spin(double duration) {
+  for (const double end = seconds() + duration; seconds() < end;) {
+  }
+}
+
+int calibrate(Gpu& gpu, double microseconds) {
+  const auto time = [&](int iterations) {
+    return best(20, [&] {
+      for (int i = 0; i < 4; ++i) gpu.launch(iterations);
+      gpu.wait();
+    }) / 4;
+  };
+  const double small = time(1000), large = time(11000);
+  const double each = (large - small) / 10000;
+  return std::max(1, static_cast<int>((microseconds * 1e-6 - (small - 1000 * each)) / each));
+}
+
+/// Work done, and how long each piece took.
+struct Diary {
+  std::vector<double> times;
+  double first = 0, last = 0;
+
+  template <class Work>
+  void keep(double start, double duration, Work work) {
+    while (wallClock() < start) spin(20e-6);
+    first = seconds();
+    for (last = first; last - first < duration;) {
+      work();
+      const double now = seconds();
+      times.push_back(now - last);
+      last = now;
+    }
+  }
+  double rate() const { return times.size() / (last - first); }
+  double quantile(double q) {
+    std::sort(times.begin(), times.end());
+    return times[static_cast<std::size_t>(q * (times.size() - 1))];
+  }
+};
+
+void saturate(Gpu& gpu, Diary& diary, double start, double duration, int iterations) {
+  cudaEvent_t done[2];
+  for (cudaEvent_t& event : done) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  unsigned next = 0;
+  diary.keep(start, duration, [&] {
+    CHECK(cudaEventSynchronize(done[next % 2]));
+    gpu.launch(iterations);
+    CHECK(cudaEventRecord(done[next++ % 2], gpu.stream));
+  });
+  gpu.wait();
+}
+
+int main(int count, char** arguments) {
+  const std::string mode = count > 2 ? arguments[1] : "";
+  Gpu gpu;
+  if (mode == "calibrate") return std::printf("%d\n", calibrate(gpu, std::atof(arguments[2]))), 0;
+  if (count < 4) return std::fprintf(stderr, "see the head of tenant.cu\n"), 2;
+  const double start = std::atof(arguments[2]), duration = std::atof(arguments[3]);
+  const int iterations = count > 4 ? std::atoi(arguments[4]) : 1;
+
+  constexpr std::size_t kLarge = 64 << 20, kSmall = 4096;
+  void *host = nullptr, *device = nullptr;
+  static char pageable[kSmall];
+  CHECK(cudaMallocHost(&host, kLarge));
+  CHECK(cudaMalloc(&device, kLarge));
+  Diary diary;
+  if (mode == "saturate") {
+    saturate(gpu, diary, start, duration, iterations);
+  } else if (mode == "decode") {
+    diary.keep(start, duration, [&] {
+      for (int i = 0; i < 20; ++i) gpu.launch(iterations);
+      gpu.wait();
+      spin(60e-6);
+    });
+  } else if (mode == "request") {
+    std::vector<double> served;
+    diary.keep(start, duration, [&] {
+      const double begin = seconds();
+      gpu.launch(iterations);
+      gpu.wait();
+      served.push_back(seconds() - begin);
+      spin(std::max(0.0, 5e-3 - served.back()));
+    });
+    diary.times = served;
+  } else if (mode == "copy") {
+    diary.keep(start, duration, [&] {
+      CHECK(cudaMemcpyAsync(device, host, kLarge, cudaMemcpyHostToDevice, gpu.stream));
+      gpu.wait();
+    });
+    report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
+  } else if (mode == "touch") {
+    std::vector<double> served;
+    diary.keep(start, duration, [&] {
+      const double begin = seconds();
+      CHECK(cudaMemcpy(device, pageable, kSmall, cudaMemcpyHostToDevice));
+      served.push_back(seconds() - begin);
+      spin(1e-3);
+    });
+    diary.times = served;
+  } else {
+    return std::fprintf(stderr, "tenant: no mode %s\n", mode.c_str()), 2;
+  }
+  report("rate", diary.rate(), "1/s");
+  report("p50", diary.quantile(0.5) * 1e6, "us");
+  report("p99", diary.quantile(0.99) * 1e6, "us");
+}
