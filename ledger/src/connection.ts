@@ -1,7 +1,11 @@
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis';
+import { disconnect } from './disconnect.js';
 import { LedgerError } from './errors.js';
 import { explain, isRefusal, Silence } from './failure.js';
 import { type RedisTarget, readOptionFile } from './redis-options.js';
+
+/** Milliseconds that a server which does not close its end may keep us. */
+const DISCONNECT_TIMEOUT = 100;
 
 /**
  * One connection to Redis, made when it is needed and anew after it failed. It keeps no queue: a command is answered, or it fails with a
@@ -35,11 +39,11 @@ export class Connection {
 
   close(): void {
     this.#closed = true;
-    this.#newest?.disconnect();
+    disconnect(this.#newest);
   }
 
   #drop(client: Redis): void {
-    client.disconnect();
+    disconnect(client);
     if (this.#usable === client) this.#usable = undefined;
   }
 
@@ -53,7 +57,7 @@ export class Connection {
   }
 
   async #open(): Promise<Redis> {
-    this.#newest?.disconnect();
+    disconnect(this.#newest);
     let failure: Error | undefined;
     try {
       const client = new Redis(clientOptions(this.#target));
@@ -65,7 +69,7 @@ export class Connection {
       await within(this.#target.answerTimeout, this.#greet(client));
       return client;
     } catch (error) {
-      this.#newest?.disconnect();
+      disconnect(this.#newest);
       // Of a connection that came to nothing the client says that it is closed, and the socket why.
       const spoken = isRefusal(error) || error instanceof LedgerError || error instanceof Silence;
       throw explain(spoken ? error : (failure ?? error), this.#target);
@@ -95,6 +99,7 @@ function clientOptions({ host, port, socket, tls, connectTimeout }: RedisTarget)
     ...place,
     ...(files ? { tls: files } : {}),
     connectTimeout,
+    disconnectTimeout: DISCONNECT_TIMEOUT,
     lazyConnect: true,
     retryStrategy: () => null,
     enableOfflineQueue: false,

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { disconnect } from '../disconnect.js';
 import type { RedisOptions } from '../redis-options.js';
 
 export interface RedisServerOptions {
@@ -108,7 +109,7 @@ export class RedisServer {
       await client.connect();
       return await client.call(name, args);
     } finally {
-      client.disconnect();
+      disconnect(client);
     }
   }
 
