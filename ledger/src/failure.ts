@@ -1,0 +1,71 @@
+import { getSystemErrorMap } from 'node:util';
+import { ReplyError } from 'ioredis';
+import { LedgerError, type LedgerErrorCode } from './errors.js';
+import type { RedisTarget } from './redis-options.js';
+
+/** Redis did not answer in time. */
+export class Silence extends Error {}
+
+/** Redis answered, and refused. */
+export function isRefusal(error: unknown): error is Error {
+  return error instanceof ReplyError;
+}
+
+/** How Redis begins its refusals. */
+const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
+  [/^(WRONGPASS|NOAUTH|ERR (AUTH|Client sent AUTH|invalid password))/, 'REDIS_PASSWORD'],
+  [/^NOPERM/, 'REDIS_PERMISSION'],
+  [/^ERR (DB index|invalid DB index|SELECT is not allowed)/, 'REDIS_DATABASE'],
+  [/^LOADING/, 'REDIS_LOADING'],
+  [/^OOM/, 'REDIS_MEMORY'],
+  [/^READONLY/, 'REDIS_READ_ONLY'],
+  [/^MISCONF/, 'REDIS_DISK'],
+  [/^BUSY /, 'REDIS_BUSY'],
+  [/^(MOVED|ASK|CLUSTERDOWN|CROSSSLOT)/, 'REDIS_CLUSTER'],
+];
+
+/** The sentence behind whatever came out of the client. */
+export function explain(error: unknown, target: RedisTarget): LedgerError {
+  if (error instanceof LedgerError) return error;
+  const values = { address: target.address, user: `user ${target.username ?? 'default'}`, database: target.database };
+  const { message, code = '' } = error as NodeJS.ErrnoException;
+  if (isRefusal(error)) return refusal(message, values);
+  if (error instanceof Silence) return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.answerTimeout });
+  if (code === 'ETIMEDOUT') return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.connectTimeout });
+  if (target.tls && isOfTls(code, message)) return new LedgerError('REDIS_TLS', { ...values, reason: tlsReason(message) });
+  if (
+    code === 'ECONNRESET' ||
+    code === 'EPIPE' ||
+    message.startsWith('Connection is closed') ||
+    /aborted due to connection close/.test(message)
+  )
+    return new LedgerError('REDIS_CLOSED', values);
+  return new LedgerError('REDIS_UNREACHABLE', { ...values, reason: systemReason(error as NodeJS.ErrnoException) });
+}
+
+/** Inside a script Redis 7 appends where it happened; and Lua may stand before. */
+function refusal(reply: string, values: Record<string, string | number>): LedgerError {
+  const reason = withoutStop(
+    reply.replace(/^ERR Error running script.*?: @?\w*:?\s*\d*:?\s*-?/, '').replace(/ script: [0-9a-f]{40}.*$/, ''),
+  );
+  const code = REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? 'REDIS_FAILED';
+  return new LedgerError(code, { ...values, reason });
+}
+
+function isOfTls(code: string, message: string): boolean {
+  return code.startsWith('ERR_TLS') || code.startsWith('ERR_SSL') || /certificate|CERT|SSL|TLS|issuer/i.test(`${code} ${message}`);
+}
+
+/** OpenSSL's `C0:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/...` is in its fifth field. */
+function tlsReason(message: string): string {
+  return withoutStop((/error:\w+:[^:]*:[^:]*:([^:]+)/.exec(message)?.[1] ?? message).trim());
+}
+
+function systemReason({ errno, code, message }: NodeJS.ErrnoException): string {
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its name is not known';
+  return (errno !== undefined && getSystemErrorMap().get(errno)?.[1]) || withoutStop(message);
+}
+
+function withoutStop(text: string): string {
+  return text.replace(/\.$/, '');
+}
