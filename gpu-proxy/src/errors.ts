@@ -10,6 +10,11 @@ const TABLE = {
   BUILD_MISSING: [125, '{path} does not exist, it is an output of the build: run `npm run build` first.'],
   MEMORY_SIZE: [2, '{key} is {value}, which is no memory size: {allowed}'],
   GPU_NAME: [2, '{key} is {value}, which names no GPU: give an index (0, 1, ...) or a UUID (GPU-...).'],
+  OPTION_VALUE: [2, '{where} is {value}, which is not allowed: give {allowed}.'],
+  OPTION_UNKNOWN: [2, '{where} is no option; options here are {known}.'],
+  OPTION_NEEDS: [2, '{where} needs {needed}, which is not so. Set that too, or leave this out.'],
+  CONFIGURATION_FILE: [2, '{where} cannot be read as a configuration: {reason}. Repair it, or choose another file by --config.'],
+  CONFIGURATION_WRONG: [2, '{count} things are wrong with the configuration: {problems}'],
   OPTION_OF_SERVE: [
     2,
     '{option} cannot be combined with --socket: the gpu-proxy that serves the socket decides it. Give it to `gpu-proxy serve`.',
