@@ -145,6 +145,7 @@ test('loadFlags() reads the options of an allocation, and refuses like everythin
     share: 25,
     policy: 'burst',
     priority: 0,
+    mode: 'exclusive',
   });
   expect(() => loadFlags(ALLOCATION_OPTIONS, { share: '0', policy: 'lazy' })).toThrow('2 things are wrong with the configuration: ');
 });

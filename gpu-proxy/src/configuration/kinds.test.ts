@@ -1,4 +1,16 @@
-import { address, duration, forGpu, type Kind, label, percent, perGpu, redisUrl, uidRange, wholeNumber } from './kinds.js';
+import {
+  address,
+  allocationName,
+  duration,
+  forGpu,
+  type Kind,
+  nodeName,
+  percent,
+  perGpu,
+  redisUrl,
+  uidRange,
+  wholeNumber,
+} from './kinds.js';
 
 const UUID = 'GPU-01234567-89ab-cdef-0123-456789abcdef';
 const window = duration('1ms', '100ms');
@@ -12,10 +24,12 @@ test.each<[Kind<unknown>, string, unknown]>([
   [window, '1500us', 1500],
   [window, '0.1 s', 100_000],
   [count, '-100', -100],
-  [label, 'node-1.example_2', 'node-1.example_2'],
+  [nodeName, 'node-1.example_2', 'node-1.example_2'],
+  [allocationName, 'training/job-7', 'training/job-7'],
   [uidRange, '100000-165535', { first: 100_000, last: 165_535 }],
   [redisUrl, 'rediss://redis.example:6380/2', 'rediss://redis.example:6380/2'],
   [redisUrl, 'redis://[::1]', 'redis://[::1]'],
+  [redisUrl, 'unix:///run/redis.sock', 'unix:///run/redis.sock'],
   [address, '127.0.0.1:9400', { host: '127.0.0.1', port: 9400 }],
   [address, '[::1]:0', { host: '::1', port: 0 }],
   [address, '/run/x/../http.sock', { path: '/run/http.sock' }],
@@ -27,9 +41,10 @@ test.each<[Kind<unknown>, readonly string[]]>([
   [percent, ['0', '101', '-5', '2.5', '25 percent', '']],
   [window, ['0.9ms', '101ms', '5', '5 m', '-5ms', '']],
   [count, ['101', '1e1', '0x10', '', '1.0', 'many']],
-  [label, ['', '-x', 'a b', 'x'.repeat(64), 'ä']],
+  [nodeName, ['', '-x', 'a b', 'a/b', 'x'.repeat(254), 'ä']],
+  [allocationName, ['/x', 'x'.repeat(129)]],
   [uidRange, ['0-65535', '2000-1999', '100000', '1000-4294967295', '']],
-  [redisUrl, ['redis://user:secret@host', 'http://host', 'redis:', 'redis://host/x', 'redis://host?tls=1', 'host:6379']],
+  [redisUrl, ['redis://user:secret@host', 'http://host', 'redis:', 'redis://host/x', 'redis://host?tls=1', 'host:6379', 'unix://run']],
   [address, ['9400', ':9400', 'host', 'host:65536', '::1:9400', 'http.sock', '']],
 ])('%# refuses what it does not allow', (kind, texts) => {
   expect(texts.filter((text) => kind.entry(text) !== undefined)).toEqual([]);

@@ -56,9 +56,18 @@ export const logTarget = one(
   (text) => (text === '-' ? text : filePath.entry(text)) as string | undefined,
 );
 
-export const label = one('name', 'up to 63 letters, digits, dots, hyphens or underscores, the first one a letter or a digit', (text) =>
-  /^[A-Za-z0-9][\w.-]{0,62}$/.test(text) ? text : undefined,
-);
+/** `more`: what may stand after the first letter or digit beside letters, digits and `._-`. */
+function name(most: number, more = ''): Kind<string> {
+  const pattern = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._${more}-]{0,${most - 1}}$`);
+  const allowed = `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, the first one a letter or a digit`;
+  return one('name', allowed, (text) => (pattern.test(text) ? text : undefined));
+}
+
+/** Every name that Kubernetes gives a node is one, and the ledger takes it for its keys. */
+export const nodeName = name(253);
+export const userName = name(128);
+/** With a slash, so that it can say namespace and pod. */
+export const allocationName = name(128, '/');
 
 /** An index, or a UUID as the driver spells it. */
 export const GPU_NAME = /^(\d{1,4}|GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
@@ -110,12 +119,14 @@ export const uidRange = one<UidRange>('first-last', 'two user ids from 1000 to 4
   return { first, last };
 });
 
+const REDIS_URL = /^(rediss?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(\/\d{0,4})?|unix:\/\/\/\S+)$/i;
+
 /** A password does not belong here: the command line and the environment of a process can be read. */
-export const redisUrl = one('url', 'redis://HOST[:PORT][/DATABASE], or rediss:// for TLS, without a user and password', (text) => {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const plain = url && /^rediss?:$/.test(url.protocol) && url.hostname !== '' && url.username === '' && url.password === '';
-  return plain && /^(\/\d{0,4})?$/.test(url.pathname) && url.search === '' && url.hash === '' ? text : undefined;
-});
+export const redisUrl = one(
+  'url',
+  'redis://HOST[:PORT][/DATABASE], rediss:// for TLS, or unix:///PATH, without a user and password',
+  (text) => (REDIS_URL.test(text) ? text : undefined),
+);
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 

@@ -1,23 +1,29 @@
+import type { Policy, SharingMode } from '@nvidia-virtual/ledger';
 import { BACKEND_CHOICES } from '../backend.js';
 import { MAX_SESSIONS } from '../quota.js';
 import { DEFAULT_SOCKET } from '../socket.js';
 import {
   address,
+  allocationName,
   choice,
   duration,
   filePath,
   gpuName,
-  label,
   logTarget,
   many,
   memorySize,
+  nodeName,
   percent,
   perGpu,
   redisUrl,
   uidRange,
+  userName,
   wholeNumber,
 } from './kinds.js';
 import { option, type Values } from './option.js';
+
+const SHARING_MODES = ['exclusive', 'concurrent'] as const satisfies readonly SharingMode[];
+const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
 
 /** Where the file is; the one option that cannot stand in it. */
 export const CONFIGURATION_FILE = {
@@ -26,7 +32,7 @@ export const CONFIGURATION_FILE = {
 
 /** The options of a node. */
 export const NODE_OPTIONS = {
-  node: option(label, { help: 'the name of this node in the ledger, metrics and logs', otherwise: "the host's name" }),
+  node: option(nodeName, { help: 'the name of this node in the ledger, metrics and logs', otherwise: "the host's name" }),
   state: option(filePath, {
     help: 'directory of allocations, sessions and sockets; it outlives gpu-proxy, but not a boot',
     default: '/run/nvidia-virtual',
@@ -42,7 +48,7 @@ export const NODE_OPTIONS = {
     default: 'auto',
   }),
   gpu: option(many(gpuName), { help: 'which GPU to use; several may be given', otherwise: 'all' }),
-  gpuMode: option(perGpu(choice('exclusive', 'concurrent')), {
+  gpuMode: option(perGpu(choice(...SHARING_MODES)), {
     help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all',
     default: 'exclusive',
   }),
@@ -84,7 +90,7 @@ export const NODE_OPTIONS = {
   },
   ledger: {
     url: option(redisUrl, { help: 'the Redis that holds the ledger', otherwise: 'in this process' }),
-    username: option(label, {
+    username: option(userName, {
       help: 'the user in Redis',
       otherwise: "Redis' default user",
       needs: [{ key: 'ledger.url' }, { key: 'ledger.passwordFile' }],
@@ -130,14 +136,15 @@ export type Configuration = Values<typeof NODE_OPTIONS>;
 
 /** The options of one allocation. They say nothing about a node, so they are flags only. */
 export const ALLOCATION_OPTIONS = {
-  name: option(label, { help: 'what you call it', otherwise: 'none' }),
+  name: option(allocationName, { help: 'what you call it', otherwise: 'none' }),
   memory: option(memorySize, { help: 'GPU memory over all its processes, on each of its GPUs', otherwise: 'no quota' }),
   share: option(percent, { help: "percent of a GPU's time", default: '100' }),
-  policy: option(choice('burst', 'fixed'), {
+  policy: option(choice(...POLICIES), {
     help: 'burst: idle time of the GPU too; fixed: never more than its share',
     default: 'burst',
   }),
   priority: option(wholeNumber(-100, 100, 'number'), { help: 'a higher one goes first', default: '0' }),
+  mode: option(choice(...SHARING_MODES), { help: 'a GPU of which mode it needs', default: 'exclusive' }),
 };
 
 export type AllocationOptions = Values<typeof ALLOCATION_OPTIONS>;
