@@ -29,6 +29,7 @@ const TABLE = {
     2,
     'The socket path {path} has {bytes} bytes, more than the {limit} that the system allows. Choose a shorter one by --socket.',
   ],
+  HTTP_NOT_SERVED: [125, 'Metrics and health cannot be served at {address}: {reason}. Choose another place by --http.'],
   DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
   SESSIONS_FULL: [
     125,
