@@ -30,6 +30,7 @@ const TABLE = {
     'The socket path {path} has {bytes} bytes, more than the {limit} that the system allows. Choose a shorter one by --socket.',
   ],
   HTTP_NOT_SERVED: [125, 'Metrics and health cannot be served at {address}: {reason}. Choose another place by --http.'],
+  LOG_NOT_OPENED: [125, 'The log {path} cannot be opened: {reason}. Choose another file by --log.'],
   DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
   SESSIONS_FULL: [
     125,
