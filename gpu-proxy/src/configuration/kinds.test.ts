@@ -43,8 +43,21 @@ test.each<[Kind<unknown>, readonly string[]]>([
   [count, ['101', '1e1', '0x10', '', '1.0', 'many']],
   [nodeName, ['', '-x', 'a b', 'a/b', 'x'.repeat(254), 'ä']],
   [allocationName, ['/x', 'x'.repeat(129)]],
-  [uidRange, ['0-65535', '2000-1999', '100000', '1000-4294967295', '']],
-  [redisUrl, ['redis://user:secret@host', 'http://localhost', 'redis:', 'redis://host/x', 'redis://host?tls=1', 'host:6379', 'unix://run']],
+  [uidRange, ['0-65535', '1000-65535', '65534-65534', '2000-1999', '100000', '1000-4294967295', '']],
+  [
+    redisUrl,
+    [
+      'redis://user:secret@host',
+      'http://localhost',
+      'redis:',
+      'redis://host/x',
+      'redis://host?tls=1',
+      'host:6379',
+      'redis://host:65536',
+      'REDISS://host',
+      'unix://run',
+    ],
+  ],
   [address, ['9400', ':9400', 'host', 'host:65536', '::1:9400', 'http.sock', '']],
 ])('%# refuses what it does not allow', (kind, texts) => {
   expect(texts.filter((text) => kind.entry(text) !== undefined)).toEqual([]);

@@ -112,20 +112,28 @@ export interface UidRange {
   readonly last: number;
 }
 
-/** Below 1000 are the system's own users, and 65534 is nobody, whom others share. */
-export const uidRange = one<UidRange>('first-last', 'two user ids from 1000 to 4294967293, for example 100000-165535', (text) => {
-  const [, first, last] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? [];
-  if (first === undefined || last === undefined || first < 1000 || last < first || last > 4294967293) return undefined;
-  return { first, last };
-});
+const LEAST_UID = 1000;
+const NOBODY = 65534;
+const MOST_UID = 2 ** 32 - 2;
 
-const REDIS_URL = /^(rediss?:\/\/([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(\/\d{0,4})?|unix:\/\/\/\S+)$/i;
+/** Below 1000 are the system's own users, and nobody is one whom others use. */
+export const uidRange = one<UidRange>(
+  'first-last',
+  `the first and the last of user ids from ${LEAST_UID} to ${MOST_UID}, not across ${NOBODY} (nobody), for example 100000-165535`,
+  (text) => {
+    const [, first = NaN, last = NaN] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? [];
+    const allowed = LEAST_UID <= first && first <= last && last <= MOST_UID && (last < NOBODY || first > NOBODY);
+    return allowed ? { first, last } : undefined;
+  },
+);
+
+const REDIS_URL = /^(rediss?:\/\/([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(\/\d{0,4})?|unix:\/\/\/\S+)$/;
 
 /** A password does not belong here: the command line and the environment of a process can be read. */
 export const redisUrl = one(
   'url',
   'redis://HOST[:PORT][/DATABASE], rediss:// for TLS, or unix:///PATH, without a user and password',
-  (text) => (REDIS_URL.test(text) ? text : undefined),
+  (text) => (REDIS_URL.test(text) && URL.canParse(text) ? text : undefined),
 );
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
