@@ -10,6 +10,11 @@ const TABLE = {
   BUILD_MISSING: [125, '{path} does not exist, it is an output of the build: run `npm run build` first.'],
   MEMORY_SIZE: [2, '{key} is {value}, which is no memory size: {allowed}'],
   GPU_NAME: [2, '{key} is {value}, which names no GPU: give an index (0, 1, ...) or a UUID (GPU-...).'],
+  OPTION_VALUE: [2, '{where} is {value}, which is not allowed: give {allowed}.'],
+  OPTION_UNKNOWN: [2, '{where} is no option; options here are {known}.'],
+  OPTION_NEEDS: [2, '{where} needs {needed}, which is not so. Set that too, or leave this out.'],
+  CONFIGURATION_FILE: [2, '{where} cannot be read as a configuration: {reason}. Repair it, or choose another file by --config.'],
+  CONFIGURATION_WRONG: [2, '{count} things are wrong with the configuration: {problems}'],
   OPTION_OF_SERVE: [
     2,
     '{option} cannot be combined with --socket: the gpu-proxy that serves the socket decides it. Give it to `gpu-proxy serve`.',
@@ -24,6 +29,8 @@ const TABLE = {
     2,
     'The socket path {path} has {bytes} bytes, more than the {limit} that the system allows. Choose a shorter one by --socket.',
   ],
+  HTTP_NOT_SERVED: [125, 'Metrics and health cannot be served at {address}: {reason}. Choose another place by --http.'],
+  LOG_NOT_OPENED: [125, 'The log {path} cannot be opened: {reason}. Choose another file by --log.'],
   DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
   SESSIONS_FULL: [
     125,

@@ -12,16 +12,23 @@ const UNITS: Record<string, number> = {
   GiB: 2 ** 30,
   TiB: 2 ** 40,
 };
-const ALLOWED = 'give a number above 0 with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 512MiB.';
+/** What is a memory size; ends the sentence that begins with "give". */
+export const MEMORY_SIZES =
+  'a number above 0 with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 512MiB';
 const BY_LOWER_CASE = new Map(Object.entries(UNITS).map(([unit, bytes]) => [unit.toLowerCase(), bytes]));
 
-/** Bytes of `512MiB`, `1.5 GB`, `4096`. @throws ProxyError MEMORY_SIZE, naming the key that held the value. */
-export function parseMemorySize(key: string, value: string): number {
-  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(value.trim());
+/** Bytes of `512MiB`, `1.5 GB`, `4096`; undefined for what is no memory size. */
+export function readMemorySize(text: string): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)\s*([a-z]*)$/i.exec(text.trim());
   const unit = BY_LOWER_CASE.get(match?.[2]?.toLowerCase() ?? '');
   const bytes = match && unit !== undefined ? Math.floor(Number(match[1]) * unit) : 0;
-  if (bytes < 1 || !Number.isSafeInteger(bytes))
-    throw new ProxyError('MEMORY_SIZE', { key, value: JSON.stringify(value), allowed: ALLOWED });
+  return bytes >= 1 && Number.isSafeInteger(bytes) ? bytes : undefined;
+}
+
+/** @throws ProxyError MEMORY_SIZE, naming the key that held the value. */
+export function parseMemorySize(key: string, value: string): number {
+  const bytes = readMemorySize(value);
+  if (bytes === undefined) throw new ProxyError('MEMORY_SIZE', { key, value: JSON.stringify(value), allowed: `give ${MEMORY_SIZES}.` });
   return bytes;
 }
 

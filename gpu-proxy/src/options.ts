@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { BACKEND_CHOICES, type BackendChoice } from './backend.js';
+import { GPU_NAME } from './configuration/kinds.js';
 import { ProxyError } from './errors.js';
 import { parseMemorySize } from './memory-size.js';
 import { DEFAULT_SOCKET } from './socket.js';
@@ -31,8 +32,6 @@ export function socketOption(command: 'run' | 'serve'): Option {
     ? new Option('--socket <path>', 'use the gpu-proxy that serves this socket, instead of an embedded one')
     : new Option('--socket <path>', 'where to listen').default(DEFAULT_SOCKET);
 }
-
-const GPU_NAME = /^(\d{1,4}|GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 function collectGpu(value: string, previous: readonly string[] = []): string[] {
   return checked(() => {

@@ -1,0 +1,186 @@
+import type { AllocationSpecification, GpuRecord, TimeUse } from '@nvidia-virtual/ledger';
+import type { RoundTrips, Totals } from './totals.js';
+
+/** What the metrics of one GPU are made of. */
+export interface GpuFigures extends GpuRecord {
+  readonly warmWorkers: number;
+  /** Bytes: the largest quota that a new allocation could still get. */
+  readonly memoryLeft: number;
+}
+
+export interface AllocationFigures {
+  readonly specification: AllocationSpecification;
+  /** Bytes that its sessions have. */
+  readonly memory: number;
+  readonly sessions: number;
+  readonly contexts: number;
+  readonly time: TimeUse;
+  readonly totals: Totals;
+}
+
+export interface NodeFigures {
+  readonly gpus: readonly GpuFigures[];
+  readonly allocations: readonly AllocationFigures[];
+  readonly ledgerConnected: boolean;
+}
+
+type Labels = Readonly<Record<string, string | number>>;
+
+interface Described {
+  /** After Prometheus' conventions: the unit at the end, `_total` for a counter. */
+  readonly name: string;
+  readonly help: string;
+  /** Beside those that all metrics of its group have. */
+  readonly labels?: readonly string[];
+}
+
+/** One metric of a subject: its value, or one value for each combination of its own labels, or the buckets of a histogram. */
+export type Definition<Subject> = Described &
+  (
+    | { readonly type: 'gauge' | 'counter'; readonly read: (subject: Subject) => number | readonly (readonly [Labels, number])[] }
+    | { readonly type: 'histogram'; readonly read: (subject: Subject) => RoundTrips }
+  );
+
+const SECOND = 1e9;
+
+export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_ledger_connected',
+    help: '1 while the ledger is written, 0 while its Redis is away.',
+    read: ({ ledgerConnected }) => Number(ledgerConnected),
+  },
+];
+
+export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_info',
+    help: 'Always 1; the labels say what the GPU is, and in which mode it is shared.',
+    labels: ['index', 'model', 'mode'],
+    read: ({ index, name, mode }) => [[{ index, model: name, mode }, 1]],
+  },
+  { type: 'gauge', name: 'nvidia_virtual_gpu_memory_bytes', help: 'Memory of the GPU.', read: ({ memory }) => memory },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_context_memory_bytes',
+    help: 'What one context holds before anything is allocated. Each allocation has one free of charge; each warm worker holds one.',
+    read: ({ contextMemory }) => contextMemory,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_memory_left_bytes',
+    help: 'The largest memory quota that a new allocation could still get.',
+    read: ({ memoryLeft }) => memoryLeft,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_warm_workers',
+    help: 'Workers that wait with a context ready.',
+    read: ({ warmWorkers }) => warmWorkers,
+  },
+];
+
+export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_info',
+    help: 'Always 1; the labels say how the allocation is scheduled, and whether it takes new sessions.',
+    labels: ['policy', 'priority', 'mode', 'draining'],
+    read: ({ specification: { policy, priority, mode, draining } }) => [[{ policy, priority, mode, draining: String(draining) }, 1]],
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_used_bytes',
+    help: 'Device memory that the sessions have, as the quota counts it.',
+    read: ({ memory }) => memory,
+  },
+  { type: 'gauge', name: 'nvidia_virtual_allocation_sessions', help: 'Processes that use the GPU now.', read: ({ sessions }) => sessions },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_sessions_limit',
+    help: 'How many processes may use the GPU at a time.',
+    read: ({ specification }) => specification.limits.sessions,
+  },
+  { type: 'gauge', name: 'nvidia_virtual_allocation_contexts', help: 'CUDA contexts that exist now.', read: ({ contexts }) => contexts },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_waiting_seconds_total',
+    help: 'Time for which work waited for its turn on the GPU.',
+    read: ({ time }) => time.waited / SECOND,
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_overrun_seconds_total',
+    help: 'Time that work took beyond the end of its turns; it is charged.',
+    read: ({ time }) => time.overrun / SECOND,
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_windows_total',
+    help: 'Turns on the GPU.',
+    read: ({ time }) => time.windows,
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_kernels_launched_total',
+    help: 'Kernels launched.',
+    read: ({ totals }) => totals.launches,
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_copied_bytes_total',
+    help: 'Bytes copied, by direction: host_to_device, device_to_host, device_to_device.',
+    labels: ['direction'],
+    read: ({ totals: { bytesCopied } }) => [
+      [{ direction: 'host_to_device' }, bytesCopied.hostToDevice],
+      [{ direction: 'device_to_host' }, bytesCopied.deviceToHost],
+      [{ direction: 'device_to_device' }, bytesCopied.deviceToDevice],
+    ],
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_faults_total',
+    help: 'Contexts lost to a fault of the program, such as an illegal address.',
+    read: ({ totals }) => totals.faults,
+  },
+  {
+    type: 'histogram',
+    name: 'nvidia_virtual_allocation_round_trip_seconds',
+    help: 'Time from reading a call to answering it, in the worker. Every 64th is timed and counts for 64; the sum is that of the middles of the buckets.',
+    read: ({ totals }) => totals.roundTrips,
+  },
+];
+
+export interface AllocationOnGpu extends AllocationFigures {
+  readonly gpu: string;
+}
+
+export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] = [
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_quota_bytes',
+    help: 'Memory quota on this GPU; 0: none.',
+    read: ({ specification }) => specification.memory,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_share_ratio',
+    help: "The part of the GPU's time that was asked for, 0 to 1.",
+    read: ({ specification }) => specification.share / 100,
+  },
+  {
+    type: 'counter',
+    name: 'nvidia_virtual_allocation_granted_seconds_total',
+    help: 'Time of this GPU that was granted; its rate is the share that was got. An allocation with several GPUs gets them together.',
+    read: ({ time }) => time.granted / SECOND,
+  },
+];
+
+/** The groups, with the labels that all metrics of a group have. All have `node` as well. */
+export const LABELS = {
+  node: [],
+  gpu: ['gpu'],
+  allocation: ['allocation', 'name'],
+  allocationOnGpu: ['allocation', 'name', 'gpu'],
+} as const;
