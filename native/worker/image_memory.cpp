@@ -137,7 +137,21 @@ std::uint64_t fatbinMemory(std::span<const std::byte> image) {
   return most;
 }
 
+bool namesPrintf(std::string_view content) { return content.find("vprintf") != content.npos; }
+
 }  // namespace
+
+bool imageMayPrint(std::span<const std::byte> image) {
+  std::uint32_t magic = 0;
+  const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
+  if (!load(image, 0, magic) || magic != wire::kFatbinMagic) return namesPrintf(text);
+  bool may = false;
+  const bool whole = fatbin::eachEntry(image, [&](const fatbin::Entry& entry, std::span<const std::byte> payload) {
+    const auto content = fatbin::contentOf(entry, payload);
+    may = may || !content || namesPrintf(*content);
+  });
+  return may || !whole;
+}
 
 std::uint64_t imageMemory(std::span<const std::byte> image) {
   std::uint32_t magic = 0;

@@ -8,6 +8,9 @@
 
 namespace worker {
 
+/// Whether an ELF file, a fat binary or PTX text names the device's printf; true also when that cannot be told.
+bool imageMayPrint(std::span<const std::byte> image);
+
 /// Bytes of an ELF file, a fat binary or PTX text; of the entries of a fat binary, which are alternatives, the largest. 0 for what is none.
 std::uint64_t imageMemory(std::span<const std::byte> image);
 

@@ -40,6 +40,8 @@ class Session {
   Callbacks callbacks;
   PhysicalMemory physicalMemory;
   ImageAccount images;
+  std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
+  std::atomic<unsigned> contextsEnded{0};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);

@@ -11,6 +11,7 @@ void Thread::serve() {
   while (!ended_ && channel_->next(header, payload)) {
     if (!session.turn.await(header.ticket)) return;
     ticket_ = header.ticket;
+    ++frames_;
     const bool timed = (header.flags & wire::kFrameWantsReply) != 0 && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();

@@ -9,6 +9,7 @@
 
 #include "cuda_abi.h"
 #include "driver.h"
+#include "native/worker/completion_word.h"
 #include "native/worker/session.h"
 #include "wire/channel.h"
 #include "wire/handle_table.h"
@@ -18,10 +19,16 @@ namespace worker {
 class Thread {
  public:
   Thread(Session& owner, std::unique_ptr<wire::WorkerChannel> channel)
-      : session(owner), driver(owner.driver), channel_(std::move(channel)) {}
+      : session(owner), driver(owner.driver), completion(owner.driver), channel_(std::move(channel)) {}
 
   Session& session;
   const Driver& driver;
+  CompletionWord completion;
+
+  /// The frame at hand launched a kernel into this stream.
+  void noteLaunch(CUstream stream) { launchedInto_ = stream, launchFrame_ = frames_; }
+  /// Whether the frame before this one launched a kernel into the stream.
+  bool justLaunched(CUstream stream) const { return launchFrame_ + 1 == frames_ && launchedInto_ == stream; }
 
   /// Serves until the client's thread ends or breaks the protocol.
   void serve();
@@ -50,6 +57,9 @@ class Thread {
 
   std::unique_ptr<wire::WorkerChannel> channel_;
   std::uint64_t ticket_ = 0;
+  std::uint64_t frames_ = 1;       ///< the number of the one at hand
+  std::uint64_t launchFrame_ = 0;  ///< the last that launched
+  CUstream launchedInto_ = nullptr;
   unsigned roundTrips_ = 0;
   bool ended_ = false;
 };

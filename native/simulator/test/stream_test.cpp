@@ -204,6 +204,26 @@ void callbacksAreToldAndMayNotCall() {
   OK(DRIVER(cuStreamDestroy_v2)(stream));
 }
 
+void wordsAreWrittenInOrder() {
+  const CUstream stream = create();
+  Gate gate;
+  std::uint32_t* word = nullptr;
+  OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&word), sizeof *word, 0));
+  const auto address = reinterpret_cast<CUdeviceptr>(word);
+  const std::atomic_ref<std::uint32_t> seen(*word);
+  seen = 7;
+  gate.close(stream);
+  OK(DRIVER(cuStreamWriteValue32_v2)(stream, address, 8, 0));
+  TRUE(seen == 7);
+  gate.open();
+  OK(DRIVER(cuStreamSynchronize)(stream));
+  TRUE(seen == 8);
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, address + 2, 8, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, address, 8, 2));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, 64, 8, 0));
+  OK(DRIVER(cuMemFreeHost)(word));
+}
+
 void destroyedStreamsFinishTheirWork() {
   const CUstream stream = create();
   Gate gate;
@@ -230,6 +250,7 @@ int main(int count, char** arguments) {
   blockingStreamsWaitForTheLegacyStream();
   perThreadStreamsAreApart(context);
   callbacksAreToldAndMayNotCall();
+  wordsAreWrittenInOrder();
   destroyedStreamsFinishTheirWork();
   return finished();
 }

@@ -21,6 +21,7 @@ void forgetPrimary(Thread& thread, CUdevice device) {
   if (isRetained(thread, device)) discount(thread.session.figures.contexts);
   thread.session.handles.bind(wire::primaryContextHandle(device), nullptr);
   thread.session.quota.forgetAll();
+  ++thread.session.contextsEnded;
 }
 
 }  // namespace
@@ -50,8 +51,10 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
 
 CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
-  if (status == CUDA_SUCCESS) discount(thread.session.figures.contexts);
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  discount(thread.session.figures.contexts);
+  ++thread.session.contextsEnded;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {

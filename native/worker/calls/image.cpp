@@ -82,6 +82,8 @@ std::uint64_t Image::memory() const {
   return images_.empty() ? 0 : std::max(linked, imageMemory(images_.front()));
 }
 
+bool Image::mayPrint() const { return std::any_of(images_.begin(), images_.end(), imageMayPrint); }
+
 bool JitOptions::decode(wire::Decoder& in) {
   const auto count = in.get<std::uint64_t>();
   if (!in.ok() || count > kMaxOptions) return false;

@@ -21,6 +21,8 @@ class Image {
   const void* pointer() const { return pointer_; }
   /// Bytes of device memory that it takes when it is loaded.
   std::uint64_t memory() const;
+  /// Whether its code may print.
+  bool mayPrint() const;
 
  private:
   struct Wrapper {

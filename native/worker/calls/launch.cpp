@@ -74,7 +74,8 @@ struct Configuration {
   }
 };
 
-CUresult counted(Thread& thread, CUresult status) {
+CUresult counted(Thread& thread, CUstream stream, CUresult status) {
+  thread.noteLaunch(stream);
   if (status == CUDA_SUCCESS) count(thread.session.figures.launches);
   return status;
 }
@@ -108,8 +109,9 @@ CUresult cuLaunchKernel(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto& grid = launch.frame.grid;
   const auto& block = launch.frame.block;
   Extra extra(launch.parameters);
-  return counted(thread, thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                                      launch.frame.sharedBytes, launch.stream, nullptr, extra.words()));
+  return counted(thread, launch.stream,
+                 thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                              launch.frame.sharedBytes, launch.stream, nullptr, extra.words()));
 }
 
 CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&) {
@@ -121,7 +123,7 @@ CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   Configuration configuration;
   if (const CUresult status = configuration.fill(thread, launch.frame, launch.stream, attributes); status != CUDA_SUCCESS) return status;
   Extra extra(launch.parameters);
-  return counted(thread, thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr, extra.words()));
+  return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr, extra.words()));
 }
 
 /// cuLaunchCooperativeKernel takes no buffer of parameters; the attribute of cuLaunchKernelEx means the same and does.
@@ -138,7 +140,7 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
   const CUlaunchConfig config{grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
                               launch.stream, &cooperative, 1};
   Extra extra(launch.parameters);
-  return counted(thread, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
+  return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
 }
 
 CUresult cuOccupancyMaxActiveClusters(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

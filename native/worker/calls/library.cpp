@@ -15,8 +15,10 @@ constexpr std::size_t kMaxNameBytes = 4096;
 
 /// Code and variables of the image count; they are remembered under the handle.
 template <class Load>
-CUresult loadCharged(ImageAccount& account, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
+CUresult loadCharged(Session& session, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
+  ImageAccount& account = session.images;
   const std::uint64_t bytes = image.memory();
+  if (!session.codeMayPrint && image.mayPrint()) session.codeMayPrint = true;
   if (!account.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = load(image.pointer(), options, handle);
   if (status == CUDA_SUCCESS)
@@ -39,7 +41,7 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   else if (thread.full())
     status = CUDA_ERROR_OUT_OF_MEMORY;
   else if (image.pointer() != nullptr)
-    status = loadCharged(thread.session.images, image, options, handle, load);
+    status = loadCharged(thread.session, image, options, handle, load);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);

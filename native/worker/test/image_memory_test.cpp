@@ -12,6 +12,8 @@
 
 namespace {
 
+bool mayPrint(const std::string& image) { return worker::imageMayPrint(std::as_bytes(std::span(image))); }
+
 std::uint64_t memory(const std::string& image) { return worker::imageMemory(std::as_bytes(std::span(image))); }
 
 std::string ptx(const std::string& declarations) { return "\n.version 9.0\n.target sm_80\n.address_size 64\n" + declarations; }
@@ -65,5 +67,10 @@ int main() {
   for (const std::string& whole : {elf(100, 1), fatbinOf(ptx(".global .u32 x[10];\n"))}) {
     for (std::size_t cut = 0; cut < whole.size(); ++cut) memory(whole.substr(0, cut));  // must not read beyond the end
   }
+  CHECK(!mayPrint(ptx("")) && !mayPrint(elf(1, 1)) && !mayPrint(fatbinOf(ptx(".global .u32 x;"))));
+  CHECK(mayPrint(ptx(".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n")));
+  CHECK(mayPrint(fatbinOf(ptx("call (r), vprintf, (f, a);\n"))));
+  const std::string whole = fatbinOf(ptx(".global .u32 x;"));
+  CHECK(mayPrint(whole.substr(0, whole.size() - 1)));  // who knows
   return wire::test::checkedResult();
 }

@@ -56,10 +56,12 @@ void spin(double duration) {
 
 int calibrate(Gpu& gpu, double microseconds) {
   const auto time = [&](int iterations) {
-    return best(20, [&] {
-      for (int i = 0; i < 4; ++i) gpu.launch(iterations);
-      gpu.wait();
-    }) / 4;
+    return best(20,
+                [&] {
+                  for (int i = 0; i < 4; ++i) gpu.launch(iterations);
+                  gpu.wait();
+                }) /
+           4;
   };
   const double small = time(1000), large = time(11000);
   const double each = (large - small) / 10000;
