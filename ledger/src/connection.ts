@@ -1,8 +1,9 @@
 import { type RedisOptions as ClientOptions, Redis } from 'ioredis';
 import { disconnect } from './disconnect.js';
 import { LedgerError } from './errors.js';
-import { explain, isRefusal, Silence } from './failure.js';
+import { explain, isRefusal } from './failure.js';
 import { type RedisTarget, readOptionFile } from './redis-options.js';
+import { Silence, within } from './within.js';
 
 /** Milliseconds that a server which does not close its end may keep us. */
 const DISCONNECT_TIMEOUT = 100;
@@ -107,16 +108,4 @@ function clientOptions({ host, port, socket, tls, connectTimeout }: RedisTarget)
     autoResendUnfulfilledCommands: false,
     disableClientInfo: true,
   };
-}
-
-async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Silence()), milliseconds);
-  });
-  try {
-    return await Promise.race([work, silence]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

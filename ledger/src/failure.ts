@@ -2,9 +2,7 @@ import { getSystemErrorMap } from 'node:util';
 import { ReplyError } from 'ioredis';
 import { LedgerError, type LedgerErrorCode } from './errors.js';
 import type { RedisTarget } from './redis-options.js';
-
-/** Redis did not answer in time. */
-export class Silence extends Error {}
+import { Silence } from './within.js';
 
 /** Redis answered, and refused. */
 export function isRefusal(error: unknown): error is Error {
@@ -14,7 +12,7 @@ export function isRefusal(error: unknown): error is Error {
 /** How Redis begins its refusals. */
 const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(WRONGPASS|NOAUTH|ERR (AUTH|Client sent AUTH|invalid password))/, 'REDIS_PASSWORD'],
-  [/^NOPERM/, 'REDIS_PERMISSION'],
+  [/^(NOPERM|ERR The user executing the script can't)/, 'REDIS_PERMISSION'],
   [/^ERR (DB index|invalid DB index|SELECT is not allowed)/, 'REDIS_DATABASE'],
   [/^LOADING/, 'REDIS_LOADING'],
   [/^OOM/, 'REDIS_MEMORY'],
@@ -24,6 +22,9 @@ const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(MOVED|ASK|CLUSTERDOWN|CROSSSLOT)/, 'REDIS_CLUSTER'],
 ];
 
+/** The words of the system and of the client for a connection that ended. */
+const CLOSED = /^(ECONNRESET|EPIPE) |Connection is closed|aborted due to connection close|Stream isn't writeable/;
+
 /** The sentence behind whatever came out of the client. */
 export function explain(error: unknown, target: RedisTarget): LedgerError {
   if (error instanceof LedgerError) return error;
@@ -31,15 +32,12 @@ export function explain(error: unknown, target: RedisTarget): LedgerError {
   const { message, code = '' } = error as NodeJS.ErrnoException;
   if (isRefusal(error)) return refusal(message, values);
   if (error instanceof Silence) return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.answerTimeout });
+  // A server that speaks no TLS waits for the end of the line that it takes the handshake for.
+  if (code === 'ETIMEDOUT' && target.tls)
+    return new LedgerError('REDIS_TLS', { ...values, reason: `no answer for ${target.connectTimeout} ms` });
   if (code === 'ETIMEDOUT') return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.connectTimeout });
   if (target.tls && isOfTls(code, message)) return new LedgerError('REDIS_TLS', { ...values, reason: tlsReason(message) });
-  if (
-    code === 'ECONNRESET' ||
-    code === 'EPIPE' ||
-    message.startsWith('Connection is closed') ||
-    /aborted due to connection close/.test(message)
-  )
-    return new LedgerError('REDIS_CLOSED', values);
+  if (CLOSED.test(`${code} ${message}`)) return new LedgerError('REDIS_CLOSED', values);
   return new LedgerError('REDIS_UNREACHABLE', { ...values, reason: systemReason(error as NodeJS.ErrnoException) });
 }
 

@@ -8,6 +8,7 @@ import { NodeWriter } from './node-writer.js';
 import type { NodeSnapshot } from './records.js';
 import { type RedisOptions, type RedisTarget, redisTarget } from './redis-options.js';
 import { type Reading, StoredLedger } from './stored-ledger.js';
+import { within } from './within.js';
 import { WriterLoop } from './writer-loop.js';
 
 export interface RedisLedgerOptions {
@@ -20,6 +21,8 @@ export interface RedisLedgerOptions {
 
 const DEFAULT_LEASE = 15_000;
 const RENEWAL = 1000;
+/** How long `close()` tries to leave things in order. */
+const GRACE = 1000;
 
 /** The ledger of many machines. It connects when it is first used. */
 export class RedisLedger extends StoredLedger {
@@ -61,18 +64,23 @@ export class RedisLedger extends StoredLedger {
   }
 
   protected override async end(withdraw: boolean): Promise<void> {
-    await this.#loop.stop();
+    const ended = this.#finish(withdraw);
     try {
-      if (withdraw) await this.#connection.use(async (client) => this.#writer?.withdraw(client, this.#loop.wanted));
+      await within(GRACE, ended);
     } catch {
-      // What could not be taken out goes when its lease ends.
-    } finally {
-      this.#connection.close();
+      // What could not be written or taken out is of no use any more when the lease ends.
     }
+    this.#connection.close();
+    await ended.catch(() => undefined);
   }
 
   protected override placeOf(node: string): Record<'key' | 'address', string> {
     return { key: `${this.#keys.lease(node).replace(/lease$/, '*')}`, address: this.#target.address };
+  }
+
+  async #finish(withdraw: boolean): Promise<void> {
+    await this.#loop.stop();
+    if (withdraw) await this.#connection.use(async (client) => this.#writer?.withdraw(client, this.#loop.wanted));
   }
 
   async #bring(wanted: NodeSnapshot): Promise<'again' | 'never again'> {

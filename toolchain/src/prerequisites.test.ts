@@ -1,4 +1,4 @@
-import { ensurePrerequisites, type Host, type Prerequisite } from './prerequisites.js';
+import { ensurePrerequisites, type Host, type Prerequisite, TEST_PREREQUISITES } from './prerequisites.js';
 
 let installed: string[];
 
@@ -51,4 +51,8 @@ test('an installation that did not help is an error', async () => {
     'Still missing after apt-get install: cmake.',
   );
   await expect(ensurePrerequisites([wanted('cmake')], host({ install: async () => true }))).rejects.toThrow('Still missing');
+});
+
+test('no package that tests need starts a daemon', () => {
+  expect(TEST_PREREQUISITES.flatMap((one) => one.packages)).toEqual(['redis-tools', 'openssl']);
 });

@@ -28,6 +28,18 @@ export const PREREQUISITES: readonly Prerequisite[] = [
   { name: 'the zstd headers', packages: ['libzstd-dev'], present: () => hasHeader('zstd.h') },
 ];
 
+/** What `npm test` needs beyond that. */
+export const TEST_PREREQUISITES: readonly Prerequisite[] = [
+  {
+    // Debian's package redis-server would start a daemon. The server's program is in redis-tools too, under the name redis-check-rdb:
+    // it is one file that looks at its name, and ledger/src/testing/redis-server.ts calls it by the other.
+    name: 'redis-server',
+    packages: ['redis-tools'],
+    present: () => answers('sh', '-c', 'command -v redis-server || command -v redis-check-rdb'),
+  },
+  { name: 'the openssl command', packages: ['openssl'], present: () => answers('openssl', 'version') },
+];
+
 /** What an installation would do here; a test gives its own. */
 export interface Host {
   readonly isRoot: boolean;

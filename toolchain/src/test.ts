@@ -1,9 +1,11 @@
 import { runMain } from './errors.js';
+import { ensurePrerequisites, TEST_PREREQUISITES } from './prerequisites.js';
 import { ctestSuite, hasTestProgram, jestSuite, type Suite, testProgram } from './suites.js';
 import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
 
 /** `npm test`: everything that needs no GPU, closed by one line with the sum. */
 await runMain(async () => {
+  await ensurePrerequisites(TEST_PREREQUISITES);
   let sum = NONE;
   const failed: string[] = [];
   for (const suite of suites()) {

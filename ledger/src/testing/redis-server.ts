@@ -28,7 +28,7 @@ const START_DEADLINE = 30_000;
 
 /** A real redis-server of a test's own, in a directory of its own. It ends with the test's process, whatever happens to that. */
 export class RedisServer {
-  readonly directory = mkdtempSync(path.join(tmpdir(), 'nvidia-virtual-redis-'));
+  readonly directory: string;
   readonly #options: RedisServerOptions;
   readonly #program: string;
   #port = 0;
@@ -36,16 +36,23 @@ export class RedisServer {
   #output = '';
 
   private constructor(options: RedisServerOptions) {
+    const program = findProgram();
     this.#options = options;
+    this.directory = mkdtempSync(path.join(tmpdir(), 'nvidia-virtual-redis-'));
     this.#program = path.join(this.directory, 'redis-server');
-    symlinkSync(findProgram(), this.#program);
+    symlinkSync(program, this.#program);
   }
 
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
     const server = new RedisServer(options);
-    if (server.#usesTcp) server.#port = await freePort();
-    await server.start();
-    return server;
+    try {
+      if (server.#usesTcp) server.#port = await freePort();
+      await server.start();
+      return server;
+    } catch (error) {
+      await server.remove();
+      throw error;
+    }
   }
 
   /** What a ledger needs to reach it, less passwords. */
