@@ -2,8 +2,8 @@ import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Logger } from 'pino';
+import { Addon } from './addon.js';
 import type { Backend } from './backend.js';
-import { type AskPeer, loadPeerQuestion } from './connection.js';
 import { ProxyError, systemReason } from './errors.js';
 import type { Installation } from './installation.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
@@ -43,7 +43,7 @@ export class GpuProxy {
   readonly #options: ProxyOptions;
   readonly #directory: string;
   readonly #quota: QuotaFile;
-  readonly #askPeer: AskPeer;
+  readonly #addon: Addon;
   readonly #server: Server;
   readonly #served = new Set<Served>();
   readonly #supervision: NodeJS.Timeout;
@@ -52,7 +52,7 @@ export class GpuProxy {
 
   private constructor(options: ProxyOptions) {
     this.#options = options;
-    this.#askPeer = loadPeerQuestion(options.installation.addon);
+    this.#addon = new Addon(options.installation.addon);
     this.#directory = makePrivateDirectory();
     this.socketPath = options.socketPath ?? path.join(this.#directory, 'gpu.sock');
     this.#quota = new QuotaFile(path.join(this.#directory, 'quota'), options.memoryLimit);
@@ -135,7 +135,7 @@ export class GpuProxy {
 
   #serve(connection: Socket): void {
     const { installation, backend, gpus, memoryLimit, logger } = this.#options;
-    const peer = this.#askPeer(connection);
+    const peer = this.#addon.peerCredentials(connection);
     const slot = this.#quota.takeSlot();
     if (slot === undefined) throw new ProxyError('SESSIONS_FULL', { pid: peer.pid, limit: MAX_SESSIONS });
     const session = new Session(++this.#accepted, peer, identifyProcess(peer.pid), backend, logger);

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
+import type { PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
-import type { PeerCredentials } from './connection.js';
 import type { ProcessIdentity } from './process-table.js';
 
 /** What a worker says about itself, one JSON object a line. */

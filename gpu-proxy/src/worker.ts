@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { makeBlocking } from './connection.js';
+import { makeBlocking } from './addon.js';
 import type { WorkerExit } from './session.js';
 
 export interface WorkerOptions {

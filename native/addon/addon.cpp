@@ -1,12 +1,19 @@
-// The functions that nvidia-virtual.node exports. gpu-proxy/src/connection.ts is their only user and gives them types.
+// The functions that nvidia-virtual.node exports. gpu-proxy/src/addon.ts is their only user and gives them types.
 #include <napi.h>
 
+#include "native/addon/descriptors.h"
 #include "native/addon/peer.h"
+#include "native/addon/process_watch.h"
 
 namespace {
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
-  const bool set = exports.Set("peerCredentials", Napi::Function::New(env, addon::peerCredentials));
+  const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
+    return exports.Set(name, Napi::Function::New(env, function, name));
+  };
+  const bool set = add("peerCredentials", addon::peerCredentials) && add("peerPidfd", addon::peerPidfd) &&
+                   add("watchProcess", addon::watchProcess) && add("sendDescriptors", addon::sendDescriptors) &&
+                   add("socketPair", addon::socketPair);
   return set ? exports : Napi::Object();
 }
 

@@ -3,17 +3,17 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string>
+
+#include "native/addon/failure.h"
 
 namespace addon {
 
 namespace {
 
-Napi::Value refuse(const Napi::Error& error) {
-  error.ThrowAsJavaScriptException();
-  return error.Env().Undefined();
-}
+#ifndef SO_PEERPIDFD
+constexpr int SO_PEERPIDFD = 77;  // newer than this machine's headers
+#endif
 
 bool set(Napi::Object& object, const char* name, double value) { return object.Set(name, value); }
 
@@ -28,7 +28,7 @@ Napi::Value peerCredentials(const Napi::CallbackInfo& info) {
   ucred peer{};
   socklen_t bytes = sizeof(peer);
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
-    return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) + ": " + std::strerror(errno)));
+    return refuseErrno(env, "peerCredentials of file descriptor " + std::to_string(fd));
   }
   // A socket of another family answers too, but knows nobody. (A peer of a pid namespace that we cannot see has pid 0 and a true uid.)
   if (peer.uid == static_cast<uid_t>(-1))
@@ -38,6 +38,17 @@ Napi::Value peerCredentials(const Napi::CallbackInfo& info) {
   if (!set(credentials, "pid", peer.pid) || !set(credentials, "uid", peer.uid) || !set(credentials, "gid", peer.gid))
     return env.Undefined();
   return credentials;
+}
+
+Napi::Value peerPidfd(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 1 || !info[0].IsNumber()) return refuse(Napi::TypeError::New(env, "peerPidfd needs one file descriptor, a number"));
+  const int fd = info[0].As<Napi::Number>().Int32Value();
+  int pidfd = -1;
+  socklen_t bytes = sizeof(pidfd);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes) == 0) return Napi::Number::New(env, pidfd);
+  if (errno == ENOPROTOOPT) return env.Undefined();
+  return refuseErrno(env, "peerPidfd of file descriptor " + std::to_string(fd));
 }
 
 }  // namespace addon

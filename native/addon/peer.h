@@ -8,4 +8,7 @@ namespace addon {
 /// peerCredentials(fd) -> {pid, uid, gid}; throws a TypeError for a bad argument and an Error when fd is no connected Unix socket.
 Napi::Value peerCredentials(const Napi::CallbackInfo& info);
 
+/// peerPidfd(fd) -> a new descriptor, or undefined on a kernel that has no SO_PEERPIDFD (before 6.5).
+Napi::Value peerPidfd(const Napi::CallbackInfo& info);
+
 }  // namespace addon

@@ -1,0 +1,82 @@
+#include "native/addon/descriptors.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cstring>
+
+#include "native/addon/failure.h"
+
+namespace addon {
+
+namespace {
+
+constexpr std::uint32_t kMost = 16;
+
+struct Descriptors {
+  std::array<int, kMost> files{};
+  std::uint32_t count = 0;
+};
+
+/// False for a list that is too long; an entry that is no number becomes 0, and the call that uses it says what it makes of it.
+bool read(const Napi::Array& list, Descriptors& descriptors) {
+  if (list.Length() > kMost) return false;
+  for (; descriptors.count < list.Length(); ++descriptors.count) {
+    const Napi::Value entry = list.Get(descriptors.count);
+    if (!entry.IsNumber()) return false;
+    descriptors.files[descriptors.count] = entry.As<Napi::Number>().Int32Value();
+  }
+  return true;
+}
+
+bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descriptors) {
+  iovec part{payload, bytes};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(kMost * sizeof(int))] = {};
+  if (descriptors.count > 0) {
+    const std::size_t length = descriptors.count * sizeof(int);
+    message.msg_control = control;
+    message.msg_controllen = CMSG_SPACE(length);
+    cmsghdr* entry = CMSG_FIRSTHDR(&message);
+    entry->cmsg_level = SOL_SOCKET;
+    entry->cmsg_type = SCM_RIGHTS;
+    entry->cmsg_len = CMSG_LEN(length);
+    std::memcpy(CMSG_DATA(entry), descriptors.files.data(), length);
+  }
+  ssize_t sent = 0;
+  do {
+    sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent >= 0;
+}
+
+}  // namespace
+
+Napi::Value sendDescriptors(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  if (info.Length() != 3 || !info[0].IsNumber() || !info[1].IsTypedArray() || !info[2].IsArray())
+    return refuse(Napi::TypeError::New(env, "sendDescriptors needs a file descriptor, a Uint8Array and an array of file descriptors"));
+  const int socket = info[0].As<Napi::Number>().Int32Value();
+  auto payload = info[1].As<Napi::Uint8Array>();
+  Descriptors descriptors;
+  if (!read(info[2].As<Napi::Array>(), descriptors))
+    return refuse(Napi::TypeError::New(env, "sendDescriptors takes at most 16 file descriptors, each a number"));
+  if (!send(socket, payload.Data(), payload.ByteLength(), descriptors))
+    return refuseErrno(env, "sendDescriptors on file descriptor " + std::to_string(socket));
+  return env.Undefined();
+}
+
+Napi::Value socketPair(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return refuseErrno(env, "socketPair");
+  const Napi::Array pair = Napi::Array::New(env, 2);
+  pair.Set(0u, ends[0]);
+  pair.Set(1u, ends[1]);
+  return pair;
+}
+
+}  // namespace addon

@@ -1,0 +1,14 @@
+// Open files on their way to another process.
+#pragma once
+
+#include <napi.h>
+
+namespace addon {
+
+/// sendDescriptors(fd, payload, descriptors): one message with copies of the descriptors (SCM_RIGHTS). It never waits: EAGAIN.
+Napi::Value sendDescriptors(const Napi::CallbackInfo& info);
+
+/// socketPair() -> [fd, fd], connected SOCK_SEQPACKET sockets with FD_CLOEXEC.
+Napi::Value socketPair(const Napi::CallbackInfo& info);
+
+}  // namespace addon

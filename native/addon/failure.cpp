@@ -1,0 +1,13 @@
+#include "native/addon/failure.h"
+
+#include <cstring>
+
+namespace addon {
+
+Napi::Value refuseErrno(Napi::Env env, const std::string& what, int error) {
+  const char* name = strerrorname_np(error);
+  const std::string code = name != nullptr ? name : std::to_string(error);
+  return refuse(Napi::Error::New(env, what + ": " + code + " (" + std::strerror(error) + ")"));
+}
+
+}  // namespace addon
