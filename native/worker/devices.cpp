@@ -47,14 +47,14 @@ void describeAttributes(const Driver& driver, CUdevice device, wire::DeviceInfo&
   }
 }
 
-CUresult describe(const Driver& driver, CUdevice device, std::uint64_t memoryLimit, wire::DeviceInfo& info) {
+CUresult describe(const Driver& driver, CUdevice device, wire::DeviceInfo& info) {
   if (const CUresult status = driver.cuDeviceGetName(info.name, sizeof info.name, device); status != CUDA_SUCCESS) return status;
   CUuuid uuid{};
   if (const CUresult status = driver.cuDeviceGetUuid_v2(&uuid, device); status != CUDA_SUCCESS) return status;
   std::memcpy(info.uuid, &uuid, sizeof info.uuid);
   size_t bytes = 0;
   if (const CUresult status = driver.cuDeviceTotalMem_v2(&bytes, device); status != CUDA_SUCCESS) return status;
-  info.totalMemory = memoryLimit > 0 ? std::min<std::uint64_t>(bytes, memoryLimit) : bytes;
+  info.totalMemory = bytes;
   driver.cuDeviceGetPCIBusId(info.pciBusId, sizeof info.pciBusId, device);
   describeAttributes(driver, device, info);
   return CUDA_SUCCESS;
@@ -62,17 +62,21 @@ CUresult describe(const Driver& driver, CUdevice device, std::uint64_t memoryLim
 
 }  // namespace
 
-std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, std::uint64_t memoryLimit, CUresult& status) {
+std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, CUresult& status) {
   int count = 0;
   status = driver.cuDeviceGetCount(&count);
   std::vector<wire::DeviceInfo> devices(status == CUDA_SUCCESS ? std::min<std::size_t>(count, wire::kMaxDevices) : 0);
   for (std::size_t i = 0; i < devices.size() && status == CUDA_SUCCESS; ++i) {
     CUdevice device = 0;
     status = driver.cuDeviceGet(&device, static_cast<int>(i));
-    if (status == CUDA_SUCCESS) status = describe(driver, device, memoryLimit, devices[i]);
+    if (status == CUDA_SUCCESS) status = describe(driver, device, devices[i]);
   }
   if (status != CUDA_SUCCESS) devices.clear();
   return devices;
+}
+
+void limitMemory(std::vector<wire::DeviceInfo>& devices, std::uint64_t limit) {
+  for (auto& device : devices) device.totalMemory = limit > 0 ? std::min(device.totalMemory, limit) : device.totalMemory;
 }
 
 std::string uuidText(const std::uint8_t (&uuid)[16]) {

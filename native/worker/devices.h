@@ -10,8 +10,11 @@
 
 namespace worker {
 
-/// All visible devices, with attributes masked and memory cut to `memoryLimit` (0: none). Empty, with the error, when the driver refuses.
-std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, std::uint64_t memoryLimit, CUresult& status);
+/// All visible devices, with attributes masked. Empty, with the error, when the driver refuses.
+std::vector<wire::DeviceInfo> describeDevices(const Driver& driver, CUresult& status);
+
+/// Cuts the memory of each to `limit`, in bytes; 0 leaves it.
+void limitMemory(std::vector<wire::DeviceInfo>& devices, std::uint64_t limit);
 
 /// As nvidia-smi writes it: GPU-xxxxxxxx-xxxx-….
 std::string uuidText(const std::uint8_t (&uuid)[16]);

@@ -1,11 +1,23 @@
 #include "native/worker/options.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 
 namespace worker {
 
 namespace {
+
+template <auto member>
+bool set(Options& options, const char*) {
+  return options.*member = true;
+}
+
+template <auto member>
+bool text(Options& options, const char* value) {
+  return options.*member = value, *value != '\0';
+}
 
 template <class Number>
 bool parseNumber(std::string_view text, Number& number) {
@@ -13,23 +25,69 @@ bool parseNumber(std::string_view text, Number& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-bool set(Options& options, std::string_view name, const char* value) {
-  if (name == "--driver") return options.driver = value, true;
-  if (name == "--quota") return options.quota = value, true;
-  if (name == "--quota-slot") return parseNumber(value, options.quotaSlot);
-  if (name == "--memory-limit") return parseNumber(value, options.memoryLimit);
-  if (name == "--gpu") return options.gpus.emplace_back(value), true;
-  return false;
+template <auto member>
+bool number(Options& options, const char* value) {
+  return parseNumber(value, options.*member);
+}
+
+bool gpu(Options& options, const char* value) { return options.gpus.emplace_back(value), *value != '\0'; }
+
+/// Not root: then there would be nothing to give up.
+bool user(Options& options, const char* value) {
+  return parseNumber(value, options.uid.emplace()) && *options.uid != 0 && *options.uid != static_cast<uid_t>(-1);
+}
+
+struct Option {
+  std::string_view name;
+  std::string_view value;  ///< as the usage shows it; empty: it takes none
+  bool (*take)(Options&, const char*);
+};
+
+constexpr Option kOptions[] = {
+    {"--inventory", "", set<&Options::inventory>},
+    {"--warm", "", set<&Options::warm>},
+    {"--driver", "PATH", text<&Options::driver>},
+    {"--gpu", "INDEX|UUID", gpu},
+    {"--quota", "FILE", text<&Options::quota>},
+    {"--quota-slot", "N", number<&Options::quotaSlot>},
+    {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
+    {"--context-charge", "BYTES", number<&Options::contextCharge>},
+    {"--context-memory", "BYTES", number<&Options::contextMemory>},
+    {"--figures", "FILE", text<&Options::figures>},
+    {"--cache", "DIRECTORY", text<&Options::cache>},
+    {"--uid", "N", user},
+    {"--max-threads", "N", number<&Options::maxThreads>},
+    {"--max-handles", "N", number<&Options::maxHandles>},
+    {"--max-pinned", "BYTES", number<&Options::maxPinned>},
+};
+
+std::string usage() {
+  std::string words;
+  for (const Option& option : kOptions) {
+    words.append(" [").append(option.name);
+    if (!option.value.empty()) words.append(" ").append(option.value);
+    words.append("]");
+  }
+  return words;
+}
+
+/// How many arguments the option at `arguments` takes up; 0 when it is none.
+int take(Options& options, int count, char** arguments) {
+  const auto* option = std::ranges::find(kOptions, std::string_view(arguments[0]), &Option::name);
+  if (option == std::end(kOptions)) return 0;
+  const int words = option->value.empty() ? 1 : 2;
+  return words <= count && option->take(options, arguments[words - 1]) ? words : 0;
 }
 
 }  // namespace
 
 bool parse(int count, char** arguments, Options& options, std::string& sentence) {
-  for (int i = 1; i < count; i += 2) {
-    if (i + 1 < count && set(options, arguments[i], arguments[i + 1])) continue;
+  for (int i = 1; i < count;) {
+    const int taken = take(options, count - i, arguments + i);
+    i += taken;
+    if (taken > 0) continue;
     sentence = std::string("nvidia-virtual-worker does not take ") + arguments[i] +
-               (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") +
-               "; it is started by gpu-proxy with --driver PATH [--quota FILE --quota-slot N] [--memory-limit BYTES] [--gpu INDEX|UUID]...";
+               (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") + "; it is started by gpu-proxy with" + usage();
     return false;
   }
   if (options.driver.empty()) sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";

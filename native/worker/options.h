@@ -1,18 +1,31 @@
 // The worker's command line, as the proxy writes it (gpu-proxy/src/worker.ts).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace worker {
 
 struct Options {
-  std::string driver;  ///< what dlopen gets
-  std::string quota;   ///< the quota file; empty: none
-  unsigned quotaSlot = 0;
-  std::uint64_t memoryLimit = 0;  ///< bytes; 0: none
+  bool inventory = false;         ///< print the GPUs and exit
+  bool warm = false;              ///< start the driver now, and wait to be told whom to serve
+  std::string driver;             ///< what dlopen gets
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all
+  std::string quota;              ///< the quota file; empty: none
+  unsigned quotaSlot = 0;
+  std::uint64_t memoryLimit = 0;    ///< bytes; 0: none
+  std::uint64_t contextCharge = 0;  ///< bytes that the session's first context costs the quota; 0: the node provides for it
+  std::uint64_t contextMemory = 0;  ///< bytes that each further context of the session costs the quota
+  std::string figures;              ///< the figures file; empty: none
+  std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
+  std::optional<uid_t> uid;         ///< user and group to serve as
+  unsigned maxThreads = 4096;       ///< threads of the program that use CUDA
+  std::uint64_t maxHandles = 4'000'000;
+  std::uint64_t maxPinned = 0;  ///< bytes over all sessions of the allocation; 0: no limit
 };
 
 /// False, with a sentence, when the arguments are not those.

@@ -45,6 +45,14 @@ JsonObject& JsonObject::add(std::string_view name, const JsonObject& object) {
   return *this;
 }
 
+JsonObject& JsonObject::add(std::string_view name, std::span<const JsonObject> list) {
+  addName(name);
+  std::string elements;
+  for (const JsonObject& object : list) elements.append(elements.empty() ? "" : ",").append(object.text());
+  members_ += '[' + elements + ']';
+  return *this;
+}
+
 void Report::event(std::string_view name, const JsonObject& line) {
   std::string text = line.text() + '\n';
   const std::string head = "{\"event\":" + quoted(name) + (text == "{}\n" ? "" : ",");

@@ -1,8 +1,9 @@
-// What the proxy learns of a session: one JSON object a line, on the pipe that it opened (file descriptor 4).
+// What the proxy learns of a session: one JSON object a line, in the file or pipe that it opened (file descriptor 4).
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,7 @@ class JsonObject {
   JsonObject& add(std::string_view name, std::string_view text);
   JsonObject& add(std::string_view name, std::uint64_t number);
   JsonObject& add(std::string_view name, const JsonObject& object);
+  JsonObject& add(std::string_view name, std::span<const JsonObject> list);
   std::string text() const { return '{' + members_ + '}'; }
 
  private:

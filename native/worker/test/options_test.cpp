@@ -10,23 +10,54 @@ bool parse(std::vector<std::string> arguments, worker::Options& options, std::st
   return worker::parse(static_cast<int>(pointers.size()), pointers.data(), options, sentence);
 }
 
-}  // namespace
-
-int main() {
+void testAll() {
   worker::Options options;
   std::string sentence;
-  CHECK(parse({"--driver", "libcuda.so.1", "--memory-limit", "1024", "--quota", "/q", "--quota-slot", "7", "--gpu", "0", "--gpu", "GPU-1"},
+  CHECK(parse({"--driver", "libcuda.so.1", "--memory-limit",   "1024", "--quota",          "/q", "--quota-slot", "7",  "--gpu",   "0",
+               "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache", "/c",
+               "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10"},
               options, sentence));
   CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
         options.gpus.size() == 2);
-  for (const auto& wrong : {std::vector<std::string>{"--memory-limit", "1k"}, {"--driver"}, {"--color", "red"}, {"--quota-slot", "-1"}}) {
+  CHECK(options.contextCharge == 5 && options.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
+  CHECK(options.uid == 65534u && options.maxThreads == 8 && options.maxHandles == 9 && options.maxPinned == 10);
+  CHECK(!options.inventory && !options.warm);
+}
+
+void testFlags() {
+  worker::Options inventory;
+  worker::Options warm;
+  std::string sentence;
+  CHECK(parse({"--inventory", "--driver", "x"}, inventory, sentence) && inventory.inventory && inventory.driver == "x");
+  CHECK(parse({"--driver", "x", "--warm"}, warm, sentence) && warm.warm && !warm.inventory);
+  CHECK(!warm.uid.has_value());
+}
+
+void testWrong() {
+  for (const auto& wrong : {std::vector<std::string>{"--memory-limit", "1k"},
+                            {"--driver"},
+                            {"--color", "red"},
+                            {"--quota-slot", "-1"},
+                            {"--uid", "0"},
+                            {"--uid", "-1"},
+                            {"--uid", "4294967295"},
+                            {"--figures", ""},
+                            {"stray"}}) {
     worker::Options unused;
-    sentence.clear();
+    std::string sentence;
     CHECK(!parse(wrong, unused, sentence));
-    CHECK(sentence.find(wrong.front()) != std::string::npos);
+    CHECK(sentence.find(wrong.front()) != std::string::npos && sentence.find("[--max-handles N]") != std::string::npos);
   }
   worker::Options unused;
-  sentence.clear();
+  std::string sentence;
   CHECK(!parse({}, unused, sentence) && sentence.find("--driver") != std::string::npos);
+}
+
+}  // namespace
+
+int main() {
+  testAll();
+  testFlags();
+  testWrong();
   return wire::test::checkedResult();
 }

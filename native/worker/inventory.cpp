@@ -1,0 +1,110 @@
+#include "native/worker/inventory.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "native/worker/devices.h"
+#include "native/worker/driver_start.h"
+#include "native/worker/environment.h"
+#include "native/worker/log.h"
+#include "native/worker/report.h"
+
+namespace worker {
+
+namespace {
+
+using Free = std::vector<std::uint64_t>;  ///< bytes, by device
+
+/// Makes the primary context of each device and asks, once all are there, what is left. Empty when one cannot be made.
+Free freeBesideContexts(const Driver& driver, const DriverStart& start) {
+  std::vector<CUcontext> contexts(start.devices.size());
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    if (driver.cuDevicePrimaryCtxRetain(&contexts[i], static_cast<CUdevice>(i)) != CUDA_SUCCESS) return {};
+  }
+  Free free;
+  for (const CUcontext context : contexts) {
+    size_t bytes = 0;
+    size_t total = 0;
+    if (driver.cuCtxSetCurrent(context) != CUDA_SUCCESS || driver.cuMemGetInfo_v2(&bytes, &total) != CUDA_SUCCESS) return {};
+    free.push_back(bytes);
+  }
+  return free;
+}
+
+/// Free memory can be asked for only in a context. So another process makes its contexts first and keeps them while this one makes its own:
+/// what is free then differs by what the contexts of a process hold.
+class OtherProcess {
+ public:
+  /// Before this process touches the driver, which a fork would not survive.
+  explicit OtherProcess(const std::string& driver) {
+    if (pipe(answer_) != 0 || pipe(release_) != 0) return;
+    child_ = fork();
+    if (child_ == 0) _exit(hold(driver));
+    close(answer_[1]);
+    close(release_[0]);
+  }
+  ~OtherProcess() {
+    close(answer_[0]);
+    close(release_[1]);
+    if (child_ > 0) waitpid(child_, nullptr, 0);
+  }
+  OtherProcess(const OtherProcess&) = delete;
+
+  /// Waits for what it found. As many as there are devices, or none.
+  Free free() const {
+    Free found;
+    for (std::uint64_t bytes = 0; read(answer_[0], &bytes, sizeof bytes) == sizeof bytes;) found.push_back(bytes);
+    return found;
+  }
+
+ private:
+  int hold(const std::string& path) {
+    close(release_[1]);
+    Driver driver{};
+    const DriverStart start = startDriver(path, driver);
+    const Free found = start.status == CUDA_SUCCESS ? freeBesideContexts(driver, start) : Free();
+    const std::size_t bytes = found.size() * sizeof found[0];
+    const bool told = bytes == 0 || write(answer_[1], found.data(), bytes) == static_cast<ssize_t>(bytes);
+    close(answer_[1]);
+    char none = 0;
+    return told && read(release_[0], &none, 1) == 0 ? 0 : 1;
+  }
+
+  int answer_[2] = {-1, -1};
+  int release_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+}  // namespace
+
+int printInventory(const Options& options) {
+  adoptEnvironment({}, options.gpus);
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
+  const OtherProcess other(options.driver);
+  const Free before = other.free();
+  Driver driver{};
+  const DriverStart start = startDriver(options.driver, driver);
+  if (start.status != CUDA_SUCCESS) return log("%s", start.sentence.c_str()), 1;
+  const Free after = freeBesideContexts(driver, start);
+  if (after.empty() || before.size() != after.size())
+    return log("a context cannot be made on each GPU: is one of them full, or in exclusive mode?"), 1;
+
+  std::vector<JsonObject> gpus;
+  for (std::size_t i = 0; i < start.devices.size(); ++i) {
+    const wire::DeviceInfo& device = start.devices[i];
+    gpus.push_back(JsonObject()
+                       .add("uuid", uuidText(device.uuid))
+                       .add("index", i)
+                       .add("name", std::string_view(device.name))
+                       .add("memory", device.totalMemory)
+                       .add("contextMemory", before[i] > after[i] ? before[i] - after[i] : 0));
+  }
+  const std::string line = JsonObject().add("gpus", gpus).text() + '\n';
+  return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;
+}
+
+}  // namespace worker

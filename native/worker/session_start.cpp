@@ -1,0 +1,103 @@
+#include "native/worker/session_start.h"
+
+#include <unistd.h>
+
+#include <cstring>
+
+#include "call_numbers.h"
+#include "native/worker/descriptors.h"
+#include "native/worker/devices.h"
+#include "native/worker/environment.h"
+
+namespace worker {
+
+namespace {
+
+std::string programName(pid_t pid) {
+  char path[4096];
+  const auto bytes = readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path, sizeof path);
+  return bytes > 0 ? std::string(path, bytes) : std::string("unknown");
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+bool SessionStart::run() {
+  wire::Message message;
+  if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
+  adoptEnvironment(std::span<const std::byte>(message.payload).subspan(sizeof hello_), options_.gpus);
+  if (!checkHello() || !openDriver() || !chargeContext()) return refuse(), false;
+  welcome();
+  session_.forwardDriverLog();
+  report();
+  return true;
+}
+
+bool SessionStart::readHello(const wire::Message& message) {
+  if (message.header.kind != wire::MessageKind::hello || message.payload.size() < sizeof hello_) return false;
+  std::memcpy(&hello_, message.payload.data(), sizeof hello_);
+  return true;
+}
+
+bool SessionStart::checkHello() {
+  if (hello_.version != wire::kHelloVersion || hello_.buildId != kBuildId) {
+    return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
+                "libcuda.so.1 of the program and the GPU worker are of different builds; restart the program");
+  }
+  // What lies there must be the client's only.
+  if (!wire::reserve(hello_.window))
+    return fail(CUDA_ERROR_OUT_OF_MEMORY, "the address range of the program's pinned memory is taken in the worker");
+  session_.shared.window = hello_.window;
+  return true;
+}
+
+bool SessionStart::openDriver() {
+  start_ = startDriver(options_.driver, session_.driver);
+  limitMemory(start_.devices, options_.memoryLimit);
+  return start_.status == CUDA_SUCCESS;
+}
+
+/// Not refunded: the context goes with the process.
+bool SessionStart::chargeContext() {
+  if (session_.quota.charge(options_.contextCharge)) return true;
+  return fail(CUDA_ERROR_OUT_OF_MEMORY, "the memory quota of " + mebibytes(session_.quota.limit()) + " has no room for one more session: " +
+                                            mebibytes(session_.quota.used()) + " are in use, and its context takes " +
+                                            mebibytes(options_.contextCharge) + "; end another session, or ask for more memory");
+}
+
+void SessionStart::report() {
+  const auto& device = start_.devices.front();
+  const JsonObject gpu =
+      JsonObject().add("name", std::string_view(device.name)).add("uuid", uuidText(device.uuid)).add("memory", device.totalMemory);
+  session_.report.event("started", JsonObject()
+                                       .add("pid", static_cast<std::uint64_t>(client_))
+                                       .add("program", programName(client_))
+                                       .add("gpu", gpu)
+                                       .add("driverVersion", static_cast<std::uint64_t>(start_.version)));
+}
+
+bool SessionStart::fail(CUresult status, const std::string& sentence) {
+  start_.status = status;
+  start_.sentence = sentence;
+  return false;
+}
+
+void SessionStart::answer(std::span<const std::byte> rest, std::uint32_t devices) {
+  const wire::Welcome welcome{wire::kHelloVersion, static_cast<std::int32_t>(start_.status), kBuildId, start_.version, devices};
+  std::string payload(reinterpret_cast<const char*>(&welcome), sizeof welcome);
+  payload.append(reinterpret_cast<const char*>(rest.data()), rest.size());
+  session_.send(wire::MessageKind::welcome, 0, std::as_bytes(std::span(payload)));
+}
+
+void SessionStart::welcome() { answer(std::as_bytes(std::span(start_.devices)), static_cast<std::uint32_t>(start_.devices.size())); }
+
+void SessionStart::refuse() {
+  if (start_.wanted)
+    session_.report.event("ended", JsonObject().add("reason", start_.sentence).add("peakMemory", 0).add("launches", 0));
+  else
+    session_.report.event("refused", JsonObject().add("sentence", start_.sentence));
+  answer(std::as_bytes(std::span(start_.sentence)), 0);
+}
+
+}  // namespace worker
