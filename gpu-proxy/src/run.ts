@@ -1,11 +1,12 @@
+import type { Allocation } from './allocation.js';
 import { chooseBackend } from './backend.js';
 import { runChild } from './child.js';
+import { EmbeddedNode } from './embedded-node.js';
 import { ProxyError } from './errors.js';
 import { type Installation, locateInstallation } from './installation.js';
 import { openLog } from './log.js';
 import type { GpuOptions } from './options.js';
 import { findProgram } from './program.js';
-import { GpuProxy } from './proxy.js';
 import { checkSocketPath, whyNotServed } from './socket.js';
 import { problemsOf, summaryOf } from './summary.js';
 
@@ -28,20 +29,20 @@ export async function run(command: readonly string[], options: RunOptions, say: 
   return status;
 }
 
-/** With a proxy of its own, that lives until the last process of the program that uses the GPU has ended. */
+/** With a node of its own, that lives until the last process of the program that uses the GPU has ended. */
 async function runEmbedded(file: string, command: readonly string[], installation: Installation, options: RunOptions, say: Say) {
   const backend = chooseBackend(options.backend ?? 'auto', installation);
   const memoryLimit = options.memory ?? 0;
-  const proxy = await GpuProxy.start({ installation, backend, gpus: options.gpu ?? [], memoryLimit, logger: openLog(options.log) });
-  let peakMemory = 0;
+  const request = { gpus: options.gpu, memory: memoryLimit };
+  const node = await EmbeddedNode.start({ installation, backend, logger: openLog(options.log), ...request });
   try {
-    const status = await runChild(file, command, clientEnvironment(installation, proxy.socketPath));
-    await endOfSessions(proxy);
-    peakMemory = proxy.peakMemory;
+    const status = await runChild(file, command, clientEnvironment(installation, node.allocation.socketPath));
+    await endOfSessions(node.allocation);
     return status;
   } finally {
-    await proxy.close();
-    const sessions = proxy.ended;
+    await node.close();
+    const sessions = node.ended;
+    const { peakMemory } = node.allocation;
     for (const problem of problemsOf(sessions)) say(problem);
     if (options.verbose)
       for (const line of summaryOf({ program: command[0] as string, backend, memoryLimit, peakMemory, sessions })) say(line);
@@ -49,11 +50,11 @@ async function runEmbedded(file: string, command: readonly string[], installatio
 }
 
 /** The program is gone; processes that it left behind may still use the GPU. A signal now is meant for them. */
-async function endOfSessions(proxy: GpuProxy): Promise<void> {
-  const end = () => proxy.killWorkers();
+async function endOfSessions(allocation: Allocation): Promise<void> {
+  const end = () => allocation.kill();
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   for (const signal of signals) process.on(signal, end);
-  await proxy.whenIdle();
+  await allocation.whenIdle();
   for (const signal of signals) process.off(signal, end);
 }
 

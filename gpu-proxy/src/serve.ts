@@ -1,10 +1,10 @@
 import path from 'node:path';
 import { chooseBackend } from './backend.js';
+import { EmbeddedNode } from './embedded-node.js';
 import { locateInstallation } from './installation.js';
 import { openLog } from './log.js';
 import { formatMemorySize } from './memory-size.js';
 import type { GpuOptions } from './options.js';
-import { GpuProxy } from './proxy.js';
 
 export interface ServeOptions extends GpuOptions {
   readonly socket: string;
@@ -19,21 +19,19 @@ export async function serve(options: ServeOptions): Promise<number> {
   const logger = openLog(options.log ?? '-');
   const memoryLimit = options.memory ?? 0;
   const socketPath = path.resolve(options.socket);
-  const proxy = await GpuProxy.start({ installation, backend, gpus: options.gpu ?? [], memoryLimit, logger, socketPath });
+  const node = await EmbeddedNode.start({ installation, backend, logger, gpus: options.gpu, memory: memoryLimit, socketPath });
+  const { allocation } = node;
   const quota = memoryLimit === 0 ? 'the whole GPU' : formatMemorySize(memoryLimit);
   logger.info({ socket: socketPath, backend: backend.kind, driver: backend.driver, quota }, 'serving');
 
-  const signal = await firstSignal(() => proxy.killWorkers());
-  proxy.stopAccepting();
+  const signal = await firstSignal(() => allocation.kill());
+  allocation.stopAccepting();
   logger.info(
-    { signal, sessions: proxy.sessionsServed },
+    { signal, sessions: allocation.sessionCount },
     'ending: new programs are refused, running ones go on; a second signal ends them',
   );
-  await proxy.close();
-  logger.info(
-    { peakMemory: proxy.ended.reduce((peak, session) => Math.max(peak, session.peakMemory), 0), sessions: proxy.ended.length },
-    'ended',
-  );
+  await node.close();
+  logger.info({ peakMemory: allocation.peakMemory, sessions: node.ended.length }, 'ended');
   return 0;
 }
 
