@@ -39,6 +39,8 @@ std::size_t HandleTable::KeyHash::operator()(const Key& key) const {
   return std::hash<void*>()(key.object) * 0x9e37'79b9'7f4a'7c15 + static_cast<std::size_t>(key.kind);
 }
 
+HandleTable::HandleTable(std::size_t limit, std::atomic<std::uint64_t>* shown) : limit_(limit), shown_(shown) {}
+
 HandleTable::~HandleTable() {
   for (auto& chunk : chunks_) delete[] barrier::glance(chunk);
 }
@@ -83,10 +85,9 @@ void HandleTable::remove(std::uint64_t handle) {
   if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle) endTree(indexOf(handle));
 }
 
-std::size_t HandleTable::size() const {
-  std::lock_guard lock(mutex_);
-  return handles_.size();
-}
+bool HandleTable::full() const { return size() >= limit_; }
+
+std::size_t HandleTable::size() const { return barrier::glance(size_); }
 
 HandleTable::Slot* HandleTable::slotOf(std::uint64_t handle) const {
   const std::uint32_t index = indexOf(handle);
@@ -121,6 +122,12 @@ void HandleTable::occupy(std::uint32_t index, std::uint64_t handle, void* object
   barrier::publish(slot.object, object);
   barrier::publish(slot.handle, handle);
   handles_.insert_or_assign(Key{object, handleKind(handle)}, handle);
+  show();
+}
+
+void HandleTable::show() {
+  barrier::note(size_, handles_.size());
+  if (shown_ != nullptr) barrier::note<std::uint64_t>(*shown_, handles_.size());
 }
 
 void HandleTable::link(std::uint32_t index, std::uint32_t parent) {
@@ -148,6 +155,7 @@ void HandleTable::vacate(std::uint32_t index) {
   const std::uint64_t handle = barrier::glance(slot.handle);
   const auto known = handles_.find({barrier::glance(slot.object), handleKind(handle)});
   if (known != handles_.end() && known->second == handle) handles_.erase(known);
+  show();
   barrier::publish<std::uint64_t>(slot.handle, 0);
   // A slot whose generations are used up is never used again: an old handle must not come back to life.
   if (index >= kPrimaryContexts && slot.generation < kGenerationMask) free_.push_back(index);

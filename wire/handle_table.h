@@ -47,13 +47,16 @@ std::uint64_t primaryContextHandle(int ordinal);
 /// stream), never one of CUDA's reserved small ones, and no address, so that one that is followed faults.
 class HandleTable {
  public:
-  HandleTable() = default;
+  static constexpr std::size_t kUnlimited = ~std::size_t{0};
+  /// `limit` is when it counts as full(); `shown`, if given, always has the number of handles that live.
+  explicit HandleTable(std::size_t limit = kUnlimited, std::atomic<std::uint64_t>* shown = nullptr);
   ~HandleTable();
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
   /// The handle of `object`; the same one while the object lives. `parent` (a handle, or 0) ends it with itself.
-  /// 0 when the parent has ended already, `object` is null, or 4 million objects live.
+  /// 0 when the parent has ended already, `object` is null, or 4 million objects live. The limit is not looked at: whoever is about to make
+  /// an object asks full() first, since afterwards it is too late.
   std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0);
   /// Gives a handle that is fixed beforehand (a primary context) its object; null takes it away, and its children with it.
   void bind(std::uint64_t handle, void* object);
@@ -61,6 +64,8 @@ class HandleTable {
   void* find(HandleKind kind, std::uint64_t handle) const;
   /// Ends a handle and its children. Nothing happens when it has ended already.
   void remove(std::uint64_t handle);
+  /// Whether as many live as the limit says.
+  bool full() const;
   /// How many live.
   std::size_t size() const;
 
@@ -88,6 +93,7 @@ class HandleTable {
   Slot& slot(std::uint32_t index) const;
   std::uint32_t freeSlot();
   void reachSlot(std::uint32_t index);
+  void show();
   void occupy(std::uint32_t index, std::uint64_t handle, void* object);
   void link(std::uint32_t index, std::uint32_t parent);
   void unlink(std::uint32_t index);
@@ -99,6 +105,9 @@ class HandleTable {
   std::uint32_t used_ = 0;                ///< slots ever used, those of primary contexts first
   std::vector<std::uint32_t> free_;
   std::unordered_map<Key, std::uint64_t, KeyHash> handles_;
+  const std::size_t limit_;
+  std::atomic<std::size_t> size_{0};  ///< of handles_
+  std::atomic<std::uint64_t>* const shown_;
 };
 
 }  // namespace wire

@@ -1,8 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 
 /**
- * What the worker of a session counts: a small file that the proxy makes and the worker maps. The layout is the one of
- * native/worker/figures.h; numbers are little-endian.
+ * What a session does, in a small file that the proxy makes and its worker counts in. The layout is the one of native/worker/figures.h.
  */
 const MAGIC = 0x4e564631; // "NVF1"
 const VERSION = 1;
@@ -14,46 +13,49 @@ export interface Figures {
   readonly launches: number;
   readonly bytesCopied: { readonly hostToDevice: number; readonly deviceToHost: number; readonly deviceToDevice: number };
   readonly memsets: number;
+  /** Errors after which nothing of the session works any more: an illegal address, say. */
   readonly faults: number;
-  /** Alive now. */
+  /** Now. */
   readonly contexts: number;
+  /** Threads of the program that use CUDA now. */
   readonly threads: number;
   readonly handles: number;
-  /** Bytes of host memory. */
-  readonly pinnedMemory: number;
-  /** Nanoseconds at the arbiter's gate. */
-  readonly waited: number;
-  /** Element i counts round trips that took the worker 2^i to 2^(i+1) ns. */
+  /** Bytes of pinned host memory, now. */
+  readonly pinned: number;
+  /** Waited for the arbiter's windows. */
+  readonly gateNanoseconds: number;
+  /** Element i: how many round trips took the worker 2^i to 2^(i+1) nanoseconds. One in 64 is timed, and stands for all. */
   readonly roundTrips: readonly number[];
 }
 
 /** Makes the file; it must not exist. */
-export function makeFigures(path: string): void {
+export function createFigures(path: string): void {
   const fd = openSync(path, 'wx', 0o600);
-  const header = Buffer.alloc(8);
-  header.writeUInt32LE(MAGIC, 0);
-  header.writeUInt32LE(VERSION, 4);
-  ftruncateSync(fd, FILE_BYTES);
-  writeSync(fd, header);
-  closeSync(fd);
+  try {
+    const header = Buffer.alloc(8);
+    header.writeUInt32LE(MAGIC, 0);
+    header.writeUInt32LE(VERSION, 4);
+    ftruncateSync(fd, FILE_BYTES);
+    writeSync(fd, header, 0, header.length, 0);
+  } finally {
+    closeSync(fd);
+  }
 }
 
-/** @throws when the file is missing or is none of these. */
+/** @throws when the file is gone. A worker is not trusted: what it wrote may be any number, but each is one. */
 export function readFigures(path: string): Figures {
-  const file = readFileSync(path);
-  if (file.length < FILE_BYTES || file.readUInt32LE(0) !== MAGIC || file.readUInt32LE(4) !== VERSION)
-    throw new Error(`${path} is no figures file of this version`);
-  const number = (offset: number) => Number(file.readBigUInt64LE(offset));
+  const bytes = Buffer.concat([readFileSync(path), Buffer.alloc(FILE_BYTES)]);
+  const word = (offset: number) => Number(bytes.readBigUInt64LE(offset));
   return {
-    launches: number(8),
-    bytesCopied: { hostToDevice: number(16), deviceToHost: number(24), deviceToDevice: number(32) },
-    memsets: number(40),
-    faults: number(48),
-    contexts: number(56),
-    threads: number(64),
-    handles: number(72),
-    pinnedMemory: number(80),
-    waited: number(88),
-    roundTrips: Array.from({ length: ROUND_TRIP_BUCKETS }, (_, bucket) => number(ROUND_TRIPS_OFFSET + 8 * bucket)),
+    launches: word(8),
+    bytesCopied: { hostToDevice: word(16), deviceToHost: word(24), deviceToDevice: word(32) },
+    memsets: word(40),
+    faults: word(48),
+    contexts: word(56),
+    threads: word(64),
+    handles: word(72),
+    pinned: word(80),
+    gateNanoseconds: word(88),
+    roundTrips: Array.from({ length: ROUND_TRIP_BUCKETS }, (_, i) => word(ROUND_TRIPS_OFFSET + 8 * i)),
   };
 }

@@ -16,7 +16,7 @@ test('a new file has the header that workers check, and nothing used', () => {
   const bytes = readFileSync(quota.path);
   expect(bytes.length).toBe(8192);
   expect(bytes.subarray(0, 4).toString('latin1')).toBe('1QVN'); // little endian "NVQ1"
-  expect(bytes.readUInt32LE(4)).toBe(1);
+  expect(bytes.readUInt32LE(4)).toBe(2);
   expect(bytes.readBigUInt64LE(8)).toBe(512n * 2n ** 20n);
   expect(bytes.subarray(16).every((byte) => byte === 0)).toBe(true);
   expect(statSync(quota.path).mode & 0o777).toBe(0o600);
@@ -35,14 +35,15 @@ test('releaseSlot() clears what a dead worker had, and only that', () => {
   const [first, second] = [quota.takeSlot() as number, quota.takeSlot() as number];
   const bytes = readFileSync(quota.path);
   for (const slot of [first, second]) {
-    bytes.writeBigUInt64LE(100n, 256 + 16 * slot);
-    bytes.writeBigUInt64LE(200n, 264 + 16 * slot);
+    bytes.writeBigUInt64LE(100n, 256 + 32 * slot);
+    bytes.writeBigUInt64LE(200n, 264 + 32 * slot);
+    bytes.writeBigUInt64LE(50n, 272 + 32 * slot);
   }
   bytes.writeBigUInt64LE(300n, 128);
   writeFileSync(quota.path, bytes);
   quota.releaseSlot(first);
-  expect(quota.readSlot(first)).toEqual({ used: 0, peak: 0 });
-  expect(quota.readSlot(second)).toEqual({ used: 100, peak: 200 });
+  expect(quota.readSlot(first)).toEqual({ used: 0, peak: 0, pinned: 0 });
+  expect(quota.readSlot(second)).toEqual({ used: 100, peak: 200, pinned: 50 });
   expect(quota.readPeak()).toBe(300);
 });
 
@@ -53,7 +54,7 @@ test('a file that exists is not taken over', () => {
 test('a later proxy keeps the slots that live on, and clears the others', () => {
   const [first, second] = [quota.takeSlot() as number, quota.takeSlot() as number];
   const bytes = readFileSync(quota.path);
-  for (const slot of [first, second]) bytes.writeBigUInt64LE(100n, 256 + 16 * slot);
+  for (const slot of [first, second]) bytes.writeBigUInt64LE(100n, 256 + 32 * slot);
   writeFileSync(quota.path, bytes);
   expect(quota.readUsed()).toBe(200);
   quota.close();

@@ -5,17 +5,20 @@ import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs
  * worker a slot and clears the slot once the worker is truly gone. The layout is the one of native/worker/quota.h.
  */
 const MAGIC = 0x4e565131; // "NVQ1"
-const VERSION = 1;
+const VERSION = 2;
 const FILE_BYTES = 8192;
 const LIMIT_OFFSET = 8;
 const PEAK_OFFSET = 128;
 const SLOTS_OFFSET = 256;
-const SLOT_BYTES = 16;
+const SLOT_BYTES = 32;
 export const MAX_SESSIONS = 240;
 
+/** Bytes, of device memory if nothing else is said. */
 export interface MemoryUse {
   readonly used: number;
   readonly peak: number;
+  /** Bytes of pinned host memory. */
+  readonly pinned: number;
 }
 
 export class QuotaFile {
@@ -77,7 +80,7 @@ export class QuotaFile {
 
   readSlot(slot: number): MemoryUse {
     const bytes = this.#read(slotOffset(slot), SLOT_BYTES);
-    return { used: Number(bytes.readBigUInt64LE(0)), peak: Number(bytes.readBigUInt64LE(8)) };
+    return { used: Number(bytes.readBigUInt64LE(0)), peak: Number(bytes.readBigUInt64LE(8)), pinned: Number(bytes.readBigUInt64LE(16)) };
   }
 
   /** The most that all workers together ever had. */

@@ -1,7 +1,7 @@
 import { closeSync, type FSWatcher, openSync, watch } from 'node:fs';
 import path from 'node:path';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
-import { makeFigures } from './figures.js';
+import { createFigures } from './figures.js';
 import { makeDirectoryAtomically, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import { LineFollower } from './line-follower.js';
 import { readSession } from './specification.js';
@@ -36,7 +36,7 @@ export class SessionFiles {
     makeDirectoryAtomically(directory, 0o700, (unfinished) => {
       writeFileAtomically(path.join(unfinished, 'session.json'), JSON.stringify(record));
       for (const name of ['report', 'log']) closeSync(openSync(path.join(unfinished, name), 'wx', 0o600));
-      makeFigures(path.join(unfinished, 'figures'));
+      createFigures(path.join(unfinished, 'figures'));
     });
     return new SessionFiles(directory);
   }

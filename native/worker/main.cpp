@@ -56,7 +56,7 @@ int openPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 
 
 void reportEnd(Session& session, const std::string& reason) {
   JsonObject end;
-  end.add("reason", reason).add("peakMemory", session.quota.peak()).add("launches", session.launches.total());
+  end.add("reason", reason).add("peakMemory", session.quota.peak()).add("launches", session.figures.launches.load());
   if (session.fault() != CUDA_SUCCESS) end.add("fault", nameOf(session.driver, session.fault()));
   session.report.event("ended", end);
 }
@@ -70,10 +70,12 @@ int serve(const Options& options, char** arguments) {
   Quota quota;
   std::string sentence;
   if (!options.quota.empty()) sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
+  FiguresFile figures;
+  if (sentence.empty() && !options.figures.empty()) sentence = figures.open(options.figures);
   if (!sentence.empty()) return log("%s", sentence.c_str()), 1;
 
   // Neither is destroyed: threads of the session and of the driver use them until the process is gone.
-  auto* session = new Session(kConnection, report, quota);
+  auto* session = new Session(kConnection, report, quota, figures.figures(), options.limits);
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
   if (!SessionStart(options, *session, client).run()) _exit(0);  // refused, and said so to client and proxy

@@ -30,6 +30,11 @@ bool number(Options& options, const char* value) {
   return parseNumber(value, options.*member);
 }
 
+template <auto member>
+bool limit(Options& options, const char* value) {
+  return parseNumber(value, options.limits.*member);
+}
+
 bool gpu(Options& options, const char* value) { return options.gpus.emplace_back(value), *value != '\0'; }
 
 /// Not root: then there would be nothing to give up.
@@ -56,9 +61,9 @@ constexpr Option kOptions[] = {
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--uid", "N", user},
-    {"--max-threads", "N", number<&Options::maxThreads>},
-    {"--max-handles", "N", number<&Options::maxHandles>},
-    {"--max-pinned", "BYTES", number<&Options::maxPinned>},
+    {"--max-threads", "N", limit<&Limits::threads>},
+    {"--max-handles", "N", limit<&Limits::handles>},
+    {"--max-pinned", "BYTES", limit<&Limits::pinned>},
 };
 
 std::string usage() {

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "native/worker/limits.h"
+
 namespace worker {
 
 struct Options {
@@ -23,9 +25,7 @@ struct Options {
   std::string figures;              ///< the figures file; empty: none
   std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
   std::optional<uid_t> uid;         ///< user and group to serve as
-  unsigned maxThreads = 4096;       ///< threads of the program that use CUDA
-  std::uint64_t maxHandles = 4'000'000;
-  std::uint64_t maxPinned = 0;  ///< bytes over all sessions of the allocation; 0: no limit
+  Limits limits;
 };
 
 /// False, with a sentence, when the arguments are not those.

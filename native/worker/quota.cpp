@@ -17,11 +17,14 @@ namespace worker {
 /// The layout that gpu-proxy/src/quota.ts creates.
 struct Quota::File {
   static constexpr std::uint32_t kMagic = 0x4e565131;  // "NVQ1"
+  static constexpr std::uint32_t kVersion = 2;
   static constexpr unsigned kSlots = 240;
 
   struct Slot {
     std::uint64_t used;
     std::uint64_t peak;
+    std::uint64_t pinned;  ///< of the host's memory
+    std::uint64_t reserved;
   };
 
   std::uint32_t magic;
@@ -34,9 +37,9 @@ struct Quota::File {
   alignas(256) Slot slots[kSlots];
 
   /// Slots are also cleared by the proxy, without the lock: each is read once, whole.
-  std::uint64_t sum() const {
+  std::uint64_t sum(std::uint64_t Slot::*word) const {
     std::uint64_t total = 0;
-    for (const Slot& slot : slots) total += std::atomic_ref(const_cast<std::uint64_t&>(slot.used)).load(std::memory_order_relaxed);
+    for (const Slot& slot : slots) total += std::atomic_ref(const_cast<std::uint64_t&>(slot.*word)).load(std::memory_order_relaxed);
     return total;
   }
 };
@@ -78,7 +81,7 @@ std::string Quota::open(const std::string& path, unsigned slot, std::uint64_t li
   }
   void* mapped = mmap(nullptr, sizeof(File), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   auto* content = static_cast<File*>(mapped);
-  if (mapped == MAP_FAILED || content->magic != File::kMagic || content->version != 1 || slot >= File::kSlots) {
+  if (mapped == MAP_FAILED || content->magic != File::kMagic || content->version != File::kVersion || slot >= File::kSlots) {
     close(file);
     return "the quota file " + path + " is not one of this version, or slot " + std::to_string(slot) + " is not in it";
   }
@@ -97,7 +100,7 @@ Quota::~Quota() {
   if (file_ != nullptr) munmap(file_, sizeof(File));
 }
 
-std::uint64_t Quota::used() const { return file_ != nullptr ? file_->sum() : ownUsed_; }
+std::uint64_t Quota::used() const { return file_ != nullptr ? file_->sum(&File::Slot::used) : ownUsed_; }
 
 std::uint64_t Quota::peak() const { return file_ != nullptr ? file_->slots[slot_].peak : ownPeak_; }
 
@@ -109,7 +112,7 @@ bool Quota::charge(std::uint64_t bytes) {
     return true;
   }
   const Locked locked(file_->mutex);
-  const std::uint64_t before = file_->sum();
+  const std::uint64_t before = file_->sum(&File::Slot::used);
   if (limit_ > 0 && (before > limit_ || bytes > limit_ - before)) return false;
   File::Slot& slot = file_->slots[slot_];
   std::atomic_ref(slot.used).store(slot.used + bytes, std::memory_order_relaxed);
@@ -121,12 +124,38 @@ bool Quota::charge(std::uint64_t bytes) {
 void Quota::refund(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (file_ == nullptr) {
-    ownUsed_ -= bytes;
+    ownUsed_ -= std::min(ownUsed_, bytes);
     return;
   }
   const Locked locked(file_->mutex);
   File::Slot& slot = file_->slots[slot_];
   std::atomic_ref(slot.used).store(slot.used - std::min(slot.used, bytes), std::memory_order_relaxed);
+}
+
+bool Quota::chargePinned(std::uint64_t bytes, std::uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) {
+    const bool fits = limit == 0 || (ownPinned_ <= limit && bytes <= limit - ownPinned_);
+    if (fits) ownPinned_ += bytes;
+    return fits;
+  }
+  const Locked locked(file_->mutex);
+  const std::uint64_t before = file_->sum(&File::Slot::pinned);
+  if (limit > 0 && (before > limit || bytes > limit - before)) return false;
+  File::Slot& slot = file_->slots[slot_];
+  std::atomic_ref(slot.pinned).store(slot.pinned + bytes, std::memory_order_relaxed);
+  return true;
+}
+
+void Quota::refundPinned(std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) {
+    ownPinned_ -= std::min(ownPinned_, bytes);
+    return;
+  }
+  const Locked locked(file_->mutex);
+  File::Slot& slot = file_->slots[slot_];
+  std::atomic_ref(slot.pinned).store(slot.pinned - std::min(slot.pinned, bytes), std::memory_order_relaxed);
 }
 
 void Quota::remember(std::uint64_t key, std::uint64_t bytes) {

@@ -1,5 +1,6 @@
-// The memory quota of an allocation: one file that all its workers map. Each worker has a slot with what it holds; the sum decides.
-// A worker that dies leaves its slot to the proxy, which clears it once the process is truly gone (gpu-proxy/src/quota.ts).
+// The memory quotas of an allocation, of its GPUs and of pinned host memory: one file that all its workers map. Each worker has a slot with
+// what it holds; the sum decides. A worker that dies leaves its slot to the proxy, which clears it once the process is truly gone
+// (gpu-proxy/src/quota.ts).
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,10 @@ class Quota {
   bool charge(std::uint64_t bytes);
   void refund(std::uint64_t bytes);
 
+  /// The same for pinned host memory, of which all workers of the allocation together may have `limit` bytes (0: any).
+  bool chargePinned(std::uint64_t bytes, std::uint64_t limit);
+  void refundPinned(std::uint64_t bytes);
+
   /// Charges for something that is later known by its address or handle.
   void remember(std::uint64_t key, std::uint64_t bytes);
   /// Refunds it; nothing happens when it is not known.
@@ -44,6 +49,7 @@ class Quota {
   std::uint64_t limit_ = 0;
   std::uint64_t ownUsed_ = 0;  ///< without a file
   std::uint64_t ownPeak_ = 0;
+  std::uint64_t ownPinned_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, std::uint64_t> charges_;
 };

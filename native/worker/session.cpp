@@ -12,16 +12,15 @@
 
 namespace worker {
 
-namespace {
-
-/// A program may have many threads; one that never stops making them is cut off.
-constexpr unsigned kMaxThreads = 4096;
-std::atomic<unsigned> threads{0};
-
-}  // namespace
-
-Session::Session(int connection, Report& owner, Quota& account)
-    : report(owner), quota(account), images(account), connection_(connection), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Session::Session(int connection, Report& owner, Quota& account, Figures& counted, const Limits& most)
+    : report(owner),
+      quota(account),
+      figures(counted),
+      limits(most),
+      handles(most.handles, &counted.handles),
+      images(account),
+      connection_(connection),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.capture(wake_);
 }
 
@@ -53,18 +52,44 @@ void Session::fail(const std::string& why) {
   [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
 }
 
+bool Session::handlesUsedUp() {
+  if (!handles.full()) return false;
+  if (!toldOfHandles_.exchange(true)) {
+    log("the program has %zu open handles (streams, events, modules and others), as many as its allocation allows: calls that would make "
+        "another answer CUDA_ERROR_OUT_OF_MEMORY; destroy what is not needed, or have the limit raised",
+        handles.size());
+  }
+  return true;
+}
+
+bool Session::pinnedFits(std::uint64_t bytes) {
+  if (quota.chargePinned(bytes, limits.pinned)) return count(figures.pinned, bytes), true;
+  if (!toldOfPinned_.exchange(true)) {
+    log("the program asked for %llu bytes of pinned host memory, and its allocation may have %llu over all its programs: it got "
+        "CUDA_ERROR_OUT_OF_MEMORY; use ordinary memory, or have the limit raised",
+        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(limits.pinned));
+  }
+  return false;
+}
+
 void Session::noteFault(CUresult result) {
   CUresult none = CUDA_SUCCESS;
-  if (wire::isFault(result)) fault_.compare_exchange_strong(none, result);
+  if (wire::isFault(result) && fault_.compare_exchange_strong(none, result)) count(figures.faults);
 }
 
 void Session::startThread(int channelFile) {
-  auto channel = threads.load() < kMaxThreads ? wire::WorkerChannel::attach(channelFile) : nullptr;
+  if (threads_.load() >= limits.threads) {
+    return fail("more than " + std::to_string(limits.threads) +
+                " threads of the program use CUDA, which its allocation does not allow; use fewer threads, or have the limit raised");
+  }
+  auto channel = wire::WorkerChannel::attach(channelFile);
   if (channel == nullptr) return fail("the client opened a channel that cannot be used");
-  ++threads;
+  ++threads_;
+  count(figures.threads);
   std::thread([this, owned = std::move(channel)]() mutable {
     Thread(*this, std::move(owned)).serve();
-    --threads;
+    --threads_;
+    discount(figures.threads);
   }).detach();
 }
 

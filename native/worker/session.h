@@ -8,8 +8,9 @@
 
 #include "driver.h"
 #include "native/worker/callbacks.h"
+#include "native/worker/figures.h"
 #include "native/worker/image_account.h"
-#include "native/worker/launches.h"
+#include "native/worker/limits.h"
 #include "native/worker/output.h"
 #include "native/worker/physical_memory.h"
 #include "native/worker/quota.h"
@@ -25,17 +26,18 @@ namespace worker {
 
 class Session {
  public:
-  Session(int connection, Report& report, Quota& quota);
+  Session(int connection, Report& report, Quota& quota, Figures& figures, const Limits& limits);
 
   Driver driver;
   Report& report;
   Quota& quota;
+  Figures& figures;
+  const Limits limits;
   wire::HandleTable handles;
   wire::TicketTurn turn;
   SharedMemory shared;
   Output output;
   Callbacks callbacks;
-  Launches launches;
   PhysicalMemory physicalMemory;
   ImageAccount images;
 
@@ -51,6 +53,12 @@ class Session {
   /// Ends the session from any thread; `why` becomes the reason. The first one counts.
   void fail(const std::string& why);
 
+  /// Whether the program may make no more objects that have a handle; says so in the log, once.
+  bool handlesUsedUp();
+
+  /// Charges pinned memory; false, and a sentence in the log once, when the allocation may not have so much.
+  bool pinnedFits(std::uint64_t bytes);
+
   /// A sticky error of the driver, for the report.
   void noteFault(CUresult result);
   CUresult fault() const { return fault_.load(); }
@@ -65,6 +73,9 @@ class Session {
   std::mutex failMutex_;
   std::string failure_;
   std::atomic<CUresult> fault_{CUDA_SUCCESS};
+  std::atomic<unsigned> threads_{0};
+  std::atomic<bool> toldOfHandles_{false};
+  std::atomic<bool> toldOfPinned_{false};
 };
 
 }  // namespace worker

@@ -72,13 +72,14 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
   return done;
 }
 
-bool SharedMemory::unmap(std::uint64_t address) {
+std::uint64_t SharedMemory::unmap(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = mapped_.find(address);
-  if (found == mapped_.end()) return false;
-  wire::unmapShared(found->first, found->second);
+  if (found == mapped_.end()) return 0;
+  const std::uint64_t bytes = found->second;
+  wire::unmapShared(found->first, bytes);
   mapped_.erase(found);
-  return true;
+  return bytes;
 }
 
 bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {

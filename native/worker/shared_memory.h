@@ -45,8 +45,8 @@ class SharedMemory {
 
   /// Maps the file at the client's address; false when the file or the address is not what the client may ask for.
   bool map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes);
-  /// False when nothing was mapped there.
-  bool unmap(std::uint64_t address);
+  /// How many bytes were mapped there; 0 when nothing was.
+  std::uint64_t unmap(std::uint64_t address);
 
   /// True when [address, address + bytes) lies inside memory mapped by map().
   bool contains(std::uint64_t address, std::uint64_t bytes) const;

@@ -1,5 +1,6 @@
 #include "native/worker/thread.h"
 
+#include "wire/wait.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -10,18 +11,25 @@ void Thread::serve() {
   while (!ended_ && channel_->next(header, payload)) {
     if (!session.turn.await(header.ticket)) return;
     ticket_ = header.ticket;
+    const bool timed = (header.flags & wire::kFrameWantsReply) != 0 && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
+    const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
     const CUresult status = dispatch(*this, header, payload, reply);
-    passTicket();
-    if (status != CUDA_SUCCESS) session.noteFault(status);
-    if ((header.flags & wire::kFrameWantsReply) != 0) {
-      session.output.send(session);
-      channel_->reply(reply, status, session.output.position());
-    } else if (status != CUDA_SUCCESS) {
-      channel_->deferError(status);
-    }
+    finish(header, reply, status);
+    if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
   }
   if (channel_->end() == wire::ChannelEnd::nonsense) session.fail("the client wrote a frame that cannot be");
+}
+
+void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status) {
+  passTicket();
+  if (status != CUDA_SUCCESS) session.noteFault(status);
+  if ((header.flags & wire::kFrameWantsReply) != 0) {
+    session.output.send(session);
+    channel_->reply(reply, status, session.output.position());
+  } else if (status != CUDA_SUCCESS) {
+    channel_->deferError(status);
+  }
 }
 
 void Thread::passTicket() {

@@ -36,6 +36,9 @@ class Thread {
     return session.handles.add(kind, (void*)object, parent);
   }
 
+  /// Whether no object may be made that needs a handle: CUDA_ERROR_OUT_OF_MEMORY then, before the driver makes one.
+  bool full() const { return session.handlesUsedUp(); }
+
   /// Lets the next call of the session go: for a body that is about to wait in the driver.
   void passTicket();
 
@@ -43,8 +46,11 @@ class Thread {
   CUresult refuseFrame();
 
  private:
+  void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
+
   std::unique_ptr<wire::WorkerChannel> channel_;
   std::uint64_t ticket_ = 0;
+  unsigned roundTrips_ = 0;
   bool ended_ = false;
 };
 

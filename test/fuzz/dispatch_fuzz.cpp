@@ -36,13 +36,14 @@ void fill(worker::Driver& driver) {
 struct Fixture {
   worker::Report report{-1};
   worker::Quota quota;
+  worker::FiguresFile figures;
   std::unique_ptr<worker::Session> session;
   std::unique_ptr<worker::Thread> thread;
 
   Fixture() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
-    session = std::make_unique<worker::Session>(ends[0], report, quota);
+    session = std::make_unique<worker::Session>(ends[0], report, quota, figures.figures(), worker::Limits{});
     fill(session->driver);
     session->shared.window = {0x7000'0000'0000, 0x7100'0000'0000};
     session->shared.close();  // no memory file ever arrives

@@ -26,6 +26,19 @@ void findsWhatWasAdded() {
   CHECK(table.add(HandleKind::event, nullptr) == 0);
 }
 
+void isFullAtItsLimit() {
+  std::atomic<std::uint64_t> shown{7};
+  HandleTable table(2, &shown);
+  const std::uint64_t first = table.add(HandleKind::stream, object(1));
+  CHECK(!table.full() && shown == 1);
+  table.bind(primaryContextHandle(0), object(2));
+  CHECK(table.full() && shown == 2);
+  CHECK(table.add(HandleKind::stream, object(3)) != 0 && table.full() && shown == 3);  // too late to refuse it
+  table.remove(first);
+  table.bind(primaryContextHandle(0), nullptr);
+  CHECK(!table.full() && shown == 1 && table.size() == 1);
+}
+
 void handlesLookLikeNothingElse() {
   HandleTable table;
   for (int kind = 1; kind < static_cast<int>(HandleKind::count); ++kind) {
@@ -141,6 +154,7 @@ void readersNeedNoLock() {
 
 int main() {
   wire::findsWhatWasAdded();
+  wire::isFullAtItsLimit();
   wire::handlesLookLikeNothingElse();
   wire::anEndedHandleStaysInert();
   wire::parentsEndTheirChildren();

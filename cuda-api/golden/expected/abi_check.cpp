@@ -31,6 +31,7 @@ static_assert(sameButSpaces(TEXT(CU_STREAM_PER_THREAD), "((CUstream)0x2)"));
 static_assert(sizeof(CUresult) == 4);
 static_assert(CUDA_SUCCESS == 0);
 static_assert(CUDA_ERROR_INVALID_VALUE == 1);
+static_assert(CUDA_ERROR_OUT_OF_MEMORY == 2);
 static_assert(CUDA_ERROR_DEVICE_UNAVAILABLE == 46);
 static_assert(CUDA_ERROR_NOT_SUPPORTED == 801);
 static_assert(sizeof(CUtoyOrder) == 4);

@@ -18,7 +18,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 9;
-inline constexpr std::uint64_t kBuildId = 0xc04ed64729bde4de;
+inline constexpr std::uint64_t kBuildId = 0xe493a35824b271e5;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

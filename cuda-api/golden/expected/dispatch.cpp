@@ -16,6 +16,7 @@ CUresult dispatch_cuToyOpen_v2(Thread& thread, wire::Decoder& in, wire::Encoder&
   if (!in.finished()) return thread.refuseFrame();
   if (thread.driver.cuToyOpen_v2 == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUstream stream{};
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult status = thread.driver.cuToyOpen_v2(&stream, device); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(thread.add(wire::HandleKind::stream, stream));
   return CUDA_SUCCESS;
@@ -60,6 +61,7 @@ CUresult dispatch_cuToyLoad(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   const auto image = reinterpret_cast<const void*>(in.get<std::uint64_t>());
   if (!in.finished()) return thread.refuseFrame();
   CUmodule module{};
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult status = worker::cuToyLoad(thread, &module, name, image); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(thread.add(wire::HandleKind::module, module));
   return CUDA_SUCCESS;
@@ -73,6 +75,7 @@ CUresult dispatch_cuToyPart(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   size_t bytes{};
   CUmodule module{};
   if (const CUresult status = thread.find<CUmodule>(moduleNumber, &module); status != CUDA_SUCCESS) return status;
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult status = thread.driver.cuToyPart(&part, &bytes, module); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(thread.add(wire::HandleKind::genericAllocation, reinterpret_cast<void*>(part), moduleNumber));
   out.put(bytes);
@@ -96,6 +99,7 @@ CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& 
   std::vector<CUmodule> modules(count);
   if (static_cast<std::size_t>(count) > wire::kReplyBytes / 2) return CUDA_ERROR_INVALID_VALUE;
   std::vector<unsigned short> sizes(count);
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (const CUresult status = thread.driver.cuToyGather(streams.data(), orders.data(), count, modules.data(), sizes.data(), &box); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(modules.size() * sizeof(std::uint64_t));
   for (const auto object : modules) out.put<std::uint64_t>(thread.add(wire::HandleKind::module, object));

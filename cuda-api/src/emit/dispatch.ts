@@ -54,6 +54,7 @@ function emitHandler(call: Call, types: TypeTable): string {
     'if (!in.finished()) return thread.refuseFrame();',
     ...(call.workerCustom ? [] : [`if (thread.driver.${call.name} == nullptr) return CUDA_ERROR_NOT_SUPPORTED;`]),
     ...call.parameters.flatMap((parameter) => resolve(parameter, types)),
+    ...(answers.some((parameter) => types.handleKind(elementOf(parameter))) ? ['if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;'] : []),
     ...(call.mode === 'wait' ? ['thread.passTicket();'] : []),
     ...(answers.length + ended.length === 0
       ? [`return ${invocation};`]

@@ -12,6 +12,17 @@ std::uint64_t reservedBy(const Driver& driver, CUlimit limit) {
   return counts && driver.cuCtxGetLimit(&bytes, limit) == CUDA_SUCCESS ? bytes : 0;
 }
 
+bool isRetained(const Thread& thread, CUdevice device) {
+  return thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)) != nullptr;
+}
+
+/// The primary context is gone, and what it held.
+void forgetPrimary(Thread& thread, CUdevice device) {
+  if (isRetained(thread, device)) discount(thread.session.figures.contexts);
+  thread.session.handles.bind(wire::primaryContextHandle(device), nullptr);
+  thread.session.quota.forgetAll();
+}
+
 }  // namespace
 
 /// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
@@ -27,12 +38,20 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto flags = in.get<unsigned>();
   const auto device = in.get<CUdevice>();
   if (!in.finished()) return thread.refuseFrame();
+  if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUcontext context = nullptr;
   const CUresult status = thread.driver.cuCtxCreate_v4 != nullptr ? thread.driver.cuCtxCreate_v4(&context, nullptr, flags, device)
                                                                   : thread.driver.cuCtxCreate_v2(&context, flags, device);
   if (status != CUDA_SUCCESS) return status;
+  count(thread.session.figures.contexts);
   out.put(thread.add(wire::HandleKind::context, context));
   return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
+  const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
+  if (status == CUDA_SUCCESS) discount(thread.session.figures.contexts);
+  return status;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
@@ -46,24 +65,23 @@ CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
 
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
   const CUresult status = thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
-  if (status == CUDA_SUCCESS) thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  if (!isRetained(thread, dev)) count(thread.session.figures.contexts);
+  thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
+  return CUDA_SUCCESS;
 }
 
 /// The client counts who retains it and asks here for the last release only.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
-  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-  thread.session.quota.forgetAll();
+  forgetPrimary(thread, dev);
   return status;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
-  if (status != CUDA_SUCCESS) return status;
-  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
-  thread.session.quota.forgetAll();
-  return CUDA_SUCCESS;
+  if (status == CUDA_SUCCESS) forgetPrimary(thread, dev);
+  return status;
 }
 
 }  // namespace worker

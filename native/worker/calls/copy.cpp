@@ -14,6 +14,19 @@ CUresult finish(Thread& thread, CUresult status, CUstream stream, bool synchroni
   return thread.driver.cuStreamSynchronize(stream);
 }
 
+CUresult counted(Figures::Word& word, std::uint64_t bytes, CUresult status) {
+  if (status == CUDA_SUCCESS) count(word, bytes);
+  return status;
+}
+
+/// Which way a 2D copy goes; null for one that does not touch a device.
+Figures::Word* wayOf(Figures& figures, const CUDA_MEMCPY2D& copy) {
+  const bool fromHost = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
+  const bool toHost = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
+  if (fromHost) return toHost ? nullptr : &figures.bytesHostToDevice;
+  return toHost ? &figures.bytesDeviceToHost : &figures.bytesDeviceToDevice;
+}
+
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
 /// The host rows of a 2D copy must lie in memory that both ends share.
@@ -38,7 +51,8 @@ CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&)
   if (const CUresult status = thread.find<CUstream>(copy.stream, &stream); status != CUDA_SUCCESS) return status;
   if (copy.source != 0 && !thread.session.shared.contains(copy.source, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
   const void* source = copy.source != 0 ? pointer(copy.source) : content.data();
-  const CUresult status = thread.driver.cuMemcpyHtoDAsync_v2(copy.destination, source, copy.bytes, stream);
+  const CUresult status = counted(thread.session.figures.bytesHostToDevice, copy.bytes,
+                                  thread.driver.cuMemcpyHtoDAsync_v2(copy.destination, source, copy.bytes, stream));
   return finish(thread, status, stream, copy.synchronise != 0);
 }
 
@@ -50,7 +64,8 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   if (copy.destination != 0 && !thread.session.shared.contains(copy.destination, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
   void* destination = copy.destination != 0 ? pointer(copy.destination) : out.putSpace(copy.bytes);
   if (destination == nullptr) return thread.refuseFrame();
-  const CUresult status = thread.driver.cuMemcpyDtoHAsync_v2(destination, copy.source, copy.bytes, stream);
+  const CUresult status = counted(thread.session.figures.bytesDeviceToHost, copy.bytes,
+                                  thread.driver.cuMemcpyDtoHAsync_v2(destination, copy.source, copy.bytes, stream));
   return finish(thread, status, stream, copy.synchronise != 0 || copy.destination == 0);
 }
 
@@ -65,7 +80,20 @@ CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
       !reachable(thread, copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY, copy.dstXInBytes, copy)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  return finish(thread, thread.driver.cuMemcpy2DAsync_v2(&copy, stream), stream, synchronise != 0);
+  const CUresult status = thread.driver.cuMemcpy2DAsync_v2(&copy, stream);
+  if (Figures::Word* way = wayOf(thread.session.figures, copy)) counted(*way, copy.WidthInBytes * copy.Height, status);
+  return finish(thread, status, stream, synchronise != 0);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(Thread& thread, CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return counted(thread.session.figures.bytesDeviceToDevice, ByteCount,
+                 thread.driver.cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream));
+}
+
+CUresult cuMemcpyPeerAsync(Thread& thread, CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
+                           size_t ByteCount, CUstream hStream) {
+  return counted(thread.session.figures.bytesDeviceToDevice, ByteCount,
+                 thread.driver.cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream));
 }
 
 }  // namespace worker

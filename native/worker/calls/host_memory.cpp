@@ -4,6 +4,15 @@
 
 namespace worker {
 
+namespace {
+
+void release(Thread& thread, std::uint64_t bytes) {
+  thread.session.quota.refundPinned(bytes);
+  discount(thread.session.figures.pinned, bytes);
+}
+
+}  // namespace
+
 /// The client has made the memory; here it is mapped at the same address and registered, which makes it pinned memory as fast as any.
 CUresult cuMemHostAlloc(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto id = in.get<std::uint64_t>();
@@ -13,9 +22,10 @@ CUresult cuMemHostAlloc(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!in.finished()) return thread.refuseFrame();
   SharedMemory& shared = thread.session.shared;
   if (!shared.map(id, address, bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!thread.session.pinnedFits(bytes)) return shared.unmap(address), CUDA_ERROR_OUT_OF_MEMORY;
   const unsigned registration = CU_MEMHOSTREGISTER_DEVICEMAP | (flags & CU_MEMHOSTALLOC_PORTABLE ? CU_MEMHOSTREGISTER_PORTABLE : 0);
   const CUresult status = thread.driver.cuMemHostRegister_v2(reinterpret_cast<void*>(address), bytes, registration);
-  if (status != CUDA_SUCCESS) shared.unmap(address);
+  if (status != CUDA_SUCCESS) release(thread, shared.unmap(address));
   return status;
 }
 
@@ -29,7 +39,9 @@ CUresult cuMemFreeHost(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const bool ended =
       status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED || status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_CONTEXT;
   if (status != CUDA_SUCCESS && !ended) return status;
-  return thread.session.shared.unmap(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  const std::uint64_t bytes = thread.session.shared.unmap(address);
+  release(thread, bytes);
+  return bytes > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace worker

@@ -75,7 +75,7 @@ struct Configuration {
 };
 
 CUresult counted(Thread& thread, CUresult status) {
-  if (status == CUDA_SUCCESS) thread.session.launches.count();
+  if (status == CUDA_SUCCESS) count(thread.session.figures.launches);
   return status;
 }
 

@@ -36,6 +36,8 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   CUresult status = CUDA_ERROR_INVALID_IMAGE;
   if (!options.supported())
     status = CUDA_ERROR_NOT_SUPPORTED;
+  else if (thread.full())
+    status = CUDA_ERROR_OUT_OF_MEMORY;
   else if (image.pointer() != nullptr)
     status = loadCharged(thread.session.images, image, options, handle, load);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());

@@ -19,7 +19,7 @@ constexpr std::uint64_t kLimit = 1000;
 std::string createFile() {
   char path[] = "/tmp/quota-test-XXXXXX";
   const int file = mkstemp(path);
-  const std::uint32_t header[4] = {0x4e565131, 1, kLimit, 0};
+  const std::uint32_t header[4] = {0x4e565131, 2, kLimit, 0};
   if (ftruncate(file, 8192) != 0 || write(file, header, sizeof header) != sizeof header) std::abort();
   close(file);
   return path;
@@ -27,8 +27,8 @@ std::string createFile() {
 
 void clearSlot(const std::string& path, unsigned slot) {
   const int file = open(path.c_str(), O_RDWR);
-  const char zeros[16] = {};
-  if (pwrite(file, zeros, sizeof zeros, 256 + slot * 16) != sizeof zeros) std::abort();
+  const char zeros[32] = {};
+  if (pwrite(file, zeros, sizeof zeros, 256 + slot * 32) != sizeof zeros) std::abort();
   close(file);
 }
 
@@ -58,6 +58,23 @@ void testAlone(const std::string& path) {
   quota.remember(2, 3);
   quota.forgetAll();
   CHECK(quota.used() == 0);
+}
+
+/// Pinned memory is a sum of its own, over all slots too.
+void testPinned(const std::string& path) {
+  worker::Quota first;
+  worker::Quota second;
+  CHECK(first.open(path, 0, kLimit).empty() && second.open(path, 239, kLimit).empty());
+  CHECK(first.charge(kLimit) && first.chargePinned(60, 100) && !second.chargePinned(41, 100) && second.chargePinned(40, 100));
+  CHECK(!first.chargePinned(~std::uint64_t{0}, 100) && first.chargePinned(5000, 0));
+  first.refundPinned(5060);
+  clearSlot(path, 239);
+  CHECK(first.chargePinned(100, 100) && !first.chargePinned(1, 100));
+  first.refundPinned(100);
+  worker::Quota alone;
+  CHECK(alone.chargePinned(100, 100) && !alone.chargePinned(1, 100));
+  alone.refundPinned(100);
+  CHECK(alone.chargePinned(1, 100));
 }
 
 void testRace(const std::string& path) {
@@ -112,7 +129,7 @@ void testWrongFile() {
 }  // namespace
 
 int main() {
-  for (const auto test : {testAlone, testRace, testKilled}) {
+  for (const auto test : {testAlone, testPinned, testRace, testKilled}) {
     const std::string path = createFile();
     test(path);
     unlink(path.c_str());

@@ -30,6 +30,7 @@ class Thread {
   std::uint64_t add(wire::HandleKind, void* object, std::uint64_t = 0) {
     return reinterpret_cast<std::uint64_t>(object) ^ roundtrip::kHandleBits;
   }
+  bool full() const { return false; }
   void passTicket() { ++roundtrip::record().ticketsPassed; }
   CUresult refuseFrame() { return ++roundtrip::record().refused, CUDA_ERROR_INVALID_VALUE; }
 };

@@ -1,0 +1,95 @@
+import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
+import path from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { makeBlocking } from '../addon.js';
+import { locateInstallation } from '../installation.js';
+import { makePrivateDirectory, removePrivateDirectory } from '../private-directory.js';
+
+export type Client = ChildProcessByStdio<Writable, Readable, null>;
+
+/** Client programs and real workers under the simulated driver, without a proxy: the test does by hand what one does. */
+export class Scene {
+  readonly installation = locateInstallation();
+  readonly directory = makePrivateDirectory();
+  readonly report = path.join(this.directory, 'report');
+  readonly log = path.join(this.directory, 'log');
+  readonly #processes = new Set<ChildProcess>();
+  readonly #server: Server = createServer({ pauseOnConnect: true });
+  readonly #listening = new Promise<void>((resolve) => this.#server.listen(path.join(this.directory, 'gpu.sock'), resolve));
+
+  /** Starts a program with our libcuda.so.1 and waits until it has connected. */
+  async connect(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ client: Client; connection: Socket }> {
+    await this.#listening;
+    const accepted = once(this.#server, 'connection') as Promise<[Socket]>;
+    const client = spawn(command[0] as string, command.slice(1), {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      env: {
+        ...process.env,
+        LD_LIBRARY_PATH: this.installation.interposerDirectory,
+        NVIDIA_VIRTUAL_SOCKET: path.join(this.directory, 'gpu.sock'),
+        ...env,
+      },
+    });
+    this.#processes.add(client);
+    const [connection] = await accepted;
+    makeBlocking(connection);
+    return { client, connection };
+  }
+
+  /** A worker for this connection; report and log are files, as those of a session are. */
+  startWorker(connection: Socket, args: readonly string[], log: number = this.openLog()): ChildProcess {
+    const report = openSync(this.report, 'a');
+    const worker = this.start(args, ['ignore', 'ignore', log, connection, report]);
+    closeSync(report);
+    connection.destroy();
+    return worker;
+  }
+
+  start(args: readonly string[], stdio: import('node:child_process').StdioOptions): ChildProcess {
+    const { worker, simulatedDriver } = this.installation;
+    const child = spawn(worker, ['--driver', simulatedDriver, ...args], { stdio, detached: true });
+    this.#processes.add(child);
+    return child;
+  }
+
+  openLog(): number {
+    return openSync(this.log, 'a');
+  }
+
+  /** The events of the report so far. */
+  events(): Record<string, unknown>[] {
+    if (!existsSync(this.report)) return [];
+    const lines = readFileSync(this.report, 'utf8').split('\n').filter(Boolean);
+    return lines.map((line) => JSON.parse(line));
+  }
+
+  logged(): string {
+    return existsSync(this.log) ? readFileSync(this.log, 'utf8') : '';
+  }
+
+  async remove(): Promise<void> {
+    for (const child of this.#processes) child.kill('SIGKILL');
+    await new Promise((resolve) => this.#server.close(resolve));
+    removePrivateDirectory(this.directory);
+  }
+}
+
+/** Everything that a program prints until it ends. */
+export async function outputOf(client: Client): Promise<string> {
+  let text = '';
+  client.stdout.on('data', (data: Buffer) => {
+    text += data;
+  });
+  await once(client, 'close');
+  return text;
+}
+
+/** The next line that a program prints. */
+export async function lineOf(client: Client): Promise<string> {
+  let text = '';
+  while (!text.includes('\n')) text += String((await once(client.stdout, 'data'))[0]);
+  return text.trim();
+}

@@ -1,0 +1,186 @@
+// What the proxy asks of the native worker by its command line, tried on a real one under the simulated driver.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { QuotaFile } from './quota.js';
+import { cudaProgram } from './testing/cuda-program.js';
+import { lineOf, outputOf, Scene } from './testing/worker-under-test.js';
+
+let scene: Scene;
+beforeEach(() => {
+  scene = new Scene();
+});
+afterEach(() => scene.remove());
+
+const MIB = 2 ** 20;
+
+function quotaFile(limit: number): QuotaFile {
+  return QuotaFile.create(path.join(scene.directory, 'quota'), limit);
+}
+
+function quotaArguments(quota: QuotaFile, limit: number): string[] {
+  return ['--quota', quota.path, '--quota-slot', String(quota.takeSlot()), '--memory-limit', String(limit)];
+}
+
+test('--inventory says which GPUs there are', () => {
+  const { worker, simulatedDriver } = scene.installation;
+  const env = { ...process.env, NVIDIA_VIRTUAL_SIMULATED_GPUS: '2', NVIDIA_VIRTUAL_SIMULATED_MEMORY: '512MiB', CUDA_VISIBLE_DEVICES: '1' };
+  const { status, stdout } = spawnSync(worker, ['--inventory', '--driver', simulatedDriver], { env, encoding: 'utf8' });
+  expect(status).toBe(0);
+  const { gpus } = JSON.parse(stdout);
+  expect(gpus.map((gpu: { index: number }) => gpu.index)).toEqual([0, 1]);
+  expect(gpus[0]).toEqual({
+    uuid: expect.stringMatching(/^GPU-[0-9a-f-]{36}$/),
+    index: 0,
+    name: 'Simulated GPU',
+    memory: 512 * MIB,
+    contextMemory: expect.any(Number),
+  });
+  expect(gpus[1].uuid).not.toBe(gpus[0].uuid);
+});
+
+test('--inventory of a driver that is none fails with a sentence', () => {
+  const { status, stdout, stderr } = spawnSync(scene.installation.worker, ['--inventory', '--driver', '/nonexistent/libcuda.so.1'], {
+    encoding: 'utf8',
+  });
+  expect([status, stdout]).toEqual([1, '']);
+  expect(stderr).toContain('/nonexistent/libcuda.so.1 cannot be loaded');
+});
+
+test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys something, and the log says so once', async () => {
+  const program = `
+start()
+def stream():
+    made = ctypes.c_uint64()
+    return result("cuStreamCreate", ctypes.byref(made), 0), made
+made = []
+while True:
+    status, one = stream()
+    if status != 0: break
+    made.append(one)
+again = stream()[0]
+must("cuStreamDestroy_v2", made[0])
+say(len(made), status, again, stream()[0], stream()[0])
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  scene.startWorker(connection, ['--max-handles', '100']);
+  expect(await outputOf(client)).toBe('99 2 2 0 2\n'); // the context has one too
+  expect(scene.logged().match(/100 open handles/g)).toHaveLength(1);
+});
+
+test('--max-pinned is over all sessions of the allocation', async () => {
+  const quota = quotaFile(0);
+  const program = `
+start()
+def pinned(size):
+    address = ctypes.c_uint64()
+    return result("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(size), 0), address
+first, address = pinned(40 * MiB)
+say(first, pinned(40 * MiB)[0], pinned(10 * MiB)[0])
+sys.stdin.readline()
+must("cuMemFreeHost", address)
+say("freed")
+sys.stdin.readline()
+`;
+  const sessions = [];
+  for (let i = 0; i < 2; i++) {
+    const { client, connection } = await scene.connect(cudaProgram(program));
+    scene.startWorker(connection, [...quotaArguments(quota, 0), '--max-pinned', String(64 * MIB)]);
+    sessions.push({ client, line: await lineOf(client) });
+  }
+  expect(sessions.map(({ line }) => line)).toEqual(['0 2 0', '2 2 0']);
+  expect(quota.readSlot(0).pinned + quota.readSlot(1).pinned).toBe(60 * MIB);
+  expect(scene.logged()).toContain('pinned host memory');
+  sessions[0]?.client.stdin.write('\n');
+  await lineOf(sessions[0]?.client as never);
+  expect(quota.readSlot(0).pinned).toBe(10 * MIB);
+  quota.close();
+});
+
+test('--max-threads: a program with more ends, with the reason in the report', async () => {
+  const program = `
+import threading
+start()
+barrier = threading.Barrier(4)
+def use():
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+    barrier.wait()
+threads = [threading.Thread(target=use) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+say(alloc(1))
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  const worker = scene.startWorker(connection, ['--max-threads', '3']);
+  const exited = once(worker, 'exit');
+  expect(await outputOf(client)).toBe('46\n'); // CUDA_ERROR_DEVICE_UNAVAILABLE
+  expect(await exited).toEqual([0, null]);
+  expect(scene.events().at(-1)).toMatchObject({ event: 'ended', reason: expect.stringContaining('more than 3 threads') });
+});
+
+test('--context-charge is charged when a session starts, and one that does not fit is refused with the figures', async () => {
+  const limit = 600 * MIB;
+  const quota = quotaFile(limit);
+  const body = 'status = result("cuInit", 0); say(status)\nif status == 0:\n  start(); say(memory()[0] // MiB)\nsys.stdin.readline()';
+  const charge = ['--context-charge', String(400 * MIB)];
+  const first = await scene.connect(cudaProgram(body));
+  scene.startWorker(first.connection, [...quotaArguments(quota, limit), ...charge]);
+  expect(await lineOf(first.client)).toBe('0');
+  expect(await lineOf(first.client)).toBe('200');
+  const second = await scene.connect(cudaProgram(body));
+  const worker = scene.startWorker(second.connection, [...quotaArguments(quota, limit), ...charge]);
+  expect(await lineOf(second.client)).toBe('2'); // CUDA_ERROR_OUT_OF_MEMORY
+  if (worker.exitCode === null) await once(worker, 'exit');
+  expect(scene.events().at(-1)).toEqual({
+    event: 'refused',
+    sentence: expect.stringMatching(/quota of 600 MiB has no room for one more session: 400 MiB are in use, and its context takes 400 MiB/),
+  });
+  expect(quota.readSlot(1).used).toBe(0);
+  quota.close();
+});
+
+test('a worker goes on when whoever started it, and reads its log, is gone', async () => {
+  const program = `
+start()
+say("ready")
+sys.stdin.readline()
+must("cuDeviceGetCount", ctypes.byref(ctypes.c_int()))
+say(result("cuStreamQuery", ctypes.c_uint64(12345)), alloc(1))
+ptx = b"nonsense\\0"
+say(result("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), ptx) != 0, alloc(1))
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  // A process between us and the worker, which reads its log and is killed.
+  const report = openSync(scene.report, 'a');
+  const parentProgram = `
+import os, subprocess, sys, time
+read, write = os.pipe()
+worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stderr=write, pass_fds=(3, 4), start_new_session=True)
+print(worker.pid, flush=True)
+time.sleep(1000)
+`;
+  const { worker, simulatedDriver } = scene.installation;
+  const parent = spawn('python3', ['-c', parentProgram, worker, '--driver', simulatedDriver], {
+    stdio: ['ignore', 'pipe', 'inherit', connection, report],
+  });
+  connection.destroy();
+  closeSync(report);
+  const pid = Number(String((await once(parent.stdout as NodeJS.ReadableStream, 'data'))[0]));
+  expect(await lineOf(client)).toBe('ready');
+  parent.kill('SIGKILL');
+  await once(parent, 'exit');
+  client.stdin.end('\n');
+  expect(await outputOf(client)).toMatch(/^\d+ 0\nTrue 0\n$/);
+  while (isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(scene.events().map(({ event }) => event)).toEqual(['started', 'ended']);
+});
+
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+}
