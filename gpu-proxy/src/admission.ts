@@ -1,4 +1,5 @@
 import type { AllocationSpecification, GpuRecord, Policy, SharingMode } from '@nvidia-virtual/ledger';
+import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import { formatMemorySize } from './memory-size.js';
 
@@ -105,7 +106,7 @@ export class Admission {
       asked: wish.memory > 0 ? formatMemorySize(wish.memory) : 'all that is left',
       left: formatMemorySize(left),
       memory: formatMemorySize(gpu.memory),
-      count,
+      allocations: counted(count, 'allocation'),
       quotas: formatMemorySize(quotas),
       contexts: formatMemorySize(contexts + gpu.contextMemory),
       warm: formatMemorySize(warm),

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { AllocationSpecification, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
@@ -7,7 +7,7 @@ import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
 import { type ErrorCode, ProxyError } from './errors.js';
-import { makeDirectoryAtomically, removeDirectoryAtomically, writeFileAtomically } from './files.js';
+import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import type { Installation } from './installation.js';
 import { LiveSession } from './live-session.js';
 import { findProcess, identifyProcess, type ProcessIdentity } from './process-table.js';
@@ -39,6 +39,7 @@ interface Waiting {
   readonly peer: PeerCredentials;
 }
 
+const HOLDER = 'holder.json';
 /** So many workers of one allocation start at one time; who connects beyond waits. A tenant cannot flood the node with processes. */
 const STARTING_AT_ONCE = 16;
 
@@ -74,10 +75,11 @@ export class Allocation {
   }
 
   /** Makes the directory, whole or not at all. Nobody can connect before listen(). */
-  static create(parent: string, specification: AllocationSpecification, host: AllocationHost): Allocation {
+  static create(parent: string, specification: AllocationSpecification, host: AllocationHost, holder?: ProcessIdentity): Allocation {
     const directory = path.join(parent, specification.id);
     makeDirectoryAtomically(directory, 0o711, (unfinished) => {
       writeFileAtomically(path.join(unfinished, 'allocation.json'), serialize(specification));
+      if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
       mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
       mkdirSync(path.join(unfinished, 'cache'), { mode: 0o700 });
       mkdirSync(path.join(unfinished, 'sessions'), { mode: 0o700 });
@@ -110,6 +112,12 @@ export class Allocation {
   /** With those that wait for a worker. */
   get sessionCount(): number {
     return this.#sessions.size + this.#waiting.length;
+  }
+
+  /** The process for which it was made, and with which it goes. */
+  get holder(): ProcessIdentity | undefined {
+    const text = readIfThere(path.join(this.directory, HOLDER));
+    return text === undefined ? undefined : (JSON.parse(text) as ProcessIdentity);
   }
 
   get sessions(): LiveSession[] {
@@ -326,11 +334,7 @@ function lastNumberFile(directory: string): string {
 }
 
 function readLastNumber(directory: string): number {
-  try {
-    return Number.parseInt(readFileSync(lastNumberFile(directory), 'utf8'), 10) || 0;
-  } catch {
-    return 0; // there was none yet
-  }
+  return Number.parseInt(readIfThere(lastNumberFile(directory)) ?? '', 10) || 0;
 }
 
 function openQuota(file: string): QuotaFile {

@@ -30,6 +30,12 @@ const TABLE = {
     'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are taken. It works again when one of them ends.',
   ],
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
+  OPTION_OF_NODE: [2, '{option} cannot be combined with {other}: the gpu-proxy that serves there decides it.'],
+  OPTION_OF_ALLOCATION: [2, '{option} cannot be combined with --allocation: it was decided when that was made.'],
+  OPTION_WITHOUT_SOCKET: [
+    2,
+    '{option} needs --socket: without it gpu-proxy serves a node, which has no allocation of its own. Make one by `gpu-proxy create`.',
+  ],
   VALUE_NOT_ALLOWED: [2, '{key} is {value}, which is not allowed: give {allowed}.'],
   STATE_BUSY: [125, 'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or choose another --state.'],
   STATE_NOT_USABLE: [
@@ -49,7 +55,7 @@ const TABLE = {
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],
   MEMORY_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {count} allocations, {contexts} their contexts and the new one, {warm} warm workers. Ask for less, or delete an allocation.',
+    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers. Ask for less, or delete an allocation.',
   ],
   SHARE_NOT_LEFT: [
     125,
@@ -60,11 +66,13 @@ const TABLE = {
     125,
     'All {count} users for workers are taken by allocations. Delete an allocation, or give the node a longer range of users.',
   ],
+  NODE_NOT_SERVED: [125, 'No gpu-proxy serves the state directory {state}: {reason}. Start one by `gpu-proxy serve --state {state}`.'],
+  NODE_FAILED: [125, 'The gpu-proxy that serves the state directory {state} did not answer: {reason}. Its log says more.'],
   ALLOCATION_UNKNOWN: [125, 'No allocation has the id or the name {name}. `gpu-proxy ls` lists those that there are.'],
-  ALLOCATION_AMBIGUOUS: [125, '{count} allocations have the name {name}: {ids}. Give the id of the one that you mean.'],
+  ALLOCATION_AMBIGUOUS: [125, '{allocations} have the name {name}: {ids}. Give the id of the one that you mean.'],
   ALLOCATION_IN_USE: [
     125,
-    'Allocation {id} has {sessions} sessions and is not deleted. Let them end by `gpu-proxy drain {id}`, or end them by --force.',
+    'Allocation {id} has {sessions} and is not deleted. Let them end by `gpu-proxy drain {id}`, or end them by --force.',
   ],
   ALLOCATION_DRAINING: [125, 'The connection of process {pid} was refused: allocation {id} is being drained and takes no new sessions.'],
 } as const satisfies Record<string, readonly [number, string]>;
@@ -77,11 +85,16 @@ export class ProxyError extends Error {
   /** What the command line exits with: 2 wrong usage, 125 gpu-proxy itself failed, 126 and 127 as a shell has them. */
   readonly exitStatus: number;
 
-  constructor(code: ErrorCode, values: Record<string, string | number> = {}) {
-    super(sentence(code, values));
+  constructor(code: ErrorCode, values: Record<string, string | number> = {}, said = sentence(code, values)) {
+    super(said);
     this.name = 'ProxyError';
     this.code = code;
     this.exitStatus = TABLE[code][0];
+  }
+
+  /** One that another gpu-proxy threw, in its words. */
+  static received(code: ErrorCode, said: string): ProxyError {
+    return new ProxyError(code, {}, said);
   }
 }
 

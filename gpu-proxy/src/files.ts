@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 
 /** Names that begin so are half made or half removed: whoever finds one of a proxy that is gone removes it. */
@@ -15,6 +15,15 @@ export function writeFileAtomically(file: string, text: string): void {
     closeSync(fd);
   }
   renameSync(unfinished, file);
+}
+
+export function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 /** Makes a directory with all that `fill` puts into it, in one step. */

@@ -199,7 +199,7 @@ test('delete is refused while sessions live, unless they are to end with it', as
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
-  await expect(node.delete(allocation, { force: false })).rejects.toThrow(`Allocation ${allocation.id} has 1 sessions and is not deleted.`);
+  await expect(node.delete(allocation, { force: false })).rejects.toThrow(`Allocation ${allocation.id} has 1 session and is not deleted.`);
   await node.delete(allocation, { force: true });
   expect(node.allocations).toEqual([]);
   expect(existsSync(allocation.directory)).toBe(false);

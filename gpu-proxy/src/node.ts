@@ -9,8 +9,10 @@ import { Addon } from './addon.js';
 import { Admission } from './admission.js';
 import { Allocation, type AllocationHost } from './allocation.js';
 import type { Backend } from './backend.js';
+import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
+import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
 import { checkWishes, DEFAULT_LIMITS, type Wishes } from './specification.js';
 import type { StateDirectory } from './state-directory.js';
@@ -40,6 +42,8 @@ export interface AllocationRequest extends Wishes {
   readonly gpus?: readonly string[] | undefined;
   /** Bytes on each GPU; 0: all that is left. */
   readonly memory?: number | undefined;
+  /** It is drained when this process has ended. */
+  readonly holder?: ProcessIdentity | undefined;
   /** Where its programs connect, if not in its directory. */
   readonly socketPath?: string | undefined;
 }
@@ -69,6 +73,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #admission: Admission;
   readonly #host: AllocationHost;
   readonly #allocations = new Map<string, Allocation>();
+  readonly #unwatchHolders = new Map<string, () => void>();
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -108,7 +113,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
   async create(request: AllocationRequest): Promise<Allocation> {
-    const allocation = Allocation.create(this.#options.state.allocations, this.#specify(request), this.#host);
+    const allocation = Allocation.create(this.#options.state.allocations, this.#specify(request), this.#host, request.holder);
     this.#allocations.set(allocation.id, allocation);
     try {
       this.#giveCache(allocation);
@@ -118,6 +123,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       throw error;
     }
     this.#options.logger.info({ ...named(allocation), ...allocation.specification, id: undefined }, 'allocation made');
+    this.#watchHolder(allocation);
     this.emit('changed');
     return allocation;
   }
@@ -130,7 +136,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     if (!found) throw new ProxyError('ALLOCATION_UNKNOWN', { name: idOrName });
     if (others.length === 0) return found;
     const ids = [found, ...others].map(({ id }) => id).join(', ');
-    throw new ProxyError('ALLOCATION_AMBIGUOUS', { name: idOrName, count: others.length + 1, ids });
+    throw new ProxyError('ALLOCATION_AMBIGUOUS', { name: idOrName, allocations: counted(others.length + 1, 'allocation'), ids });
   }
 
   /** No new sessions; it is gone with its last one. */
@@ -144,7 +150,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** @throws ProxyError ALLOCATION_IN_USE while it has sessions, unless they are to end with it. */
   async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
     const sessions = allocation.sessionCount;
-    if (sessions > 0 && !force) throw new ProxyError('ALLOCATION_IN_USE', { id: allocation.id, sessions });
+    if (sessions > 0 && !force) throw new ProxyError('ALLOCATION_IN_USE', { id: allocation.id, sessions: counted(sessions, 'session') });
     if (!allocation.specification.draining) allocation.drain();
     allocation.kill();
     await allocation.whenIdle();
@@ -155,21 +161,28 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   snapshot(): NodeSnapshot {
     const allocations = this.allocations.map((allocation) => ({
       specification: allocation.specification,
-      time: NO_TIME,
+      time: this.timeOf(allocation),
       sessions: allocation.sessions.map((live) => ({ record: live.session.record, use: live.use })),
     }));
     return { node: this.name, gpus: this.gpus, allocations };
   }
 
   /** Bytes that an allocation could get on a GPU, and percent that a fixed one could. */
-  left(gpu: GpuRecord): { memory: number; fixedShare: number } {
+  left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkers: number } {
     const present = this.#specifications();
-    return { memory: this.#admission.memoryLeft(gpu, present), fixedShare: this.#admission.fixedShareLeft(gpu, present) };
+    const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
+    return { memory, fixedShare, warmWorkers: 0 };
+  }
+
+  /** GPU time that it got so far. */
+  timeOf(_allocation: Allocation): TimeUse {
+    return NO_TIME;
   }
 
   /** Ends; programs go on, and the next node on this state directory finds them. */
   leave(): void {
     for (const allocation of this.#allocations.values()) allocation.leave();
+    for (const unwatch of this.#unwatchHolders.values()) unwatch();
     this.#allocations.clear();
     this.#options.state.release();
   }
@@ -226,9 +239,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       await allocation.listen();
       logger.info({ ...named(allocation), sessions: allocation.sessionCount }, 'allocation found again');
       if (allocation.specification.draining) this.#removeWhenDrained(allocation);
+      else this.#watchHolder(allocation);
     } catch (error) {
       logger.error({ allocation: id }, (error as Error).message);
     }
+  }
+
+  #watchHolder(allocation: Allocation): void {
+    const { holder } = allocation;
+    if (!holder) return;
+    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () => this.drain(allocation));
+    this.#unwatchHolders.set(allocation.id, unwatch);
   }
 
   #removeWhenDrained(allocation: Allocation): void {
@@ -237,6 +258,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   #remove(allocation: Allocation): void {
     if (!this.#allocations.delete(allocation.id)) return;
+    this.#unwatchHolders.get(allocation.id)?.();
+    this.#unwatchHolders.delete(allocation.id);
     allocation.remove();
     this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
     this.emit('changed');

@@ -1,7 +1,7 @@
-import { linkSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
-import { UNFINISHED } from './files.js';
+import { readIfThere, UNFINISHED } from './files.js';
 import { makePrivateDirectory } from './private-directory.js';
 import { identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
 
@@ -15,6 +15,8 @@ export class StateDirectory {
   readonly adminSocket: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+
+  #held = true;
 
   private constructor(
     readonly directory: string,
@@ -55,6 +57,8 @@ export class StateDirectory {
 
   /** Gives the lock back; a temporary one goes with all that is in it. */
   release(): void {
+    if (!this.#held) return;
+    this.#held = false;
     rmSync(this.temporary ? this.directory : this.#lockFile, { recursive: true, force: true });
   }
 
@@ -101,10 +105,6 @@ export function removeUnfinished(directory: string): void {
   for (const name of readdirSync(directory).filter((entry) => UNFINISHED.test(entry))) {
     rmSync(path.join(directory, name), { recursive: true, force: true });
   }
-}
-
-function readIfThere(file: string): string | undefined {
-  return statSync(file, { throwIfNoEntry: false }) && readFileSync(file, 'utf8');
 }
 
 function tryLink(from: string, to: string): boolean {
