@@ -1,8 +1,9 @@
 // What the proxy asks of the native worker by its command line, tried on a real one under the simulated driver.
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, readlinkSync } from 'node:fs';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import { QuotaFile } from './quota.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { lineOf, outputOf, Scene } from './testing/worker-under-test.js';
@@ -184,3 +185,172 @@ function isRunning(pid: number): boolean {
     return false;
   }
 }
+
+describe('a warm worker', () => {
+  const PROGRAM = `
+must("cuInit", 0)
+flags, active = ctypes.c_uint(9), ctypes.c_int(9)
+must("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+say("before", flags.value, active.value, alloc(1))
+start()
+must("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+say("after", flags.value, active.value, alloc(1))
+must("cuDevicePrimaryCtxRelease_v2", 0)
+must("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+say("released", active.value, alloc(1) != 0)
+start()
+say("again", alloc(1))
+sys.stdin.readline()
+`;
+  const LINES = ['before 0 0 201', 'after 0 1 0', 'released 0 True', 'again 0'];
+
+  async function linesOf(client: Awaited<ReturnType<Scene['connect']>>['client'], count: number): Promise<string[]> {
+    let text = '';
+    while (text.split('\n').length <= count) text += String((await once(client.stdout, 'data'))[0]);
+    return text.trim().split('\n');
+  }
+
+  function commandLine(pid: number | undefined): string[] {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+  }
+
+  function cacheDirectory(): string {
+    const cache = path.join(scene.directory, 'cache');
+    mkdirSync(cache, { recursive: true });
+    return cache;
+  }
+
+  async function serve(env: NodeJS.ProcessEnv, command: string[] = cudaProgram(PROGRAM), warmArguments: string[] = []) {
+    const { worker, control } = await scene.startWarm(warmArguments);
+    const { client, connection } = await scene.connect(command, env);
+    scene.assign(control, connection, ['--cache', cacheDirectory()]);
+    const exited = once(worker, 'exit');
+    const lines = await linesOf(client, LINES.length);
+    const args = commandLine(worker.pid);
+    const cache = readlinkSync(`/proc/${worker.pid}/fd/5`);
+    client.stdin.end();
+    expect(await exited).toEqual([0, null]);
+    expect(scene.events().map(({ event }) => event)).toEqual(['started', 'ended']);
+    expect(cache).toBe(cacheDirectory());
+    return { lines, args };
+  }
+
+  test('serves the program that it is given, which sees no context before it asks for one', async () => {
+    const { lines, args } = await serve({ CUDA_MODULE_LOADING: 'LAZY', CUDA_HOME: '/usr/local/cuda' });
+    expect(lines).toEqual(LINES);
+    expect(args).toContain('--warm');
+  });
+
+  test.each([
+    ['another environment', { CUDA_DEVICE_MAX_CONNECTIONS: '1' }, []],
+    ['fewer GPUs', { CUDA_VISIBLE_DEVICES: '0' }, []],
+    ['another memory layout', {}, ['setarch', '-L']],
+    ['another GPU of the allocation', {}, [], ['--gpu', '0']],
+  ])('starts anew for a program with %s, as the same process', async (_, env, wrapper, warmArguments = []) => {
+    const { lines, args } = await serve(env, [...wrapper, ...cudaProgram(PROGRAM)], warmArguments);
+    expect(lines).toEqual(LINES);
+    expect(args).not.toContain('--warm');
+  });
+
+  test('makes its context anew when the program wants other flags, or resets it', async () => {
+    const program = `
+must("cuInit", 0)
+must("cuDevicePrimaryCtxSetFlags_v2", 0, 0)
+must("cuDevicePrimaryCtxSetFlags_v2", 0, 4)
+start()
+flags = ctypes.c_uint()
+must("cuCtxGetFlags", ctypes.byref(flags))
+say(flags.value & 7, alloc(1))
+must("cuDevicePrimaryCtxReset_v2", 0)
+start()
+say(alloc(1))
+must("cuDevicePrimaryCtxRelease_v2", 0)
+must("cuDevicePrimaryCtxRelease_v2", 0)
+say(alloc(1) != 0)
+say("end")
+sys.stdin.readline()
+`;
+    const { lines, args } = await serve({}, cudaProgram(program));
+    expect(lines).toEqual(['4 0', '0', 'True', 'end']);
+    expect(args).toContain('--warm');
+  });
+
+  test('a program that resets before it retains gets a context of its own', async () => {
+    const program = `
+must("cuInit", 0)
+must("cuDevicePrimaryCtxReset_v2", 0)
+start()
+say(alloc(1))
+must("cuDevicePrimaryCtxRelease_v2", 0)
+say(alloc(1) != 0)
+say("end")
+say("end")
+sys.stdin.readline()
+`;
+    expect((await serve({}, cudaProgram(program))).lines).toEqual(['0', 'True', 'end', 'end']);
+  });
+
+  test('ends when its control socket does', async () => {
+    const { worker, control } = await scene.startWarm();
+    const exited = once(worker, 'exit');
+    closeSync(control);
+    expect(await exited).toEqual([0, null]);
+  });
+
+  test('ends with a sentence for an assignment that is none', async () => {
+    const { worker, control } = await scene.startWarm();
+    const exited = once(worker, 'exit');
+    scene.addon.sendDescriptors(control, Buffer.from('--driver\0x'), [control]);
+    expect(await exited).toEqual([1, null]);
+    closeSync(control);
+  });
+
+  test('says why it cannot be warm', async () => {
+    const [control, theirs] = scene.addon.socketPair();
+    const worker = spawn(scene.installation.worker, ['--warm', '--driver', '/nonexistent/libcuda.so'], {
+      stdio: ['ignore', 'ignore', 'inherit', theirs, 'pipe'],
+    });
+    closeSync(theirs);
+    const [line] = await once(worker.stdio[4] as Readable, 'data');
+    expect(JSON.parse(String(line))).toEqual({ event: 'refused', sentence: expect.stringContaining('/nonexistent/libcuda.so') });
+    closeSync(control);
+  });
+});
+
+describe('--uid', () => {
+  const PROGRAM = 'start(); say(alloc(1)); sys.stdin.readline()';
+  const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+  function statusOf(pid: number | undefined): Record<string, string> {
+    const lines = readFileSync(`/proc/${pid}/status`, 'utf8').trim().split('\n');
+    return Object.fromEntries(lines.map((line) => line.split(':\t', 2)));
+  }
+
+  asRoot.each(['cold', 'warm'])('a %s worker serves as that user, without rights, and in its directory of the cache', async (how) => {
+    const { client, connection } = await scene.connect(cudaProgram(PROGRAM));
+    const cache = path.join(scene.directory, 'cache');
+    mkdirSync(cache);
+    const args = ['--uid', '65534', '--cache', cache];
+    let worker: ChildProcess;
+    if (how === 'cold') {
+      worker = scene.startWorker(connection, args);
+    } else {
+      const warm = await scene.startWarm();
+      scene.assign(warm.control, connection, args);
+      worker = warm.worker;
+    }
+    const exited = once(worker, 'exit');
+    expect(await lineOf(client)).toBe('0');
+    expect(statusOf(worker.pid)).toMatchObject({
+      Uid: '65534\t65534\t65534\t65534',
+      Gid: '65534\t65534\t65534\t65534',
+      CapEff: '0000000000000000',
+      CapPrm: '0000000000000000',
+      NoNewPrivs: '1',
+      Seccomp: '2',
+    });
+    expect(readlinkSync(`/proc/${worker.pid}/fd/5`)).toBe(cache);
+    client.stdin.end();
+    expect(await exited).toEqual([0, null]);
+  });
+});

@@ -1,11 +1,14 @@
-// The open files that a worker starts with, by contract with gpu-proxy/src/worker.ts.
+// The open files of a worker that have fixed numbers.
 #pragma once
 
 namespace worker {
 
-/// The client's connection, unread. Of a warm worker first the proxy's control socket.
+/// The client's connection, unread. Of a warm worker first the proxy's control socket. By contract with gpu-proxy/src/worker.ts, as is the
+/// next.
 inline constexpr int kConnection = 3;
 /// The report: a pipe, or a file opened for append.
 inline constexpr int kReport = 4;
+/// Our own: where the driver's JIT cache is (cache.h).
+inline constexpr int kCacheDirectory = 5;
 
 }  // namespace worker

@@ -1,8 +1,11 @@
 #include "native/worker/environment.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+
+#include "native/worker/cache.h"
 
 extern char** environ;
 
@@ -22,6 +25,19 @@ void clearCudaVariables() {
 
 /// The driver's log belongs to the program, which the interposer writes for.
 bool isForTheDriver(std::string_view variable) { return variable.starts_with("CUDA_") && !variable.starts_with("CUDA_LOG_FILE="); }
+
+/// Of the toolkit and of container images, not of the driver; and what is the default anyway, which PyTorch sets in every process.
+bool meansNothing(const Environment::value_type& variable) {
+  static constexpr std::string_view kOfOthers[] = {"CUDA_HOME",     "CUDA_PATH",     "CUDA_ROOT",         "CUDA_VERSION",
+                                                   "CUDA_BIN_PATH", "CUDA_LIB_PATH", "CUDA_INCLUDE_PATH", "CUDA_TOOLKIT_ROOT_DIR"};
+  const auto& [name, value] = variable;
+  return std::ranges::find(kOfOthers, name) != std::end(kOfOthers) || (name == "CUDA_MODULE_LOADING" && value == "LAZY");
+}
+
+Environment relevant(Environment environment) {
+  std::erase_if(environment, meansNothing);
+  return environment;
+}
 
 std::string_view next(std::string_view& list) {
   const std::size_t comma = list.find(',');
@@ -57,19 +73,28 @@ std::string visibleDevices(const std::vector<std::string>& gpus, const char* wan
   return visible.empty() ? "-1" : visible;
 }
 
-void adoptEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus) {
-  clearCudaVariables();
+Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache) {
+  Environment environment;
   const auto* text = reinterpret_cast<const char*>(variables.data());
   std::string_view rest(text, variables.empty() || text[variables.size() - 1] != '\0' ? 0 : variables.size());
   while (!rest.empty()) {
     const std::string variable(rest.data());
     rest.remove_prefix(variable.size() + 1);
     const std::size_t equals = variable.find('=');
-    if (equals != std::string::npos && isForTheDriver(variable))
-      setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+    if (equals != std::string::npos && isForTheDriver(variable)) environment[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
-  const char* wanted = std::getenv(kVisible);
-  if (wanted != nullptr || !gpus.empty()) setenv(kVisible, visibleDevices(gpus, wanted).c_str(), 1);
+  const auto wanted = environment.find(kVisible);
+  if (wanted != environment.end() || !gpus.empty())
+    environment[kVisible] = visibleDevices(gpus, wanted != environment.end() ? wanted->second.c_str() : nullptr);
+  if (ownCache) environment["CUDA_CACHE_PATH"] = kCachePath;
+  return environment;
 }
+
+void adopt(const Environment& environment) {
+  clearCudaVariables();
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+}
+
+bool equivalent(const Environment& one, const Environment& other) { return relevant(one) == relevant(other); }
 
 }  // namespace worker

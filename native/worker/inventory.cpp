@@ -82,7 +82,7 @@ class OtherProcess {
 }  // namespace
 
 int printInventory(const Options& options) {
-  adoptEnvironment({}, options.gpus);
+  adopt(driverEnvironment({}, options.gpus, false));
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
   const OtherProcess other(options.driver);
   const Free before = other.free();

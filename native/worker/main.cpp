@@ -1,19 +1,22 @@
-// nvidia-virtual-worker: executes the CUDA calls of one client process. The proxy starts it with the client's connection.
-#include <sys/personality.h>
+// nvidia-virtual-worker: executes the CUDA calls of one client process. The proxy starts it with the client's connection, or warm, and
+// sends it one later.
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <memory>
 
+#include "native/worker/cache.h"
 #include "native/worker/descriptors.h"
 #include "native/worker/inventory.h"
+#include "native/worker/layout.h"
 #include "native/worker/log.h"
 #include "native/worker/options.h"
 #include "native/worker/session.h"
 #include "native/worker/session_start.h"
+#include "native/worker/warm.h"
 
 namespace worker {
 
@@ -31,18 +34,25 @@ bool peekHello(wire::Hello& hello) {
   return true;
 }
 
-/// In the legacy layout nothing that the driver places can share an address with an ordinary client, whose mappings grow down from
-/// 0x7fff…. A client that is in that layout itself is served from the default one.
-void chooseLayout(const wire::Hello& hello, char** arguments) {
-  const int present = personality(0xffffffff);
-  const bool legacy = (present & ADDR_COMPAT_LAYOUT) != 0;
-  if (present < 0 || legacy == (hello.deviceRangesTaken == 0)) return;
-  if (personality(legacy ? present & ~ADDR_COMPAT_LAYOUT : present | ADDR_COMPAT_LAYOUT) < 0) {
-    log("the system refuses to change the memory layout (personality: %s); going on without", std::strerror(errno));
-    return;
-  }
-  execv("/proc/self/exe", arguments);
-  log("cannot start again in another memory layout: %s", std::strerror(errno));
+/// The environment that comes with it, left unread too. False when there is none, or more than any program has.
+bool peekVariables(std::vector<std::byte>& variables) {
+  constexpr std::size_t kMost = 65536;
+  constexpr std::size_t kBefore = sizeof(wire::MessageHeader) + sizeof(wire::Hello);
+  wire::MessageHeader header{};
+  if (recv(kConnection, &header, sizeof header, MSG_PEEK) != sizeof header) return false;
+  const std::size_t bytes = sizeof header + header.bytes;
+  if (bytes < kBefore || bytes > kMost) return false;
+  std::vector<std::byte> message(bytes);
+  if (recv(kConnection, message.data(), bytes, MSG_PEEK | MSG_WAITALL) != static_cast<ssize_t>(bytes)) return false;
+  variables.assign(message.begin() + kBefore, message.end());
+  return true;
+}
+
+/// Whether a client of a warm worker can be served by the driver that it has started.
+bool suits(const WarmDriver& warm, const Options& options, const wire::Hello& hello) {
+  std::vector<std::byte> variables;
+  return layoutSuits(hello.deviceRangesTaken != 0) && peekVariables(variables) &&
+         warm.suits(options, driverEnvironment(variables, options.gpus, !options.cache.empty()), hello.window);
 }
 
 pid_t clientProcess() {
@@ -61,34 +71,72 @@ void reportEnd(Session& session, const std::string& reason) {
   session.report.event("ended", end);
 }
 
-int serve(const Options& options, char** arguments) {
+/// What the session shares with the proxy. A sentence when something is not there.
+std::string openFiles(const Options& options, Quota& quota, FiguresFile& figures) {
+  std::string sentence;
+  if (!options.quota.empty()) sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
+  if (sentence.empty() && !options.figures.empty()) sentence = figures.open(options.figures);
+  if (sentence.empty() && !options.cache.empty()) sentence = useCache(options.cache);
+  return sentence;
+}
+
+int serve(const Options& options, char** arguments, Output& output, const WarmDriver* warm) {
   wire::Hello hello{};
   if (!peekHello(hello)) return 0;  // somebody who connected and left, or spoke nothing that we know
-  chooseLayout(hello, arguments);
+  if (warm != nullptr && !suits(*warm, options, hello)) return startAgain(arguments), 1;
+  if (!layoutSuits(hello.deviceRangesTaken != 0)) changeLayout(arguments);
 
   Report report(kReport);
   Quota quota;
-  std::string sentence;
-  if (!options.quota.empty()) sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
   FiguresFile figures;
-  if (sentence.empty() && !options.figures.empty()) sentence = figures.open(options.figures);
-  if (!sentence.empty()) return log("%s", sentence.c_str()), 1;
+  if (const std::string sentence = openFiles(options, quota, figures); !sentence.empty()) return log("%s", sentence.c_str()), 1;
 
-  // Neither is destroyed: threads of the session and of the driver use them until the process is gone.
-  auto* session = new Session(kConnection, report, quota, figures.figures(), options.limits);
+  // Not destroyed: threads of the session and of the driver use it until the process is gone.
+  auto* session = new Session(kConnection, report, quota, figures.figures(), output, options.limits);
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
-  if (!SessionStart(options, *session, client).run()) _exit(0);  // refused, and said so to client and proxy
+  if (!SessionStart(options, *session, client, warm).run()) _exit(0);  // refused, and said so to client and proxy
   reportEnd(*session, session->serve(pidfd));
   _exit(0);  // the driver's own exit handlers would wait for kernels that nobody needs any more
 }
 
+int parseAndServe(std::vector<std::string> words, Output& output, const WarmDriver* warm) {
+  std::vector<char*> arguments;
+  for (auto& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  Options options;
+  std::string sentence;
+  if (!parse(static_cast<int>(words.size()), arguments.data(), options, sentence)) return log("%s", sentence.c_str()), 2;
+  return serve(options, arguments.data(), output, warm);
+}
+
+int serveWarm(const Options& options, char** arguments, Output& output) {
+  if (!layoutSuits(false)) changeLayout(arguments);
+  output.capture();
+  const WarmDriver warm(options);
+  if (warm.start.status != CUDA_SUCCESS) {
+    Report(kReport).event("refused", JsonObject().add("sentence", warm.start.sentence));
+    _exit(1);
+  }
+  Report(kReport).event("warm", JsonObject());
+  std::string sentence;
+  std::vector<std::string> words = awaitAssignment(sentence);
+  if (!sentence.empty()) log("%s", sentence.c_str());
+  if (words.empty()) _exit(sentence.empty() ? 0 : 1);  // without a sentence, the proxy needs no more
+  words.insert(words.begin(), arguments[0]);
+  _exit(parseAndServe(words, output, &warm));
+}
+
 int run(int count, char** arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log and the report may go; the session stays
+  static Output output;           // the driver's threads may print until the process is gone
   Options options;
   std::string sentence;
   if (!parse(count, arguments, options, sentence)) return log("%s", sentence.c_str()), 2;
-  return options.inventory ? printInventory(options) : serve(options, arguments);
+  if (options.inventory) return printInventory(options);
+  if (options.warm) return serveWarm(options, arguments, output);
+  output.capture();
+  return serve(options, arguments, output, nullptr);
 }
 
 }  // namespace

@@ -34,8 +34,7 @@ FILE* openCaptured(Output* output, int stream) {
 
 }  // namespace
 
-void Output::capture(int wake) {
-  wake_ = wake;
+void Output::capture() {
   if (FILE* file = openCaptured(this, 1)) stdout = file;
   if (FILE* file = openCaptured(this, 2)) stderr = file;
 }

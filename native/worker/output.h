@@ -14,8 +14,11 @@ class Session;
 /// Takes the C library's stdout and stderr. The worker's own log goes to file descriptor 2 directly (log.h).
 class Output {
  public:
-  /// From here on what is written through stdout and stderr waits for send(). `wake` is written to when something does.
-  void capture(int wake);
+  /// From here on what is written through stdout and stderr waits for send(). Before the driver is loaded: it may look at them only then.
+  void capture();
+
+  /// This descriptor, an eventfd, is written to when something waits.
+  void setWake(int wake) { wake_ = wake; }
 
   /// Hands what waits to the client, in order; cheap when there is nothing.
   void send(Session& session);
@@ -36,7 +39,7 @@ class Output {
   std::vector<Piece> pieces_;
   std::atomic<bool> pending_{false};
   std::atomic<std::uint64_t> position_{0};
-  int wake_ = -1;
+  std::atomic<int> wake_{-1};
 };
 
 }  // namespace worker

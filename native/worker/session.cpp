@@ -12,16 +12,17 @@
 
 namespace worker {
 
-Session::Session(int connection, Report& owner, Quota& account, Figures& counted, const Limits& most)
+Session::Session(int connection, Report& owner, Quota& account, Figures& counted, Output& printed, const Limits& most)
     : report(owner),
       quota(account),
       figures(counted),
       limits(most),
       handles(most.handles, &counted.handles),
+      output(printed),
       images(account),
       connection_(connection),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  output.capture(wake_);
+  output.setWake(wake_);
 }
 
 bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {

@@ -16,6 +16,7 @@
 #include "native/worker/quota.h"
 #include "native/worker/report.h"
 #include "native/worker/shared_memory.h"
+#include "native/worker/warm_context.h"
 #include "wire/fault.h"
 #include "wire/handle_table.h"
 #include "wire/hello.h"
@@ -26,7 +27,7 @@ namespace worker {
 
 class Session {
  public:
-  Session(int connection, Report& report, Quota& quota, Figures& figures, const Limits& limits);
+  Session(int connection, Report& report, Quota& quota, Figures& figures, Output& output, const Limits& limits);
 
   Driver driver;
   Report& report;
@@ -36,8 +37,9 @@ class Session {
   wire::HandleTable handles;
   wire::TicketTurn turn;
   SharedMemory shared;
-  Output output;
+  Output& output;
   Callbacks callbacks;
+  WarmContext warmContext;
   PhysicalMemory physicalMemory;
   ImageAccount images;
 

@@ -5,29 +5,35 @@
 #include <cstring>
 
 #include "call_numbers.h"
+#include "native/worker/confinement.h"
 #include "native/worker/descriptors.h"
 #include "native/worker/devices.h"
 #include "native/worker/environment.h"
+#include "native/worker/log.h"
 
 namespace worker {
 
 namespace {
 
-std::string programName(pid_t pid) {
+std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+}  // namespace
+
+std::string SessionStart::programName(pid_t pid) {
   char path[4096];
   const auto bytes = readlink(("/proc/" + std::to_string(pid) + "/exe").c_str(), path, sizeof path);
   return bytes > 0 ? std::string(path, bytes) : std::string("unknown");
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
-}  // namespace
-
 bool SessionStart::run() {
   wire::Message message;
   if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
-  adoptEnvironment(std::span<const std::byte>(message.payload).subspan(sizeof hello_), options_.gpus);
-  if (!checkHello() || !openDriver() || !chargeContext()) return refuse(), false;
+  if (warm_ == nullptr) {
+    const auto variables = std::span<const std::byte>(message.payload).subspan(sizeof hello_);
+    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty()));
+  }
+  if (!checkHello() || !giveUpRights() || !openDriver() || !chargeContext()) return refuse(), false;
+  if (const std::string sentence = confine(); !sentence.empty()) log("%s; going on without", sentence.c_str());
   welcome();
   session_.forwardDriverLog();
   report();
@@ -45,15 +51,26 @@ bool SessionStart::checkHello() {
     return fail(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
                 "libcuda.so.1 of the program and the GPU worker are of different builds; restart the program");
   }
-  // What lies there must be the client's only.
-  if (!wire::reserve(hello_.window))
+  // What lies there must be the client's only. A warm worker has reserved it.
+  if (warm_ == nullptr && !wire::reserve(hello_.window))
     return fail(CUDA_ERROR_OUT_OF_MEMORY, "the address range of the program's pinned memory is taken in the worker");
   session_.shared.window = hello_.window;
   return true;
 }
 
+bool SessionStart::giveUpRights() {
+  const std::string sentence = options_.uid ? becomeUser(*options_.uid) : std::string();
+  return sentence.empty() || fail(CUDA_ERROR_NOT_PERMITTED, sentence);
+}
+
 bool SessionStart::openDriver() {
-  start_ = startDriver(options_.driver, session_.driver);
+  if (warm_ != nullptr) {
+    session_.driver = warm_->driver;
+    session_.warmContext.hold(warm_->context);
+    start_ = warm_->start;
+  } else {
+    start_ = startDriver(options_.driver, session_.driver);
+  }
   limitMemory(start_.devices, options_.memoryLimit);
   return start_.status == CUDA_SUCCESS;
 }
@@ -72,7 +89,7 @@ void SessionStart::report() {
       JsonObject().add("name", std::string_view(device.name)).add("uuid", uuidText(device.uuid)).add("memory", device.totalMemory);
   session_.report.event("started", JsonObject()
                                        .add("pid", static_cast<std::uint64_t>(client_))
-                                       .add("program", programName(client_))
+                                       .add("program", std::string_view(program_))
                                        .add("gpu", gpu)
                                        .add("driverVersion", static_cast<std::uint64_t>(start_.version)));
 }

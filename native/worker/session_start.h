@@ -8,22 +8,26 @@
 #include "native/worker/driver_start.h"
 #include "native/worker/options.h"
 #include "native/worker/session.h"
+#include "native/worker/warm.h"
 
 namespace worker {
 
 class SessionStart {
  public:
-  /// `client` is the process at the other end of the session's connection.
-  SessionStart(const Options& options, Session& session, pid_t client) : options_(options), session_(session), client_(client) {}
+  /// `client` is the process at the other end of the session's connection, `warm` a driver that has started already and suits it, or null.
+  SessionStart(const Options& options, Session& session, pid_t client, const WarmDriver* warm)
+      : options_(options), session_(session), client_(client), program_(programName(client)), warm_(warm) {}
 
   /// Starts the driver and welcomes the client; false when there is no session to serve, which client and proxy have then been told.
   bool run();
 
  private:
+  static std::string programName(pid_t pid);
   bool readHello(const wire::Message& message);
   bool checkHello();
   bool openDriver();
   bool chargeContext();
+  bool giveUpRights();
   void report();
   bool fail(CUresult status, const std::string& sentence);
   void answer(std::span<const std::byte> rest, std::uint32_t devices);
@@ -33,6 +37,8 @@ class SessionStart {
   const Options& options_;
   Session& session_;
   pid_t client_;
+  std::string program_;  ///< asked for while this process may still ask
+  const WarmDriver* warm_;
   wire::Hello hello_{};
   DriverStart start_;
 };

@@ -37,13 +37,14 @@ struct Fixture {
   worker::Report report{-1};
   worker::Quota quota;
   worker::FiguresFile figures;
+  worker::Output output;
   std::unique_ptr<worker::Session> session;
   std::unique_ptr<worker::Thread> thread;
 
   Fixture() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
-    session = std::make_unique<worker::Session>(ends[0], report, quota, figures.figures(), worker::Limits{});
+    session = std::make_unique<worker::Session>(ends[0], report, quota, figures.figures(), output, worker::Limits{});
     fill(session->driver);
     session->shared.window = {0x7000'0000'0000, 0x7100'0000'0000};
     session->shared.close();  // no memory file ever arrives

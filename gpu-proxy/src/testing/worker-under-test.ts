@@ -1,10 +1,10 @@
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { makeBlocking } from '../addon.js';
+import { Addon, descriptorOf, makeBlocking } from '../addon.js';
 import { locateInstallation } from '../installation.js';
 import { makePrivateDirectory, removePrivateDirectory } from '../private-directory.js';
 
@@ -13,6 +13,7 @@ export type Client = ChildProcessByStdio<Writable, Readable, null>;
 /** Client programs and real workers under the simulated driver, without a proxy: the test does by hand what one does. */
 export class Scene {
   readonly installation = locateInstallation();
+  readonly addon = new Addon(this.installation.addon);
   readonly directory = makePrivateDirectory();
   readonly report = path.join(this.directory, 'report');
   readonly log = path.join(this.directory, 'log');
@@ -48,7 +49,27 @@ export class Scene {
     return worker;
   }
 
-  start(args: readonly string[], stdio: import('node:child_process').StdioOptions): ChildProcess {
+  /** A worker that has started its driver and waits; `control` is the proxy's end of its socket. */
+  async startWarm(args: readonly string[] = []): Promise<{ worker: ChildProcess; control: number }> {
+    const [control, theirs] = this.addon.socketPair();
+    const worker = this.start(['--warm', ...args], ['ignore', 'ignore', 'inherit', theirs, 'pipe']);
+    closeSync(theirs);
+    const [line] = await once(worker.stdio[4] as Readable, 'data');
+    if (String(line) !== '{"event":"warm"}\n') throw new Error(`not warm: ${line}`);
+    return { worker, control };
+  }
+
+  /** Gives a warm worker its client. */
+  assign(control: number, connection: Socket, args: readonly string[]): void {
+    const report = openSync(this.report, 'a');
+    const log = this.openLog();
+    const words = ['--driver', this.installation.simulatedDriver, ...args];
+    this.addon.sendDescriptors(control, Buffer.from(words.join('\0')), [descriptorOf(connection), report, log]);
+    for (const fd of [control, report, log]) closeSync(fd);
+    connection.destroy();
+  }
+
+  start(args: readonly string[], stdio: StdioOptions): ChildProcess {
     const { worker, simulatedDriver } = this.installation;
     const child = spawn(worker, ['--driver', simulatedDriver, ...args], { stdio, detached: true });
     this.#processes.add(child);

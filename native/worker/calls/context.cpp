@@ -64,11 +64,19 @@ CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
-  const CUresult status = thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
+  *pctx = thread.session.warmContext.take(dev);
+  const CUresult status = *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
   if (status != CUDA_SUCCESS) return status;
   if (!isRetained(thread, dev)) count(thread.session.figures.contexts);
   thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
   return CUDA_SUCCESS;
+}
+
+/// A context that is there before the program retained it has the flags that it would have now.
+CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int flags) {
+  if (flags == 0 && thread.session.warmContext.holds(dev)) return CUDA_SUCCESS;
+  thread.session.warmContext.drop(thread.driver, dev);
+  return thread.driver.cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
 /// The client counts who retains it and asks here for the last release only.
@@ -79,6 +87,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
+  thread.session.warmContext.drop(thread.driver, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status == CUDA_SUCCESS) forgetPrimary(thread, dev);
   return status;

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "native/worker/cache.h"
 #include "wire/test/check.h"
 
-using worker::adoptEnvironment;
+using worker::driverEnvironment;
+using worker::equivalent;
 using worker::visibleDevices;
 
 int main() {
@@ -26,7 +28,7 @@ int main() {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   setenv("HOME", "/here", 1);
   const std::string_view variables("CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0", 86);
-  adoptEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"});
+  worker::adopt(driverEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"}, false));
   CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);  // the worker's own means nothing to the client
   CHECK(std::string_view(std::getenv("CUDA_VISIBLE_DEVICES")) == "GPU-aaaa");
   CHECK(std::string_view(std::getenv("CUDA_CACHE_DISABLE")) == "1");
@@ -34,7 +36,12 @@ int main() {
   CHECK(std::getenv("LD_PRELOAD") == nullptr);
   CHECK(std::string_view(std::getenv("HOME")) == "/here");
   const std::string_view unterminated("CUDA_CACHE_PATH=/tmp");
-  adoptEnvironment(std::as_bytes(std::span(unterminated)), {});
+  worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false));
   CHECK(std::getenv("CUDA_CACHE_PATH") == nullptr);
+
+  const std::string_view cached("CUDA_CACHE_PATH=/elsewhere\0", 27);
+  CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true).at("CUDA_CACHE_PATH") == worker::kCachePath);
+  CHECK(equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "1"}, {"CUDA_HOME", "/usr"}, {"CUDA_MODULE_LOADING", "LAZY"}}));
+  CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}) && !equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
   return wire::test::checkedResult();
 }

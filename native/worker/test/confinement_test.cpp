@@ -1,0 +1,121 @@
+// What a worker may no longer do, on every thread; and that what it needs still works. Each case in a process of its own.
+#include "native/worker/confinement.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "wire/test/check.h"
+
+namespace {
+
+constexpr uid_t kUser = 65534;
+
+/// The checks of `body` count although they happen in a child.
+void inChild(const std::function<void()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    wire::test::failures = 0;
+    body();
+    _exit(wire::test::checkedResult());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+bool refused(long result) { return result == -1 && errno == EPERM; }
+
+/// A line of /proc/thread-self/status.
+std::string statusOf(const std::string& name) {
+  std::ifstream status("/proc/thread-self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name + ":\t")) return line.substr(name.size() + 2);
+  }
+  return "?";
+}
+
+void checkRefusals() {
+  char* const none[] = {nullptr};
+  iovec nothing{};
+  CHECK(refused(execve("/bin/true", none, none)));
+  CHECK(refused(ptrace(PTRACE_TRACEME, 0, nullptr, nullptr)));
+  CHECK(refused(mount("none", "/mnt", "tmpfs", 0, nullptr)));
+  CHECK(refused(unshare(CLONE_NEWUSER)));
+  CHECK(refused(setns(0, 0)));
+  CHECK(refused(process_vm_readv(getpid(), &nothing, 1, &nothing, 1, 0)));
+  CHECK(refused(socket(AF_INET, SOCK_STREAM, 0)) && refused(socket(AF_NETLINK, SOCK_RAW, 0)));
+  for (const long call : {SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_finit_module, SYS_reboot, SYS_open_by_handle_at,
+                          SYS_kexec_load, 425 /* io_uring_setup */, 438 /* pidfd_getfd */})
+    CHECK(refused(syscall(call, 0, 0, 0, 0, 0)));
+  CHECK(refused(syscall(SYS_getpid | 0x40000000)));
+  CHECK(refused(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr)));
+  CHECK(statusOf("NoNewPrivs") == "1" && statusOf("Seccomp") == "2");
+}
+
+void checkWhatStays() {
+  std::atomic<bool> ran{false};
+  std::thread([&] { ran = true; }).join();
+  CHECK(ran);
+  const int local = socket(AF_UNIX, SOCK_STREAM, 0);
+  CHECK(local >= 0);
+  const pid_t child = fork();
+  if (child == 0) _exit(7);
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7);
+}
+
+/// On a thread that was there before, as those of a driver are.
+void onOlderThread(const std::function<void()>& change, const std::function<void()>& body) {
+  std::atomic<int> turn{0};
+  std::thread thread([&] {
+    turn.wait(0);
+    body();
+  });
+  change();
+  turn = 1;
+  turn.notify_all();
+  thread.join();
+}
+
+void checkUser() {
+  CHECK(getuid() == kUser && geteuid() == kUser && getgid() == kUser && getgroups(0, nullptr) == 0);
+  for (const char* set : {"CapPrm", "CapEff", "CapAmb"}) CHECK(statusOf(set) == "0000000000000000");
+  CHECK(statusOf("Uid") == "65534\t65534\t65534\t65534" && statusOf("Gid") == "65534\t65534\t65534\t65534");
+  CHECK(refused(setuid(0)));
+}
+
+}  // namespace
+
+int main() {
+  inChild([] {
+    onOlderThread([] { CHECK(worker::confine().empty()); }, checkRefusals);
+    checkRefusals();
+    checkWhatStays();
+  });
+  if (geteuid() == 0) {
+    inChild([] {
+      onOlderThread([] { CHECK(worker::becomeUser(kUser).empty()); }, checkUser);
+      checkUser();
+      CHECK(worker::becomeUser(kUser).empty());
+      CHECK(worker::becomeUser(kUser - 1).find("65533") != std::string::npos);
+    });
+  } else {
+    CHECK(!worker::becomeUser(kUser).empty());
+  }
+  return wire::test::checkedResult();
+}
