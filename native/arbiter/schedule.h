@@ -39,6 +39,7 @@ struct Timing {
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
   Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
+  Time pause = 5 * kMillisecond;          ///< one that was closed in the midst of its work keeps its turn if it is back by then
   Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
   Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
@@ -118,6 +119,7 @@ class Schedule {
     Stage stage = Stage::closed;
     Demand demand = Demand::none;
     bool competes = false;
+    Time returns = 0;       ///< it was closed in the midst of its work: until then it counts as one that competes
     bool extended = false;  ///< the window has been kept open for a pair of events already
     Time since = 0;         ///< waits, or holds its window, since then
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
@@ -150,7 +152,7 @@ class Schedule {
   void charge(Allocation& a, Time passed);
   void refill(Allocation& a, Time passed);
   void endStages(Time now);
-  void compete();
+  void compete(Time now);
   bool mustYield(Allocation& holder, Time now);
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);

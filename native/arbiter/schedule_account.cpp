@@ -75,9 +75,9 @@ Time Schedule::aheadBy(const Allocation& a) {
 }
 
 /// Whoever begins to compete starts level with the one that has had least: nobody saves up by being idle.
-void Schedule::compete() {
+void Schedule::compete(Time now) {
   for (auto& [id, a] : allocations_) {
-    const bool competes = holds(a) || waits(a);
+    const bool competes = holds(a) || waits(a) || now < a.returns;
     for (std::size_t i = 0; competes && !a.competes && i < a.gpus.size(); ++i) a.served[i] = std::max(a.served[i], a.gpus[i]->clock);
     a.competes = competes;
   }
