@@ -34,9 +34,54 @@ const TABLE = {
   DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
   SESSIONS_FULL: [
     125,
-    'The connection of process {pid} was refused: all {limit} sessions are taken. It works again when one of them ends.',
+    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are taken. It works again when one of them ends.',
   ],
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
+  OPTION_OF_NODE: [2, '{option} cannot be combined with {other}: the gpu-proxy that serves there decides it.'],
+  OPTION_OF_ALLOCATION: [2, '{option} cannot be combined with --allocation: it was decided when that was made.'],
+  OPTION_WITHOUT_SOCKET: [
+    2,
+    '{option} needs --socket: without it gpu-proxy serves a node, which has no allocation of its own. Make one by `gpu-proxy create`.',
+  ],
+  VALUE_NOT_ALLOWED: [2, '{key} is {value}, which is not allowed: give {allowed}.'],
+  STATE_BUSY: [125, 'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or choose another --state.'],
+  STATE_NOT_USABLE: [
+    125,
+    'The state directory {path} cannot be used: {reason}. Choose another by --state, or become a user who may write there.',
+  ],
+  SPECIFICATION_BROKEN: [
+    125,
+    '{file} cannot be read: {reason}. What it describes is left as it is; repair the file, or remove its directory.',
+  ],
+  SPECIFICATION_NEWER: [
+    125,
+    '{file} is of version {version}, and this gpu-proxy knows {known}. It is left as it is; start the newer gpu-proxy again.',
+  ],
+  INVENTORY_FAILED: [125, 'The GPUs of this machine cannot be listed: {reason}. Repair the driver, or use --backend simulated.'],
+  GPU_UNKNOWN: [125, 'There is no GPU {name} here; there are: {gpus}. Name one of them, or leave the choice to the node.'],
+  GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],
+  MEMORY_NOT_LEFT: [
+    125,
+    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers. Ask for less, or delete an allocation.',
+  ],
+  SHARE_NOT_LEFT: [
+    125,
+    'GPU {gpu} has {left} % of its time left for fixed shares, and {asked} % was asked for: {promised} % is promised. Ask for less, or for the policy burst.',
+  ],
+  NO_GPU_FITS: [125, 'No GPU has {asked} left: {gpus}. Ask for less, or delete an allocation.'],
+  USERS_FULL: [
+    125,
+    'All {count} users for workers are taken by allocations. Delete an allocation, or give the node a longer range of users.',
+  ],
+  NODE_NOT_SERVED: [125, 'No gpu-proxy serves the state directory {state}: {reason}. Start one by `gpu-proxy serve --state {state}`.'],
+  NODE_FAILED: [125, 'The gpu-proxy that serves the state directory {state} did not answer: {reason}. Its log says more.'],
+  ALLOCATION_UNKNOWN: [125, 'No allocation has the id or the name {name}. `gpu-proxy ls` lists those that there are.'],
+  ALLOCATION_AMBIGUOUS: [125, '{allocations} have the name {name}: {ids}. Give the id of the one that you mean.'],
+  ALLOCATION_IN_USE: [
+    125,
+    'Allocation {id} has {sessions} and is not deleted. Let them end by `gpu-proxy drain {id}`, or end them by --force.',
+  ],
+  ALLOCATION_DRAINING: [125, 'The connection of process {pid} was refused: allocation {id} is being drained and takes no new sessions.'],
 } as const satisfies Record<string, readonly [number, string]>;
 
 export type ErrorCode = keyof typeof TABLE;
@@ -47,11 +92,16 @@ export class ProxyError extends Error {
   /** What the command line exits with: 2 wrong usage, 125 gpu-proxy itself failed, 126 and 127 as a shell has them. */
   readonly exitStatus: number;
 
-  constructor(code: ErrorCode, values: Record<string, string | number> = {}) {
-    super(sentence(code, values));
+  constructor(code: ErrorCode, values: Record<string, string | number> = {}, said = sentence(code, values)) {
+    super(said);
     this.name = 'ProxyError';
     this.code = code;
     this.exitStatus = TABLE[code][0];
+  }
+
+  /** One that another gpu-proxy threw, in its words. */
+  static received(code: ErrorCode, said: string): ProxyError {
+    return new ProxyError(code, {}, said);
   }
 }
 

@@ -1,9 +1,9 @@
 import { Command } from 'commander';
-import { type GpuOptions, gpuOptions } from './options.js';
+import { backendOptions, type GpuOptions, gpuOption, memoryOption, type ShareOptions, shareOptions } from './options.js';
 
-function parse(...args: string[]): GpuOptions {
+function parse(...args: string[]): GpuOptions & ShareOptions {
   const command = new Command('x').exitOverride().configureOutput({ writeErr: () => {} });
-  for (const option of gpuOptions()) command.addOption(option);
+  for (const option of [...backendOptions(), gpuOption('all'), memoryOption('all'), ...shareOptions()]) command.addOption(option);
   return command.parse(args, { from: 'user' }).opts();
 }
 
@@ -18,7 +18,16 @@ test('options are optional, and parsed', () => {
   });
 });
 
+test('what an allocation may be asked to be', () => {
+  const asked = parse('--share', '25', '--policy', 'fixed', '--priority', '-5', '--mode', 'exclusive');
+  expect(asked).toEqual({ share: 25, policy: 'fixed', priority: -5, mode: 'exclusive' });
+});
+
 test.each([
+  [['--share', '0'], '--share is "0", which is not allowed: give a whole number, 1 to 100.'],
+  [['--share', '1.5'], '--share is "1.5", which is not allowed'],
+  [['--priority', '101'], '--priority is "101", which is not allowed: give a whole number, -100 to 100.'],
+  [['--policy', 'greedy'], 'Allowed choices are burst, fixed'],
   [['--memory', 'lots'], '--memory is "lots", which is no memory size'],
   [['--gpu', 'GPU-1'], '--gpu is "GPU-1", which names no GPU: give an index (0, 1, ...) or a UUID'],
   [['--gpu', '-1'], '--gpu is "-1", which names no GPU'],

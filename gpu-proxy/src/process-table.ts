@@ -1,4 +1,4 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** A process as it was seen at one moment: a pid alone may mean another process later, with its start time it does not. */
 export interface ProcessIdentity {
@@ -16,6 +16,14 @@ export function identifyProcess(pid: number): ProcessIdentity {
 export function isAlive(identity: ProcessIdentity): boolean {
   const stat = readStat(identity.pid);
   return stat !== undefined && stat.state !== 'Z' && stat.state !== 'X' && stat.startTime === identity.startTime;
+}
+
+/** The process that was started with these arguments, one after the other. */
+export function findProcess(...words: readonly string[]): ProcessIdentity | undefined {
+  const wanted = `\0${words.join('\0')}\0`;
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const found = numbers.find((pid) => readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted));
+  return found === undefined ? undefined : identifyProcess(Number(found));
 }
 
 /** Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's foreground group. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 import { MAX_SESSIONS, QuotaFile } from './quota.js';
@@ -8,7 +8,7 @@ let quota: QuotaFile;
 
 beforeEach(() => {
   directory = makePrivateDirectory();
-  quota = new QuotaFile(path.join(directory, 'quota'), 512 * 2 ** 20);
+  quota = QuotaFile.create(path.join(directory, 'quota'), 512 * 2 ** 20);
 });
 afterEach(() => removePrivateDirectory(directory));
 
@@ -48,10 +48,26 @@ test('releaseSlot() clears what a dead worker had, and only that', () => {
 });
 
 test('a file that exists is not taken over', () => {
-  expect(() => new QuotaFile(quota.path, 0)).toThrow('EEXIST');
+  expect(() => QuotaFile.create(quota.path, 0)).toThrow('EEXIST');
 });
 
-test('remove() removes the file', () => {
-  quota.remove();
-  expect(existsSync(quota.path)).toBe(false);
+test('a later proxy keeps the slots that live on, and clears the others', () => {
+  const [first, second] = [quota.takeSlot() as number, quota.takeSlot() as number];
+  const bytes = readFileSync(quota.path);
+  for (const slot of [first, second]) bytes.writeBigUInt64LE(100n, 256 + 32 * slot);
+  writeFileSync(quota.path, bytes);
+  expect(quota.readUsed()).toBe(200);
+  quota.close();
+  const later = QuotaFile.open(quota.path);
+  later.claimSlot(second);
+  later.clearOthers();
+  expect([later.readSlot(first).used, later.readSlot(second).used, later.readUsed()]).toEqual([0, 100, 100]);
+  expect([later.takeSlot(), later.takeSlot()]).toEqual([first, second + 1]);
+  later.close();
+});
+
+test('open() refuses what is no quota file of this version', () => {
+  const other = path.join(directory, 'other');
+  writeFileSync(other, Buffer.alloc(8192));
+  expect(() => QuotaFile.open(other)).toThrow('it is no quota file of this version');
 });

@@ -1,4 +1,4 @@
-import { closeSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 
 /**
  * The memory account of one allocation: a small file that all its workers map. They keep the count; the proxy makes the file, gives each
@@ -26,16 +26,40 @@ export class QuotaFile {
   readonly #fd: number;
   readonly #taken = new Set<number>();
 
-  /** Creates the file; it must not exist. `limit` in bytes, 0: none. */
-  constructor(path: string, limit: number) {
+  private constructor(path: string, fd: number) {
     this.path = path;
-    this.#fd = openSync(path, 'wx+', 0o600);
+    this.#fd = fd;
+  }
+
+  /** Makes the file; it must not exist. `limit` in bytes, 0: none. */
+  static create(path: string, limit: number): QuotaFile {
+    const fd = openSync(path, 'wx+', 0o600);
     const header = Buffer.alloc(16);
     header.writeUInt32LE(MAGIC, 0);
     header.writeUInt32LE(VERSION, 4);
     header.writeBigUInt64LE(BigInt(limit), LIMIT_OFFSET);
-    ftruncateSync(this.#fd, FILE_BYTES);
-    writeSync(this.#fd, header, 0, header.length, 0);
+    ftruncateSync(fd, FILE_BYTES);
+    writeSync(fd, header, 0, header.length, 0);
+    return new QuotaFile(path, fd);
+  }
+
+  /** Takes over the file of an earlier proxy, whose workers may go on. The slots of those are to be claimed, the others are cleared. */
+  static open(path: string): QuotaFile {
+    const quota = new QuotaFile(path, openSync(path, 'r+'));
+    const header = quota.#read(0, 8);
+    if (header.readUInt32LE(0) === MAGIC && header.readUInt32LE(4) === VERSION) return quota;
+    quota.close();
+    throw new Error('it is no quota file of this version');
+  }
+
+  /** For the worker of an earlier proxy, that has this slot. */
+  claimSlot(slot: number): void {
+    this.#taken.add(slot);
+  }
+
+  /** Clears what dead workers left in slots that nobody claimed. */
+  clearOthers(): void {
+    for (let slot = 0; slot < MAX_SESSIONS; slot++) if (!this.#taken.has(slot)) this.releaseSlot(slot);
   }
 
   /** A free slot, or undefined when all are taken. */
@@ -64,9 +88,17 @@ export class QuotaFile {
     return Number(this.#read(PEAK_OFFSET, 8).readBigUInt64LE(0));
   }
 
-  remove(): void {
+  /** What all workers together have. */
+  readUsed(): number {
+    let used = 0;
+    const slots = this.#read(SLOTS_OFFSET, SLOT_BYTES * MAX_SESSIONS);
+    for (let slot = 0; slot < MAX_SESSIONS; slot++) used += Number(slots.readBigUInt64LE(slot * SLOT_BYTES));
+    return used;
+  }
+
+  /** The file stays. */
+  close(): void {
     closeSync(this.#fd);
-    rmSync(this.path, { force: true });
   }
 
   #read(offset: number, bytes: number): Buffer {

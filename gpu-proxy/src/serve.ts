@@ -1,39 +1,74 @@
 import path from 'node:path';
-import { chooseBackend } from './backend.js';
-import { locateInstallation } from './installation.js';
+import { type Backend, chooseBackend } from './backend.js';
+import { EmbeddedNode } from './embedded-node.js';
+import { ProxyError } from './errors.js';
+import { type Installation, locateInstallation } from './installation.js';
+import { takeInventory } from './inventory.js';
 import { openLog } from './log.js';
 import { formatMemorySize } from './memory-size.js';
+import { GpuNode } from './node.js';
 import type { GpuOptions } from './options.js';
-import { GpuProxy } from './proxy.js';
+import { DEFAULT_STATE, StateDirectory } from './state-directory.js';
 
 export interface ServeOptions extends GpuOptions {
-  readonly socket: string;
+  readonly state?: string;
+  readonly socket?: string;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Serves until a signal comes. The first one lets the sessions end with their programs, the second one ends them. */
+/** Serves until a signal comes. */
 export async function serve(options: ServeOptions): Promise<number> {
   const installation = locateInstallation();
   const backend = chooseBackend(options.backend ?? 'auto', installation);
+  if (options.socket === undefined) return serveNode(installation, backend, options);
+  if (options.state !== undefined) throw new ProxyError('OPTION_OF_SERVE', { option: '--state' });
+  return serveSocket(options.socket, installation, backend, options);
+}
+
+/** A node: what is in the state directory goes on when it ends. */
+async function serveNode(installation: Installation, backend: Backend, options: ServeOptions): Promise<number> {
+  if (options.memory !== undefined) throw new ProxyError('OPTION_WITHOUT_SOCKET', { option: '--memory' });
+  const logger = openLog(options.log ?? '-');
+  const state = StateDirectory.open(options.state ?? DEFAULT_STATE);
+  const { AdminServer } = await import('./admin/server.js');
+  try {
+    const gpus = await takeInventory({ installation, backend, gpus: options.gpu ?? [] });
+    const node = await GpuNode.start({ installation, backend, logger, state, gpus });
+    try {
+      const admin = await AdminServer.start(node, state.adminSocket);
+      logger.info({ state: state.directory, backend: backend.kind, driver: backend.driver, gpus }, 'serving');
+      const signal = await firstSignal(() => {});
+      admin.close();
+      const sessions = node.allocations.reduce((sum, allocation) => sum + allocation.sessionCount, 0);
+      logger.info({ signal, sessions }, 'ended: programs go on, and the next gpu-proxy on this state directory finds them');
+      return 0;
+    } finally {
+      node.leave();
+    }
+  } finally {
+    state.release();
+  }
+}
+
+/** One allocation. The first signal lets the sessions end with their programs, the second one ends them. */
+async function serveSocket(socket: string, installation: Installation, backend: Backend, options: ServeOptions): Promise<number> {
   const logger = openLog(options.log ?? '-');
   const memoryLimit = options.memory ?? 0;
-  const socketPath = path.resolve(options.socket);
-  const proxy = await GpuProxy.start({ installation, backend, gpus: options.gpu ?? [], memoryLimit, logger, socketPath });
+  const socketPath = path.resolve(socket);
+  const node = await EmbeddedNode.start({ installation, backend, logger, gpus: options.gpu, memory: memoryLimit, socketPath });
+  const { allocation } = node;
   const quota = memoryLimit === 0 ? 'the whole GPU' : formatMemorySize(memoryLimit);
   logger.info({ socket: socketPath, backend: backend.kind, driver: backend.driver, quota }, 'serving');
 
-  const signal = await firstSignal(() => proxy.killWorkers());
-  proxy.stopAccepting();
+  const signal = await firstSignal(() => allocation.kill());
+  allocation.stopAccepting();
   logger.info(
-    { signal, sessions: proxy.sessionsServed },
+    { signal, sessions: allocation.sessionCount },
     'ending: new programs are refused, running ones go on; a second signal ends them',
   );
-  await proxy.close();
-  logger.info(
-    { peakMemory: proxy.ended.reduce((peak, session) => Math.max(peak, session.peakMemory), 0), sessions: proxy.ended.length },
-    'ended',
-  );
+  await node.close();
+  logger.info({ peakMemory: allocation.peakMemory, sessions: node.ended.length }, 'ended');
   return 0;
 }
 

@@ -1,14 +1,23 @@
+import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { pino } from 'pino';
 import { parseReport, Session } from './session.js';
 
 const GPU = { name: 'Simulated GPU', uuid: 'GPU-1', memory: 8 };
+const RECORD: SessionRecord = {
+  version: 1,
+  number: 3,
+  allocation: '0123456789abcdef',
+  client: { pid: 7, startTime: '1', program: '/bin/x', uid: 1000 },
+  worker: { pid: 8, startTime: '2' },
+  slot: 0,
+  startedAt: new Date().toISOString(),
+};
 const STARTED = { event: 'started', pid: 7, program: 'x', gpu: GPU, driverVersion: 13000 };
 
 function newSession(): { session: Session; lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const logger = pino({ base: null, level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
-  const client = { pid: 7, startTime: '1', program: '/bin/x' };
-  return { session: new Session(3, { pid: 7, uid: 1000, gid: 1000 }, client, { kind: 'simulated', driver: 'd' }, logger), lines };
+  return { session: new Session(RECORD, { kind: 'simulated', driver: 'd' }, logger), lines };
 }
 
 test.each([
@@ -42,7 +51,6 @@ test('a session ends in one line: who, where, how much, how', () => {
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatchObject({
     level: 30,
-    session: 3,
     pid: 7,
     uid: 1000,
     program: '/bin/x',
@@ -66,6 +74,23 @@ test.each([
   expect(session.died).toBe(true);
   expect(lines[0]).toMatchObject({ level: 50, ended, peakMemory: 64 });
   expect(lines[0]).not.toHaveProperty('launches');
+});
+
+test('a worker whose end nobody saw is judged by what it reported', () => {
+  const [orderly, silent, unfinished] = [newSession(), newSession(), newSession()];
+  for (const { session } of [orderly, unfinished]) session.apply(parseReport(JSON.stringify(STARTED)) as never);
+  orderly.session.apply({ event: 'ended', reason: 'client exited', peakMemory: 1, launches: 2 });
+  for (const { session } of [orderly, silent, unfinished]) session.end(undefined, 0);
+  expect([orderly.session.died, orderly.session.ended]).toEqual([false, 'client exited']);
+  expect([silent.session.died, silent.session.opened]).toEqual([false, false]);
+  expect([unfinished.session.died, unfinished.session.ended]).toEqual([true, expect.stringContaining('nobody saw how')]);
+});
+
+test('a session says how long its memory stayed taken after its client had gone', () => {
+  const { session, lines } = newSession();
+  session.apply(parseReport(JSON.stringify(STARTED)) as never);
+  session.end({ status: 0, signal: null }, 0, Date.now() - 2000);
+  expect(lines[0]?.['secondsToReturn']).toBeGreaterThanOrEqual(2);
 });
 
 test('a session that the worker refused did not die', () => {

@@ -1,7 +1,7 @@
+import type { SessionRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
-import type { PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
-import type { ProcessIdentity } from './process-table.js';
+import type { WorkerExit } from './worker.js';
 
 /** What a worker says about itself, one JSON object a line. */
 export type Report =
@@ -14,11 +14,6 @@ export interface GpuIdentity {
   readonly name: string;
   readonly uuid: string;
   readonly memory: number;
-}
-
-export interface WorkerExit {
-  readonly status: number | null;
-  readonly signal: NodeJS.Signals | null;
 }
 
 /** One client process and the worker that serves it: who, where, how long, how much, and how it ended. */
@@ -36,25 +31,28 @@ export class Session {
   died = false;
   /** How long it lasted, once it has ended. */
   seconds = 0;
-  readonly #started = process.hrtime.bigint();
+  /** How long its memory stayed taken after its client had gone; undefined while either lives, and when the worker went first. */
+  secondsToReturn: number | undefined;
+  /** Something was heard of its worker: the client has said hello. */
+  introduced = false;
   #reason: string | undefined;
 
+  /** @param logger names allocation and session in each line. */
   constructor(
-    readonly number: number,
-    readonly peer: PeerCredentials,
-    readonly client: ProcessIdentity,
+    readonly record: SessionRecord,
     readonly backend: Backend,
     readonly logger: Logger,
   ) {}
 
   apply(report: Report): void {
+    this.introduced = true;
     switch (report.event) {
       case 'started':
         this.gpu = report.gpu;
         break;
       case 'refused':
         this.refusal = report.sentence;
-        this.logger.warn({ session: this.number, pid: this.peer.pid }, report.sentence);
+        this.logger.warn({ pid: this.record.client.pid }, report.sentence);
         break;
       case 'unsupported':
         this.#noteUnsupported(report.call);
@@ -68,11 +66,17 @@ export class Session {
     }
   }
 
-  /** The worker is gone: says so in one line. */
-  end(exit: WorkerExit, peakMemory: number): void {
+  /**
+   * The worker is gone: says so in one line. What nobody saw is judged by what it reported.
+   * @param clientGone when its client was seen gone, in milliseconds as Date.now() has them.
+   */
+  end(exit: WorkerExit | undefined, peakMemory: number, clientGone?: number): void {
+    const now = Date.now();
     this.peakMemory = Math.max(this.peakMemory, peakMemory);
-    this.seconds = Number(process.hrtime.bigint() - this.#started) / 1e9;
-    this.died = exit.signal !== null || (exit.status !== 0 && this.refusal === undefined);
+    this.seconds = (now - Date.parse(this.record.startedAt)) / 1000;
+    if (clientGone !== undefined) this.secondsToReturn = Math.max(0, now - clientGone) / 1000;
+    const orderly = this.#reason !== undefined || this.refusal !== undefined;
+    this.died = exit ? exit.signal !== null || (exit.status !== 0 && this.refusal === undefined) : this.gpu !== undefined && !orderly;
     this.ended = this.died ? describeDeath(exit) : (this.#reason ?? (this.refusal ? 'refused' : 'worker ended'));
     this.#log();
   }
@@ -84,14 +88,14 @@ export class Session {
 
   #log(): void {
     const line = {
-      session: this.number,
-      pid: this.peer.pid,
-      uid: this.peer.uid,
-      program: this.client.program,
+      pid: this.record.client.pid,
+      uid: this.record.client.uid,
+      program: this.record.client.program,
       backend: this.backend.kind,
       gpu: this.gpu?.name,
       uuid: this.gpu?.uuid,
       seconds: this.seconds,
+      secondsToReturn: this.secondsToReturn,
       peakMemory: this.peakMemory,
       launches: this.launches,
       fault: this.fault,
@@ -106,14 +110,12 @@ export class Session {
   #noteUnsupported(call: string): void {
     if (this.unsupported.has(call)) return;
     this.unsupported.add(call);
-    this.logger.warn(
-      { session: this.number, pid: this.peer.pid, call },
-      `${call} is not supported yet and answered CUDA_ERROR_NOT_SUPPORTED`,
-    );
+    this.logger.warn({ pid: this.record.client.pid, call }, `${call} is not supported yet and answered CUDA_ERROR_NOT_SUPPORTED`);
   }
 }
 
-function describeDeath(exit: WorkerExit): string {
+function describeDeath(exit: WorkerExit | undefined): string {
+  if (!exit) return 'worker died: nobody saw how, the gpu-proxy that had started it was gone';
   return exit.signal ? `worker died: signal ${exit.signal}` : `worker died: exit status ${exit.status}`;
 }
 

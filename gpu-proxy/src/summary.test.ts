@@ -1,13 +1,19 @@
+import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { pino } from 'pino';
-import { Session, type WorkerExit } from './session.js';
+import { Session } from './session.js';
 import { problemsOf, summaryOf } from './summary.js';
+import type { WorkerExit } from './worker.js';
 
 const BACKEND = { kind: 'simulated', driver: '/d.so' } as const;
 const ORDERLY: WorkerExit = { status: 0, signal: null };
 
 function endedSession(pid: number, exit: WorkerExit, launches?: number): Session {
-  const client = { pid, startTime: '1', program: '/bin/x' };
-  const session = new Session(pid, { pid, uid: 0, gid: 0 }, client, BACKEND, pino({ enabled: false }));
+  const record: SessionRecord = {
+    ...{ version: 1, number: pid, allocation: '0123456789abcdef', slot: 0, startedAt: new Date().toISOString() },
+    client: { pid, startTime: '1', program: '/bin/x', uid: 0 },
+    worker: { pid: pid + 1, startTime: '1' },
+  };
+  const session = new Session(record, BACKEND, pino({ enabled: false }));
   session.apply({ event: 'started', pid, program: 'x', gpu: { name: 'G', uuid: 'GPU-1', memory: 2 ** 33 }, driverVersion: 13000 });
   if (launches !== undefined) session.apply({ event: 'ended', reason: 'client exited', peakMemory: 2 ** 20, launches });
   session.end(exit, 0);

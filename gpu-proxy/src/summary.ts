@@ -58,5 +58,6 @@ function describe(session: Session): string {
 }
 
 function nameOf(session: Session): string {
-  return `${session.client.program} (process ${session.peer.pid})`;
+  const { program, pid } = session.record.client;
+  return `${program} (process ${pid})`;
 }

@@ -17,7 +17,7 @@ afterEach(() => scene.remove());
 const MIB = 2 ** 20;
 
 function quotaFile(limit: number): QuotaFile {
-  return new QuotaFile(path.join(scene.directory, 'quota'), limit);
+  return QuotaFile.create(path.join(scene.directory, 'quota'), limit);
 }
 
 function quotaArguments(quota: QuotaFile, limit: number): string[] {
@@ -96,7 +96,7 @@ sys.stdin.readline()
   sessions[0]?.client.stdin.write('\n');
   await lineOf(sessions[0]?.client as never);
   expect(quota.readSlot(0).pinned).toBe(10 * MIB);
-  quota.remove();
+  quota.close();
 });
 
 test('--max-threads: a program with more ends, with the reason in the report', async () => {
@@ -139,7 +139,7 @@ test('--context-charge is charged when a session starts, and one that does not f
     sentence: expect.stringMatching(/quota of 600 MiB has no room for one more session: 400 MiB are in use, and its context takes 400 MiB/),
   });
   expect(quota.readSlot(1).used).toBe(0);
-  quota.remove();
+  quota.close();
 });
 
 test('a worker goes on when whoever started it, and reads its log, is gone', async () => {

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
-import { makeBlocking } from './addon.js';
-import type { WorkerExit } from './session.js';
+import type { Limits } from '@nvidia-virtual/ledger';
+import { type Addon, makeBlocking } from './addon.js';
+import { isAlive, type ProcessIdentity } from './process-table.js';
 
+/** What one worker is told: native/worker/options.h. */
 export interface WorkerOptions {
-  readonly executable: string;
   readonly driver: string;
   /** Bytes; 0: none. */
   readonly memoryLimit: number;
@@ -14,60 +14,113 @@ export interface WorkerOptions {
   readonly slot: number;
   /** Indices or UUIDs; empty: all. */
   readonly gpus: readonly string[];
+  /** Bytes that the session's first context costs the quota. */
+  readonly contextCharge: number;
+  /** Bytes that each further one costs. */
+  readonly contextMemory: number;
+  readonly figures: string;
+  /** Directory of the driver's cache; undefined: where the driver has it. */
+  readonly cache: string | undefined;
+  readonly uid: number | undefined;
+  readonly limits: Limits;
+}
+
+export interface WorkerExit {
+  readonly status: number | null;
+  readonly signal: NodeJS.Signals | null;
 }
 
 export interface WorkerListener {
-  /** A line of the report pipe. */
-  report(line: string): void;
-  /** A line of the worker's own log. */
-  log(line: string): void;
   /** The worker never ran. */
   failed(error: Error): void;
-  /** It ran, is gone, and everything it said was heard. */
-  exited(exit: WorkerExit): void;
+  /** It is gone; undefined when nobody saw how, because an earlier proxy had started it. */
+  exited(exit: WorkerExit | undefined): void;
 }
 
-/** By contract with native/worker: descriptor 3 is the connection, 4 the report pipe. */
-const REPORT_FD = 4;
-
 /** One native process that executes the calls of one client process. It ends by itself when the client is gone. */
-export class Worker {
+export interface Worker {
+  /** 0: it never ran. */
+  readonly pid: number;
+  kill(): void;
+  /** It goes on without this proxy. */
+  leave(): void;
+}
+
+/** By contract with native/worker: descriptor 3 is the connection, 4 the report. */
+export class StartedWorker implements Worker {
   readonly #process: ChildProcess;
 
-  /** Hands `connection` over: it must never have been read, and is closed here. */
-  constructor(options: WorkerOptions, connection: Socket, listener: WorkerListener) {
+  /** Hands `connection` over: it must never have been read, and is closed here, as the files are. */
+  constructor(executable: string, options: WorkerOptions, connection: Socket, files: WorkerFiles, listener: WorkerListener) {
     makeBlocking(connection);
-    const stdio = ['ignore', 'ignore', 'pipe', connection, 'pipe'] as const;
-    // A session of its own, so that Ctrl-C at the terminal reaches the program and not the worker that still serves it.
-    this.#process = spawn(options.executable, workerArguments(options), { stdio: [...stdio], detached: true });
+    const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
+    // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
+    this.#process = spawn(executable, workerArguments(options), { stdio: [...stdio], detached: true });
     connection.destroy();
+    closeSync(files.log);
+    closeSync(files.report);
     this.#process.once('error', (error) => listener.failed(error));
-    if (this.#process.pid === undefined) return;
-    readLines(this.#process.stdio[REPORT_FD] as Readable, (line) => listener.report(line));
-    readLines(this.#process.stderr as Readable, (line) => listener.log(line));
-    this.#process.once('close', (status, signal) => listener.exited({ status, signal }));
+    this.#process.once('exit', (status, signal) => listener.exited({ status, signal }));
   }
 
-  get pid(): number | undefined {
-    return this.#process.pid;
+  get pid(): number {
+    return this.#process.pid ?? 0;
   }
 
   kill(): void {
     this.#process.kill('SIGKILL');
   }
+
+  leave(): void {
+    this.#process.removeAllListeners('exit').unref();
+  }
 }
 
-function workerArguments(options: WorkerOptions): string[] {
+/** Descriptors. */
+export interface WorkerFiles {
+  readonly report: number;
+  readonly log: number;
+}
+
+/** A worker that an earlier proxy started, or one that was warm before it was assigned. */
+export class FoundWorker implements Worker {
+  readonly pid: number;
+  readonly #identity: ProcessIdentity;
+  readonly #unwatch: () => void;
+
+  constructor(addon: Addon, identity: ProcessIdentity, listener: Pick<WorkerListener, 'exited'>) {
+    this.pid = identity.pid;
+    this.#identity = identity;
+    this.#unwatch = addon.watchProcess(identity, () => listener.exited(undefined));
+  }
+
+  kill(): void {
+    if (isAlive(this.#identity)) process.kill(this.pid, 'SIGKILL');
+  }
+
+  leave(): void {
+    this.#unwatch();
+  }
+}
+
+export function workerArguments(options: WorkerOptions): string[] {
   return [
     ...['--driver', options.driver],
     ...['--memory-limit', String(options.memoryLimit)],
     ...['--quota', options.quotaPath],
     ...['--quota-slot', String(options.slot)],
+    ...['--context-charge', String(options.contextCharge)],
+    ...['--context-memory', String(options.contextMemory)],
+    ...['--figures', options.figures],
+    ...given('--cache', options.cache),
+    ...given('--uid', options.uid),
+    ...['--max-threads', String(options.limits.threads)],
+    ...['--max-handles', String(options.limits.handles)],
+    ...['--max-pinned', String(options.limits.pinnedMemory)],
     ...options.gpus.flatMap((gpu) => ['--gpu', gpu]),
   ];
 }
 
-function readLines(stream: Readable, take: (line: string) => void): void {
-  stream.on('error', () => stream.destroy());
-  createInterface({ input: stream, crlfDelay: Number.POSITIVE_INFINITY }).on('line', take);
+function given(option: string, value: string | number | undefined): string[] {
+  return value === undefined ? [] : [option, String(value)];
 }

@@ -1,0 +1,112 @@
+import { counted } from '../counted.js';
+import type { ShareOptions } from '../options.js';
+import { DEFAULT_STATE } from '../state-directory.js';
+import { AdminClient } from './client.js';
+import { policyMessage, sharingModeMessage } from './convert.js';
+import type { AllocationMessage, CreateAllocationRequest, NodeUseMessage } from './messages.js';
+import { listView, topView } from './views.js';
+
+export interface StateOption {
+  readonly state?: string;
+}
+
+export interface OutputOption {
+  readonly output?: 'json';
+}
+
+export interface CreateOptions extends StateOption, OutputOption, ShareOptions {
+  readonly name?: string;
+  /** Bytes. */
+  readonly memory?: number;
+  readonly gpu?: readonly string[];
+}
+
+/** Where the commands print. */
+export interface Screen {
+  write(text: string): unknown;
+  readonly isTTY?: boolean;
+}
+
+const CLEAR = '\x1b[H\x1b[J';
+const INTERVAL_MS = 1000;
+
+export function createRequest({ name, memory, gpu, share, policy, priority, mode }: Omit<CreateOptions, 'state'>): CreateAllocationRequest {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(share === undefined ? {} : { sharePercent: share }),
+    ...(policy === undefined ? {} : { policy: policyMessage(policy) }),
+    ...(mode === undefined ? {} : { mode: sharingModeMessage(mode) }),
+    gpus: gpu ?? [],
+    memoryBytes: memory ?? 0,
+    priority: priority ?? 0,
+  };
+}
+
+export function create(options: CreateOptions, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const allocation = await client.call('createAllocation', createRequest(options));
+    screen.write(options.output === 'json' ? jsonLine(allocation) : `${allocation.id} ${allocation.socketPath}\n`);
+  });
+}
+
+export function list(options: StateOption & OutputOption, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const { node, gpus } = await client.call('listGpus', {});
+    const { allocations } = await client.call('listAllocations', {});
+    screen.write(options.output === 'json' ? jsonLine({ node, gpus, allocations }) : `${listView({ gpus, allocations }).join('\n')}\n`);
+  });
+}
+
+/** @param options.count how often; without it, until it is ended. */
+export function top(options: StateOption & OutputOption & { readonly count?: number }, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    let before: NodeUseMessage | undefined;
+    let left = options.count ?? Number.POSITIVE_INFINITY;
+    for await (const now of client.watchUse(INTERVAL_MS)) {
+      screen.write(options.output === 'json' ? jsonLine(now) : block(now, before, screen));
+      before = now;
+      left--;
+      if (left <= 0) break;
+    }
+  });
+}
+
+export function drain(idOrName: string, options: StateOption, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const { id, sessions } = await client.call('drainAllocation', { id: idOrName });
+    const rest = sessions.length === 0 ? 'it has none left' : `it has ${counted(sessions.length, 'session')}`;
+    screen.write(`${id} takes no new sessions; ${rest}, and is deleted with the last one\n`);
+  });
+}
+
+export function remove(idOrName: string, options: StateOption & { readonly force?: boolean }, screen: Screen): Promise<number> {
+  return withNode(options, async (client) => {
+    const { id } = await client.call('getAllocation', { id: idOrName });
+    await client.call('deleteAllocation', { id, force: options.force ?? false });
+    screen.write(`${id} is deleted\n`);
+  });
+}
+
+/** An allocation for as long as this process lives. */
+export async function hold(client: AdminClient, options: Omit<CreateOptions, 'state'>): Promise<AllocationMessage> {
+  return client.call('createAllocation', { ...createRequest(options), holderPid: process.pid });
+}
+
+async function withNode({ state = DEFAULT_STATE }: StateOption, body: (client: AdminClient) => Promise<void>): Promise<number> {
+  const client = await AdminClient.connect(state);
+  try {
+    await body(client);
+    return 0;
+  } finally {
+    client.close();
+  }
+}
+
+function block(now: NodeUseMessage, before: NodeUseMessage | undefined, screen: Screen): string {
+  const text = topView(now, before).join('\n');
+  return screen.isTTY ? `${CLEAR}${text}\n` : `${text}\n\n`;
+}
+
+function jsonLine(value: unknown): string {
+  return `${JSON.stringify(value)}\n`;
+}

@@ -1,0 +1,120 @@
+import type { GpuRecord, Policy, SharingMode } from '@nvidia-virtual/ledger';
+import type { Allocation } from '../allocation.js';
+import type { LiveSession } from '../live-session.js';
+import type { AllocationRequest, GpuNode } from '../node.js';
+import { identifyProcess } from '../process-table.js';
+import type {
+  AllocationMessage,
+  CreateAllocationRequest,
+  GpuMessage,
+  LimitsMessage,
+  NodeUseMessage,
+  PolicyMessage,
+  SessionMessage,
+  SharingModeMessage,
+} from './messages.js';
+
+const POLICIES = { burst: 'POLICY_BURST', fixed: 'POLICY_FIXED' } as const satisfies Record<Policy, PolicyMessage>;
+const MODES = { exclusive: 'SHARING_MODE_EXCLUSIVE', concurrent: 'SHARING_MODE_CONCURRENT' } as const satisfies Record<
+  SharingMode,
+  SharingModeMessage
+>;
+
+export function policyMessage(policy: Policy): PolicyMessage {
+  return POLICIES[policy];
+}
+
+export function sharingModeMessage(mode: SharingMode): SharingModeMessage {
+  return MODES[mode];
+}
+
+/** `burst` of POLICY_BURST; undefined for what is unspecified. */
+export function policyOf(message: PolicyMessage | undefined): Policy | undefined {
+  return keyOf(POLICIES, message);
+}
+
+export function sharingModeOf(message: SharingModeMessage | undefined): SharingMode | undefined {
+  return keyOf(MODES, message);
+}
+
+export function nodeUseMessage(node: GpuNode): NodeUseMessage {
+  return {
+    node: node.name,
+    time: new Date().toISOString(),
+    gpus: node.gpus.map((gpu) => gpuMessage(node, gpu)),
+    allocations: node.allocations.map((allocation) => allocationMessage(node, allocation)),
+  };
+}
+
+export function gpuMessage(node: GpuNode, gpu: GpuRecord): GpuMessage {
+  const left = node.left(gpu);
+  return {
+    uuid: gpu.uuid,
+    index: gpu.index,
+    name: gpu.name,
+    memoryBytes: gpu.memory,
+    contextMemoryBytes: gpu.contextMemory,
+    mode: MODES[gpu.mode],
+    memoryLeftBytes: left.memory,
+    fixedShareLeftPercent: left.fixedShare,
+    warmWorkers: left.warmWorkers,
+  };
+}
+
+export function allocationMessage(node: GpuNode, allocation: Allocation): AllocationMessage {
+  const { id, name = '', gpus, memory, share, policy, priority, mode, limits, uid, createdAt, draining } = allocation.specification;
+  const { sessions, threads, handles, pinnedMemory } = limits;
+  return {
+    ...{ id, name, gpuUuids: gpus, memoryBytes: memory, sharePercent: share, policy: POLICIES[policy], priority, mode: MODES[mode] },
+    limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
+    ...(uid === undefined ? {} : { uid }),
+    ...{ createdAt, draining, socketPath: allocation.socketPath },
+    memoryUsedBytes: allocation.memoryUsed,
+    peakMemoryBytes: allocation.peakMemory,
+    time: node.timeOf(allocation),
+    sessions: allocation.sessions.map(sessionMessage),
+  };
+}
+
+function sessionMessage({ session: { record }, use }: LiveSession): SessionMessage {
+  return {
+    number: record.number,
+    pid: record.client.pid,
+    uid: record.client.uid,
+    program: record.client.program,
+    workerPid: record.worker.pid,
+    startedAt: record.startedAt,
+    memoryBytes: use.memory,
+    peakMemoryBytes: use.peakMemory,
+    contexts: use.contexts,
+    launches: use.launches,
+    bytesHostToDevice: use.bytesCopied.hostToDevice,
+    bytesDeviceToHost: use.bytesCopied.deviceToHost,
+    bytesDeviceToDevice: use.bytesCopied.deviceToDevice,
+    faults: use.faults,
+  };
+}
+
+/** What is 0, empty or unspecified was not asked for. */
+export function allocationRequest(message: CreateAllocationRequest): AllocationRequest {
+  return {
+    name: message.name || undefined,
+    gpus: message.gpus,
+    memory: message.memoryBytes,
+    share: message.sharePercent || undefined,
+    policy: policyOf(message.policy),
+    priority: message.priority,
+    mode: sharingModeOf(message.mode),
+    limits: limitsOf(message.limits ?? {}),
+    holder: message.holderPid ? identifyProcess(message.holderPid) : undefined,
+  };
+}
+
+function limitsOf({ sessions, pinnedMemoryBytes, threads, handles }: Partial<LimitsMessage>) {
+  const asked = Object.entries({ sessions, pinnedMemory: pinnedMemoryBytes, threads, handles }).filter(([, limit]) => limit);
+  return Object.fromEntries(asked);
+}
+
+function keyOf<Key extends string, Message>(table: Record<Key, Message>, message: unknown): Key | undefined {
+  return (Object.keys(table) as Key[]).find((key) => table[key] === message);
+}

@@ -1,0 +1,128 @@
+import { chmodSync, renameSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerErrorResponse,
+  type ServerWritableStream,
+  status,
+} from '@grpc/grpc-js';
+import { type ErrorCode, ProxyError, systemReason } from '../errors.js';
+import type { GpuNode } from '../node.js';
+import { checkSocketPath } from '../socket.js';
+import { allocationMessage, allocationRequest, gpuMessage, nodeUseMessage } from './convert.js';
+import type { AdminCalls, NodeUseMessage } from './messages.js';
+import { ERROR_TRAILER, loadAdminService } from './service.js';
+
+const DEFAULT_INTERVAL_MS = 1000;
+const SHORTEST_INTERVAL_MS = 100;
+
+/** What is not here is INTERNAL. */
+const STATUS: Partial<Record<ErrorCode, status>> = {
+  VALUE_NOT_ALLOWED: status.INVALID_ARGUMENT,
+  GPU_UNKNOWN: status.NOT_FOUND,
+  ALLOCATION_UNKNOWN: status.NOT_FOUND,
+  MEMORY_NOT_LEFT: status.RESOURCE_EXHAUSTED,
+  SHARE_NOT_LEFT: status.RESOURCE_EXHAUSTED,
+  NO_GPU_FITS: status.RESOURCE_EXHAUSTED,
+  USERS_FULL: status.RESOURCE_EXHAUSTED,
+  GPU_MODE: status.FAILED_PRECONDITION,
+  ALLOCATION_IN_USE: status.FAILED_PRECONDITION,
+  ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
+};
+
+type Handlers = { [Call in keyof AdminCalls]: (request: AdminCalls[Call][0]) => AdminCalls[Call][1] | Promise<AdminCalls[Call][1]> };
+
+/** The admin API of one node, on a socket for its own user. */
+export class AdminServer {
+  readonly #server = new Server();
+  readonly #socket: string;
+
+  private constructor(socket: string) {
+    this.#socket = socket;
+  }
+
+  /** @throws ProxyError SOCKET_PATH_LONG, SOCKET_NOT_MADE */
+  static async start(node: GpuNode, socket: string): Promise<AdminServer> {
+    checkSocketPath(socket);
+    const server = new AdminServer(socket);
+    server.#server.addService(loadAdminService().service, { ...unaryCalls(node), watchUse: watchUse(node) });
+    try {
+      await server.#listen();
+      return server;
+    } catch (error) {
+      throw new ProxyError('SOCKET_NOT_MADE', { path: socket, reason: systemReason(error) });
+    }
+  }
+
+  /** Ends every call. */
+  close(): void {
+    this.#server.forceShutdown();
+    rmSync(this.#socket, { force: true });
+  }
+
+  /** Put in place when nobody else can connect to it any more, over one that an earlier proxy left. */
+  async #listen(): Promise<void> {
+    const unfinished = path.join(path.dirname(this.#socket), 'new.sock');
+    rmSync(unfinished, { force: true });
+    await new Promise<void>((resolve, reject) =>
+      this.#server.bindAsync(`unix:${unfinished}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+    );
+    chmodSync(unfinished, 0o600);
+    renameSync(unfinished, this.#socket);
+  }
+}
+
+function unaryCalls(node: GpuNode) {
+  const handlers: Handlers = {
+    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu)) }),
+    createAllocation: async (request) => allocationMessage(node, await node.create(allocationRequest(request))),
+    listAllocations: () => ({ allocations: nodeUseMessage(node).allocations }),
+    getAllocation: ({ id }) => allocationMessage(node, node.find(id)),
+    drainAllocation: ({ id }) => {
+      const allocation = node.find(id);
+      node.drain(allocation);
+      return allocationMessage(node, allocation);
+    },
+    deleteAllocation: async ({ id, force }) => {
+      await node.delete(node.find(id), { force });
+      return {};
+    },
+  };
+  return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, unary(handle as (request: unknown) => unknown)]));
+}
+
+function unary(handle: (request: unknown) => unknown): handleUnaryCall<unknown, unknown> {
+  return async ({ request }, callback) => {
+    try {
+      callback(null, await handle(request));
+    } catch (error) {
+      callback(failure(error as Error));
+    }
+  };
+}
+
+function failure(error: Error): Partial<ServerErrorResponse> {
+  if (!(error instanceof ProxyError)) return { code: status.INTERNAL, details: error.message };
+  const metadata = new Metadata();
+  metadata.set(ERROR_TRAILER, error.code);
+  return { code: STATUS[error.code] ?? status.INTERNAL, details: error.message, metadata };
+}
+
+function watchUse(node: GpuNode): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
+  return (call) => {
+    const interval = Math.max(SHORTEST_INTERVAL_MS, call.request.intervalMilliseconds || DEFAULT_INTERVAL_MS);
+    const timer = setInterval(() => send(call, node), interval);
+    call.once('close', () => clearInterval(timer));
+    call.once('cancelled', () => clearInterval(timer));
+    send(call, node);
+  };
+}
+
+/** Who does not read misses what was so meanwhile. */
+function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode): void {
+  if (!call.writableNeedDrain) call.write(nodeUseMessage(node));
+}

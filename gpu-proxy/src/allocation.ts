@@ -1,0 +1,346 @@
+import { mkdirSync, readdirSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import path from 'node:path';
+import type { AllocationSpecification, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import type { Addon, PeerCredentials } from './addon.js';
+import type { Backend } from './backend.js';
+import { ClientSocket } from './client-socket.js';
+import { type ErrorCode, ProxyError } from './errors.js';
+import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
+import type { Installation } from './installation.js';
+import { LiveSession } from './live-session.js';
+import { findProcess, identifyProcess, type ProcessIdentity } from './process-table.js';
+import { QuotaFile } from './quota.js';
+import { RefusalLog } from './refusal-log.js';
+import type { Session } from './session.js';
+import { SessionFiles } from './session-files.js';
+import { readSpecification } from './specification.js';
+import { removeUnfinished } from './state-directory.js';
+import { FoundWorker, StartedWorker, type Worker, type WorkerListener, type WorkerOptions } from './worker.js';
+
+/** What a node gives to each of its allocations. */
+export interface AllocationHost {
+  readonly installation: Installation;
+  readonly backend: Backend;
+  readonly addon: Addon;
+  readonly logger: Logger;
+  /** Whether each allocation has a driver's cache of its own, or its workers use this user's. */
+  readonly ownCaches: boolean;
+  /** Bytes that one context holds on the greediest of these GPUs. */
+  contextMemory(gpus: readonly string[]): number;
+  sessionStarted(session: LiveSession): void;
+  sessionEnded(allocation: Allocation, session: Session, use: SessionUse): void;
+}
+
+/** A connection that waits for its turn to get a worker. */
+interface Waiting {
+  readonly connection: Socket;
+  readonly peer: PeerCredentials;
+}
+
+const HOLDER = 'holder.json';
+/** So many workers of one allocation start at one time; who connects beyond waits. A tenant cannot flood the node with processes. */
+const STARTING_AT_ONCE = 16;
+
+/**
+ * What somebody was granted: a directory with its specification (the truth), its memory account, the socket of its programs, and a directory
+ * for each of its sessions.
+ */
+export class Allocation {
+  readonly directory: string;
+  readonly #host: AllocationHost;
+  readonly #logger: Logger;
+  readonly #quota: QuotaFile;
+  readonly #sessions = new Map<number, LiveSession>();
+  readonly #refusals: RefusalLog;
+  #specification: AllocationSpecification;
+  #socket: ClientSocket;
+  #waiting: Waiting[] = [];
+  #turn: NodeJS.Immediate | undefined;
+  #lastNumber: number;
+  /** Once it is removed. */
+  #peak: number | undefined;
+  #idle: (() => void)[] = [];
+
+  private constructor(directory: string, specification: AllocationSpecification, quota: QuotaFile, host: AllocationHost) {
+    this.directory = directory;
+    this.#specification = specification;
+    this.#quota = quota;
+    this.#host = host;
+    this.#logger = host.logger.child({ allocation: specification.id, name: specification.name });
+    this.#refusals = new RefusalLog(this.#logger);
+    this.#socket = new ClientSocket(path.join(directory, 'client', 'gpu.sock'), (connection) => this.#accept(connection));
+    this.#lastNumber = readLastNumber(directory);
+  }
+
+  /** Makes the directory, whole or not at all. Nobody can connect before listen(). */
+  static create(parent: string, specification: AllocationSpecification, host: AllocationHost, holder?: ProcessIdentity): Allocation {
+    const directory = path.join(parent, specification.id);
+    makeDirectoryAtomically(directory, 0o711, (unfinished) => {
+      writeFileAtomically(path.join(unfinished, 'allocation.json'), serialize(specification));
+      if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
+      mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
+      mkdirSync(path.join(unfinished, 'cache'), { mode: 0o700 });
+      mkdirSync(path.join(unfinished, 'sessions'), { mode: 0o700 });
+      QuotaFile.create(path.join(unfinished, 'quota'), specification.memory).close();
+    });
+    return new Allocation(directory, specification, QuotaFile.open(path.join(directory, 'quota')), host);
+  }
+
+  /** Takes over what an earlier proxy left: sessions that live go on, the others are brought to their end. @throws ProxyError */
+  static load(directory: string, host: AllocationHost): Allocation {
+    const specification = readSpecification(path.join(directory, 'allocation.json'));
+    const allocation = new Allocation(directory, specification, openQuota(path.join(directory, 'quota')), host);
+    allocation.#takeSessionsOver();
+    return allocation;
+  }
+
+  get specification(): AllocationSpecification {
+    return this.#specification;
+  }
+
+  get id(): string {
+    return this.#specification.id;
+  }
+
+  /** Where its programs connect. */
+  get socketPath(): string {
+    return this.#socket.path;
+  }
+
+  /** With those that wait for a worker. */
+  get sessionCount(): number {
+    return this.#sessions.size + this.#waiting.length;
+  }
+
+  /** The process for which it was made, and with which it goes. */
+  get holder(): ProcessIdentity | undefined {
+    const text = readIfThere(path.join(this.directory, HOLDER));
+    return text === undefined ? undefined : (JSON.parse(text) as ProcessIdentity);
+  }
+
+  get sessions(): LiveSession[] {
+    return [...this.#sessions.values()];
+  }
+
+  /** Bytes that all sessions together have. */
+  get memoryUsed(): number {
+    return this.#quota.readUsed();
+  }
+
+  /** The most bytes that all sessions together had at one time. */
+  get peakMemory(): number {
+    return this.#peak ?? this.#quota.readPeak();
+  }
+
+  /** @param socketPath another place than its directory. @throws ProxyError when the socket cannot be made. */
+  async listen(socketPath?: string): Promise<void> {
+    if (socketPath !== undefined) this.#socket = new ClientSocket(socketPath, (connection) => this.#accept(connection), 'elsewhere');
+    await this.#socket.listen();
+  }
+
+  /** Refuses new sessions from now on, also after a restart. */
+  drain(): void {
+    this.#specification = { ...this.#specification, draining: true };
+    writeFileAtomically(path.join(this.directory, 'allocation.json'), serialize(this.#specification));
+  }
+
+  /** Accepts nobody any more. Sessions go on. */
+  stopAccepting(): void {
+    this.#socket.close();
+    for (const { connection } of this.#waiting.splice(0)) connection.destroy();
+    this.#noteIdle();
+  }
+
+  /** Resolves when no session is left. */
+  whenIdle(): Promise<void> {
+    if (this.sessionCount === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Ends every session now: the clients get an error from their next call. */
+  kill(): void {
+    for (const { connection } of this.#waiting.splice(0)) connection.destroy();
+    for (const session of this.#sessions.values()) session.kill();
+    this.#noteIdle();
+  }
+
+  /** Only when no session is left. */
+  remove(): void {
+    this.stopAccepting();
+    this.#refusals.end();
+    this.#peak = this.#quota.readPeak();
+    this.#quota.close();
+    removeDirectoryAtomically(this.directory);
+  }
+
+  /** Everything goes on without this proxy; clients that connect meanwhile try again until there is another. */
+  leave(): void {
+    this.#socket.leave();
+    clearImmediate(this.#turn);
+    for (const { connection } of this.#waiting.splice(0)) connection.destroy();
+    for (const session of this.#sessions.values()) session.leave();
+    this.#refusals.end();
+    this.#quota.close();
+  }
+
+  #accept(connection: Socket): void {
+    try {
+      const peer = this.#host.addon.peerCredentials(connection);
+      const why = this.#whyRefused();
+      if (why) {
+        connection.destroy();
+        this.#refusals.add(new ProxyError(why, { pid: peer.pid, id: this.id, limit: this.#specification.limits.sessions }));
+        return;
+      }
+      this.#waiting.push({ connection, peer });
+      this.#takeTurns();
+    } catch (error) {
+      connection.destroy();
+      this.#logger.error((error as Error).message);
+    }
+  }
+
+  #whyRefused(): ErrorCode | undefined {
+    if (this.#specification.draining) return 'ALLOCATION_DRAINING';
+    return this.sessionCount >= this.#specification.limits.sessions ? 'SESSIONS_FULL' : undefined;
+  }
+
+  /** One worker is started in each turn of the event loop, so that no allocation holds up another. */
+  #takeTurns(): void {
+    if (this.#turn) return;
+    this.#turn = setImmediate(() => {
+      this.#turn = undefined;
+      const starting = this.sessions.filter(({ session }) => !session.introduced).length;
+      const next = starting < STARTING_AT_ONCE ? this.#waiting.shift() : undefined;
+      if (!next) return;
+      this.#serve(next);
+      this.#takeTurns();
+    });
+  }
+
+  #serve({ connection, peer }: Waiting): void {
+    const slot = this.#quota.takeSlot();
+    try {
+      if (slot === undefined) throw new Error('the memory account has no slot left');
+      const record = this.#newRecord(peer, slot);
+      const files = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
+      this.#begin(record, files, (listener) => this.#startWorker(slot, connection, files, listener));
+    } catch (error) {
+      connection.destroy();
+      if (slot !== undefined) this.#quota.releaseSlot(slot);
+      this.#logger.error(new ProxyError('WORKER_NOT_STARTED', { pid: peer.pid, reason: (error as Error).message }).message);
+      this.#noteIdle();
+    }
+  }
+
+  #newRecord(peer: PeerCredentials, slot: number): SessionRecord {
+    const { startTime = '', program } = identifyProcess(peer.pid);
+    this.#lastNumber++;
+    writeFileAtomically(lastNumberFile(this.directory), String(this.#lastNumber));
+    return {
+      version: 1,
+      number: this.#lastNumber,
+      allocation: this.id,
+      client: { pid: peer.pid, startTime, program, uid: peer.uid },
+      worker: { pid: 0, startTime: '' },
+      slot,
+      startedAt: new Date().toISOString(),
+    };
+  }
+
+  #startWorker(slot: number, connection: Socket, files: SessionFiles, listener: WorkerListener): Worker {
+    const { installation } = this.#host;
+    return new StartedWorker(installation.worker, this.#workerOptions(slot, files), connection, files.openForWorker(), listener);
+  }
+
+  #workerOptions(slot: number, files: SessionFiles): WorkerOptions {
+    const { memory, gpus, limits, uid } = this.#specification;
+    const contextMemory = this.#host.contextMemory(gpus);
+    return {
+      driver: this.#host.backend.driver,
+      ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      // The node provides for one context of an allocation: that of the session in the first slot.
+      contextCharge: slot === 0 ? 0 : contextMemory,
+      figures: files.figures,
+      cache: this.#host.ownCaches ? path.join(this.directory, 'cache') : undefined,
+    };
+  }
+
+  #begin(record: SessionRecord, files: SessionFiles, worker: (listener: WorkerListener) => Worker): void {
+    const session: LiveSession = new LiveSession(
+      {
+        ...{ record, files, addon: this.#host.addon, backend: this.#host.backend },
+        logger: this.#logger.child({ session: record.number }),
+        memory: () => this.#quota.readSlot(record.slot),
+        introduced: () => this.#takeTurns(),
+        ended: () => this.#end(session),
+      },
+      worker,
+    );
+    this.#sessions.set(record.number, session);
+    this.#host.sessionStarted(session);
+  }
+
+  #end(live: LiveSession): void {
+    const { record } = live.session;
+    const { use } = live;
+    this.#sessions.delete(record.number);
+    this.#quota.releaseSlot(record.slot);
+    live.remove();
+    this.#host.sessionEnded(this, live.session, use);
+    this.#takeTurns();
+    this.#noteIdle();
+  }
+
+  #noteIdle(): void {
+    if (this.sessionCount > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  #takeSessionsOver(): void {
+    const parent = path.join(this.directory, 'sessions');
+    removeUnfinished(parent);
+    for (const name of readdirSync(parent)) this.#takeOver(new SessionFiles(path.join(parent, name)));
+    this.#quota.clearOthers();
+  }
+
+  #takeOver(files: SessionFiles): void {
+    const record = files.readRecord();
+    const worker = record && this.#findWorker(record);
+    if (!record || !worker) {
+      files.remove();
+      return;
+    }
+    this.#quota.claimSlot(record.slot);
+    this.#begin(record, files, (listener) => new FoundWorker(this.#host.addon, worker, listener));
+  }
+
+  /** A record without a pid was written by a proxy that was killed while it started the worker. */
+  #findWorker({ worker, slot }: SessionRecord): ProcessIdentity | undefined {
+    if (worker.pid > 0) return { ...worker, program: '' };
+    return findProcess('--quota', this.#quota.path, '--quota-slot', String(slot));
+  }
+}
+
+function serialize(specification: AllocationSpecification): string {
+  return `${JSON.stringify(specification, undefined, 2)}\n`;
+}
+
+/** The number of the latest session, which no other may have again. */
+function lastNumberFile(directory: string): string {
+  return path.join(directory, 'last-session');
+}
+
+function readLastNumber(directory: string): number {
+  return Number.parseInt(readIfThere(lastNumberFile(directory)) ?? '', 10) || 0;
+}
+
+function openQuota(file: string): QuotaFile {
+  try {
+    return QuotaFile.open(file);
+  } catch (error) {
+    throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: (error as Error).message });
+  }
+}

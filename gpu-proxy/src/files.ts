@@ -1,0 +1,49 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import path from 'node:path';
+
+/** Names that begin so are half made or half removed: whoever finds one of a proxy that is gone removes it. */
+export const UNFINISHED = /^\.(new|gone)-/;
+
+/** Replaces the file in one step: a reader, and a proxy that starts after a kill, sees the old text or the new one. */
+export function writeFileAtomically(file: string, text: string): void {
+  const unfinished = path.join(path.dirname(file), `.new-${path.basename(file)}`);
+  const fd = openSync(unfinished, 'w', 0o600);
+  try {
+    writeSync(fd, text);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+  renameSync(unfinished, file);
+}
+
+export function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+/** Makes a directory with all that `fill` puts into it, in one step. */
+export function makeDirectoryAtomically(directory: string, mode: number, fill: (unfinished: string) => void): void {
+  const unfinished = path.join(path.dirname(directory), `.new-${path.basename(directory)}`);
+  rmSync(unfinished, { recursive: true, force: true });
+  mkdirSync(unfinished, { mode });
+  try {
+    fill(unfinished);
+    renameSync(unfinished, directory);
+  } catch (error) {
+    rmSync(unfinished, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Removes a directory and all in it; it is there whole or not at all. */
+export function removeDirectoryAtomically(directory: string): void {
+  const gone = path.join(path.dirname(directory), `.gone-${path.basename(directory)}`);
+  rmSync(gone, { recursive: true, force: true });
+  renameSync(directory, gone);
+  rmSync(gone, { recursive: true, force: true });
+}

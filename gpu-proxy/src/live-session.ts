@@ -1,0 +1,148 @@
+import type { SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import type { Addon } from './addon.js';
+import type { Backend } from './backend.js';
+import { ProxyError, systemReason } from './errors.js';
+import { type Figures, readFigures } from './figures.js';
+import { identifyProcess } from './process-table.js';
+import type { MemoryUse } from './quota.js';
+import { parseReport, Session } from './session.js';
+import type { SessionFiles } from './session-files.js';
+import type { Worker, WorkerExit, WorkerListener } from './worker.js';
+
+export interface LiveSessionOptions {
+  readonly record: SessionRecord;
+  readonly files: SessionFiles;
+  readonly addon: Addon;
+  readonly backend: Backend;
+  readonly logger: Logger;
+  /** The slot of the quota file. */
+  memory(): MemoryUse;
+  /** Its client has said hello. */
+  introduced(): void;
+  ended(): void;
+}
+
+/** A worker ends by itself when its client does; one that has not after this long is stuck and is killed. */
+const ORPHAN_GRACE_MS = 10_000;
+/** Who connects and says nothing for so long is sent away. */
+const SILENCE_MS = 60_000;
+
+/** A session while its worker lives: hears the worker, sees both processes end, cleans up. */
+export class LiveSession {
+  readonly session: Session;
+  readonly #options: LiveSessionOptions;
+  readonly #worker: Worker;
+  readonly #unwatchClient: () => void;
+  readonly #silence: NodeJS.Timeout;
+  #orphan: NodeJS.Timeout | undefined;
+  #clientGone: number | undefined;
+  #over = false;
+
+  /** @param worker makes it, or finds it, and tells the listener of its end, not before it returns. */
+  constructor(options: LiveSessionOptions, worker: (listener: WorkerListener) => Worker) {
+    this.#options = options;
+    this.#worker = worker({
+      failed: (error) => {
+        const { pid } = options.record.client;
+        options.logger.error(new ProxyError('WORKER_NOT_STARTED', { pid, reason: systemReason(error) }).message);
+        this.#end({ status: null, signal: null });
+      },
+      exited: (exit) => this.#end(exit),
+    });
+    this.session = new Session(this.#recordWorker(), options.backend, options.logger);
+    options.files.follow({ report: (line) => this.#takeReport(line), log: (line) => this.session.logger.warn(line) });
+    this.#unwatchClient = this.#watchClient();
+    this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
+  }
+
+  get workerPid(): number {
+    return this.#worker.pid;
+  }
+
+  get use(): SessionUse {
+    const { used, peak } = this.#options.memory();
+    const { contexts, launches, bytesCopied, faults } = this.figures;
+    return { memory: used, peakMemory: peak, contexts, launches, bytesCopied, faults };
+  }
+
+  /** All that its worker counts. */
+  get figures(): Figures {
+    return readFigures(this.#options.files.figures);
+  }
+
+  /** Ends it now: the client gets an error from its next call. */
+  kill(): void {
+    this.#worker.kill();
+  }
+
+  /** Only after its end. */
+  remove(): void {
+    this.#options.files.remove();
+  }
+
+  /** It goes on; another proxy will find it. */
+  leave(): void {
+    this.#over = true;
+    this.#stopWaiting();
+    this.#worker.leave();
+    this.#options.files.leave();
+  }
+
+  /** A proxy that is killed before this is written leaves a record without a worker, and the next one looks for it. */
+  #recordWorker(): SessionRecord {
+    const { record, files } = this.#options;
+    const { pid } = this.#worker;
+    if (record.worker.pid === pid) return record;
+    const whole = { ...record, worker: { pid, startTime: identifyProcess(pid).startTime ?? '' } };
+    files.writeRecord(whole);
+    return whole;
+  }
+
+  /** A client in a pid namespace that we cannot see has pid 0: its worker alone sees it end. */
+  #watchClient(): () => void {
+    const { record, addon } = this.#options;
+    return record.client.pid === 0 ? () => {} : addon.watchProcess(record.client, () => this.#noteClientGone());
+  }
+
+  #takeReport(line: string): void {
+    const report = parseReport(line);
+    if (!report) {
+      this.session.logger.warn({ line: line.slice(0, 200) }, 'the worker wrote a line that is no report');
+      return;
+    }
+    const before = this.session.introduced;
+    this.session.apply(report);
+    if (before) return;
+    clearTimeout(this.#silence);
+    this.#options.introduced();
+  }
+
+  #noteClientGone(): void {
+    this.#clientGone = Date.now();
+    this.#orphan = setTimeout(() => {
+      this.session.logger.error({ pid: this.session.record.client.pid }, 'the worker outlived its client and is killed');
+      this.kill();
+    }, ORPHAN_GRACE_MS).unref();
+  }
+
+  #endSilent(): void {
+    this.session.logger.warn({ pid: this.session.record.client.pid }, 'a program connected and said nothing: it is sent away');
+    this.kill();
+  }
+
+  #end(exit: WorkerExit | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stopWaiting();
+    this.#options.files.finish();
+    this.session.end(exit, this.#options.memory().peak, this.#clientGone);
+    this.#options.ended();
+  }
+
+  #stopWaiting(): void {
+    clearTimeout(this.#silence);
+    clearTimeout(this.#orphan);
+    this.#unwatchClient();
+  }
+}

@@ -1,0 +1,252 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
+import type { Allocation } from './allocation.js';
+import { locateInstallation } from './installation.js';
+import type { GpuNode } from './node.js';
+import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { isAlive } from './process-table.js';
+import { clientEnvironment } from './run.js';
+import { cudaProgram } from './testing/cuda-program.js';
+import { type LogLine, startNode } from './testing/node-under-test.js';
+
+const MiB = 2 ** 20;
+const HOLDING = 'start(); say("got", alloc(150 * MiB)); sys.stdin.readline(); say("then", alloc(50 * MiB))';
+
+let directory: string;
+let node: GpuNode;
+let log: LogLine[];
+const lines = new WeakMap<ChildProcessWithoutNullStreams, AsyncIterator<string>>();
+let programs: ChildProcessWithoutNullStreams[];
+
+beforeEach(async () => {
+  programs = [];
+  directory = makePrivateDirectory();
+  await restart();
+});
+afterEach(async () => {
+  for (const program of programs) program.kill('SIGKILL');
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+async function restart(): Promise<void> {
+  ({ node, log } = await startNode(path.join(directory, 'state')));
+}
+
+function startProgram(allocation: Allocation, body: string): ChildProcessWithoutNullStreams {
+  const [program, ...args] = cudaProgram(body);
+  const child = spawn(program as string, args, { env: clientEnvironment(locateInstallation(), allocation.socketPath) });
+  programs.push(child);
+  lines.set(child, createInterface(child.stdout)[Symbol.asyncIterator]());
+  return child;
+}
+
+/** The next line that it prints. */
+async function line(program: ChildProcessWithoutNullStreams): Promise<string> {
+  const next = await lines.get(program)?.next();
+  return String(next?.value);
+}
+
+async function finish(program: ChildProcessWithoutNullStreams): Promise<string> {
+  program.stdin.write('\n');
+  const text = await line(program);
+  if (program.exitCode === null) await once(program, 'exit');
+  return text;
+}
+
+function sessionOf(allocation: Allocation, program: ChildProcessWithoutNullStreams): SessionRecord {
+  return allocation.sessions.map(({ session }) => session.record).find(({ client }) => client.pid === program.pid) as SessionRecord;
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+function messages(text: string): LogLine[] {
+  return log.filter(({ msg }) => msg === text);
+}
+
+test('two allocations at once, each with its own account', async () => {
+  const [first, second] = await Promise.all([
+    node.create({ memory: 200 * MiB, name: 'first' }),
+    node.create({ memory: 100 * MiB, share: 25, policy: 'fixed', priority: 5 }),
+  ]);
+  const [fits, tooMuch] = [startProgram(first, HOLDING), startProgram(second, HOLDING)];
+  expect([await line(fits), await line(tooMuch)]).toEqual(['got 0', 'got 2']);
+  const snapshot = node.snapshot();
+  expect(snapshot.gpus).toHaveLength(1);
+  expect(snapshot.allocations.map(({ sessions }) => sessions.map(({ use }) => use.memory))).toEqual([[150 * MiB], [0]]);
+  expect(snapshot.allocations[1]?.specification).toMatchObject({ share: 25, policy: 'fixed', priority: 5, memory: 100 * MiB });
+  expect(snapshot.allocations[0]?.sessions[0]?.record.client).toMatchObject({ pid: fits.pid, uid: process.getuid?.() });
+  expect([await finish(fits), await finish(tooMuch)]).toEqual(['then 0', 'then 0']);
+  await Promise.all([first.whenIdle(), second.whenIdle()]);
+  expect(messages('session').map(({ allocation, session }) => [allocation, session])).toEqual(
+    expect.arrayContaining([
+      [first.id, 1],
+      [second.id, 1],
+    ]),
+  );
+  expect([first.memoryUsed, first.peakMemory]).toEqual([0, 200 * MiB]);
+  expect(readdirSync(path.join(first.directory, 'sessions'))).toEqual([]);
+});
+
+test('of two that race for the last MiB exactly one wins, and the other hears the figures', async () => {
+  const left = node.left(node.gpus[0] as never).memory;
+  await node.create({ memory: left - MiB });
+  const outcomes = await Promise.allSettled([node.create({ memory: MiB }), node.create({ memory: MiB })]);
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+  const { reason } = outcomes[1] as PromiseRejectedResult;
+  expect(reason.message).toMatch(/^GPU 0 \(GPU-.*\) has 0 bytes left for a quota, and 1 MiB was asked for: of its 8 GiB, .* 2 allocations/);
+});
+
+test('memory 0 is all that is left', async () => {
+  const left = node.left(node.gpus[0] as never).memory;
+  await node.create({ memory: 100 * MiB });
+  expect((await node.create({})).specification.memory).toBe(left - 100 * MiB);
+  await expect(node.create({})).rejects.toThrow('has 0 bytes left for a quota, and all that is left was asked for');
+});
+
+test('sessions go on while no proxy lives, and are found again by the next', async () => {
+  const allocation = await node.create({ memory: 400 * MiB });
+  const [stays, leaves] = [startProgram(allocation, HOLDING), startProgram(allocation, HOLDING)];
+  expect([await line(stays), await line(leaves)]).toEqual(['got 0', 'got 0']);
+  const { worker } = sessionOf(allocation, leaves);
+  node.leave();
+
+  expect(await finish(leaves)).toBe('then 0');
+  while (isAlive({ ...worker, program: '' })) await pause();
+  await restart();
+  const again = node.find(allocation.id);
+  while (again.sessionCount > 1) await once(node, 'changed');
+  expect(messages('session')).toEqual([expect.objectContaining({ pid: leaves.pid, peakMemory: 200 * MiB, level: 30, launches: 0 })]);
+  expect(again.memoryUsed).toBe(150 * MiB);
+
+  const third = startProgram(again, HOLDING);
+  expect(await line(third)).toBe('got 0');
+  expect([await finish(stays), await finish(third)]).toEqual(['then 0', 'then 0']);
+  await again.whenIdle();
+  expect(again.memoryUsed).toBe(0);
+  expect(messages('session').map(({ session }) => session)).toEqual(expect.arrayContaining([1, 2, 3]));
+});
+
+test('what a killed proxy had half made, and what ended without it, is cleaned up', async () => {
+  const allocation = await node.create({});
+  const program = startProgram(allocation, HOLDING);
+  await line(program);
+  node.leave();
+  const session = path.join(allocation.directory, 'sessions', '1', 'session.json');
+  const record = JSON.parse(readFileSync(session, 'utf8'));
+  // As if it had been killed right after it started the worker.
+  writeFileSync(session, JSON.stringify({ ...record, worker: { pid: 0, startTime: '' } }));
+  await restart();
+  expect(node.find(allocation.id).sessions[0]?.session.record.worker).toEqual(record.worker);
+  const restored = readFileSync(session, 'utf8');
+  node.leave();
+
+  program.kill('SIGKILL');
+  while (isAlive({ ...record.worker, program: '' })) await pause();
+  writeFileSync(session, JSON.stringify({ ...JSON.parse(restored), worker: { pid: 0, startTime: '' } }));
+  await restart();
+  expect(node.find(allocation.id).sessionCount).toBe(0);
+  expect(readdirSync(path.join(allocation.directory, 'sessions'))).toEqual([]);
+  expect(node.find(allocation.id).memoryUsed).toBe(0);
+});
+
+test('a specification of a later version is left alone, with a sentence', async () => {
+  const [newer, broken] = [await node.create({ memory: MiB }), await node.create({ memory: MiB })];
+  node.leave();
+  const files = [newer, broken].map((allocation) => path.join(allocation.directory, 'allocation.json'));
+  const texts = [JSON.stringify({ ...newer.specification, version: 2 }), '{'];
+  for (const [i, file] of files.entries()) writeFileSync(file, texts[i] as string);
+  await restart();
+  expect(node.allocations).toEqual([]);
+  const said = log.map(({ msg }) => msg);
+  expect(said).toContainEqual(expect.stringContaining(`${files[0]} is of version 2, and this gpu-proxy knows 1.`));
+  expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
+  expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(texts);
+});
+
+test('one state directory has one proxy', async () => {
+  await expect(startNode(path.join(directory, 'state'))).rejects.toThrow(`process ${process.pid}, already serves the state directory`);
+});
+
+test('drain refuses new sessions, and the allocation goes with its last one', async () => {
+  const allocation = await node.create({ name: 'tenant' });
+  const program = startProgram(allocation, HOLDING);
+  await line(program);
+  node.drain(node.find('tenant'));
+  const late = startProgram(allocation, 'say(result("cuInit", 0))');
+  expect(await line(late)).toBe('100');
+  expect(log).toContainEqual(
+    expect.objectContaining({
+      msg: expect.stringContaining(`process ${late.pid} was refused: allocation ${allocation.id} is being drained`),
+    }),
+  );
+  node.leave();
+  await restart();
+  expect(node.find('tenant').specification.draining).toBe(true);
+  expect(await finish(program)).toBe('then 0');
+  while (node.allocations.length > 0) await once(node, 'changed');
+  expect(existsSync(allocation.directory)).toBe(false);
+});
+
+test('delete is refused while sessions live, unless they are to end with it', async () => {
+  const allocation = await node.create({});
+  const program = startProgram(allocation, HOLDING);
+  await line(program);
+  await expect(node.delete(allocation, { force: false })).rejects.toThrow(`Allocation ${allocation.id} has 1 session and is not deleted.`);
+  await node.delete(allocation, { force: true });
+  expect(node.allocations).toEqual([]);
+  expect(existsSync(allocation.directory)).toBe(false);
+  expect(await finish(program)).toBe('then 46');
+});
+
+test('allocations are found by id and by name', async () => {
+  const [first, second] = [await node.create({ name: 'a', memory: MiB }), await node.create({ name: 'a', memory: MiB })];
+  expect(node.find(first.id)).toBe(first);
+  expect(() => node.find('a')).toThrow(`2 allocations have the name a: ${first.id}, ${second.id}.`);
+  expect(() => node.find('b')).toThrow('No allocation has the id or the name b.');
+});
+
+test('who opens connections without end holds up nobody else', async () => {
+  const [hostile, other] = [await node.create({ memory: MiB, limits: { sessions: 40 } }), await node.create({ memory: 300 * MiB })];
+  const flood = `
+import socket, sys
+connections = []
+for i in range(1000):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(sys.argv[1])
+    connections.append(connection)
+print("flooded", flush=True)
+sys.stdin.readline()`;
+  const attacker = spawn('python3', ['-c', flood, hostile.socketPath]);
+  programs.push(attacker);
+  lines.set(attacker, createInterface(attacker.stdout)[Symbol.asyncIterator]());
+  expect(await line(attacker)).toBe('flooded');
+  const program = startProgram(other, HOLDING);
+  expect(await line(program)).toBe('got 0');
+  expect(await finish(program)).toBe('then 0');
+  expect(hostile.sessionCount).toBe(40);
+  expect(hostile.sessions.length).toBeLessThanOrEqual(16);
+  attacker.stdin.write('\n');
+  await hostile.whenIdle();
+  const refused = log.filter(({ msg }) => String(msg).includes('all 40 sessions'));
+  expect(refused.length).toBeGreaterThan(0);
+  expect(refused.length).toBeLessThan(100);
+});
+
+test.each([
+  [{ share: 0 }, 'share is 0, which is not allowed: give a whole number of percent, 1 to 100.'],
+  [{ priority: 101 }, 'priority is 101, which is not allowed'],
+  [{ name: 'a b' }, 'name is "a b", which is not allowed'],
+  [{ limits: { sessions: 1000 } }, 'limits.sessions is 1000, which is not allowed: give 1 to 240.'],
+  [{ gpus: ['7'] }, 'There is no GPU 7 here; there are: 0 (GPU-'],
+  [{ mode: 'concurrent' as const }, 'is used in exclusive mode, and concurrent was asked for'],
+])('%j is refused', async (request, sentence) => {
+  await expect(node.create({ memory: MiB, gpus: ['0'], ...request })).rejects.toThrow(sentence);
+});

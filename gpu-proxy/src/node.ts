@@ -1,0 +1,276 @@
+import { randomBytes } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import { chownSync } from 'node:fs';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, SessionUse, TimeUse } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import { Addon } from './addon.js';
+import { Admission } from './admission.js';
+import { Allocation, type AllocationHost } from './allocation.js';
+import type { Backend } from './backend.js';
+import { counted } from './counted.js';
+import { ProxyError } from './errors.js';
+import type { Installation } from './installation.js';
+import type { ProcessIdentity } from './process-table.js';
+import type { Session } from './session.js';
+import { checkWishes, DEFAULT_LIMITS, type Wishes } from './specification.js';
+import type { StateDirectory } from './state-directory.js';
+
+/** What may change while a node runs. */
+export interface NodeSettings {
+  /** Of allocations that are made from now on and ask for nothing else. */
+  readonly limits: Limits;
+  /** Users for workers, one for each allocation; by default they run as the node does. */
+  readonly users?: { readonly first: number; readonly last: number } | undefined;
+}
+
+export interface NodeOptions {
+  readonly installation: Installation;
+  readonly backend: Backend;
+  readonly logger: Logger;
+  readonly state: StateDirectory;
+  /** The inventory. Empty when nobody took it: then allocations get what they ask for, unseen. */
+  readonly gpus: readonly GpuRecord[];
+  readonly name?: string | undefined;
+  readonly settings?: Partial<NodeSettings> | undefined;
+}
+
+/** What somebody asks for. */
+export interface AllocationRequest extends Wishes {
+  /** Indices or UUIDs; empty: the node chooses one. */
+  readonly gpus?: readonly string[] | undefined;
+  /** Bytes on each GPU; 0: all that is left. */
+  readonly memory?: number | undefined;
+  /** It is drained when this process has ended. */
+  readonly holder?: ProcessIdentity | undefined;
+  /** Where its programs connect, if not in its directory. */
+  readonly socketPath?: string | undefined;
+}
+
+export interface EndedSession {
+  readonly allocation: AllocationSpecification;
+  readonly session: Session;
+  readonly use: SessionUse;
+}
+
+interface NodeEvents {
+  /** An allocation or a session came, went or became another. */
+  changed: [];
+  sessionEnded: [EndedSession];
+}
+
+const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
+
+/**
+ * Owns the GPUs of one machine: grants allocations, lets programs connect to them, and takes over what an earlier proxy left in the state
+ * directory. It is never on the path of a call.
+ */
+export class GpuNode extends EventEmitter<NodeEvents> {
+  readonly name: string;
+  readonly gpus: readonly GpuRecord[];
+  readonly #options: NodeOptions;
+  readonly #admission: Admission;
+  readonly #host: AllocationHost;
+  readonly #allocations = new Map<string, Allocation>();
+  readonly #unwatchHolders = new Map<string, () => void>();
+  #settings: NodeSettings;
+
+  private constructor(options: NodeOptions) {
+    super();
+    this.#options = options;
+    this.name = options.name ?? hostname();
+    this.gpus = options.gpus;
+    this.#settings = { limits: DEFAULT_LIMITS, ...options.settings };
+    this.#admission = new Admission(options.gpus, () => 0);
+    this.#host = {
+      installation: options.installation,
+      backend: options.backend,
+      logger: options.logger,
+      addon: new Addon(options.installation.addon),
+      // What a temporary node compiled would be lost with it.
+      ownCaches: !options.state.temporary,
+      contextMemory: (gpus) => Math.max(0, ...options.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu.contextMemory)),
+      sessionStarted: () => this.emit('changed'),
+      sessionEnded: (allocation, session, use) => this.#noteEnd(allocation, session, use),
+    };
+  }
+
+  /** A node that serves: what was left in the state directory is found again, and goes on. */
+  static async start(options: NodeOptions): Promise<GpuNode> {
+    const node = new GpuNode(options);
+    for (const id of options.state.ids()) await node.#takeOver(id);
+    return node;
+  }
+
+  get allocations(): Allocation[] {
+    return [...this.#allocations.values()];
+  }
+
+  set settings(settings: NodeSettings) {
+    this.#settings = settings;
+  }
+
+  /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
+  async create(request: AllocationRequest): Promise<Allocation> {
+    const allocation = Allocation.create(this.#options.state.allocations, this.#specify(request), this.#host, request.holder);
+    this.#allocations.set(allocation.id, allocation);
+    try {
+      this.#giveCache(allocation);
+      await allocation.listen(request.socketPath);
+    } catch (error) {
+      this.#remove(allocation);
+      throw error;
+    }
+    this.#options.logger.info({ ...named(allocation), ...allocation.specification, id: undefined }, 'allocation made');
+    this.#watchHolder(allocation);
+    this.emit('changed');
+    return allocation;
+  }
+
+  /** @throws ProxyError ALLOCATION_UNKNOWN, ALLOCATION_AMBIGUOUS */
+  find(idOrName: string): Allocation {
+    const byId = this.#allocations.get(idOrName);
+    if (byId) return byId;
+    const [found, ...others] = this.allocations.filter(({ specification }) => specification.name === idOrName);
+    if (!found) throw new ProxyError('ALLOCATION_UNKNOWN', { name: idOrName });
+    if (others.length === 0) return found;
+    const ids = [found, ...others].map(({ id }) => id).join(', ');
+    throw new ProxyError('ALLOCATION_AMBIGUOUS', { name: idOrName, allocations: counted(others.length + 1, 'allocation'), ids });
+  }
+
+  /** No new sessions; it is gone with its last one. */
+  drain(allocation: Allocation): void {
+    allocation.drain();
+    this.#options.logger.info({ ...named(allocation), sessions: allocation.sessionCount }, 'allocation is drained');
+    this.#removeWhenDrained(allocation);
+    this.emit('changed');
+  }
+
+  /** @throws ProxyError ALLOCATION_IN_USE while it has sessions, unless they are to end with it. */
+  async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
+    const sessions = allocation.sessionCount;
+    if (sessions > 0 && !force) throw new ProxyError('ALLOCATION_IN_USE', { id: allocation.id, sessions: counted(sessions, 'session') });
+    if (!allocation.specification.draining) allocation.drain();
+    allocation.kill();
+    await allocation.whenIdle();
+    this.#remove(allocation);
+  }
+
+  /** Everything that the ledger and the metrics want to know. */
+  snapshot(): NodeSnapshot {
+    const allocations = this.allocations.map((allocation) => ({
+      specification: allocation.specification,
+      time: this.timeOf(allocation),
+      sessions: allocation.sessions.map((live) => ({ record: live.session.record, use: live.use })),
+    }));
+    return { node: this.name, gpus: this.gpus, allocations };
+  }
+
+  /** Bytes that an allocation could get on a GPU, and percent that a fixed one could. */
+  left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkers: number } {
+    const present = this.#specifications();
+    const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
+    return { memory, fixedShare, warmWorkers: 0 };
+  }
+
+  /** GPU time that it got so far. */
+  timeOf(_allocation: Allocation): TimeUse {
+    return NO_TIME;
+  }
+
+  /** Ends; programs go on, and the next node on this state directory finds them. */
+  leave(): void {
+    for (const allocation of this.#allocations.values()) allocation.leave();
+    for (const unwatch of this.#unwatchHolders.values()) unwatch();
+    this.#allocations.clear();
+    this.#options.state.release();
+  }
+
+  /** Waits for the sessions, then removes every allocation. */
+  async close(): Promise<void> {
+    for (const allocation of this.#allocations.values()) allocation.stopAccepting();
+    await Promise.all(this.allocations.map((allocation) => allocation.whenIdle()));
+    for (const allocation of this.#allocations.values()) this.#remove(allocation);
+    this.#options.state.release();
+  }
+
+  #specify(request: AllocationRequest): AllocationSpecification {
+    const { limits, ...wishes } = checkWishes({ ...request, limits: { ...this.#settings.limits, ...request.limits } });
+    const wish = { ...wishes, gpus: request.gpus ?? [], memory: request.memory ?? 0 };
+    const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.#specifications()) : wish;
+    return {
+      version: 1,
+      id: randomBytes(8).toString('hex'),
+      name: request.name,
+      gpus: granted.gpus,
+      memory: granted.memory,
+      ...wishes,
+      limits,
+      uid: request.uid ?? this.#freeUser(),
+      createdAt: new Date().toISOString(),
+      draining: false,
+    };
+  }
+
+  #freeUser(): number | undefined {
+    const { users } = this.#settings;
+    if (!users) return undefined;
+    const taken = new Set(this.#specifications().map(({ uid }) => uid));
+    for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
+    throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
+  }
+
+  /** The driver's cache is what its workers write to. */
+  #giveCache({ directory, specification: { uid } }: Allocation): void {
+    if (uid !== undefined) chownSync(path.join(directory, 'cache'), uid, uid);
+  }
+
+  #specifications(): AllocationSpecification[] {
+    return this.allocations.map(({ specification }) => specification);
+  }
+
+  /** What cannot be read is said and left alone: another proxy may know better. */
+  async #takeOver(id: string): Promise<void> {
+    const { state, logger } = this.#options;
+    try {
+      const allocation = Allocation.load(path.join(state.allocations, id), this.#host);
+      this.#allocations.set(id, allocation);
+      await allocation.listen();
+      logger.info({ ...named(allocation), sessions: allocation.sessionCount }, 'allocation found again');
+      if (allocation.specification.draining) this.#removeWhenDrained(allocation);
+      else this.#watchHolder(allocation);
+    } catch (error) {
+      logger.error({ allocation: id }, (error as Error).message);
+    }
+  }
+
+  #watchHolder(allocation: Allocation): void {
+    const { holder } = allocation;
+    if (!holder) return;
+    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () => this.drain(allocation));
+    this.#unwatchHolders.set(allocation.id, unwatch);
+  }
+
+  #removeWhenDrained(allocation: Allocation): void {
+    void allocation.whenIdle().then(() => this.#remove(allocation));
+  }
+
+  #remove(allocation: Allocation): void {
+    if (!this.#allocations.delete(allocation.id)) return;
+    this.#unwatchHolders.get(allocation.id)?.();
+    this.#unwatchHolders.delete(allocation.id);
+    allocation.remove();
+    this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
+    this.emit('changed');
+  }
+
+  #noteEnd(allocation: Allocation, session: Session, use: SessionUse): void {
+    this.emit('sessionEnded', { allocation: allocation.specification, session, use });
+    this.emit('changed');
+  }
+}
+
+function named({ specification: { id, name } }: Allocation) {
+  return { allocation: id, name };
+}

@@ -1,0 +1,60 @@
+import { AdminClient } from './admin/client.js';
+import { hold } from './admin/commands.js';
+import type { AllocationMessage } from './admin/messages.js';
+import { formatMemorySize } from './memory-size.js';
+import { type Child, type RunOptions, refuse, type Say, SHARE_OPTIONS } from './run.js';
+import { DEFAULT_STATE } from './state-directory.js';
+
+const LOOK_EVERY_MS = 100;
+
+/** On the node that serves a state directory: in an allocation that is there, or in one for the length of the run. */
+export async function runOnNode(child: Child, options: RunOptions, say: Say): Promise<number> {
+  const { state = DEFAULT_STATE, allocation } = options;
+  refuse(options, ['backend', 'log'], 'OPTION_OF_NODE', { other: options.state === undefined ? '--allocation' : '--state' });
+  if (allocation !== undefined) refuse(options, ['gpu', 'memory', ...SHARE_OPTIONS], 'OPTION_OF_ALLOCATION');
+  const client = await AdminClient.connect(state);
+  try {
+    if (allocation !== undefined) return await child((await client.call('getAllocation', { id: allocation })).socketPath);
+    return await runInOwn(client, await hold(client, options), child, options, say);
+  } finally {
+    client.close();
+  }
+}
+
+/** The node deletes it when this process has ended, however it ends; an orderly run sees to it that nothing is left when it returns. */
+async function runInOwn(client: AdminClient, { id, socketPath }: AllocationMessage, child: Child, { verbose }: RunOptions, say: Say) {
+  const status = await child(socketPath);
+  try {
+    const last = await endOfSessions(client, id);
+    await client.call('deleteAllocation', { id, force: false });
+    if (verbose) for (const line of summary(last)) say(line);
+  } catch (error) {
+    say((error as Error).message);
+  }
+  return status;
+}
+
+function summary({ id, memoryBytes, peakMemoryBytes, sharePercent }: AllocationMessage): string[] {
+  return [
+    `allocation: ${id}`,
+    `quota: ${memoryBytes === 0 ? 'the whole GPU' : formatMemorySize(memoryBytes)}`,
+    `share: ${sharePercent} %`,
+    `peak use: ${formatMemorySize(peakMemoryBytes)}`,
+  ];
+}
+
+/** Processes that the program left behind may still use the GPU. A signal now is meant for them. */
+async function endOfSessions(client: AdminClient, id: string): Promise<AllocationMessage> {
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const end = () => void client.call('deleteAllocation', { id, force: true }).catch(() => {});
+  for (const signal of signals) process.on(signal, end);
+  try {
+    for (;;) {
+      const allocation = await client.call('getAllocation', { id });
+      if (allocation.sessions.length === 0) return allocation;
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
+  } finally {
+    for (const signal of signals) process.off(signal, end);
+  }
+}

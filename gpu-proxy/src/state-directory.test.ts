@@ -1,0 +1,65 @@
+import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { StateDirectory } from './state-directory.js';
+
+let root: string;
+let place: string;
+
+beforeEach(() => {
+  root = makePrivateDirectory();
+  place = path.join(root, 'deep', 'state');
+});
+afterEach(() => removePrivateDirectory(root));
+
+test('it is made where it is missing; who does not know an allocation cannot find it', () => {
+  const state = StateDirectory.open(place);
+  expect([statSync(place).mode & 0o777, statSync(state.allocations).mode & 0o777]).toEqual([0o711, 0o711]);
+  expect([state.adminSocket, state.ids()]).toEqual([path.join(place, 'admin.sock'), []]);
+  state.release();
+  expect(readdirSync(place)).toEqual(['allocations']);
+});
+
+test('it has one owner at a time', () => {
+  const state = StateDirectory.open(place);
+  expect(() => StateDirectory.open(place)).toThrow(
+    `Another gpu-proxy, process ${process.pid}, already serves the state directory ${place}.`,
+  );
+  state.release();
+  const next = StateDirectory.open(place);
+  state.release();
+  expect(() => StateDirectory.open(place)).toThrow('Another gpu-proxy');
+  next.release();
+});
+
+test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])('a lock that nobody holds any more is taken over: %j', (lock) => {
+  mkdirSync(place, { recursive: true });
+  writeFileSync(path.join(place, 'lock'), lock);
+  const state = StateDirectory.open(place);
+  expect(readdirSync(place).sort()).toEqual(['allocations', 'lock']);
+  state.release();
+});
+
+test('what a killed proxy had begun is removed, and nothing else', () => {
+  StateDirectory.open(place).release();
+  for (const name of ['.new-0123456789abcdef', '.gone-0123456789abcdef', '0123456789abcdef', 'precious'])
+    mkdirSync(path.join(place, 'allocations', name));
+  const state = StateDirectory.open(place);
+  expect(readdirSync(state.allocations).sort()).toEqual(['0123456789abcdef', 'precious']);
+  expect(state.ids()).toEqual(['0123456789abcdef']);
+  state.release();
+});
+
+test('a temporary one goes with all that is in it', () => {
+  const state = StateDirectory.makeTemporary();
+  writeFileSync(path.join(state.allocations, 'x'), '');
+  state.release();
+  expect(existsSync(state.directory)).toBe(false);
+});
+
+test('a place that cannot be had is named, with the reason', () => {
+  writeFileSync(path.join(root, 'file'), '');
+  expect(() => StateDirectory.open(path.join(root, 'file', 'state'))).toThrow(
+    `The state directory ${root}/file/state cannot be used: not a directory.`,
+  );
+});

@@ -1,0 +1,127 @@
+import { linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ProxyError, systemReason } from './errors.js';
+import { readIfThere, UNFINISHED } from './files.js';
+import { makePrivateDirectory } from './private-directory.js';
+import { identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
+
+export const DEFAULT_STATE = '/run/nvidia-virtual';
+
+/**
+ * Where a node keeps what outlives its process: one directory per allocation, the sockets of the admin API and of the arbiter, and a lock.
+ * Others may pass through it but not list it: the id of an allocation is what leads to its socket.
+ */
+export class StateDirectory {
+  readonly adminSocket: string;
+  readonly arbiterSocket: string;
+  readonly allocations: string;
+
+  #held = true;
+
+  private constructor(
+    readonly directory: string,
+    /** It is of one proxy only, and goes with it. */
+    readonly temporary: boolean,
+  ) {
+    this.adminSocket = adminSocketIn(directory);
+    this.arbiterSocket = path.join(directory, 'arbiter.sock');
+    this.allocations = path.join(directory, 'allocations');
+  }
+
+  /** Makes it where it is missing, and takes its lock. @throws ProxyError STATE_BUSY, STATE_NOT_USABLE */
+  static open(directory: string): StateDirectory {
+    const state = new StateDirectory(path.resolve(directory), false);
+    try {
+      mkdirSync(state.directory, { recursive: true, mode: 0o711 });
+      state.#lock();
+      mkdirSync(state.allocations, { recursive: true, mode: 0o711 });
+      removeUnfinished(state.allocations);
+      return state;
+    } catch (error) {
+      if (error instanceof ProxyError) throw error;
+      throw new ProxyError('STATE_NOT_USABLE', { path: state.directory, reason: systemReason(error) });
+    }
+  }
+
+  /** One that only this proxy knows. */
+  static makeTemporary(): StateDirectory {
+    const state = new StateDirectory(makePrivateDirectory(), true);
+    mkdirSync(state.allocations);
+    return state;
+  }
+
+  /** The ids of the allocations that are there. */
+  ids(): string[] {
+    return readdirSync(this.allocations).filter((name) => /^[0-9a-f]{16}$/.test(name));
+  }
+
+  /** Gives the lock back; a temporary one goes with all that is in it. */
+  release(): void {
+    if (!this.#held) return;
+    this.#held = false;
+    rmSync(this.temporary ? this.directory : this.#lockFile, { recursive: true, force: true });
+  }
+
+  get #lockFile(): string {
+    return path.join(this.directory, 'lock');
+  }
+
+  /** The lock names a process by pid and start time. One that a dead process left is moved away; who moved a living one puts it back. */
+  #lock(): void {
+    const mine = path.join(this.directory, `.lock-${process.pid}`);
+    const stale = `${mine}-stale`;
+    writeFileSync(mine, `${process.pid} ${identifyProcess(process.pid).startTime}\n`, { mode: 0o600 });
+    try {
+      for (;;) {
+        if (tryLink(mine, this.#lockFile)) return;
+        const seen = readIfThere(this.#lockFile);
+        if (seen === undefined) continue;
+        this.#refuseIfHeld(seen);
+        if (!tryRename(this.#lockFile, stale)) continue;
+        const moved = readIfThere(stale);
+        if (moved === seen) continue;
+        tryLink(stale, this.#lockFile);
+        this.#refuseIfHeld(moved ?? '');
+      }
+    } finally {
+      rmSync(mine, { force: true });
+      rmSync(stale, { force: true });
+    }
+  }
+
+  #refuseIfHeld(lock: string): void {
+    const [pid, startTime] = lock.trim().split(' ');
+    const holder: ProcessIdentity = { pid: Number(pid), startTime, program: '' };
+    if (startTime !== undefined && isAlive(holder)) throw new ProxyError('STATE_BUSY', { path: this.directory, pid: holder.pid });
+  }
+}
+
+export function adminSocketIn(state: string): string {
+  return path.join(path.resolve(state), 'admin.sock');
+}
+
+/** What a proxy that was killed had begun to make or to remove. */
+export function removeUnfinished(directory: string): void {
+  for (const name of readdirSync(directory).filter((entry) => UNFINISHED.test(entry))) {
+    rmSync(path.join(directory, name), { recursive: true, force: true });
+  }
+}
+
+function tryLink(from: string, to: string): boolean {
+  return trySystemCall('EEXIST', () => linkSync(from, to));
+}
+
+function tryRename(from: string, to: string): boolean {
+  return trySystemCall('ENOENT', () => renameSync(from, to));
+}
+
+/** False when it fails with exactly this. */
+function trySystemCall(code: string, call: () => void): boolean {
+  try {
+    call();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === code) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,54 @@
+// The page that the arbiter shares with one worker: a memory file, sealed against any change of size. Both ends may be of different
+// builds, so the layout has a version. All times are nanoseconds of CLOCK_MONOTONIC.
+//
+// A page of zeros means: open without limit. The arbiter keeps its own account and believes nothing that it reads here: what a worker
+// writes decides only how soon its own window ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace arbiter {
+
+inline constexpr std::uint32_t kMailboxMagic = 0x3141564e;  // "NVA1"
+inline constexpr std::uint32_t kMailboxVersion = 1;
+inline constexpr std::size_t kMailboxBytes = 4096;
+
+enum class Grant : std::uint32_t {
+  open = 0,    ///< submit as you like
+  closed = 1,  ///< submit nothing; say `drained` once nothing of yours runs
+  window = 2,  ///< submit, with no more than `queueLimit` waiting on the device
+};
+
+/// The grant word: what holds, and a number that grows with every change, so that an answer belongs to one change.
+inline constexpr std::uint32_t kGrantBits = 2;
+inline constexpr Grant grantOf(std::uint32_t word) {
+  const auto grant = static_cast<Grant>(word & ((1u << kGrantBits) - 1));
+  return grant == Grant::closed || grant == Grant::window ? grant : Grant::open;
+}
+inline constexpr std::uint32_t nextWord(std::uint32_t word, Grant grant) {
+  return (((word >> kGrantBits) + 1) << kGrantBits) | static_cast<std::uint32_t>(grant);
+}
+
+struct Mailbox {
+  std::uint32_t magic;
+  std::uint32_t version;
+
+  // Written by the arbiter.
+  alignas(64) std::atomic<std::uint32_t> grant;  ///< the grant word, a futex
+  std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
+  std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
+
+  // Written by the worker, which then sends a byte over its connection, except for the last one.
+  alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change
+  std::atomic<std::uint32_t> drained;            ///< the grant word under which nothing of the worker runs any more
+  std::atomic<std::uint64_t> idleSince;          ///< nothing has run in this window since then; 0: something does
+  std::atomic<std::uint64_t> timedRecord;        ///< when an event that takes the time was recorded last
+};
+static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// How long a window is kept although nothing runs in it: the worker says so after this time. Handing over at each gap costs more than
+/// the gap (a switch of contexts takes some 0.1 ms).
+inline constexpr std::uint64_t kGapNanoseconds = 300'000;
+
+}  // namespace arbiter

@@ -1,0 +1,223 @@
+#include "native/arbiter/node.h"
+
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+namespace arbiter {
+
+namespace {
+
+/// A memory file that nobody can shrink under us.
+int createMailbox(Mailbox*& mailbox) {
+  const int file = memfd_create("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0) return -1;
+  void* page = MAP_FAILED;
+  if (ftruncate(file, kMailboxBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    page = mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (page == MAP_FAILED) return close(file), -1;
+  mailbox = static_cast<Mailbox*>(page);
+  mailbox->magic = kMailboxMagic;
+  mailbox->version = kMailboxVersion;
+  mailbox->unused = 1;
+  return file;
+}
+
+bool sendFile(int connection, int file) {
+  char byte = 'm';
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+}
+
+void wakeAll(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+
+}  // namespace
+
+Node::~Node() {
+  for (auto& [connection, worker] : workers_) dismiss(worker, connection);
+}
+
+void Node::put(const std::string& id, const Terms& terms, Time now) {
+  table_.allocations[id] = terms;
+  schedule_.put(id, terms, now);
+}
+
+void Node::remove(const std::string& id, Time now) {
+  table_.allocations.erase(id);
+  std::erase_if(table_.workers, [&](const auto& entry) { return entry.second == id; });
+  for (auto& [connection, worker] : workers_) {
+    if (worker.allocation == id) dismiss(worker, connection);
+  }
+  schedule_.remove(id, now);
+}
+
+bool Node::setWorker(pid_t pid, const std::string& id, Time now) {
+  if (!table_.allocations.contains(id)) return false;
+  table_.workers[pid] = id;
+  for (auto& [connection, worker] : workers_) {
+    if (worker.pid != pid || worker.allocation == id) continue;
+    if (worker.mailbox == nullptr)
+      introduce(connection, worker, now);
+    else
+      dismiss(worker, connection);  // a process that is another one now
+  }
+  return true;
+}
+
+void Node::gone(pid_t pid, Time now) {
+  table_.workers.erase(pid);
+  for (auto& [connection, worker] : workers_) {
+    if (worker.pid != pid) continue;
+    const std::string id = worker.allocation;
+    dismiss(worker, connection);
+    observe(id, now);
+  }
+}
+
+void Node::replace(const Table& table, Time now) {
+  const Table before = table_;
+  for (const auto& [id, terms] : before.allocations) {
+    if (!table.allocations.contains(id)) remove(id, now);
+  }
+  for (const auto& [pid, id] : before.workers) {
+    if (!table.workers.contains(pid)) gone(pid, now);
+  }
+  for (const auto& [id, terms] : table.allocations) put(id, terms, now);
+  for (const auto& [pid, id] : table.workers) setWorker(pid, id, now);
+}
+
+void Node::join(int connection, pid_t pid, Time now) {
+  Worker& worker = workers_[connection];
+  worker.pid = pid;
+  if (table_.workers.contains(pid)) introduce(connection, worker, now);
+}
+
+void Node::introduce(int connection, Worker& worker, Time now) {
+  const int file = createMailbox(worker.mailbox);
+  if (file < 0) {
+    shutdown(connection, SHUT_RDWR);  // no memory: it comes again
+    return;
+  }
+  worker.allocation = table_.workers[worker.pid];
+  const Order order = schedule_.order(worker.allocation);
+  worker.word = nextWord(0, order.grant);
+  worker.mailbox->grant = worker.word;
+  worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
+  if (!sendFile(connection, file)) shutdown(connection, SHUT_RDWR);
+  close(file);
+  observe(worker.allocation, now);
+}
+
+/// The worker goes on without a mailbox: its connection ends, and the server will see that.
+void Node::dismiss(Worker& worker, int connection) {
+  if (worker.mailbox != nullptr) munmap(worker.mailbox, kMailboxBytes);
+  worker.mailbox = nullptr;
+  worker.allocation.clear();
+  shutdown(connection, SHUT_RDWR);
+}
+
+void Node::leave(int connection, Time now) {
+  const auto found = workers_.find(connection);
+  if (found == workers_.end()) return;
+  const std::string id = found->second.allocation;
+  dismiss(found->second, connection);
+  workers_.erase(found);
+  observe(id, now);
+}
+
+void Node::look(int connection, Time now) {
+  const auto found = workers_.find(connection);
+  if (found != workers_.end()) observe(found->second.allocation, now);
+}
+
+bool Node::isStranger(int connection) const {
+  const auto found = workers_.find(connection);
+  return found != workers_.end() && found->second.mailbox == nullptr;
+}
+
+/// What an allocation's workers say together.
+void Node::observe(const std::string& id, Time now) {
+  if (!table_.allocations.contains(id)) return;
+  bool drained = true, waits = false, idle = true;
+  for (auto& [connection, worker] : workers_) {
+    if (worker.mailbox == nullptr || worker.allocation != id) continue;
+    const Mailbox& said = *worker.mailbox;
+    waits = waits || said.wants.load(std::memory_order_acquire) != 0;
+    drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
+    const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
+    idle = idle && since > 0 && now - since >= static_cast<Time>(kGapNanoseconds);
+    schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
+  }
+  switch (schedule_.order(id).grant) {
+    case Grant::closed:
+      schedule_.setDemand(id, waits ? Demand::waiting : Demand::none, now);
+      if (drained) schedule_.drained(id, now);
+      break;
+    case Grant::window: schedule_.setDemand(id, idle ? Demand::none : Demand::busy, now); break;
+    case Grant::open: break;
+  }
+}
+
+void Node::update(Time now) {
+  for (const auto& [id, terms] : table_.allocations) {
+    const Grant grant = schedule_.order(id).grant;
+    if (grant == Grant::window) observe(id, now);  // it may have fallen idle, or measure time
+    if (grant == Grant::open) measureOpen(id, now);
+  }
+  for (auto orders = schedule_.advance(now); !orders.empty(); orders = schedule_.advance(now)) {
+    for (const Order& order : orders) {
+      for (auto& [connection, worker] : workers_) {
+        if (worker.mailbox != nullptr && worker.allocation == order.id) tell(connection, worker, order);
+      }
+      if (order.grant == Grant::closed) observe(order.id, now);  // without a worker there is nothing to wait for
+    }
+  }
+}
+
+void Node::tell(int connection, Worker& worker, const Order& order) {
+  worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue), std::memory_order_relaxed);
+  const Grant before = grantOf(worker.word);
+  if (before == order.grant) return;
+  worker.word = nextWord(worker.word, order.grant);
+  worker.mailbox->grant.store(worker.word, std::memory_order_seq_cst);
+  wakeAll(worker.mailbox->grant);
+  // Its gate thread sleeps while the gate is open: it has to watch from now on.
+  if (order.grant == Grant::closed || before == Grant::open) send(connection, "g", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Node::measureOpen(const std::string& id, Time now) {
+  bool used = false;
+  for (auto& [connection, worker] : workers_) {
+    if (worker.mailbox != nullptr && worker.allocation == id) used = worker.mailbox->unused.exchange(1) == 0 || used;
+  }
+  schedule_.used(id, used, now);
+}
+
+std::map<std::string, TimeUse> Node::figures(Time now) {
+  update(now);
+  std::map<std::string, TimeUse> all;
+  for (const auto& [id, terms] : table_.allocations) {
+    all[id] = schedule_.use(id);
+  }
+  return all;
+}
+
+}  // namespace arbiter

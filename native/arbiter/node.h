@@ -1,0 +1,71 @@
+// What the arbiter knows of its node: allocations, the workers that belong to them, and their mailboxes. The sockets are the server's;
+// here they are numbers to write to.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "native/arbiter/mailbox.h"
+#include "native/arbiter/schedule.h"
+
+namespace arbiter {
+
+/// What the proxy says exists.
+struct Table {
+  std::map<std::string, Terms> allocations;
+  std::map<pid_t, std::string> workers;
+};
+
+class Node {
+ public:
+  explicit Node(const Timing& timing) : schedule_(timing) {}
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  void put(const std::string& id, const Terms& terms, Time now);
+  void remove(const std::string& id, Time now);
+  /// False when there is no such allocation.
+  bool setWorker(pid_t pid, const std::string& id, Time now);
+  void gone(pid_t pid, Time now);
+  /// Makes `table` all there is; what stays keeps its account.
+  void replace(const Table& table, Time now);
+
+  /// A worker's connection: it gets its mailbox as soon as it is known whose it is.
+  void join(int connection, pid_t pid, Time now);
+  void leave(int connection, Time now);
+  /// It has said that something in its mailbox is new.
+  void look(int connection, Time now);
+  /// Still without a mailbox.
+  bool isStranger(int connection) const;
+
+  /// Lets the schedule decide and tells the workers; after every change, and at deadline().
+  void update(Time now);
+  Time deadline() const { return schedule_.deadline(); }
+
+  /// Nanoseconds of every allocation.
+  std::map<std::string, TimeUse> figures(Time now);
+
+ private:
+  struct Worker {
+    pid_t pid = 0;
+    std::string allocation;
+    Mailbox* mailbox = nullptr;  ///< none: whose worker it is, is not known yet
+    std::uint32_t word = 0;      ///< what the mailbox's grant was set to
+  };
+
+  void introduce(int connection, Worker& worker, Time now);
+  void dismiss(Worker& worker, int connection);
+  void tell(int connection, Worker& worker, const Order& order);
+  void observe(const std::string& id, Time now);
+  void measureOpen(const std::string& id, Time now);
+
+  Schedule schedule_;
+  Table table_;
+  std::map<int, Worker> workers_;  ///< by connection
+};
+
+}  // namespace arbiter

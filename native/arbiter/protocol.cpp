@@ -1,0 +1,114 @@
+#include "native/arbiter/protocol.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <vector>
+
+namespace arbiter {
+
+namespace {
+
+constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kMostGpus = 64;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+template <class Number>
+bool number(std::string_view text, Number least, Number most, Number& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+}
+
+bool name(std::string_view text, std::string& value) {
+  const auto printable = [](char c) { return c > ' ' && c < '\x7f'; };
+  value = text;
+  return !text.empty() && text.size() <= kLongestName && std::all_of(text.begin(), text.end(), printable);
+}
+
+std::string quoted(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, kLongestName)) shown += c >= ' ' && c < '\x7f' ? c : '?';
+  return '"' + shown + '"';
+}
+
+bool pidOf(std::string_view text, pid_t& pid) { return number<pid_t>(text, 1, std::numeric_limits<pid_t>::max(), pid); }
+
+std::string readGpus(std::string_view text, std::vector<std::string>& gpus) {
+  for (const std::string_view word : split(text, ',')) {
+    std::string gpu;
+    if (!name(word, gpu)) return quoted(text) + " is no list of GPUs: their names, separated by commas";
+    if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end()) return "the GPU " + quoted(gpu) + " is named twice";
+    gpus.push_back(gpu);
+  }
+  return gpus.size() <= kMostGpus ? "" : "an allocation has " + std::to_string(kMostGpus) + " GPUs at most";
+}
+
+using Words = std::vector<std::string_view>;
+
+std::string readAllocation(const Words& words, Command& command) {
+  Terms& terms = command.terms;
+  if (!name(words[1], command.id)) return quoted(words[1]) + " is no allocation's id";
+  if (!number(words[2], 1, 100, terms.weight)) return quoted(words[2]) + " is no weight: 1 to 100 percent";
+  if (words[3] != "burst" && words[3] != "fixed") return quoted(words[3]) + " is no policy: burst or fixed";
+  terms.policy = words[3] == "burst" ? Policy::burst : Policy::fixed;
+  if (!number(words[4], -100, 100, terms.priority)) return quoted(words[4]) + " is no priority: -100 to 100";
+  return readGpus(words[5], terms.gpus);
+}
+
+std::string readWorker(const Words& words, Command& command) {
+  if (!pidOf(words[1], command.pid)) return quoted(words[1]) + " is no process";
+  return name(words[2], command.id) ? "" : quoted(words[2]) + " is no allocation's id";
+}
+
+std::string readGone(const Words& words, Command& command) {
+  return pidOf(words[1], command.pid) ? "" : quoted(words[1]) + " is no process";
+}
+
+std::string readRemove(const Words& words, Command& command) {
+  return name(words[1], command.id) ? "" : quoted(words[1]) + " is no allocation's id";
+}
+
+std::string readNothing(const Words&, Command&) { return ""; }
+
+struct Form {
+  std::string_view word;
+  Command::Kind kind;
+  std::size_t words;
+  std::string_view text;
+  std::string (*read)(const Words&, Command&);
+};
+
+constexpr Form kForms[] = {
+    {"begin", Command::Kind::begin, 1, "begin", readNothing},
+    {"commit", Command::Kind::commit, 1, "commit", readNothing},
+    {"allocation", Command::Kind::allocation, 6, "allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]", readAllocation},
+    {"worker", Command::Kind::worker, 3, "worker PID ID", readWorker},
+    {"gone", Command::Kind::gone, 2, "gone PID", readGone},
+    {"remove", Command::Kind::remove, 2, "remove ID", readRemove},
+    {"figures", Command::Kind::figures, 1, "figures", readNothing},
+};
+
+}  // namespace
+
+std::string parse(std::string_view line, Command& command) {
+  const Words words = split(line, ' ');
+  for (const Form& form : kForms) {
+    if (words[0] != form.word) continue;
+    if (words.size() != form.words) return quoted(line) + " is not of the form: " + std::string(form.text);
+    command = Command{};
+    command.kind = form.kind;
+    return form.read(words, command);
+  }
+  return quoted(words[0]) + " is no command; known are begin, commit, allocation, worker, gone, remove and figures";
+}
+
+}  // namespace arbiter

@@ -1,0 +1,26 @@
+// The lines of a control connection, as README.md describes them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <string_view>
+
+#include "native/arbiter/schedule.h"
+
+namespace arbiter {
+
+inline constexpr std::size_t kLongestLine = 16'384;
+
+struct Command {
+  enum class Kind { begin, commit, allocation, worker, gone, remove, figures };
+  Kind kind = Kind::figures;
+  std::string id;  ///< of an allocation
+  pid_t pid = 0;
+  Terms terms;
+};
+
+/// Reads one line without its end. Returns a sentence, without a full stop, when it is none of the protocol's.
+std::string parse(std::string_view line, Command& command);
+
+}  // namespace arbiter

@@ -1,0 +1,278 @@
+#include "native/arbiter/schedule.h"
+
+#include <algorithm>
+
+namespace arbiter {
+
+void Schedule::put(const std::string& id, const Terms& terms, Time now) {
+  settle(now);
+  Allocation& a = allocations_[id];
+  if (!a.id.empty() && a.terms.gpus != terms.gpus) {
+    detach(a);
+    a.stage = Stage::closed;
+  }
+  a.id = id;
+  a.terms = terms;
+  if (a.gpus.empty()) attach(a);
+  if (a.told.id.empty()) a.tokens = leastTokens(a);
+  if (a.told.id.empty()) a.told = {id, Grant::closed, timing_.queue};
+}
+
+void Schedule::remove(const std::string& id, Time now) {
+  settle(now);
+  if (Allocation* a = find(id)) detach(*a);
+  allocations_.erase(id);
+}
+
+void Schedule::attach(Allocation& a) {
+  for (const std::string& name : a.terms.gpus) {
+    Gpu& gpu = gpus_[name];
+    ++gpu.users;
+    a.gpus.push_back(&gpu);
+    a.served.push_back(gpu.clock);
+  }
+}
+
+void Schedule::detach(Allocation& a) {
+  for (Gpu* gpu : a.gpus) --gpu->users;
+  a.gpus.clear();
+  a.served.clear();
+  std::erase_if(gpus_, [](const auto& entry) { return entry.second.users == 0; });
+}
+
+Schedule::Allocation* Schedule::find(const std::string& id) {
+  const auto found = allocations_.find(id);
+  return found == allocations_.end() ? nullptr : &found->second;
+}
+
+void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
+  settle(now);
+  Allocation* a = find(id);
+  if (a == nullptr) return;
+  const bool inside = a->stage == Stage::window || a->stage == Stage::open;
+  if (inside ? demand == Demand::waiting : demand == Demand::busy) return;
+  if (demand == Demand::waiting && a->demand != Demand::waiting) a->since = now;
+  a->demand = demand;
+}
+
+void Schedule::drained(const std::string& id, Time now) {
+  settle(now);
+  Allocation* a = find(id);
+  if (a != nullptr && (a->stage == Stage::draining || a->stage == Stage::overrunning)) a->stage = Stage::closed;
+}
+
+void Schedule::recorded(const std::string& id, Time when) {
+  if (Allocation* a = find(id)) a->lastRecord = std::max(a->lastRecord, when);
+}
+
+void Schedule::used(const std::string& id, bool used, Time now) {
+  Allocation* a = find(id);
+  if (a == nullptr || a->stage != Stage::open) return;
+  if (used) a->use.granted += now - a->openUsed;
+  a->openUsed = now;
+}
+
+std::vector<Order> Schedule::advance(Time now) {
+  settle(now);
+  endStages(now);
+  compete(now);
+  for (auto& [id, a] : allocations_) {
+    if ((a.stage == Stage::window || a.stage == Stage::open) && mustYield(a, now)) continue;
+    if (a.stage == Stage::window && now >= a.end) renew(a, now);
+  }
+  grantAll(now);
+  compete(now);
+  for (auto& [id, a] : allocations_) {
+    if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
+    a.stage = Stage::open;
+    a.openUsed = now;
+  }
+  std::vector<Order> orders = tell(now);
+  deadline_ = kNever;
+  for (const auto& [id, a] : allocations_) deadline_ = std::min(deadline_, nextChange(a, now));
+  return orders;
+}
+
+/// Drains that took too long, and overruns that have been charged long enough.
+void Schedule::endStages(Time now) {
+  for (auto& [id, a] : allocations_) {
+    if (a.stage == Stage::draining && now >= a.end) {
+      a.stage = Stage::overrunning;
+      a.end = now + timing_.overlap;
+    } else if (a.stage == Stage::overrunning && now >= a.end) {
+      a.stage = Stage::closed;
+    }
+  }
+}
+
+bool Schedule::overlaps(const Allocation& a, const Allocation& b) {
+  return std::any_of(a.gpus.begin(), a.gpus.end(), [&](Gpu* gpu) { return std::find(b.gpus.begin(), b.gpus.end(), gpu) != b.gpus.end(); });
+}
+
+/// Waits, and would be let in if the GPUs were free.
+bool Schedule::waits(const Allocation& a) const {
+  return a.demand == Demand::waiting && a.stage != Stage::window && a.stage != Stage::open && hasTokens(a);
+}
+
+/// The order of turns: priority, then who is least ahead of the others for its weight, then who has waited longest.
+bool Schedule::before(const Allocation& a, const Allocation& b) {
+  if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
+  const Time aheadA = aheadBy(a), aheadB = aheadBy(b);
+  return aheadA != aheadB ? aheadA < aheadB : a.since < b.since;
+}
+
+/// Takes the GPU from one that has it where its time is over or another goes first; true when it did.
+bool Schedule::mustYield(Allocation& holder, Time now) {
+  if (limited(holder) && (holder.stage == Stage::open || holder.tokens <= 0)) return close(holder, false, now), true;
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &holder || !waits(other) || !overlaps(holder, other)) continue;
+    const bool urgent = other.terms.priority > holder.terms.priority;
+    if (holder.stage == Stage::open && other.terms.priority < holder.terms.priority) {
+      // It goes first anyway: it is measured from now on, and keeps what it has.
+      used(holder.id, true, now);
+      holder.stage = Stage::window;
+      renew(holder, now);
+    }
+    const bool over = now >= holder.end && before(other, holder) && !keptForRecords(holder, now);
+    if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none) return close(holder, urgent, now), true;
+  }
+  return false;
+}
+
+/// A window does not end between two timed events close to each other, once: a program may be measuring what it runs between them.
+bool Schedule::keptForRecords(Allocation& holder, Time now) const {
+  const Time recorded = std::min(holder.lastRecord, now);
+  if (!holder.extended && now - recorded < timing_.recordPair) {
+    holder.extended = true;
+    holder.end = recorded + timing_.recordPair;
+  }
+  return now < holder.end;
+}
+
+/// Another window at once, without a pause: nobody goes before it.
+void Schedule::renew(Allocation& holder, Time now) {
+  holder.end = now + std::min(windowOf(holder), tokensLast(holder));
+  holder.extended = false;
+  ++holder.use.windows;
+}
+
+void Schedule::close(Allocation& holder, bool urgent, Time now) {
+  if (holder.stage == Stage::open) used(holder.id, true, now);
+  holder.stage = Stage::draining;
+  holder.end = now + (urgent ? timing_.urgentDrain : timing_.drain);
+  if (holder.demand == Demand::busy) holder.returns = now + timing_.pause;
+  holder.demand = Demand::none;
+  holder.lastDemand = now;
+}
+
+void Schedule::grantAll(Time now) {
+  for (auto& [name, gpu] : gpus_) {
+    gpu.holder = nullptr;
+    gpu.lentUntil = kNever;
+  }
+  std::vector<Allocation*> candidates;
+  for (auto& [id, a] : allocations_) {
+    if (holds(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->holder = &a; });
+    if (waits(a)) candidates.push_back(&a);
+  }
+  std::sort(candidates.begin(), candidates.end(), [](const Allocation* a, const Allocation* b) { return before(*a, *b); });
+  for (Allocation* a : candidates) {
+    if (tryGrant(*a, now)) continue;
+    // Its turn comes when the last of its GPUs is free; until then the others may be lent, so that none stands idle.
+    Time blocked = now;
+    for (Gpu* gpu : a->gpus) {
+      if (gpu->holder != nullptr && gpu->holder->stage == Stage::window) blocked = std::max(blocked, gpu->holder->end);
+    }
+    for (Gpu* gpu : a->gpus) gpu->lentUntil = std::min(gpu->lentUntil, blocked);
+  }
+}
+
+bool Schedule::tryGrant(Allocation& a, Time now) {
+  Time until = kNever;
+  for (const Gpu* gpu : a.gpus) {
+    if (gpu->holder != nullptr && gpu->holder != &a) return false;
+    until = std::min(until, gpu->lentUntil);
+  }
+  if (until != kNever && until - now < timing_.shortestLoan) return false;
+  grant(a, until, now);
+  return true;
+}
+
+void Schedule::grant(Allocation& a, Time until, Time now) {
+  a.stage = Stage::window;
+  a.demand = Demand::busy;
+  a.since = now;
+  renew(a, now);
+  a.end = std::min(a.end, until);
+  for (Gpu* gpu : a.gpus) gpu->holder = &a;
+}
+
+bool Schedule::hadDemand(const Allocation& a, Time within, Time now) const {
+  return a.demand != Demand::none || a.stage == Stage::draining || a.stage == Stage::overrunning || now - a.lastDemand < within;
+}
+
+/// Another one wants the same GPU, or did not long ago.
+bool Schedule::contended(const Allocation& a, Time now) const {
+  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+    const Allocation& other = entry.second;
+    const bool higher = other.terms.priority > a.terms.priority;
+    return &other != &a && overlaps(a, other) && hadDemand(other, higher ? timing_.contentionByHigher : timing_.contention, now);
+  });
+}
+
+Time Schedule::queueOf(const Allocation& a, Time now) const {
+  const bool higher = std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+    const Allocation& other = entry.second;
+    return other.terms.priority > a.terms.priority && overlaps(a, other) && hadDemand(other, timing_.contentionByHigher, now);
+  });
+  return higher ? timing_.queueBesideHigher : timing_.queue;
+}
+
+Order Schedule::order(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  return found == allocations_.end() ? Order{id, Grant::closed, timing_.queue} : found->second.told;
+}
+
+TimeUse Schedule::use(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  return found == allocations_.end() ? TimeUse{} : found->second.use;
+}
+
+std::vector<Order> Schedule::tell(Time now) {
+  std::vector<Order> orders;
+  for (auto& [id, a] : allocations_) {
+    const Grant grant = a.stage == Stage::open ? Grant::open : a.stage == Stage::window ? Grant::window : Grant::closed;
+    const Order order{id, grant, queueOf(a, now)};
+    if (order == a.told) continue;
+    a.told = order;
+    orders.push_back(order);
+  }
+  return orders;
+}
+
+/// When this one changes what holds, if nothing else happens.
+Time Schedule::nextChange(const Allocation& a, Time now) const {
+  Time next = kNever;
+  if (a.stage == Stage::draining || a.stage == Stage::overrunning) next = a.end;
+  if (a.demand == Demand::waiting && !hasTokens(a)) {
+    const Time missing = leastTokens(a) - a.tokens;
+    next = std::min(next, now + std::max<Time>(missing * 100 / a.terms.weight, 1));
+  }
+  if (a.stage != Stage::window) return next;
+  if (limited(a)) next = std::min(next, now + std::max<Time>(tokensLast(a), 1));
+  bool forever = false;
+  Time alone = now;
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other)) continue;
+    if (waits(other)) next = std::min(next, std::max(a.end, now + 1));
+    const Time within = other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
+    if (!hadDemand(other, within, now)) continue;
+    const bool now_ = hadDemand(other, 0, now);
+    forever = forever || now_;
+    alone = std::max(alone, other.lastDemand + within);
+  }
+  if (!limited(a) && !forever) next = std::min(next, std::max(alone, now + 1));
+  return next;
+}
+
+}  // namespace arbiter

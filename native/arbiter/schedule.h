@@ -1,0 +1,174 @@
+// Who may use which GPU when: the policy alone. No clock, no thread, no system call: time comes in as an argument, so that a test can play
+// hours in a moment.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "native/arbiter/mailbox.h"
+
+namespace arbiter {
+
+/// Nanoseconds.
+using Time = std::int64_t;
+inline constexpr Time kMicrosecond = 1'000, kMillisecond = 1'000'000, kSecond = 1'000'000'000;
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+
+enum class Policy { burst, fixed };
+
+/// What an allocation was granted.
+struct Terms {
+  int weight = 100;  ///< percent of the time of each of its GPUs
+  Policy policy = Policy::burst;
+  int priority = 0;  ///< -100 to 100, higher first
+  std::vector<std::string> gpus;
+  bool operator==(const Terms&) const = default;
+};
+
+/// The numbers of the policy; README.md says why these.
+struct Timing {
+  Time window = 5 * kMillisecond;  ///< at priority 0
+  Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
+  Time drain = 4 * kMillisecond;        ///< how long the next one waits for a closed window's work to end
+  Time urgentDrain = kMillisecond / 2;  ///< the same for one of higher priority
+  Time queue = 2 * kMillisecond;        ///< work that may wait on the device inside a window
+  Time queueBesideHigher = 300 * kMicrosecond;
+  Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
+  Time contentionByHigher = 10 * kSecond;
+  Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
+  Time pause = 5 * kMillisecond;          ///< one that was closed in the midst of its work keeps its turn if it is back by then
+  Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
+  Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
+  Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
+};
+
+/// Nanoseconds since the allocation was made.
+struct TimeUse {
+  Time granted = 0;  ///< inside windows, or open and in use
+  Time waited = 0;   ///< with work at the gate and no grant
+  Time overrun = 0;  ///< from the end of a window until its work had ended
+  std::uint64_t windows = 0;
+};
+
+enum class Demand {
+  none,
+  busy,     ///< uses its grant
+  waiting,  ///< has work at a closed gate
+};
+
+/// What an allocation's workers are to be told.
+struct Order {
+  std::string id;
+  Grant grant;
+  Time queue;
+  bool operator==(const Order&) const = default;
+};
+
+class Schedule {
+ public:
+  explicit Schedule(const Timing& timing = {}) : timing_(timing) {}
+
+  /// Makes an allocation, or changes its terms.
+  void put(const std::string& id, const Terms& terms, Time now);
+  void remove(const std::string& id, Time now);
+
+  /// `waiting` from behind a closed gate, `none` and `busy` from inside a grant; what does not fit the state says nothing new.
+  void setDemand(const std::string& id, Demand demand, Time now);
+  /// Nothing of it runs any more since its gate was closed.
+  void drained(const std::string& id, Time now);
+  /// When it recorded a timed event last.
+  void recorded(const std::string& id, Time when);
+  /// Whether an open allocation has used its GPUs since it was asked last: such time counts as granted.
+  void used(const std::string& id, bool used, Time now);
+
+  /// Decides what holds from now on; returns what is new. To be called after the inputs above, and at deadline().
+  std::vector<Order> advance(Time now);
+  /// When something changes by itself; kNever when only an input can change anything.
+  Time deadline() const { return deadline_; }
+
+  /// What holds for it. Closed when there is no such allocation.
+  Order order(const std::string& id) const;
+  TimeUse use(const std::string& id) const;
+
+ private:
+  struct Allocation;
+  struct Gpu {
+    unsigned users = 0;      ///< allocations
+    unsigned occupants = 0;  ///< allocations whose work may be running there
+    Time clock = 0;          ///< the least virtual time of those that compete for it; never goes back
+    Allocation* holder = nullptr;
+    Time lentUntil = kNever;  ///< kept free for an allocation of several GPUs from then on
+  };
+
+  enum class Stage {
+    closed,
+    draining,     ///< nothing new, but its work still has the GPU
+    overrunning,  ///< its work goes on, and others start nevertheless
+    window,
+    open,
+  };
+
+  struct Allocation {
+    std::string id;
+    Terms terms;
+    std::vector<Gpu*> gpus;
+    std::vector<Time> served;  ///< virtual time on each: what it was charged, times 100, by weight
+    Stage stage = Stage::closed;
+    Demand demand = Demand::none;
+    bool competes = false;
+    Time returns = 0;       ///< it was closed in the midst of its work: until then it counts as one that competes
+    bool extended = false;  ///< the window has been kept open for a pair of events already
+    Time since = 0;         ///< waits, or holds its window, since then
+    Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
+    Time openUsed = 0;      ///< until when the time of an open gate has been looked at
+    Time lastDemand = -kNever / 2;
+    Time lastRecord = -kNever / 2;
+    Time tokens = 0;  ///< of a fixed share: time that may still be used
+    TimeUse use;
+    Order told;
+  };
+
+  static bool holds(const Allocation& a) { return a.stage == Stage::window || a.stage == Stage::open || a.stage == Stage::draining; }
+  static bool occupies(const Allocation& a) { return a.stage != Stage::closed; }
+  static bool overlaps(const Allocation& a, const Allocation& b);
+  static bool limited(const Allocation& a);
+  bool waits(const Allocation& a) const;
+  bool hasTokens(const Allocation& a) const;
+  Time leastTokens(const Allocation& a) const;
+  Time tokensLast(const Allocation& a) const;
+  Time windowOf(const Allocation& a) const;
+  static Time aheadBy(const Allocation& a);
+  static bool before(const Allocation& a, const Allocation& b);
+  bool hadDemand(const Allocation& a, Time within, Time now) const;
+  bool contended(const Allocation& a, Time now) const;
+  Time queueOf(const Allocation& a, Time now) const;
+
+  void attach(Allocation& a);
+  void detach(Allocation& a);
+  void settle(Time now);
+  void charge(Allocation& a, Time passed);
+  void refill(Allocation& a, Time passed);
+  void endStages(Time now);
+  void compete(Time now);
+  bool mustYield(Allocation& holder, Time now);
+  bool keptForRecords(Allocation& holder, Time now) const;
+  void renew(Allocation& holder, Time now);
+  void close(Allocation& holder, bool urgent, Time now);
+  void grantAll(Time now);
+  bool tryGrant(Allocation& a, Time now);
+  void grant(Allocation& a, Time until, Time now);
+  std::vector<Order> tell(Time now);
+  Time nextChange(const Allocation& a, Time now) const;
+  Allocation* find(const std::string& id);
+
+  Timing timing_;
+  std::map<std::string, Gpu> gpus_;
+  std::map<std::string, Allocation> allocations_;
+  Time settled_ = 0;
+  Time deadline_ = kNever;
+};
+
+}  // namespace arbiter

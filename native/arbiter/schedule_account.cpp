@@ -1,0 +1,95 @@
+// What each allocation has used: virtual time for its turn, tokens for a fixed share, the figures.
+#include <algorithm>
+#include <cmath>
+
+#include "native/arbiter/schedule.h"
+
+namespace arbiter {
+
+namespace {
+
+constexpr Time kPercent = 100;
+
+}  // namespace
+
+/// Brings all accounts up to `now`.
+void Schedule::settle(Time now) {
+  const Time passed = now - settled_;
+  if (passed <= 0) return;
+  settled_ = now;
+  for (auto& [name, gpu] : gpus_) gpu.occupants = 0;
+  for (auto& [id, a] : allocations_) {
+    if (occupies(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [](Gpu* gpu) { ++gpu->occupants; });
+  }
+  for (auto& [id, a] : allocations_) {
+    if (occupies(a) && a.stage != Stage::open) charge(a, passed);
+    if (limited(a)) refill(a, passed);
+    if (a.demand == Demand::waiting) a.use.waited += passed;
+    if (a.demand != Demand::none) a.lastDemand = now;
+  }
+}
+
+/// Where the work of several has a GPU at once, each has its part of it.
+void Schedule::charge(Allocation& a, Time passed) {
+  Time sum = 0;
+  for (std::size_t i = 0; i < a.gpus.size(); ++i) {
+    const Time part = passed / a.gpus[i]->occupants;
+    a.served[i] += part * kPercent / a.terms.weight;
+    sum += part;
+  }
+  const Time mean = sum / static_cast<Time>(a.gpus.size());
+  (a.stage == Stage::window ? a.use.granted : a.use.overrun) += mean;
+  if (limited(a)) a.tokens -= mean;
+}
+
+/// While it competes, what it cannot use at once stays with it for a while; idle, it saves up for one short window only.
+void Schedule::refill(Allocation& a, Time passed) {
+  const Time most = a.competes || a.demand != Demand::none ? timing_.fixedPeriod * a.terms.weight / kPercent : leastTokens(a);
+  a.tokens = std::min(a.tokens + passed * a.terms.weight / kPercent, most);
+}
+
+/// What a fixed share must have saved before it starts: a whole window, but no more than comes in half a period.
+Time Schedule::leastTokens(const Allocation& a) const { return std::min(windowOf(a), timing_.fixedPeriod / 2 * a.terms.weight / kPercent); }
+
+bool Schedule::limited(const Allocation& a) { return a.terms.policy == Policy::fixed && a.terms.weight < kPercent; }
+
+bool Schedule::hasTokens(const Allocation& a) const { return !limited(a) || a.tokens >= leastTokens(a); }
+
+/// For how long its tokens last while it uses and earns them.
+Time Schedule::tokensLast(const Allocation& a) const {
+  if (!limited(a)) return kNever / 2;
+  return std::max<Time>(a.tokens, 0) * kPercent / (kPercent - a.terms.weight);
+}
+
+/// Whoever has priority wants to wait little for its peers, whoever has not wants few switches.
+Time Schedule::windowOf(const Allocation& a) const {
+  const auto window = static_cast<Time>(static_cast<double>(timing_.window) * std::exp2(-a.terms.priority / 50.0));
+  return std::clamp(window, std::min(timing_.window, timing_.shortestWindow), std::max(timing_.window, timing_.longestWindow));
+}
+
+/// How far its virtual time is ahead of the least on any of its GPUs.
+Time Schedule::aheadBy(const Allocation& a) {
+  Time ahead = 0;
+  for (std::size_t i = 0; i < a.gpus.size(); ++i) ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
+  return ahead;
+}
+
+/// Whoever begins to compete starts level with the one that has had least: nobody saves up by being idle.
+void Schedule::compete(Time now) {
+  for (auto& [id, a] : allocations_) {
+    const bool competes = holds(a) || waits(a) || now < a.returns;
+    for (std::size_t i = 0; competes && !a.competes && i < a.gpus.size(); ++i) a.served[i] = std::max(a.served[i], a.gpus[i]->clock);
+    a.competes = competes;
+  }
+  for (auto& [name, gpu] : gpus_) {
+    Time least = kNever;
+    for (const auto& [id, a] : allocations_) {
+      for (std::size_t i = 0; a.competes && i < a.gpus.size(); ++i) {
+        if (a.gpus[i] == &gpu) least = std::min(least, a.served[i]);
+      }
+    }
+    if (least != kNever) gpu.clock = std::max(gpu.clock, least);
+  }
+}
+
+}  // namespace arbiter

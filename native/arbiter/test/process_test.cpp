@@ -1,0 +1,312 @@
+// The real nvidia-virtual-arbiter: a control connection, and workers that are processes of their own. Shares are judged by the time that
+// it granted.
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+#include "native/arbiter/test/played.h"
+#include "wire/test/check.h"
+
+namespace arbiter::test {
+namespace {
+
+std::string executable;
+std::string directory;
+
+/// A running arbiter.
+class Running {
+ public:
+  explicit Running(std::vector<std::string> more = {}) : socket(directory + "/arbiter.sock"), child_([&] { start(more); }) {}
+  const std::string socket;
+  pid_t pid() const { return child_.pid; }
+  void kill() { child_.kill(); }
+  int wait() { return child_.wait(); }
+
+ private:
+  void start(std::vector<std::string> more) const {
+    more.insert(more.begin(), {executable, "--socket", socket});
+    std::vector<char*> arguments;
+    for (std::string& each : more) arguments.push_back(each.data());
+    arguments.push_back(nullptr);
+    execv(executable.c_str(), arguments.data());
+    _exit(127);
+  }
+  Child child_;
+};
+
+/// A tenant that never stops, in a process of its own.
+std::unique_ptr<Child> saturating(const std::string& socket, Control& control, const std::string& id, unsigned drain = 300) {
+  auto child = std::make_unique<Child>([&] {
+    PlayedWorker worker(socket);
+    if (!worker.awaitMailbox()) _exit(1);
+    worker.saturate(drain);
+  });
+  control.say("worker " + std::to_string(child->pid) + ' ' + id);
+  return child;
+}
+
+Time charged(const TimeUse& use) { return use.granted + use.overrun; }
+
+void testShares(const std::vector<int>& weights, const std::string& policy) {
+  Running arbiter;
+  Control control(arbiter.socket);
+  std::vector<std::unique_ptr<Child>> tenants;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::string id = "tenant-" + std::to_string(i);
+    control.say("allocation " + id + ' ' + std::to_string(weights[i]) + ' ' + policy + " 0 GPU-0");
+    tenants.push_back(saturating(arbiter.socket, control, id));
+  }
+  CHECK(comesTrue([&] { return control.figures().begin()->second.windows > 2; }));
+  const auto before = control.figures();
+  const Time begin = monotonic();
+  usleep(2'000'000);
+  const auto after = control.figures();
+  const auto length = static_cast<double>(monotonic() - begin);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const std::string id = "tenant-" + std::to_string(i);
+    const double share = 100.0 * static_cast<double>(charged(after.at(id)) - charged(before.at(id))) / length;
+    const bool right = std::abs(share - weights[i]) <= 2;
+    if (!right) std::fprintf(stderr, "%s, asked for %d %%, had %.2f %%\n", policy.c_str(), weights[i], share);
+    CHECK(right);
+  }
+}
+
+void testSentences() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  const auto answer = [&](const std::string& line) {
+    control.say(line);
+    return control.hear();
+  };
+  CHECK(answer("dance").starts_with("error \"dance\" is no command; known are begin"));
+  CHECK(answer("allocation a 0 burst 0 g") == "error \"0\" is no weight: 1 to 100 percent");
+  CHECK(answer("allocation a 50 often 0 g") == "error \"often\" is no policy: burst or fixed");
+  CHECK(answer("allocation a 50 burst 101 g") == "error \"101\" is no priority: -100 to 100");
+  CHECK(answer("allocation a 50 burst 0 g,g") == "error the GPU \"g\" is named twice");
+  CHECK(answer("allocation a 50 burst 0 g,").starts_with("error \"g,\" is no list of GPUs"));
+  CHECK(answer("allocation a 50 burst 0") ==
+        "error \"allocation a 50 burst 0\" is not of the form: allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]");
+  CHECK(answer("worker 1 nowhere") == "error there is no allocation nowhere");
+  CHECK(answer("worker x a") == "error \"x\" is no process");
+  CHECK(answer("commit") == "error \"commit\" without \"begin\"");
+  CHECK(answer("begin\nworker 1 a") == "error there is no allocation a in this table");
+  CHECK(answer(std::string(20'000, 'x')).starts_with("error a line is longer than"));
+  CHECK(control.hear().empty());
+}
+
+/// A worker may come before the proxy has said whose it is.
+void testAWorkerThatIsEarly() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation a 50 burst 0 g");
+  PlayedWorker worker(arbiter.socket);
+  CHECK(control.figures().size() == 1);
+  control.say("worker " + std::to_string(getpid()) + " a");
+  CHECK(worker.awaitMailbox() && worker.mailbox->magic == kMailboxMagic && worker.mailbox->version == kMailboxVersion);
+  const int seals = fcntl(worker.file, F_GET_SEALS);
+  CHECK((seals & F_SEAL_SHRINK) != 0 && (seals & F_SEAL_GROW) != 0 && (seals & F_SEAL_SEAL) != 0);
+  worker.want();
+  CHECK(worker.grant() == Grant::open);
+  control.say("remove a");
+  CHECK(comesTrue([&] { return worker.ended(); }));
+}
+
+int contextSwitches(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;) {
+    if (word == "voluntary_ctxt_switches:" && status >> word) return std::stoi(word);
+  }
+  return -1;
+}
+
+/// A lone tenant runs open, and the arbiter sleeps.
+void testALoneTenant() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation a 10 burst 0 g");
+  control.say("allocation silent 90 burst 5 g");
+  control.say("worker " + std::to_string(getpid()) + " a");
+  PlayedWorker worker(arbiter.socket);
+  CHECK(worker.awaitMailbox());
+  worker.want();
+  CHECK(worker.grant() == Grant::open);
+  const TimeUse first = control.figures().at("a");
+  usleep(20'000);  // what the arbiter does after its answer is done
+  worker.mailbox->unused.store(0);
+  const TimeUse second = control.figures().at("a");
+  const TimeUse third = control.figures().at("a");  // and nothing was submitted since
+  CHECK(second.granted > first.granted && third.granted == second.granted && third.windows == 1);
+  usleep(20'000);
+  const int before = contextSwitches(arbiter.pid());
+  usleep(300'000);
+  CHECK(before > 0 && contextSwitches(arbiter.pid()) == before);
+  CHECK(worker.grant() == Grant::open);
+}
+
+/// The one who holds the window is killed; the other has it at once, and for good.
+void testAWorkerDies() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation a 50 burst 0 g");
+  control.say("allocation b 50 burst 0 g");
+  auto survivor = saturating(arbiter.socket, control, "b");
+  for (int death = 0; death < 10; ++death) {
+    auto victim = saturating(arbiter.socket, control, "a");
+    const auto windows = control.figures().at("a").windows;
+    CHECK(comesTrue([&] { return control.figures().at("a").windows > windows; }));
+    usleep(1000 * static_cast<unsigned>(death));
+    victim->kill();
+    const Time before = charged(control.figures().at("b"));
+    CHECK(comesTrue([&] { return charged(control.figures().at("b")) > before; }));
+  }
+  // One that was told of its worker's end by the proxy, although the process is there still.
+  auto stopped = saturating(arbiter.socket, control, "a");
+  const auto windows = control.figures().at("a").windows;
+  CHECK(comesTrue([&] { return control.figures().at("a").windows > windows; }));
+  kill(stopped->pid, SIGSTOP);
+  control.say("gone " + std::to_string(stopped->pid));
+  const Time before = control.figures().at("a").overrun;
+  usleep(50'000);
+  CHECK(control.figures().at("a").overrun <= before + kMillisecond);
+}
+
+/// A worker that is stopped with the window in its hands costs its own share only.
+void testAStoppedWorker() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation stopped 50 burst 0 g");
+  control.say("allocation other 50 burst 0 g");
+  auto stopped = saturating(arbiter.socket, control, "stopped");
+  auto other = saturating(arbiter.socket, control, "other");
+  CHECK(comesTrue([&] { return control.figures().at("stopped").windows > 2; }));
+  kill(stopped->pid, SIGSTOP);
+  const auto before = control.figures().at("other");
+  CHECK(comesTrue([&] { return charged(control.figures().at("other")) - charged(before) > 200 * kMillisecond; }));
+}
+
+/// The proxy comes back: what its table names stays as it was, with its account; the rest goes.
+void testANewControlConnection() {
+  Running arbiter;
+  auto control = std::make_unique<Control>(arbiter.socket);
+  control->say("allocation keep 50 burst 0 g");
+  control->say("allocation drop 50 burst 0 g");
+  auto kept = saturating(arbiter.socket, *control, "keep");
+  Child dropped([&] {
+    PlayedWorker worker(arbiter.socket);
+    if (!worker.awaitMailbox()) _exit(1);
+    _exit(comesTrue([&] { return worker.ended(); }) ? 0 : 2);
+  });
+  control->say("worker " + std::to_string(dropped.pid) + " drop");
+  CHECK(comesTrue([&] { return control->figures().at("keep").windows > 0; }));
+  control->say("begin");
+  control->say("allocation half 1 fixed 0 g");
+  control.reset();  // in the middle of a table: nothing of it counts
+  control = std::make_unique<Control>(arbiter.socket);
+  CHECK(control->figures().size() == 2);
+  const auto windows = control->figures().at("keep").windows;
+  control->say("begin");
+  control->say("allocation keep 60 burst 0 g");
+  control->say("worker " + std::to_string(kept->pid) + " keep");
+  control->say("allocation new 40 burst 0 g");
+  CHECK(control->figures().size() == 2);
+  control->say("commit");
+  const auto figures = control->figures();
+  CHECK(figures.size() == 2 && figures.contains("new") && figures.at("keep").windows >= windows);
+  CHECK(dropped.wait() == 0);
+}
+
+/// Ten thousand connections, most of them garbage: the arbiter goes on handing out windows, and no descriptor stays behind.
+void testAFlood() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation a 50 burst 0 g");
+  control.say("allocation b 50 burst 0 g");
+  auto a = saturating(arbiter.socket, control, "a");
+  auto b = saturating(arbiter.socket, control, "b");
+  const auto descriptors = [&] {
+    int count = 0;
+    DIR* files = opendir(("/proc/" + std::to_string(arbiter.pid()) + "/fd").c_str());
+    while (readdir(files) != nullptr) ++count;
+    closedir(files);
+    return count;
+  };
+  CHECK(comesTrue([&] { return control.figures().at("b").windows > 1; }));
+  const int before = descriptors();
+  Child flood([&] {
+    for (int i = 0; i < 10'000; ++i) {
+      const int file = connectTo(arbiter.socket);
+      const std::string garbage(i % 3 == 0 ? 1 : 5000, static_cast<char>(i));
+      if (i % 4 != 0) send(file, garbage.data(), garbage.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (i % 2 == 0) close(file);
+      if (i % 500 == 1) closefrom(3);
+    }
+  });
+  const auto windows = control.figures();
+  CHECK(flood.wait() == 0);
+  CHECK(comesTrue([&] {
+    const auto now = control.figures();
+    return now.at("a").windows > windows.at("a").windows + 2 && now.at("b").windows > windows.at("b").windows + 2;
+  }));
+  CHECK(comesTrue([&] { return descriptors() <= before; }));
+}
+
+/// A process that nobody told the arbiter of gets no mailbox; what it says is not answered.
+void testAStranger() {
+  Running arbiter;
+  PlayedWorker stranger(arbiter.socket);
+  stranger.poke();
+  CHECK(!stranger.awaitMailbox());  // the connection ends after a while
+  const int file = connectTo(arbiter.socket);
+  send(file, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
+  char byte;
+  CHECK(recv(file, &byte, 1, 0) <= 0);
+  close(file);
+}
+
+void testOnlyOne() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  CHECK(control.figures().empty());
+  Running second;
+  CHECK(WEXITSTATUS(second.wait()) == 1);
+  Control again(arbiter.socket);
+  CHECK(again.figures().empty());
+  arbiter.kill();  // its socket stays behind, and is no obstacle
+  Running third({"--linger-s", "1"});
+  {
+    Control last(third.socket);
+    CHECK(last.figures().empty());
+  }
+  CHECK(third.wait() == 0);  // nobody came back
+  CHECK(access(third.socket.c_str(), F_OK) != 0);
+}
+
+}  // namespace
+}  // namespace arbiter::test
+
+int main(int, char** arguments) {
+  using namespace arbiter::test;
+  executable = arguments[1];
+  char path[] = "/tmp/arbiter-test-XXXXXX";
+  directory = mkdtemp(path);
+  testSentences();
+  testAWorkerThatIsEarly();
+  testALoneTenant();
+  for (const char* policy : {"burst", "fixed"}) {
+    testShares({50, 50}, policy);
+    testShares({25, 75}, policy);
+    testShares({10, 20, 70}, policy);
+  }
+  testAWorkerDies();
+  testAStoppedWorker();
+  testANewControlConnection();
+  testAFlood();
+  testAStranger();
+  testOnlyOne();
+  for (const char* name : {"/arbiter.sock", "/arbiter.sock.lock"}) unlink((directory + name).c_str());
+  rmdir(directory.c_str());
+  return wire::test::checkedResult();
+}

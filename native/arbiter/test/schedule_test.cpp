@@ -1,0 +1,278 @@
+// The policy, played in virtual time: shares, turns, priorities, gangs, and what a stubborn tenant can do.
+#include "native/arbiter/schedule.h"
+
+#include <cmath>
+
+#include "native/arbiter/test/simulation.h"
+#include "wire/test/check.h"
+
+namespace arbiter::test {
+namespace {
+
+constexpr Time kPlayed = 2 * kSecond;
+
+bool near(double value, double expected, double within = 2.0) {
+  if (std::abs(value - expected) <= within) return true;
+  std::fprintf(stderr, "%.2f, where %.2f was expected\n", value, expected);
+  return false;
+}
+
+Terms terms(int weight, Policy policy = Policy::burst, int priority = 0, std::vector<std::string> gpus = {"gpu"}) {
+  return {weight, policy, priority, std::move(gpus)};
+}
+
+Tenant batch(const std::string& id, Terms t, Time kernel = 200 * kMicrosecond) {
+  Tenant tenant;
+  tenant.id = id;
+  tenant.terms = std::move(t);
+  tenant.kernel = kernel;
+  return tenant;
+}
+
+/// 180 us of work, then 60 us of thought.
+Tenant decoder(const std::string& id, Terms t) {
+  Tenant tenant = batch(id, std::move(t), 180 * kMicrosecond);
+  tenant.think = 60 * kMicrosecond;
+  return tenant;
+}
+
+Time worked(const Simulation& simulation) {
+  Time sum = 0;
+  for (const Tenant& t : simulation.tenants) sum += t.done;
+  return sum;
+}
+
+void testSharesOfSaturatingTenants() {
+  for (const Policy policy : {Policy::burst, Policy::fixed}) {
+    for (const Time kernel : {50 * kMicrosecond, 200 * kMicrosecond, 2 * kMillisecond}) {
+      Simulation even({batch("a", terms(50, policy), kernel), batch("b", terms(50, policy), kernel)});
+      even.run(kPlayed);
+      CHECK(near(even.share("a"), 50) && near(even.share("b"), 50));
+      Simulation quarter({batch("a", terms(25, policy), kernel), batch("b", terms(75, policy), 200 * kMicrosecond)});
+      quarter.run(kPlayed);
+      CHECK(near(quarter.share("a"), 25) && near(quarter.share("b"), 75));
+      Simulation three(
+          {batch("a", terms(10, policy), kernel), batch("b", terms(20, policy), kernel), batch("c", terms(70, policy), kernel)});
+      three.run(kPlayed);
+      CHECK(near(three.share("a"), 10) && near(three.share("b"), 20) && near(three.share("c"), 70));
+      CHECK(worked(three) > kPlayed * 94 / 100);  // fixed shares that sum up to all of a GPU leave it a little idle
+    }
+  }
+}
+
+void testAFixedShareIsNeverExceeded() {
+  Simulation alone({batch("a", terms(30, Policy::fixed))});
+  Time before = 0;
+  for (int period = 0; period < 20; ++period) {
+    alone.run(100 * kMillisecond);
+    CHECK(near(static_cast<double>(alone.charged("a") - before) / kMillisecond, 30, 8));
+    before = alone.charged("a");
+  }
+  CHECK(near(alone.share("a"), 30, 1));
+
+  // Beside one that takes what it gets, each has its own: the fixed one its share, the other the rest.
+  Simulation beside({batch("fixed", terms(25, Policy::fixed)), batch("burst", terms(10))});
+  beside.run(kPlayed);
+  CHECK(near(beside.share("fixed"), 25) && near(beside.share("burst"), 75));
+
+  Simulation whole({batch("a", terms(100, Policy::fixed))});
+  whole.run(kPlayed);
+  CHECK(whole.grant("a") == Grant::open && whole["a"].done >= kPlayed - kStep);  // all of it is no limit
+  Simulation least({batch("a", terms(1, Policy::fixed), 50 * kMicrosecond)});
+  least.run(10 * kSecond);
+  CHECK(near(least.share("a"), 1, 0.3));
+}
+
+void testIdleTimeGoesToWhoeverWantsIt() {
+  Simulation simulation({batch("a", terms(10)), batch("b", terms(90))});
+  simulation["b"].until = kSecond;
+  simulation.run(kPlayed);
+  CHECK(near(static_cast<double>(simulation["a"].done) / kSecond, 1.1, 0.05));
+  CHECK(simulation.grant("a") == Grant::open);  // and half a second later nobody counts any more
+}
+
+void testNobodySavesUpByBeingIdle() {
+  Simulation simulation({batch("early", terms(50)), batch("late", terms(50)), batch("other", terms(50))});
+  simulation["late"].from = kSecond;
+  simulation.run(kPlayed);
+  CHECK(near(100.0 * static_cast<double>(simulation["late"].done) / kSecond, 33.3, 3));
+}
+
+void testALoneTenantIsNeverClosed() {
+  Simulation simulation({batch("a", terms(10)), batch("silent", terms(90))});
+  simulation["silent"].from = kNever;
+  simulation.run(kPlayed);
+  CHECK(simulation.orders == 1 && simulation.grant("a") == Grant::open);
+  CHECK(simulation.schedule.deadline() == kNever);  // the arbiter sleeps
+  const TimeUse idle = simulation.schedule.use("a");
+  simulation.schedule.used("a", false, simulation.now);
+  CHECK(simulation.schedule.use("a").granted == idle.granted);
+  simulation.run(kSecond);
+  simulation.schedule.used("a", true, simulation.now);
+  CHECK(simulation.schedule.use("a").granted == idle.granted + kSecond);
+}
+
+void testALaunchBoundTenantBesideABatchJob() {
+  Simulation simulation({decoder("decoder", terms(50)), batch("batch", terms(50), 600 * kMicrosecond)});
+  simulation.run(kPlayed);
+  const double half = 0.75 * static_cast<double>(kPlayed) / 2;  // of what it does alone
+  CHECK(near(100 * static_cast<double>(simulation["decoder"].done) / half, 100, 10));
+  CHECK(near(100.0 * static_cast<double>(simulation["batch"].done) / (kPlayed / 2.0), 100, 10));
+}
+
+void testAPauseGivesTheWindowUp() {
+  Simulation simulation({decoder("a", terms(50)), batch("b", terms(50))});
+  simulation["a"].think = 3 * kMillisecond;
+  simulation.run(kPlayed);
+  CHECK(worked(simulation) > kPlayed * 90 / 100);
+  CHECK(simulation["a"].longestWait <= 8 * kMillisecond);  // a window of the other and its drain
+}
+
+void testPriority() {
+  Simulation simulation({decoder("high", terms(50, Policy::burst, 10)), batch("low", terms(50))});
+  simulation["high"].kernel = kMillisecond;
+  simulation["high"].think = 5 * kMillisecond;
+  simulation["high"].from = 100 * kMillisecond;
+  simulation.run(200 * kMillisecond);
+  CHECK(simulation.schedule.order("low").queue == 300 * kMicrosecond);
+  simulation["high"].longestWait = 0;  // the first one finds a neighbour that nobody limits
+  simulation.run(kPlayed);
+  CHECK(simulation["high"].longestWait <= 600 * kMicrosecond);
+  CHECK(near(100.0 * static_cast<double>(simulation["high"].done) / static_cast<double>(kPlayed), 16, 2));
+  CHECK(worked(simulation) > kPlayed * 90 / 100);
+
+  // One that never stops leaves nothing; a fixed share of the same priority would.
+  Simulation greedy({batch("high", terms(30, Policy::burst, 1)), batch("low", terms(70))});
+  greedy.run(kPlayed);
+  CHECK(greedy.share("low") < 2);
+  Simulation bounded({batch("high", terms(30, Policy::fixed, 1)), batch("low", terms(70))});
+  bounded.run(kPlayed);
+  CHECK(near(bounded.share("high"), 30) && near(bounded.share("low"), 70));
+}
+
+void testWindowsFollowPriority() {
+  const auto windows = [](int priority) {
+    Simulation simulation({batch("a", terms(50, Policy::burst, priority)), batch("b", terms(50, Policy::burst, priority))});
+    simulation.run(kPlayed);
+    CHECK(near(simulation.share("a"), 50));
+    return simulation.schedule.use("a").windows;
+  };
+  CHECK(windows(100) > windows(0) && windows(0) > windows(-100));
+}
+
+void testAGangHasItsGpusTogether() {
+  const std::vector<std::string> both{"first", "second"};
+  Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)), batch("one", terms(50, Policy::burst, 0, {"first"})),
+                         batch("two", terms(50, Policy::burst, 0, {"second"}), 2 * kMillisecond)});
+  simulation.run(kPlayed);
+  CHECK(near(simulation.share("gang"), 50, 4) && near(simulation.share("one"), 50, 4) && near(simulation.share("two"), 50, 4));
+  Simulation gangs({batch("a", terms(25, Policy::burst, 0, both)), batch("b", terms(75, Policy::burst, 0, {"second", "first"}))});
+  gangs.run(kPlayed);
+  CHECK(near(gangs.share("a"), 25) && near(gangs.share("b"), 75));
+}
+
+/// A kernel of ten seconds: the other one starts after the bound, has half of the GPU meanwhile, and its share of all that follows.
+void testADrainThatDoesNotEnd() {
+  Simulation simulation({batch("stubborn", terms(50), 3 * kSecond), batch("other", terms(50))});
+  simulation["other"].from = kMillisecond;
+  simulation.run(10 * kMillisecond);
+  CHECK(simulation["other"].done > 0 && simulation["other"].longestWait <= 4 * kMillisecond + kStep);
+  simulation.run(12 * kSecond);
+  CHECK(near(simulation.share("stubborn"), 50, 8) && near(simulation.share("other"), 50, 8));
+}
+
+/// One that says nothing any more: the others go on, and its account does not grow for ever.
+void testASilentTenant() {
+  Schedule schedule;
+  schedule.put("silent", terms(50), 0);
+  schedule.put("other", terms(50), 0);
+  schedule.setDemand("silent", Demand::waiting, 0);
+  schedule.advance(0);
+  Time now = kMillisecond;
+  schedule.setDemand("other", Demand::waiting, now);
+  CHECK(schedule.advance(now) == std::vector<Order>({{"silent", Grant::closed, 2 * kMillisecond}}));
+  CHECK(schedule.deadline() == now + 4 * kMillisecond);
+  now = schedule.deadline();
+  CHECK(schedule.advance(now) == std::vector<Order>({{"other", Grant::window, 2 * kMillisecond}}));
+  schedule.setDemand("other", Demand::busy, now);
+  while (schedule.deadline() != kNever) schedule.advance(now = schedule.deadline());
+  CHECK(now < 12 * kSecond && schedule.order("other").grant == Grant::open);
+  CHECK(schedule.use("silent").overrun <= 6 * kSecond);
+}
+
+void testADeathReleasesTheGpu() {
+  Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
+  for (int death = 0; death < 20; ++death) {
+    simulation.run(37 * kMillisecond + death * 410 * kMicrosecond);
+    const Time before = simulation["b"].done;
+    simulation.kill("a");
+    simulation.run(10 * kMillisecond);
+    CHECK(simulation["b"].done - before >= 9 * kMillisecond);
+    simulation.tenants.push_back(batch("a", terms(50)));
+    simulation.schedule.put("a", terms(50), simulation.now);
+  }
+}
+
+/// Between two timed events a window stays open, but for one millisecond at most.
+void testAPairOfTimedEvents() {
+  Schedule schedule;
+  schedule.put("a", terms(50), 0);
+  schedule.put("b", terms(50), 0);
+  schedule.setDemand("a", Demand::waiting, 0);
+  schedule.setDemand("b", Demand::waiting, 0);
+  schedule.advance(0);
+  const Time end = schedule.deadline();
+  CHECK(end == 5 * kMillisecond && schedule.order("a").grant == Grant::window);
+  schedule.recorded("a", end - 100 * kMicrosecond);
+  CHECK(schedule.advance(end).empty());
+  CHECK(schedule.deadline() == end + 900 * kMicrosecond);
+  schedule.recorded("a", end + 800 * kMicrosecond);  // once a window is enough
+  CHECK(schedule.advance(schedule.deadline()).size() == 1 && schedule.order("a").grant == Grant::closed);
+}
+
+void testTermsMayChange() {
+  Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
+  simulation.run(kSecond);
+  simulation.schedule.put("a", terms(25), simulation.now);
+  simulation.schedule.put("b", terms(75, Policy::fixed), simulation.now);
+  const Time before = simulation.charged("a");
+  simulation.run(kSecond);
+  CHECK(near(100.0 * static_cast<double>(simulation.charged("a") - before) / kSecond, 25, 3));
+  simulation.schedule.put("a", terms(25, Policy::fixed, 0, {"elsewhere"}), simulation.now);
+  simulation.tenants[0].terms.gpus = {"elsewhere"};
+  simulation.run(kSecond);
+  CHECK(simulation.grant("b") != Grant::open);  // fixed, so measured even alone
+  CHECK(simulation.charged("a") > before);
+}
+
+void testManyTenants() {
+  std::vector<Tenant> many;
+  for (int i = 0; i < 64; ++i) many.push_back(batch("tenant " + std::to_string(i), terms(1), 100 * kMicrosecond));
+  Simulation simulation(std::move(many));
+  simulation.run(4 * kSecond);
+  for (const Tenant& t : simulation.tenants) CHECK(near(simulation.share(t.id), 100.0 / 64, 0.4));
+}
+
+}  // namespace
+}  // namespace arbiter::test
+
+int main() {
+  using namespace arbiter::test;
+  testSharesOfSaturatingTenants();
+  testAFixedShareIsNeverExceeded();
+  testIdleTimeGoesToWhoeverWantsIt();
+  testNobodySavesUpByBeingIdle();
+  testALoneTenantIsNeverClosed();
+  testALaunchBoundTenantBesideABatchJob();
+  testAPauseGivesTheWindowUp();
+  testPriority();
+  testWindowsFollowPriority();
+  testAGangHasItsGpusTogether();
+  testADrainThatDoesNotEnd();
+  testASilentTenant();
+  testADeathReleasesTheGpu();
+  testAPairOfTimedEvents();
+  testTermsMayChange();
+  testManyTenants();
+  return wire::test::checkedResult();
+}

@@ -1,0 +1,140 @@
+// Tenants and GPUs in virtual time, in steps of 10 us, to play a Schedule. Work that is on a GPU runs; that of several at once shares it.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "native/arbiter/schedule.h"
+
+namespace arbiter::test {
+
+inline constexpr Time kStep = 10 * kMicrosecond;
+
+/// Submits rounds: `kernels` kernels one after the other, then `think` of nothing once they are done. A batch job never thinks and keeps
+/// the queue full.
+struct Tenant {
+  std::string id;
+  Terms terms;
+  Time kernel = 200 * kMicrosecond;
+  Time think = 0;                 ///< 0: a batch job
+  Time from = 0, until = kNever;  ///< when it has work
+
+  Time onDevice = 0;  ///< work that was submitted and has not run
+  Time done = 0;      ///< work that has run
+  Time idleSince = 0;
+  Time nextRound = 0;
+  Time roundWaits = -1;  ///< since when the round stands at the gate
+  Time longestWait = 0;
+  bool saidWaiting = false, saidDrained = true;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(std::vector<Tenant> all, const Timing& timing = {}) : tenants(std::move(all)), schedule(timing) {
+    for (const Tenant& t : tenants) schedule.put(t.id, t.terms, now);
+  }
+
+  std::vector<Tenant> tenants;
+  Schedule schedule;
+  Time now = 0;
+  int orders = 0;  ///< that the schedule gave
+
+  void run(Time length) {
+    for (const Time end = now + length; now < end; now += kStep) step();
+  }
+
+  Tenant& operator[](const std::string& id) {
+    return *std::find_if(tenants.begin(), tenants.end(), [&](const Tenant& t) { return t.id == id; });
+  }
+  Time charged(const std::string& id) const { return schedule.use(id).granted + schedule.use(id).overrun; }
+  /// Percent of the time that it was charged.
+  double share(const std::string& id) const { return 100.0 * static_cast<double>(charged(id)) / static_cast<double>(now); }
+  Grant grant(const std::string& id) const { return schedule.order(id).grant; }
+  void kill(const std::string& id) {
+    std::erase_if(tenants, [&](const Tenant& t) { return t.id == id; });
+    schedule.remove(id, now);
+    decide();
+  }
+
+ private:
+  void step() {
+    bool changed = now >= schedule.deadline();
+    for (Tenant& t : tenants) changed = submit(t) || changed;
+    if (changed) decide();
+    for (Tenant& t : tenants) execute(t);
+    changed = false;
+    for (Tenant& t : tenants) changed = answer(t) || changed;
+    if (changed) decide();
+  }
+
+  void decide() {
+    for (const Order& order : schedule.advance(now)) {
+      ++orders;
+      Tenant& t = (*this)[order.id];
+      if (order.grant == Grant::closed)
+        t.saidDrained = false;
+      else
+        t.saidWaiting = false;
+    }
+  }
+
+  bool hasWork(const Tenant& t) const {
+    return now >= t.from && now < t.until && (t.think == 0 || (t.onDevice == 0 && now >= t.nextRound));
+  }
+
+  /// True when it has something to say to the arbiter.
+  bool submit(Tenant& t) {
+    if (!hasWork(t)) return false;
+    const Order order = schedule.order(t.id);
+    if (order.grant == Grant::closed) {
+      if (t.roundWaits < 0) t.roundWaits = now;
+      if (t.saidWaiting) return false;
+      schedule.setDemand(t.id, Demand::waiting, now);
+      return t.saidWaiting = true;
+    }
+    if (t.roundWaits >= 0) t.longestWait = std::max(t.longestWait, now - t.roundWaits);
+    t.roundWaits = -1;
+    if (t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
+    const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
+    if (t.think == 0)
+      while (t.onDevice < limit) t.onDevice += t.kernel;
+    else
+      t.onDevice += t.kernel, t.nextRound = kNever;
+    return false;
+  }
+
+  bool shares(const Tenant& a, const Tenant& b) const {
+    return std::any_of(a.terms.gpus.begin(), a.terms.gpus.end(), [&](const std::string& gpu) {
+      return std::find(b.terms.gpus.begin(), b.terms.gpus.end(), gpu) != b.terms.gpus.end();
+    });
+  }
+
+  void execute(Tenant& t) {
+    if (t.onDevice == 0) return;
+    const auto users =
+        std::count_if(tenants.begin(), tenants.end(), [&](const Tenant& other) { return other.onDevice > 0 && shares(t, other); });
+    const Time ran = std::min<Time>(t.onDevice, kStep / users);
+    t.onDevice -= ran;
+    t.done += ran;
+    t.idleSince = now + kStep;
+    if (t.onDevice == 0 && t.think > 0) t.nextRound = now + kStep + t.think;
+  }
+
+  bool answer(Tenant& t) {
+    const Grant grant = schedule.order(t.id).grant;
+    if (t.onDevice > 0) return false;
+    if (grant == Grant::closed && !t.saidDrained) {
+      schedule.drained(t.id, now);
+      return t.saidDrained = true;
+    }
+    if (grant == Grant::window && now - t.idleSince == static_cast<Time>(kGapNanoseconds)) {
+      schedule.setDemand(t.id, Demand::none, now);
+      return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace arbiter::test
