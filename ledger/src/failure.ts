@@ -12,7 +12,7 @@ export function isRefusal(error: unknown): error is Error {
 /** How Redis begins its refusals. */
 const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(WRONGPASS|NOAUTH|ERR (AUTH|Client sent AUTH|invalid password))/, 'REDIS_PASSWORD'],
-  [/^(NOPERM|(ERR )?The user executing the script can't)/, 'REDIS_PERMISSION'],
+  [/^(NOPERM|ERR ACL failure|(ERR )?The user executing the script can't)/, 'REDIS_PERMISSION'],
   [/^ERR (DB index|invalid DB index|SELECT is not allowed)/, 'REDIS_DATABASE'],
   [/^LOADING/, 'REDIS_LOADING'],
   [/^OOM/, 'REDIS_MEMORY'],
@@ -50,7 +50,7 @@ function refusal(reply: string, values: Record<string, string | number>): Ledger
 /** What a command in a script answered, without where in the script it was: 6.2 says that before, 7 after it. */
 function ownWords(reply: string): string {
   const before = /^ERR Error running script \(.*?\): (@\w+:\s*\d+:\s*)*-?/;
-  const after = / script: [0-9a-f]{40}, on @.*$/;
+  const after = / script: ([0-9a-f]{40}, )?on @.*$/;
   return reply.replace(before, '').replace(after, '');
 }
 

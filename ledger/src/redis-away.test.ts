@@ -289,10 +289,12 @@ test('a reader says its state too, and the same trouble once', async () => {
   const reader = open(server.place, false);
   const witness = new Witness(reader);
   await reader.nodes();
+  await witness.sees('connected');
   await server.kill();
   for (let times = 0; times < 4; times++) await expect(reader.nodes()).rejects.toThrow(LedgerError);
   await server.start();
   await reader.nodes();
+  await witness.sees('connected');
   expect(witness.said.map(({ code, state }) => code ?? state)).toEqual(['connected', 'REDIS_UNREACHABLE', 'connected']);
 });
 
