@@ -100,7 +100,7 @@ function readUrl(url: string | undefined): RedisOptions {
   if (parsed?.protocol !== 'redis:' && parsed?.protocol !== 'rediss:')
     throw refused(
       'url',
-      parsed ? `${parsed.protocol}//...` : 'no URL',
+      parsed ? `${parsed.protocol}...` : 'no URL',
       'allowed are redis://host:port, rediss://host:port and unix:///path',
     );
   const database = parsed.pathname.replace('/', '');
