@@ -221,6 +221,7 @@ int run(int count, char** arguments) {
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
   if (!Start(options, *session).run(client)) _exit(0);  // refused, and said so to client and proxy
+  if (!options.arbiter.empty()) session->gate.open(options.arbiter);
   reportEnd(*session, session->serve(pidfd));
   _exit(0);  // the driver's own exit handlers would wait for kernels that nobody needs any more
 }

@@ -18,6 +18,7 @@ bool set(Options& options, std::string_view name, const char* value) {
   if (name == "--quota") return options.quota = value, true;
   if (name == "--quota-slot") return parseNumber(value, options.quotaSlot);
   if (name == "--memory-limit") return parseNumber(value, options.memoryLimit);
+  if (name == "--arbiter") return options.arbiter = value, *value != '\0';
   if (name == "--gpu") return options.gpus.emplace_back(value), true;
   return false;
 }
@@ -29,7 +30,8 @@ bool parse(int count, char** arguments, Options& options, std::string& sentence)
     if (i + 1 < count && set(options, arguments[i], arguments[i + 1])) continue;
     sentence = std::string("nvidia-virtual-worker does not take ") + arguments[i] +
                (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") +
-               "; it is started by gpu-proxy with --driver PATH [--quota FILE --quota-slot N] [--memory-limit BYTES] [--gpu INDEX|UUID]...";
+               "; it is started by gpu-proxy with --driver PATH [--quota FILE --quota-slot N] [--memory-limit BYTES] [--gpu INDEX|UUID]... "
+               "[--arbiter SOCKET]";
     return false;
   }
   if (options.driver.empty()) sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";

@@ -12,6 +12,7 @@ struct Options {
   std::string quota;   ///< the quota file; empty: none
   unsigned quotaSlot = 0;
   std::uint64_t memoryLimit = 0;  ///< bytes; 0: none
+  std::string arbiter;            ///< socket of the arbiter of GPU time; empty: none
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all
 };
 

@@ -8,6 +8,7 @@
 
 #include "driver.h"
 #include "native/worker/callbacks.h"
+#include "native/worker/gate.h"
 #include "native/worker/image_account.h"
 #include "native/worker/launches.h"
 #include "native/worker/output.h"
@@ -38,6 +39,7 @@ class Session {
   Launches launches;
   PhysicalMemory physicalMemory;
   ImageAccount images;
+  Gate gate{driver};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);

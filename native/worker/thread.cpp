@@ -25,6 +25,7 @@ void Thread::serve() {
 }
 
 void Thread::passTicket() {
+  pass_.leave();
   session.turn.pass(ticket_);
   ticket_ = 0;
 }

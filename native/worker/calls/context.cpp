@@ -12,6 +12,11 @@ std::uint64_t reservedBy(const Driver& driver, CUlimit limit) {
   return counts && driver.cuCtxGetLimit(&bytes, limit) == CUDA_SUCCESS ? bytes : 0;
 }
 
+void endPrimary(Thread& thread, CUdevice device) {
+  CUcontext context = nullptr;
+  if (thread.find<CUcontext>(wire::primaryContextHandle(device), &context) == CUDA_SUCCESS) thread.ends(context);
+}
+
 }  // namespace
 
 /// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
@@ -20,6 +25,7 @@ CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!in.finished()) return thread.refuseFrame();
   CUcontext context = nullptr;
   if (thread.find<CUcontext>(handle, &context) != CUDA_SUCCESS) context = nullptr;
+  thread.contextChanged();
   return thread.driver.cuCtxSetCurrent(context);
 }
 
@@ -27,6 +33,7 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto flags = in.get<unsigned>();
   const auto device = in.get<CUdevice>();
   if (!in.finished()) return thread.refuseFrame();
+  thread.contextChanged();
   CUcontext context = nullptr;
   const CUresult status = thread.driver.cuCtxCreate_v4 != nullptr ? thread.driver.cuCtxCreate_v4(&context, nullptr, flags, device)
                                                                   : thread.driver.cuCtxCreate_v2(&context, flags, device);
@@ -52,6 +59,7 @@ CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev)
 
 /// The client counts who retains it and asks here for the last release only.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
+  endPrimary(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
   thread.session.quota.forgetAll();
@@ -59,6 +67,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
+  endPrimary(thread, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "driver.h"
 #include "roundtrip.h"
@@ -17,6 +18,8 @@ struct Session {
   Handles handles;
 };
 
+enum class Window { always, small };
+
 class Thread {
  public:
   Driver driver;
@@ -30,6 +33,9 @@ class Thread {
   std::uint64_t add(wire::HandleKind, void* object, std::uint64_t = 0) {
     return reinterpret_cast<std::uint64_t>(object) ^ roundtrip::kHandleBits;
   }
+  template <class T>
+  void ends(T) {}
+  void awaitWindow(Window, CUstream, std::uint64_t, std::initializer_list<std::uint64_t>) {}
   void passTicket() { ++roundtrip::record().ticketsPassed; }
   CUresult refuseFrame() { return ++roundtrip::record().refused, CUDA_ERROR_INVALID_VALUE; }
 };
