@@ -36,7 +36,8 @@ const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
 }  // namespace
 
-Gate::Gate(const Driver& driver) : driver_(driver), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited)
+    : driver_(driver), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), waited_(waited) {}
 
 Gate::~Gate() {
   {

@@ -25,7 +25,8 @@ namespace worker {
 
 class Gate {
  public:
-  explicit Gate(const Driver& driver);
+  /// `waited` grows by the nanoseconds that the session's work stands before the closed gate.
+  Gate(const Driver& driver, std::atomic<std::uint64_t>& waited);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -43,9 +44,6 @@ class Gate {
   /// Events that take the time: a window does not end between two of them that are close.
   void created(CUevent event, unsigned flags);
   void recorded(CUevent event);
-
-  /// How long the session's work has stood before a closed gate, all in all.
-  std::uint64_t waitedNanoseconds() const { return waited_.load(std::memory_order_relaxed); }
 
  private:
   using Clock = std::uint64_t;
@@ -78,7 +76,7 @@ class Gate {
   ArbiterLink link_;
   std::string path_;
   const int bell_;  ///< eventfd: wakes the gate's thread
-  std::atomic<std::uint64_t> waited_{0};
+  std::atomic<std::uint64_t>& waited_;
   std::atomic<std::uint32_t> generation_{1};  ///< changes when a stream that was noted may be another one now
 
   mutable std::mutex mutex_;  ///< of all below

@@ -39,7 +39,8 @@ class Session {
   Launches launches;
   PhysicalMemory physicalMemory;
   ImageAccount images;
-  Gate gate{driver};
+  std::atomic<std::uint64_t> gateNanoseconds{0};  ///< waited at the gate
+  Gate gate{driver, gateNanoseconds};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);
