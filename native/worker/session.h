@@ -10,6 +10,7 @@
 #include "native/worker/callbacks.h"
 #include "native/worker/context_account.h"
 #include "native/worker/figures.h"
+#include "native/worker/gate.h"
 #include "native/worker/image_account.h"
 #include "native/worker/limits.h"
 #include "native/worker/output.h"
@@ -47,6 +48,7 @@ class Session {
   PoolAccount pools;
   ContextAccount contexts;
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
+  Gate gate{driver, figures.gateNanoseconds};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);

@@ -34,6 +34,7 @@ void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply,
 }
 
 void Thread::passTicket() {
+  pass_.leave();
   session.turn.pass(ticket_);
   ticket_ = 0;
 }

@@ -21,6 +21,10 @@ CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, C
                                           : driver.cuCtxCreate_v2(context, flags, device);
 }
 
+void endPrimary(Thread& thread, CUdevice device) {
+  if (const CUcontext context = primaryOf(thread, device)) thread.ends(context);
+}
+
 }  // namespace
 
 /// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
@@ -29,6 +33,7 @@ CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!in.finished()) return thread.refuseFrame();
   CUcontext context = nullptr;
   if (thread.find<CUcontext>(handle, &context) != CUDA_SUCCESS) context = nullptr;
+  thread.contextChanged();
   return thread.driver.cuCtxSetCurrent(context);
 }
 
@@ -37,6 +42,7 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto device = in.get<CUdevice>();
   if (!in.finished()) return thread.refuseFrame();
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  thread.contextChanged();
   CUcontext context = nullptr;
   const CUresult status =
       thread.session.contexts.make(device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
@@ -79,6 +85,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
 /// The client counts who retains it and asks here for the last release only.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
+  endPrimary(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
   thread.session.contexts.ended(context);
@@ -87,6 +94,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.warmContext.drop(thread.driver, dev);
+  endPrimary(thread, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
   thread.session.contexts.ended(primaryOf(thread, dev));
