@@ -2,6 +2,7 @@
 // hand-written bodies work with.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -39,6 +40,11 @@ class Thread {
   /// Whether no object may be made that needs a handle: CUDA_ERROR_OUT_OF_MEMORY then, before the driver makes one.
   bool full() const { return session.handlesUsedUp(); }
 
+  /// Whether the quota has room for the local memory of a kernel that is about to be launched. Quick for one that was launched before.
+  bool localMemoryFits(CUfunction function);
+  /// Another context is current: what was found out of functions means nothing in it.
+  void forgetLaunched() { launched_.fill(nullptr); }
+
   /// Lets the next call of the session go: for a body that is about to wait in the driver.
   void passTicket();
 
@@ -51,6 +57,8 @@ class Thread {
   std::unique_ptr<wire::WorkerChannel> channel_;
   std::uint64_t ticket_ = 0;
   unsigned roundTrips_ = 0;
+  std::array<CUfunction, 64> launched_{};  ///< by the bits of their address
+  unsigned codeChanges_ = 0;               ///< of the session, when these were launched
   bool ended_ = false;
 };
 

@@ -29,6 +29,7 @@ CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!in.finished()) return thread.refuseFrame();
   CUcontext context = nullptr;
   if (thread.find<CUcontext>(handle, &context) != CUDA_SUCCESS) context = nullptr;
+  thread.forgetLaunched();
   return thread.driver.cuCtxSetCurrent(context);
 }
 
@@ -47,11 +48,12 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
 
 CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
-  if (status == CUDA_SUCCESS) thread.session.contexts.ended(ctx);
+  if (status == CUDA_SUCCESS) thread.session.contextEnded(ctx);
   return status;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
+  if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value)) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t before = reservedBy(thread.driver, limit);
   const std::uint64_t more = before > 0 && value > before ? value - before : 0;
   if (more > 0 && !thread.session.quota.charge(more)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -81,7 +83,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-  thread.session.contexts.ended(context);
+  thread.session.contextEnded(context);
   return status;
 }
 
@@ -89,7 +91,7 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.warmContext.drop(thread.driver, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  thread.session.contexts.ended(primaryOf(thread, dev));
+  thread.session.contextEnded(primaryOf(thread, dev));
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   return CUDA_SUCCESS;
 }
