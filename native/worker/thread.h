@@ -2,6 +2,7 @@
 // hand-written bodies work with.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <initializer_list>
@@ -58,12 +59,15 @@ class Thread {
     if (window == Window::always || bytes <= kSmallCopyBytes) pass_.enter(stream, shape);
   }
   /// Another context is current now.
-  void contextChanged() { pass_.contextChanged(); }
+  void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
   /// The driver's object is about to be destroyed.
   template <class T>
   void ends(T object) {
     if constexpr (requires { session.gate.forget(object); }) session.gate.forget(object);
   }
+
+  /// Whether the quota has room for the local memory of a kernel that is about to be launched. Quick for one that was launched before.
+  bool localMemoryFits(CUfunction function);
 
   /// Lets the next call of the session go: for a body that is about to wait in the driver. What it has submitted is past the gate.
   void passTicket();
@@ -72,6 +76,8 @@ class Thread {
   CUresult refuseFrame();
 
  private:
+  /// What was found out of functions means nothing in another context.
+  void forgetLaunched() { launched_.fill(nullptr); }
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
   std::unique_ptr<wire::WorkerChannel> channel_;
@@ -81,6 +87,8 @@ class Thread {
   std::uint64_t launchFrame_ = 0;  ///< the last that launched
   CUstream launchedInto_ = nullptr;
   unsigned roundTrips_ = 0;
+  std::array<CUfunction, 64> launched_{};  ///< by the bits of their address
+  unsigned codeChanges_ = 0;               ///< of the session, when these were launched
   bool ended_ = false;
 };
 

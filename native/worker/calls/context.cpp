@@ -53,11 +53,12 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
 
 CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
-  if (status == CUDA_SUCCESS) thread.session.contexts.ended(ctx);
+  if (status == CUDA_SUCCESS) thread.session.contextEnded(ctx);
   return status;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
+  if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value)) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t before = reservedBy(thread.driver, limit);
   const std::uint64_t more = before > 0 && value > before ? value - before : 0;
   if (more > 0 && !thread.session.quota.charge(more)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -88,7 +89,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   endPrimary(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-  thread.session.contexts.ended(context);
+  thread.session.contextEnded(context);
   return status;
 }
 
@@ -97,7 +98,7 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   endPrimary(thread, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  thread.session.contexts.ended(primaryOf(thread, dev));
+  thread.session.contextEnded(primaryOf(thread, dev));
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   return CUDA_SUCCESS;
 }
