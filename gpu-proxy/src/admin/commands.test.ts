@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { findProcess } from '../process-table.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
 import { cudaProgram } from '../testing/cuda-program.js';
 import type { NodeUseMessage } from './messages.js';
@@ -18,6 +19,9 @@ beforeEach(async () => {
 afterEach(async () => {
   server.process.kill('SIGTERM');
   await server.end();
+  // It would go on for the next node.
+  const arbiter = findProcess('--socket', path.join(state, 'arbiter.sock'));
+  if (arbiter) process.kill(arbiter.pid);
   place.remove();
 });
 
