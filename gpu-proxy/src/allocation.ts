@@ -277,13 +277,14 @@ export class Allocation {
   }
 
   #workerOptions(slot: number, files: SessionFiles): WorkerOptions {
-    const { memory, gpus, limits, uid } = this.#specification;
+    const { memory, gpus, limits, uid, mode } = this.#specification;
     const contextMemory = this.#host.contextMemory(gpus);
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
+      arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,
       figures: files.figures,
       cache: this.#host.ownCaches ? path.join(this.directory, 'cache') : undefined,
     };
