@@ -41,7 +41,7 @@ class Thread {
   bool full() const { return session.handlesUsedUp(); }
 
   /// Whether the quota has room for the local memory of a kernel that is about to be launched. Quick for one that was launched before.
-  bool localMemoryFits(CUfunction function);
+  bool localMemoryFits(std::uint64_t handle, CUfunction function);
   /// Another context is current: what was found out of functions means nothing in it.
   void forgetLaunched() { launched_.fill(nullptr); }
 
