@@ -55,11 +55,12 @@ class Node {
     std::string allocation;
     Mailbox* mailbox = nullptr;  ///< none: whose worker it is, is not known yet
     std::uint32_t word = 0;      ///< what the mailbox's grant was set to
+    Time told = 0;               ///< when
   };
 
   void introduce(int connection, Worker& worker, Time now);
   void dismiss(Worker& worker, int connection);
-  void tell(int connection, Worker& worker, const Order& order);
+  void tell(int connection, Worker& worker, const Order& order, Time now);
   void observe(const std::string& id, Time now);
   void measureOpen(const std::string& id, Time now);
 

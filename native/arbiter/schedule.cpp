@@ -75,13 +75,13 @@ void Schedule::used(const std::string& id, bool used, Time now) {
 std::vector<Order> Schedule::advance(Time now) {
   settle(now);
   endStages(now);
-  compete(now);
+  compete();
   for (auto& [id, a] : allocations_) {
     if ((a.stage == Stage::window || a.stage == Stage::open) && mustYield(a, now)) continue;
     if (a.stage == Stage::window && now >= a.end) renew(a, now);
   }
   grantAll(now);
-  compete(now);
+  compete();
   for (auto& [id, a] : allocations_) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
@@ -160,7 +160,6 @@ void Schedule::close(Allocation& holder, bool urgent, Time now) {
   if (holder.stage == Stage::open) used(holder.id, true, now);
   holder.stage = Stage::draining;
   holder.end = now + (urgent ? timing_.urgentDrain : timing_.drain);
-  if (holder.demand == Demand::busy) holder.returns = now + timing_.pause;
   holder.demand = Demand::none;
   holder.lastDemand = now;
 }

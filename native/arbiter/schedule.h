@@ -39,7 +39,7 @@ struct Timing {
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
   Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
-  Time pause = 5 * kMillisecond;          ///< one that was closed in the midst of its work keeps its turn if it is back by then
+  Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
   Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
   Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
@@ -152,7 +152,7 @@ class Schedule {
   void charge(Allocation& a, Time passed);
   void refill(Allocation& a, Time passed);
   void endStages(Time now);
-  void compete(Time now);
+  void compete();
   bool mustYield(Allocation& holder, Time now);
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);

@@ -231,6 +231,7 @@ void Gate::become(Grant grant) {
     if (grant == Grant::open) backlog->stopMeasuring();
     if (last_ == Grant::open) backlog->startMeasuring();
   }
+  if (last_ == Grant::open) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
   if (grant == Grant::closed)
     wire::spinUntil(
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
