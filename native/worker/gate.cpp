@@ -30,7 +30,10 @@ constexpr std::uint64_t kStuck = 10'000'000;
 /// Work never seen before that may be on the device at a time: nobody knows how long it takes.
 constexpr std::size_t kMostUnknown = 4;
 /// So much work is left when the GPU is given away: telling the arbiter, and the next one, takes about as long.
-constexpr std::uint64_t kHandover = 60'000;
+constexpr std::uint64_t kHandover = 120'000;
+/// A sleep takes so much longer than it should. What comes sooner is waited for awake: each microsecond that the GPU stands idle at a
+/// handover is lost to all.
+constexpr std::uint64_t kWakeUp = 80'000;
 
 const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
@@ -258,7 +261,8 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now) {
   lookAt(now, true);
   const bool drained = empty();
   if (answered_ == word) return drained ? kForEver : kLookEvery;
-  if (someoneInside() || !(drained || nearlyDrained(now))) return kLookEvery;
+  if (someoneInside()) return 0;
+  if (!drained && !nearlyDrained(now)) return untilHandover(now);
   answered_ = word;
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);
@@ -286,6 +290,16 @@ bool Gate::nearlyDrained(Clock now) const {
   return std::all_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) {
     return entry.second->empty() || (!entry.second->isUncertain(now) && entry.second->remaining(now) <= kHandover);
   });
+}
+
+Gate::Clock Gate::untilHandover(Clock now) const {
+  Clock longest = 0;
+  for (const auto& [context, backlog] : backlogs_) {
+    if (backlog->empty()) continue;
+    if (backlog->isUncertain(now)) return kLookEvery;
+    longest = std::max(longest, backlog->remaining(now));
+  }
+  return longest > kHandover + kWakeUp ? longest - kHandover - kWakeUp : 0;
 }
 
 }  // namespace worker

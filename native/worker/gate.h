@@ -71,6 +71,7 @@ class Gate {
   bool empty() const;
   bool someoneInside() const;
   bool nearlyDrained(Clock now) const;
+  Clock untilHandover(Clock now) const;
 
   const Driver& driver_;
   ArbiterLink link_;

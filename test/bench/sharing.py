@@ -192,6 +192,7 @@ SCENARIOS = {
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
     'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
                      {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')}], None),
+    'requests above small kernels': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(50, 50)], None),
     'requests above batch': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(600, 50)], None),
 }
 
