@@ -90,7 +90,7 @@ void Gate::note(Pass& pass, CUstream stream) {
     pass.noted_.fill(kNoStream);
     pass.generation_ = generation;
   }
-  pass.noted_[(reinterpret_cast<std::uintptr_t>(stream) >> 4) % pass.noted_.size()] = stream;
+  pass.placeOf(stream) = stream;
 }
 
 void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {

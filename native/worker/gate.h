@@ -134,10 +134,15 @@ class Gate::Pass {
       return inside_.store(0, std::memory_order_release), false;
     if (mailbox.unused.load(std::memory_order_relaxed) != 0) [[unlikely]]
       mailbox_.unused.store(0, std::memory_order_relaxed);
-    CUstream& noted = noted_[(reinterpret_cast<std::uintptr_t>(stream) >> 4) % noted_.size()];
+    CUstream& noted = placeOf(stream);
     if (noted != stream || generation_ != gate_.generation_.load(std::memory_order_relaxed)) [[unlikely]]
       gate_.note(*this, stream);
     return entered_ = true;
+  }
+
+  CUstream& placeOf(CUstream stream) {
+    const auto number = reinterpret_cast<std::uintptr_t>(stream);
+    return noted_[(number ^ number >> 4 ^ number >> 8) % noted_.size()];
   }
 
   Gate& gate_;
