@@ -192,6 +192,10 @@ void Node::update(Time now) {
       if (order.grant == Grant::closed) observe(order.id, now);  // without a worker there is nothing to wait for
     }
   }
+  for (auto& [connection, worker] : workers_) {
+    if (worker.mailbox != nullptr)
+      worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+  }
 }
 
 void Node::tell(int connection, Worker& worker, const Order& order, Time now) {

@@ -45,6 +45,8 @@ class Node {
   /// Lets the schedule decide and tells the workers; after every change, and at deadline().
   void update(Time now);
   Time deadline() const { return schedule_.deadline(); }
+  /// A GPU is about to go from one to the next: not the moment to sleep.
+  bool isHandingOver(Time now) const { return schedule_.isHandingOver(now); }
 
   /// Nanoseconds of every allocation.
   std::map<std::string, TimeUse> figures(Time now);

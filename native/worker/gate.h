@@ -52,12 +52,13 @@ class Gate {
   void note(Pass& pass, CUstream stream);
   void await(Pass& pass, CUstream stream, std::uint64_t shape);
   void awaitGrant(std::uint32_t word);
+  static void awaitChange(std::atomic<std::uint32_t>& grant, std::uint32_t word, const std::atomic<Clock>& expectedAt);
   void standAtTheGate(int more);
   bool admit(Pass& pass);
   void submitted(Pass& pass);
   Backlog& backlogOf(CUcontext context);
   CUcontext currentContext() const;
-  bool hasRoom(const Backlog& backlog, Clock since, Clock now) const;
+  bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
 
   // On the gate's own thread.
   void run();
@@ -72,6 +73,7 @@ class Gate {
   bool someoneInside() const;
   bool nearlyDrained(Clock now) const;
   Clock untilHandover(Clock now) const;
+  bool isAboutToClose(Clock now) const;
 
   const Driver& driver_;
   ArbiterLink link_;
