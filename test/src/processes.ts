@@ -31,6 +31,11 @@ export function openFiles(pid: number): string[] {
   return names.map((name) => name.replace(/\d+/g, '#')).sort();
 }
 
+/** Names in /dev/shm. */
+export function sharedMemory(): string[] {
+  return readdirSync('/dev/shm');
+}
+
 /** Looks every few milliseconds until `done` says so; false when it does not within the time. */
 export async function until(done: () => boolean, milliseconds: number): Promise<boolean> {
   const end = performance.now() + milliseconds;
