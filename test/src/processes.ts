@@ -2,10 +2,26 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** The processes whose parent is `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
+  return numbers().filter((pid) => parentOf(pid) === parent);
+}
+
+/** The processes whose command line contains `text`. */
+export function processesWith(text: string): number[] {
+  return numbers().filter((pid) => commandLine(pid).includes(text) && parentOf(pid) !== undefined);
+}
+
+function numbers(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => parentOf(pid) === parent);
+    .map(Number);
+}
+
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+  } catch {
+    return ''; // gone meanwhile
+  }
 }
 
 /** Undefined when the process is gone; a process that only waits to be reaped counts as gone. */
