@@ -354,3 +354,111 @@ describe('--uid', () => {
     expect(await exited).toEqual([0, null]);
   });
 });
+
+describe('memory pools', () => {
+  // The simulated driver's pools grow by 32 MiB.
+  const PREAMBLE = `
+start()
+def allocate(size):
+    address = ctypes.c_uint64()
+    return result("cuMemAllocAsync", ctypes.byref(address), ctypes.c_size_t(size), None), address
+def free(address): must("cuMemFreeAsync", address, None)
+def wait(): must("cuCtxSynchronize")
+def keep():
+    pool = ctypes.c_uint64()
+    must("cuDeviceGetDefaultMemPool", ctypes.byref(pool), 0)
+    must("cuMemPoolSetAttribute", pool, 4, ctypes.byref(ctypes.c_uint64(2 ** 64 - 1)))
+`;
+
+  async function run(body: string, limit = 128 * MIB) {
+    const quota = quotaFile(limit);
+    const { client, connection } = await scene.connect(cudaProgram(PREAMBLE + body));
+    const worker = scene.startWorker(connection, quotaArguments(quota, limit));
+    const exited = once(worker, 'exit');
+    return { quota, client, exited, used: () => quota.readSlot(0).used / MIB };
+  }
+
+  test('cost what they have reserved, not what was allocated', async () => {
+    const body = 'say(allocate(MiB)[0]); sys.stdin.readline(); say(allocate(97 * MiB)[0], memory()[0] // MiB)';
+    const { client, used } = await run(body);
+    expect(await lineOf(client)).toBe('0');
+    expect(used()).toBe(32);
+    client.stdin.end('\n');
+    expect(await outputOf(client)).toBe('0 0\n');
+  });
+
+  test('cost what they keep of freed memory, until somebody needs it', async () => {
+    const body = `
+keep()
+status, address = allocate(96 * MiB)
+free(address); wait()
+say(status); sys.stdin.readline()
+say(alloc(120 * MiB)); sys.stdin.readline()
+`;
+    const { client, used } = await run(body);
+    expect(await lineOf(client)).toBe('0');
+    expect(used()).toBe(96);
+    client.stdin.write('\n');
+    expect(await lineOf(client)).toBe('0');
+    expect(used()).toBe(120);
+    client.stdin.end();
+  });
+
+  test('cost nothing once they have released it, also when the program calls nothing more', async () => {
+    const body = `
+status, address = allocate(64 * MiB)
+say(status); sys.stdin.readline()
+free(address); wait()
+say("waited"); sys.stdin.readline()
+`;
+    const { client, used } = await run(body);
+    expect(await lineOf(client)).toBe('0');
+    expect(used()).toBe(64);
+    client.stdin.write('\n');
+    await lineOf(client);
+    while (used() > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    client.stdin.end();
+  });
+
+  test('that are destroyed cost until the last of their memory is freed', async () => {
+    const body = `
+class Props(ctypes.Structure): _fields_ = [("allocType", ctypes.c_int), ("handleTypes", ctypes.c_int), ("location", ctypes.c_int * 2), ("rest", ctypes.c_byte * 72)]
+props, pool, address = Props(allocType=1, location=(1, 0)), ctypes.c_uint64(), ctypes.c_uint64()
+must("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(props))
+must("cuMemAllocFromPoolAsync", ctypes.byref(address), ctypes.c_size_t(MiB), pool, None)
+must("cuMemPoolDestroy", pool)
+say("destroyed"); sys.stdin.readline()
+free(address); wait()
+say(alloc(128 * MiB)); sys.stdin.readline()
+`;
+    const { client, used } = await run(body);
+    await lineOf(client);
+    expect(used()).toBe(32);
+    client.stdin.write('\n');
+    expect(await lineOf(client)).toBe('0');
+    client.stdin.end();
+  });
+});
+
+test('--context-memory: further contexts cost, and what they held returns with them', async () => {
+  const limit = 1000 * MIB;
+  const quota = quotaFile(limit);
+  const body = `
+start()
+def create():
+    context = ctypes.c_uint64()
+    return result("cuCtxCreate_v2", ctypes.byref(context), 0, 0), context
+first, context = create()
+say(alloc(100 * MiB), first, create()[0]); sys.stdin.readline()
+must("cuCtxDestroy_v2", context)
+say("destroyed"); sys.stdin.readline()
+`;
+  const { client, connection } = await scene.connect(cudaProgram(body));
+  scene.startWorker(connection, [...quotaArguments(quota, limit), '--context-memory', String(500 * MIB)]);
+  expect(await lineOf(client)).toBe('0 0 2');
+  expect(quota.readSlot(0).used).toBe(600 * MIB);
+  client.stdin.write('\n');
+  await lineOf(client);
+  expect(quota.readSlot(0).used).toBe(0);
+  client.stdin.end();
+});

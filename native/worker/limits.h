@@ -1,4 +1,4 @@
-// What one session may take of the node, besides device memory.
+// What one session may take of the node, and what its contexts cost.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,8 @@ namespace worker {
 struct Limits {
   unsigned threads = 4096;  ///< of the program, that use CUDA at the same time
   std::uint64_t handles = 4'000'000;
-  std::uint64_t pinned = 0;  ///< bytes of pinned host memory over all sessions of the allocation; 0: no limit
+  std::uint64_t pinned = 0;         ///< bytes of pinned host memory over all sessions of the allocation; 0: no limit
+  std::uint64_t contextMemory = 0;  ///< bytes of device memory that each further context costs
 };
 
 }  // namespace worker

@@ -57,7 +57,7 @@ constexpr Option kOptions[] = {
     {"--quota-slot", "N", number<&Options::quotaSlot>},
     {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
-    {"--context-memory", "BYTES", number<&Options::contextMemory>},
+    {"--context-memory", "BYTES", limit<&Limits::contextMemory>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--uid", "N", user},

@@ -105,6 +105,13 @@ std::uint64_t Quota::used() const { return file_ != nullptr ? file_->sum(&File::
 std::uint64_t Quota::peak() const { return file_ != nullptr ? file_->slots[slot_].peak : ownPeak_; }
 
 bool Quota::charge(std::uint64_t bytes) {
+  if (chargeAtOnce(bytes)) return true;
+  if (!reclaim_) return false;
+  reclaim_();
+  return chargeAtOnce(bytes);
+}
+
+bool Quota::chargeAtOnce(std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (file_ == nullptr) {
     ownUsed_ += bytes;
@@ -158,9 +165,9 @@ void Quota::refundPinned(std::uint64_t bytes) {
   std::atomic_ref(slot.pinned).store(slot.pinned - std::min(slot.pinned, bytes), std::memory_order_relaxed);
 }
 
-void Quota::remember(std::uint64_t key, std::uint64_t bytes) {
+void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) {
   const std::lock_guard lock(mutex_);
-  charges_[key] = bytes;
+  charges_[key] = {bytes, owner};
 }
 
 void Quota::forget(std::uint64_t key) {
@@ -169,18 +176,21 @@ void Quota::forget(std::uint64_t key) {
     const std::lock_guard lock(mutex_);
     const auto found = charges_.find(key);
     if (found == charges_.end()) return;
-    bytes = found->second;
+    bytes = found->second.bytes;
     charges_.erase(found);
   }
   refund(bytes);
 }
 
-void Quota::forgetAll() {
+void Quota::forgetOwned(const void* owner) {
   std::uint64_t bytes = 0;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [key, charged] : charges_) bytes += charged;
-    charges_.clear();
+    std::erase_if(charges_, [&](const auto& entry) {
+      const bool owned = entry.second.owner == owner;
+      bytes += owned ? entry.second.bytes : 0;
+      return owned;
+    });
   }
   refund(bytes);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -35,15 +36,24 @@ class Quota {
   bool chargePinned(std::uint64_t bytes, std::uint64_t limit);
   void refundPinned(std::uint64_t bytes);
 
-  /// Charges for something that is later known by its address or handle.
-  void remember(std::uint64_t key, std::uint64_t bytes);
+  /// Charges for something that is later known by its address, and that ends with its owner (a context) if not before.
+  void remember(std::uint64_t key, std::uint64_t bytes, const void* owner);
   /// Refunds it; nothing happens when it is not known.
   void forget(std::uint64_t key);
-  /// Refunds everything remembered: the context that held it has ended.
-  void forgetAll();
+  /// Refunds everything remembered for an owner.
+  void forgetOwned(const void* owner);
+
+  /// Called when there is no room for a charge, to make some; the charge is then tried once more. It may refund, and not charge.
+  void setReclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
+  /// A charge as charge() does it, but never with a call of that function.
+  bool chargeAtOnce(std::uint64_t bytes);
 
  private:
   struct File;
+  struct Charge {
+    std::uint64_t bytes;
+    const void* owner;
+  };
   File* file_ = nullptr;
   unsigned slot_ = 0;
   std::uint64_t limit_ = 0;
@@ -51,7 +61,8 @@ class Quota {
   std::uint64_t ownPeak_ = 0;
   std::uint64_t ownPinned_ = 0;
   mutable std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> charges_;
+  std::unordered_map<std::uint64_t, Charge> charges_;
+  std::function<void()> reclaim_;
 };
 
 }  // namespace worker

@@ -20,9 +20,12 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       handles(most.handles, &counted.handles),
       output(printed),
       images(account),
+      pools(driver, account),
+      contexts(account, counted, most.contextMemory),
       connection_(connection),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.setWake(wake_);
+  quota.setReclaim([this] { pools.trim(); });
 }
 
 bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
@@ -44,13 +47,29 @@ void Session::forwardDriverLog() {
   if (driver.cuLogsRegisterCallback != nullptr) driver.cuLogsRegisterCallback(forward, this, &handle);
 }
 
+void Session::watchPools() {
+  if (!poolsWatched_.exchange(true)) wake();
+}
+
+/// First the mark, then the look: an allocation that comes between is seen, or wakes.
+bool Session::settlePools() {
+  poolsWatched_.store(false);
+  const bool hold = pools.settleUnlessBusy();
+  if (hold) poolsWatched_.store(true);
+  return hold;
+}
+
+void Session::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
+}
+
 void Session::fail(const std::string& why) {
   {
     const std::lock_guard lock(failMutex_);
     if (failure_.empty()) failure_ = why;
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);
+  wake();
 }
 
 bool Session::handlesUsedUp() {
@@ -111,11 +130,18 @@ bool Session::receive() {
   return true;
 }
 
+namespace {
+
+/// How long other sessions of the allocation may miss what a pool of this one has released.
+constexpr int kPoolMilliseconds = 100;
+
+}  // namespace
+
 std::string Session::serve(int clientPidfd) {
   // A pidfd, because a forked child of the client may keep the connection open.
   pollfd waits[] = {{connection_, POLLIN, 0}, {wake_, POLLIN, 0}, {clientPidfd, POLLIN, 0}};
   for (;;) {
-    if (poll(waits, clientPidfd >= 0 ? 3 : 2, -1) < 0) continue;
+    if (poll(waits, clientPidfd >= 0 ? 3 : 2, settlePools() ? kPoolMilliseconds : -1) <= 0) continue;
     if (waits[1].revents != 0) {
       std::uint64_t count = 0;
       [[maybe_unused]] const auto bytes = read(wake_, &count, sizeof count);

@@ -8,11 +8,13 @@
 
 #include "driver.h"
 #include "native/worker/callbacks.h"
+#include "native/worker/context_account.h"
 #include "native/worker/figures.h"
 #include "native/worker/image_account.h"
 #include "native/worker/limits.h"
 #include "native/worker/output.h"
 #include "native/worker/physical_memory.h"
+#include "native/worker/pool_account.h"
 #include "native/worker/quota.h"
 #include "native/worker/report.h"
 #include "native/worker/shared_memory.h"
@@ -42,8 +44,9 @@ class Session {
   WarmContext warmContext;
   PhysicalMemory physicalMemory;
   ImageAccount images;
+  PoolAccount pools;
+  ContextAccount contexts;
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
-  std::atomic<unsigned> contextsEnded{0};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);
@@ -63,12 +66,17 @@ class Session {
   /// Charges pinned memory; false, and a sentence in the log once, when the allocation may not have so much.
   bool pinnedFits(std::uint64_t bytes);
 
+  /// A pool of the program holds memory, which it may release when a stream gets there, and nobody is told: from here on the session looks.
+  void watchPools();
+
   /// A sticky error of the driver, for the report.
   void noteFault(CUresult result);
   CUresult fault() const { return fault_.load(); }
 
  private:
   bool receive();
+  void wake();
+  bool settlePools();
   void startThread(int channelFile);
 
   int connection_;
@@ -78,6 +86,7 @@ class Session {
   std::string failure_;
   std::atomic<CUresult> fault_{CUDA_SUCCESS};
   std::atomic<unsigned> threads_{0};
+  std::atomic<bool> poolsWatched_{false};
   std::atomic<bool> toldOfHandles_{false};
   std::atomic<bool> toldOfPinned_{false};
 };

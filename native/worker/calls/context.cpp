@@ -12,16 +12,13 @@ std::uint64_t reservedBy(const Driver& driver, CUlimit limit) {
   return counts && driver.cuCtxGetLimit(&bytes, limit) == CUDA_SUCCESS ? bytes : 0;
 }
 
-bool isRetained(const Thread& thread, CUdevice device) {
-  return thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)) != nullptr;
+CUcontext primaryOf(const Thread& thread, CUdevice device) {
+  return static_cast<CUcontext>(thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)));
 }
 
-/// The primary context is gone, and what it held.
-void forgetPrimary(Thread& thread, CUdevice device) {
-  if (isRetained(thread, device)) discount(thread.session.figures.contexts);
-  thread.session.handles.bind(wire::primaryContextHandle(device), nullptr);
-  thread.session.quota.forgetAll();
-  ++thread.session.contextsEnded;
+CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, CUdevice device) {
+  return driver.cuCtxCreate_v4 != nullptr ? driver.cuCtxCreate_v4(context, nullptr, flags, device)
+                                          : driver.cuCtxCreate_v2(context, flags, device);
 }
 
 }  // namespace
@@ -41,20 +38,17 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   if (!in.finished()) return thread.refuseFrame();
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   CUcontext context = nullptr;
-  const CUresult status = thread.driver.cuCtxCreate_v4 != nullptr ? thread.driver.cuCtxCreate_v4(&context, nullptr, flags, device)
-                                                                  : thread.driver.cuCtxCreate_v2(&context, flags, device);
+  const CUresult status =
+      thread.session.contexts.make(device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
   if (status != CUDA_SUCCESS) return status;
-  count(thread.session.figures.contexts);
   out.put(thread.add(wire::HandleKind::context, context));
   return CUDA_SUCCESS;
 }
 
 CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
-  if (status != CUDA_SUCCESS) return status;
-  discount(thread.session.figures.contexts);
-  ++thread.session.contextsEnded;
-  return CUDA_SUCCESS;
+  if (status == CUDA_SUCCESS) thread.session.contexts.ended(ctx);
+  return status;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
@@ -67,12 +61,12 @@ CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
-  *pctx = thread.session.warmContext.take(dev);
-  const CUresult status = *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
-  if (status != CUDA_SUCCESS) return status;
-  if (!isRetained(thread, dev)) count(thread.session.figures.contexts);
-  thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
-  return CUDA_SUCCESS;
+  const CUresult status = thread.session.contexts.make(dev, pctx, [&] {
+    *pctx = thread.session.warmContext.take(dev);
+    return *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
+  });
+  if (status == CUDA_SUCCESS) thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
+  return status;
 }
 
 /// A context that is there before the program retained it has the flags that it would have now.
@@ -84,16 +78,20 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
 
 /// The client counts who retains it and asks here for the last release only.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
+  const CUcontext context = primaryOf(thread, dev);
+  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-  forgetPrimary(thread, dev);
+  thread.session.contexts.ended(context);
   return status;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.warmContext.drop(thread.driver, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
-  if (status == CUDA_SUCCESS) forgetPrimary(thread, dev);
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  thread.session.contexts.ended(primaryOf(thread, dev));
+  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace worker

@@ -8,15 +8,44 @@ namespace worker {
 
 namespace {
 
-/// Charges, allocates, and remembers what was charged under the address.
+/// Pools may be about to release memory that the program has freed: then that is waited for.
+bool charge(Thread& thread, std::uint64_t bytes) {
+  Session& session = thread.session;
+  if (session.quota.charge(bytes)) return true;
+  if (!session.pools.settle()) return false;
+  thread.passTicket();
+  thread.driver.cuCtxSynchronize();
+  return session.quota.charge(bytes);
+}
+
+/// Memory of a context ends with it.
+void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
+  CUcontext context = nullptr;
+  thread.driver.cuCtxGetCurrent(&context);
+  thread.session.quota.remember(address, bytes, context);
+}
+
+/// The pool that a stream allocates from: that of its device.
+CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
+  const Driver& driver = thread.driver;
+  CUcontext context = nullptr;
+  const bool implicit = reinterpret_cast<std::uintptr_t>(stream) <= 2;  // of the current context
+  CUresult status = implicit ? driver.cuCtxGetCurrent(&context) : driver.cuStreamGetCtx(stream, &context);
+  if (status != CUDA_SUCCESS) return status;
+  CUdevice device = 0;
+  if ((status = driver.cuCtxPushCurrent_v2(context)) != CUDA_SUCCESS) return status;
+  status = driver.cuCtxGetDevice(&device);
+  driver.cuCtxPopCurrent_v2(&context);
+  return status == CUDA_SUCCESS ? driver.cuDeviceGetMemPool(pool, device) : status;
+}
+
 template <class Allocate>
-CUresult charged(Quota& quota, std::uint64_t bytes, CUdeviceptr* address, Allocate allocate) {
-  if (!quota.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status = allocate();
-  if (status == CUDA_SUCCESS)
-    quota.remember(*address, bytes);
-  else
-    quota.refund(bytes);
+CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr* address, Allocate allocate) {
+  const CUresult status = thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
+    thread.passTicket();
+    return thread.driver.cuCtxSynchronize();
+  });
+  thread.session.watchPools();
   return status;
 }
 
@@ -30,6 +59,7 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
   const Quota& quota = thread.session.quota;
   const std::uint64_t limit = quota.limit();
   if (limit == 0) return *free = gpuFree, *total = gpuTotal, CUDA_SUCCESS;
+  thread.session.pools.settle();
   const std::uint64_t used = quota.used();
   *total = std::min<std::uint64_t>(gpuTotal, limit);
   *free = std::min<std::uint64_t>(gpuFree, used < *total ? *total - used : 0);
@@ -37,7 +67,13 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
 }
 
 CUresult cuMemAlloc_v2(Thread& thread, CUdeviceptr* dptr, size_t bytesize) {
-  return charged(thread.session.quota, bytesize, dptr, [&] { return thread.driver.cuMemAlloc_v2(dptr, bytesize); });
+  if (!charge(thread, bytesize)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = thread.driver.cuMemAlloc_v2(dptr, bytesize);
+  if (status == CUDA_SUCCESS)
+    remember(thread, *dptr, bytesize);
+  else
+    thread.session.quota.refund(bytesize);
+  return status;
 }
 
 CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
@@ -45,31 +81,50 @@ CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, s
   // What the driver will round the width to is known only afterwards.
   const CUresult status = thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   if (status != CUDA_SUCCESS) return status;
-  if (thread.session.quota.charge(*pPitch * Height)) return thread.session.quota.remember(*dptr, *pPitch * Height), CUDA_SUCCESS;
+  if (charge(thread, *pPitch * Height)) return remember(thread, *dptr, *pPitch * Height), CUDA_SUCCESS;
   thread.driver.cuMemFree_v2(*dptr);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
   thread.passTicket();  // natively too it waits for the work that may use the memory
-  const CUresult status = thread.driver.cuMemFree_v2(dptr);
+  CUresult status = CUDA_SUCCESS;
+  if (thread.session.pools.free(
+          dptr, nullptr, [&] { return thread.driver.cuMemFree_v2(dptr); }, status))
+    return status;
+  status = thread.driver.cuMemFree_v2(dptr);
   if (status == CUDA_SUCCESS) thread.session.quota.forget(dptr);
   return status;
 }
 
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return charged(thread.session.quota, bytesize, dptr, [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
+  CUmemoryPool pool = nullptr;
+  if (const CUresult status = poolOf(thread, hStream, &pool); status != CUDA_SUCCESS) return status;
+  return allocateFrom(thread, pool, bytesize, hStream, dptr, [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
 }
 
 CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-  return charged(thread.session.quota, bytesize, dptr,
-                 [&] { return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream); });
+  return allocateFrom(thread, pool, bytesize, hStream, dptr,
+                      [&] { return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream); });
 }
 
+/// Also of memory that cuMemAlloc_v2 allocated.
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
-  const CUresult status = thread.driver.cuMemFreeAsync(dptr, hStream);
+  CUresult status = CUDA_SUCCESS;
+  if (thread.session.pools.free(
+          dptr, hStream, [&] { return thread.driver.cuMemFreeAsync(dptr, hStream); }, status))
+    return status;
+  status = thread.driver.cuMemFreeAsync(dptr, hStream);
   if (status == CUDA_SUCCESS) thread.session.quota.forget(dptr);
   return status;
+}
+
+CUresult cuMemPoolTrimTo(Thread& thread, CUmemoryPool pool, size_t minBytesToKeep) {
+  return thread.session.pools.change(pool, [&] { return thread.driver.cuMemPoolTrimTo(pool, minBytesToKeep); });
+}
+
+CUresult cuMemPoolDestroy(Thread& thread, CUmemoryPool pool) {
+  return thread.session.pools.destroy(pool, [&] { return thread.driver.cuMemPoolDestroy(pool); });
 }
 
 /// Memory on the device only: pools of host memory and pools that another process could import are not offered.
@@ -86,7 +141,7 @@ CUresult cuMemPoolSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&
   if (!in.finished()) return thread.refuseFrame();
   CUmemoryPool pool = nullptr;
   if (const CUresult status = thread.find<CUmemoryPool>(handle, &pool); status != CUDA_SUCCESS) return status;
-  return thread.driver.cuMemPoolSetAttribute(pool, attribute, &value);
+  return thread.session.pools.change(pool, [&] { return thread.driver.cuMemPoolSetAttribute(pool, attribute, &value); });
 }
 
 CUresult cuMemPoolGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

@@ -7,7 +7,7 @@ namespace worker {
 /// what was printed is there.
 CUresult cuStreamSynchronize(Thread& thread, CUstream hStream) {
   const bool quick =
-      thread.justLaunched(hStream) && !thread.session.codeMayPrint && thread.completion.follow(hStream, thread.session.contextsEnded);
+      thread.justLaunched(hStream) && !thread.session.codeMayPrint && thread.completion.follow(hStream, thread.session.contexts.endings());
   thread.passTicket();
   return quick && thread.completion.await() ? CUDA_SUCCESS : thread.driver.cuStreamSynchronize(hStream);
 }

@@ -19,7 +19,7 @@ void testAll() {
               options, sentence));
   CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
         options.gpus.size() == 2);
-  CHECK(options.contextCharge == 5 && options.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
+  CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
   CHECK(options.uid == 65534u && options.limits.threads == 8 && options.limits.handles == 9 && options.limits.pinned == 10);
   CHECK(!options.inventory && !options.warm);
 }

@@ -48,16 +48,29 @@ void testAlone(const std::string& path) {
   CHECK(!quota.charge(~std::uint64_t{0}));  // no overflow
   CHECK(quota.used() == kLimit && quota.peak() == kLimit);
   quota.refund(600);
-  quota.remember(0x10, 400);
+  quota.remember(0x10, 400, nullptr);
   CHECK(quota.used() == 400);
   quota.forget(0x10);
   quota.forget(0x10);
   CHECK(quota.used() == 0 && quota.peak() == kLimit);
   CHECK(quota.charge(5));
-  quota.remember(1, 2);
-  quota.remember(2, 3);
-  quota.forgetAll();
+  quota.remember(1, 2, &quota);
+  quota.remember(2, 3, nullptr);
+  quota.forgetOwned(&quota);
+  CHECK(quota.used() == 3);
+  quota.forgetOwned(nullptr);
   CHECK(quota.used() == 0);
+
+  CHECK(quota.charge(900));
+  int reclaimed = 0;
+  quota.setReclaim([&] {
+    ++reclaimed;
+    quota.refund(400);
+  });
+  CHECK(!quota.chargeAtOnce(101) && quota.charge(500) && reclaimed == 1 && quota.used() == kLimit);
+  CHECK(!quota.charge(401) && reclaimed == 2 && quota.used() == 600);
+  quota.setReclaim({});
+  quota.refund(600);
 }
 
 /// Pinned memory is a sum of its own, over all slots too.

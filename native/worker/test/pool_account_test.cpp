@@ -1,0 +1,164 @@
+// Pools before a driver that grows them by steps of 32, and lets go of freed memory only when it is trimmed or synchronized with.
+#include "native/worker/pool_account.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "wire/test/check.h"
+
+namespace {
+
+constexpr std::uint64_t kStep = 32;
+constexpr std::uint64_t kLimit = 100;
+
+struct FakePool {
+  std::uint64_t reserved = 0;
+  std::uint64_t used = 0;
+};
+std::map<CUmemoryPool, FakePool> pools;
+std::uint64_t pending = 0;  ///< freed from pool 1, but not reached by its stream
+
+CUmemoryPool handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number); }
+
+CUresult getAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  const auto& [reserved, used] = pools.at(pool);
+  *static_cast<cuuint64_t*>(value) = attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? used : reserved;
+  return CUDA_SUCCESS;
+}
+
+CUresult trimTo(CUmemoryPool pool, size_t) {
+  FakePool& found = pools.at(pool);
+  found.reserved = (found.used + kStep - 1) / kStep * kStep;
+  return CUDA_SUCCESS;
+}
+
+CUresult synchronize() {
+  pools[handle(1)].used -= std::exchange(pending, 0);
+  return CUDA_SUCCESS;
+}
+
+std::map<CUdeviceptr, std::pair<CUmemoryPool, std::uint64_t>> allocated;
+
+CUresult freeAsync(CUdeviceptr address, CUstream) {
+  const auto [pool, bytes] = allocated.at(address);
+  pools.at(pool).used -= bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult streamSynchronize(CUstream) { return synchronize(); }
+
+std::string quotaFile() {
+  char path[] = "/tmp/pool-test-XXXXXX";
+  const int file = mkstemp(path);
+  const std::uint32_t header[4] = {0x4e565131, 2, kLimit, 0};
+  if (ftruncate(file, 8192) != 0 || write(file, header, sizeof header) != sizeof header) std::abort();
+  close(file);
+  return path;
+}
+
+struct Fixture {
+  worker::Driver driver{};
+  worker::Quota quota;
+  worker::PoolAccount account{driver, quota};
+  CUdeviceptr next = 0x100;
+
+  Fixture() {
+    pools = {{handle(1), {}}, {handle(2), {}}};
+    driver.cuMemPoolGetAttribute = getAttribute;
+    driver.cuMemPoolTrimTo = trimTo;
+    driver.cuMemFreeAsync = freeAsync;
+    driver.cuStreamSynchronize = streamSynchronize;
+    const std::string path = quotaFile();
+    CHECK(quota.open(path, 0, kLimit).empty());
+    unlink(path.c_str());
+  }
+
+  /// The address, or 0 when there is no room.
+  CUdeviceptr allocate(std::uintptr_t number, std::uint64_t bytes) {
+    CUdeviceptr address = 0;
+    const auto call = [&] {
+      FakePool& pool = pools[handle(number)];
+      pool.used += bytes;
+      pool.reserved = std::max(pool.reserved, (pool.used + kStep - 1) / kStep * kStep);
+      address = next += 0x100;
+      allocated[address] = {handle(number), bytes};
+      return CUDA_SUCCESS;
+    };
+    const CUresult status = account.allocate(handle(number), bytes, nullptr, &address, call, synchronize);
+    return status == CUDA_SUCCESS ? address : 0;
+  }
+
+  void free(CUdeviceptr address, std::uint64_t bytes) {
+    CUresult status = CUDA_ERROR_UNKNOWN;
+    CHECK(account.free(
+              address, nullptr, [&] { return pending += bytes, CUDA_SUCCESS; }, status) &&
+          status == CUDA_SUCCESS);
+  }
+};
+
+void testReservedCounts() {
+  Fixture test;
+  const CUdeviceptr first = test.allocate(1, 10);
+  CHECK(first != 0 && test.quota.used() == 32);
+  CHECK(test.allocate(1, 20) != 0 && test.quota.used() == 32);  // fits into what the pool has
+  CHECK(test.allocate(1, 10) != 0 && test.quota.used() == 64);
+  test.free(first, 10);
+  CHECK(test.quota.used() == 64);  // the stream is not there yet
+  synchronize();
+  trimTo(handle(1), 0);
+  CHECK(test.account.settle() && test.quota.used() == 32);
+}
+
+/// What a step is too large for is undone.
+void testUndone() {
+  Fixture test;
+  CHECK(test.quota.charge(50));
+  CHECK(test.allocate(1, 10) != 0 && test.quota.used() == 82);
+  CHECK(test.allocate(1, 25) == 0 && test.quota.used() == 82);  // 35 would fit, 64 do not
+  CHECK(pools[handle(1)].used == 10 && pools[handle(1)].reserved == 32);
+  CHECK(test.allocate(1, 22) != 0 && test.quota.used() == 82);
+}
+
+/// Freed memory that a pool keeps makes room, in the same pool and for others, and pending frees are waited for.
+void testReclaimed() {
+  Fixture test;
+  const CUdeviceptr all = test.allocate(1, 96);
+  CHECK(all != 0 && test.quota.used() == 96 && test.allocate(2, 10) == 0);
+  test.free(all, 96);
+  CHECK(test.quota.used() == 96 && pending == 96);
+  CHECK(test.allocate(2, 60) != 0 && pending == 0 && test.quota.used() == 64);
+  test.quota.setReclaim([&] { test.account.trim(); });
+  pools[handle(2)].used = 0;
+  CHECK(test.quota.charge(kLimit) && test.quota.used() == kLimit);
+}
+
+/// A pool without a handle costs until its last allocation is freed.
+void testDestroyed() {
+  Fixture test;
+  const CUdeviceptr one = test.allocate(1, 10);
+  const CUdeviceptr other = test.allocate(1, 10);
+  CHECK(test.account.destroy(handle(1), [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
+  CHECK(!test.account.settle() && test.quota.used() == 32);
+  test.free(one, 10);
+  CHECK(test.quota.used() == 32);
+  test.free(other, 10);
+  CHECK(test.quota.used() == 0);
+  CUresult status = CUDA_SUCCESS;
+  CHECK(!test.account.free(
+      other, nullptr, [] { return CUDA_SUCCESS; }, status));
+  CHECK(test.account.destroy(handle(2), [] { return CUDA_ERROR_UNKNOWN; }) == CUDA_ERROR_UNKNOWN);
+}
+
+}  // namespace
+
+int main() {
+  testReservedCounts();
+  testUndone();
+  testReclaimed();
+  testDestroyed();
+  return wire::test::checkedResult();
+}
