@@ -62,6 +62,18 @@ int connectTo(const char* path) {
   return errno = error, -1;
 }
 
+/// A proxy that is restarted leaves its socket for the next one, and for a moment nobody listens there.
+constexpr int kConnectAttempts = 150;
+constexpr useconds_t kBetweenAttempts = 20'000;
+
+int connectPatiently(const char* path) {
+  for (int left = kConnectAttempts;; --left) {
+    const int connection = connectTo(path);
+    if (connection >= 0 || errno != ECONNREFUSED || left == 0) return connection;
+    usleep(kBetweenAttempts);
+  }
+}
+
 bool isDriverVariable(const char* variable) { return std::strncmp(variable, "CUDA_", 5) == 0; }
 
 /// The environment that NVIDIA's driver reads when it starts.
@@ -77,6 +89,15 @@ bool reserveDeviceRanges() {
   bool all = true;
   for (const auto& range : wire::deviceRanges()) all = wire::reserve(range) && all;
   return all;
+}
+
+std::string helloPayload(const wire::AddressRange& window) {
+  wire::Hello hello{};
+  hello.version = wire::kHelloVersion;
+  hello.buildId = kBuildId;
+  hello.window = window;
+  hello.deviceRangesTaken = reserveDeviceRanges() ? 0 : 1;
+  return std::string(reinterpret_cast<const char*>(&hello), sizeof hello) + driverEnvironment();
 }
 
 }  // namespace
@@ -106,37 +127,40 @@ CUresult Session::open() {
 CUresult Session::connect() {
   const char* synchronous = std::getenv("NVIDIA_VIRTUAL_SYNCHRONOUS");
   synchronous_ = synchronous != nullptr && std::strcmp(synchronous, "1") == 0;
-  socket_ = connectTo(socketPath());
-  if (socket_ < 0) {
-    log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy run`, or check that the proxy runs",
-        socketPath(), std::strerror(errno));
-    return CUDA_ERROR_NO_DEVICE;
-  }
+  if (!reach()) return CUDA_ERROR_NO_DEVICE;
   if (!window.open()) {
     log("no address range is free for memory shared with the GPU worker; is the address space limited (ulimit -v)?");
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const CUresult status = greet();
+  const std::string hello = helloPayload(window.range());
+  wire::Message reply;
+  // A proxy that ended between connection and worker took the connection with it: the next one gets another.
+  if (!greet(hello, reply) && !(reach() && greet(hello, reply))) return CUDA_ERROR_NO_DEVICE;
+  const CUresult status = takeWelcome(reply);
   if (status != CUDA_SUCCESS) return close(socket_), status;
   startThread([](void* session) -> void* { return static_cast<Session*>(session)->receiveMessages(), nullptr; }, this);
   return CUDA_SUCCESS;
 }
 
-CUresult Session::greet() {
-  wire::Hello hello{};
-  hello.version = wire::kHelloVersion;
-  hello.buildId = kBuildId;
-  hello.window = window.range();
-  hello.deviceRangesTaken = reserveDeviceRanges() ? 0 : 1;
-  std::string payload(reinterpret_cast<const char*>(&hello), sizeof hello);
-  payload += driverEnvironment();
-  wire::Message reply;
-  if (!wire::sendMessage(socket_, wire::MessageKind::hello, 0, std::as_bytes(std::span(payload))) ||
-      !wire::receiveMessage(socket_, reply) || reply.header.kind != wire::MessageKind::welcome ||
-      reply.payload.size() < sizeof(wire::Welcome)) {
-    log("the GPU proxy at %s closed the connection before a worker answered; its log says why", socketPath());
-    return CUDA_ERROR_NO_DEVICE;
+bool Session::reach() {
+  socket_ = connectPatiently(socketPath());
+  if (socket_ >= 0) return true;
+  log("no GPU: cannot connect to the GPU proxy at %s: %s. Start the program through `gpu-proxy run`, or check that the proxy runs",
+      socketPath(), std::strerror(errno));
+  return false;
+}
+
+bool Session::greet(const std::string& hello, wire::Message& reply) {
+  if (wire::sendMessage(socket_, wire::MessageKind::hello, 0, std::as_bytes(std::span(hello))) && wire::receiveMessage(socket_, reply) &&
+      reply.header.kind == wire::MessageKind::welcome && reply.payload.size() >= sizeof(wire::Welcome)) {
+    return true;
   }
+  log("the GPU proxy at %s closed the connection before a worker answered; its log says why", socketPath());
+  close(socket_);
+  return false;
+}
+
+CUresult Session::takeWelcome(const wire::Message& reply) {
   wire::Welcome welcome{};
   std::memcpy(&welcome, reply.payload.data(), sizeof welcome);
   const std::byte* rest = reply.payload.data() + sizeof welcome;

@@ -58,7 +58,11 @@ class Session {
 
  private:
   CUresult connect();
-  CUresult greet();
+  /// Connects to the proxy, also to one that is just being restarted.
+  bool reach();
+  /// Says hello and waits for the welcome. False when the connection ended instead; then it is closed.
+  bool greet(const std::string& hello, wire::Message& reply);
+  CUresult takeWelcome(const wire::Message& reply);
   void receiveMessages();
   void writeText(const wire::Message& message);
   void lose();

@@ -17,7 +17,8 @@ import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
 import { readSpecification } from './specification.js';
 import { removeUnfinished } from './state-directory.js';
-import { FoundWorker, StartedWorker, type Worker, type WorkerListener, type WorkerOptions } from './worker.js';
+import type { WarmWorker } from './warm-workers.js';
+import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions } from './worker.js';
 
 /** What a node gives to each of its allocations. */
 export interface AllocationHost {
@@ -27,8 +28,12 @@ export interface AllocationHost {
   readonly logger: Logger;
   /** Whether each allocation has a driver's cache of its own, or its workers use this user's. */
   readonly ownCaches: boolean;
+  /** Where workers ask for GPU time; undefined: they take it. */
+  readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** A worker that has a context ready on exactly these GPUs. */
+  takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
   sessionStarted(session: LiveSession): void;
   sessionEnded(allocation: Allocation, session: Session, use: SessionUse): void;
 }
@@ -40,6 +45,14 @@ interface Waiting {
 }
 
 const HOLDER = 'holder.json';
+
+interface Start {
+  readonly record: SessionRecord;
+  readonly connection: Socket;
+  readonly files: SessionFiles;
+  readonly listener: WorkerListener;
+}
+
 /** So many workers of one allocation start at one time; who connects beyond waits. A tenant cannot flood the node with processes. */
 const STARTING_AT_ONCE = 16;
 
@@ -226,7 +239,7 @@ export class Allocation {
       if (slot === undefined) throw new Error('the memory account has no slot left');
       const record = this.#newRecord(peer, slot);
       const files = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
-      this.#begin(record, files, (listener) => this.#startWorker(slot, connection, files, listener));
+      this.#begin(record, files, (listener) => this.#startWorker({ record, connection, files, listener }));
     } catch (error) {
       connection.destroy();
       if (slot !== undefined) this.#quota.releaseSlot(slot);
@@ -250,9 +263,17 @@ export class Allocation {
     };
   }
 
-  #startWorker(slot: number, connection: Socket, files: SessionFiles, listener: WorkerListener): Worker {
-    const { installation } = this.#host;
-    return new StartedWorker(installation.worker, this.#workerOptions(slot, files), connection, files.openForWorker(), listener);
+  /** A cold one is found again by its command line; one that was warm stands in the record before it serves. */
+  #startWorker({ record, connection, files, listener }: Start): Worker {
+    const options = this.#workerOptions(record.slot, files);
+    const warm = this.#host.takeWarmWorker(this.#specification.gpus);
+    try {
+      if (warm) files.writeRecord({ ...record, worker: warm.identity });
+      if (warm) return warm.assign(options, connection, files.openForWorker(), listener);
+    } catch (error) {
+      this.#logger.warn(`a worker that waited could not be given a program: ${(error as Error).message}`);
+    }
+    return startWorker(this.#host.installation.worker, options, connection, files.openForWorker(), listener);
   }
 
   #workerOptions(slot: number, files: SessionFiles): WorkerOptions {

@@ -10,6 +10,7 @@ import {
   outputOption,
   shareOptions,
   stateOption,
+  warmWorkersOption,
 } from './options.js';
 import { type RunOptions, run } from './run.js';
 import { type ServeOptions, serve } from './serve.js';
@@ -84,7 +85,7 @@ function addServe(program: Command, carryOut: CarryOut): void {
     .addOption(new Option('--socket <path>', 'serve one allocation over this socket, for `gpu-proxy run --socket PATH`'))
     .addHelpText('after', SERVE_HELP)
     .action((options: ServeOptions) => carryOut(() => serve(options)));
-  addOptions(command, [...backendOptions(), gpuOption('all'), memoryOption('with --socket, the whole GPU')]);
+  addOptions(command, [...backendOptions(), gpuOption('all'), warmWorkersOption(), memoryOption('with --socket, the whole GPU')]);
 }
 
 function addAdminCommands(program: Command, carryOut: (command: (commands: AdminCommands) => Promise<number>) => Promise<void>): void {

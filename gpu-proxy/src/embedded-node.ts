@@ -30,7 +30,8 @@ export class EmbeddedNode {
 
   /** @throws ProxyError when its socket cannot be made; nothing is left behind then. */
   static async start({ installation, backend, logger, ...request }: EmbeddedOptions): Promise<EmbeddedNode> {
-    const node = await GpuNode.start({ installation, backend, logger, state: StateDirectory.makeTemporary(), gpus: [] });
+    const arbitrated = request.policy === 'fixed' && (request.share ?? 100) < 100;
+    const node = await GpuNode.start({ installation, backend, logger, state: StateDirectory.makeTemporary(), gpus: [], arbitrated });
     try {
       return new EmbeddedNode(node, await node.create(request));
     } catch (error) {

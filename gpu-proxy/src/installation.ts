@@ -8,6 +8,7 @@ export interface Installation {
   /** Holds libcuda.so.1, and nothing else that a program could pick up by accident. */
   readonly interposerDirectory: string;
   readonly worker: string;
+  readonly arbiter: string;
   readonly simulatedDriver: string;
   readonly addon: string;
 }
@@ -20,6 +21,7 @@ export function locateInstallation(root = process.env['NVIDIA_VIRTUAL_BUILD'] ??
   const installation = {
     interposerDirectory: path.resolve(root, 'interposer'),
     worker: path.resolve(root, 'native/worker/nvidia-virtual-worker'),
+    arbiter: path.resolve(root, 'native/arbiter/nvidia-virtual-arbiter'),
     simulatedDriver: path.resolve(root, 'native/simulator/libsimulator-cuda.so.1'),
     addon: path.resolve(root, 'native/addon/nvidia-virtual.node'),
   };

@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import type { Allocation } from './allocation.js';
 import { locateInstallation } from './installation.js';
-import type { GpuNode } from './node.js';
+import type { GpuNode, NodeOptions } from './node.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
-import { isAlive } from './process-table.js';
+import { findProcess, isAlive } from './process-table.js';
 import { clientEnvironment } from './run.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { type LogLine, startNode } from './testing/node-under-test.js';
@@ -34,8 +34,8 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-async function restart(): Promise<void> {
-  ({ node, log } = await startNode(path.join(directory, 'state')));
+async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
+  ({ node, log } = await startNode(path.join(directory, 'state'), options));
 }
 
 function startProgram(allocation: Allocation, body: string): ChildProcessWithoutNullStreams {
@@ -211,6 +211,39 @@ test('allocations are found by id and by name', async () => {
   expect(node.find(first.id)).toBe(first);
   expect(() => node.find('a')).toThrow(`2 allocations have the name a: ${first.id}, ${second.id}.`);
   expect(() => node.find('b')).toThrow('No allocation has the id or the name b.');
+});
+
+test('a worker that waits is given to a program, and another takes its place', async () => {
+  node.leave();
+  await restart({ settings: { warmWorkers: () => 1 } });
+  const { uuid } = node.gpus[0] as { uuid: string };
+  const warmWorker = () => findProcess('--warm', '--driver', locateInstallation().simulatedDriver, '--gpu', uuid)?.pid;
+  const allocation = await node.create({ memory: 300 * MiB });
+  while (node.left(node.gpus[0] as never).warmWorkersReady < 1) await pause();
+  const first = warmWorker();
+  const program = startProgram(allocation, HOLDING);
+  expect(await line(program)).toBe('got 0');
+  const { worker } = sessionOf(allocation, program);
+  expect(worker.pid).toBe(first);
+  while (node.left(node.gpus[0] as never).warmWorkersReady < 1) await pause();
+  node.leave();
+  await restart();
+  const again = node.find(allocation.id);
+  expect(again.sessions[0]?.session.record.worker).toEqual(worker);
+  expect([again.memoryUsed, await finish(program)]).toEqual([150 * MiB, 'then 0']);
+  await again.whenIdle();
+  while (warmWorker() !== undefined) await pause();
+});
+
+test('the memory of workers that wait is promised to nobody', async () => {
+  const gpus = node.gpus.map((gpu) => ({ ...gpu, contextMemory: 100 * MiB }));
+  node.leave();
+  await restart({ gpus, settings: { warmWorkers: () => 2 } });
+  await expect(node.create({ memory: node.gpus[0]?.memory as number })).rejects.toThrow(
+    '100 MiB their contexts and the new one, 200 MiB warm workers',
+  );
+  const { specification } = await node.create({});
+  expect(specification.memory).toBe((node.gpus[0]?.memory as number) - 300 * MiB);
 });
 
 test('who opens connections without end holds up nobody else', async () => {

@@ -8,19 +8,24 @@ import type { Logger } from 'pino';
 import { Addon } from './addon.js';
 import { Admission } from './admission.js';
 import { Allocation, type AllocationHost } from './allocation.js';
+import { Arbiter, type ArbiterTable } from './arbiter.js';
 import type { Backend } from './backend.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
+import type { LiveSession } from './live-session.js';
 import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
 import { checkWishes, DEFAULT_LIMITS, type Wishes } from './specification.js';
 import type { StateDirectory } from './state-directory.js';
+import { type WarmWorker, WarmWorkers } from './warm-workers.js';
 
 /** What may change while a node runs. */
 export interface NodeSettings {
   /** Of allocations that are made from now on and ask for nothing else. */
   readonly limits: Limits;
+  /** How many workers wait for a program on a GPU; each holds a context. */
+  warmWorkers(gpu: GpuRecord): number;
   /** Users for workers, one for each allocation; by default they run as the node does. */
   readonly users?: { readonly first: number; readonly last: number } | undefined;
 }
@@ -34,6 +39,8 @@ export interface NodeOptions {
   readonly gpus: readonly GpuRecord[];
   readonly name?: string | undefined;
   readonly settings?: Partial<NodeSettings> | undefined;
+  /** Whether the GPUs' time is shared out; one allocation alone needs nobody for it unless it is to have less than all. */
+  readonly arbitrated: boolean;
 }
 
 /** What somebody asks for. */
@@ -74,6 +81,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #host: AllocationHost;
   readonly #allocations = new Map<string, Allocation>();
   readonly #unwatchHolders = new Map<string, () => void>();
+  readonly #warmWorkers = new Map<GpuRecord, WarmWorkers>();
+  #arbiter: Arbiter | undefined;
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -81,17 +90,20 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#options = options;
     this.name = options.name ?? hostname();
     this.gpus = options.gpus;
-    this.#settings = { limits: DEFAULT_LIMITS, ...options.settings };
-    this.#admission = new Admission(options.gpus, () => 0);
+    this.#settings = { limits: DEFAULT_LIMITS, warmWorkers: () => 0, ...options.settings };
+    this.#admission = new Admission(options.gpus, (gpu) => this.#settings.warmWorkers(gpu));
+    const addon = new Addon(options.installation.addon);
     this.#host = {
       installation: options.installation,
       backend: options.backend,
       logger: options.logger,
-      addon: new Addon(options.installation.addon),
+      addon,
       // What a temporary node compiled would be lost with it.
       ownCaches: !options.state.temporary,
       contextMemory: (gpus) => Math.max(0, ...options.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu.contextMemory)),
-      sessionStarted: () => this.emit('changed'),
+      arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
+      takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
+      sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (allocation, session, use) => this.#noteEnd(allocation, session, use),
     };
   }
@@ -100,6 +112,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     for (const id of options.state.ids()) await node.#takeOver(id);
+    node.#startHelpers();
     return node;
   }
 
@@ -109,6 +122,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   set settings(settings: NodeSettings) {
     this.#settings = settings;
+    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = settings.warmWorkers(gpu);
   }
 
   /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
@@ -123,6 +137,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       throw error;
     }
     this.#options.logger.info({ ...named(allocation), ...allocation.specification, id: undefined }, 'allocation made');
+    this.#arbitrate(allocation);
     this.#watchHolder(allocation);
     this.emit('changed');
     return allocation;
@@ -167,20 +182,31 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return { node: this.name, gpus: this.gpus, allocations };
   }
 
-  /** Bytes that an allocation could get on a GPU, and percent that a fixed one could. */
-  left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkers: number } {
-    const present = this.#specifications();
-    const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
-    return { memory, fixedShare, warmWorkers: 0 };
+  get settings(): NodeSettings {
+    return this.#settings;
   }
 
-  /** GPU time that it got so far. */
-  timeOf(_allocation: Allocation): TimeUse {
-    return NO_TIME;
+  /** Bytes that an allocation could get on a GPU, percent that a fixed one could, and workers that could serve a program now. */
+  left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkersReady: number } {
+    const present = this.#specifications();
+    const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
+    return { memory, fixedShare, warmWorkersReady: this.#warmWorkers.get(gpu)?.ready ?? 0 };
+  }
+
+  /** Asks for what changes without an event: GPU time. */
+  async refresh(): Promise<void> {
+    await this.#arbiter?.refresh();
+  }
+
+  /** GPU time that it got so far, as of the latest refresh(). */
+  timeOf({ id }: Allocation): TimeUse {
+    return this.#arbiter?.timeOf(id) ?? NO_TIME;
   }
 
   /** Ends; programs go on, and the next node on this state directory finds them. */
   leave(): void {
+    this.#arbiter?.leave();
+    for (const workers of this.#warmWorkers.values()) workers.end();
     for (const allocation of this.#allocations.values()) allocation.leave();
     for (const unwatch of this.#unwatchHolders.values()) unwatch();
     this.#allocations.clear();
@@ -192,6 +218,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     for (const allocation of this.#allocations.values()) allocation.stopAccepting();
     await Promise.all(this.allocations.map((allocation) => allocation.whenIdle()));
     for (const allocation of this.#allocations.values()) this.#remove(allocation);
+    for (const workers of this.#warmWorkers.values()) workers.end();
+    await this.#arbiter?.end();
     this.#options.state.release();
   }
 
@@ -260,12 +288,53 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     if (!this.#allocations.delete(allocation.id)) return;
     this.#unwatchHolders.get(allocation.id)?.();
     this.#unwatchHolders.delete(allocation.id);
+    this.#arbiter?.remove(allocation.id);
     allocation.remove();
     this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
     this.emit('changed');
   }
 
+  #startHelpers(): void {
+    const { installation, backend, logger, state } = this.#options;
+    const { addon } = this.#host;
+    for (const gpu of this.gpus) {
+      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, logger });
+      workers.wanted = this.#settings.warmWorkers(gpu);
+      this.#warmWorkers.set(gpu, workers);
+    }
+    if (!this.#options.arbitrated) return;
+    this.#arbiter = new Arbiter({
+      executable: installation.arbiter,
+      socket: state.arbiterSocket,
+      logger,
+      table: () => this.#arbiterTable(),
+    });
+  }
+
+  #arbiterTable(): ArbiterTable {
+    const arbitrated = this.allocations.filter(({ specification }) => specification.mode === 'exclusive');
+    const workers = arbitrated.flatMap(({ id, sessions }) => sessions.map(({ workerPid }) => ({ pid: workerPid, allocation: id })));
+    return { allocations: arbitrated.map(({ specification }) => specification), workers };
+  }
+
+  /** Kernels of allocations in concurrent mode run side by side: there are no turns to take. */
+  #arbitrate({ specification }: Allocation): void {
+    if (specification.mode === 'exclusive') this.#arbiter?.put(specification);
+  }
+
+  #takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined {
+    const [gpu, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
+    return gpu?.mode === 'exclusive' ? workers?.take() : undefined;
+  }
+
+  #noteStart(live: LiveSession): void {
+    const { allocation } = live.session.record;
+    if (this.#allocations.get(allocation)?.specification.mode === 'exclusive') this.#arbiter?.addWorker(live.workerPid, allocation);
+    this.emit('changed');
+  }
+
   #noteEnd(allocation: Allocation, session: Session, use: SessionUse): void {
+    this.#arbiter?.removeWorker(session.record.worker.pid);
     this.emit('sessionEnded', { allocation: allocation.specification, session, use });
     this.emit('changed');
   }

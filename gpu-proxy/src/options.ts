@@ -72,6 +72,11 @@ export function stateOption(help = 'the state directory of the gpu-proxy to ask'
   return new Option('--state <directory>', `${help} (default: ${DEFAULT_STATE})`);
 }
 
+export function warmWorkersOption(): Option {
+  const help = 'how many workers of each GPU wait with a context ready; each holds the memory of one context (default: 0)';
+  return new Option('--warm-workers <count>', help).argParser((value) => wholeNumber('--warm-workers', value, 0, 64));
+}
+
 export function outputOption(): Option {
   return new Option('-o, --output <format>', 'json: for programs, as in gpu-proxy/proto/admin.proto').choices(['json']);
 }

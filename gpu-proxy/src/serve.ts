@@ -13,6 +13,8 @@ import { DEFAULT_STATE, StateDirectory } from './state-directory.js';
 export interface ServeOptions extends GpuOptions {
   readonly state?: string;
   readonly socket?: string;
+  /** On each GPU. */
+  readonly warmWorkers?: number;
 }
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -34,7 +36,8 @@ async function serveNode(installation: Installation, backend: Backend, options: 
   const { AdminServer } = await import('./admin/server.js');
   try {
     const gpus = await takeInventory({ installation, backend, gpus: options.gpu ?? [] });
-    const node = await GpuNode.start({ installation, backend, logger, state, gpus });
+    const warmWorkers = () => options.warmWorkers ?? 0;
+    const node = await GpuNode.start({ installation, backend, logger, state, gpus, arbitrated: true, settings: { warmWorkers } });
     try {
       const admin = await AdminServer.start(node, state.adminSocket);
       logger.info({ state: state.directory, backend: backend.kind, driver: backend.driver, gpus }, 'serving');

@@ -46,21 +46,35 @@ export interface Worker {
   leave(): void;
 }
 
-/** By contract with native/worker: descriptor 3 is the connection, 4 the report. */
-export class StartedWorker implements Worker {
+/**
+ * Starts a worker for `connection`, which must never have been read; it and the files are closed here. By contract with native/worker,
+ * descriptor 3 is the connection, 4 the report.
+ */
+export function startWorker(
+  executable: string,
+  options: WorkerOptions,
+  connection: Socket,
+  files: WorkerFiles,
+  listener: WorkerListener,
+): Worker {
+  makeBlocking(connection);
+  const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
+  // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
+  const child = spawn(executable, workerArguments(options), { stdio: [...stdio], detached: true });
+  connection.destroy();
+  closeSync(files.log);
+  closeSync(files.report);
+  return new ChildWorker(child, listener);
+}
+
+/** A worker that this proxy started. */
+export class ChildWorker implements Worker {
   readonly #process: ChildProcess;
 
-  /** Hands `connection` over: it must never have been read, and is closed here, as the files are. */
-  constructor(executable: string, options: WorkerOptions, connection: Socket, files: WorkerFiles, listener: WorkerListener) {
-    makeBlocking(connection);
-    const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
-    // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
-    this.#process = spawn(executable, workerArguments(options), { stdio: [...stdio], detached: true });
-    connection.destroy();
-    closeSync(files.log);
-    closeSync(files.report);
-    this.#process.once('error', (error) => listener.failed(error));
-    this.#process.once('exit', (status, signal) => listener.exited({ status, signal }));
+  constructor(child: ChildProcess, listener: WorkerListener) {
+    this.#process = child;
+    child.once('error', (error) => listener.failed(error));
+    child.once('exit', (status, signal) => listener.exited({ status, signal }));
   }
 
   get pid(): number {
@@ -82,7 +96,7 @@ export interface WorkerFiles {
   readonly log: number;
 }
 
-/** A worker that an earlier proxy started, or one that was warm before it was assigned. */
+/** A worker that an earlier proxy started. */
 export class FoundWorker implements Worker {
   readonly pid: number;
   readonly #identity: ProcessIdentity;

@@ -16,6 +16,7 @@ const PROGRAMS = buildDirectory('demo');
 const PARTS = [
   'interposer/libcuda.so.1',
   'native/worker/nvidia-virtual-worker',
+  'native/arbiter/nvidia-virtual-arbiter',
   'native/simulator/libsimulator-cuda.so.1',
   'native/addon/nvidia-virtual.node',
 ];

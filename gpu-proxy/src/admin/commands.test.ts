@@ -1,5 +1,10 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
+import { locateInstallation } from '../installation.js';
+import { findProcess } from '../process-table.js';
+import { clientEnvironment } from '../run.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
 import { cudaProgram } from '../testing/cuda-program.js';
 import type { NodeUseMessage } from './messages.js';
@@ -18,6 +23,9 @@ beforeEach(async () => {
 afterEach(async () => {
   server.process.kill('SIGTERM');
   await server.end();
+  // It would go on for the next node.
+  const arbiter = findProcess('--socket', path.join(state, 'arbiter.sock'));
+  if (arbiter) process.kill(arbiter.pid);
   place.remove();
 });
 
@@ -140,6 +148,21 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('%s of the proxy: programs go on, and
   const { allocations } = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
   expect(allocations.map((allocation) => [allocation.id, allocation.memoryUsedBytes])).toEqual([[id, 0]]);
   expect(readdirSync(path.join(state, 'allocations', id, 'sessions'))).toEqual([]);
+});
+
+test('a program that starts while the proxy is restarted waits for the next one', async () => {
+  const id = await create('--memory', '1GiB');
+  const socket = path.join(state, 'allocations', id, 'client', 'gpu.sock');
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    server.process.kill(signal);
+    await server.end();
+    const [program, ...args] = HOLDING;
+    const child = spawn(program as string, args, { env: clientEnvironment(locateInstallation(), socket) });
+    await Promise.all([serve(), once(child.stdout, 'data').then(([data]) => expect(String(data)).toContain('got'))]);
+    child.stdin.end('\n');
+    await once(child, 'close');
+    expect(child.exitCode).toBe(0);
+  }
 });
 
 test('one state directory has one proxy', async () => {

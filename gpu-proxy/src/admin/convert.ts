@@ -57,7 +57,8 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord): GpuMessage {
     mode: MODES[gpu.mode],
     memoryLeftBytes: left.memory,
     fixedShareLeftPercent: left.fixedShare,
-    warmWorkers: left.warmWorkers,
+    warmWorkers: node.settings.warmWorkers(gpu),
+    warmWorkersReady: left.warmWorkersReady,
   };
 }
 

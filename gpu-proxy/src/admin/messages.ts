@@ -13,6 +13,7 @@ export interface GpuMessage {
   readonly memoryLeftBytes: number;
   readonly fixedShareLeftPercent: number;
   readonly warmWorkers: number;
+  readonly warmWorkersReady: number;
 }
 
 export interface LimitsMessage {

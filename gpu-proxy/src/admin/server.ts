@@ -115,14 +115,15 @@ function failure(error: Error): Partial<ServerErrorResponse> {
 function watchUse(node: GpuNode): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
   return (call) => {
     const interval = Math.max(SHORTEST_INTERVAL_MS, call.request.intervalMilliseconds || DEFAULT_INTERVAL_MS);
-    const timer = setInterval(() => send(call, node), interval);
+    const timer = setInterval(() => void send(call, node), interval);
     call.once('close', () => clearInterval(timer));
     call.once('cancelled', () => clearInterval(timer));
-    send(call, node);
+    void send(call, node);
   };
 }
 
 /** Who does not read misses what was so meanwhile. */
-function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode): void {
-  if (!call.writableNeedDrain) call.write(nodeUseMessage(node));
+async function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode): Promise<void> {
+  await node.refresh();
+  if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node));
 }

@@ -17,6 +17,7 @@ export async function startNode(state: string, options: Partial<NodeOptions> = {
     gpus: await takeInventory({ installation, backend, gpus: [] }),
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
     state: StateDirectory.open(state),
+    arbitrated: false,
     ...options,
   });
   return { node, log };

@@ -1,0 +1,106 @@
+import { rmSync } from 'node:fs';
+import path from 'node:path';
+import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import { pino } from 'pino';
+import { Arbiter, type ArbiterTable } from './arbiter.js';
+import { locateInstallation } from './installation.js';
+import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { findProcess } from './process-table.js';
+import { DEFAULT_LIMITS } from './specification.js';
+
+const SPECIFICATION: AllocationSpecification = {
+  ...{ version: 1, id: '0123456789abcdef', name: undefined, gpus: ['GPU-a'], memory: 0, share: 25, policy: 'fixed', priority: 0 },
+  ...{ mode: 'exclusive', limits: DEFAULT_LIMITS, uid: undefined, createdAt: '', draining: false },
+};
+
+let directory: string;
+let socket: string;
+let log: Record<string, unknown>[];
+let table: ArbiterTable;
+let arbiters: Arbiter[];
+
+beforeEach(() => {
+  directory = makePrivateDirectory();
+  socket = path.join(directory, 'arbiter.sock');
+  log = [];
+  arbiters = [];
+  table = { allocations: [SPECIFICATION], workers: [{ pid: process.pid, allocation: SPECIFICATION.id }] };
+});
+afterEach(async () => {
+  for (const arbiter of arbiters) arbiter.leave();
+  const pid = pidOf();
+  if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  removePrivateDirectory(directory);
+});
+
+function start(): Arbiter {
+  const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
+  const arbiter = new Arbiter({ executable: locateInstallation().arbiter, socket, logger, table: () => table });
+  arbiters.push(arbiter);
+  return arbiter;
+}
+
+function pidOf(): number | undefined {
+  return findProcess('--socket', socket)?.pid;
+}
+
+/** Until the arbiter tells of it. */
+async function known(arbiter: Arbiter, id: string): Promise<void> {
+  while (!arbiter.knows(id)) {
+    await arbiter.refresh();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test('it is started, told, and says what it granted', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  expect(arbiter.timeOf(SPECIFICATION.id)).toEqual({ granted: 0, waited: 0, overrun: 0, windows: 0 });
+  arbiter.put({ ...SPECIFICATION, id: 'fedcba9876543210' });
+  arbiter.addWorker(process.ppid, 'fedcba9876543210');
+  await known(arbiter, 'fedcba9876543210');
+  arbiter.removeWorker(process.ppid);
+  arbiter.remove('fedcba9876543210');
+  await arbiter.refresh();
+  expect(arbiter.knows('fedcba9876543210')).toBe(false);
+  expect(log).toEqual([]);
+});
+
+test('one that dies is started again, and told everything', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  const pid = pidOf() as number;
+  process.kill(pid, 'SIGKILL');
+  while (pidOf() === pid || pidOf() === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  arbiter.remove(SPECIFICATION.id);
+  await known(arbiter, SPECIFICATION.id);
+  expect(log.map(({ msg }) => msg)).toContain('The arbiter of GPU time ended: it ended with SIGKILL. It is started again.');
+});
+
+test('one that runs already is taken as it is', async () => {
+  const first = start();
+  await known(first, SPECIFICATION.id);
+  const pid = pidOf();
+  first.leave();
+  table = { allocations: [{ ...SPECIFICATION, id: 'fedcba9876543210' }], workers: [] };
+  const second = start();
+  await known(second, 'fedcba9876543210');
+  expect([pidOf(), second.knows(SPECIFICATION.id)]).toEqual([pid, false]);
+});
+
+test('end() ends the one that was started', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  await arbiter.end();
+  expect(pidOf()).toBeUndefined();
+});
+
+test('one that cannot start is an error that says why', async () => {
+  rmSync(directory, { recursive: true });
+  const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
+  const arbiter = new Arbiter({ executable: '/nonexistent', socket: `${directory}.sock`, logger, table: () => table });
+  arbiters.push(arbiter);
+  while (log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(log[0]?.['msg']).toContain('The arbiter of GPU time ended: spawn /nonexistent ENOENT.');
+  rmSync(`${directory}.sock.log`);
+});
