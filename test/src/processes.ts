@@ -5,9 +5,9 @@ export function childrenOf(parent: number): number[] {
   return numbers().filter((pid) => parentOf(pid) === parent);
 }
 
-/** The processes whose command line contains `text`. */
-export function processesWith(text: string): number[] {
-  return numbers().filter((pid) => commandLine(pid).includes(text) && parentOf(pid) !== undefined);
+/** The processes in whose command line, or in the environment that they were started with, `text` stands. */
+export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdline'): number[] {
+  return numbers().filter((pid) => startedWith(pid, where).includes(text) && parentOf(pid) !== undefined);
 }
 
 function numbers(): number[] {
@@ -16,9 +16,9 @@ function numbers(): number[] {
     .map(Number);
 }
 
-function commandLine(pid: number): string {
+function startedWith(pid: number, where: 'cmdline' | 'environ'): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return readFileSync(`/proc/${pid}/${where}`, 'utf8');
   } catch {
     return ''; // gone meanwhile
   }

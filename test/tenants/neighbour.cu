@@ -1,6 +1,7 @@
 // A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is, and ends with 3 when a call fails and with 4
 // when a result is wrong.
-//   neighbour check    FILE ITERATIONS     copies, kernels whose results are compared, device and pinned memory that comes and goes
+//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms of
+//                                          thought
 //   neighbour saturate FILE ITERATIONS     two kernels in flight, always
 //   neighbour request  FILE ITERATIONS     one kernel and a synchronize, then 2 ms of thought
 //   neighbour idle     FILE                one question every 2 ms
@@ -13,6 +14,7 @@
 #include "diary.h"
 
 constexpr unsigned kThreads = 64;
+constexpr useconds_t kThought = 2000;
 
 __global__ void advance(unsigned* values, int iterations) {
   unsigned value = values[threadIdx.x];
@@ -47,7 +49,8 @@ class Neighbour {
     if (!done) return false;
     std::memcpy(result.data(), pinned, bytes);
     for (unsigned i = 0; i < kThreads; ++i) wrong_ = wrong_ || result[i] != advanced(first[i], iterations_);
-    return !wrong_ && diary_.make([&] { return cudaFreeHost(pinned); }) && diary_.make([&] { return cudaFree(device); });
+    if (wrong_ || !diary_.make([&] { return cudaFreeHost(pinned); }) || !diary_.make([&] { return cudaFree(device); })) return false;
+    return usleep(kThought), true;
   }
 
   bool saturate(unsigned round) {
@@ -59,10 +62,10 @@ class Neighbour {
 
   bool request(unsigned) {
     if (!launch(values_) || !diary_.make([&] { return cudaStreamSynchronize(stream_); })) return false;
-    return usleep(2000), true;
+    return usleep(kThought), true;
   }
 
-  bool idle(unsigned) { return usleep(2000), diary_.make([&] { return cudaStreamQuery(stream_); }); }
+  bool idle(unsigned) { return usleep(kThought), diary_.make([&] { return cudaStreamQuery(stream_); }); }
 
   int repeat(bool (Neighbour::*work)(unsigned)) {
     for (unsigned round = 0; page_.stop == 0; ++round) {

@@ -2,11 +2,12 @@ import { parseArgs } from 'node:util';
 import { compileProgram } from '../cuda-program.js';
 import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
+import { kills } from './kills.js';
 import { quota } from './quota.js';
 import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
 
-const CASES: readonly Case[] = [quota, sessions];
+const CASES: readonly Case[] = [quota, sessions, kills];
 
 const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
   --only NAMES   these cases alone, with commas between them
@@ -27,13 +28,13 @@ const { values } = parseArgs({
 if (values.help) console.log(HELP);
 else process.exitCode = await main(chosen(values.only), Number(values.kills), Number(values.seed ?? Date.now() % 1_000_000));
 
-async function main(cases: readonly Case[], kills: number, seed: number): Promise<number> {
+async function main(cases: readonly Case[], count: number, seed: number): Promise<number> {
   const programs = { neighbour: await compileProgram('tenants', 'neighbour'), quota: await compileProgram('tenants', 'quota') };
   const tally = new Tally();
   console.log(`seed ${seed} (--seed ${seed} chooses the same moments again)`);
   for (const one of cases) {
     const begin = performance.now();
-    await play(one, { programs, tally, kills, random: randomNumbers(seed) });
+    await play(one, { programs, tally, kills: count, random: randomNumbers(seed) });
     console.log(`${one.name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
   }
   return tally.close();

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, CreateAllocationRequest } from '@nvidia-virtual/gpu-proxy/admin/messages';
@@ -11,12 +11,16 @@ const PATIENCE_MS = 10_000;
 /** A `gpu-proxy serve` with a state directory of its own and the simulated GPU, spoken to as anybody speaks to it. */
 export class TestNode {
   readonly state: string;
+  readonly #directory: string;
   readonly #log: string;
+  readonly #options: readonly string[];
   #process: ChildProcess | undefined;
   #client: AdminClient | undefined;
 
-  /** @param directory where its state and its log are. */
-  constructor(directory: string) {
+  /** @param directory where its state and its log are. @param options of `gpu-proxy serve` */
+  constructor(directory: string, options: readonly string[] = []) {
+    this.#directory = directory;
+    this.#options = options;
     this.state = path.join(directory, 'state');
     this.#log = path.join(directory, 'log');
   }
@@ -25,9 +29,11 @@ export class TestNode {
   async start(): Promise<void> {
     const log = openSync(this.#log, 'a');
     const lines = this.#served();
-    this.#process = spawn(process.execPath, [GPU_PROXY, 'serve', '--state', this.state, '--backend', 'simulated'], {
+    this.#process = spawn(process.execPath, [GPU_PROXY, 'serve', '--state', this.state, '--backend', 'simulated', ...this.#options], {
       stdio: ['ignore', log, log],
+      env: { ...process.env, TMPDIR: this.#directory },
     });
+    closeSync(log);
     const serving = await until(() => this.#served() > lines || !this.alive, PATIENCE_MS);
     if (!serving || !this.alive) throw new Error(`gpu-proxy serve did not come up:\n${this.log()}`);
     this.#client = await AdminClient.connect(this.state);
@@ -92,9 +98,9 @@ export class TestNode {
     return path.join(this.state, 'allocations', id);
   }
 
-  /** The processes that work for it: workers and the arbiter. */
+  /** The processes that work for it, whichever of its proxies started them: workers and the arbiter. */
   processes(): number[] {
-    return processesWith(this.state).filter((pid) => pid !== this.pid);
+    return processesWith(`TMPDIR=${this.#directory}\0`, 'environ').filter((pid) => pid !== this.pid);
   }
 
   arbiter(): number | undefined {

@@ -67,7 +67,10 @@ async function returned(scene: Scene): Promise<void> {
   const again = await look(scene, allocation);
   tally.judge('the next program', again === empty ? [] : [`it sees ${again} free and total bytes, the first one saw ${empty}`]);
   const second = await fill(scene, allocation);
-  tally.judge('the next program', second.pieces === first.pieces ? [] : [`it gets ${second.pieces} MiB, the first one got ${first.pieces}`]);
+  tally.judge(
+    'the next program',
+    second.pieces === first.pieces ? [] : [`it gets ${second.pieces} MiB, the first one got ${first.pieces}`],
+  );
   second.process.kill('SIGKILL');
 }
 

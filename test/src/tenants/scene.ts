@@ -2,10 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
-import { sharedMemory } from '../processes.js';
+import { sharedMemory, until } from '../processes.js';
 import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
+
+const PATIENCE_MS = 10_000;
+/** What a state directory holds when nothing is going on. */
+const FILES = ['admin.sock', 'allocations', 'arbiter.sock', 'arbiter.sock.lock', 'arbiter.sock.log'];
 
 /** The compiled programs of test/tenants/. */
 export interface Programs {
@@ -28,6 +32,8 @@ export interface Scene {
 export interface Case {
   readonly name: string;
   readonly about: string;
+  /** Of its `gpu-proxy serve`. */
+  readonly options?: readonly string[];
   play(scene: Scene): Promise<void>;
 }
 
@@ -38,7 +44,7 @@ export function startTenant({ programs, directory }: Scene, allocation: Allocati
 /** A node of its own for each case, and a look at what it leaves behind. */
 export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), 'tenants-'));
-  const node = new TestNode(directory);
+  const node = new TestNode(directory, one.options);
   const shared = sharedMemory();
   try {
     await node.start();
@@ -53,7 +59,7 @@ export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>):
   }
 }
 
-/** Deletes every allocation; what is there then that should not be. */
+/** Deletes every allocation and ends the node; what is there then that should not be. */
 async function leavings(node: TestNode, sharedBefore: readonly string[]): Promise<string[]> {
   const problems: string[] = [];
   for (const allocation of await node.list()) {
@@ -62,11 +68,13 @@ async function leavings(node: TestNode, sharedBefore: readonly string[]): Promis
     if (sessions.length > 0) problems.push(`sessions are left behind: ${JSON.stringify(sessions)}`);
     else await node.delete(allocation);
   }
-  const workers = node.processes().filter((pid) => pid !== node.arbiter());
-  problems.push(...workers.map((pid) => `process ${pid} is left behind`));
-  problems.push(...node.files().filter((name) => name.startsWith('allocations/')).map((name) => `${name} is left behind`));
-  const shared = sharedMemory().filter((name) => !sharedBefore.includes(name));
-  problems.push(...shared.map((name) => `/dev/shm/${name} is left behind`));
   if (!(await node.stop())) problems.push('gpu-proxy serve did not end when it was asked to');
-  return problems;
+  // An arbiter waits a minute for the next proxy.
+  const workers = () => node.processes().filter((pid) => pid !== node.arbiter());
+  await until(() => workers().length === 0, PATIENCE_MS);
+  problems.push(...workers().map((pid) => `process ${pid} is left behind`));
+  const files = node.files().filter((name) => !FILES.includes(name));
+  problems.push(...files.map((name) => `${name} is left behind`));
+  const shared = sharedMemory().filter((name) => !sharedBefore.includes(name));
+  return [...problems, ...shared.map((name) => `/dev/shm/${name} is left behind`)];
 }

@@ -20,13 +20,18 @@ export const sessions: Case = {
       Array.from({ length: ALLOCATIONS }, (_, i) => node.create({ name: `tenant-${i}`, memoryBytes: 64 * MIB, sharePercent: 25, limits })),
     );
     const tenants = Array.from({ length: SESSIONS }, (_, i) => startTenant(scene, allocations[i % ALLOCATIONS] as never, 'check'));
-    for (const [i, tenant] of tenants.entries()) tally.judge(`program ${i + 1} of ${SESSIONS}`, await tenant.goesOn());
+    await judgeAll(scene, tenants, 'a program of 64');
     const counts = (await node.list()).map((allocation) => allocation.sessions.length);
     tally.judge('sessions', counts.every((count) => count === limits.sessions) ? [] : [`the allocations have ${counts.join(', ')}`]);
     await refused(scene, tenants);
-    for (const tenant of tenants) tally.judge('a program of many', await tenant.stop());
+    const ends = await Promise.all(tenants.map((tenant) => tenant.stop()));
+    for (const problems of ends) tally.judge('the end of a program of 64', problems);
   },
 };
+
+async function judgeAll({ tally }: Scene, tenants: readonly Tenant[], what: string): Promise<void> {
+  for (const problems of await Promise.all(tenants.map((tenant) => tenant.goesOn()))) tally.judge(what, problems);
+}
 
 async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
   const { node, tally } = scene;
@@ -35,7 +40,7 @@ async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
   tally.judge('the 65th program', await refusedWith(scene, allocation.socketPath));
   const sentence = `all ${SESSIONS / ALLOCATIONS} sessions of allocation ${allocation.id} are taken. It works again when one of them ends.`;
   tally.judge('the log of the proxy', (await until(() => node.log().includes(sentence), 5_000)) ? [] : [`it does not say: ${sentence}`]);
-  for (const tenant of tenants.slice(1)) tally.judge('a program beside one that was refused', await tenant.goesOn());
+  await judgeAll(scene, tenants, 'a program beside one that was refused');
 
   tally.judge('the first program', await (tenants[0] as Tenant).stop());
   await node.until(allocation, (now) => now.sessions.length < SESSIONS / ALLOCATIONS);
