@@ -1,6 +1,7 @@
-// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is, and ends with 3 when a call fails and with 4
-// when a result is wrong.
-//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms of
+// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is, and ends with 3 when a call fails and
+// with 4 when a result is wrong.
+//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms
+//   of
 //                                          thought
 //   neighbour saturate FILE ITERATIONS     two kernels in flight, always
 //   neighbour request  FILE ITERATIONS     one kernel and a synchronize, then 2 ms of thought
@@ -42,7 +43,8 @@ class Neighbour {
     std::iota(first.begin(), first.end(), round);
     unsigned *device = nullptr, *pinned = nullptr;
     const std::size_t bytes = sizeof first, room = std::size_t{4096} << round % 10;
-    const bool done = diary_.make([&] { return cudaMalloc(&device, room); }) && diary_.make([&] { return cudaMallocHost(&pinned, room); }) &&
+    const bool done = diary_.make([&] { return cudaMalloc(&device, room); }) &&
+                      diary_.make([&] { return cudaMallocHost(&pinned, room); }) &&
                       diary_.make([&] { return cudaMemcpy(device, first.data(), bytes, cudaMemcpyHostToDevice); }) && launch(device) &&
                       diary_.make([&] { return cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_); }) &&
                       diary_.make([&] { return cudaStreamSynchronize(stream_); });
@@ -65,7 +67,9 @@ class Neighbour {
     return usleep(kThought), true;
   }
 
-  bool idle(unsigned) { return usleep(kThought), diary_.make([&] { return cudaStreamQuery(stream_); }); }
+  bool idle(unsigned) {
+    return usleep(kThought), diary_.make([&] { return cudaStreamQuery(stream_); });
+  }
 
   int repeat(bool (Neighbour::*work)(unsigned)) {
     for (unsigned round = 0; page_.stop == 0; ++round) {

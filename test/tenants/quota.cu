@@ -1,7 +1,8 @@
 // A tenant at the edge of its memory.
 //   quota look                       prints free and total bytes
-//   quota fill                       takes 1 MiB at a time until there is none left, prints how many it got, and keeps them until its input ends
-//   quota race FILE SELF ROUNDS      two of them, SELF 0 and 1, reach for the last MiB at the same moment; prints for each round 1 if it got it
+//   quota fill                       takes 1 MiB at a time until there is none left, prints how many it got, and keeps them until its input
+//   ends quota race FILE SELF ROUNDS      two of them, SELF 0 and 1, reach for the last MiB at the same moment; prints for each round 1 if
+//   it got it
 // FILE is 4096 bytes of zeros in which the two wait for each other.
 #include <fcntl.h>
 #include <sched.h>

@@ -3,11 +3,12 @@ import { compileProgram } from '../cuda-program.js';
 import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
 import { kills } from './kills.js';
+import { malice } from './malice.js';
 import { quota } from './quota.js';
 import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
 
-const CASES: readonly Case[] = [quota, sessions, kills];
+const CASES: readonly Case[] = [quota, sessions, kills, malice];
 
 const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
   --only NAMES   these cases alone, with commas between them
@@ -29,7 +30,12 @@ if (values.help) console.log(HELP);
 else process.exitCode = await main(chosen(values.only), Number(values.kills), Number(values.seed ?? Date.now() % 1_000_000));
 
 async function main(cases: readonly Case[], count: number, seed: number): Promise<number> {
-  const programs = { neighbour: await compileProgram('tenants', 'neighbour'), quota: await compileProgram('tenants', 'quota') };
+  const programs = {
+    neighbour: await compileProgram('tenants', 'neighbour'),
+    quota: await compileProgram('tenants', 'quota'),
+    // Its functions stand in for those of the C library also in the libraries that it loads.
+    malice: await compileProgram('tenants', 'malice', ['-Xlinker', '--export-dynamic']),
+  };
   const tally = new Tally();
   console.log(`seed ${seed} (--seed ${seed} chooses the same moments again)`);
   for (const one of cases) {

@@ -15,6 +15,7 @@ const FILES = ['admin.sock', 'allocations', 'arbiter.sock', 'arbiter.sock.lock',
 export interface Programs {
   readonly neighbour: string;
   readonly quota: string;
+  readonly malice: string;
 }
 
 /** What a case plays with. */
