@@ -6,6 +6,9 @@ export type Mode = (typeof MODES)[number];
 export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
 export type Direction = (typeof DIRECTIONS)[number];
 
+export const WINDOWS = ['always', 'small'] as const;
+export type Window = (typeof WINDOWS)[number];
+
 export interface Parameter {
   type: string;
   name: string;
@@ -36,6 +39,8 @@ export interface Call {
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
+  /** It gives the GPU work that needs a window of its time: always, or only when it copies little. */
+  window?: Window;
   /** The header of the toolkit that declares it, if not cuda.h. */
   header?: string;
   /** Exists between interposer and worker only. */
@@ -64,6 +69,11 @@ export function perThreadSymbol(call: Call): string | null {
 /** The parameter that a per-thread variant replaces when it is the default stream. */
 export function streamParameter(call: Call): Parameter | undefined {
   return call.parameters.find((parameter) => parameter.type === 'CUstream');
+}
+
+/** The parameters that say how large something is. */
+export function sizeParameters(call: Call): Parameter[] {
+  return call.parameters.filter((parameter) => parameter.type === 'size_t');
 }
 
 /** A body written by hand learns the default stream from a last argument where no parameter says it. */

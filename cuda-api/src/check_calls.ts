@@ -1,5 +1,5 @@
 import { isPointer, pointee, withoutConst } from './c_declaration.js';
-import { type Call, hasFrame, type Parameter, streamParameter, travels } from './calls.js';
+import { type Call, hasFrame, type Parameter, sizeParameters, streamParameter, travels } from './calls.js';
 import type { TypeTable } from './type_table.js';
 
 /** Refuses a specification that could not be generated from, or that says one thing twice. */
@@ -36,6 +36,7 @@ function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
 
 function checkCall(call: Call, types: TypeTable): void {
   checkName(call);
+  if (call.window) checkWindow(call);
   if (!travels(call)) {
     if (call.workerCustom || call.frameCustom)
       call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`);
@@ -58,6 +59,18 @@ function checkCall(call: Call, types: TypeTable): void {
   if (hasFrame(call) && call.perThread && !call.clientCustom && !streamParameter(call)) {
     call.place.fail(`${call.name} has a per-thread variant but no CUstream: write "client: custom".`);
   }
+}
+
+/** A call that needs a window submits to a stream, in its order; a copy says how much. */
+function checkWindow(call: Call): void {
+  if (!travels(call)) call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it needs no window.`);
+  if (!call.ordered) call.place.fail(`${call.name} keeps no place in the order of submission, so it cannot wait for a window.`);
+  if (call.mode === 'wait')
+    call.place.fail(`${call.name} lets other calls go before it submits (mode: wait), so it cannot wait for a window.`);
+  if (!hasFrame(call)) return;
+  if (!streamParameter(call)) call.place.fail(`${call.name} has no CUstream to need a window for: write "frame: custom".`);
+  if (call.window === 'small' && sizeParameters(call).length !== 1)
+    call.place.fail(`${call.name}: "window: small" needs one size_t, the bytes that are copied, or "frame: custom".`);
 }
 
 function checkName(call: Call): void {

@@ -1,5 +1,5 @@
 import { parseDeclaration } from './c_declaration.js';
-import { type Call, type Direction, MODES, type Parameter } from './calls.js';
+import { type Call, type Direction, MODES, type Parameter, WINDOWS } from './calls.js';
 import type { Located } from './source.js';
 
 const KEYS = [
@@ -16,6 +16,7 @@ const KEYS = [
   'worker',
   'frame',
   'ordered',
+  'window',
 ] as const;
 
 /** One entry of a file in cuda-api/calls/. */
@@ -38,6 +39,7 @@ export function readCall(entry: Located): Call {
     workerCustom: found.worker?.oneOf(['custom']) === 'custom',
     frameCustom: found.frame?.oneOf(['custom']) === 'custom',
     ordered: readFlag(found.ordered, true),
+    ...(found.window ? { window: found.window.oneOf(WINDOWS) } : {}),
   };
 }
 

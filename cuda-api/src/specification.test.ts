@@ -99,6 +99,17 @@ describe('a mistake in a call is refused with file and line', () => {
     ],
     ['a variant of a call that is the same', call('  mode: same', '  same: cuToyInit', '  ptsz: 7000'), 1, /"mode: same" cannot say/],
     ['the same as a call with other parameters', call('  mode: same', '  same: cuToyInit'), 1, /has other parameters/],
+    ['a window for a call that does not travel', call('  mode: local', '  window: always'), 1, /needs no window/],
+    ['a window without an order', call('  mode: call', '  ordered: false', '  window: always'), 1, /cannot wait for a window/],
+    ['a window for a call that waits', call('  mode: wait', '  window: always'), 1, /cannot wait for a window/],
+    ['a window without a stream', call('  mode: call', '  window: always'), 1, /no CUstream to need a window for/],
+    [
+      'a window for a copy of unknown length',
+      call('  mode: call', '  window: small', '  parameters:', '    - CUstream stream'),
+      1,
+      /needs one size_t, the bytes that are copied/,
+    ],
+    ['a window of another kind', call('  mode: call', '  window: large'), 4, /"large" is none of: always, small/],
     ['an internal call with a name of CUDA', '- call: cuWrong\n  internal: true\n  mode: call\n', 1, /does not begin with "cu"/],
     [
       'an internal call that is exported',

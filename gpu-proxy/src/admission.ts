@@ -49,6 +49,22 @@ export class Admission {
     return Math.max(0, gpu.memory - quotas - contexts - warm - gpu.contextMemory);
   }
 
+  /** @throws ProxyError WARM_WORKERS_NOT_LEFT when the warm workers have no room beside the allocations. */
+  checkWarmWorkers(present: readonly AllocationSpecification[]): void {
+    for (const gpu of this.#gpus) {
+      const { count, quotas, contexts, warm } = this.#use(gpu, present);
+      if (warm === 0 || quotas + contexts + warm <= gpu.memory) continue;
+      throw new ProxyError('WARM_WORKERS_NOT_LEFT', {
+        gpu: describe(gpu),
+        count: this.#warmWorkers(gpu),
+        warm: formatMemorySize(warm),
+        memory: formatMemorySize(gpu.memory),
+        promised: formatMemorySize(quotas + contexts),
+        allocations: counted(count, 'allocation'),
+      });
+    }
+  }
+
   fixedShareLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
     const fixed = on(gpu, present).filter(({ policy }) => policy === 'fixed');
     return 100 - fixed.reduce((sum, { share }) => sum + share, 0);

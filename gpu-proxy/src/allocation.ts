@@ -91,7 +91,7 @@ export class Allocation {
   static create(parent: string, specification: AllocationSpecification, host: AllocationHost, holder?: ProcessIdentity): Allocation {
     const directory = path.join(parent, specification.id);
     makeDirectoryAtomically(directory, 0o711, (unfinished) => {
-      writeFileAtomically(path.join(unfinished, 'allocation.json'), serialize(specification));
+      writeSpecification(unfinished, specification);
       if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
       mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
       mkdirSync(path.join(unfinished, 'cache'), { mode: 0o700 });
@@ -156,7 +156,7 @@ export class Allocation {
   /** Refuses new sessions from now on, also after a restart. */
   drain(): void {
     this.#specification = { ...this.#specification, draining: true };
-    writeFileAtomically(path.join(this.directory, 'allocation.json'), serialize(this.#specification));
+    writeSpecification(this.directory, this.#specification);
   }
 
   /** Accepts nobody any more. Sessions go on. */
@@ -277,13 +277,14 @@ export class Allocation {
   }
 
   #workerOptions(slot: number, files: SessionFiles): WorkerOptions {
-    const { memory, gpus, limits, uid } = this.#specification;
+    const { memory, gpus, limits, uid, mode } = this.#specification;
     const contextMemory = this.#host.contextMemory(gpus);
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
+      arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,
       figures: files.figures,
       cache: this.#host.ownCaches ? path.join(this.directory, 'cache') : undefined,
     };
@@ -345,8 +346,8 @@ export class Allocation {
   }
 }
 
-function serialize(specification: AllocationSpecification): string {
-  return `${JSON.stringify(specification, undefined, 2)}\n`;
+function writeSpecification(directory: string, specification: AllocationSpecification): void {
+  writeFileAtomically(path.join(directory, 'allocation.json'), `${JSON.stringify(specification, undefined, 2)}\n`, { durable: true });
 }
 
 /** The number of the latest session, which no other may have again. */

@@ -69,6 +69,10 @@ const TABLE = {
     'GPU {gpu} has {left} % of its time left for fixed shares, and {asked} % was asked for: {promised} % is promised. Ask for less, or for the policy burst.',
   ],
   NO_GPU_FITS: [125, 'No GPU has {asked} left: {gpus}. Ask for less, or delete an allocation.'],
+  WARM_WORKERS_NOT_LEFT: [
+    125,
+    'GPU {gpu} has no room for {count} warm workers, which hold {warm}: of its {memory}, {promised} are promised to {allocations}. Ask for fewer.',
+  ],
   USERS_FULL: [
     125,
     'All {count} users for workers are taken by allocations. Delete an allocation, or give the node a longer range of users.',

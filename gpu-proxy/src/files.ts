@@ -4,13 +4,16 @@ import path from 'node:path';
 /** Names that begin so are half made or half removed: whoever finds one of a proxy that is gone removes it. */
 export const UNFINISHED = /^\.(new|gone)-/;
 
-/** Replaces the file in one step: a reader, and a proxy that starts after a kill, sees the old text or the new one. */
-export function writeFileAtomically(file: string, text: string): void {
+/**
+ * Replaces the file in one step: a reader, and a proxy that starts after a kill, sees the old text or the new one.
+ * @param options.durable whether that holds after a crash of the machine too.
+ */
+export function writeFileAtomically(file: string, text: string, { durable = false } = {}): void {
   const unfinished = path.join(path.dirname(file), `.new-${path.basename(file)}`);
   const fd = openSync(unfinished, 'w', 0o600);
   try {
     writeSync(fd, text);
-    fsyncSync(fd);
+    if (durable) fsyncSync(fd);
   } finally {
     closeSync(fd);
   }

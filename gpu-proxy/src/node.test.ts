@@ -242,6 +242,10 @@ test('the memory of workers that wait is promised to nobody', async () => {
   await expect(node.create({ memory: node.gpus[0]?.memory as number })).rejects.toThrow(
     '100 MiB their contexts and the new one, 200 MiB warm workers',
   );
+  const before = node.settings;
+  expect(() => {
+    node.settings = { ...before, warmWorkers: () => 100 };
+  }).toThrow('has no room for 100 warm workers, which hold 9.8 GiB: of its 8 GiB, 0 bytes are promised to 0 allocations.');
   const { specification } = await node.create({});
   expect(specification.memory).toBe((node.gpus[0]?.memory as number) - 300 * MiB);
 });

@@ -108,10 +108,16 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     };
   }
 
-  /** A node that serves: what was left in the state directory is found again, and goes on. */
+  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT */
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     for (const id of options.state.ids()) await node.#takeOver(id);
+    try {
+      node.#admission.checkWarmWorkers(node.#specifications());
+    } catch (error) {
+      node.leave();
+      throw error;
+    }
     node.#startHelpers();
     return node;
   }
@@ -120,7 +126,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return [...this.#allocations.values()];
   }
 
+  /** @throws ProxyError WARM_WORKERS_NOT_LEFT; then what was before holds. */
   set settings(settings: NodeSettings) {
+    new Admission(this.gpus, (gpu) => settings.warmWorkers(gpu)).checkWarmWorkers(this.#specifications());
     this.#settings = settings;
     for (const [gpu, workers] of this.#warmWorkers) workers.wanted = settings.warmWorkers(gpu);
   }

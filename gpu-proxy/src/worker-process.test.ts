@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { QuotaFile } from './quota.js';
 import { cudaProgram } from './testing/cuda-program.js';
-import { lineOf, outputOf, Scene } from './testing/worker-under-test.js';
+import { lineOf, linesOf, outputOf, Scene } from './testing/worker-under-test.js';
 
 let scene: Scene;
 beforeEach(() => {
@@ -203,12 +203,6 @@ say("again", alloc(1))
 sys.stdin.readline()
 `;
   const LINES = ['before 0 0 201', 'after 0 1 0', 'released 0 True', 'again 0'];
-
-  async function linesOf(client: Awaited<ReturnType<Scene['connect']>>['client'], count: number): Promise<string[]> {
-    let text = '';
-    while (text.split('\n').length <= count) text += String((await once(client.stdout, 'data'))[0]);
-    return text.trim().split('\n');
-  }
 
   function commandLine(pid: number | undefined): string[] {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
@@ -461,4 +455,68 @@ say("destroyed"); sys.stdin.readline()
   await lineOf(client);
   expect(quota.readSlot(0).used).toBe(0);
   client.stdin.end();
+});
+
+describe('device memory that is not asked for by size', () => {
+  async function run(body: string, limit: number) {
+    const quota = quotaFile(limit);
+    const { client, connection } = await scene.connect(cudaProgram(body));
+    scene.startWorker(connection, quotaArguments(quota, limit));
+    return { client, used: () => quota.readSlot(0).used };
+  }
+
+  test('allocations cost the pages that they take', async () => {
+    const body = 'start(); say(alloc(1), alloc(513), alloc(MiB + 1), alloc(2 * MiB)); sys.stdin.readline()';
+    const { client, used } = await run(body, 64 * MIB);
+    expect(await lineOf(client)).toBe('0 0 0 0');
+    expect(used()).toBe(512 + 1024 + 2 * MIB + 2 * MIB);
+    client.stdin.end();
+  });
+
+  // 2048 threads on each of the 132 multiprocessors that the simulated GPU has, too.
+  const RESIDENT = 2048 * 132;
+  const KERNELS = `
+start()
+def launch(local, load):
+    ptx = (".version 7.0\\n.target sm_50\\n.address_size 64\\n.visible .entry k() { .local .b8 b[%d]; .reg .b64 %%rd<2>; mov.u64 %%rd1, b; st.local.u32 [%%rd1], 1; ret; }\\0" % local).encode()
+    function = load(ptx)
+    return result("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, None, None) or result("cuCtxSynchronize")
+def fromModule(ptx):
+    module, function = ctypes.c_uint64(), ctypes.c_uint64()
+    must("cuModuleLoadData", ctypes.byref(module), ptx)
+    must("cuModuleGetFunction", ctypes.byref(function), module, b"k")
+    return function
+def fromLibrary(ptx):
+    library, kernel = ctypes.c_uint64(), ctypes.c_uint64()
+    must("cuLibraryLoadData", ctypes.byref(library), ptx, None, None, 0, None, None, 0)
+    must("cuLibraryGetKernel", ctypes.byref(kernel), library, b"k")
+    return kernel
+`;
+
+  test('local memory of kernels costs what the context keeps for it, until the context ends', async () => {
+    const body = `${KERNELS}
+say(launch(512, fromModule), launch(5008, fromModule), launch(5008, fromLibrary), launch(4000, fromModule)); sys.stdin.readline()
+say(launch(12000, fromModule), launch(12000, fromLibrary)); sys.stdin.readline()
+must("cuDevicePrimaryCtxReset_v2", 0); say("reset"); sys.stdin.readline()
+`;
+    const { client, used } = await run(body, 2048 * MIB);
+    expect(await lineOf(client)).toBe('0 0 0 0');
+    expect(used()).toBe((5008 - 1024) * RESIDENT);
+    client.stdin.write('\n');
+    expect(await lineOf(client)).toBe('2 2');
+    expect(used()).toBe((5008 - 1024) * RESIDENT);
+    client.stdin.write('\n');
+    await lineOf(client);
+    expect(used()).toBe(0);
+    client.stdin.end();
+  });
+
+  test('so does the stack limit', async () => {
+    const body =
+      'start(); limit = lambda n: result("cuCtxSetLimit", 0, ctypes.c_size_t(n)); say(limit(2048), limit(65536)); sys.stdin.readline()';
+    const { client, used } = await run(body, 1024 * MIB);
+    expect(await lineOf(client)).toBe('0 2');
+    expect(used()).toBe(1024 * RESIDENT);
+    client.stdin.end();
+  });
 });

@@ -18,6 +18,8 @@ export interface WorkerOptions {
   readonly contextCharge: number;
   /** Bytes that each further one costs. */
   readonly contextMemory: number;
+  /** The arbiter's socket; undefined: it takes GPU time as it comes. */
+  readonly arbiter: string | undefined;
   readonly figures: string;
   /** Directory of the driver's cache; undefined: where the driver has it. */
   readonly cache: string | undefined;
@@ -125,6 +127,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--quota-slot', String(options.slot)],
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
+    ...given('--arbiter', options.arbiter),
     ...['--figures', options.figures],
     ...given('--cache', options.cache),
     ...given('--uid', options.uid),

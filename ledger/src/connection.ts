@@ -24,8 +24,21 @@ export class Connection {
     this.#target = target;
   }
 
-  /** Runs commands. What times out may still be carried out by Redis, later. */
+  /**
+   * Runs commands, twice if a connection that had been good turned out to have ended. What times out may still be carried out by Redis,
+   * later.
+   */
   async use<T>(work: (client: Redis) => Promise<T>): Promise<T> {
+    const hadBeenGood = this.#usable?.status === 'ready';
+    try {
+      return await this.#use(work);
+    } catch (error) {
+      if (!hadBeenGood || (error as LedgerError).code !== 'REDIS_CLOSED') throw error;
+      return this.#use(work);
+    }
+  }
+
+  async #use<T>(work: (client: Redis) => Promise<T>): Promise<T> {
     if (this.#closed) throw new LedgerError('LEDGER_CLOSED');
     const client = await this.#connected();
     try {

@@ -13,6 +13,7 @@ export interface Change {
 export type Difference = Readonly<Record<Table, Change>>;
 
 export const NOTHING: Content = tables(() => new Map());
+const NO_CHANGE: Difference = tables(() => ({ set: [], remove: [] }));
 
 /** Keeps the rows of a table: GPUs by UUID, allocations by id, sessions by allocation and number. */
 export function encode({ gpus, allocations }: NodeSnapshot): Content {
@@ -47,6 +48,7 @@ export function encode({ gpus, allocations }: NodeSnapshot): Content {
 }
 
 export function difference(from: Content, to: Content): Difference {
+  if (from === to) return NO_CHANGE;
   return tables((table) => ({
     set: [...to[table]].filter(([field, value]) => from[table].get(field) !== value),
     remove: [...from[table].keys()].filter((field) => !to[table].has(field)),

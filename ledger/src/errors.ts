@@ -27,10 +27,10 @@ const TABLE = {
   NODE_NAME: '{value} cannot be the name of a node: letters, digits, dots, dashes and underscores, a letter or digit first, at most 253.',
   NODE_OTHER: 'This ledger writes for node {node}, and was given what node {other} holds. Open one ledger for each node.',
   NODE_TAKEN:
-    'Another machine already keeps the ledger as node {node}. This one is left out until the other has been silent for {lease} s. Give each machine a name of its own.',
+    'Another machine already keeps the ledger as node {node}. This one is left out until the other {end}. Give each machine a name of its own.',
   NODE_SUPERSEDED: 'A newer gpu-proxy keeps the ledger of node {node}. This one writes no more: stop it.',
   GPU_TAKEN:
-    'Node {other} already keeps GPU {gpu}. Node {node} is left out of the ledger until the other has been silent for {lease} s. Let one gpu-proxy serve each GPU.',
+    'Node {other} already keeps GPU {gpu}. Node {node} is left out of the ledger until the other {end}. Let one gpu-proxy serve each GPU.',
 } as const satisfies Record<string, string>;
 
 export type LedgerErrorCode = keyof typeof TABLE;

@@ -12,7 +12,7 @@ export function isRefusal(error: unknown): error is Error {
 /** How Redis begins its refusals. */
 const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(WRONGPASS|NOAUTH|ERR (AUTH|Client sent AUTH|invalid password))/, 'REDIS_PASSWORD'],
-  [/^(NOPERM|ERR The user executing the script can't)/, 'REDIS_PERMISSION'],
+  [/^(NOPERM|ERR ACL failure|(ERR )?The user executing the script can't)/, 'REDIS_PERMISSION'],
   [/^ERR (DB index|invalid DB index|SELECT is not allowed)/, 'REDIS_DATABASE'],
   [/^LOADING/, 'REDIS_LOADING'],
   [/^OOM/, 'REDIS_MEMORY'],
@@ -41,13 +41,17 @@ export function explain(error: unknown, target: RedisTarget): LedgerError {
   return new LedgerError('REDIS_UNREACHABLE', { ...values, reason: systemReason(error as NodeJS.ErrnoException) });
 }
 
-/** Inside a script Redis 7 appends where it happened; and Lua may stand before. */
 function refusal(reply: string, values: Record<string, string | number>): LedgerError {
-  const reason = withoutStop(
-    reply.replace(/^ERR Error running script.*?: @?\w*:?\s*\d*:?\s*-?/, '').replace(/ script: [0-9a-f]{40}.*$/, ''),
-  );
+  const reason = withoutStop(ownWords(reply));
   const code = REFUSALS.find(([pattern]) => pattern.test(reason))?.[1] ?? 'REDIS_FAILED';
   return new LedgerError(code, { ...values, reason });
+}
+
+/** What a command in a script answered, without where in the script it was: 6.2 says that before, 7 after it. */
+function ownWords(reply: string): string {
+  const before = /^ERR Error running script \(.*?\): (@\w+:\s*\d+:\s*)*-?/;
+  const after = / script: ([0-9a-f]{40}, )?on @.*$/;
+  return reply.replace(before, '').replace(after, '');
 }
 
 function isOfTls(code: string, message: string): boolean {

@@ -176,6 +176,25 @@ describe.each(STORES)('%s', (_, store) => {
     await eventually(async () => expect(await reader.nodes()).toHaveLength(3));
   });
 
+  test('of eight nodes that want the same GPU at once exactly one gets it, and the next when that one withdraws', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `node-${index}`);
+    const writers = new Map(names.map((node) => [node, writer(node)]));
+    const refused = new Set<string>();
+    for (const [node, ledger] of writers) {
+      ledger.on('conflict', () => refused.add(node)).on('settled', () => refused.delete(node));
+      ledger.publish(snapshot({ node, gpus: [`GPU of ${node}`, 'GPU-1'] }));
+    }
+    for (let left = names.length; left > 0; left--) {
+      await eventually(() => expect(refused.size).toBe(left - 1));
+      const [winner, ...others] = [...writers.keys()].filter((node) => !refused.has(node));
+      expect(others).toEqual([]);
+      expect((await reader.nodes()).map((one) => one.node)).toEqual([winner]);
+      await writers.get(winner as string)?.close({ withdraw: true });
+      writers.delete(winner as string);
+      for (const [node, ledger] of writers) ledger.publish(snapshot({ node, gpus: [`GPU of ${node}`, 'GPU-1'] }));
+    }
+  });
+
   test('GPUs whose UUIDs are the same everywhere are not claimed', async () => {
     for (const node of ['node-1', 'node-2']) keep(store.open({ node, owner: node, claimGpus: false })).publish(snapshot({ node }));
     await eventually(async () => expect(await reader.nodes()).toHaveLength(2));

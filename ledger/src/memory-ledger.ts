@@ -4,6 +4,8 @@ import type { WriterIdentity } from './ledger.js';
 import type { NodeSnapshot } from './records.js';
 import { type Reading, StoredLedger } from './stored-ledger.js';
 
+const CLOSED = 'is closed';
+
 interface Entry {
   readonly writer: object;
   readonly identity: WriterIdentity;
@@ -61,12 +63,12 @@ export class MemoryLedger extends StoredLedger {
 
   #refusal({ node, owner, claimGpus = true }: WriterIdentity, { gpus }: NodeSnapshot): LedgerError | undefined {
     const mine = this.#store.entries.get(node);
-    if (mine && mine.identity.owner !== owner) return new LedgerError('NODE_TAKEN', { node, lease: 0 });
+    if (mine && mine.identity.owner !== owner) return new LedgerError('NODE_TAKEN', { node, end: CLOSED });
     if (mine && mine.instance > this.#instance) return new LedgerError('NODE_SUPERSEDED', { node });
     if (!claimGpus) return undefined;
     for (const [other, entry] of this.#store.entries) {
       const taken = other !== node && entry.identity.claimGpus !== false && gpus.find(({ uuid }) => entry.content.gpus.has(uuid));
-      if (taken) return new LedgerError('GPU_TAKEN', { node, other, gpu: taken.uuid, lease: 0 });
+      if (taken) return new LedgerError('GPU_TAKEN', { node, other, gpu: taken.uuid, end: CLOSED });
     }
     return undefined;
   }

@@ -8,6 +8,8 @@ import { BEGIN, CLAIM, RELEASE, WITHDRAW, WRITE } from './scripts.js';
 
 /** Milliseconds. The tables outlive the lease, so that whoever finds the lease finds them too. */
 const TABLES_OUTLIVE = 15_000;
+/** They are renewed a moment before the lease, and must not end before it: or another node could take a GPU that is still in the ledger. */
+const CLAIMS_OUTLIVE = 5000;
 const INSTANCE_REMEMBERED = 30 * 24 * 3600 * 1000;
 /** In place of a revision: whatever is there is replaced. */
 const ANEW = -1;
@@ -30,6 +32,8 @@ export class NodeWriter {
   /** Counts attempts, not successes: one that failed for us may still be carried out. */
   #attempts = 0;
   #written: Written | undefined;
+  /** Most renewals find the same snapshot. */
+  #encoded: { readonly snapshot: NodeSnapshot; readonly content: Content } | undefined;
 
   /** `lease` in milliseconds. */
   constructor(identity: WriterIdentity, keys: Keyspace, lease: number) {
@@ -42,7 +46,7 @@ export class NodeWriter {
   async bring(client: Redis, wanted: NodeSnapshot): Promise<LedgerError | undefined> {
     const refusal = await this.#claim(client, wanted);
     if (refusal) return refusal;
-    const content = encode(wanted);
+    const content = this.#encode(wanted);
     const answer = await this.#write(client, content, this.#written);
     const last = answer === 'anew' ? await this.#write(client, content, undefined) : answer;
     return last === 'written' ? undefined : this.#refused(last);
@@ -58,13 +62,18 @@ export class NodeWriter {
 
   async #claim(client: Redis, wanted: NodeSnapshot): Promise<LedgerError | undefined> {
     const { node, owner } = this.#identity;
-    const answer = await CLAIM.run(client, [this.#keys.nodes, ...this.#gpuKeys(wanted)], [node, owner, this.#lease]);
+    const answer = await CLAIM.run(client, [this.#keys.nodes, ...this.#gpuKeys(wanted)], [node, owner, this.#lease + CLAIMS_OUTLIVE]);
     const [index, holder] = answer as [number, string] | [undefined, undefined];
     if (index === undefined) return undefined;
     // The name stands before the owner, and has no space.
     const other = holder.split(' ', 1)[0] as string;
     if (other === node) return this.#refused('taken');
-    return new LedgerError('GPU_TAKEN', { node, other, gpu: wanted.gpus[index - 1]?.uuid as string, lease: this.#lease / 1000 });
+    return new LedgerError('GPU_TAKEN', {
+      node,
+      other,
+      gpu: wanted.gpus[index - 1]?.uuid as string,
+      end: silent(this.#lease + CLAIMS_OUTLIVE),
+    });
   }
 
   async #write(client: Redis, content: Content, from: Written | undefined): Promise<string> {
@@ -79,16 +88,25 @@ export class NodeWriter {
     return answer;
   }
 
+  #encode(snapshot: NodeSnapshot): Content {
+    if (this.#encoded?.snapshot !== snapshot) this.#encoded = { snapshot, content: encode(snapshot) };
+    return this.#encoded.content;
+  }
+
   #refused(answer: string): LedgerError {
     const { node } = this.#identity;
     if (answer === 'superseded') return new LedgerError('NODE_SUPERSEDED', { node });
-    return new LedgerError('NODE_TAKEN', { node, lease: this.#lease / 1000 });
+    return new LedgerError('NODE_TAKEN', { node, end: silent(this.#lease) });
   }
 
   #gpuKeys(snapshot: NodeSnapshot | undefined): string[] {
     if (this.#identity.claimGpus === false || !snapshot) return [];
     return snapshot.gpus.map((gpu) => this.#keys.gpu(gpu.uuid));
   }
+}
+
+function silent(milliseconds: number): string {
+  return `has been silent for ${milliseconds / 1000} s`;
 }
 
 /** As the script reads it: for each table how many are set, them, how many are removed, them. */

@@ -124,6 +124,16 @@ test('a proxy that was killed and starts again is not missed for a moment', asyn
   expect(successor.exitCode).toBeNull();
 });
 
+test('the last publication before close() is written, and stays until its lease ends', async () => {
+  const ledger = open();
+  ledger.publish(snapshot());
+  const last = snapshot({ allocations: 5, sessions: 1 });
+  ledger.publish(last);
+  await ledger.close();
+  expect(await reader.node('node-1')).toEqual({ ...last, age: expect.any(Number) });
+  await reads();
+});
+
 test('a day without Redis: as many publications as a day has seconds, and the last one counts', async () => {
   const ledger = open();
   ledger.publish(snapshot());

@@ -37,7 +37,7 @@ test.each<[RedisOptions, Partial<ReturnType<typeof redisTarget>>]>([
 });
 
 test.each<[RedisOptions, string]>([
-  [{ url: 'ftp://redis' }, 'redis.url is ftp://...: allowed are redis://host:port, rediss://host:port and unix:///path.'],
+  [{ url: 'http://localhost' }, 'redis.url is http:...: allowed are redis://host:port, rediss://host:port and unix:///path.'],
   [{ url: 'redis' }, 'redis.url is no URL: allowed are'],
   [{ url: 'redis://redis/one' }, 'redis.database is NaN: allowed are whole numbers from 0 to 2147483647.'],
   [{ port: 0 }, 'redis.port is 0: allowed are whole numbers from 1 to 65535.'],

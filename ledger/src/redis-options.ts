@@ -98,11 +98,7 @@ function readUrl(url: string | undefined): RedisOptions {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed?.protocol === 'unix:' && parsed.hostname === '') return { socket: decodeURIComponent(parsed.pathname) };
   if (parsed?.protocol !== 'redis:' && parsed?.protocol !== 'rediss:')
-    throw refused(
-      'url',
-      parsed ? `${parsed.protocol}//...` : 'no URL',
-      'allowed are redis://host:port, rediss://host:port and unix:///path',
-    );
+    throw refused('url', parsed ? `${parsed.protocol}...` : 'no URL', 'allowed are redis://host:port, rediss://host:port and unix:///path');
   const database = parsed.pathname.replace('/', '');
   return given({
     host: parsed.hostname.replace(/^\[(.*)\]$/, '$1') || undefined,

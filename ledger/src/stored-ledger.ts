@@ -88,15 +88,20 @@ export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements
     const errorBefore = before?.state === 'away' ? before.error : undefined;
     const error = next.state === 'away' ? next.error : undefined;
     if (before?.state === next.state && errorBefore?.code === error?.code) return;
-    this.emit('state', next.state, next.sentence, error);
+    this.#tell('state', next.state, next.sentence, error);
   }
 
   /** What keeps this node out of the ledger, or undefined when nothing does. */
   protected contest(error: LedgerError | undefined, settled: string): void {
     const before = this.#conflict;
     this.#conflict = error;
-    if (error && error.message !== before?.message) this.emit('conflict', error.message, error);
-    if (before && !error) this.emit('settled', settled);
+    if (error && error.message !== before?.message) this.#tell('conflict', error.message, error);
+    if (before && !error) this.#tell('settled', settled);
+  }
+
+  /** Not from within the work: what goes wrong in a listener is its own defect, and no trouble with the store. */
+  #tell<Event extends keyof LedgerEvents>(event: Event, ...told: LedgerEvents[Event]): void {
+    process.nextTick(() => (this as EventEmitter).emit(event, ...told));
   }
 
   async #read(tables: readonly Table[], node: string | undefined, maximumAge: number): Promise<Reading[]> {

@@ -96,6 +96,7 @@ int serve(const Options& options, char** arguments, Output& output, const WarmDr
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
   if (!SessionStart(options, *session, client, warm).run()) _exit(0);  // refused, and said so to client and proxy
+  if (!options.arbiter.empty()) session->gate.open(options.arbiter);
   reportEnd(*session, session->serve(pidfd));
   _exit(0);  // the driver's own exit handlers would wait for kernels that nobody needs any more
 }

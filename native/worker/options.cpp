@@ -58,6 +58,7 @@ constexpr Option kOptions[] = {
     {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
     {"--context-memory", "BYTES", limit<&Limits::contextMemory>},
+    {"--arbiter", "SOCKET", text<&Options::arbiter>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--uid", "N", user},

@@ -21,6 +21,7 @@ struct Options {
   unsigned quotaSlot = 0;
   std::uint64_t memoryLimit = 0;    ///< bytes; 0: none
   std::uint64_t contextCharge = 0;  ///< bytes that the session's first context costs the quota; 0: the node provides for it
+  std::string arbiter;              ///< socket of the arbiter of GPU time; empty: none
   std::string figures;              ///< the figures file; empty: none
   std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
   std::optional<uid_t> uid;         ///< user and group to serve as

@@ -22,6 +22,7 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       images(account),
       pools(driver, account),
       contexts(account, counted, most.contextMemory),
+      localMemory(driver, account),
       connection_(connection),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.setWake(wake_);
@@ -45,6 +46,12 @@ void forward(void* session, CUlogLevel, char* message, size_t length) {
 void Session::forwardDriverLog() {
   CUlogsCallbackHandle handle = nullptr;
   if (driver.cuLogsRegisterCallback != nullptr) driver.cuLogsRegisterCallback(forward, this, &handle);
+}
+
+void Session::contextEnded(CUcontext context) {
+  contexts.ended(context);
+  localMemory.ended(context);
+  codeEnded();
 }
 
 void Session::watchPools() {

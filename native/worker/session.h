@@ -10,8 +10,10 @@
 #include "native/worker/callbacks.h"
 #include "native/worker/context_account.h"
 #include "native/worker/figures.h"
+#include "native/worker/gate.h"
 #include "native/worker/image_account.h"
 #include "native/worker/limits.h"
+#include "native/worker/local_memory.h"
 #include "native/worker/output.h"
 #include "native/worker/physical_memory.h"
 #include "native/worker/pool_account.h"
@@ -46,7 +48,9 @@ class Session {
   ImageAccount images;
   PoolAccount pools;
   ContextAccount contexts;
+  LocalMemory localMemory;
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
+  Gate gate{driver, figures.gateNanoseconds};
 
   /// Serialised over all threads. False when the client is gone.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload);
@@ -69,6 +73,13 @@ class Session {
   /// A pool of the program holds memory, which it may release when a stream gets there, and nobody is told: from here on the session looks.
   void watchPools();
 
+  /// A context has ended, and with it all that it held.
+  void contextEnded(CUcontext context);
+
+  /// Functions have ended: another may get the address of one of them.
+  void codeEnded() { codeChanges_.fetch_add(1, std::memory_order_release); }
+  unsigned codeChanges() const { return codeChanges_.load(std::memory_order_acquire); }
+
   /// A sticky error of the driver, for the report.
   void noteFault(CUresult result);
   CUresult fault() const { return fault_.load(); }
@@ -87,6 +98,7 @@ class Session {
   std::atomic<CUresult> fault_{CUDA_SUCCESS};
   std::atomic<unsigned> threads_{0};
   std::atomic<bool> poolsWatched_{false};
+  std::atomic<unsigned> codeChanges_{0};
   std::atomic<bool> toldOfHandles_{false};
   std::atomic<bool> toldOfPinned_{false};
 };

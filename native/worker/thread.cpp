@@ -34,12 +34,25 @@ void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply,
 }
 
 void Thread::passTicket() {
+  pass_.leave();
   session.turn.pass(ticket_);
   ticket_ = 0;
 }
 
 /// The ticket is passed on like that of any frame.
 CUresult passTicket(Thread& thread, wire::Decoder& in, wire::Encoder&) { return in.finished() ? CUDA_SUCCESS : thread.refuseFrame(); }
+
+bool Thread::localMemoryFits(CUfunction function) {
+  CUfunction& launched = launched_[reinterpret_cast<std::uintptr_t>(function) / 64 % launched_.size()];
+  if (launched == function && codeChanges_ == session.codeChanges()) [[likely]]
+    return true;
+  const unsigned changes = session.codeChanges();
+  if (changes != codeChanges_) forgetLaunched();
+  codeChanges_ = changes;
+  if (!session.localMemory.reserveFor(function)) return false;
+  launched = function;
+  return true;
+}
 
 CUresult Thread::refuseFrame() {
   session.fail("the client sent a frame that does not parse");

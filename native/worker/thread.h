@@ -2,24 +2,32 @@
 // hand-written bodies work with.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <type_traits>
 
 #include "cuda_abi.h"
 #include "driver.h"
 #include "native/worker/completion_word.h"
+#include "native/worker/gate.h"
 #include "native/worker/session.h"
 #include "wire/channel.h"
 #include "wire/handle_table.h"
 
 namespace worker {
 
+/// Which work needs a window of the GPU's time (`window` in cuda-api/calls/): all of a kind, or only small copies, since large ones run
+/// beside whatever the GPU computes.
+enum class Window { always, small };
+inline constexpr std::uint64_t kSmallCopyBytes = 64 << 10;
+
 class Thread {
  public:
   Thread(Session& owner, std::unique_ptr<wire::WorkerChannel> channel)
-      : session(owner), driver(owner.driver), completion(owner.driver), channel_(std::move(channel)) {}
+      : session(owner), driver(owner.driver), completion(owner.driver), channel_(std::move(channel)), pass_(owner.gate) {}
 
   Session& session;
   const Driver& driver;
@@ -46,21 +54,41 @@ class Thread {
   /// Whether no object may be made that needs a handle: CUDA_ERROR_OUT_OF_MEMORY then, before the driver makes one.
   bool full() const { return session.handlesUsedUp(); }
 
-  /// Lets the next call of the session go: for a body that is about to wait in the driver.
+  /// Right before work is given to the driver: returns when the session may use the GPU. `shape` is what the work's duration depends on.
+  void awaitWindow(Window window, CUstream stream, std::uint64_t bytes, std::initializer_list<std::uint64_t> shape) {
+    if (window == Window::always || bytes <= kSmallCopyBytes) pass_.enter(stream, shape);
+  }
+  /// Another context is current now.
+  void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
+  /// The driver's object is about to be destroyed.
+  template <class T>
+  void ends(T object) {
+    if constexpr (requires { session.gate.forget(object); }) session.gate.forget(object);
+  }
+
+  /// Whether the quota has room for the local memory of a kernel that is about to be launched. Quick for one that was launched before.
+  bool localMemoryFits(CUfunction function);
+
+  /// Lets the next call of the session go: for a body that is about to wait in the driver. What it has submitted is past the gate.
   void passTicket();
 
   /// A frame that does not parse: the session ends, since nothing after it can be trusted.
   CUresult refuseFrame();
 
  private:
+  /// What was found out of functions means nothing in another context.
+  void forgetLaunched() { launched_.fill(nullptr); }
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
   std::unique_ptr<wire::WorkerChannel> channel_;
+  Gate::Pass pass_;
   std::uint64_t ticket_ = 0;
   std::uint64_t frames_ = 1;       ///< the number of the one at hand
   std::uint64_t launchFrame_ = 0;  ///< the last that launched
   CUstream launchedInto_ = nullptr;
   unsigned roundTrips_ = 0;
+  std::array<CUfunction, 64> launched_{};  ///< by the bits of their address
+  unsigned codeChanges_ = 0;               ///< of the session, when these were launched
   bool ended_ = false;
 };
 

@@ -65,6 +65,7 @@ static_assert(std::is_same_v<decltype(&cuToyFill), CUresult (*)(unsigned long lo
 static_assert(std::is_same_v<decltype(&cuToyFill_ptsz), CUresult (*)(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream)>, "cuToyFill_ptsz");
 static_assert(std::is_same_v<decltype(&cuToyCopy), CUresult (*)(void*, const void*, size_t)>, "cuToyCopy");
 static_assert(std::is_same_v<decltype(&cuToyCopy_ptds), CUresult (*)(void*, const void*, size_t)>, "cuToyCopy_ptds");
+static_assert(std::is_same_v<decltype(&cuToyPaint), CUresult (*)(unsigned long long, size_t, CUstream)>, "cuToyPaint");
 static_assert(std::is_same_v<decltype(&cuToyLoad), CUresult (*)(CUmodule*, const char*, const void*)>, "cuToyLoad");
 static_assert(std::is_same_v<decltype(&cuToyPart), CUresult (*)(CUmemGenericAllocationHandle*, size_t*, CUmodule)>, "cuToyPart");
 static_assert(std::is_same_v<decltype(&cuToyGather), CUresult (*)(const CUstream*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*)>, "cuToyGather");
@@ -79,6 +80,7 @@ static_assert(std::is_same_v<PFN_cuToyFill_v2000, decltype(&cuToyFill)>);
 static_assert(std::is_same_v<PFN_cuToyFill_v7000_ptsz, decltype(&cuToyFill)>);
 static_assert(std::is_same_v<PFN_cuToyCopy_v2000, decltype(&cuToyCopy)>);
 static_assert(std::is_same_v<PFN_cuToyCopy_v7000_ptds, decltype(&cuToyCopy)>);
+static_assert(std::is_same_v<PFN_cuToyPaint_v2000, decltype(&cuToyPaint)>);
 static_assert(std::is_same_v<PFN_cuToyLoad_v2000, decltype(&cuToyLoad)>);
 static_assert(std::is_same_v<PFN_cuToyPart_v2000, decltype(&cuToyPart)>);
 static_assert(std::is_same_v<PFN_cuToyGather_v2000, decltype(&cuToyGather)>);

@@ -11,14 +11,15 @@ enum class CallNumber : std::uint16_t {
   cuToyWait = 3,
   cuToyFill = 4,
   cuToyCopy = 5,
-  cuToyLoad = 6,
-  cuToyPart = 7,
-  cuToyGather = 8,
-  toyStage = 9,
+  cuToyPaint = 6,
+  cuToyLoad = 7,
+  cuToyPart = 8,
+  cuToyGather = 9,
+  toyStage = 10,
 };
 
-inline constexpr std::size_t kCallCount = 9;
-inline constexpr std::uint64_t kBuildId = 0xe493a35824b271e5;
+inline constexpr std::size_t kCallCount = 10;
+inline constexpr std::uint64_t kBuildId = 0xbf7fc572aaec771f;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",
@@ -27,6 +28,7 @@ inline constexpr const char* kCallNames[kCallCount + 1] = {
     "cuToyWait",
     "cuToyFill",
     "cuToyCopy",
+    "cuToyPaint",
     "cuToyLoad",
     "cuToyPart",
     "cuToyGather",

@@ -55,6 +55,7 @@ CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevi
 CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
 CUresult cuToyCopy(void* to, const void* from, size_t bytes);
 CUresult cuToyCopy_ptds(void* to, const void* from, size_t bytes);
+CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
 CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);

@@ -27,6 +27,7 @@ CUresult dispatch_cuToyClose(Thread& thread, wire::Decoder& in, wire::Encoder&) 
   if (!in.finished()) return thread.refuseFrame();
   CUstream stream{};
   if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
+  thread.ends(stream);
   if (const CUresult status = worker::cuToyClose(thread, stream); status != CUDA_SUCCESS) return status;
   thread.session.handles.remove(streamNumber);
   return CUDA_SUCCESS;
@@ -53,7 +54,24 @@ CUresult dispatch_cuToyFill(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const CUdevice* const devicePointer = deviceList.empty() ? nullptr : deviceList.data();
   CUstream stream{};
   if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
+  thread.awaitWindow(Window::always, stream, 0, {static_cast<std::uint64_t>(CallNumber::cuToyFill)});
   return thread.driver.cuToyFill(address, &box, devicePointer, stream);
+}
+
+CUresult dispatch_cuToyCopy(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  return worker::cuToyCopy(thread, in, out, Window::small);
+}
+
+CUresult dispatch_cuToyPaint(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto address = in.get<unsigned long long>();
+  const auto bytes = in.get<size_t>();
+  const auto streamNumber = in.get<std::uint64_t>();
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuToyPaint == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUstream stream{};
+  if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
+  thread.awaitWindow(Window::small, stream, bytes, {static_cast<std::uint64_t>(CallNumber::cuToyPaint), bytes});
+  return thread.driver.cuToyPaint(address, bytes, stream);
 }
 
 CUresult dispatch_cuToyLoad(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
@@ -115,7 +133,8 @@ constexpr Handler kHandlers[kCallCount + 1] = {
     &dispatch_cuToyClose,
     &dispatch_cuToyWait,
     &dispatch_cuToyFill,
-    &worker::cuToyCopy,
+    &dispatch_cuToyCopy,
+    &dispatch_cuToyPaint,
     &dispatch_cuToyLoad,
     &dispatch_cuToyPart,
     &dispatch_cuToyGather,

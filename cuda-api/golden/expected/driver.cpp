@@ -22,6 +22,7 @@ bool load(void* library, Driver& driver) {
   found |= find(library, "cuToyWait", driver.cuToyWait);
   found |= find(library, "cuToyFill", driver.cuToyFill);
   found |= find(library, "cuToyCopy", driver.cuToyCopy);
+  found |= find(library, "cuToyPaint", driver.cuToyPaint);
   found |= find(library, "cuToyLoad", driver.cuToyLoad);
   found |= find(library, "cuToyPart", driver.cuToyPart);
   found |= find(library, "cuToyGather", driver.cuToyGather);

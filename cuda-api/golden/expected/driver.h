@@ -12,6 +12,7 @@ struct Driver {
   decltype(&::cuToyWait) cuToyWait = nullptr;
   decltype(&::cuToyFill) cuToyFill = nullptr;
   decltype(&::cuToyCopy) cuToyCopy = nullptr;
+  decltype(&::cuToyPaint) cuToyPaint = nullptr;
   decltype(&::cuToyLoad) cuToyLoad = nullptr;
   decltype(&::cuToyPart) cuToyPart = nullptr;
   decltype(&::cuToyGather) cuToyGather = nullptr;

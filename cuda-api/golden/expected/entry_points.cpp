@@ -18,6 +18,7 @@ const EntryPoint kEntryPoints[] = {
     {"cuToyOpen", 2000, false, true, reinterpret_cast<void*>(&::cuToyOpen)},
     {"cuToyOpen", 3000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
     {"cuToyOpenStream", 4000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
+    {"cuToyPaint", 2000, false, true, reinterpret_cast<void*>(&::cuToyPaint)},
     {"cuToyPart", 2000, false, true, reinterpret_cast<void*>(&::cuToyPart)},
     {"cuToyWait", 2000, false, true, reinterpret_cast<void*>(&::cuToyWait)},
     {"cuToyWait", 7000, true, true, reinterpret_cast<void*>(&::cuToyWait_ptsz)},

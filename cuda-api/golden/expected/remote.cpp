@@ -53,6 +53,15 @@ CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevi
   return call.enqueue();
 }
 
+CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) {
+  interposer::Call call;
+  if (!call.begin(CallNumber::cuToyPaint, 24, interposer::kOrdered)) return call.status();
+  call.encoder().put(address);
+  call.encoder().put(bytes);
+  call.encoder().put(interposer::number(stream));
+  return call.enqueue();
+}
+
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image) {
   const std::size_t nameBytes = name == nullptr ? 0 : std::strlen(name) + 1;
   interposer::Call call;

@@ -12,7 +12,7 @@ CUresult cuToyClose(Thread&, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuToyCopy(Thread&, wire::Decoder&, wire::Encoder&) { return CUDA_ERROR_NOT_SUPPORTED; }
+CUresult cuToyCopy(Thread&, wire::Decoder&, wire::Encoder&, Window) { return CUDA_ERROR_NOT_SUPPORTED; }
 
 CUresult cuToyLoad(Thread&, CUmodule* module, const char* name, const void* image) {
   ++roundtrip::record().executed;
@@ -47,6 +47,14 @@ CUresult driver_cuToyFill(unsigned long long address, const CUtoyBox* box, const
   EXPECT(roundtrip::same(*box, roundtrip::value<CUtoyBox>(1)));
   EXPECT(roundtrip::same(*device, roundtrip::value<CUdevice>(2)));
   EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(3)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(address, roundtrip::value<unsigned long long>(0)));
+  EXPECT(roundtrip::same(bytes, roundtrip::value<size_t>(1)));
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(2)));
   return CUDA_SUCCESS;
 }
 
@@ -121,6 +129,19 @@ void test_cuToyFill() {
   roundtrip::testNull("cuToyFill", [&] { return remote::cuToyFill(address, nullptr, &device, stream); });
 }
 
+void test_cuToyPaint() {
+  roundtrip::thread().driver.cuToyPaint = &driver_cuToyPaint;
+  unsigned long long address = roundtrip::value<unsigned long long>(0);
+  size_t bytes = roundtrip::value<size_t>(1);
+  CUstream stream = roundtrip::handle<CUstream>(2);
+  roundtrip::test("cuToyPaint", [&] {
+    const CUresult status = remote::cuToyPaint(address, bytes, stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+}
+
 void test_cuToyLoad() {
   CUmodule module{};
   const char* name = "name 1";
@@ -184,6 +205,7 @@ int main() {
   test_cuToyClose();
   test_cuToyWait();
   test_cuToyFill();
+  test_cuToyPaint();
   test_cuToyLoad();
   test_cuToyPart();
   test_cuToyGather();

@@ -18,8 +18,9 @@ CUresult cuToyClose(Thread& thread, CUstream stream);
 CUresult cuToyLoad(Thread& thread, CUmodule* module, const char* name, const void* image);
 
 // With a frame of their own: the body decodes it and answers Thread::refuseFrame() when it does not parse. One that may block in the
-// driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first.
-CUresult cuToyCopy(Thread& thread, wire::Decoder& in, wire::Encoder& out);
+// driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first. One that is told of a window calls Thread::awaitWindow() right before it
+// gives the driver work.
+CUresult cuToyCopy(Thread& thread, wire::Decoder& in, wire::Encoder& out, Window window);
 CUresult toyStage(Thread& thread, wire::Decoder& in, wire::Encoder& out);
 
 }  // namespace worker

@@ -1,5 +1,5 @@
 import { pointee, withoutConst } from '../c_declaration.js';
-import { type Call, hasFrame, type Parameter, travels } from '../calls.js';
+import { type Call, type Parameter, sizeParameters, streamParameter, travels } from '../calls.js';
 import type { Specification } from '../specification.js';
 import type { TypeTable } from '../type_table.js';
 import { BANNER, indent } from './text.js';
@@ -7,7 +7,8 @@ import { BANNER, indent } from './text.js';
 /** dispatch.cpp: the worker's side of every call. */
 export function emitDispatch({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
-  const rows = travelling.map((call) => `    ${call.frameCustom ? `&worker::${call.name}` : `&dispatch_${call.name}`},`);
+  const isBody = (call: Call): boolean => call.frameCustom && call.window === undefined;
+  const rows = travelling.map((call) => `    ${isBody(call) ? `&worker::${call.name}` : `&dispatch_${call.name}`},`);
   return `${BANNER}#include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,8 +22,8 @@ namespace worker {
 namespace {
 
 ${travelling
-  .filter(hasFrame)
-  .map((call) => emitHandler(call, types))
+  .filter((call) => !isBody(call))
+  .map((call) => (call.frameCustom ? emitWindowed(call) : emitHandler(call, types)))
   .join('\n\n')}
 
 using Handler = CUresult (*)(Thread&, wire::Decoder&, wire::Encoder&);
@@ -42,6 +43,20 @@ CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder
 `;
 }
 
+/** The body awaits the window, since only it knows the stream. */
+function emitWindowed({ name, window }: Call): string {
+  return `CUresult dispatch_${name}(Thread& thread, wire::Decoder& in, wire::Encoder& out) {\n  return worker::${name}(thread, in, out, Window::${window});\n}`;
+}
+
+/** Right before the work is submitted. How long it takes depends on its sizes. */
+function awaitWindow(call: Call): string[] {
+  if (!call.window) return [];
+  const sizes = sizeParameters(call).map(({ name }) => name);
+  const bytes = call.window === 'small' ? sizes[0] : '0';
+  const shape = [`static_cast<std::uint64_t>(CallNumber::${call.name})`, ...sizes].join(', ');
+  return [`thread.awaitWindow(Window::${call.window}, ${streamParameter(call)?.name}, ${bytes}, {${shape}});`];
+}
+
 function emitHandler(call: Call, types: TypeTable): string {
   const answers = call.parameters.filter(({ direction }) => direction === 'out' || direction === 'inout');
   const ended = call.parameters.filter(({ destroys }) => destroys);
@@ -55,6 +70,8 @@ function emitHandler(call: Call, types: TypeTable): string {
     ...(call.workerCustom ? [] : [`if (thread.driver.${call.name} == nullptr) return CUDA_ERROR_NOT_SUPPORTED;`]),
     ...call.parameters.flatMap((parameter) => resolve(parameter, types)),
     ...(answers.some((parameter) => types.handleKind(elementOf(parameter))) ? ['if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;'] : []),
+    ...ended.map(({ name }) => `thread.ends(${name});`),
+    ...awaitWindow(call),
     ...(call.mode === 'wait' ? ['thread.passTicket();'] : []),
     ...(answers.length + ended.length === 0
       ? [`return ${invocation};`]

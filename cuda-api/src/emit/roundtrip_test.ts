@@ -12,7 +12,8 @@ export function emitRoundtripTest({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
   const generated = travelling.filter(hasFrame);
   const bodies = travelling.map((call) => {
-    if (call.frameCustom) return `CUresult ${call.name}(Thread&, wire::Decoder&, wire::Encoder&) { return CUDA_ERROR_NOT_SUPPORTED; }`;
+    if (call.frameCustom)
+      return `CUresult ${call.name}(Thread&, wire::Decoder&, wire::Encoder&${call.window ? ', Window' : ''}) { return CUDA_ERROR_NOT_SUPPORTED; }`;
     const head = `CUresult ${call.name}(${parameterList(call.parameters)})`;
     if (!call.workerCustom) return null;
     return `${head.replace('(', `(Thread&${call.parameters.length === 0 ? '' : ', '}`)} ${driverBody(call, types)}`;

@@ -8,7 +8,7 @@ export function emitWorkerBodies({ calls }: Specification): string {
   const bodies = travelling.filter((call) => call.workerCustom).map(declareBody);
   const frames = travelling
     .filter((call) => call.frameCustom)
-    .map((call) => `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& out);`);
+    .map((call) => `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& out${call.window ? ', Window window' : ''});`);
   return `${BANNER}// Bodies of calls in the worker that are written by hand.
 #pragma once
 
@@ -27,7 +27,8 @@ CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder
 ${bodies.join('\n')}
 
 // With a frame of their own: the body decodes it and answers Thread::refuseFrame() when it does not parse. One that may block in the
-// driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first.
+// driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first. One that is told of a window calls Thread::awaitWindow() right before it
+// gives the driver work.
 ${frames.join('\n')}
 
 }  // namespace worker

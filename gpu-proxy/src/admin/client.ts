@@ -1,12 +1,15 @@
-import { type Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { type CallOptions, type Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { ERROR_CODES, type ErrorCode, ProxyError } from '../errors.js';
 import { checkSocketPath, whyNotServed } from '../socket.js';
 import { adminSocketIn } from '../state-directory.js';
 import type { AdminCalls, NodeUseMessage } from './messages.js';
 import { ERROR_TRAILER, loadAdminService } from './service.js';
 
+/** A call takes milliseconds, but for a deletion that waits for the last worker. */
+const PATIENCE_MS = 60_000;
+
 type Callback = (error: ServiceError | null, response: unknown) => void;
-type Calls = Record<keyof AdminCalls, (request: unknown, callback: Callback) => void> & {
+type Calls = Record<keyof AdminCalls, (request: unknown, options: CallOptions, callback: Callback) => void> & {
   watchUse(request: unknown): AsyncIterable<NodeUseMessage> & { cancel(): void };
 };
 
@@ -33,7 +36,7 @@ export class AdminClient {
   /** @throws ProxyError with the node's own sentence. */
   call<Name extends keyof AdminCalls>(name: Name, request: AdminCalls[Name][0]): Promise<AdminCalls[Name][1]> {
     return new Promise((resolve, reject) =>
-      this.#client[name](request, (error, response) => {
+      this.#client[name](request, { deadline: Date.now() + PATIENCE_MS }, (error, response) => {
         if (error) reject(this.#translate(error));
         else resolve(response as AdminCalls[Name][1]);
       }),

@@ -98,19 +98,28 @@ export class Scene {
   }
 }
 
-/** Everything that a program prints until it ends. */
+/** What a program has printed beyond the lines that were taken. */
+const printed = new WeakMap<Client, string>();
+
+/** Everything that a program prints from now until it ends. */
 export async function outputOf(client: Client): Promise<string> {
-  let text = '';
-  client.stdout.on('data', (data: Buffer) => {
-    text += data;
-  });
+  client.stdout.on('data', (data: Buffer) => printed.set(client, (printed.get(client) ?? '') + data));
   await once(client, 'close');
-  return text;
+  return printed.get(client) ?? '';
 }
 
 /** The next line that a program prints. */
 export async function lineOf(client: Client): Promise<string> {
-  let text = '';
+  let text = printed.get(client) ?? '';
   while (!text.includes('\n')) text += String((await once(client.stdout, 'data'))[0]);
-  return text.trim();
+  const end = text.indexOf('\n');
+  printed.set(client, text.slice(end + 1));
+  return text.slice(0, end);
+}
+
+/** The next lines that a program prints. */
+export async function linesOf(client: Client, count: number): Promise<string[]> {
+  const lines = [];
+  while (lines.length < count) lines.push(await lineOf(client));
+  return lines;
 }

@@ -21,6 +21,10 @@ CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, C
                                           : driver.cuCtxCreate_v2(context, flags, device);
 }
 
+void endPrimary(Thread& thread, CUdevice device) {
+  if (const CUcontext context = primaryOf(thread, device)) thread.ends(context);
+}
+
 }  // namespace
 
 /// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
@@ -29,6 +33,7 @@ CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (!in.finished()) return thread.refuseFrame();
   CUcontext context = nullptr;
   if (thread.find<CUcontext>(handle, &context) != CUDA_SUCCESS) context = nullptr;
+  thread.contextChanged();
   return thread.driver.cuCtxSetCurrent(context);
 }
 
@@ -37,6 +42,7 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto device = in.get<CUdevice>();
   if (!in.finished()) return thread.refuseFrame();
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  thread.contextChanged();
   CUcontext context = nullptr;
   const CUresult status =
       thread.session.contexts.make(device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
@@ -47,11 +53,12 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
 
 CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   const CUresult status = thread.driver.cuCtxDestroy_v2(ctx);
-  if (status == CUDA_SUCCESS) thread.session.contexts.ended(ctx);
+  if (status == CUDA_SUCCESS) thread.session.contextEnded(ctx);
   return status;
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
+  if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value)) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t before = reservedBy(thread.driver, limit);
   const std::uint64_t more = before > 0 && value > before ? value - before : 0;
   if (more > 0 && !thread.session.quota.charge(more)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -79,17 +86,19 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
 /// The client counts who retains it and asks here for the last release only.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
+  endPrimary(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-  thread.session.contexts.ended(context);
+  thread.session.contextEnded(context);
   return status;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.warmContext.drop(thread.driver, dev);
+  endPrimary(thread, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  thread.session.contexts.ended(primaryOf(thread, dev));
+  thread.session.contextEnded(primaryOf(thread, dev));
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   return CUDA_SUCCESS;
 }

@@ -7,6 +7,9 @@ namespace worker {
 
 namespace {
 
+/// What tells the durations of copies apart, besides their sizes.
+enum Way : std::uint64_t { kHostToDevice = 1, kDeviceToHost, kRows };
+
 /// Waits when the client does; other threads of the session may go on meanwhile.
 CUresult finish(Thread& thread, CUresult status, CUstream stream, bool synchronise) {
   if (status != CUDA_SUCCESS || !synchronise) return status;
@@ -43,7 +46,7 @@ bool reachable(const Thread& thread, CUmemorytype type, const void* host, std::u
 
 }  // namespace
 
-CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   const auto copy = in.get<wire::CopyFrame>();
   const auto content = in.getBytes(wire::kInlineCopyBytes);
   if (!in.finished() || (copy.source == 0 && content.size() != copy.bytes)) return thread.refuseFrame();
@@ -51,12 +54,13 @@ CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&)
   if (const CUresult status = thread.find<CUstream>(copy.stream, &stream); status != CUDA_SUCCESS) return status;
   if (copy.source != 0 && !thread.session.shared.contains(copy.source, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
   const void* source = copy.source != 0 ? pointer(copy.source) : content.data();
+  thread.awaitWindow(window, stream, copy.bytes, {kHostToDevice, copy.bytes});
   const CUresult status = counted(thread.session.figures.bytesHostToDevice, copy.bytes,
                                   thread.driver.cuMemcpyHtoDAsync_v2(copy.destination, source, copy.bytes, stream));
   return finish(thread, status, stream, copy.synchronise != 0);
 }
 
-CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& out, Window window) {
   const auto copy = in.get<wire::CopyFrame>();
   if (!in.finished() || (copy.destination == 0 && copy.bytes > wire::kInlineCopyBytes)) return thread.refuseFrame();
   CUstream stream = nullptr;
@@ -64,12 +68,13 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   if (copy.destination != 0 && !thread.session.shared.contains(copy.destination, copy.bytes)) return CUDA_ERROR_INVALID_VALUE;
   void* destination = copy.destination != 0 ? pointer(copy.destination) : out.putSpace(copy.bytes);
   if (destination == nullptr) return thread.refuseFrame();
+  thread.awaitWindow(window, stream, copy.bytes, {kDeviceToHost, copy.bytes});
   const CUresult status = counted(thread.session.figures.bytesDeviceToHost, copy.bytes,
                                   thread.driver.cuMemcpyDtoHAsync_v2(destination, copy.source, copy.bytes, stream));
   return finish(thread, status, stream, copy.synchronise != 0 || copy.destination == 0);
 }
 
-CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   const auto copy = in.get<CUDA_MEMCPY2D>();
   const auto handle = in.get<std::uint64_t>();
   const auto synchronise = in.get<std::uint32_t>();
@@ -80,6 +85,9 @@ CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&) {
       !reachable(thread, copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY, copy.dstXInBytes, copy)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  // Inside the device it takes the memory's time, however large it is.
+  const bool inside = copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE;
+  thread.awaitWindow(inside ? Window::always : window, stream, copy.WidthInBytes * copy.Height, {kRows, copy.WidthInBytes, copy.Height});
   const CUresult status = thread.driver.cuMemcpy2DAsync_v2(&copy, stream);
   if (Figures::Word* way = wayOf(thread.session.figures, copy)) counted(*way, copy.WidthInBytes * copy.Height, status);
   return finish(thread, status, stream, synchronise != 0);

@@ -24,7 +24,15 @@ struct LaunchRequest {
 
   CUresult resolve(Thread& thread) {
     if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
-    return thread.find<CUstream>(frame.stream, &stream);
+    if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS) return status;
+    return thread.localMemoryFits(function) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+
+  void awaitWindow(Thread& thread, Window window) const {
+    const auto pair = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
+    thread.awaitWindow(
+        window, stream, 0,
+        {frame.function, pair(frame.grid[0], frame.grid[1]), pair(frame.grid[2], frame.block[0]), pair(frame.block[1], frame.block[2])});
   }
 };
 
@@ -101,20 +109,21 @@ CUresult askWithConfiguration(Thread& thread, wire::Decoder& in, wire::Encoder& 
 
 }  // namespace
 
-CUresult cuLaunchKernel(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuLaunchKernel(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   LaunchRequest launch;
   launch.decode(in);
   if (!in.finished()) return thread.refuseFrame();
   if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
   const auto& grid = launch.frame.grid;
   const auto& block = launch.frame.block;
+  launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
   return counted(thread, launch.stream,
                  thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                                               launch.frame.sharedBytes, launch.stream, nullptr, extra.words()));
 }
 
-CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   LaunchRequest launch;
   launch.decode(in);
   const auto attributes = in.getArray<CUlaunchAttribute>(wire::kMaxLaunchAttributes);
@@ -122,12 +131,13 @@ CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
   Configuration configuration;
   if (const CUresult status = configuration.fill(thread, launch.frame, launch.stream, attributes); status != CUDA_SUCCESS) return status;
+  launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
   return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr, extra.words()));
 }
 
 /// cuLaunchCooperativeKernel takes no buffer of parameters; the attribute of cuLaunchKernelEx means the same and does.
-CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   LaunchRequest launch;
   launch.decode(in);
   if (!in.finished()) return thread.refuseFrame();
@@ -139,6 +149,7 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
   cooperative.value.cooperative = 1;
   const CUlaunchConfig config{grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
                               launch.stream, &cooperative, 1};
+  launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
   return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
 }

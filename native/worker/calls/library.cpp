@@ -96,6 +96,7 @@ CUresult cuLibraryLoadData(Thread& thread, wire::Decoder& in, wire::Encoder& out
 
 CUresult cuLibraryUnload(Thread& thread, CUlibrary library) {
   const CUresult status = thread.driver.cuLibraryUnload(library);
+  thread.session.codeEnded();
   if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::library, library));
   return status;
 }
@@ -135,6 +136,7 @@ CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& ou
 
 CUresult cuModuleUnload(Thread& thread, CUmodule hmod) {
   const CUresult status = thread.driver.cuModuleUnload(hmod);
+  thread.session.codeEnded();
   if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::module, hmod));
   return status;
 }

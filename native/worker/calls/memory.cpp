@@ -8,6 +8,15 @@ namespace worker {
 
 namespace {
 
+/// What an allocation takes of the GPU: up to 1 MiB they share pages, above each has its own (measured, driver 580).
+std::uint64_t rounded(std::uint64_t bytes) {
+  constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
+  constexpr std::uint64_t kUnit = 512;
+  constexpr std::uint64_t kPage = std::uint64_t{2} << 20;
+  const std::uint64_t unit = bytes <= kSmall ? kUnit : kPage;
+  return bytes > ~std::uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
+}
+
 /// Pools may be about to release memory that the program has freed: then that is waited for.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
@@ -67,12 +76,13 @@ CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
 }
 
 CUresult cuMemAlloc_v2(Thread& thread, CUdeviceptr* dptr, size_t bytesize) {
-  if (!charge(thread, bytesize)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t bytes = rounded(bytesize);
+  if (!charge(thread, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = thread.driver.cuMemAlloc_v2(dptr, bytesize);
   if (status == CUDA_SUCCESS)
-    remember(thread, *dptr, bytesize);
+    remember(thread, *dptr, bytes);
   else
-    thread.session.quota.refund(bytesize);
+    thread.session.quota.refund(bytes);
   return status;
 }
 
@@ -81,7 +91,8 @@ CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, s
   // What the driver will round the width to is known only afterwards.
   const CUresult status = thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   if (status != CUDA_SUCCESS) return status;
-  if (charge(thread, *pPitch * Height)) return remember(thread, *dptr, *pPitch * Height), CUDA_SUCCESS;
+  const std::uint64_t bytes = rounded(*pPitch * Height);
+  if (charge(thread, bytes)) return remember(thread, *dptr, bytes), CUDA_SUCCESS;
   thread.driver.cuMemFree_v2(*dptr);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }

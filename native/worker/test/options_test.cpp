@@ -13,14 +13,15 @@ bool parse(std::vector<std::string> arguments, worker::Options& options, std::st
 void testAll() {
   worker::Options options;
   std::string sentence;
-  CHECK(parse({"--driver", "libcuda.so.1", "--memory-limit",   "1024", "--quota",          "/q", "--quota-slot", "7",  "--gpu",   "0",
-               "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache", "/c",
-               "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10"},
+  CHECK(parse({"--driver", "libcuda.so.1", "--memory-limit",   "1024", "--quota",          "/q", "--quota-slot", "7",  "--gpu",     "0",
+               "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache",   "/c",
+               "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10", "--arbiter", "/a"},
               options, sentence));
   CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
         options.gpus.size() == 2);
   CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
-  CHECK(options.uid == 65534u && options.limits.threads == 8 && options.limits.handles == 9 && options.limits.pinned == 10);
+  CHECK(options.uid == 65534u && options.limits.threads == 8 && options.limits.handles == 9 && options.limits.pinned == 10 &&
+        options.arbiter == "/a");
   CHECK(!options.inventory && !options.warm);
 }
 

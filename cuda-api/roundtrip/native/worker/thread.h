@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "driver.h"
 #include "roundtrip.h"
@@ -17,6 +18,8 @@ struct Session {
   Handles handles;
 };
 
+enum class Window { always, small };
+
 class Thread {
  public:
   Driver driver;
@@ -31,6 +34,9 @@ class Thread {
     return reinterpret_cast<std::uint64_t>(object) ^ roundtrip::kHandleBits;
   }
   bool full() const { return false; }
+  template <class T>
+  void ends(T) {}
+  void awaitWindow(Window, CUstream, std::uint64_t, std::initializer_list<std::uint64_t>) {}
   void passTicket() { ++roundtrip::record().ticketsPassed; }
   CUresult refuseFrame() { return ++roundtrip::record().refused, CUDA_ERROR_INVALID_VALUE; }
 };

@@ -1,0 +1,96 @@
+#include "native/worker/arbiter_link.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "native/worker/log.h"
+#include "wire/wait.h"
+
+namespace worker {
+
+namespace {
+
+using arbiter::kMailboxBytes;
+using arbiter::Mailbox;
+
+/// A socket that is connected to nothing.
+int unconnected() { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
+
+constexpr int kPage = PROT_READ | PROT_WRITE;
+
+}  // namespace
+
+ArbiterLink::ArbiterLink()
+    : mailbox_(static_cast<Mailbox*>(mmap(nullptr, kMailboxBytes, kPage, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))), file_(unconnected()) {}
+
+ArbiterLink::~ArbiterLink() {
+  munmap(mailbox_, kMailboxBytes);
+  close(file_);
+}
+
+bool ArbiterLink::connect(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  if (path.size() >= sizeof name.sun_path) return false;
+  std::memcpy(name.sun_path, path.data(), path.size());
+  if (::connect(file_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) return false;
+  connected_ = true;
+  constexpr char kFirst[] = "worker 1\n";
+  send(file_, kFirst, sizeof kFirst - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return true;
+}
+
+void ArbiterLink::poke() const { send(file_, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT); }
+
+bool ArbiterLink::receive() {
+  char bytes[64];
+  iovec data{bytes, sizeof bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  const ssize_t count = recvmsg(file_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  if (count <= 0) return disconnect(), false;
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return true;
+  int memory = -1;
+  std::memcpy(&memory, CMSG_DATA(header), sizeof memory);
+  const bool mapped = map(memory);
+  close(memory);
+  if (!mapped) log("the arbiter of GPU time speaks another version; this session is not limited to its share until both are of one build");
+  return true;
+}
+
+bool ArbiterLink::map(int memory) {
+  struct stat about;
+  if (fstat(memory, &about) != 0 || about.st_size != static_cast<off_t>(kMailboxBytes)) return false;
+  void* page = mmap(nullptr, kMailboxBytes, kPage, MAP_SHARED, memory, 0);
+  if (page == MAP_FAILED) return false;
+  const auto* offered = static_cast<const Mailbox*>(page);
+  const bool known = offered->magic == arbiter::kMailboxMagic && offered->version == arbiter::kMailboxVersion;
+  if (known) return mremap(page, kMailboxBytes, kMailboxBytes, MREMAP_MAYMOVE | MREMAP_FIXED, mailbox_) == mailbox_;
+  return munmap(page, kMailboxBytes), false;
+}
+
+/// Nobody stays at the gate.
+void ArbiterLink::disconnect() {
+  connected_ = false;
+  mailbox_->grant.store(arbiter::nextWord(mailbox_->grant.load(), arbiter::Grant::open));
+  wire::futexWakeAll(mailbox_->grant);
+  mmap(mailbox_, kMailboxBytes, kPage, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  const int fresh = unconnected();
+  dup3(fresh, file_, O_CLOEXEC);
+  close(fresh);
+}
+
+}  // namespace worker

@@ -1,0 +1,178 @@
+#include "native/worker/backlog.h"
+
+#include <algorithm>
+
+namespace worker {
+
+namespace {
+
+/// Recording a marker costs 1.2 us (H200): one percent of that.
+constexpr std::uint64_t kMarkedWork = 150'000;
+constexpr std::size_t kMostUnmarked = 64;
+/// What is assumed of work never seen before; its marker will tell.
+constexpr std::uint64_t kFirstGuess = 50'000;
+/// A stream that was not used for so long is asked whether its work has ended.
+constexpr std::uint64_t kQuiet = 50'000;
+/// Work that takes so much longer than guessed is not what it was taken for.
+constexpr std::uint64_t kLate = 100'000;
+constexpr std::size_t kMostLanes = 32;
+
+}  // namespace
+
+/// Events end with their context; one that is gone is forgotten first.
+Backlog::~Backlog() { forgetAll(); }
+
+Backlog::Lane* Backlog::find(CUstream stream) {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [&](const Lane& lane) { return lane.stream == stream; });
+  return found == lanes_.end() ? nullptr : &*found;
+}
+
+Backlog::Lane& Backlog::laneOf(CUstream stream) {
+  if (Lane* lane = find(stream)) return *lane;
+  if (lanes_.size() < kMostLanes) return lanes_.emplace_back(Lane{.stream = stream});
+  // A program with very many streams: the one used longest ago is not watched any more.
+  Lane& oldest = *std::min_element(lanes_.begin(), lanes_.end(), [](const Lane& a, const Lane& b) { return a.last < b.last; });
+  return oldest = Lane{.stream = stream};
+}
+
+bool Backlog::note(CUstream stream) {
+  const bool fits = find(stream) != nullptr || lanes_.size() < kMostLanes;
+  laneOf(stream).unmeasured = true;
+  return fits;
+}
+
+void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now) {
+  Lane& lane = laneOf(stream);
+  const Durations::Index index = durations_.find(shape);
+  const bool known = durations_.at(index) != Durations::kUnknown;
+  if (lane.work.empty()) lane.first = now;
+  lane.last = now;
+  lane.guess += known ? durations_.at(index) : kFirstGuess;
+  lane.work.push_back(index);
+  if (!known || lane.guess >= kMarkedWork || lane.work.size() >= kMostUnmarked) mark(lane);
+}
+
+bool Backlog::take(CUevent& event) {
+  if (free_.empty()) return driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+  event = free_.back();
+  free_.pop_back();
+  return true;
+}
+
+void Backlog::mark(Lane& lane) {
+  Marker marker{nullptr, lane.guess, std::move(lane.work), lane.first};
+  lane.work.clear();
+  lane.guess = 0;
+  if (take(marker.event)) {
+    if (driver_.cuEventRecord(marker.event, lane.stream) == CUDA_SUCCESS) return markers_.push_back(std::move(marker));
+    free_.push_back(marker.event);
+  }
+  lane.unmeasured = true;  // a stream of another context, or a fault: it is asked itself
+}
+
+/// The per-thread stream of another thread cannot be asked for here. The legacy stream waits for it, so it is asked instead.
+bool Backlog::hasEnded(Lane& lane) const {
+  return driver_.cuStreamQuery(lane.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : lane.stream) != CUDA_ERROR_NOT_READY;
+}
+
+void Backlog::look(std::uint64_t now, bool all) {
+  std::uint64_t guess = 0, first = now;
+  std::vector<Durations::Index> work;
+  const auto finish = [&](std::uint64_t part, std::vector<Durations::Index>& parts, std::uint64_t since) {
+    guess += part;
+    first = std::min(first, since);
+    work.insert(work.end(), parts.begin(), parts.end());
+  };
+  std::erase_if(markers_, [&](Marker& marker) {
+    if (driver_.cuEventQuery(marker.event) == CUDA_ERROR_NOT_READY) return false;
+    finish(marker.guess, marker.work, marker.first);
+    free_.push_back(marker.event);
+    return true;
+  });
+  for (Lane& lane : lanes_) {
+    const bool quiet = all || now - lane.last >= kQuiet;
+    if ((!lane.unmeasured && lane.work.empty()) || !quiet || !hasEnded(lane)) continue;
+    finish(lane.guess, lane.work, lane.first);
+    lane.unmeasured = false;
+    lane.guess = 0;
+    lane.work.clear();
+  }
+  if (!work.empty()) done(guess, work, first, now);
+}
+
+/// Work that followed other work took the time since that was done. Work that found the GPU idle took less than it seems: it was only
+/// looked for now.
+void Backlog::done(std::uint64_t guess, const std::vector<Durations::Index>& work, std::uint64_t first, std::uint64_t now) {
+  const bool followed = first <= lastDone_;
+  const auto took = static_cast<double>(now - std::max(first, lastDone_));
+  const double ratio = took / static_cast<double>(std::max<std::uint64_t>(guess, 1));
+  double known = 0, unknown = 0;
+  for (const Durations::Index index : work)
+    (durations_.at(index) == Durations::kUnknown ? unknown : known) += std::max(1u, durations_.at(index));
+  for (const Durations::Index index : work) {
+    if (durations_.at(index) == Durations::kUnknown)
+      durations_.set(index, (took - known) / unknown);
+    else if (unknown == 0 && (followed || ratio < 1))
+      durations_.correct(index, ratio);
+  }
+  lastDone_ = now;
+}
+
+bool Backlog::empty() const {
+  return markers_.empty() &&
+         std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.unmeasured && lane.work.empty(); });
+}
+
+Backlog::Head Backlog::head(std::uint64_t now) const {
+  Head head{0, now};
+  if (!markers_.empty()) head = {markers_.front().guess, markers_.front().first};
+  for (const Lane& lane : lanes_) {
+    if (!lane.work.empty() && lane.first < head.since) head = {lane.guess, lane.first};
+  }
+  head.since = std::min(now, std::max(head.since, lastDone_));
+  return head;
+}
+
+std::uint64_t Backlog::remaining(std::uint64_t now) const {
+  std::uint64_t sum = 0;
+  for (const Marker& marker : markers_) sum += marker.guess;
+  for (const Lane& lane : lanes_) sum += lane.guess;
+  const Head oldest = head(now);
+  return sum - std::min(oldest.guess, now - oldest.since);
+}
+
+std::size_t Backlog::unknown() const {
+  std::size_t count = 0;
+  for (const Marker& marker : markers_) {
+    count += std::count_if(marker.work.begin(), marker.work.end(), [&](auto index) { return durations_.at(index) == Durations::kUnknown; });
+  }
+  return count;
+}
+
+bool Backlog::isUncertain(std::uint64_t now) const {
+  const Head oldest = head(now);
+  const bool unmeasured = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.unmeasured; });
+  return unmeasured || unknown() > 0 || now - oldest.since > oldest.guess + kLate;
+}
+
+void Backlog::stopMeasuring() {
+  for (const Marker& marker : markers_) free_.push_back(marker.event);
+  markers_.clear();
+  for (Lane& lane : lanes_) lane = Lane{.stream = lane.stream, .last = lane.last};
+}
+
+void Backlog::startMeasuring() {
+  for (Lane& lane : lanes_) lane.unmeasured = true;
+}
+
+void Backlog::forget(CUstream stream) {
+  std::erase_if(lanes_, [&](const Lane& lane) { return lane.stream == stream; });
+}
+
+void Backlog::forgetAll() {
+  lanes_.clear();
+  markers_.clear();
+  free_.clear();
+}
+
+}  // namespace worker

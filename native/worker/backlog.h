@@ -1,0 +1,92 @@
+// What a session has given one context's GPU to do and what has not been done yet, as far as it can be told without slowing it down:
+// markers (events without timing) are recorded behind some 150 us of work at a time, and asked for now and then.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "driver.h"
+#include "native/worker/durations.h"
+
+namespace worker {
+
+/// Not thread-safe. Times are nanoseconds of CLOCK_MONOTONIC.
+class Backlog {
+ public:
+  Backlog(const Driver& driver, CUcontext context, Durations& durations) : driver_(driver), context_(context), durations_(durations) {}
+  ~Backlog();
+  Backlog(const Backlog&) = delete;
+  Backlog& operator=(const Backlog&) = delete;
+
+  CUcontext context() const { return context_; }
+
+  /// The stream is used; what is on it is not measured. False when another one had to be given up for it.
+  bool note(CUstream stream);
+  /// Work has just been submitted to the stream by this thread, in whose context it is.
+  void submitted(CUstream stream, std::uint64_t shape, std::uint64_t now);
+
+  /// Looks what is done; the context is current. `all`: also on streams with work that has no marker, however fresh it is.
+  void look(std::uint64_t now, bool all);
+
+  /// Nothing is left to be done.
+  bool empty() const;
+  /// How long what is left will take, as a guess; what is not measured counts as nothing.
+  std::uint64_t remaining(std::uint64_t now) const;
+  /// That guess is none to rely on: some of it was submitted while nobody measured, or is new, or takes longer than it should.
+  bool isUncertain(std::uint64_t now) const;
+  /// Pieces of work that was never seen before.
+  std::size_t unknown() const;
+  /// When something was done last.
+  std::uint64_t lastDone() const { return lastDone_; }
+
+  /// Nobody measures from now on.
+  void stopMeasuring();
+  /// All streams that were used may have work that was not measured.
+  void startMeasuring();
+
+  /// The stream is about to end: it may not be asked for any more.
+  void forget(CUstream stream);
+  /// The context is about to end, and its events with it.
+  void forgetAll();
+
+ private:
+  /// Launches of one stream behind which there is no marker yet.
+  struct Lane {
+    CUstream stream = nullptr;
+    bool unmeasured = false;
+    std::uint64_t guess = 0;
+    std::vector<Durations::Index> work;
+    std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
+  };
+  struct Marker {
+    CUevent event = nullptr;
+    std::uint64_t guess = 0;
+    std::vector<Durations::Index> work;
+    std::uint64_t first = 0;
+  };
+
+  /// What has been running for longest, and since when.
+  struct Head {
+    std::uint64_t guess, since;
+  };
+
+  Lane* find(CUstream stream);
+  Lane& laneOf(CUstream stream);
+  Head head(std::uint64_t now) const;
+  void mark(Lane& lane);
+  void done(std::uint64_t guess, const std::vector<Durations::Index>& work, std::uint64_t first, std::uint64_t now);
+  bool take(CUevent& event);
+  bool hasEnded(Lane& lane) const;
+
+  const Driver& driver_;
+  const CUcontext context_;
+  Durations& durations_;
+  std::vector<Lane> lanes_;
+  std::deque<Marker> markers_;
+  std::vector<CUevent> free_;
+  std::uint64_t lastDone_ = 0;
+};
+
+}  // namespace worker

@@ -1,0 +1,54 @@
+// How long work took before that looked the same: what a gate guesses of work that has been submitted and is not done.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+
+namespace worker {
+
+/// What work of one kind is known by: its function, grid, sizes, mixed into one number.
+inline std::uint64_t shapeOf(std::initializer_list<std::uint64_t> parts) {
+  std::uint64_t shape = 0x9e3779b97f4a7c15;
+  for (const std::uint64_t part : parts) {
+    shape = (shape ^ part) * 0xff51afd7ed558ccd;
+    shape ^= shape >> 32;
+  }
+  return shape;
+}
+
+/// Not thread-safe. Two shapes that meet in one place forget each other.
+class Durations {
+ public:
+  using Index = std::uint16_t;
+  static constexpr std::uint32_t kUnknown = 0;
+
+  /// Where the shape's duration stands; unknown when it has not been seen lately.
+  Index find(std::uint64_t shape) {
+    const auto index = static_cast<Index>(shape % kPlaces);
+    const auto tag = static_cast<std::uint32_t>(shape >> 32);
+    if (places_[index].tag != tag) places_[index] = {tag, kUnknown};
+    return index;
+  }
+  /// Nanoseconds, or kUnknown.
+  std::uint32_t at(Index index) const { return places_[index].nanoseconds; }
+
+  /// It took so long, alone.
+  void set(Index index, double nanoseconds) { places_[index].nanoseconds = clamped(nanoseconds); }
+  /// It was part of work that took `ratio` times what had been guessed. Nears it slowly: other parts may be to blame.
+  void correct(Index index, double ratio) { set(index, at(index) * (1 + kStep * (std::clamp(ratio, 0.25, 4.0) - 1))); }
+
+ private:
+  static constexpr std::size_t kPlaces = 4096;
+  static constexpr double kStep = 0.25;
+  static constexpr double kShortest = 1'000, kLongest = 4e9;  // nanoseconds
+  static std::uint32_t clamped(double nanoseconds) { return static_cast<std::uint32_t>(std::clamp(nanoseconds, kShortest, kLongest)); }
+  struct Place {
+    std::uint32_t tag = 0;
+    std::uint32_t nanoseconds = kUnknown;
+  };
+  std::array<Place, kPlaces> places_{};
+};
+
+}  // namespace worker

@@ -1,0 +1,290 @@
+#include "native/worker/gate.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "wire/wait.h"
+
+namespace worker {
+
+namespace {
+
+using arbiter::Grant;
+using arbiter::grantOf;
+using wire::monotonicNanoseconds;
+
+constexpr std::uint64_t kForEver = ~std::uint64_t{0};
+constexpr std::uint64_t kReconnect = 200'000'000;
+/// How often the oldest work is asked for. An answer costs 0.1 us.
+constexpr std::uint64_t kLookEvery = 50'000;
+/// No sleep before the gate is endless, should a wake-up get lost with its arbiter.
+constexpr std::uint64_t kLongestSleep = 100'000'000;
+/// When nothing got done for so long, work may be waiting for work that is not let in.
+constexpr std::uint64_t kStuck = 10'000'000;
+/// Work never seen before that may be on the device at a time: nobody knows how long it takes.
+constexpr std::size_t kMostUnknown = 4;
+/// So much work is left when the GPU is given away: telling the arbiter, and the next one, takes about as long.
+constexpr std::uint64_t kHandover = 60'000;
+
+const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
+
+}  // namespace
+
+Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited)
+    : driver_(driver), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), waited_(waited) {}
+
+Gate::~Gate() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  ring();
+  if (thread_.joinable()) thread_.join();
+  close(bell_);
+}
+
+void Gate::open(const std::string& socketPath) {
+  path_ = socketPath;
+  thread_ = std::thread([this] { run(); });
+}
+
+Gate::Pass::Pass(Gate& gate) : gate_(gate), mailbox_(gate.link_.mailbox()) {
+  const std::lock_guard lock(gate_.mutex_);
+  gate_.passes_.push_back(this);
+}
+
+Gate::Pass::~Pass() {
+  leave();
+  const std::lock_guard lock(gate_.mutex_);
+  std::erase(gate_.passes_, this);
+}
+
+// On the threads that submit.
+
+CUcontext Gate::currentContext() const {
+  CUcontext context = nullptr;
+  driver_.cuCtxGetCurrent(&context);
+  return context;
+}
+
+Backlog& Gate::backlogOf(CUcontext context) {
+  auto& backlog = backlogs_[context];
+  if (backlog == nullptr) backlog = std::make_unique<Backlog>(driver_, context, durations_);
+  return *backlog;
+}
+
+void Gate::note(Pass& pass, CUstream stream) {
+  const CUcontext context = currentContext();
+  const std::lock_guard lock(mutex_);
+  if (!backlogOf(context).note(stream)) ++generation_;
+  if (const std::uint32_t generation = generation_.load(); pass.generation_ != generation) {
+    pass.noted_.fill(kNoStream);
+    pass.generation_ = generation;
+  }
+  pass.noted_[(reinterpret_cast<std::uintptr_t>(stream) >> 4) % pass.noted_.size()] = stream;
+}
+
+void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
+  pass.stream_ = stream;
+  pass.shape_ = shape;
+  for (;;) {
+    const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
+    const Grant grant = grantOf(word);
+    if (grant == Grant::closed)
+      awaitGrant(word);
+    else if (grant == Grant::open ? pass.enterOpen(stream) : admit(pass))
+      return;
+  }
+}
+
+void Gate::standAtTheGate(int more) {
+  const std::lock_guard lock(mutex_);
+  waiting_ += static_cast<std::uint32_t>(more);
+  link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);
+}
+
+void Gate::awaitGrant(std::uint32_t word) {
+  const Clock begin = monotonicNanoseconds();
+  standAtTheGate(1);
+  link_.poke();
+  auto& grant = link_.mailbox().grant;
+  while (grant.load(std::memory_order_acquire) == word) wire::futexWait(grant, word, kLongestSleep);
+  standAtTheGate(-1);
+  waited_.fetch_add(monotonicNanoseconds() - begin, std::memory_order_relaxed);
+}
+
+bool Gate::hasRoom(const Backlog& backlog, Clock since, Clock now) const {
+  if (now - since >= kStuck && backlog.lastDone() < since) return true;
+  return backlog.unknown() < kMostUnknown && backlog.remaining(now) < link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed);
+}
+
+/// In a window: true when the pass is inside, false when there is no window any more.
+bool Gate::admit(Pass& pass) {
+  const CUcontext context = currentContext();
+  std::unique_lock lock(mutex_);
+  const Clock begin = monotonicNanoseconds();
+  for (Clock now = begin; !hasRoom(backlogOf(context), begin, now); now = monotonicNanoseconds()) {
+    room_.wait_for(lock, std::chrono::milliseconds(1));
+    if (grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) != Grant::window) return false;
+  }
+  // The gate's thread looks for those inside with the same lock.
+  pass.inside_.store(1, std::memory_order_relaxed);
+  pass.entered_ = pass.measured_ = true;
+  if (idleSince_ != 0) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
+  if (asleep_) ring();
+  asleep_ = false;
+  return true;
+}
+
+void Gate::submitted(Pass& pass) {
+  pass.measured_ = false;
+  const CUcontext context = currentContext();
+  const std::lock_guard lock(mutex_);
+  backlogOf(context).submitted(pass.stream_, pass.shape_, monotonicNanoseconds());
+}
+
+void Gate::forget(CUstream stream) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [context, backlog] : backlogs_) backlog->forget(stream);
+  ++generation_;
+}
+
+void Gate::forget(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  backlogs_.erase(context);
+  if (backlogs_.empty()) timed_.clear();
+  if (current_ == context) current_ = nullptr;
+  ++generation_;
+}
+
+void Gate::forget(CUevent event) {
+  const std::lock_guard lock(mutex_);
+  timed_.erase(event);
+}
+
+void Gate::created(CUevent event, unsigned flags) {
+  if ((flags & CU_EVENT_DISABLE_TIMING) != 0) return;
+  const std::lock_guard lock(mutex_);
+  timed_.insert(event);
+}
+
+void Gate::recorded(CUevent event) {
+  arbiter::Mailbox& mailbox = link_.mailbox();
+  if (grantOf(mailbox.grant.load(std::memory_order_relaxed)) == Grant::open) return;
+  const std::lock_guard lock(mutex_);
+  if (timed_.contains(event)) mailbox.timedRecord.store(monotonicNanoseconds(), std::memory_order_relaxed);
+}
+
+// On the gate's own thread.
+
+void Gate::ring() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(bell_, &one, sizeof one);
+}
+
+void Gate::run() {
+  prctl(PR_SET_NAME, "gate");
+  prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds
+  for (;;) {
+    const bool connected = link_.connected() || link_.connect(path_);
+    sleep(connected ? watch() : kReconnect);
+    const std::lock_guard lock(mutex_);
+    if (ending_) return;
+  }
+}
+
+/// Until the bell rings, the arbiter says something, or the time is over.
+void Gate::sleep(Clock nanoseconds) {
+  pollfd waits[] = {{bell_, POLLIN, 0}, {link_.file(), POLLIN, 0}};
+  const timespec timeout{static_cast<time_t>(nanoseconds / 1'000'000'000), static_cast<long>(nanoseconds % 1'000'000'000)};
+  ppoll(waits, link_.connected() ? 2 : 1, nanoseconds == kForEver ? nullptr : &timeout, nullptr);
+  std::uint64_t count = 0;
+  if (waits[0].revents != 0) [[maybe_unused]]
+    const auto bytes = read(bell_, &count, sizeof count);
+  const std::lock_guard lock(mutex_);
+  asleep_ = false;
+  if (!link_.connected() || waits[1].revents == 0) return;
+  if (!link_.receive()) become(Grant::open);
+  link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);  // of the new mailbox, if this was one
+}
+
+/// Acts upon what the arbiter says; returns how long there is nothing to do.
+Gate::Clock Gate::watch() {
+  const std::lock_guard lock(mutex_);
+  const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
+  become(grantOf(word));
+  const Clock now = monotonicNanoseconds();
+  const Clock rest = last_ == Grant::open ? kForEver : last_ == Grant::window ? watchWindow(now) : watchClosed(word, now);
+  asleep_ = rest > kLookEvery;
+  return rest;
+}
+
+void Gate::become(Grant grant) {
+  if (grant == last_) return;
+  for (auto& [context, backlog] : backlogs_) {
+    if (grant == Grant::open) backlog->stopMeasuring();
+    if (last_ == Grant::open) backlog->startMeasuring();
+  }
+  if (grant == Grant::closed)
+    wire::spinUntil(
+        wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
+  last_ = grant;
+  answered_ = 0;
+  room_.notify_all();
+}
+
+Gate::Clock Gate::watchWindow(Clock now) {
+  lookAt(now, false);
+  room_.notify_all();
+  if (!empty() || someoneInside()) return kLookEvery;
+  if (idleSince_ == 0) {
+    link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
+    toldIdle_ = false;
+  }
+  if (now < idleSince_ + arbiter::kGapNanoseconds) return idleSince_ + arbiter::kGapNanoseconds - now;
+  if (!toldIdle_) link_.poke();
+  toldIdle_ = true;
+  return kForEver;
+}
+
+Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now) {
+  lookAt(now, true);
+  const bool drained = empty();
+  if (answered_ == word) return drained ? kForEver : kLookEvery;
+  if (someoneInside() || !(drained || nearlyDrained(now))) return kLookEvery;
+  answered_ = word;
+  link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
+  link_.mailbox().drained.store(word, std::memory_order_release);
+  link_.poke();
+  return drained ? kForEver : kLookEvery;
+}
+
+void Gate::lookAt(Clock now, bool all) {
+  for (auto& [context, backlog] : backlogs_) {
+    if (backlog->empty()) continue;
+    if (current_ != context) driver_.cuCtxSetCurrent(current_ = context);
+    backlog->look(now, all);
+  }
+}
+
+bool Gate::empty() const {
+  return std::all_of(backlogs_.begin(), backlogs_.end(), [](const auto& entry) { return entry.second->empty(); });
+}
+
+bool Gate::someoneInside() const {
+  return std::any_of(passes_.begin(), passes_.end(), [](const Pass* pass) { return pass->inside_.load(std::memory_order_acquire) != 0; });
+}
+
+bool Gate::nearlyDrained(Clock now) const {
+  return std::all_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) {
+    return entry.second->empty() || (!entry.second->isUncertain(now) && entry.second->remaining(now) <= kHandover);
+  });
+}
+
+}  // namespace worker

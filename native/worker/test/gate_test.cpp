@@ -1,0 +1,366 @@
+// The gate before the simulated driver, with the arbiter's end played by hand: what it lets in, what it says, and what happens when
+// streams, contexts and arbiters go.
+#include "native/worker/gate.h"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "wire/test/check.h"
+#include "wire/wait.h"
+
+namespace {
+
+using arbiter::Grant;
+using arbiter::Mailbox;
+using worker::Gate;
+
+worker::Driver driver;
+CUcontext context = nullptr;
+CUdeviceptr memory = 0;
+std::atomic<std::uint64_t> waited{0};
+constexpr std::size_t kBytes = 4096;
+
+/// A time-out: long enough for any machine.
+template <class Condition>
+bool comesTrue(Condition condition) {
+  constexpr std::uint64_t kPatience = 60'000'000'000;
+  for (const auto end = wire::monotonicNanoseconds() + kPatience; wire::monotonicNanoseconds() < end; usleep(200)) {
+    if (condition()) return true;
+  }
+  return condition();
+}
+
+/// The arbiter's end: one worker, whatever grant the test sets.
+class PlayedArbiter {
+ public:
+  explicit PlayedArbiter(const std::string& path) : path_(path), listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
+    unlink(path.c_str());
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 || listen(listener_, 4) != 0) std::abort();
+  }
+  ~PlayedArbiter() {
+    close(connection_);
+    close(listener_);
+    unlink(path_.c_str());
+    munmap(mailbox, arbiter::kMailboxBytes);
+  }
+
+  Mailbox* mailbox = nullptr;
+
+  /// Lets the worker in and gives it its mailbox.
+  void introduce(Grant grant, std::uint32_t version = arbiter::kMailboxVersion) {
+    connection_ = accept(listener_, nullptr, nullptr);
+    char first[16];
+    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9 && std::memcmp(first, "worker 1\n", 9) == 0);
+    const int file = memfd_create("mailbox", MFD_CLOEXEC);
+    if (ftruncate(file, arbiter::kMailboxBytes) != 0) std::abort();
+    mailbox = static_cast<Mailbox*>(mmap(nullptr, arbiter::kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    mailbox->magic = arbiter::kMailboxMagic;
+    mailbox->version = version;
+    mailbox->grant = arbiter::nextWord(0, grant);
+    mailbox->queueNanoseconds = 2'000'000;
+    mailbox->unused = 1;
+    sendFile(file);
+    close(file);
+  }
+  /// Returns the new word.
+  std::uint32_t set(Grant grant) {
+    const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
+    mailbox->grant.store(word);
+    wire::futexWakeAll(mailbox->grant);
+    send(connection_, "g", 1, MSG_NOSIGNAL);
+    return word;
+  }
+  bool drained(std::uint32_t word) const {
+    return comesTrue([&] { return mailbox->drained.load() == word; });
+  }
+  /// The worker has said that something is new.
+  bool hears() const {
+    char byte;
+    return recv(connection_, &byte, 1, 0) == 1;
+  }
+
+ private:
+  void sendFile(int file) const {
+    char byte = 'm';
+    iovec data{&byte, 1};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof file);
+    std::memcpy(CMSG_DATA(header), &file, sizeof file);
+    CHECK(sendmsg(connection_, &message, 0) == 1);
+  }
+
+  std::string path_;
+  int listener_;
+  int connection_ = -1;
+};
+
+/// Holds a stream until it is let go.
+class Hold {
+ public:
+  explicit Hold(CUstream stream) { CHECK(driver.cuLaunchHostFunc(stream, wait, this) == CUDA_SUCCESS); }
+  ~Hold() {
+    release();
+    ended_.wait(false);
+  }
+  void release() {
+    open_ = true;
+    open_.notify_all();
+  }
+
+ private:
+  static void wait(void* hold) {
+    auto* self = static_cast<Hold*>(hold);
+    self->open_.wait(false);
+    self->ended_ = true;
+    self->ended_.notify_all();
+  }
+  std::atomic<bool> open_{false}, ended_{false};
+};
+
+CUstream createStream() {
+  CUstream stream = nullptr;
+  CHECK(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  return stream;
+}
+
+/// A program's thread that submits memsets.
+class Submitter {
+ public:
+  explicit Submitter(Gate& gate) : pass(gate) { driver.cuCtxSetCurrent(context); }
+  void submit(CUstream stream, std::size_t bytes = kBytes) {
+    pass.enter(stream, {bytes});
+    CHECK(driver.cuMemsetD8Async(memory, 1, bytes, stream) == CUDA_SUCCESS);
+    pass.leave();
+  }
+  Gate::Pass pass;
+};
+
+struct Fixture {
+  std::string path;
+  PlayedArbiter played;
+  Gate gate{driver, waited};
+  Submitter submitter{gate};
+  explicit Fixture(Grant grant) : path("/tmp/gate-test-" + std::to_string(getpid())), played(path) {
+    gate.open(path);
+    played.introduce(grant);
+    // The page has arrived once it makes a difference: an open gate clears the word at the next submission.
+    if (grant == Grant::open) CHECK(comesTrue([&] { return submitter.submit(nullptr), played.mailbox->unused.load() == 0; }));
+  }
+};
+
+void testWithoutArbiter() {
+  Gate gate(driver, waited);
+  Submitter submitter(gate);
+  const CUstream stream = createStream();
+  for (int i = 0; i < 1000; ++i) submitter.submit(stream);
+  CHECK(waited == 0);
+  driver.cuStreamDestroy_v2(stream);
+}
+
+void testAClosedGate() {
+  Fixture f(Grant::closed);
+  CHECK(f.played.drained(f.played.mailbox->grant));
+  std::atomic<bool> through{false};
+  std::thread thread([&] {
+    Submitter submitter(f.gate);
+    submitter.submit(nullptr);
+    through = true;
+  });
+  CHECK(comesTrue([&] { return f.played.mailbox->wants.load() == 1; }));
+  CHECK(f.played.hears() && !through);
+  f.played.set(Grant::window);
+  thread.join();
+  CHECK(f.played.mailbox->wants.load() == 0 && waited > 0);
+  // What ran in the window is over, and after a while the arbiter is told so.
+  CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  f.submitter.submit(nullptr);
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
+/// Work of the time when the gate was open, on streams of every kind, is waited for.
+void testWorkFromBefore(CUstream stream) {
+  Fixture f(Grant::open);
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  const std::uint32_t word = f.played.set(Grant::closed);
+  usleep(20'000);
+  CHECK(f.played.mailbox->drained.load() != word);
+  hold.release();
+  CHECK(f.played.drained(word));
+}
+
+/// A stream that is destroyed while its work goes on is not asked for any more.
+void testADestroyedStream() {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
+void testADestroyedContext() {
+  Fixture f(Grant::open);
+  CUcontext other = nullptr;
+  CHECK(driver.cuCtxCreate_v2(&other, 0, 0) == CUDA_SUCCESS);
+  f.submitter.pass.contextChanged();
+  f.played.set(Grant::window);
+  f.submitter.submit(nullptr);
+  f.gate.forget(other);
+  CHECK(driver.cuCtxDestroy_v2(other) == CUDA_SUCCESS);
+  driver.cuCtxSetCurrent(context);
+  f.submitter.pass.contextChanged();
+  f.submitter.submit(nullptr);
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
+/// In a window no more is let in than the device can do in a while; work that is stuck does not stop the program for ever.
+void testAFullQueue() {
+  Fixture f(Grant::open);
+  f.played.set(Grant::window);
+  const CUstream stream = createStream();
+  std::atomic<int> submitted{0};
+  std::thread thread;
+  {
+    Hold hold(stream);
+    thread = std::thread([&] {
+      Submitter submitter(f.gate);
+      for (int i = 0; i < 100; ++i) submitter.submit(stream, 4000 + i), ++submitted;  // each one never seen before
+    });
+    CHECK(comesTrue([&] { return submitted.load() >= 8; }));  // let in one by one, although nothing gets done
+    CHECK(submitted.load() < 100);
+  }
+  thread.join();
+  for (int i = 0; i < 2000; ++i) f.submitter.submit(stream);
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+  CHECK(driver.cuStreamQuery(stream) == CUDA_SUCCESS);
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
+}
+
+/// A thread between enter() and leave() may submit yet.
+void testSomeoneInside() {
+  Fixture f(Grant::open);
+  f.submitter.pass.enter(nullptr, {});
+  const std::uint32_t word = f.played.set(Grant::closed);
+  usleep(20'000);
+  CHECK(f.played.mailbox->drained.load() != word);
+  f.submitter.pass.leave();
+  CHECK(f.played.drained(word));
+}
+
+void testTheArbiterDies() {
+  const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
+  Gate gate(driver, waited);
+  gate.open(path);
+  for (int death = 0; death < 3; ++death) {
+    auto played = std::make_unique<PlayedArbiter>(path);
+    played->introduce(Grant::closed);
+    CHECK(played->drained(played->mailbox->grant));
+    std::thread waiting([&] { Submitter(gate).submit(nullptr); });
+    CHECK(comesTrue([&] { return played->mailbox->wants.load() == 1; }));
+    played.reset();
+    waiting.join();
+    Submitter(gate).submit(nullptr);  // nobody there: open
+  }
+}
+
+void testAnotherVersion() {
+  const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
+  PlayedArbiter played(path);
+  Gate gate(driver, waited);
+  gate.open(path);
+  played.introduce(Grant::closed, arbiter::kMailboxVersion + 1);
+  usleep(20'000);
+  Submitter(gate).submit(nullptr);  // a page that cannot be read limits nobody
+}
+
+void testTimedEvents() {
+  Fixture f(Grant::open);
+  f.played.set(Grant::window);
+  CUevent timed = nullptr, untimed = nullptr;
+  CHECK(driver.cuEventCreate(&timed, CU_EVENT_DEFAULT) == CUDA_SUCCESS);
+  CHECK(driver.cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS);
+  f.gate.created(timed, CU_EVENT_DEFAULT);
+  f.gate.created(untimed, CU_EVENT_DISABLE_TIMING);
+  f.gate.recorded(untimed);
+  CHECK(f.played.mailbox->timedRecord.load() == 0);
+  f.gate.recorded(timed);
+  CHECK(f.played.mailbox->timedRecord.load() != 0);
+  driver.cuEventDestroy_v2(timed);
+  driver.cuEventDestroy_v2(untimed);
+}
+
+/// Many threads, and a gate that opens and closes as fast as it can.
+void testAStorm() {
+  Fixture f(Grant::open);
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      Submitter submitter(f.gate);
+      const CUstream stream = createStream();
+      for (int n = 0; !stop; ++n) submitter.submit(n % 3 == 0 ? CU_STREAM_PER_THREAD : stream);
+      driver.cuStreamSynchronize(stream);
+      f.gate.forget(stream);
+      driver.cuStreamDestroy_v2(stream);
+    });
+  }
+  for (int i = 0; i < 300; ++i) {
+    const std::uint32_t word = f.played.set(Grant::closed);
+    if (i % 3 == 0) CHECK(f.played.drained(word));
+    f.played.set(i % 2 == 0 ? Grant::window : Grant::open);
+    usleep(500);
+  }
+  stop = true;
+  f.played.set(Grant::open);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+  void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr || !worker::load(library, driver)) return std::fprintf(stderr, "no driver at %s\n", arguments[1]), 1;
+  CHECK(driver.cuInit(0) == CUDA_SUCCESS);
+  CHECK(driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+  CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  CHECK(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
+  testWithoutArbiter();
+  testAClosedGate();
+  testWorkFromBefore(nullptr);
+  testWorkFromBefore(CU_STREAM_LEGACY);
+  testWorkFromBefore(CU_STREAM_PER_THREAD);
+  const CUstream stream = createStream();
+  testWorkFromBefore(stream);
+  driver.cuStreamDestroy_v2(stream);
+  testADestroyedStream();
+  testADestroyedContext();
+  testAFullQueue();
+  testSomeoneInside();
+  testTheArbiterDies();
+  testAnotherVersion();
+  testTimedEvents();
+  testAStorm();
+  return wire::test::checkedResult();
+}
