@@ -3,7 +3,7 @@
 //   malice hellos SOCKET              connections that begin with garbage, one after the other
 //   malice socket                     a session, then garbage on its socket
 //   malice rings                      garbage in all memory that is shared with the worker, while calls are made
-//   malice truncate                   shared files without seals, cut off once they are sent
+//   malice truncate                   processes whose shared files have no seals and are cut off once they are sent
 //   malice silence                    kernels that print, and nobody who reads
 //   malice flood                      launches on many streams from many threads, and no wait
 //   malice long SECONDS               a kernel that goes on so long, again and again
@@ -11,10 +11,12 @@
 // It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
 #include <cuda_runtime.h>
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -170,18 +172,27 @@ static void garbageInTheRings() {
 
 static void truncateFiles() {
   cudaFree(nullptr);
-  signal(SIGBUS, [](int) {
-    while (true) pause();
-  });  // what is cut off is gone here too
   keepsSeals = false;
   cutsFiles = true;
   void* pinned = nullptr;
-  cudaMallocHost(&pinned, 1 << 20);
-  // A channel of another thread.
-  std::thread([] { cudaDeviceSynchronize(); }).detach();
-  usleep(100'000);
-  ready();
-  while (true) cudaMallocHost(&pinned, 1 << 20), usleep(1000);
+  // A pinned buffer, or the channel of another thread: the first that is refused ends the session.
+  if (random_() % 2 == 0) cudaMallocHost(&pinned, 1 << 20);
+  std::thread([] { cudaDeviceSynchronize(); }).join();
+}
+
+/// What a process cuts off is gone for itself too, so each does it once.
+static void truncateAgainAndAgain() {
+  for (int i = 0;; ++i) {
+    if (i == 10) ready();
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      random_.seed(getpid());
+      truncateFiles(), _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+  }
 }
 
 static void silence() {
@@ -235,7 +246,7 @@ int main(int count, char** arguments) {
   if (mode == "hellos" && count == 3) return hellos(arguments[2]), 0;
   if (mode == "socket") return garbageOnTheSocket(), 0;
   if (mode == "rings") return garbageInTheRings(), 0;
-  if (mode == "truncate") return truncateFiles(), 0;
+  if (mode == "truncate") return truncateAgainAndAgain(), 0;
   if (mode == "silence") return silence(), 0;
   if (mode == "flood") return flood(), 0;
   if (mode == "long" && count == 3) return longKernels(std::atoi(arguments[2])), 0;

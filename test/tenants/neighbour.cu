@@ -3,8 +3,8 @@
 //   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms
 //   of
 //                                          thought
-//   neighbour saturate FILE ITERATIONS     two kernels in flight, always
-//   neighbour request  FILE ITERATIONS     one kernel and a synchronize, then 2 ms of thought
+//   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
+//   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
 //   neighbour idle     FILE                one question every 2 ms
 #include <array>
 #include <cstring>
@@ -14,13 +14,18 @@
 
 #include "diary.h"
 
-constexpr unsigned kThreads = 64;
+constexpr unsigned kThreads = 64, kInFlight = 16;
 constexpr useconds_t kThought = 2000;
 
 __global__ void advance(unsigned* values, int iterations) {
   unsigned value = values[threadIdx.x];
   for (int i = 0; i < iterations; ++i) value = value * 1664525u + 1013904223u;
   values[threadIdx.x] = value;
+}
+
+/// Takes the GPU's time and, on a simulated one, hardly any of the processor's.
+__global__ void rest(int milliseconds) {
+  for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
 }
 
 unsigned advanced(unsigned value, int iterations) {
@@ -56,14 +61,14 @@ class Neighbour {
   }
 
   bool saturate(unsigned round) {
-    cudaEvent_t& done = done_[round % 2];
+    cudaEvent_t& done = done_[round % kInFlight];
     if (done == nullptr && !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); })) return false;
-    return diary_.make([&] { return cudaEventSynchronize(done); }) && launch(values_) &&
+    return diary_.make([&] { return cudaEventSynchronize(done); }) && launchRest() &&
            diary_.make([&] { return cudaEventRecord(done, stream_); });
   }
 
   bool request(unsigned) {
-    if (!launch(values_) || !diary_.make([&] { return cudaStreamSynchronize(stream_); })) return false;
+    if (!launchRest() || !diary_.make([&] { return cudaStreamSynchronize(stream_); })) return false;
     return usleep(kThought), true;
   }
 
@@ -80,6 +85,13 @@ class Neighbour {
   }
 
  private:
+  bool launchRest() {
+    return diary_.make([&] {
+      rest<<<1, 1, 0, stream_>>>(iterations_);
+      return cudaGetLastError();
+    });
+  }
+
   bool launch(unsigned* values) {
     return diary_.make([&] {
       advance<<<1, kThreads, 0, stream_>>>(values, iterations_);
@@ -92,7 +104,7 @@ class Neighbour {
   int iterations_;
   cudaStream_t stream_ = nullptr;
   unsigned* values_ = nullptr;
-  cudaEvent_t done_[2]{};
+  cudaEvent_t done_[kInFlight]{};
   bool wrong_ = false;
 };
 

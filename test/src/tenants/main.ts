@@ -7,8 +7,9 @@ import { malice } from './malice.js';
 import { quota } from './quota.js';
 import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
+import { shares } from './shares.js';
 
-const CASES: readonly Case[] = [quota, sessions, kills, malice];
+const CASES: readonly Case[] = [quota, sessions, shares, kills, malice];
 
 const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
   --only NAMES   these cases alone, with commas between them
