@@ -10,7 +10,7 @@ import { type ErrorCode, ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import type { Installation } from './installation.js';
 import { LiveSession } from './live-session.js';
-import { findProcess, identifyProcess, type ProcessIdentity } from './process-table.js';
+import { findProcess, identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
 import { QuotaFile } from './quota.js';
 import { RefusalLog } from './refusal-log.js';
 import type { Session } from './session.js';
@@ -201,6 +201,10 @@ export class Allocation {
   #accept(connection: Socket): void {
     try {
       const peer = this.#host.addon.peerCredentials(connection);
+      if (hasGone(peer)) {
+        connection.destroy();
+        return;
+      }
       const why = this.#whyRefused();
       if (why) {
         connection.destroy();
@@ -234,6 +238,11 @@ export class Allocation {
   }
 
   #serve({ connection, peer }: Waiting): void {
+    if (hasGone(peer)) {
+      connection.destroy();
+      this.#noteIdle();
+      return;
+    }
     const slot = this.#quota.takeSlot();
     try {
       if (slot === undefined) throw new Error('the memory account has no slot left');
@@ -348,6 +357,11 @@ export class Allocation {
 
 function writeSpecification(directory: string, specification: AllocationSpecification): void {
   writeFileAtomically(path.join(directory, 'allocation.json'), `${JSON.stringify(specification, undefined, 2)}\n`, { durable: true });
+}
+
+/** Whoever connected often and ended costs no worker for each of its connections. A pid of 0 is one that cannot be seen from here. */
+function hasGone({ pid }: PeerCredentials): boolean {
+  return pid > 0 && !isAlive(identifyProcess(pid));
 }
 
 /** The number of the latest session, which no other may have again. */

@@ -51,9 +51,10 @@ export class LiveSession {
       exited: (exit) => this.#end(exit),
     });
     this.session = new Session(this.#recordWorker(), options.backend, options.logger);
-    options.files.follow({ report: (line) => this.#takeReport(line), log: (line) => this.session.logger.warn(line) });
     this.#unwatchClient = this.#watchClient();
+    // Before the first look at the report: what stands there already ends the silence too.
     this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
+    options.files.follow({ report: (line) => this.#takeReport(line), log: (line) => this.session.logger.warn(line) });
   }
 
   get workerPid(): number {

@@ -1,25 +1,8 @@
-// Makes CUDA calls of all kinds from two threads until it is killed or a call fails, and says in a shared page what it is doing.
-// The page holds four 64-bit words a thread: state (0 not begun, 1 inside a call, 2 between calls, 3 ended), calls made, the error that
-// ended it, and when (CLOCK_MONOTONIC, nanoseconds).
-#include <cuda_runtime.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+// Makes CUDA calls of all kinds from two threads until it is killed or a call fails, and says in its diary what it is doing.
+#include "diary.h"
 
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
 #include <thread>
 #include <vector>
-
-struct Diary {
-  std::atomic<std::uint64_t> state, calls, error, when;
-};
-
-static std::uint64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 __global__ void work(int* x, int turns) {
   int value = x[threadIdx.x];
@@ -38,19 +21,9 @@ class Victim {
   }
 
  private:
-  bool did(cudaError_t result) {
-    diary_.calls.fetch_add(1);
-    diary_.state = 2;
-    if (result == cudaSuccess) return true;
-    diary_.when = now();
-    diary_.error = result;
-    return false;
-  }
-
   template <typename Call>
   bool make(Call call) {
-    diary_.state = 1;
-    return did(call());
+    return diary_.make(call);
   }
 
   bool everything(int round) {
@@ -78,12 +51,10 @@ class Victim {
 };
 
 int main(int argc, char** argv) {
-  const int file = argc == 2 ? open(argv[1], O_RDWR) : -1;
-  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (page == MAP_FAILED) return std::fprintf(stderr, "usage: victim FILE (of 4096 bytes)\n"), 2;
-  auto* diaries = static_cast<Diary*>(page);
-  std::thread other([&] { Victim(diaries[1]).run(); });
-  Victim(diaries[0]).run();
+  if (argc != 2) return std::fprintf(stderr, "usage: victim FILE (of 4096 bytes)\n"), 2;
+  DiaryPage& page = DiaryPage::open(argv[1]);
+  std::thread other([&] { Victim(page.threads[1]).run(); });
+  Victim(page.threads[0]).run();
   other.join();
   return 3;
 }

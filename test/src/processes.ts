@@ -2,10 +2,26 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
 /** The processes whose parent is `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
+  return numbers().filter((pid) => parentOf(pid) === parent);
+}
+
+/** The processes in whose command line, or in the environment that they were started with, `text` stands. */
+export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdline'): number[] {
+  return numbers().filter((pid) => startedWith(pid, where).includes(text) && parentOf(pid) !== undefined);
+}
+
+function numbers(): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => parentOf(pid) === parent);
+    .map(Number);
+}
+
+function startedWith(pid: number, where: 'cmdline' | 'environ'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${where}`, 'utf8');
+  } catch {
+    return ''; // gone meanwhile
+  }
 }
 
 /** Undefined when the process is gone; a process that only waits to be reaped counts as gone. */
@@ -29,6 +45,11 @@ export function openFiles(pid: number): string[] {
     }
   });
   return names.map((name) => name.replace(/\d+/g, '#')).sort();
+}
+
+/** Names in /dev/shm. */
+export function sharedMemory(): string[] {
+  return readdirSync('/dev/shm');
 }
 
 /** Looks every few milliseconds until `done` says so; false when it does not within the time. */

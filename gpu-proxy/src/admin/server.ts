@@ -80,8 +80,14 @@ function unaryCalls(node: GpuNode) {
   const handlers: Handlers = {
     listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu)) }),
     createAllocation: async (request) => allocationMessage(node, await node.create(allocationRequest(request))),
-    listAllocations: () => ({ allocations: nodeUseMessage(node).allocations }),
-    getAllocation: ({ id }) => allocationMessage(node, node.find(id)),
+    listAllocations: async () => {
+      await node.refresh();
+      return { allocations: nodeUseMessage(node).allocations };
+    },
+    getAllocation: async ({ id }) => {
+      await node.refresh();
+      return allocationMessage(node, node.find(id));
+    },
     drainAllocation: ({ id }) => {
       const allocation = node.find(id);
       node.drain(allocation);

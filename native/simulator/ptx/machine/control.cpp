@@ -54,9 +54,16 @@ const Operation* fence(Warp& w, const Operation* op, std::uint32_t) {
   return op + 1;
 }
 
-const Operation* sleepNanoseconds(Warp& w, const Operation* op, std::uint32_t) {
+// Between nothing and twice what was asked for, and at most a millisecond, as PTX has it. What the system would oversleep only yields.
+const Operation* sleepNanoseconds(Warp& w, const Operation* op, std::uint32_t mask) {
+  constexpr std::uint32_t kShortest = 100'000, kLongest = 1'000'000;
+  std::uint32_t asked = 0;
+  for (std::uint32_t left = mask; left; left &= left - 1) asked = std::max(asked, w.at<std::uint32_t>(op->slot[1])[std::countr_zero(left)]);
   w.spin();
-  std::this_thread::yield();
+  if (asked < kShortest)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(asked, kLongest)));
   return op + 1;
 }
 

@@ -36,8 +36,10 @@ void Lowerer::leave(const Instruction& instruction, Modifiers& modifiers) {
 }
 
 void Lowerer::sleep(const Instruction& instruction, Modifiers& modifiers) {
-  modifiers.takeType();
-  emit(begin(instruction, sleepNanoseconds));
+  const Type type = modifiers.takeType();
+  Operation op = begin(instruction, sleepNanoseconds);
+  use(op, 1, source(instruction, operand(instruction, 0), type));
+  emit(op);
 }
 
 ParameterPlace Lowerer::argumentPlace(const Instruction& instruction, const Operand& operand) {

@@ -1,7 +1,8 @@
-import { closeSync, ftruncateSync, openSync, readSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 
 const THREADS = 2;
 const WORDS = 4;
+const STOP_OFFSET = THREADS * WORDS * 8;
 const STATES = ['not begun', 'inside a call', 'between calls', 'ended'] as const;
 
 export interface Entry {
@@ -12,7 +13,7 @@ export interface Entry {
   readonly when: bigint;
 }
 
-/** The page in which test/kill/victim.cu says what its threads are doing. */
+/** The page in which a program says what its threads are doing: test/diary.h. */
 export class Diary {
   private readonly file: number;
 
@@ -31,6 +32,11 @@ export class Diary {
       error: Number(word(thread, 2)),
       when: word(thread, 3),
     }));
+  }
+
+  /** Asks the program to end in good order; not every one listens. */
+  stop(): void {
+    writeSync(this.file, Buffer.from([1]), 0, 1, STOP_OFFSET);
   }
 
   close(): void {

@@ -1,0 +1,96 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { openSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { environmentFor } from '../cuda-program.js';
+import { pause, until } from '../processes.js';
+import { type Case, type Scene, startTenant } from './scene.js';
+import type { Tenant } from './tenant.js';
+import { disagreements } from './truth.js';
+
+const MIB = 2 ** 20;
+const CONNECTIONS = 10_000;
+const LONG_KERNEL_S = 10;
+const PATIENCE_MS = 60_000;
+/** So long the others are looked at for what they keep; nothing is judged by it. */
+const LOOK_MS = 1000;
+/** Of the malicious tenant: few enough to be reached. */
+const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
+
+/** How each mode of test/tenants/malice.cu is called. */
+const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
+  connections: ({ socketPath }) => [socketPath, String(CONNECTIONS)],
+  hellos: ({ socketPath }) => [socketPath],
+  socket: () => [],
+  rings: () => [],
+  truncate: () => [],
+  silence: () => [],
+  flood: () => [],
+  long: () => [String(LONG_KERNEL_S)],
+  threads: () => [],
+};
+
+export const malice: Case = {
+  name: 'malice',
+  about: 'tenants that flood, send garbage, never read, cut off what they share or never end: the others go on without an error',
+  async play(scene) {
+    const { node, tally } = scene;
+    const allocations = await Promise.all([0, 1].map(() => node.create({ memoryBytes: 64 * MIB, sharePercent: 25 })));
+    const bad = await node.create({ name: 'bad', memoryBytes: 64 * MIB, sharePercent: 50, limits: LIMITS });
+    const good = allocations.map((allocation) => startTenant(scene, allocation, 'check'));
+    tally.judge('tenants that behave well', (await goOn(good)).flat());
+    const same = startTenant(scene, bad, 'saturate', 1);
+    tally.judge('a third tenant that behaves well', await same.goesOn());
+    const usual = await rate(good);
+    tally.judge('a third tenant that behaves well', await same.stop());
+    await node.until(bad, (now) => now.sessions.length === 0);
+    const files = node.openFiles();
+    console.log('what two tenants keep beside malice, of what they have beside a third one like them:');
+    for (const [mode, args] of Object.entries(MALICE)) {
+      const begin = await start(scene, [mode, ...args(bad)], bad);
+      tally.judge(`${mode}: the malice`, begin.problems);
+      const kept = await rate(good);
+      tally.judge(`${mode}: the others`, await goOn(good));
+      begin.process.kill('SIGKILL');
+      tally.judge(`${mode}: what it leaves behind`, await disagreements(node, bad, []));
+      await until(() => equal(node.openFiles(), files), PATIENCE_MS);
+      tally.judge(`${mode}: what the proxy has open`, equal(node.openFiles(), files) ? [] : [node.openFiles().join(' ')]);
+      tally.judge(`${mode}: the proxy`, node.alive ? [] : ['it died']);
+      const next = startTenant(scene, bad, 'check');
+      tally.judge(`${mode}: the next program of that tenant`, [...(await next.goesOn()), ...(await next.stop())]);
+      await node.until(bad, (now) => now.sessions.length === 0);
+      console.log(JSON.stringify({ name: `tenants.kept.${mode}`, value: Number((kept / usual).toPrecision(3)), unit: 'ratio' }));
+    }
+    for (const tenant of good) tally.judge('the end of a tenant', await tenant.stop());
+  },
+};
+
+function equal(one: readonly string[], other: readonly string[]): boolean {
+  return one.join() === other.join();
+}
+
+async function goOn(tenants: readonly Tenant[]): Promise<string[]> {
+  return (await Promise.all(tenants.map((tenant) => tenant.goesOn(100)))).flat();
+}
+
+/** Calls of all of them, a second. */
+async function rate(tenants: readonly Tenant[]): Promise<number> {
+  const calls = () => tenants.reduce((sum, { entry }) => sum + entry.calls, 0);
+  const [before, begin] = [calls(), performance.now()];
+  await pause(LOOK_MS);
+  return ((calls() - before) / (performance.now() - begin)) * 1000;
+}
+
+/** Waits until the malice has begun. */
+async function start({ programs, directory }: Scene, args: readonly string[], { socketPath }: AllocationMessage) {
+  const said = openSync(path.join(directory, `malice-${args[0]}`), 'w');
+  const process: ChildProcess = spawn(programs.malice, args, { stdio: ['ignore', 'pipe', said], env: environmentFor(socketPath) });
+  let ready = false;
+  createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
+    ready ||= line === 'ready';
+  });
+  const over = () => process.exitCode !== null || process.signalCode !== null;
+  await until(() => ready || over(), PATIENCE_MS);
+  return { process, problems: ready ? [] : [`it did not begin: ${process.exitCode ?? process.signalCode ?? 'it hangs'}`] };
+}

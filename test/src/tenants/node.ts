@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
+import type { AllocationMessage, CreateAllocationRequest } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { GPU_PROXY } from '../paths.js';
+import { openFiles, processesWith, until } from '../processes.js';
+
+const PATIENCE_MS = 10_000;
+
+/** A `gpu-proxy serve` with a state directory of its own and the simulated GPU, spoken to as anybody speaks to it. */
+export class TestNode {
+  readonly state: string;
+  readonly #directory: string;
+  readonly #log: string;
+  readonly #options: readonly string[];
+  #process: ChildProcess | undefined;
+  #client: AdminClient | undefined;
+
+  /** @param directory where its state and its log are. @param options of `gpu-proxy serve` */
+  constructor(directory: string, options: readonly string[] = []) {
+    this.#directory = directory;
+    this.#options = options;
+    this.state = path.join(directory, 'state');
+    this.#log = path.join(directory, 'log');
+  }
+
+  /** Also again, after kill(): then it finds what was there. */
+  async start(): Promise<void> {
+    const log = openSync(this.#log, 'a');
+    const lines = this.#served();
+    this.#process = spawn(process.execPath, [GPU_PROXY, 'serve', '--state', this.state, '--backend', 'simulated', ...this.#options], {
+      stdio: ['ignore', log, log],
+      env: { ...process.env, TMPDIR: this.#directory },
+    });
+    closeSync(log);
+    const serving = await until(() => this.#served() > lines || !this.alive, PATIENCE_MS);
+    if (!serving || !this.alive) throw new Error(`gpu-proxy serve did not come up:\n${this.log()}`);
+    this.#client = await AdminClient.connect(this.state);
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
+  }
+
+  get alive(): boolean {
+    return this.#process?.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** As if nobody had expected it. */
+  async kill(): Promise<void> {
+    this.#disconnect();
+    this.#process?.kill('SIGKILL');
+    await until(() => !this.alive, PATIENCE_MS);
+  }
+
+  /** False when it did not end by itself. */
+  async stop(): Promise<boolean> {
+    this.#disconnect();
+    this.#process?.kill('SIGTERM');
+    const ended = await until(() => !this.alive, PATIENCE_MS);
+    if (!ended) await this.kill();
+    return ended;
+  }
+
+  /** Ends what it left running: the arbiter. */
+  sweep(): void {
+    for (const pid of this.processes()) process.kill(pid, 'SIGKILL');
+  }
+
+  create(request: CreateAllocationRequest): Promise<AllocationMessage> {
+    return this.#connected.call('createAllocation', request);
+  }
+
+  async delete({ id }: { readonly id: string }): Promise<void> {
+    await this.#connected.call('deleteAllocation', { id, force: false });
+  }
+
+  look({ id }: { readonly id: string }): Promise<AllocationMessage> {
+    return this.#connected.call('getAllocation', { id });
+  }
+
+  /** All of one moment. */
+  async list(): Promise<readonly AllocationMessage[]> {
+    return (await this.#connected.call('listAllocations', {})).allocations;
+  }
+
+  /** Waits until it says so of the allocation; what it said last. */
+  async until(allocation: { readonly id: string }, holds: (now: AllocationMessage) => boolean): Promise<AllocationMessage> {
+    const end = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const now = await this.look(allocation);
+      if (holds(now) || performance.now() > end) return now;
+    }
+  }
+
+  directoryOf({ id }: { readonly id: string }): string {
+    return path.join(this.state, 'allocations', id);
+  }
+
+  /** The processes that work for it, whichever of its proxies started them: workers and the arbiter. */
+  processes(): number[] {
+    return processesWith(`TMPDIR=${this.#directory}\0`, 'environ').filter((pid) => pid !== this.pid);
+  }
+
+  arbiter(): number | undefined {
+    return processesWith(path.join(this.state, 'arbiter.sock')).find((pid) => pid !== this.pid);
+  }
+
+  openFiles(): string[] {
+    return openFiles(this.pid);
+  }
+
+  /** What lies in its state directory, all the way down. */
+  files(): string[] {
+    return existsSync(this.state) ? (readdirSync(this.state, { recursive: true }) as string[]).sort() : [];
+  }
+
+  log(): string {
+    return existsSync(this.#log) ? readFileSync(this.#log, 'utf8') : '';
+  }
+
+  get #connected(): AdminClient {
+    if (!this.#client) throw new Error('the node was not started');
+    return this.#client;
+  }
+
+  #served(): number {
+    return this.log().split('"msg":"serving"').length - 1;
+  }
+
+  #disconnect(): void {
+    this.#client?.close();
+    this.#client = undefined;
+  }
+}

@@ -1,0 +1,255 @@
+// A tenant that means harm. It says `ready` when its malice has begun, and goes on until it is killed.
+//   malice connections SOCKET COUNT   so many connections, and nothing said on any of them
+//   malice hellos SOCKET              connections that begin with garbage, one after the other
+//   malice socket                     a session, then garbage on its socket
+//   malice rings                      garbage in all memory that is shared with the worker, while calls are made
+//   malice truncate                   processes whose shared files have no seals and are cut off once they are sent
+//   malice silence                    kernels that print, and nobody who reads
+//   malice flood                      launches on many streams from many threads, and no wait
+//   malice long SECONDS               a kernel that goes on so long, again and again
+//   malice threads                    threads without end that use CUDA
+// It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
+#include <cuda_runtime.h>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+static std::atomic<int> sessionSocket{-1};
+static std::atomic<bool> keepsSeals{true}, cutsFiles{false}, reads{true};
+
+/// Standing in for the C library: what is sent, which files go with it, and what is received.
+extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  sessionSocket = socket;
+  const cmsghdr* entry = CMSG_FIRSTHDR(message);
+  int file = -1;
+  if (entry != nullptr && entry->cmsg_type == SCM_RIGHTS) std::memcpy(&file, CMSG_DATA(entry), sizeof file);
+  if (file >= 0) file = dup(file);
+  const ssize_t sent = syscall(SYS_sendmsg, socket, message, flags);
+  if (file >= 0 && cutsFiles && ftruncate(file, 0) == 0) std::fprintf(stderr, "cut a file off\n");
+  if (file >= 0) close(file);
+  return sent;
+}
+
+extern "C" ssize_t recvmsg(int socket, msghdr* message, int flags) {
+  while (!reads) pause();
+  return syscall(SYS_recvmsg, socket, message, flags);
+}
+
+extern "C" int fcntl(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  const long argument = va_arg(arguments, long);
+  va_end(arguments);
+  if (command == F_ADD_SEALS && !keepsSeals) return 0;
+  return static_cast<int>(syscall(SYS_fcntl, file, command, argument));
+}
+
+static std::minstd_rand random_(static_cast<unsigned>(getpid()));
+
+static void ready() {
+  std::puts("ready");
+  std::fflush(stdout);
+}
+
+__global__ void nothing() {}
+__global__ void print() {
+  printf("%d says what nobody reads, and says it at length so that every buffer on the way is full soon\n", threadIdx.x);
+}
+__global__ void spin(unsigned long long nanoseconds) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - begin < nanoseconds);
+}
+
+static int connectTo(const char* path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+  const int connection = socket(AF_UNIX, SOCK_STREAM, 0);
+  if (connection >= 0 && connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return connection;
+  if (connection >= 0) close(connection);
+  return -1;
+}
+
+static void sendGarbage(int connection, std::size_t bytes) {
+  std::string garbage(bytes, '\0');
+  for (char& c : garbage) c = static_cast<char>(random_());
+  // Now and then a length that a message may have, so that it is waited for.
+  if (random_() % 2 == 0 && bytes >= 8) std::memcpy(garbage.data(), "\1\0\0\0\377\0\0\0", 8);
+  if (send(connection, garbage.data(), bytes, MSG_NOSIGNAL) < 0) return;
+}
+
+static void connections(const char* path, int count) {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  int made = 0;
+  for (; made < count && connectTo(path) >= 0; ++made) {
+  }
+  std::fprintf(stderr, "%d connections\n", made);
+  ready();
+  while (true) pause();
+}
+
+static void hellos(const char* path) {
+  for (int i = 0;; ++i) {
+    if (i == 100) ready();
+    const int connection = connectTo(path);
+    if (connection < 0) continue;
+    sendGarbage(connection, 1 + random_() % 4096);
+    usleep(2000);
+    close(connection);
+  }
+}
+
+static void garbageOnTheSocket() {
+  cudaFree(nullptr);
+  sendGarbage(sessionSocket, 65536);
+  ready();
+  while (true) pause();
+}
+
+/// Every shared, writable mapping of a file without a name.
+static std::vector<std::pair<std::uint64_t*, std::size_t>> sharedMemory() {
+  std::vector<std::pair<std::uint64_t*, std::size_t>> found;
+  FILE* maps = std::fopen("/proc/self/maps", "r");
+  char line[512], rights[8], name[256];
+  unsigned long begin, end;
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    name[0] = '\0';
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &begin, &end, rights, name) < 3) continue;
+    if (std::strcmp(rights, "rw-s") == 0 && std::strstr(name, "memfd:") != nullptr)
+      found.emplace_back(reinterpret_cast<std::uint64_t*>(begin), (end - begin) / 8);
+  }
+  std::fclose(maps);
+  return found;
+}
+
+static void garbageInTheRings() {
+  void* pinned = nullptr;
+  int* device = nullptr;
+  cudaMallocHost(&pinned, 1 << 20);
+  cudaMalloc(&device, 1 << 20);
+  std::thread([] {
+    for (int i = 0;; ++i) {
+      for (const auto& [words, count] : sharedMemory()) {
+        for (int j = 0; j < 64; ++j)
+          words[random_() % (j % 2 == 0 ? 512 : count)] =
+              random_() % 4 == 0 ? random_() % 4096 : (std::uint64_t{random_()} << 32) + random_();
+      }
+      if (i == 100) ready();
+    }
+  }).detach();
+  while (true) {
+    nothing<<<1, 1>>>();
+    cudaMemcpy(device, pinned, 1 << 16, cudaMemcpyHostToDevice);
+    cudaMemset(device, 0, 4096);
+    cudaDeviceSynchronize();
+    cudaGetLastError();
+  }
+}
+
+static void truncateFiles() {
+  cudaFree(nullptr);
+  keepsSeals = false;
+  cutsFiles = true;
+  void* pinned = nullptr;
+  // A pinned buffer, or the channel of another thread: the first that is refused ends the session.
+  if (random_() % 2 == 0) cudaMallocHost(&pinned, 1 << 20);
+  std::thread([] { cudaDeviceSynchronize(); }).join();
+}
+
+/// What a process cuts off is gone for itself too, so each does it once.
+static void truncateAgainAndAgain() {
+  for (int i = 0;; ++i) {
+    if (i == 10) ready();
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      random_.seed(getpid());
+      truncateFiles(), _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+  }
+}
+
+static void silence() {
+  cudaFree(nullptr);
+  reads = false;
+  std::thread([] { usleep(300'000), ready(); }).detach();
+  while (true) print<<<8, 64>>>();
+}
+
+static void flood() {
+  for (int thread = 0; thread < 4; ++thread) {
+    std::thread([] {
+      std::vector<cudaStream_t> streams(64);
+      for (auto& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+      for (unsigned i = 0;; ++i) nothing<<<1, 32, 0, streams[i % streams.size()]>>>();
+    }).detach();
+  }
+  usleep(300'000);
+  ready();
+  while (true) pause();
+}
+
+static void longKernels(int seconds) {
+  cudaFree(nullptr);
+  spin<<<1, 1>>>(seconds * 1'000'000'000ull);
+  ready();
+  while (true) {
+    cudaDeviceSynchronize();
+    spin<<<1, 1>>>(seconds * 1'000'000'000ull);
+  }
+}
+
+static void threads() {
+  for (int i = 0;; ++i) {
+    try {
+      std::thread([] {
+        cudaStreamQuery(nullptr);
+        pause();
+      }).detach();
+    } catch (const std::system_error&) {
+      usleep(1000);
+    }
+    if (i == 200) ready();
+    usleep(500);
+  }
+}
+
+int main(int count, char** arguments) {
+  const std::string mode = count > 1 ? arguments[1] : "";
+  if (mode == "connections" && count == 4) return connections(arguments[2], std::atoi(arguments[3])), 0;
+  if (mode == "hellos" && count == 3) return hellos(arguments[2]), 0;
+  if (mode == "socket") return garbageOnTheSocket(), 0;
+  if (mode == "rings") return garbageInTheRings(), 0;
+  if (mode == "truncate") return truncateAgainAndAgain(), 0;
+  if (mode == "silence") return silence(), 0;
+  if (mode == "flood") return flood(), 0;
+  if (mode == "long" && count == 3) return longKernels(std::atoi(arguments[2])), 0;
+  if (mode == "threads") return threads(), 0;
+  return std::fprintf(stderr, "see the head of malice.cu\n"), 2;
+}

@@ -1,0 +1,121 @@
+// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is, and ends with 3 when a call fails and
+// with 4 when a result is wrong.
+//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms
+//   of
+//                                          thought
+//   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
+//   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
+//   neighbour idle     FILE                one question every 2 ms
+#include <array>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "diary.h"
+
+constexpr unsigned kThreads = 64, kInFlight = 16;
+constexpr useconds_t kThought = 2000;
+
+__global__ void advance(unsigned* values, int iterations) {
+  unsigned value = values[threadIdx.x];
+  for (int i = 0; i < iterations; ++i) value = value * 1664525u + 1013904223u;
+  values[threadIdx.x] = value;
+}
+
+/// Takes the GPU's time and, on a simulated one, hardly any of the processor's.
+__global__ void rest(int milliseconds) {
+  for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
+}
+
+unsigned advanced(unsigned value, int iterations) {
+  for (int i = 0; i < iterations; ++i) value = value * 1664525u + 1013904223u;
+  return value;
+}
+
+class Neighbour {
+ public:
+  Neighbour(DiaryPage& page, int iterations) : page_(page), diary_(page.threads[0]), iterations_(iterations) {}
+
+  bool begin() {
+    return diary_.make([&] { return cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }) &&
+           diary_.make([&] { return cudaMalloc(&values_, kThreads * sizeof *values_); }) &&
+           diary_.make([&] { return cudaMemset(values_, 0, kThreads * sizeof *values_); });
+  }
+
+  bool check(unsigned round) {
+    std::array<unsigned, kThreads> first, result{};
+    std::iota(first.begin(), first.end(), round);
+    unsigned *device = nullptr, *pinned = nullptr;
+    const std::size_t bytes = sizeof first, room = std::size_t{4096} << round % 10;
+    const bool done = diary_.make([&] { return cudaMalloc(&device, room); }) &&
+                      diary_.make([&] { return cudaMallocHost(&pinned, room); }) &&
+                      diary_.make([&] { return cudaMemcpy(device, first.data(), bytes, cudaMemcpyHostToDevice); }) && launch(device) &&
+                      diary_.make([&] { return cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_); }) &&
+                      diary_.make([&] { return cudaStreamSynchronize(stream_); });
+    if (!done) return false;
+    std::memcpy(result.data(), pinned, bytes);
+    for (unsigned i = 0; i < kThreads; ++i) wrong_ = wrong_ || result[i] != advanced(first[i], iterations_);
+    if (wrong_ || !diary_.make([&] { return cudaFreeHost(pinned); }) || !diary_.make([&] { return cudaFree(device); })) return false;
+    return usleep(kThought), true;
+  }
+
+  bool saturate(unsigned round) {
+    cudaEvent_t& done = done_[round % kInFlight];
+    if (done == nullptr && !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); })) return false;
+    return diary_.make([&] { return cudaEventSynchronize(done); }) && launchRest() &&
+           diary_.make([&] { return cudaEventRecord(done, stream_); });
+  }
+
+  bool request(unsigned) {
+    if (!launchRest() || !diary_.make([&] { return cudaStreamSynchronize(stream_); })) return false;
+    return usleep(kThought), true;
+  }
+
+  bool idle(unsigned) {
+    return usleep(kThought), diary_.make([&] { return cudaStreamQuery(stream_); });
+  }
+
+  int repeat(bool (Neighbour::*work)(unsigned)) {
+    for (unsigned round = 0; page_.stop == 0; ++round) {
+      if (!(this->*work)(round)) return wrong_ ? 4 : 3;
+    }
+    if (!diary_.make([&] { return cudaDeviceSynchronize(); })) return 3;
+    return diary_.state = 3, 0;
+  }
+
+ private:
+  bool launchRest() {
+    return diary_.make([&] {
+      rest<<<1, 1, 0, stream_>>>(iterations_);
+      return cudaGetLastError();
+    });
+  }
+
+  bool launch(unsigned* values) {
+    return diary_.make([&] {
+      advance<<<1, kThreads, 0, stream_>>>(values, iterations_);
+      return cudaGetLastError();
+    });
+  }
+
+  DiaryPage& page_;
+  Diary& diary_;
+  int iterations_;
+  cudaStream_t stream_ = nullptr;
+  unsigned* values_ = nullptr;
+  cudaEvent_t done_[kInFlight]{};
+  bool wrong_ = false;
+};
+
+int main(int count, char** arguments) {
+  if (count < 3) return std::fprintf(stderr, "see the head of neighbour.cu\n"), 2;
+  const std::string mode = arguments[1];
+  Neighbour neighbour(DiaryPage::open(arguments[2]), count > 3 ? std::atoi(arguments[3]) : 1);
+  if (!neighbour.begin()) return 3;
+  if (mode == "check") return neighbour.repeat(&Neighbour::check);
+  if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
+  if (mode == "request") return neighbour.repeat(&Neighbour::request);
+  if (mode == "idle") return neighbour.repeat(&Neighbour::idle);
+  return std::fprintf(stderr, "neighbour: no mode %s\n", mode.c_str()), 2;
+}
