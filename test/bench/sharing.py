@@ -22,6 +22,7 @@ from h200 import HERE, REPOSITORY, json_lines, machine, record
 
 PROXY = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
 LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
+TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
 
 
 class Node:
@@ -61,7 +62,8 @@ class Node:
 
 
 def start(program, mode, begin, seconds, *arguments, environment=None):
-    command = [str(program), mode, f'{begin:.3f}', str(seconds), *map(str, arguments)]
+    executable = [sys.executable, str(HERE / 'programs' / 'train.py')] if mode == 'train' else [str(program)]
+    command = [*executable, mode, f'{begin:.3f}', str(seconds), *map(str, arguments)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -95,7 +97,8 @@ class Bench:
         return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else []
 
     def together(self, tenants, environments):
-        begin = time.time() + LEAD_SECONDS
+        trains = any(tenant['mode'] == 'train' for tenant in tenants)
+        begin = time.time() + (TRAINING_LEAD_SECONDS if trains else LEAD_SECONDS)
         processes = [start(self.program, tenant['mode'], begin, self.seconds, *self.arguments(tenant), environment=environment)
                      for tenant, environment in zip(tenants, environments)]
         return [finish(process) for process in processes]
@@ -152,6 +155,22 @@ def halves(points):
     return judge
 
 
+def waits_at_most(times):
+    """The p99 of the first tenant, by what it is alone."""
+    def judge(outcome):
+        first = outcome['tenants'][0]
+        ratio = first['shared'].get('p99', float('inf')) / first['alone']['p99']
+        return {'limit': f'p99 <= {times} times its p99 alone', 'got': [ratio], 'holds': ratio <= times}
+    return judge
+
+
+def untouched(outcome):
+    """The second tenant computes what it computes alone."""
+    second = outcome['tenants'][1]
+    same = second['shared'].get('losses') == second['alone'].get('losses') is not None
+    return {'limit': 'losses bitwise as alone', 'holds': same and outcome['tenants'][0]['shared'].get('rate') == 1}
+
+
 def better_than_sliced(outcome):
     return {'limit': 'total > sliced by the hardware', 'holds': None not in (outcome['shared'], outcome['sliced']) and outcome['shared'] > outcome['sliced']}
 
@@ -166,6 +185,14 @@ def saturate(kernel, percent):
 
 def decode(percent):
     return {'mode': 'decode', 'kernel': 9, 'options': share(percent)}
+
+
+def train(percent):
+    return {'mode': 'train', 'options': ['--share', str(percent), '--memory', '20GiB']}
+
+
+def request(kernel):
+    return {'mode': 'request', 'kernel': kernel, 'options': share(50, '--priority', '10')}
 
 
 def lone(limit):
@@ -192,8 +219,11 @@ SCENARIOS = {
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
     'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
                      {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')}], None),
-    'requests above small kernels': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(50, 50)], None),
-    'requests above batch': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(600, 50)], None),
+    'requests above small kernels': ([request(1000), saturate(50, 50)], waits_at_most(1.5)),
+    'requests above batch': ([request(1000), saturate(600, 50)], None),
+    'requests above training': ([request(1000), train(50)], waits_at_most(1.5)),
+    'two trainings': ([train(50)] * 2, total(0.97)),
+    'a fault beside training': ([{'mode': 'fault', 'options': share(50)}, train(50)], untouched),
 }
 
 

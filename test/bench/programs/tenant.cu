@@ -5,6 +5,7 @@
 //   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
 //   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
 //   tenant touch    START SECONDS                      pageable copies of 4 KiB to the GPU, one a millisecond
+//   tenant fault    START SECONDS                      writes to an illegal address in the middle of that time
 // START is a moment of the system's clock in seconds, so that tenants begin together.
 #include <sys/time.h>
 
@@ -23,6 +24,8 @@ __global__ void multiply(float* out, int iterations) {
   }
   if (a + b + c + d == -1.0f) *out = a;
 }
+
+__global__ void store(float* out) { *out = 1; }
 
 struct Gpu {
   int blocks = 0;
@@ -141,6 +144,13 @@ int main(int count, char** arguments) {
       gpu.wait();
     });
     report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
+  } else if (mode == "fault") {
+    while (wallClock() < start + duration / 2) spin(1e-3);
+    gpu.out = nullptr;
+    store<<<1, 1, 0, gpu.stream>>>(gpu.out);
+    const bool failed = cudaStreamSynchronize(gpu.stream) == cudaErrorIllegalAddress;
+    report("rate", failed ? 1 : 0, "1/s");
+    return 0;
   } else if (mode == "touch") {
     std::vector<double> served;
     diary.keep(start, duration, [&] {

@@ -1,0 +1,40 @@
+"""Trains ResNet-50 from a given moment on for a given time: `train.py train START SECONDS`. Says how many steps a second it made, and the
+digest of the losses of its first steps, which do not depend on how long they take."""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / 'frameworks'))
+from report import deterministic_torch, digest
+
+torch = deterministic_torch()
+import torchvision
+
+FIRST_STEPS = 10
+start, duration = float(sys.argv[2]), float(sys.argv[3])
+model = torchvision.models.resnet50(weights=None).cuda().train()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+loss_of = torch.nn.CrossEntropyLoss()
+images = torch.randn(32, 3, 224, 224).cuda()
+labels = torch.randint(0, 1000, (32,)).cuda()
+
+
+def step():
+    optimizer.zero_grad(set_to_none=True)
+    loss = loss_of(model(images), labels)
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+losses = [step() for _ in range(FIRST_STEPS)]
+print(json.dumps({'name': 'losses', 'value': digest(torch.stack(losses).cpu().numpy())}))
+time.sleep(max(0, start - time.time()))
+begin, steps = time.perf_counter(), 0
+while time.perf_counter() - begin < duration:
+    step()
+    torch.cuda.synchronize()
+    steps += 1
+print(json.dumps({'name': 'rate', 'value': steps / (time.perf_counter() - begin), 'unit': '1/s'}))
