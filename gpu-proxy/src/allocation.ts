@@ -35,7 +35,13 @@ export interface AllocationHost {
   /** A worker that has a context ready on exactly these GPUs. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
   sessionStarted(session: LiveSession): void;
-  sessionEnded(allocation: Allocation, session: Session, use: SessionUse): void;
+  sessionEnded(session: Session, last: LastFigures): void;
+}
+
+/** What a session's files said last. */
+export interface LastFigures {
+  readonly use: SessionUse;
+  readonly roundTrips: readonly number[];
 }
 
 /** A connection that waits for its turn to get a worker. */
@@ -115,6 +121,11 @@ export class Allocation {
 
   get id(): string {
     return this.#specification.id;
+  }
+
+  /** Programs can connect. */
+  get listening(): boolean {
+    return this.#socket.open;
   }
 
   /** Where its programs connect. */
@@ -316,11 +327,11 @@ export class Allocation {
 
   #end(live: LiveSession): void {
     const { record } = live.session;
-    const { use } = live;
+    const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);
     live.remove();
-    this.#host.sessionEnded(this, live.session, use);
+    this.#host.sessionEnded(live.session, last);
     this.#takeTurns();
     this.#noteIdle();
   }

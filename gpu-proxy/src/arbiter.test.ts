@@ -18,11 +18,13 @@ let socket: string;
 let log: Record<string, unknown>[];
 let table: ArbiterTable;
 let arbiters: Arbiter[];
+let restarts: number;
 
 beforeEach(() => {
   directory = makePrivateDirectory();
   socket = path.join(directory, 'arbiter.sock');
   log = [];
+  restarts = 0;
   arbiters = [];
   table = { allocations: [SPECIFICATION], workers: [{ pid: process.pid, allocation: SPECIFICATION.id }] };
 });
@@ -35,7 +37,14 @@ afterEach(async () => {
 
 function start(): Arbiter {
   const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
-  const arbiter = new Arbiter({ executable: locateInstallation().arbiter, socket, logger, table: () => table });
+  const arbiter = new Arbiter({
+    executable: locateInstallation().arbiter,
+    socket,
+    logger,
+    window: 5000,
+    restarted: () => restarts++,
+    table: () => table,
+  });
   arbiters.push(arbiter);
   return arbiter;
 }
@@ -63,7 +72,9 @@ test('it is started, told, and says what it granted', async () => {
   arbiter.remove('fedcba9876543210');
   await arbiter.refresh();
   expect(arbiter.knows('fedcba9876543210')).toBe(false);
-  expect(log).toEqual([]);
+  arbiter.window = 20_000;
+  await arbiter.refresh();
+  expect([log, restarts, arbiter.connected]).toEqual([[], 0, true]);
 });
 
 test('one that dies is started again, and told everything', async () => {
@@ -74,7 +85,16 @@ test('one that dies is started again, and told everything', async () => {
   while (pidOf() === pid || pidOf() === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
   arbiter.remove(SPECIFICATION.id);
   await known(arbiter, SPECIFICATION.id);
+  expect(restarts).toBe(1);
   expect(log.map(({ msg }) => msg)).toContain('The arbiter of GPU time ended: it ended with SIGKILL. It is started again.');
+});
+
+test('a window that the arbiter does not know is its sentence in the log', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  arbiter.window = 1;
+  await arbiter.refresh();
+  expect(log[0]?.['msg']).toBe('The arbiter of GPU time refused a line: "1" is no window: 500 to 100000 microseconds.');
 });
 
 test('one that runs already is taken as it is', async () => {
@@ -98,7 +118,7 @@ test('end() ends the one that was started', async () => {
 test('one that cannot start is an error that says why', async () => {
   rmSync(directory, { recursive: true });
   const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
-  const arbiter = new Arbiter({ executable: '/nonexistent', socket: `${directory}.sock`, logger, table: () => table });
+  const arbiter = new Arbiter({ executable: '/nonexistent', socket: `${directory}.sock`, logger, window: 5000, table: () => table });
   arbiters.push(arbiter);
   while (log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   expect(log[0]?.['msg']).toContain('The arbiter of GPU time ended: spawn /nonexistent ENOENT.');

@@ -16,6 +16,10 @@ export interface ArbiterOptions {
   readonly executable: string;
   readonly socket: string;
   readonly logger: Logger;
+  /** Microseconds that one allocation has the GPU when others wait. */
+  readonly window: number;
+  /** One that was there is gone, and another is started. */
+  restarted?(): void;
   /** What holds now, for an arbiter that was just reached. */
   table(): ArbiterTable;
 }
@@ -41,10 +45,14 @@ export class Arbiter {
   #retry = FIRST_RETRY_MS;
   #timer: NodeJS.Timeout | undefined;
   #waiting: (() => void)[] = [];
+  #window: number;
+  /** There was one before. */
+  #known = false;
   #ended = false;
 
   constructor(options: ArbiterOptions) {
     this.#options = options;
+    this.#window = options.window;
     this.#connect();
   }
 
@@ -56,6 +64,17 @@ export class Arbiter {
   /** Whether it told of this allocation since it was last put, or the arbiter last reached. */
   knows(id: string): boolean {
     return this.#times.has(id);
+  }
+
+  /** It answers. */
+  get connected(): boolean {
+    return this.#reached > 0;
+  }
+
+  set window(microseconds: number) {
+    if (microseconds === this.#window) return;
+    this.#window = microseconds;
+    this.#sayWindow();
   }
 
   put(specification: AllocationSpecification): void {
@@ -114,6 +133,7 @@ export class Arbiter {
     this.#connection = connection;
     connection.once('connect', () => {
       this.#reached = Date.now();
+      this.#known = true;
       this.#sayAll();
     });
     createInterface({ input: connection, crlfDelay: Number.POSITIVE_INFINITY })
@@ -137,6 +157,8 @@ export class Arbiter {
 
   #start(): void {
     const { executable, socket } = this.#options;
+    if (this.#known) this.#options.restarted?.();
+    this.#known = true;
     const log = `${socket}.log`;
     const fd = openSync(log, 'w', 0o600);
     const child = spawn(executable, ['--socket', socket], { stdio: ['ignore', 'ignore', fd], detached: true });
@@ -154,10 +176,16 @@ export class Arbiter {
   #sayAll(): void {
     const { allocations, workers } = this.#options.table();
     this.#say('control 1');
+    this.#sayWindow();
     this.#say('begin');
     for (const specification of allocations) this.#say(allocationLine(specification));
     for (const { pid, allocation } of workers) this.#say(workerLine(pid, allocation));
     this.#say('commit');
+  }
+
+  /** Also to one that an earlier proxy started with another. */
+  #sayWindow(): void {
+    this.#say(`window ${this.#window}`);
   }
 
   /** What is lost here is in the table that the next connection begins with. */

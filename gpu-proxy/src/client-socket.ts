@@ -24,6 +24,10 @@ export class ClientSocket {
     });
   }
 
+  get open(): boolean {
+    return this.#open;
+  }
+
   /** @throws ProxyError SOCKET_PATH_LONG, SOCKET_BUSY, SOCKET_NOT_MADE */
   async listen(): Promise<void> {
     checkSocketPath(this.path);

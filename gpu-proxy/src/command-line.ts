@@ -1,19 +1,11 @@
-import { Command, CommanderError, Option } from 'commander';
-import type { CreateOptions, OutputOption, StateOption } from './admin/commands.js';
+import { Command, CommanderError } from 'commander';
+import { loadFlags } from './configuration/configuration.js';
+import { flagsOf } from './configuration/flags.js';
+import type { Schema } from './configuration/option.js';
+import { CONFIGURATION_FILE, NODE_OPTIONS } from './configuration/schema.js';
 import { ProxyError } from './errors.js';
-import {
-  backendOptions,
-  chosenGpuOption,
-  countOption,
-  gpuOption,
-  memoryOption,
-  outputOption,
-  shareOptions,
-  stateOption,
-  warmWorkersOption,
-} from './options.js';
-import { type RunOptions, run } from './run.js';
-import { type ServeOptions, serve } from './serve.js';
+import { CLIENT_OPTIONS, CREATE_OPTIONS, type Flags, LIST_OPTIONS, RUN_OPTIONS, SERVE_OPTIONS, TOP_OPTIONS } from './options.js';
+import { run } from './run.js';
 
 const USAGE_ERROR = 2;
 const OWN_FAILURE = 125;
@@ -24,6 +16,7 @@ gpu-proxy itself fails with 2 (wrong usage), 125 (it cannot serve), 126 (the pro
 
 const SERVE_HELP = `
 A node keeps its allocations in the state directory. When it ends, by a signal or by accident, programs go on, and the next one finds them.
+Every option is also an environment variable and a key of the configuration file, which SIGHUP makes it read again: docs/configuration.md.
 With --socket it serves one allocation over that socket instead, and keeps nothing: the first SIGTERM or SIGINT refuses new programs and
 waits for the running ones; a second one ends them.`;
 
@@ -67,57 +60,49 @@ function addRun(program: Command, carryOut: CarryOut): void {
     .argument('<program>', 'what to run')
     .argument('[args...]', 'its arguments, passed on as they are')
     .passThroughOptions()
-    .addOption(new Option('--socket <path>', 'use the gpu-proxy that serves this socket, instead of an embedded one'))
-    .addOption(stateOption('an allocation of the gpu-proxy that serves this directory, for the length of the run'))
-    .addOption(new Option('--allocation <id|name>', 'that allocation of the gpu-proxy that serves the state directory'))
     .option('--verbose', 'say at the end where the program ran, its quota and what it used')
     .addHelpText('after', EXIT_STATUS_HELP)
-    .action((name: string, args: string[], options: RunOptions) => carryOut((say) => run([name, ...args], options, say)));
-  addOptions(command, [...backendOptions(), gpuOption('all; with --state the node chooses one')]);
-  addOptions(command, [memoryOption('the whole GPU; with --state all that is left'), ...shareOptions()]);
+    .action((name: string, args: string[], flags: Flags) => carryOut((say) => run([name, ...args], flags, say)));
+  addOptions(command, RUN_OPTIONS);
 }
 
 function addServe(program: Command, carryOut: CarryOut): void {
   const command = program
     .command('serve')
     .description('own the GPUs of this machine: allocations are made, seen and removed by the other commands')
-    .addOption(stateOption('where allocations are kept; it outlives this process, but not a boot'))
-    .addOption(new Option('--socket <path>', 'serve one allocation over this socket, for `gpu-proxy run --socket PATH`'))
     .addHelpText('after', SERVE_HELP)
-    .action((options: ServeOptions) => carryOut(() => serve(options)));
-  addOptions(command, [...backendOptions(), gpuOption('all'), warmWorkersOption(), memoryOption('with --socket, the whole GPU')]);
+    .action((flags: Flags) => carryOut(async () => (await import('./serve.js')).serve(flags)));
+  for (const schema of [CONFIGURATION_FILE, NODE_OPTIONS, SERVE_OPTIONS]) addOptions(command, schema);
 }
 
 function addAdminCommands(program: Command, carryOut: (command: (commands: AdminCommands) => Promise<number>) => Promise<void>): void {
   const screen = process.stdout;
-  const add = (usage: string, description: string, ...options: Option[]) =>
-    addOptions(program.command(usage).description(description), [stateOption(), ...options]);
+  const add = (usage: string, description: string, options: Schema) => addOptions(program.command(usage).description(description), options);
 
-  add('create', 'make an allocation, and print its id and its socket', outputOption(), chosenGpuOption(), memoryOption('all that is left'))
-    .addOption(new Option('--name <name>', 'what to call it'))
-    .action((options: CreateOptions) => carryOut((commands) => commands.create(options, screen)))
+  add('create', 'make an allocation, and print its id and its socket', CREATE_OPTIONS)
+    .action((flags: Flags) => carryOut((commands) => commands.create(loadFlags(CREATE_OPTIONS, flags), screen)))
     .addHelpText(
       'after',
       '\nA program uses it by `gpu-proxy run --allocation ID -- PROGRAM`, or with NVIDIA_VIRTUAL_SOCKET set to its socket.',
     );
-  addOptions(program.commands.at(-1) as Command, shareOptions());
-
-  add('ls', 'list GPUs and allocations', outputOption()).action((options: StateOption & OutputOption) =>
-    carryOut((commands) => commands.list(options, screen)),
+  add('ls', 'list GPUs and allocations', LIST_OPTIONS).action((flags: Flags) =>
+    carryOut((commands) => commands.list(loadFlags(LIST_OPTIONS, flags), screen)),
   );
-  add('top', 'show what the allocations use, once a second', outputOption(), countOption('-n, --count', 'end after so many times')).action(
-    (options: StateOption & OutputOption & { count?: number }) => carryOut((commands) => commands.top(options, screen)),
+  add('top', 'show what the allocations use, once a second', TOP_OPTIONS).action((flags: Flags) =>
+    carryOut((commands) => commands.top(loadFlags(TOP_OPTIONS, flags), screen)),
   );
-  add('drain', 'let an allocation take no new programs, and delete it when its last one has ended')
+  add('drain', 'let an allocation take no new programs, and delete it when its last one has ended', CLIENT_OPTIONS)
     .argument('<id|name>', 'which allocation')
-    .action((id: string, options: StateOption) => carryOut((commands) => commands.drain(id, options, screen)));
-  add('delete', 'delete an allocation that no program uses')
+    .action((id: string, flags: Flags) => carryOut((commands) => commands.drain(id, loadFlags(CLIENT_OPTIONS, flags), screen)));
+  add('delete', 'delete an allocation that no program uses', CLIENT_OPTIONS)
     .argument('<id|name>', 'which allocation')
     .option('--force', 'end its programs: their next CUDA call returns an error')
-    .action((id: string, options: StateOption & { force?: boolean }) => carryOut((commands) => commands.remove(id, options, screen)));
+    .action((id: string, flags: Flags) =>
+      carryOut((commands) => commands.remove(id, { ...loadFlags(CLIENT_OPTIONS, flags), force: flags['force'] === true }, screen)),
+    );
 }
 
-function addOptions(command: Command, options: readonly Option[]): Command {
-  for (const option of options) command.addOption(option);
+function addOptions(command: Command, schema: Schema): Command {
+  for (const flag of flagsOf(schema)) command.addOption(flag);
   return command;
 }

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Allocation } from './allocation.js';
 import type { Backend } from './backend.js';
 import type { Installation } from './installation.js';
-import { type AllocationRequest, GpuNode } from './node.js';
+import { type AllocationRequest, GpuNode, type NodeOptions } from './node.js';
 import type { Session } from './session.js';
 import { StateDirectory } from './state-directory.js';
 
@@ -10,6 +10,7 @@ export interface EmbeddedOptions extends AllocationRequest {
   readonly installation: Installation;
   readonly backend: Backend;
   readonly logger: Logger;
+  readonly settings?: NodeOptions['settings'];
 }
 
 /**
@@ -29,9 +30,10 @@ export class EmbeddedNode {
   }
 
   /** @throws ProxyError when its socket cannot be made; nothing is left behind then. */
-  static async start({ installation, backend, logger, ...request }: EmbeddedOptions): Promise<EmbeddedNode> {
+  static async start({ installation, backend, logger, settings, ...request }: EmbeddedOptions): Promise<EmbeddedNode> {
     const arbitrated = request.policy === 'fixed' && (request.share ?? 100) < 100;
-    const node = await GpuNode.start({ installation, backend, logger, state: StateDirectory.makeTemporary(), gpus: [], arbitrated });
+    const state = StateDirectory.makeTemporary();
+    const node = await GpuNode.start({ ...{ installation, backend, logger, settings, state }, gpus: [], arbitrated });
     try {
       return new EmbeddedNode(node, await node.create(request));
     } catch (error) {

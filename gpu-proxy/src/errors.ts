@@ -8,8 +8,6 @@ import { getSystemErrorMap } from 'node:util';
 const TABLE = {
   BACKEND_NOT_REAL: [125, 'The real GPU cannot be used: {reason}. Use --backend simulated, or repair the NVIDIA driver.'],
   BUILD_MISSING: [125, '{path} does not exist, it is an output of the build: run `npm run build` first.'],
-  MEMORY_SIZE: [2, '{key} is {value}, which is no memory size: {allowed}'],
-  GPU_NAME: [2, '{key} is {value}, which names no GPU: give an index (0, 1, ...) or a UUID (GPU-...).'],
   OPTION_VALUE: [2, '{where} is {value}, which is not allowed: give {allowed}.'],
   OPTION_UNKNOWN: [2, '{where} is no option; options here are {known}.'],
   OPTION_NEEDS: [2, '{where} needs {needed}, which is not so. Set that too, or leave this out.'],
@@ -39,11 +37,11 @@ const TABLE = {
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
   OPTION_OF_NODE: [2, '{option} cannot be combined with {other}: the gpu-proxy that serves there decides it.'],
   OPTION_OF_ALLOCATION: [2, '{option} cannot be combined with --allocation: it was decided when that was made.'],
+  OPTION_OF_A_NODE: [2, '{option} is for a node, and with --socket gpu-proxy serves one allocation alone. Leave one of the two out.'],
   OPTION_WITHOUT_SOCKET: [
     2,
     '{option} needs --socket: without it gpu-proxy serves a node, which has no allocation of its own. Make one by `gpu-proxy create`.',
   ],
-  VALUE_NOT_ALLOWED: [2, '{key} is {value}, which is not allowed: give {allowed}.'],
   STATE_BUSY: [125, 'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or choose another --state.'],
   STATE_NOT_USABLE: [
     125,

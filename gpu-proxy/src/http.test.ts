@@ -71,6 +71,11 @@ test('what is not ready yet is told', async () => {
   expect(await ask('/readyz')).toMatchObject({ status: 200, body: '{"ready":true}\n' });
 });
 
+test('what need not hold is told beside', async () => {
+  await make({ notes: { ledger: () => 'it is away', other: () => undefined } }).move(LOOPBACK);
+  expect(await ask('/readyz')).toMatchObject({ status: 200, body: '{"ready":true,"notes":{"ledger":"it is away"}}\n' });
+});
+
 test('anything else is refused', async () => {
   await make().move(LOOPBACK);
   expect(await ask('/')).toMatchObject({ status: 404, body: 'Served here are /metrics, /healthz and /readyz.\n' });

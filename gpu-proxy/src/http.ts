@@ -14,6 +14,8 @@ export interface HttpOptions {
   readonly metrics: { readonly contentType: string; exposition(): Promise<string> };
   /** What must hold for gpu-proxy to serve programs, by name. */
   readonly conditions: Readonly<Record<string, Condition>>;
+  /** What is told beside them, and need not hold. */
+  readonly notes?: Readonly<Record<string, Condition>>;
   readonly logger: Logger;
   /** Milliseconds for a request to arrive, for the figures to be there, and for a caller to take the next part of an answer. @default 10000 */
   readonly timeout?: number;
@@ -115,10 +117,17 @@ export class HttpService {
   }
 
   #readiness(): Answer {
-    const reasons = Object.entries(this.#options.conditions).map(([name, condition]) => [name, condition()] as const);
-    const missing = reasons.filter(([, reason]) => reason !== undefined);
-    return missing.length === 0 ? json(200, { ready: true }) : json(503, { ready: false, notReady: Object.fromEntries(missing) });
+    const { conditions, notes = {} } = this.#options;
+    const [notReady, noted] = [whatFails(conditions), whatFails(notes)];
+    const ready = Object.keys(notReady).length === 0;
+    const answer = { ready, ...(!ready && { notReady }), ...(Object.keys(noted).length > 0 && { notes: noted }) };
+    return json(ready ? 200 : 503, answer);
   }
+}
+
+function whatFails(conditions: Readonly<Record<string, Condition>>): Record<string, string | undefined> {
+  const reasons = Object.entries(conditions).map(([name, condition]) => [name, condition()] as const);
+  return Object.fromEntries(reasons.filter(([, reason]) => reason !== undefined));
 }
 
 function text(status: number, sentence: string): Answer {

@@ -8,7 +8,7 @@ import { identifyProcess } from './process-table.js';
 import type { MemoryUse } from './quota.js';
 import { parseReport, Session } from './session.js';
 import type { SessionFiles } from './session-files.js';
-import type { Worker, WorkerExit, WorkerListener } from './worker.js';
+import type { Worker, WorkerExit, WorkerListener, WorkerStart } from './worker.js';
 
 export interface LiveSessionOptions {
   readonly record: SessionRecord;
@@ -61,6 +61,10 @@ export class LiveSession {
     return this.#worker.pid;
   }
 
+  get workerStart(): WorkerStart {
+    return this.#worker.start;
+  }
+
   get use(): SessionUse {
     const { used, peak } = this.#options.memory();
     const { contexts, launches, bytesCopied, faults } = this.figures;
@@ -74,6 +78,7 @@ export class LiveSession {
 
   /** Ends it now: the client gets an error from its next call. */
   kill(): void {
+    this.session.killed = true;
     this.#worker.kill();
   }
 

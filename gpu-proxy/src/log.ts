@@ -54,10 +54,6 @@ export function sessionLogger(logger: Logger, session: number): Logger {
   return logger.child({ session });
 }
 
-export function openLog(file: string | undefined): Logger {
-  return new Log({ file }).logger;
-}
-
 function openDestination(file: string): Destination {
   try {
     const opened = destination({ dest: file === '-' ? 1 : file, sync: true, append: true, mkdir: false, maxLength: MOST_WAITING_BYTES });

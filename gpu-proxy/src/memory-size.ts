@@ -1,5 +1,3 @@
-import { ProxyError } from './errors.js';
-
 const UNITS: Record<string, number> = {
   '': 1,
   B: 1,
@@ -23,13 +21,6 @@ export function readMemorySize(text: string): number | undefined {
   const unit = BY_LOWER_CASE.get(match?.[2]?.toLowerCase() ?? '');
   const bytes = match && unit !== undefined ? Math.floor(Number(match[1]) * unit) : 0;
   return bytes >= 1 && Number.isSafeInteger(bytes) ? bytes : undefined;
-}
-
-/** @throws ProxyError MEMORY_SIZE, naming the key that held the value. */
-export function parseMemorySize(key: string, value: string): number {
-  const bytes = readMemorySize(value);
-  if (bytes === undefined) throw new ProxyError('MEMORY_SIZE', { key, value: JSON.stringify(value), allowed: `give ${MEMORY_SIZES}.` });
-  return bytes;
 }
 
 /** The shortest exact or nearly exact way to say it: `512 MiB`, `1.5 GiB`, `100 bytes`. */

@@ -3,11 +3,11 @@ import { EventEmitter } from 'node:events';
 import { chownSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, SessionUse, TimeUse } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { Addon } from './addon.js';
 import { Admission } from './admission.js';
-import { Allocation, type AllocationHost } from './allocation.js';
+import { Allocation, type AllocationHost, type LastFigures } from './allocation.js';
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 import type { Backend } from './backend.js';
 import { counted } from './counted.js';
@@ -16,7 +16,7 @@ import type { Installation } from './installation.js';
 import type { LiveSession } from './live-session.js';
 import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
-import { checkWishes, DEFAULT_LIMITS, type Wishes } from './specification.js';
+import { checkWishes, DEFAULT_LIMITS, DEFAULT_WINDOW, type Wishes } from './specification.js';
 import type { StateDirectory } from './state-directory.js';
 import { type WarmWorker, WarmWorkers } from './warm-workers.js';
 
@@ -26,6 +26,8 @@ export interface NodeSettings {
   readonly limits: Limits;
   /** How many workers wait for a program on a GPU; each holds a context. */
   warmWorkers(gpu: GpuRecord): number;
+  /** Microseconds that one allocation has a GPU when others wait. */
+  readonly window: number;
   /** Users for workers, one for each allocation; by default they run as the node does. */
   readonly users?: { readonly first: number; readonly last: number } | undefined;
 }
@@ -41,6 +43,8 @@ export interface NodeOptions {
   readonly settings?: Partial<NodeSettings> | undefined;
   /** Whether the GPUs' time is shared out; one allocation alone needs nobody for it unless it is to have less than all. */
   readonly arbitrated: boolean;
+  /** Is given the node before anything happens on it, so as to miss no event. */
+  observe?(node: GpuNode): void;
 }
 
 /** What somebody asks for. */
@@ -55,16 +59,17 @@ export interface AllocationRequest extends Wishes {
   readonly socketPath?: string | undefined;
 }
 
-export interface EndedSession {
-  readonly allocation: AllocationSpecification;
+export interface EndedSession extends LastFigures {
   readonly session: Session;
-  readonly use: SessionUse;
 }
 
 interface NodeEvents {
   /** An allocation or a session came, went or became another. */
   changed: [];
+  /** With a worker that waited, or with one that was started for it; not when it is found again. */
+  sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
+  arbiterRestarted: [];
 }
 
 const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
@@ -90,7 +95,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#options = options;
     this.name = options.name ?? hostname();
     this.gpus = options.gpus;
-    this.#settings = { limits: DEFAULT_LIMITS, warmWorkers: () => 0, ...options.settings };
+    this.#settings = { limits: DEFAULT_LIMITS, window: DEFAULT_WINDOW, warmWorkers: () => 0, ...options.settings };
     this.#admission = new Admission(options.gpus, (gpu) => this.#settings.warmWorkers(gpu));
     const addon = new Addon(options.installation.addon);
     this.#host = {
@@ -104,13 +109,14 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
       sessionStarted: (session) => this.#noteStart(session),
-      sessionEnded: (allocation, session, use) => this.#noteEnd(allocation, session, use),
+      sessionEnded: (session, last) => this.#noteEnd(session, last),
     };
   }
 
   /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT */
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
+    options.observe?.(node);
     for (const id of options.state.ids()) await node.#takeOver(id);
     try {
       node.#admission.checkWarmWorkers(node.#specifications());
@@ -131,6 +137,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     new Admission(this.gpus, (gpu) => settings.warmWorkers(gpu)).checkWarmWorkers(this.#specifications());
     this.#settings = settings;
     for (const [gpu, workers] of this.#warmWorkers) workers.wanted = settings.warmWorkers(gpu);
+    if (this.#arbiter) this.#arbiter.window = settings.window;
   }
 
   /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
@@ -209,6 +216,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** GPU time that it got so far, as of the latest refresh(). */
   timeOf({ id }: Allocation): TimeUse {
     return this.#arbiter?.timeOf(id) ?? NO_TIME;
+  }
+
+  /** GPU time is shared out as it should be. */
+  get arbiterConnected(): boolean {
+    return this.#arbiter?.connected ?? !this.#options.arbitrated;
   }
 
   /** Ends; programs go on, and the next node on this state directory finds them. */
@@ -315,6 +327,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       executable: installation.arbiter,
       socket: state.arbiterSocket,
       logger,
+      window: this.#settings.window,
+      restarted: () => this.emit('arbiterRestarted'),
       table: () => this.#arbiterTable(),
     });
   }
@@ -338,12 +352,13 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #noteStart(live: LiveSession): void {
     const { allocation } = live.session.record;
     if (this.#allocations.get(allocation)?.specification.mode === 'exclusive') this.#arbiter?.addWorker(live.workerPid, allocation);
+    if (live.workerStart !== 'found') this.emit('sessionStarted', live.workerStart);
     this.emit('changed');
   }
 
-  #noteEnd(allocation: Allocation, session: Session, use: SessionUse): void {
+  #noteEnd(session: Session, last: LastFigures): void {
     this.#arbiter?.removeWorker(session.record.worker.pid);
-    this.emit('sessionEnded', { allocation: allocation.specification, session, use });
+    this.emit('sessionEnded', { session, ...last });
     this.emit('changed');
   }
 }

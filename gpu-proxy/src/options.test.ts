@@ -1,37 +1,39 @@
 import { Command } from 'commander';
-import { backendOptions, type GpuOptions, gpuOption, memoryOption, type ShareOptions, shareOptions } from './options.js';
+import { loadFlags } from './configuration/configuration.js';
+import { flagsOf } from './configuration/flags.js';
+import type { Schema, Values } from './configuration/option.js';
+import { CREATE_OPTIONS, RUN_OPTIONS, TOP_OPTIONS } from './options.js';
 
-function parse(...args: string[]): GpuOptions & ShareOptions {
-  const command = new Command('x').exitOverride().configureOutput({ writeErr: () => {} });
-  for (const option of [...backendOptions(), gpuOption('all'), memoryOption('all'), ...shareOptions()]) command.addOption(option);
-  return command.parse(args, { from: 'user' }).opts();
+function parse<S extends Schema>(schema: S, ...args: string[]): Values<S> {
+  const command = new Command('x').exitOverride();
+  for (const flag of flagsOf(schema)) command.addOption(flag);
+  return loadFlags(schema, command.parse(args, { from: 'user' }).opts());
 }
 
-test('options are optional, and parsed', () => {
-  expect(parse()).toEqual({});
-  const gpus = ['--gpu', '0', '--gpu', 'GPU-01234567-89ab-cdef-0123-456789abcdef'];
-  expect(parse('--backend', 'simulated', '--memory', '1MiB', '--log', '-', ...gpus)).toEqual({
-    backend: 'simulated',
-    memory: 2 ** 20,
-    log: '-',
-    gpu: [gpus[1], gpus[3]],
+const UUID = 'GPU-01234567-89ab-cdef-0123-456789abcdef';
+
+test('what run may be asked', () => {
+  expect(parse(RUN_OPTIONS)).toMatchObject({ socket: undefined, state: undefined, backend: 'auto', gpu: undefined, memory: undefined });
+  expect(parse(RUN_OPTIONS, '--backend', 'simulated', '--memory', '1MiB', '--log', '-', '--gpu', '0', '--gpu', UUID)).toMatchObject({
+    ...{ backend: 'simulated', memory: 2 ** 20, log: '-', gpu: ['0', UUID] },
   });
 });
 
 test('what an allocation may be asked to be', () => {
-  const asked = parse('--share', '25', '--policy', 'fixed', '--priority', '-5', '--mode', 'exclusive');
-  expect(asked).toEqual({ share: 25, policy: 'fixed', priority: -5, mode: 'exclusive' });
+  const asked = parse(CREATE_OPTIONS, '--share', '25', '--policy', 'fixed', '--priority', '-5', '--mode', 'exclusive', '--gpu', 'choose');
+  expect(asked).toMatchObject({ share: 25, policy: 'fixed', priority: -5, mode: 'exclusive', gpu: [], state: '/run/nvidia-virtual' });
+});
+
+test('some have a short name', () => {
+  expect(parse(TOP_OPTIONS, '-n', '2', '-o', 'json')).toMatchObject({ count: 2, output: 'json' });
 });
 
 test.each([
-  [['--share', '0'], '--share is "0", which is not allowed: give a whole number, 1 to 100.'],
-  [['--share', '1.5'], '--share is "1.5", which is not allowed'],
-  [['--priority', '101'], '--priority is "101", which is not allowed: give a whole number, -100 to 100.'],
-  [['--policy', 'greedy'], 'Allowed choices are burst, fixed'],
-  [['--memory', 'lots'], '--memory is "lots", which is no memory size'],
-  [['--gpu', 'GPU-1'], '--gpu is "GPU-1", which names no GPU: give an index (0, 1, ...) or a UUID'],
-  [['--gpu', '-1'], '--gpu is "-1", which names no GPU'],
-  [['--backend', 'fast'], 'Allowed choices are auto, real, simulated'],
+  [['--share', '0'], '--share is "0", which is not allowed: give a whole percentage from 1 to 100'],
+  [['--priority', '101'], '--priority is "101", which is not allowed: give a whole number from -100 to 100.'],
+  [['--policy', 'greedy'], '--policy is "greedy", which is not allowed: give burst or fixed.'],
+  [['--memory', 'lots'], '--memory is "lots", which is not allowed: give a number above 0 with B, KB'],
+  [['--gpu', 'GPU-1'], '--gpu is "GPU-1", which is not allowed: give a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.'],
 ])('%j is refused with key, value and what is allowed', (args, sentence) => {
-  expect(() => parse(...args)).toThrow(sentence);
+  expect(() => parse(CREATE_OPTIONS, ...args)).toThrow(sentence);
 });

@@ -2,7 +2,8 @@ import { AdminClient } from './admin/client.js';
 import { hold } from './admin/commands.js';
 import type { AllocationMessage } from './admin/messages.js';
 import { formatMemorySize } from './memory-size.js';
-import { type Child, type RunOptions, refuse, type Say, SHARE_OPTIONS } from './run.js';
+import type { RunOptions } from './options.js';
+import type { Child, Say } from './run.js';
 import { DEFAULT_STATE } from './state-directory.js';
 
 const LOOK_EVERY_MS = 100;
@@ -10,8 +11,6 @@ const LOOK_EVERY_MS = 100;
 /** On the node that serves a state directory: in an allocation that is there, or in one for the length of the run. */
 export async function runOnNode(child: Child, options: RunOptions, say: Say): Promise<number> {
   const { state = DEFAULT_STATE, allocation } = options;
-  refuse(options, ['backend', 'log'], 'OPTION_OF_NODE', { other: options.state === undefined ? '--allocation' : '--state' });
-  if (allocation !== undefined) refuse(options, ['gpu', 'memory', ...SHARE_OPTIONS], 'OPTION_OF_ALLOCATION');
   const client = await AdminClient.connect(state);
   try {
     if (allocation !== undefined) return await child((await client.call('getAllocation', { id: allocation })).socketPath);

@@ -124,7 +124,7 @@ test('wrong usage has status 2 and says what is allowed', async () => {
   const outcome = await gpuProxy(place, 'run', '--memory', '12 parsecs', '--', 'true');
   expect([outcome.status, outcome.stderr]).toEqual([
     2,
-    expect.stringContaining('--memory is "12 parsecs", which is no memory size: give a number'),
+    expect.stringContaining('--memory is "12 parsecs", which is not allowed: give a number'),
   ]);
   expect((await gpuProxy(place, 'run')).status).toBe(2);
   expect((await gpuProxy(place, 'walk')).status).toBe(2);

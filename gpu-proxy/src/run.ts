@@ -1,11 +1,12 @@
 import type { Allocation } from './allocation.js';
 import { chooseBackend } from './backend.js';
 import { runChild } from './child.js';
+import { loadFlags } from './configuration/configuration.js';
 import { EmbeddedNode } from './embedded-node.js';
 import { type ErrorCode, ProxyError } from './errors.js';
 import { type Installation, locateInstallation } from './installation.js';
-import { openLog } from './log.js';
-import type { GpuOptions, ShareOptions } from './options.js';
+import { Log } from './log.js';
+import { type Flags, RUN_OPTIONS, type RunOptions } from './options.js';
 import { findProgram } from './program.js';
 import { checkSocketPath, whyNotServed } from './socket.js';
 import { problemsOf, summaryOf } from './summary.js';
@@ -14,17 +15,13 @@ export type Say = (sentence: string) => void;
 /** Runs the program with this socket; resolves to its exit status. */
 export type Child = (socketPath: string) => Promise<number>;
 
-export const SHARE_OPTIONS = ['share', 'policy', 'priority', 'mode'] as const satisfies readonly (keyof ShareOptions)[];
-
-export interface RunOptions extends GpuOptions, ShareOptions {
-  readonly socket?: string;
-  readonly state?: string;
-  readonly allocation?: string;
-  readonly verbose?: boolean;
-}
+/** Of an allocation. */
+const OF_ALLOCATION = ['gpu', 'memory', 'share', 'policy', 'priority', 'mode'] as const satisfies readonly (keyof RunOptions)[];
 
 /** Runs one program on a virtual GPU. Resolves to the exit status of the program as a shell reports it. */
-export async function run(command: readonly string[], options: RunOptions, say: Say): Promise<number> {
+export async function run(command: readonly string[], flags: Flags, say: Say): Promise<number> {
+  const options = { ...loadFlags(RUN_OPTIONS, flags), verbose: flags['verbose'] === true };
+  refuseWhatOthersDecide(flags);
   const file = findProgram(command[0] as string);
   const installation = locateInstallation();
   const child: Child = (socketPath) => runChild(file, command, clientEnvironment(installation, socketPath));
@@ -36,31 +33,32 @@ export async function run(command: readonly string[], options: RunOptions, say: 
 }
 
 async function runOnSocket(socket: string, child: Child, options: RunOptions, say: Say): Promise<number> {
-  refuse(options, ['backend', 'gpu', 'memory', 'log', ...SHARE_OPTIONS, 'state', 'allocation'], 'OPTION_OF_SERVE');
   await requireServed(socket);
   const status = await child(socket);
   if (options.verbose) say(`sessions and figures are in the log of the gpu-proxy that serves ${socket}`);
   return status;
 }
 
-/** @throws ProxyError for the first of these options that was given. */
-export function refuse(
-  options: RunOptions,
-  names: readonly (keyof RunOptions)[],
-  code: ErrorCode,
-  values: Record<string, string> = {},
-): void {
-  const given = names.find((name) => options[name] !== undefined);
-  if (given) throw new ProxyError(code, { option: `--${given}`, ...values });
+/** Who serves the socket or the node has decided already. */
+function refuseWhatOthersDecide(flags: Flags): void {
+  const refuse = (names: readonly (keyof RunOptions)[], code: ErrorCode, values: Record<string, string> = {}) => {
+    const given = names.find((name) => flags[name] !== undefined);
+    if (given) throw new ProxyError(code, { option: `--${given}`, ...values });
+  };
+  const { socket, state, allocation } = flags;
+  if (socket !== undefined) refuse(['backend', 'log', ...OF_ALLOCATION, 'state', 'allocation'], 'OPTION_OF_SERVE');
+  if (state !== undefined || allocation !== undefined)
+    refuse(['backend', 'log'], 'OPTION_OF_NODE', { other: state === undefined ? '--allocation' : '--state' });
+  if (allocation !== undefined) refuse(OF_ALLOCATION, 'OPTION_OF_ALLOCATION');
 }
 
 /** With a node of its own, that lives until the last process of the program that uses the GPU has ended. */
 async function runEmbedded(program: string, child: Child, installation: Installation, options: RunOptions, say: Say): Promise<number> {
-  const backend = chooseBackend(options.backend ?? 'auto', installation);
+  const backend = chooseBackend(options.backend, installation);
   const memoryLimit = options.memory ?? 0;
   const { gpu: gpus, share, policy, priority, mode } = options;
   const request = { gpus, memory: memoryLimit, share, policy, priority, mode };
-  const node = await EmbeddedNode.start({ installation, backend, logger: openLog(options.log), ...request });
+  const node = await EmbeddedNode.start({ installation, backend, logger: new Log({ file: options.log }).logger, ...request });
   try {
     const status = await child(node.allocation.socketPath);
     await endOfSessions(node.allocation);

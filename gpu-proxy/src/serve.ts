@@ -1,70 +1,51 @@
-import path from 'node:path';
-import { type Backend, chooseBackend } from './backend.js';
+import { chooseBackend } from './backend.js';
+import { loadConfiguration, loadFlags } from './configuration/configuration.js';
+import { optionsOf } from './configuration/option.js';
+import { type Configuration, NODE_OPTIONS } from './configuration/schema.js';
+import { flagSource } from './configuration/source.js';
+import { ConfigurationStore } from './configuration/store.js';
 import { EmbeddedNode } from './embedded-node.js';
 import { ProxyError } from './errors.js';
-import { type Installation, locateInstallation } from './installation.js';
-import { takeInventory } from './inventory.js';
-import { openLog } from './log.js';
+import { locateInstallation } from './installation.js';
+import { Log } from './log.js';
 import { formatMemorySize } from './memory-size.js';
-import { GpuNode } from './node.js';
-import type { GpuOptions } from './options.js';
-import { DEFAULT_STATE, StateDirectory } from './state-directory.js';
+import { NodeService } from './node-service.js';
+import { type Flags, SERVE_OPTIONS } from './options.js';
 
-export interface ServeOptions extends GpuOptions {
-  readonly state?: string;
-  readonly socket?: string;
-  /** On each GPU. */
-  readonly warmWorkers?: number;
-}
+/** Of the options of a node, those that one allocation alone follows. */
+const WITH_SOCKET = /^(socket|backend|gpu|limits\..*|log|logLevel)$/;
 
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-/** Serves until a signal comes. */
-export async function serve(options: ServeOptions): Promise<number> {
-  const installation = locateInstallation();
-  const backend = chooseBackend(options.backend ?? 'auto', installation);
-  if (options.socket === undefined) return serveNode(installation, backend, options);
-  if (options.state !== undefined) throw new ProxyError('OPTION_OF_SERVE', { option: '--state' });
-  return serveSocket(options.socket, installation, backend, options);
+/** Serves until a signal comes. @throws ProxyError that tells all that is wrong with flags, environment and file. */
+export async function serve(flags: Flags): Promise<number> {
+  const { memory } = loadFlags(SERVE_OPTIONS, flags);
+  const store = new ConfigurationStore(() => loadConfiguration({ flags, environment: process.env }));
+  const { socket } = store.current;
+  if (socket !== undefined) return serveSocket(socket, store.current, memory ?? 0, flags);
+  if (memory !== undefined) throw new ProxyError('OPTION_WITHOUT_SOCKET', { option: '--memory' });
+  return serveNode(store);
 }
 
 /** A node: what is in the state directory goes on when it ends. */
-async function serveNode(installation: Installation, backend: Backend, options: ServeOptions): Promise<number> {
-  if (options.memory !== undefined) throw new ProxyError('OPTION_WITHOUT_SOCKET', { option: '--memory' });
-  const logger = openLog(options.log ?? '-');
-  const state = StateDirectory.open(options.state ?? DEFAULT_STATE);
-  const { AdminServer } = await import('./admin/server.js');
-  try {
-    const gpus = await takeInventory({ installation, backend, gpus: options.gpu ?? [] });
-    const warmWorkers = () => options.warmWorkers ?? 0;
-    const node = await GpuNode.start({ installation, backend, logger, state, gpus, arbitrated: true, settings: { warmWorkers } });
-    try {
-      const admin = await AdminServer.start(node, state.adminSocket);
-      logger.info({ state: state.directory, backend: backend.kind, driver: backend.driver, gpus }, 'serving');
-      const signal = await firstSignal(() => {});
-      admin.close();
-      const sessions = node.allocations.reduce((sum, allocation) => sum + allocation.sessionCount, 0);
-      logger.info({ signal, sessions }, 'ended: programs go on, and the next gpu-proxy on this state directory finds them');
-      return 0;
-    } finally {
-      node.leave();
-    }
-  } finally {
-    state.release();
-  }
+async function serveNode(store: ConfigurationStore): Promise<number> {
+  const ended = firstSignal(['SIGINT', 'SIGTERM'], () => {});
+  const service = await NodeService.start(store);
+  await service.end(await ended);
+  return 0;
 }
 
 /** One allocation. The first signal lets the sessions end with their programs, the second one ends them. */
-async function serveSocket(socket: string, installation: Installation, backend: Backend, options: ServeOptions): Promise<number> {
-  const logger = openLog(options.log ?? '-');
-  const memoryLimit = options.memory ?? 0;
-  const socketPath = path.resolve(socket);
-  const node = await EmbeddedNode.start({ installation, backend, logger, gpus: options.gpu, memory: memoryLimit, socketPath });
+async function serveSocket(socketPath: string, configuration: Configuration, memory: number, flags: Flags): Promise<number> {
+  refuseOptionsOfNode(flags);
+  const { gpu: gpus, limits, log = '-', logLevel: level } = configuration;
+  const installation = locateInstallation();
+  const backend = chooseBackend(configuration.backend, installation);
+  const { logger } = new Log({ file: log, level });
+  const node = await EmbeddedNode.start({ installation, backend, logger, settings: { limits }, gpus, memory, socketPath });
   const { allocation } = node;
-  const quota = memoryLimit === 0 ? 'the whole GPU' : formatMemorySize(memoryLimit);
+  const quota = memory === 0 ? 'the whole GPU' : formatMemorySize(memory);
   logger.info({ socket: socketPath, backend: backend.kind, driver: backend.driver, quota }, 'serving');
 
-  const signal = await firstSignal(() => allocation.kill());
+  const signal = await firstSignal(['SIGINT', 'SIGTERM', 'SIGHUP'], () => allocation.kill());
   allocation.stopAccepting();
   logger.info(
     { signal, sessions: allocation.sessionCount },
@@ -75,10 +56,17 @@ async function serveSocket(socket: string, installation: Installation, backend: 
   return 0;
 }
 
-function firstSignal(again: () => void): Promise<NodeJS.Signals> {
+/** What stands in a file or in the environment may be meant for a node beside this one; a flag is meant for this one. */
+function refuseOptionsOfNode(flags: Flags): void {
+  const given = flagSource(flags);
+  const wrong = optionsOf(NODE_OPTIONS).find((named) => !WITH_SOCKET.test(named.key) && given(named) !== undefined);
+  if (wrong) throw new ProxyError('OPTION_OF_A_NODE', { option: wrong.flag });
+}
+
+function firstSignal(signals: readonly NodeJS.Signals[], again: () => void): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let seen = false;
-    for (const signal of SIGNALS) {
+    for (const signal of signals) {
       process.on(signal, () => {
         if (seen) again();
         seen = true;

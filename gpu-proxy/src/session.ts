@@ -29,6 +29,8 @@ export class Session {
   ended: string | undefined;
   /** True when the worker did not come to an orderly end. */
   died = false;
+  /** gpu-proxy ended it, or its worker that would not end. */
+  killed = false;
   /** How long it lasted, once it has ended. */
   seconds = 0;
   /** How long its memory stayed taken after its client had gone; undefined while either lives, and when the worker went first. */

@@ -2,8 +2,6 @@ import { lstatSync, rmSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { ProxyError, systemReason } from './errors.js';
 
-/** Where clients look when nothing else is said (interposer/session.cpp has the same). */
-export const DEFAULT_SOCKET = '/run/nvidia-virtual/gpu.sock';
 /** sun_path holds 108 bytes, the last one zero. */
 const PATH_LIMIT = 107;
 

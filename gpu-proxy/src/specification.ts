@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs';
 import type { AllocationSpecification, Limits, Policy, SessionRecord, SharingMode } from '@nvidia-virtual/ledger';
+import { loadFlags } from './configuration/configuration.js';
+import { ALLOCATION_OPTIONS, NODE_OPTIONS, POLICIES, SHARING_MODES } from './configuration/schema.js';
 import { ProxyError, systemReason } from './errors.js';
 import { MAX_SESSIONS } from './quota.js';
-
-export const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
-export const SHARING_MODES = ['exclusive', 'concurrent'] as const satisfies readonly SharingMode[];
 
 const VERSION = 1;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/;
 const ID = /^[0-9a-f]{16}$/;
 
-/** Pinned memory of 0 is no limit. */
-export const DEFAULT_LIMITS: Limits = { sessions: MAX_SESSIONS, pinnedMemory: 0, threads: 4096, handles: 4_000_000 };
+/** Those of a node that was told nothing else. */
+export const { limits: DEFAULT_LIMITS, window: DEFAULT_WINDOW } = loadFlags(NODE_OPTIONS, {});
+const DEFAULTS = loadFlags(ALLOCATION_OPTIONS, {});
 
 /** The part of a specification that somebody may ask for. */
 export interface Wishes {
@@ -28,9 +28,9 @@ export interface Wishes {
 
 type Checked = Pick<AllocationSpecification, 'share' | 'policy' | 'priority' | 'mode' | 'limits'>;
 
-/** What was asked for, and what holds where nothing was. @throws ProxyError VALUE_NOT_ALLOWED */
+/** What was asked for, and what holds where nothing was. @throws ProxyError OPTION_VALUE */
 export function checkWishes(wishes: Wishes): Checked {
-  const { name, share = 100, policy = 'burst', priority = 0, mode = 'exclusive', uid } = wishes;
+  const { name, share = DEFAULTS.share, policy = DEFAULTS.policy, priority = DEFAULTS.priority, mode = DEFAULTS.mode, uid } = wishes;
   const limits = { ...DEFAULT_LIMITS, ...wishes.limits };
   if (name !== undefined)
     require('name', name, NAME.test(name) && !ID.test(name), 'up to 128 of A-Z a-z 0-9 . _ / -, and not the form of an id');
@@ -47,7 +47,7 @@ export function checkWishes(wishes: Wishes): Checked {
 }
 
 function require(key: string, value: unknown, holds: boolean, allowed: string): void {
-  if (!holds) throw new ProxyError('VALUE_NOT_ALLOWED', { key, value: JSON.stringify(value), allowed });
+  if (!holds) throw new ProxyError('OPTION_VALUE', { where: key, value: JSON.stringify(value), allowed });
 }
 
 /** The specification in a file. @throws ProxyError SPECIFICATION_BROKEN, or SPECIFICATION_NEWER for one of a later version. */

@@ -132,7 +132,7 @@ export class WarmWorker {
       for (const fd of [this.#control, files.report, files.log]) closeSync(fd);
     }
     connection.destroy();
-    return new ChildWorker(this.#process, listener);
+    return new ChildWorker(this.#process, listener, 'warm');
   }
 
   /** The end of its control socket is its own. */

@@ -39,10 +39,14 @@ export interface WorkerListener {
   exited(exit: WorkerExit | undefined): void;
 }
 
+/** It waited with a context ready, was started for its session, or was found when this proxy started. */
+export type WorkerStart = 'warm' | 'cold' | 'found';
+
 /** One native process that executes the calls of one client process. It ends by itself when the client is gone. */
 export interface Worker {
   /** 0: it never ran. */
   readonly pid: number;
+  readonly start: WorkerStart;
   kill(): void;
   /** It goes on without this proxy. */
   leave(): void;
@@ -66,14 +70,18 @@ export function startWorker(
   connection.destroy();
   closeSync(files.log);
   closeSync(files.report);
-  return new ChildWorker(child, listener);
+  return new ChildWorker(child, listener, 'cold');
 }
 
 /** A worker that this proxy started. */
 export class ChildWorker implements Worker {
   readonly #process: ChildProcess;
 
-  constructor(child: ChildProcess, listener: WorkerListener) {
+  constructor(
+    child: ChildProcess,
+    listener: WorkerListener,
+    readonly start: WorkerStart,
+  ) {
     this.#process = child;
     child.once('error', (error) => listener.failed(error));
     child.once('exit', (status, signal) => listener.exited({ status, signal }));
@@ -100,6 +108,7 @@ export interface WorkerFiles {
 
 /** A worker that an earlier proxy started. */
 export class FoundWorker implements Worker {
+  readonly start = 'found';
   readonly pid: number;
   readonly #identity: ProcessIdentity;
   readonly #unwatch: () => void;

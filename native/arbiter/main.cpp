@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "native/arbiter/protocol.h"
 #include "native/arbiter/server.h"
 
 namespace arbiter {
@@ -31,7 +32,7 @@ bool parseTime(std::string_view text, Time unit, Time least, Time most, Time& ti
 
 bool parseOption(std::string_view name, const char* value, Settings& settings) {
   if (name == "--socket") return settings.socket = value, *value != '\0';
-  if (name == "--window-us") return parseTime(value, kMicrosecond, 500, 100'000, settings.timing.window);
+  if (name == "--window-us") return parseTime(value, kMicrosecond, kLeastWindow, kMostWindow, settings.timing.window);
   if (name == "--linger-s") return parseTime(value, kSecond, 1, 1'000'000, settings.linger);
   return false;
 }

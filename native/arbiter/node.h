@@ -26,6 +26,8 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
+  /// Of grants from now on.
+  void setWindow(Time window) { schedule_.setWindow(window); }
   void put(const std::string& id, const Terms& terms, Time now);
   void remove(const std::string& id, Time now);
   /// False when there is no such allocation.

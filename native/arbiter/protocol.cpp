@@ -77,6 +77,11 @@ std::string readRemove(const Words& words, Command& command) {
   return name(words[1], command.id) ? "" : quoted(words[1]) + " is no allocation's id";
 }
 
+std::string readWindow(const Words& words, Command& command) {
+  if (number(words[1], kLeastWindow, kMostWindow, command.microseconds)) return "";
+  return quoted(words[1]) + " is no window: " + std::to_string(kLeastWindow) + " to " + std::to_string(kMostWindow) + " microseconds";
+}
+
 std::string readNothing(const Words&, Command&) { return ""; }
 
 struct Form {
@@ -94,6 +99,7 @@ constexpr Form kForms[] = {
     {"worker", Command::Kind::worker, 3, "worker PID ID", readWorker},
     {"gone", Command::Kind::gone, 2, "gone PID", readGone},
     {"remove", Command::Kind::remove, 2, "remove ID", readRemove},
+    {"window", Command::Kind::window, 2, "window MICROSECONDS", readWindow},
     {"figures", Command::Kind::figures, 1, "figures", readNothing},
 };
 
@@ -108,7 +114,7 @@ std::string parse(std::string_view line, Command& command) {
     command.kind = form.kind;
     return form.read(words, command);
   }
-  return quoted(words[0]) + " is no command; known are begin, commit, allocation, worker, gone, remove and figures";
+  return quoted(words[0]) + " is no command; known are begin, commit, allocation, worker, gone, remove, window and figures";
 }
 
 }  // namespace arbiter

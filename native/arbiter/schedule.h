@@ -72,6 +72,8 @@ class Schedule {
  public:
   explicit Schedule(const Timing& timing = {}) : timing_(timing) {}
 
+  /// At priority 0, of grants from now on.
+  void setWindow(Time window) { timing_.window = window; }
   /// Makes an allocation, or changes its terms.
   void put(const std::string& id, const Terms& terms, Time now);
   void remove(const std::string& id, Time now);

@@ -206,6 +206,7 @@ std::string Server::apply(Connection& connection, const Command& command, Time n
       if (!connection.staged) return "\"commit\" without \"begin\"";
       node_.replace(*connection.staged, now);
       return connection.staged.reset(), "";
+    case Command::Kind::window: return node_.setWindow(command.microseconds * kMicrosecond), "";
     case Command::Kind::figures: return sayFigures(connection, now), "";
     default: break;
   }

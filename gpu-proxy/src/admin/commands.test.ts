@@ -178,7 +178,7 @@ test.each([
   [['run', '--state', '/s', '--log', '-', '--', 'true'], '--log cannot be combined with --state'],
   [['run', '--allocation', 'a', '--memory', '1MiB', '--', 'true'], '--memory cannot be combined with --allocation'],
   [['run', '--socket', '/s', '--share', '5', '--', 'true'], '--share cannot be combined with --socket'],
-  [['serve', '--socket', '/s', '--state', '/s'], '--state cannot be combined with --socket'],
+  [['serve', '--socket', '/s', '--state', '/s'], '--state is for a node'],
   [['serve', '--memory', '1MiB'], '--memory needs --socket'],
   [['create', '--share', '0'], '--share is "0", which is not allowed'],
 ])('%j is wrong usage', async (args, sentence) => {

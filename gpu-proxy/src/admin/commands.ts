@@ -1,25 +1,9 @@
 import { counted } from '../counted.js';
-import type { ShareOptions } from '../options.js';
-import { DEFAULT_STATE } from '../state-directory.js';
+import type { ClientOptions, CreateOptions, ListOptions, RunOptions, TopOptions } from '../options.js';
 import { AdminClient } from './client.js';
 import { policyMessage, sharingModeMessage } from './convert.js';
 import type { AllocationMessage, CreateAllocationRequest, NodeUseMessage } from './messages.js';
 import { listView, topView } from './views.js';
-
-export interface StateOption {
-  readonly state?: string;
-}
-
-export interface OutputOption {
-  readonly output?: 'json';
-}
-
-export interface CreateOptions extends StateOption, OutputOption, ShareOptions {
-  readonly name?: string;
-  /** Bytes. */
-  readonly memory?: number;
-  readonly gpu?: readonly string[];
-}
 
 /** Where the commands print. */
 export interface Screen {
@@ -30,26 +14,28 @@ export interface Screen {
 const CLEAR = '\x1b[H\x1b[J';
 const INTERVAL_MS = 1000;
 
-export function createRequest({ name, memory, gpu, share, policy, priority, mode }: Omit<CreateOptions, 'state'>): CreateAllocationRequest {
+type Wanted = Pick<CreateOptions, 'memory' | 'gpu' | 'share' | 'policy' | 'priority' | 'mode'>;
+
+function createRequest({ memory, gpu, share, policy, priority, mode }: Wanted): CreateAllocationRequest {
   return {
-    ...(name === undefined ? {} : { name }),
-    ...(share === undefined ? {} : { sharePercent: share }),
-    ...(policy === undefined ? {} : { policy: policyMessage(policy) }),
-    ...(mode === undefined ? {} : { mode: sharingModeMessage(mode) }),
     gpus: gpu ?? [],
     memoryBytes: memory ?? 0,
-    priority: priority ?? 0,
+    sharePercent: share,
+    policy: policyMessage(policy),
+    priority,
+    mode: sharingModeMessage(mode),
   };
 }
 
 export function create(options: CreateOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
-    const allocation = await client.call('createAllocation', createRequest(options));
+    const { name } = options;
+    const allocation = await client.call('createAllocation', { ...createRequest(options), ...(name !== undefined && { name }) });
     screen.write(options.output === 'json' ? jsonLine(allocation) : `${allocation.id} ${allocation.socketPath}\n`);
   });
 }
 
-export function list(options: StateOption & OutputOption, screen: Screen): Promise<number> {
+export function list(options: ListOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { node, gpus } = await client.call('listGpus', {});
     const { allocations } = await client.call('listAllocations', {});
@@ -58,7 +44,7 @@ export function list(options: StateOption & OutputOption, screen: Screen): Promi
 }
 
 /** @param options.count how often; without it, until it is ended. */
-export function top(options: StateOption & OutputOption & { readonly count?: number }, screen: Screen): Promise<number> {
+export function top(options: TopOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     let before: NodeUseMessage | undefined;
     let left = options.count ?? Number.POSITIVE_INFINITY;
@@ -71,7 +57,7 @@ export function top(options: StateOption & OutputOption & { readonly count?: num
   });
 }
 
-export function drain(idOrName: string, options: StateOption, screen: Screen): Promise<number> {
+export function drain(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { id, sessions } = await client.call('drainAllocation', { id: idOrName });
     const rest = sessions.length === 0 ? 'it has none left' : `it has ${counted(sessions.length, 'session')}`;
@@ -79,20 +65,20 @@ export function drain(idOrName: string, options: StateOption, screen: Screen): P
   });
 }
 
-export function remove(idOrName: string, options: StateOption & { readonly force?: boolean }, screen: Screen): Promise<number> {
+export function remove(idOrName: string, options: ClientOptions & { readonly force: boolean }, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { id } = await client.call('getAllocation', { id: idOrName });
-    await client.call('deleteAllocation', { id, force: options.force ?? false });
+    await client.call('deleteAllocation', { id, force: options.force });
     screen.write(`${id} is deleted\n`);
   });
 }
 
 /** An allocation for as long as this process lives. */
-export async function hold(client: AdminClient, options: Omit<CreateOptions, 'state'>): Promise<AllocationMessage> {
+export async function hold(client: AdminClient, options: RunOptions): Promise<AllocationMessage> {
   return client.call('createAllocation', { ...createRequest(options), holderPid: process.pid });
 }
 
-async function withNode({ state = DEFAULT_STATE }: StateOption, body: (client: AdminClient) => Promise<void>): Promise<number> {
+async function withNode({ state }: ClientOptions, body: (client: AdminClient) => Promise<void>): Promise<number> {
   const client = await AdminClient.connect(state);
   try {
     await body(client);

@@ -43,7 +43,7 @@ test('what is asked for is what there is', async () => {
     limits: { sessions: 3 },
   } as const;
   const made = await client.call('createAllocation', asked);
-  expect(made).toMatchObject({ ...asked, limits: { sessions: 3, threads: 4096 }, draining: false, mode: 'SHARING_MODE_EXCLUSIVE' });
+  expect(made).toMatchObject({ ...asked, limits: { sessions: 3, threads: 1024 }, draining: false, mode: 'SHARING_MODE_EXCLUSIVE' });
   expect(made.socketPath).toBe(path.join(state, 'allocations', made.id, 'client', 'gpu.sock'));
   expect(node.find('train').specification).toMatchObject({ id: made.id, share: 25, policy: 'fixed', priority: -5 });
   expect(await client.call('getAllocation', { id: 'train' })).toEqual(made);
@@ -57,7 +57,7 @@ test('what is asked for is what there is', async () => {
 test('what nobody asked for is the default', async () => {
   expect(await client.call('createAllocation', {})).toMatchObject({
     ...{ name: '', memoryBytes: 8192 * MiB, sharePercent: 100, policy: 'POLICY_BURST', priority: 0 },
-    limits: { sessions: 240 },
+    limits: { sessions: 64 },
   });
 });
 
@@ -73,7 +73,7 @@ test('a refusal arrives with the node’s own sentence and code', async () => {
     expect.stringContaining('8.8 GiB was asked for'),
   ]);
   expect(await refused(client.call('createAllocation', { sharePercent: 101 }))).toEqual([
-    'VALUE_NOT_ALLOWED',
+    'OPTION_VALUE',
     expect.stringContaining('share is 101'),
   ]);
 });

@@ -22,7 +22,7 @@ const SHORTEST_INTERVAL_MS = 100;
 
 /** What is not here is INTERNAL. */
 const STATUS: Partial<Record<ErrorCode, status>> = {
-  VALUE_NOT_ALLOWED: status.INVALID_ARGUMENT,
+  OPTION_VALUE: status.INVALID_ARGUMENT,
   GPU_UNKNOWN: status.NOT_FOUND,
   ALLOCATION_UNKNOWN: status.NOT_FOUND,
   MEMORY_NOT_LEFT: status.RESOURCE_EXHAUSTED,

@@ -13,7 +13,10 @@ export function flagsOf(schema: Schema, keys?: readonly string[]): Flag[] {
 
 function toFlag({ flag, option }: NamedOption): Flag {
   const { kind, details, defaultText } = option;
-  const result = new Flag(`${flag} <${kind.placeholder}>`, `${details.help} (default: ${defaultText})`);
+  const result = new Flag(
+    `${details.short === undefined ? '' : `${details.short}, `}${flag} <${kind.placeholder}>`,
+    `${details.help} (default: ${defaultText})`,
+  );
   return kind.shape === 'one' ? result : result.argParser(append);
 }
 

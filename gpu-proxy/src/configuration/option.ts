@@ -18,6 +18,8 @@ interface Details {
   /** False when the variable of this name means something else already. */
   readonly variable?: boolean;
   readonly needs?: readonly Need[];
+  /** `-n`, beside the flag. */
+  readonly short?: string;
 }
 
 /** One option, declared once: its flag, its variable, its key in the file, its help and its page come from here. */

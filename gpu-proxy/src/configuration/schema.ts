@@ -1,7 +1,7 @@
 import type { Policy, SharingMode } from '@nvidia-virtual/ledger';
 import { BACKEND_CHOICES } from '../backend.js';
 import { MAX_SESSIONS } from '../quota.js';
-import { DEFAULT_SOCKET } from '../socket.js';
+import { DEFAULT_STATE } from '../state-directory.js';
 import {
   address,
   allocationName,
@@ -22,8 +22,8 @@ import {
 } from './kinds.js';
 import { option, type Values } from './option.js';
 
-const SHARING_MODES = ['exclusive', 'concurrent'] as const satisfies readonly SharingMode[];
-const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
+export const SHARING_MODES = ['exclusive', 'concurrent'] as const satisfies readonly SharingMode[];
+export const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
 
 /** Where the file is; the one option that cannot stand in it. */
 export const CONFIGURATION_FILE = {
@@ -35,11 +35,11 @@ export const NODE_OPTIONS = {
   node: option(nodeName, { help: 'the name of this node in the ledger, metrics and logs', otherwise: "the host's name" }),
   state: option(filePath, {
     help: 'directory of allocations, sessions and sockets; it outlives gpu-proxy, but not a boot',
-    default: '/run/nvidia-virtual',
+    default: DEFAULT_STATE,
   }),
   socket: option(filePath, {
-    help: 'where programs connect that belong to no other allocation',
-    default: DEFAULT_SOCKET,
+    help: 'serve one allocation over this socket, with backend, gpu, limits and log of these options and no other, and keep nothing',
+    otherwise: 'a node, whose allocations have sockets of their own',
     // NVIDIA_VIRTUAL_SOCKET is read in the program; a proxy that a program starts must not listen on its parent's socket.
     variable: false,
   }),
@@ -98,7 +98,6 @@ export const NODE_OPTIONS = {
     passwordFile: option(filePath, {
       help: 'the file with the password, read whenever a connection is made',
       otherwise: 'no password',
-      reloadable: true,
       needs: [{ key: 'ledger.url' }],
     }),
     tls: {
@@ -137,7 +136,7 @@ export type Configuration = Values<typeof NODE_OPTIONS>;
 /** The options of one allocation. They say nothing about a node, so they are flags only. */
 export const ALLOCATION_OPTIONS = {
   name: option(allocationName, { help: 'what you call it', otherwise: 'none' }),
-  memory: option(memorySize, { help: 'GPU memory over all its processes, on each of its GPUs', otherwise: 'no quota' }),
+  memory: option(memorySize, { help: 'GPU memory over all its processes, on each of its GPUs', otherwise: 'all that is left' }),
   share: option(percent, { help: "percent of a GPU's time", default: '100' }),
   policy: option(choice(...POLICIES), {
     help: 'burst: idle time of the GPU too; fixed: never more than its share',

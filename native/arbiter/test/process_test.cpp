@@ -91,6 +91,7 @@ void testSentences() {
         "error \"allocation a 50 burst 0\" is not of the form: allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]");
   CHECK(answer("worker 1 nowhere") == "error there is no allocation nowhere");
   CHECK(answer("worker x a") == "error \"x\" is no process");
+  CHECK(answer("window 499") == "error \"499\" is no window: 500 to 100000 microseconds");
   CHECK(answer("commit") == "error \"commit\" without \"begin\"");
   CHECK(answer("begin\nworker 1 a") == "error there is no allocation a in this table");
   CHECK(answer(std::string(20'000, 'x')).starts_with("error a line is longer than"));

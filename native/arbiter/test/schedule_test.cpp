@@ -160,6 +160,19 @@ void testWindowsFollowPriority() {
   CHECK(windows(100) > windows(0) && windows(0) > windows(-100));
 }
 
+void testTheWindowMayChange() {
+  Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
+  const auto windows = [&] {
+    const auto before = simulation.schedule.use("a").windows;
+    simulation.run(kPlayed);
+    return simulation.schedule.use("a").windows - before;
+  };
+  const auto shorter = windows();
+  simulation.schedule.setWindow(20 * kMillisecond);
+  CHECK(windows() < shorter / 2);
+  CHECK(near(simulation.share("a"), 50));
+}
+
 void testAGangHasItsGpusTogether() {
   const std::vector<std::string> both{"first", "second"};
   Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)), batch("one", terms(50, Policy::burst, 0, {"first"})),
@@ -267,6 +280,7 @@ int main() {
   testAPauseGivesTheWindowUp();
   testPriority();
   testWindowsFollowPriority();
+  testTheWindowMayChange();
   testAGangHasItsGpusTogether();
   testADrainThatDoesNotEnd();
   testASilentTenant();

@@ -1,0 +1,43 @@
+import type { SessionRecord } from '@nvidia-virtual/ledger';
+import type { EndCause } from './metrics/events.js';
+import { Metrics } from './metrics/metrics.js';
+import type { RoundTrips } from './metrics/totals.js';
+import type { GpuNode } from './node.js';
+import type { Session } from './session.js';
+
+/** The metrics of a node, which hear its events from now on. */
+export function metricsOf(node: GpuNode, ledgerConnected: () => boolean): Metrics {
+  const gpuOf = (uuid: string) => node.gpus.find((gpu) => gpu.uuid === uuid);
+  const left = (uuid: string) => {
+    const gpu = gpuOf(uuid);
+    return gpu && node.left(gpu);
+  };
+  const metrics = new Metrics(node.name, {
+    snapshot: async () => {
+      await node.refresh();
+      return node.snapshot();
+    },
+    roundTrips: (session) => roundTripsOf(node, session),
+    warmWorkers: (gpu) => left(gpu)?.warmWorkersReady ?? 0,
+    memoryLeft: (gpu) => left(gpu)?.memory ?? 0,
+    ledgerConnected,
+  });
+  node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));
+  node.on('arbiterRestarted', () => metrics.events.arbiterRestarted());
+  node.on('sessionEnded', ({ session, use, roundTrips }) => {
+    metrics.sessionEnded(causeOf(session), session.record, use, roundTrips);
+    if (session.secondsToReturn !== undefined) metrics.events.workerGone(session.secondsToReturn);
+  });
+  return metrics;
+}
+
+function roundTripsOf(node: GpuNode, { allocation, number }: SessionRecord): RoundTrips {
+  const sessions = node.allocations.find(({ id }) => id === allocation)?.sessions;
+  return sessions?.find(({ session }) => session.record.number === number)?.figures.roundTrips ?? [];
+}
+
+function causeOf(session: Session): EndCause {
+  if (session.killed) return 'killed';
+  if (session.refusal !== undefined) return 'refused';
+  return session.died ? 'worker_died' : 'client_ended';
+}

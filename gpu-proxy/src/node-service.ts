@@ -1,0 +1,170 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { GpuRecord } from '@nvidia-virtual/ledger';
+import { Registry } from 'prom-client';
+import { AdminServer } from './admin/server.js';
+import { chooseBackend } from './backend.js';
+import { type Address, forGpu } from './configuration/kinds.js';
+import type { Configuration } from './configuration/schema.js';
+import type { ConfigurationStore } from './configuration/store.js';
+import { ProxyError } from './errors.js';
+import { HttpService } from './http.js';
+import { locateInstallation } from './installation.js';
+import { takeInventory } from './inventory.js';
+import { Log } from './log.js';
+import type { Metrics } from './metrics/metrics.js';
+import { GpuNode, type NodeSettings } from './node.js';
+import { NodeLedger } from './node-ledger.js';
+import { metricsOf } from './node-metrics.js';
+import { StateDirectory } from './state-directory.js';
+
+const NOT_YET = 'The GPUs of this machine are being listed.';
+
+/** All that `gpu-proxy serve` runs for a node: the node itself, its admin API, its ledger, metrics and health, its log, and the reload. */
+export class NodeService {
+  readonly #store: ConfigurationStore;
+  readonly #log: Log;
+  readonly #http: HttpService;
+  readonly #stopReloading: () => void;
+  #served: Address | undefined;
+  #state: StateDirectory | undefined;
+  #node: GpuNode | undefined;
+  #admin: AdminServer | undefined;
+  #ledger: NodeLedger | undefined;
+  #metrics: Metrics | undefined;
+
+  private constructor(store: ConfigurationStore) {
+    this.#store = store;
+    this.#log = new Log(logOptions(store.current));
+    this.#http = this.#makeHttp();
+    this.#stopReloading = store.reloadOnHangup(this.#log.logger);
+    store.on('reloaded', () => void this.#follow());
+  }
+
+  /** @throws ProxyError, LedgerError; nothing is left running then. */
+  static async start(store: ConfigurationStore): Promise<NodeService> {
+    const service = new NodeService(store);
+    try {
+      await service.#start();
+      return service;
+    } catch (error) {
+      await service.#leave();
+      throw error;
+    }
+  }
+
+  /** Programs go on, and the next gpu-proxy on the state directory finds them. */
+  async end(signal: NodeJS.Signals): Promise<void> {
+    const sessions = this.#node?.allocations.reduce((sum, allocation) => sum + allocation.sessionCount, 0);
+    await this.#leave();
+    this.#log.logger.info({ signal, sessions }, 'ended: programs go on, and the next gpu-proxy on this state directory finds them');
+  }
+
+  async #start(): Promise<void> {
+    const { current } = this.#store;
+    const { logger } = this.#log;
+    const installation = locateInstallation();
+    const backend = chooseBackend(current.backend, installation);
+    const state = StateDirectory.open(current.state);
+    this.#state = state;
+    await this.#moveHttp();
+    const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
+    const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
+    this.#warnOfUnknownGpus(gpus);
+    const node = await GpuNode.start({
+      ...{ installation, backend, logger, state, gpus, arbitrated: true },
+      name: current.node,
+      settings: settingsOf(this.#store.current),
+      observe: (made) => {
+        this.#metrics = metricsOf(made, () => this.#ledger?.connected ?? false);
+      },
+    });
+    this.#node = node;
+    // It may have been read again meanwhile.
+    this.#attempt(() => this.#followSettings());
+    this.#ledger = new NodeLedger({ node, backend, stateDirectory: state.directory, ledger: current.ledger, logger });
+    this.#admin = await AdminServer.start(node, state.adminSocket);
+    const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
+    logger.info({ ...served, gpus }, 'serving');
+  }
+
+  /** One file may be for several nodes, so this is no refusal. */
+  #warnOfUnknownGpus(gpus: readonly GpuRecord[]): void {
+    const { gpuMode, warmWorkers } = this.#store.current;
+    const known = new Set(gpus.flatMap(({ uuid, index }) => [uuid.toLowerCase(), String(index)]));
+    const list = gpus.map(({ index, uuid }) => `${index} (${uuid})`).join(', ');
+    for (const [key, { some }] of Object.entries({ gpuMode, warmWorkers }))
+      for (const name of some.keys())
+        if (!known.has(name)) this.#log.logger.warn({ key }, new ProxyError('GPU_UNKNOWN', { name, gpus: list }).message);
+  }
+
+  /** Takes up what was read again. What cannot be taken up is said, and the former stays. */
+  async #follow(): Promise<void> {
+    const { current } = this.#store;
+    this.#attempt(() => this.#log.reopen(logOptions(current)));
+    this.#attempt(() => this.#followSettings());
+    await this.#moveHttp().catch((error: Error) => this.#log.logger.error(error.message));
+  }
+
+  /** @throws ProxyError WARM_WORKERS_NOT_LEFT */
+  #followSettings(): void {
+    if (this.#node) this.#node.settings = settingsOf(this.#store.current);
+  }
+
+  #attempt(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#log.logger.error((error as Error).message);
+    }
+  }
+
+  async #moveHttp(): Promise<void> {
+    const { http } = this.#store.current;
+    if (isDeepStrictEqual(http, this.#served)) return;
+    await this.#http.move(http);
+    this.#served = http;
+  }
+
+  #makeHttp(): HttpService {
+    return new HttpService({
+      metrics: {
+        contentType: Registry.PROMETHEUS_CONTENT_TYPE,
+        exposition: async () => {
+          if (!this.#metrics) throw new Error(NOT_YET);
+          return this.#metrics.exposition();
+        },
+      },
+      conditions: {
+        inventory: () => (this.#node ? undefined : NOT_YET),
+        sockets: () => this.#whyNoSockets(),
+        arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
+      },
+      notes: { ledger: () => this.#ledger?.trouble },
+      logger: this.#log.logger,
+    });
+  }
+
+  #whyNoSockets(): string | undefined {
+    if (!this.#admin) return 'The admin API is not served yet.';
+    const deaf = this.#node?.allocations.filter(({ listening }) => !listening) ?? [];
+    return deaf.length === 0 ? undefined : `Programs cannot connect to ${deaf.map(({ id }) => id).join(', ')}: the log says why.`;
+  }
+
+  /** The ledger first: it must not be told that there is nothing any more. */
+  async #leave(): Promise<void> {
+    this.#stopReloading();
+    this.#admin?.close();
+    await this.#ledger?.close();
+    await this.#http.move(undefined);
+    this.#node?.leave();
+    this.#state?.release();
+  }
+}
+
+function logOptions({ log = '-', logLevel }: Configuration) {
+  return { file: log, level: logLevel };
+}
+
+function settingsOf({ limits, window, warmWorkers, workerUids }: Configuration): NodeSettings {
+  return { limits, window, users: workerUids, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) };
+}
