@@ -42,13 +42,13 @@ export const malice: Case = {
     const bad = await node.create({ name: 'bad', memoryBytes: 64 * MIB, sharePercent: 50, limits: LIMITS });
     const good = allocations.map((allocation) => startTenant(scene, allocation, 'check'));
     tally.judge('tenants that behave well', (await goOn(good)).flat());
-    const same = startTenant(scene, bad, 'saturate', 1);
+    const same = startTenant(scene, bad, 'compute', 3000);
     tally.judge('a third tenant that behaves well', await same.goesOn());
     const usual = await rate(good);
     tally.judge('a third tenant that behaves well', await same.stop());
     await node.until(bad, (now) => now.sessions.length === 0);
     const files = node.openFiles();
-    console.log('what two tenants keep beside malice, of what they have beside a third one like them:');
+    console.log('what two tenants keep beside malice, of what they have beside a third tenant that is always busy:');
     for (const [mode, args] of Object.entries(MALICE)) {
       const begin = await start(scene, [mode, ...args(bad)], bad);
       tally.judge(`${mode}: the malice`, begin.problems);
