@@ -28,15 +28,16 @@ bool sharesProcessor(Seat& mine, const Seat& peer) {
   return processor != 0 && barrier::glance(peer.processor) == processor;
 }
 
-std::uint64_t replySpinNanoseconds() {
-  constexpr int kProcessorsForSpinning = 4;
-  static const std::uint64_t nanoseconds = [] {
+bool hasProcessorsForSpinning() {
+  constexpr int kEnough = 4;
+  static const bool enough = [] {
     cpu_set_t allowed;
-    const bool enough = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) >= kProcessorsForSpinning;
-    return enough ? std::uint64_t{20'000'000} : kSpinNanoseconds;
+    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) >= kEnough;
   }();
-  return nanoseconds;
+  return enough;
 }
+
+std::uint64_t replySpinNanoseconds() { return hasProcessorsForSpinning() ? 20'000'000 : kSpinNanoseconds; }
 
 std::uint64_t monotonicNanoseconds() {
   timespec now;

@@ -24,6 +24,9 @@ inline constexpr std::uint64_t kLingerNanoseconds = 2'000;
 inline constexpr std::uint64_t kFirstSleepNanoseconds = 1'000'000;
 inline constexpr std::uint64_t kLongestSleepNanoseconds = 10'000'000'000;
 
+/// Whether this process may use so many processors that one which waits awake is no loss.
+bool hasProcessorsForSpinning();
+
 std::uint64_t monotonicNanoseconds();
 
 /// Sleeps while `word` is `value`, at most that long. Returns early for any reason. The word may lie in memory shared between processes.

@@ -37,6 +37,7 @@ struct Mailbox {
   // Written by the arbiter.
   alignas(64) std::atomic<std::uint32_t> grant;  ///< the grant word, a futex
   std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
+  std::atomic<std::uint64_t> expected;           ///< when the grant is expected to change next; 0: nobody knows
   std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
 
   // Written by the worker, which then sends a byte over its connection, except for the last one.
@@ -50,5 +51,8 @@ static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is
 /// How long a window is kept although nothing runs in it: the worker says so after this time. Handing over at each gap costs more than
 /// the gap (a switch of contexts takes some 0.1 ms).
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
+
+/// Being woken takes so long. Who waits for a handover is awake by then: each microsecond that the GPU stands idle is lost to all.
+inline constexpr std::uint64_t kWakeUpNanoseconds = 150'000;
 
 }  // namespace arbiter

@@ -119,7 +119,9 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   worker.allocation = table_.workers[worker.pid];
   const Order order = schedule_.order(worker.allocation);
   worker.word = nextWord(0, order.grant);
+  worker.told = now;
   worker.mailbox->grant = worker.word;
+  worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
   if (!sendFile(connection, file)) shutdown(connection, SHUT_RDWR);
   close(file);
@@ -163,7 +165,7 @@ void Node::observe(const std::string& id, Time now) {
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
-    idle = idle && since > 0 && now - since >= static_cast<Time>(kGapNanoseconds);
+    idle = idle && since > 0 && now - std::max(since, worker.told) >= static_cast<Time>(kGapNanoseconds);
     schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
   }
   switch (schedule_.order(id).grant) {
@@ -185,18 +187,23 @@ void Node::update(Time now) {
   for (auto orders = schedule_.advance(now); !orders.empty(); orders = schedule_.advance(now)) {
     for (const Order& order : orders) {
       for (auto& [connection, worker] : workers_) {
-        if (worker.mailbox != nullptr && worker.allocation == order.id) tell(connection, worker, order);
+        if (worker.mailbox != nullptr && worker.allocation == order.id) tell(connection, worker, order, now);
       }
       if (order.grant == Grant::closed) observe(order.id, now);  // without a worker there is nothing to wait for
     }
   }
+  for (auto& [connection, worker] : workers_) {
+    if (worker.mailbox != nullptr)
+      worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+  }
 }
 
-void Node::tell(int connection, Worker& worker, const Order& order) {
+void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
   worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue), std::memory_order_relaxed);
   const Grant before = grantOf(worker.word);
   if (before == order.grant) return;
   worker.word = nextWord(worker.word, order.grant);
+  worker.told = now;
   worker.mailbox->grant.store(worker.word, std::memory_order_seq_cst);
   wakeAll(worker.mailbox->grant);
   // Its gate thread sleeps while the gate is open: it has to watch from now on.

@@ -45,6 +45,8 @@ class Node {
   /// Lets the schedule decide and tells the workers; after every change, and at deadline().
   void update(Time now);
   Time deadline() const { return schedule_.deadline(); }
+  /// A GPU is about to go from one to the next: not the moment to sleep.
+  bool isHandingOver(Time now) const { return schedule_.isHandingOver(now); }
 
   /// Nanoseconds of every allocation.
   std::map<std::string, TimeUse> figures(Time now);
@@ -55,11 +57,12 @@ class Node {
     std::string allocation;
     Mailbox* mailbox = nullptr;  ///< none: whose worker it is, is not known yet
     std::uint32_t word = 0;      ///< what the mailbox's grant was set to
+    Time told = 0;               ///< when
   };
 
   void introduce(int connection, Worker& worker, Time now);
   void dismiss(Worker& worker, int connection);
-  void tell(int connection, Worker& worker, const Order& order);
+  void tell(int connection, Worker& worker, const Order& order, Time now);
   void observe(const std::string& id, Time now);
   void measureOpen(const std::string& id, Time now);
 

@@ -75,13 +75,13 @@ void Schedule::used(const std::string& id, bool used, Time now) {
 std::vector<Order> Schedule::advance(Time now) {
   settle(now);
   endStages(now);
-  compete(now);
+  compete();
   for (auto& [id, a] : allocations_) {
     if ((a.stage == Stage::window || a.stage == Stage::open) && mustYield(a, now)) continue;
     if (a.stage == Stage::window && now >= a.end) renew(a, now);
   }
   grantAll(now);
-  compete(now);
+  compete();
   for (auto& [id, a] : allocations_) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
@@ -159,8 +159,8 @@ void Schedule::renew(Allocation& holder, Time now) {
 void Schedule::close(Allocation& holder, bool urgent, Time now) {
   if (holder.stage == Stage::open) used(holder.id, true, now);
   holder.stage = Stage::draining;
+  holder.since = now;
   holder.end = now + (urgent ? timing_.urgentDrain : timing_.drain);
-  if (holder.demand == Demand::busy) holder.returns = now + timing_.pause;
   holder.demand = Demand::none;
   holder.lastDemand = now;
 }
@@ -226,6 +226,35 @@ Time Schedule::queueOf(const Allocation& a, Time now) const {
     return other.terms.priority > a.terms.priority && overlaps(a, other) && hadDemand(other, timing_.contentionByHigher, now);
   });
   return higher ? timing_.queueBesideHigher : timing_.queue;
+}
+
+Time Schedule::expected(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  if (found == allocations_.end()) return 0;
+  const Allocation& a = found->second;
+  Time at = 0;
+  for (const auto& [otherId, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other)) continue;
+    if (a.stage == Stage::window && waits(other)) return a.end;
+    if (!waits(a)) continue;
+    if (waits(other) && before(other, a)) return 0;
+    if (holds(other)) at = std::max(at, other.stage == Stage::window ? other.end : settled_);
+  }
+  return at;
+}
+
+bool Schedule::isHandingOver(Time now) const {
+  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+    const Allocation& a = entry.second;
+    if (a.stage == Stage::draining) return now - a.since < timing_.handover && wanted(a);
+    return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) && wanted(a);
+  });
+}
+
+/// Another waits for its GPUs.
+bool Schedule::wanted(const Allocation& a) const {
+  return std::any_of(allocations_.begin(), allocations_.end(),
+                     [&](const auto& entry) { return &entry.second != &a && waits(entry.second) && overlaps(a, entry.second); });
 }
 
 Order Schedule::order(const std::string& id) const {

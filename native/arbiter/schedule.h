@@ -32,16 +32,17 @@ struct Terms {
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;        ///< how long the next one waits for a closed window's work to end
-  Time urgentDrain = kMillisecond / 2;  ///< the same for one of higher priority
-  Time queue = 2 * kMillisecond;        ///< work that may wait on the device inside a window
-  Time queueBesideHigher = 300 * kMicrosecond;
+  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end
+  Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
+  Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
+  Time queueBesideHigher = 150 * kMicrosecond;
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
   Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
-  Time pause = 5 * kMillisecond;          ///< one that was closed in the midst of its work keeps its turn if it is back by then
+  Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
   Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
+  Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
   Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
 };
 
@@ -88,6 +89,11 @@ class Schedule {
   std::vector<Order> advance(Time now);
   /// When something changes by itself; kNever when only an input can change anything.
   Time deadline() const { return deadline_; }
+
+  /// When what holds for it is expected to change: its window to end because another waits, or the one that it waits for. 0: nobody knows.
+  Time expected(const std::string& id) const;
+  /// A window is about to end, or has just ended and its work is still running, and another waits for it.
+  bool isHandingOver(Time now) const;
 
   /// What holds for it. Closed when there is no such allocation.
   Order order(const std::string& id) const;
@@ -136,6 +142,7 @@ class Schedule {
   static bool overlaps(const Allocation& a, const Allocation& b);
   static bool limited(const Allocation& a);
   bool waits(const Allocation& a) const;
+  bool wanted(const Allocation& a) const;
   bool hasTokens(const Allocation& a) const;
   Time leastTokens(const Allocation& a) const;
   Time tokensLast(const Allocation& a) const;
@@ -152,7 +159,7 @@ class Schedule {
   void charge(Allocation& a, Time passed);
   void refill(Allocation& a, Time passed);
   void endStages(Time now);
-  void compete(Time now);
+  void compete();
   bool mustYield(Allocation& holder, Time now);
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);

@@ -69,16 +69,19 @@ Time Schedule::windowOf(const Allocation& a) const {
 
 /// How far its virtual time is ahead of the least on any of its GPUs.
 Time Schedule::aheadBy(const Allocation& a) {
-  Time ahead = 0;
+  Time ahead = -kNever;
   for (std::size_t i = 0; i < a.gpus.size(); ++i) ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
   return ahead;
 }
 
-/// Whoever begins to compete starts level with the one that has had least: nobody saves up by being idle.
-void Schedule::compete(Time now) {
+/// Whoever begins to compete starts about level with the one that has had least: nobody saves up by being idle. A little remains owed, so
+/// that one who pauses for a moment does not lose its turn.
+void Schedule::compete() {
   for (auto& [id, a] : allocations_) {
-    const bool competes = holds(a) || waits(a) || now < a.returns;
-    for (std::size_t i = 0; competes && !a.competes && i < a.gpus.size(); ++i) a.served[i] = std::max(a.served[i], a.gpus[i]->clock);
+    const bool competes = holds(a) || waits(a);
+    const Time credit = timing_.credit * kPercent / a.terms.weight;
+    for (std::size_t i = 0; competes && !a.competes && i < a.gpus.size(); ++i)
+      a.served[i] = std::max(a.served[i], a.gpus[i]->clock - credit);
     a.competes = competes;
   }
   for (auto& [name, gpu] : gpus_) {

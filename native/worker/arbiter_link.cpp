@@ -23,12 +23,17 @@ using arbiter::Mailbox;
 /// A socket that is connected to nothing.
 int unconnected() { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
-constexpr int kPage = PROT_READ | PROT_WRITE;
+void* mapPage(int memory) {
+  const int flags = memory < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  return mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, flags, memory, 0);
+}
+
+/// Puts a page where another one is. Whoever reads there finds the one or the other.
+bool replace(void* place, void* page) { return mremap(page, kMailboxBytes, kMailboxBytes, MREMAP_MAYMOVE | MREMAP_FIXED, place) == place; }
 
 }  // namespace
 
-ArbiterLink::ArbiterLink()
-    : mailbox_(static_cast<Mailbox*>(mmap(nullptr, kMailboxBytes, kPage, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))), file_(unconnected()) {}
+ArbiterLink::ArbiterLink() : mailbox_(static_cast<Mailbox*>(mapPage(-1))), file_(unconnected()) {}
 
 ArbiterLink::~ArbiterLink() {
   munmap(mailbox_, kMailboxBytes);
@@ -74,11 +79,11 @@ bool ArbiterLink::receive() {
 bool ArbiterLink::map(int memory) {
   struct stat about;
   if (fstat(memory, &about) != 0 || about.st_size != static_cast<off_t>(kMailboxBytes)) return false;
-  void* page = mmap(nullptr, kMailboxBytes, kPage, MAP_SHARED, memory, 0);
+  void* page = mapPage(memory);
   if (page == MAP_FAILED) return false;
   const auto* offered = static_cast<const Mailbox*>(page);
   const bool known = offered->magic == arbiter::kMailboxMagic && offered->version == arbiter::kMailboxVersion;
-  if (known) return mremap(page, kMailboxBytes, kMailboxBytes, MREMAP_MAYMOVE | MREMAP_FIXED, mailbox_) == mailbox_;
+  if (known) return replace(mailbox_, page);
   return munmap(page, kMailboxBytes), false;
 }
 
@@ -87,7 +92,7 @@ void ArbiterLink::disconnect() {
   connected_ = false;
   mailbox_->grant.store(arbiter::nextWord(mailbox_->grant.load(), arbiter::Grant::open));
   wire::futexWakeAll(mailbox_->grant);
-  mmap(mailbox_, kMailboxBytes, kPage, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  replace(mailbox_, mapPage(-1));
   const int fresh = unconnected();
   dup3(fresh, file_, O_CLOEXEC);
   close(fresh);

@@ -10,8 +10,6 @@ namespace worker {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-/// A kernel that takes longer is not in a hurry: the driver's own way of waiting is then the better one.
-constexpr std::uint64_t kAwaitNanoseconds = 50'000;
 
 }  // namespace
 
@@ -28,7 +26,7 @@ bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
 
 bool CompletionWord::await() const {
   const auto written = [this] { return wire::barrier::observe(*word_) == value_; };
-  return wire::spinUntil(kAwaitNanoseconds, written, [] { return false; });
+  return wire::spinUntil(wire::replySpinNanoseconds(), written, [] { return false; });
 }
 
 bool CompletionWord::prepare(unsigned contextsEnded) {

@@ -29,8 +29,16 @@ constexpr std::uint64_t kLongestSleep = 100'000'000;
 constexpr std::uint64_t kStuck = 10'000'000;
 /// Work never seen before that may be on the device at a time: nobody knows how long it takes.
 constexpr std::size_t kMostUnknown = 4;
+/// So much work is left when the next piece is let in that takes longer than what may be queued.
+constexpr std::uint64_t kNext = 300'000;
 /// So much work is left when the GPU is given away: telling the arbiter, and the next one, takes about as long.
-constexpr std::uint64_t kHandover = 60'000;
+constexpr std::uint64_t kHandover = 100'000;
+/// Who stands at the gate looks so often when the change is expected, which itself changes with those who come and go.
+constexpr std::uint64_t kGlanceEvery = 1'000'000;
+/// So long after it was expected a change is waited for awake: the work of the one before is still running.
+constexpr std::uint64_t kPatience = 4'000'000;
+/// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
+constexpr std::uint64_t kAtFirst = 600'000;
 
 const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
@@ -87,7 +95,7 @@ void Gate::note(Pass& pass, CUstream stream) {
     pass.noted_.fill(kNoStream);
     pass.generation_ = generation;
   }
-  pass.noted_[(reinterpret_cast<std::uintptr_t>(stream) >> 4) % pass.noted_.size()] = stream;
+  pass.placeOf(stream) = stream;
 }
 
 void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
@@ -114,14 +122,34 @@ void Gate::awaitGrant(std::uint32_t word) {
   standAtTheGate(1);
   link_.poke();
   auto& grant = link_.mailbox().grant;
-  while (grant.load(std::memory_order_acquire) == word) wire::futexWait(grant, word, kLongestSleep);
+  const auto changed = [&] { return grant.load(std::memory_order_acquire) != word; };
+  if (wire::hasProcessorsForSpinning()) wire::spinUntil(kAtFirst, changed, [] { return false; });
+  while (grant.load(std::memory_order_acquire) == word) awaitChange(grant, word, link_.mailbox().expected);
   standAtTheGate(-1);
   waited_.fetch_add(monotonicNanoseconds() - begin, std::memory_order_relaxed);
 }
 
-bool Gate::hasRoom(const Backlog& backlog, Clock since, Clock now) const {
+/// Asleep, but awake when the change is expected.
+void Gate::awaitChange(std::atomic<std::uint32_t>& grant, std::uint32_t word, const std::atomic<Clock>& expectedAt) {
+  const auto changed = [&] { return grant.load(std::memory_order_acquire) != word; };
+  const Clock now = monotonicNanoseconds();
+  const Clock expected = wire::hasProcessorsForSpinning() ? expectedAt.load(std::memory_order_relaxed) : 0;
+  if (expected == 0 || now >= expected + kPatience) {
+    wire::futexWait(grant, word, wire::hasProcessorsForSpinning() ? kGlanceEvery : kLongestSleep);
+  } else if (now + arbiter::kWakeUpNanoseconds < expected) {
+    wire::futexWait(grant, word, std::min(expected - arbiter::kWakeUpNanoseconds - now, kGlanceEvery));
+  } else {
+    wire::spinUntil(kGlanceEvery / 10, changed, [] { return false; });
+  }
+}
+
+/// What is queued may not take longer than the limit, but where one piece of work alone does, the next one follows it closely.
+bool Gate::hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now) {
   if (now - since >= kStuck && backlog.lastDone() < since) return true;
-  return backlog.unknown() < kMostUnknown && backlog.remaining(now) < link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed);
+  const Clock limit = link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed);
+  const Clock remaining = backlog.remaining(now);
+  const Clock guess = durations_.at(durations_.find(shape));
+  return backlog.unknown() < kMostUnknown && (remaining + guess <= limit || remaining <= std::min(limit, kNext));
 }
 
 /// In a window: true when the pass is inside, false when there is no window any more.
@@ -129,7 +157,7 @@ bool Gate::admit(Pass& pass) {
   const CUcontext context = currentContext();
   std::unique_lock lock(mutex_);
   const Clock begin = monotonicNanoseconds();
-  for (Clock now = begin; !hasRoom(backlogOf(context), begin, now); now = monotonicNanoseconds()) {
+  for (Clock now = begin; !hasRoom(backlogOf(context), pass.shape_, begin, now); now = monotonicNanoseconds()) {
     room_.wait_for(lock, std::chrono::milliseconds(1));
     if (grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) != Grant::window) return false;
   }
@@ -231,6 +259,7 @@ void Gate::become(Grant grant) {
     if (grant == Grant::open) backlog->stopMeasuring();
     if (last_ == Grant::open) backlog->startMeasuring();
   }
+  if (last_ == Grant::open) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
   if (grant == Grant::closed)
     wire::spinUntil(
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
@@ -242,7 +271,7 @@ void Gate::become(Grant grant) {
 Gate::Clock Gate::watchWindow(Clock now) {
   lookAt(now, false);
   room_.notify_all();
-  if (!empty() || someoneInside()) return kLookEvery;
+  if (!empty() || someoneInside()) return isAboutToClose(now) ? 0 : kLookEvery;
   if (idleSince_ == 0) {
     link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
     toldIdle_ = false;
@@ -257,7 +286,8 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now) {
   lookAt(now, true);
   const bool drained = empty();
   if (answered_ == word) return drained ? kForEver : kLookEvery;
-  if (someoneInside() || !(drained || nearlyDrained(now))) return kLookEvery;
+  if (someoneInside()) return kLookEvery / 5;
+  if (!drained && !nearlyDrained(now)) return untilHandover(now);
   answered_ = word;
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);
@@ -285,6 +315,23 @@ bool Gate::nearlyDrained(Clock now) const {
   return std::all_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) {
     return entry.second->empty() || (!entry.second->isUncertain(now) && entry.second->remaining(now) <= kHandover);
   });
+}
+
+bool Gate::isAboutToClose(Clock now) const {
+  const Clock expected = link_.mailbox().expected.load(std::memory_order_relaxed);
+  return wire::hasProcessorsForSpinning() && now < expected + kPatience && now + arbiter::kWakeUpNanoseconds >= expected;
+}
+
+Gate::Clock Gate::untilHandover(Clock now) const {
+  Clock longest = 0;
+  for (const auto& [context, backlog] : backlogs_) {
+    if (backlog->empty()) continue;
+    if (backlog->isUncertain(now)) return kLookEvery;
+    longest = std::max(longest, backlog->remaining(now));
+  }
+  constexpr Clock kAwake = kHandover + arbiter::kWakeUpNanoseconds;
+  if (!wire::hasProcessorsForSpinning()) return kLookEvery;
+  return longest > kAwake ? longest - kAwake : 0;
 }
 
 }  // namespace worker

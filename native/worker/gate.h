@@ -52,12 +52,13 @@ class Gate {
   void note(Pass& pass, CUstream stream);
   void await(Pass& pass, CUstream stream, std::uint64_t shape);
   void awaitGrant(std::uint32_t word);
+  static void awaitChange(std::atomic<std::uint32_t>& grant, std::uint32_t word, const std::atomic<Clock>& expectedAt);
   void standAtTheGate(int more);
   bool admit(Pass& pass);
   void submitted(Pass& pass);
   Backlog& backlogOf(CUcontext context);
   CUcontext currentContext() const;
-  bool hasRoom(const Backlog& backlog, Clock since, Clock now) const;
+  bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
 
   // On the gate's own thread.
   void run();
@@ -71,6 +72,8 @@ class Gate {
   bool empty() const;
   bool someoneInside() const;
   bool nearlyDrained(Clock now) const;
+  Clock untilHandover(Clock now) const;
+  bool isAboutToClose(Clock now) const;
 
   const Driver& driver_;
   ArbiterLink link_;
@@ -133,10 +136,15 @@ class Gate::Pass {
       return inside_.store(0, std::memory_order_release), false;
     if (mailbox.unused.load(std::memory_order_relaxed) != 0) [[unlikely]]
       mailbox_.unused.store(0, std::memory_order_relaxed);
-    CUstream& noted = noted_[(reinterpret_cast<std::uintptr_t>(stream) >> 4) % noted_.size()];
+    CUstream& noted = placeOf(stream);
     if (noted != stream || generation_ != gate_.generation_.load(std::memory_order_relaxed)) [[unlikely]]
       gate_.note(*this, stream);
     return entered_ = true;
+  }
+
+  CUstream& placeOf(CUstream stream) {
+    const auto number = reinterpret_cast<std::uintptr_t>(stream);
+    return noted_[(number ^ number >> 4 ^ number >> 8) % noted_.size()];
   }
 
   Gate& gate_;

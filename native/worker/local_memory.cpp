@@ -23,6 +23,12 @@ bool LocalMemory::reserveFor(CUfunction function) {
   return status != CUDA_SUCCESS || bytes < 0 || reserve(static_cast<std::uint64_t>(bytes));
 }
 
+/// The driver launches a kernel like a function, but does not tell its attributes like those of one (driver 580).
+bool LocalMemory::reserveFor(CUkernel kernel) {
+  CUfunction function = nullptr;
+  return driver_.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS || reserveFor(function);
+}
+
 void LocalMemory::ended(CUcontext context) {
   const std::lock_guard lock(mutex_);
   const auto found = contexts_.find(context);

@@ -24,6 +24,7 @@ class LocalMemory {
   bool reserve(std::uint64_t bytesPerThread);
   /// The same for the launch of a kernel.
   bool reserveFor(CUfunction function);
+  bool reserveFor(CUkernel kernel);
   void ended(CUcontext context);
 
  private:

@@ -42,14 +42,16 @@ void Thread::passTicket() {
 /// The ticket is passed on like that of any frame.
 CUresult passTicket(Thread& thread, wire::Decoder& in, wire::Encoder&) { return in.finished() ? CUDA_SUCCESS : thread.refuseFrame(); }
 
-bool Thread::localMemoryFits(CUfunction function) {
+bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function) {
   CUfunction& launched = launched_[reinterpret_cast<std::uintptr_t>(function) / 64 % launched_.size()];
   if (launched == function && codeChanges_ == session.codeChanges()) [[likely]]
     return true;
   const unsigned changes = session.codeChanges();
   if (changes != codeChanges_) forgetLaunched();
   codeChanges_ = changes;
-  if (!session.localMemory.reserveFor(function)) return false;
+  const bool isKernel = wire::handleKind(handle) == wire::HandleKind::kernel;
+  if (!(isKernel ? session.localMemory.reserveFor(reinterpret_cast<CUkernel>(function)) : session.localMemory.reserveFor(function)))
+    return false;
   launched = function;
   return true;
 }

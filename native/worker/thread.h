@@ -67,7 +67,7 @@ class Thread {
   }
 
   /// Whether the quota has room for the local memory of a kernel that is about to be launched. Quick for one that was launched before.
-  bool localMemoryFits(CUfunction function);
+  bool localMemoryFits(std::uint64_t handle, CUfunction function);
 
   /// Lets the next call of the session go: for a body that is about to wait in the driver. What it has submitted is past the gate.
   void passTicket();

@@ -27,10 +27,10 @@ LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
 class Node:
     """gpu-proxy on a state directory of its own."""
 
-    def __init__(self, *options):
+    def __init__(self, backend, *options):
         self.state = tempfile.mkdtemp(prefix='nv-')
         self.log = open(Path(self.state) / 'log', 'w')
-        self.process = subprocess.Popen(['node', str(PROXY), 'serve', '--state', self.state, '--backend', 'real', *options],
+        self.process = subprocess.Popen(['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
                                         stdout=self.log, stderr=self.log, start_new_session=True)
         for _ in range(300):
             if (Path(self.state) / 'admin.sock').exists():
@@ -48,7 +48,7 @@ class Node:
         """The environment of a program of a new allocation."""
         created = json.loads(self.command('create', '--state', self.state, '-o', 'json', *options))
         libraries = str(REPOSITORY / 'build' / 'release' / 'interposer')
-        return {**os.environ, 'NVIDIA_VIRTUAL_SOCKET': created['socket'], 'LD_LIBRARY_PATH': libraries, 'TRITON_LIBCUDA_PATH': libraries}
+        return {**os.environ, 'NVIDIA_VIRTUAL_SOCKET': created['socketPath'], 'LD_LIBRARY_PATH': libraries, 'TRITON_LIBCUDA_PATH': libraries}
 
     def close(self):
         for _ in range(2):
@@ -73,10 +73,11 @@ def finish(process):
 
 
 class Bench:
-    def __init__(self, directory, seconds):
+    def __init__(self, directory, seconds, backend):
         directory.mkdir(parents=True, exist_ok=True)
         self.program = directory / 'tenant'
         self.seconds = seconds
+        self.backend = backend
         nvcc = record.find_nvcc()
         flags = ['-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
         subprocess.run([str(nvcc), *flags, '-o', str(self.program), 'tenant.cu'], cwd=HERE / 'programs', check=True)
@@ -111,7 +112,7 @@ class Bench:
             self.arguments(tenant)
         alone = [self.alone(tenant) for tenant in tenants]
         sliced = self.together(tenants, [None] * len(tenants))
-        node = Node(*node_options)
+        node = Node(self.backend, *node_options)
         try:
             environments = [node.allocate(tenant.get('options', [])) for tenant in tenants]
             shared = self.together(tenants, environments)
@@ -191,6 +192,7 @@ SCENARIOS = {
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
     'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
                      {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')}], None),
+    'requests above small kernels': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(50, 50)], None),
     'requests above batch': ([{'mode': 'request', 'kernel': 1000, 'options': share(50, '--priority', '10')}, saturate(600, 50)], None),
 }
 
@@ -201,9 +203,10 @@ def main():
     parser.add_argument('--json', type=Path, required=True)
     parser.add_argument('--only', help='these scenarios only, separated by commas')
     parser.add_argument('--seconds', type=float, default=2)
+    parser.add_argument('--backend', default='real', help='simulated: only to try this script')
     parser.add_argument('--node', action='append', default=[], help='an option for gpu-proxy serve; may be repeated')
     arguments = parser.parse_args()
-    bench = Bench(arguments.build.resolve(), arguments.seconds)
+    bench = Bench(arguments.build.resolve(), arguments.seconds, arguments.backend)
     report = {'machine': machine(), 'seconds': arguments.seconds, 'scenarios': []}
     for name in arguments.only.split(',') if arguments.only else SCENARIOS:
         tenants, limit = SCENARIOS[name]

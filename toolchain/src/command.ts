@@ -14,6 +14,10 @@ export interface CommandOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** Hears each line as it comes. */
   readonly onLine?: (line: string) => void;
+  /** Ends it by SIGTERM. */
+  readonly signal?: AbortSignal;
+  /** Out of reach of Ctrl-C at our terminal. */
+  readonly detached?: boolean;
 }
 
 /** Runs a command and keeps what it printed. A command that cannot be started has status 127, as in a shell. */
@@ -26,7 +30,7 @@ export function runCommand(command: string, args: readonly string[], options: Co
       options.onLine?.(line);
     };
     for (const stream of [child.stdout, child.stderr] as Readable[]) createInterface({ input: stream }).on('line', take);
-    child.once('error', (error) => resolve({ status: 127, output: `${error.message}\n` }));
+    child.on('error', (error) => child.pid === undefined && resolve({ status: 127, output: `${error.message}\n` }));
     child.once('close', (status) => resolve({ status: status ?? 1, output }));
   });
 }
@@ -43,6 +47,6 @@ export function runVisibly(command: string, args: readonly string[], options: Co
   });
 }
 
-function spawnOptions({ cwd = REPOSITORY, env = process.env }: CommandOptions): SpawnOptions {
-  return { cwd, env };
+function spawnOptions({ cwd = REPOSITORY, env = process.env, signal, detached = false }: CommandOptions): SpawnOptions {
+  return { cwd, env, detached, ...(signal && { signal }) };
 }

@@ -8,7 +8,8 @@ import { runMain, ToolchainError } from './errors.js';
 import { isCurrent } from './newer.js';
 import { ensurePrerequisites } from './prerequisites.js';
 import { showProgress } from './progress.js';
-import { buildDirectory, REPOSITORY } from './repository.js';
+import { buildDirectory, GPU_PROXY, REPOSITORY } from './repository.js';
+import { showTwoTenants } from './two-tenants.js';
 
 const SOURCES = path.join(REPOSITORY, 'demo');
 const PROGRAMS = buildDirectory('demo');
@@ -20,10 +21,11 @@ const PARTS = [
   'native/simulator/libsimulator-cuda.so.1',
   'native/addon/nvidia-virtual.node',
 ];
+/** The one that two tenants run at the same time. */
+const BUSY = '5-busy-for-seconds';
 const QUOTA = '512MiB';
-const PROXY = path.join(REPOSITORY, 'gpu-proxy', 'bin', 'gpu-proxy.js');
 
-/** `npm run demo`: real CUDA programs, compiled as a user would, run on a part of a GPU. */
+/** `npm run demo`: real CUDA programs, compiled as a user would, run on a part of a GPU, then two at once on one. */
 await runMain(async () => {
   heading('Building');
   await ensurePrerequisites();
@@ -36,7 +38,8 @@ await runMain(async () => {
   const programs = await compileAll(compiler);
   const failed: string[] = [];
   for (const program of programs) {
-    if (!(await show(program))) failed.push(path.basename(program));
+    const shown = path.basename(program) === BUSY ? showTwoTenants(path.relative(REPOSITORY, program), heading) : show(program);
+    if (!(await shown)) failed.push(path.basename(program));
   }
   heading(failed.length === 0 ? `All ${programs.length} programs ran` : `Failed: ${failed.join(', ')}`);
   console.log(`Try your own: npx gpu-proxy run --memory ${QUOTA} --verbose -- ./your-program`);
@@ -71,7 +74,7 @@ async function compile(compiler: CudaCompiler, source: string): Promise<string> 
 async function show(program: string): Promise<boolean> {
   const name = path.relative(REPOSITORY, program);
   heading(`npx gpu-proxy run --memory ${QUOTA} --verbose -- ${name}`);
-  const status = await runVisibly(process.execPath, [PROXY, 'run', '--memory', QUOTA, '--verbose', '--', name]);
+  const status = await runVisibly(process.execPath, [GPU_PROXY, 'run', '--memory', QUOTA, '--verbose', '--', name]);
   if (status !== 0) console.log(`${name} ended with status ${status}`);
   return status === 0;
 }

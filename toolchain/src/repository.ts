@@ -2,6 +2,8 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const REPOSITORY = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..', '..');
+/** The command, for Node. */
+export const GPU_PROXY = path.join(REPOSITORY, 'gpu-proxy', 'bin', 'gpu-proxy.js');
 
 export function buildDirectory(preset: string): string {
   return path.join(REPOSITORY, 'build', preset);

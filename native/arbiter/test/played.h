@@ -137,9 +137,9 @@ class PlayedWorker {
     for (std::uint32_t word = mailbox->grant.load(); grantOf(word) == Grant::closed; word = mailbox->grant.load()) {
       mailbox->wants.store(1);
       poke();
-      const timespec timeout{0, 100'000'000};
-      syscall(SYS_futex, &mailbox->grant, FUTEX_WAIT, word, &timeout, nullptr, 0);
+      awaitChange(word);
     }
+    mailbox->idleSince.store(0);
     mailbox->wants.store(0);
     mailbox->unused.store(0);
   }
@@ -147,11 +147,13 @@ class PlayedWorker {
     mailbox->drained.store(mailbox->grant.load());
     poke();
   }
-  /// Always has work, of which `drain` microseconds are left when the gate closes.
+  /// Always has work, of which `drain` microseconds are left when the gate closes; the next piece stands at the gate by then.
   [[noreturn]] void saturate(unsigned drain) const {
     for (;;) {
       want();
-      while (grant() != Grant::closed) usleep(100);
+      for (std::uint32_t word = mailbox->grant.load(); grantOf(word) != Grant::closed; word = mailbox->grant.load()) awaitChange(word);
+      mailbox->wants.store(1);
+      poke();
       usleep(drain);
       sayDrained();
     }
@@ -164,6 +166,11 @@ class PlayedWorker {
   }
 
  private:
+  void awaitChange(std::uint32_t word) const {
+    const timespec timeout{0, 100'000'000};
+    syscall(SYS_futex, &mailbox->grant, FUTEX_WAIT, word, &timeout, nullptr, 0);
+  }
+
   int connection_;
 };
 

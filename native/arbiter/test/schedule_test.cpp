@@ -134,7 +134,7 @@ void testPriority() {
   simulation["high"].think = 5 * kMillisecond;
   simulation["high"].from = 100 * kMillisecond;
   simulation.run(200 * kMillisecond);
-  CHECK(simulation.schedule.order("low").queue == 300 * kMicrosecond);
+  CHECK(simulation.schedule.order("low").queue == 150 * kMicrosecond);
   simulation["high"].longestWait = 0;  // the first one finds a neighbour that nobody limits
   simulation.run(kPlayed);
   CHECK(simulation["high"].longestWait <= 600 * kMicrosecond);

@@ -25,7 +25,7 @@ struct LaunchRequest {
   CUresult resolve(Thread& thread) {
     if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
     if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS) return status;
-    return thread.localMemoryFits(function) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return thread.localMemoryFits(frame.function, function) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   }
 
   void awaitWindow(Thread& thread, Window window) const {

@@ -1,0 +1,150 @@
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type CommandResult, runCommand } from './command.js';
+import { ToolchainError } from './errors.js';
+import { GPU_PROXY } from './repository.js';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const TENANTS = [
+  { name: 'anna', share: 25 },
+  { name: 'ben', share: 75 },
+];
+const MEMORY = '256MiB';
+/** Longer than top shows. */
+const BUSY_SECONDS = 6;
+const MOMENTS = 4;
+
+/** As `gpu-proxy top -o json` has it. */
+interface Use {
+  readonly allocations: readonly { readonly name: string; readonly time: { readonly granted: number } }[];
+}
+
+/**
+ * Two tenants keep one GPU busy at the same time, on a node of their own that leaves nothing behind.
+ * @param program runs for as many seconds as its argument says
+ * @param heading prints what comes next
+ * @returns whether both programs did their work
+ */
+export async function showTwoTenants(program: string, heading: (text: string) => void): Promise<boolean> {
+  const interrupted = new AbortController();
+  const interrupt = () => interrupted.abort();
+  for (const signal of SIGNALS) process.on(signal, interrupt);
+  const node = new TemporaryNode(interrupted.signal);
+  try {
+    heading('npx gpu-proxy serve --state DIR: a node, which grants parts of its GPUs');
+    await node.ready;
+    for (const { name, share } of TENANTS) await node.show('create', '--name', name, '--share', `${share}`, '--memory', MEMORY);
+
+    heading(`Both at once: npx gpu-proxy run --state DIR --allocation NAME -- ${program} ${BUSY_SECONDS}`);
+    const runs = TENANTS.map(({ name }) => startProgram(node, name, [program, `${BUSY_SECONDS}`]));
+    await Promise.race([Promise.all(runs.map(({ begun }) => begun)), Promise.all(runs.map(({ done }) => done))]);
+    const before = await node.use();
+    await node.show('top', '-n', `${MOMENTS}`);
+    const after = await node.use();
+    const statuses = await Promise.all(runs.map(({ done }) => done));
+    if (interrupted.signal.aborted) throw new ToolchainError('Interrupted.');
+
+    heading('How the GPU was divided while top looked on');
+    sayShares(before, after);
+    return statuses.every((status) => status === 0);
+  } finally {
+    await node.end();
+    for (const signal of SIGNALS) process.off(signal, interrupt);
+  }
+}
+
+/** `begun` when it has printed something. */
+function startProgram(node: TemporaryNode, name: string, command: readonly string[]) {
+  let begin = () => {};
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const onLine = (line: string) => {
+    console.log(`${name}: ${line}`);
+    begin();
+  };
+  const done = node.command('run', ['--allocation', name, '--', ...command], onLine).then(({ status }) => status);
+  return { begun, done };
+}
+
+function sayShares(before: Use, after: Use): void {
+  const granted = TENANTS.map(({ name }) => grantedTo(name, after) - grantedTo(name, before));
+  const total = granted.reduce((sum, time) => sum + time, 0);
+  TENANTS.forEach(({ name, share }, i) => {
+    const time = granted[i] ?? 0;
+    console.log(`${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % (${(time / 1e9).toFixed(2)} s)`);
+  });
+}
+
+/** Nanoseconds. */
+function grantedTo(name: string, { allocations }: Use): number {
+  return allocations.find((allocation) => allocation.name === name)?.time.granted ?? 0;
+}
+
+/** `gpu-proxy serve` on a state directory that goes with it. */
+class TemporaryNode {
+  readonly ready: Promise<unknown>;
+  readonly #state = mkdtempSync(path.join(tmpdir(), 'nvidia-virtual-demo-'));
+  readonly #ending = new AbortController();
+  readonly #served: Promise<CommandResult>;
+  readonly #interrupted: AbortSignal;
+
+  /** @param interrupted ends its commands; the node itself is ended by end(), which needs it to clean up, so Ctrl-C does not reach it. */
+  constructor(interrupted: AbortSignal) {
+    this.#interrupted = interrupted;
+    chmodSync(this.#state, 0o711); // workers that are users of their own pass through it
+    let serving = () => {};
+    const isServing = new Promise<void>((resolve) => {
+      serving = resolve;
+    });
+    const onLine = (line: string) => line.includes('"serving"') && serving();
+    const options = { onLine, detached: true, signal: this.#ending.signal };
+    this.#served = runCommand(process.execPath, [GPU_PROXY, 'serve', '--state', this.#state], options);
+    const failed = this.#served.then(({ output }) => Promise.reject(new ToolchainError(`The node could not serve:\n${output}`)));
+    this.ready = Promise.race([isServing, failed, once(interrupted, 'abort')]);
+  }
+
+  command(name: string, args: readonly string[], onLine?: (line: string) => void): Promise<CommandResult> {
+    const all = [GPU_PROXY, name, '--state', this.#state, ...args];
+    return runCommand(process.execPath, all, { signal: this.#interrupted, ...(onLine && { onLine }) });
+  }
+
+  async use(): Promise<Use> {
+    return JSON.parse(await this.#mustSucceed('top', ['-n', '1', '-o', 'json']));
+  }
+
+  /** Runs a command of gpu-proxy as a person would. @throws ToolchainError when it fails */
+  async show(name: string, ...args: string[]): Promise<void> {
+    console.log(`$ npx gpu-proxy ${name} --state DIR ${args.join(' ')}`);
+    await this.#mustSucceed(name, args, (line) => console.log(line));
+  }
+
+  async #mustSucceed(name: string, args: readonly string[], onLine?: (line: string) => void): Promise<string> {
+    const { status, output } = await this.command(name, args, onLine);
+    if (this.#interrupted.aborted) throw new ToolchainError('Interrupted.');
+    if (status !== 0) throw new ToolchainError(`\`gpu-proxy ${name} ${args.join(' ')}\` failed:\n${output}`);
+    return output;
+  }
+
+  /** Ends its programs, then itself. An allocation that was never made is not there to be deleted. */
+  async end(): Promise<void> {
+    const remove = ({ name }: { name: string }) =>
+      runCommand(process.execPath, [GPU_PROXY, 'delete', name, '--force', '--state', this.#state]);
+    await Promise.all(TENANTS.map(remove));
+    this.#ending.abort();
+    await this.#served;
+    endArbiter(path.join(this.#state, 'arbiter.sock'));
+    rmSync(this.#state, { recursive: true, force: true });
+  }
+}
+
+/** It waits a minute for the next node on its state directory; here none will come. */
+function endArbiter(socket: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${socket}\0`)) process.kill(Number(pid));
+    } catch {} // it has ended meanwhile
+  }
+}
