@@ -27,8 +27,11 @@ struct Operation {
 
 /// What the stream and its thread share; the thread ends when the queue is closed and empty.
 struct Queue {
+  /// Whoever submits more waits for one to begin, as with a GPU: a program cannot fill the memory with launches.
+  static constexpr std::size_t kMost = 1024;
+
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable changed, room;
   std::deque<Operation> operations;
   bool closed = false;
 };
@@ -61,6 +64,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void retire();
 
  private:
+  void awaitRoom();
   // With context.submission held:
   std::vector<std::shared_ptr<const Completion>> predecessors();
   bool nothingPending() const { return last_ == nullptr || last_->done(); }

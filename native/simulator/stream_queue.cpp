@@ -28,6 +28,7 @@ void executeAll(const std::shared_ptr<Queue>& queue) {
       if (queue->operations.empty()) return;
       operation = std::move(queue->operations.front());
       queue->operations.pop_front();
+      if (queue->operations.size() == Queue::kMost - 1) queue->room.notify_all();
     }
     execute(operation);
   }
@@ -64,6 +65,11 @@ void Stream::startThread() {
   started_ = true;
 }
 
+void Stream::awaitRoom() {
+  std::unique_lock lock(queue_->mutex);
+  queue_->room.wait(lock, [&] { return queue_->operations.size() < Queue::kMost; });
+}
+
 void Stream::enqueue(Operation operation) {
   if (!started_) startThread();
   {
@@ -76,6 +82,7 @@ void Stream::enqueue(Operation operation) {
 std::shared_ptr<Completion> Stream::submit(Operation operation) {
   auto completion = std::make_shared<Completion>();
   operation.completion = completion;
+  if (!operation.always) awaitRoom();
   const std::lock_guard order(context.submission);
   for (auto& predecessor : predecessors()) operation.after.push_back(std::move(predecessor));
   if (performed_ != nullptr && !performed_->done()) operation.after.push_back(performed_);

@@ -40,7 +40,9 @@ void Output::capture() {
 }
 
 void Output::append(int stream, const char* text, std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  room_.wait(lock, [&] { return waiting_ < kMostWaiting; });
+  waiting_ += bytes;
   if (pieces_.empty() || pieces_.back().stream != stream) pieces_.push_back({stream, {}});
   pieces_.back().text.append(text, bytes);
   if (pending_.exchange(true)) return;
@@ -55,8 +57,10 @@ void Output::send(Session& session) {
   {
     const std::lock_guard lock(mutex_);
     pieces.swap(pieces_);
+    waiting_ = 0;
     pending_.store(false);
   }
+  room_.notify_all();
   for (const auto& piece : pieces) {
     auto rest = std::as_bytes(std::span(piece.text));
     while (!rest.empty()) {

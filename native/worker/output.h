@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -26,7 +27,7 @@ class Output {
   /// Bytes sent so far.
   std::uint64_t position() const { return position_.load(std::memory_order_acquire); }
 
-  /// Called by the captured streams.
+  /// Called by the captured streams. Waits while the client does not read, as a program does that writes to a full pipe.
   void append(int stream, const char* text, std::size_t bytes);
 
  private:
@@ -34,9 +35,13 @@ class Output {
     int stream;
     std::string text;
   };
+  static constexpr std::size_t kMostWaiting = std::size_t{8} << 20;
+
   std::mutex mutex_;      ///< guards what waits
   std::mutex sendMutex_;  ///< one sender at a time, so that pieces stay in order
+  std::condition_variable room_;
   std::vector<Piece> pieces_;
+  std::size_t waiting_ = 0;  ///< bytes
   std::atomic<bool> pending_{false};
   std::atomic<std::uint64_t> position_{0};
   std::atomic<int> wake_{-1};

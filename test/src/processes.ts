@@ -35,6 +35,15 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
+/** Bytes of memory that a process holds; 0 when it is gone. */
+export function residentMemory(pid: number): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
+  } catch {
+    return 0;
+  }
+}
+
 /** What a process has open, without its standard descriptors: names as /proc shows them, sorted. */
 export function openFiles(pid: number): string[] {
   const names = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {

@@ -1,9 +1,9 @@
 // A tenant that means harm. It says `ready` when its malice has begun, and goes on until it is killed.
 //   malice connections SOCKET COUNT   so many connections, and nothing said on any of them
 //   malice hellos SOCKET              connections that begin with garbage, one after the other
-//   malice socket                     a session, then garbage on its socket
-//   malice rings                      garbage in all memory that is shared with the worker, while calls are made
-//   malice truncate                   processes whose shared files have no seals and are cut off once they are sent
+//   malice socket                     sessions with garbage on their sockets
+//   malice rings                      sessions with garbage in all memory that is shared with the worker, while calls are made
+//   malice truncate                   sessions whose shared files have no seals and are cut off once they are sent
 //   malice silence                    kernels that print, and nobody who reads
 //   malice flood                      launches on many streams from many threads, and no wait
 //   malice long SECONDS               a kernel that goes on so long, again and again
@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -125,9 +126,8 @@ static void hellos(const char* path) {
 
 static void garbageOnTheSocket() {
   cudaFree(nullptr);
-  sendGarbage(sessionSocket, 65536);
-  ready();
-  while (true) pause();
+  sendGarbage(sessionSocket, 1 + random_() % 65536);
+  cudaDeviceSynchronize();
 }
 
 /// Every shared, writable mapping of a file without a name.
@@ -152,20 +152,21 @@ static void garbageInTheRings() {
   cudaMallocHost(&pinned, 1 << 20);
   cudaMalloc(&device, 1 << 20);
   std::thread([] {
-    for (int i = 0;; ++i) {
+    while (true) {
       for (const auto& [words, count] : sharedMemory()) {
-        for (int j = 0; j < 64; ++j)
-          words[random_() % (j % 2 == 0 ? 512 : count)] =
-              random_() % 4 == 0 ? random_() % 4096 : (std::uint64_t{random_()} << 32) + random_();
+        // Half of it where the words of the channel are; small numbers pass for lengths.
+        for (int i = 0; i < 8; ++i) {
+          words[random_() % (i % 2 == 0 ? std::min<std::size_t>(512, count) : count)] =
+              random_() % 2 == 0 ? random_() % 4096 : std::uint64_t{random_()} << 32;
+        }
       }
-      if (i == 100) ready();
     }
   }).detach();
-  while (true) {
+  alarm(1);  // what it does to itself may be to wait for ever
+  for (cudaError_t result = cudaSuccess; result != cudaErrorDevicesUnavailable; result = cudaDeviceSynchronize()) {
     nothing<<<1, 1>>>();
     cudaMemcpy(device, pinned, 1 << 16, cudaMemcpyHostToDevice);
     cudaMemset(device, 0, 4096);
-    cudaDeviceSynchronize();
     cudaGetLastError();
   }
 }
@@ -180,15 +181,15 @@ static void truncateFiles() {
   std::thread([] { cudaDeviceSynchronize(); }).join();
 }
 
-/// What a process cuts off is gone for itself too, so each does it once.
-static void truncateAgainAndAgain() {
+/// What ends the session, and this process perhaps, is done by one after the other.
+static void againAndAgain(void (*malice)()) {
   for (int i = 0;; ++i) {
     if (i == 10) ready();
     const pid_t child = fork();
     if (child == 0) {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       random_.seed(getpid());
-      truncateFiles(), _exit(0);
+      malice(), _exit(0);
     }
     int status = 0;
     waitpid(child, &status, 0);
@@ -198,7 +199,7 @@ static void truncateAgainAndAgain() {
 static void silence() {
   cudaFree(nullptr);
   reads = false;
-  std::thread([] { usleep(300'000), ready(); }).detach();
+  std::thread([] { sleep(3), ready(); }).detach();
   while (true) print<<<8, 64>>>();
 }
 
@@ -244,9 +245,9 @@ int main(int count, char** arguments) {
   const std::string mode = count > 1 ? arguments[1] : "";
   if (mode == "connections" && count == 4) return connections(arguments[2], std::atoi(arguments[3])), 0;
   if (mode == "hellos" && count == 3) return hellos(arguments[2]), 0;
-  if (mode == "socket") return garbageOnTheSocket(), 0;
-  if (mode == "rings") return garbageInTheRings(), 0;
-  if (mode == "truncate") return truncateAgainAndAgain(), 0;
+  if (mode == "socket") return againAndAgain(garbageOnTheSocket), 0;
+  if (mode == "rings") return againAndAgain(garbageInTheRings), 0;
+  if (mode == "truncate") return againAndAgain(truncateFiles), 0;
   if (mode == "silence") return silence(), 0;
   if (mode == "flood") return flood(), 0;
   if (mode == "long" && count == 3) return longKernels(std::atoi(arguments[2])), 0;

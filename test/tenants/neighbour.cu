@@ -4,6 +4,7 @@
 //   of
 //                                          thought
 //   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
+//   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated GPU takes processors too
 //   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
 //   neighbour idle     FILE                one question every 2 ms
 #include <array>
@@ -61,10 +62,11 @@ class Neighbour {
   }
 
   bool saturate(unsigned round) {
-    cudaEvent_t& done = done_[round % kInFlight];
-    if (done == nullptr && !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); })) return false;
-    return diary_.make([&] { return cudaEventSynchronize(done); }) && launchRest() &&
-           diary_.make([&] { return cudaEventRecord(done, stream_); });
+    return keepInFlight(round, [&] { return launchRest(); });
+  }
+
+  bool compute(unsigned round) {
+    return keepInFlight(round, [&] { return launch(values_); });
   }
 
   bool request(unsigned) {
@@ -85,6 +87,14 @@ class Neighbour {
   }
 
  private:
+  template <typename Launch>
+  bool keepInFlight(unsigned round, Launch launch) {
+    cudaEvent_t& done = done_[round % kInFlight];
+    if (done == nullptr && !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); })) return false;
+    return diary_.make([&] { return cudaEventSynchronize(done); }) && launch() &&
+           diary_.make([&] { return cudaEventRecord(done, stream_); });
+  }
+
   bool launchRest() {
     return diary_.make([&] {
       rest<<<1, 1, 0, stream_>>>(iterations_);
@@ -115,6 +125,7 @@ int main(int count, char** arguments) {
   if (!neighbour.begin()) return 3;
   if (mode == "check") return neighbour.repeat(&Neighbour::check);
   if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
+  if (mode == "compute") return neighbour.repeat(&Neighbour::compute);
   if (mode == "request") return neighbour.repeat(&Neighbour::request);
   if (mode == "idle") return neighbour.repeat(&Neighbour::idle);
   return std::fprintf(stderr, "neighbour: no mode %s\n", mode.c_str()), 2;

@@ -40,6 +40,7 @@ const LANES: readonly (readonly Step[])[] = [
     node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
     node('demo', path.join(TOOLCHAIN, 'demo.js')),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
+    tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [

@@ -1,5 +1,6 @@
 // Streams, events, host functions, default streams: what comes after what. Order is made by host functions that wait, never by time.
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -237,6 +238,32 @@ void destroyedStreamsFinishTheirWork() {
   TRUE(ran);
 }
 
+void count(void* counter) { ++*static_cast<std::atomic<unsigned>*>(counter); }
+
+void whoSubmitsTooMuchWaits() {
+  constexpr unsigned kMany = 100'000;
+  const CUstream stream = create();
+  std::atomic<unsigned> submitted = 0, ran = 0;
+  CUcontext context = nullptr;
+  OK(DRIVER(cuCtxGetCurrent)(&context));
+  Gate gate;
+  gate.close(stream);
+  std::thread submitter([&] {
+    OK(DRIVER(cuCtxSetCurrent)(context));
+    for (; submitted < kMany; ++submitted) OK(DRIVER(cuLaunchHostFunc)(stream, count, &ran));
+  });
+  for (unsigned before = 0, now = 0; now == 0 || now != before; now = submitted) {
+    before = submitted;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  TRUE(submitted < kMany && ran == 0);
+  gate.open();
+  submitter.join();
+  OK(DRIVER(cuStreamSynchronize)(stream));
+  TRUE(ran == kMany);
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -252,5 +279,6 @@ int main(int count, char** arguments) {
   callbacksAreToldAndMayNotCall();
   wordsAreWrittenInOrder();
   destroyedStreamsFinishTheirWork();
+  whoSubmitsTooMuchWaits();
   return finished();
 }

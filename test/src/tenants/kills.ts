@@ -46,7 +46,10 @@ export const kills: Case = {
       const victim = parties[Math.floor(scene.random() * parties.length)] as Party;
       for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
       await pause(scene.random() * LONGEST_PAUSE_MS);
-      scene.tally.judge(`kill ${i + 1}, of ${kinds.join(' and ')}`, await killOnce(scene, parties, victim, kinds));
+      const said = scene.node.log().length;
+      const problems = await killOnce(scene, parties, victim, kinds);
+      scene.tally.judge(`kill ${i + 1}, of ${kinds.join(' and ')}`, problems);
+      if (problems.length > 0) console.log(`The proxy said meanwhile:\n${scene.node.log().slice(said)}`);
     }
     console.log(`killed: ${[...counts].map(([kind, count]) => `${kind} ${count}`).join(', ')}`);
     for (const { tenant } of parties) scene.tally.judge('the end of a tenant', await tenant.stop());

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { environmentFor } from '../cuda-program.js';
-import { pause, until } from '../processes.js';
+import { pause, residentMemory, until } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Tenant } from './tenant.js';
 import { disagreements } from './truth.js';
@@ -15,6 +15,8 @@ const LONG_KERNEL_S = 10;
 const PATIENCE_MS = 60_000;
 /** So long the others are looked at for what they keep; nothing is judged by it. */
 const LOOK_MS = 1000;
+/** What an ordinary session makes of it is some 10 MiB. */
+const WORKER_MEMORY = 96 * MIB;
 /** Of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
@@ -40,18 +42,19 @@ export const malice: Case = {
     const bad = await node.create({ name: 'bad', memoryBytes: 64 * MIB, sharePercent: 50, limits: LIMITS });
     const good = allocations.map((allocation) => startTenant(scene, allocation, 'check'));
     tally.judge('tenants that behave well', (await goOn(good)).flat());
-    const same = startTenant(scene, bad, 'saturate', 1);
+    const same = startTenant(scene, bad, 'compute', 3000);
     tally.judge('a third tenant that behaves well', await same.goesOn());
     const usual = await rate(good);
     tally.judge('a third tenant that behaves well', await same.stop());
     await node.until(bad, (now) => now.sessions.length === 0);
     const files = node.openFiles();
-    console.log('what two tenants keep beside malice, of what they have beside a third one like them:');
+    console.log('what two tenants keep beside malice, of what they have beside a third tenant that is always busy:');
     for (const [mode, args] of Object.entries(MALICE)) {
       const begin = await start(scene, [mode, ...args(bad)], bad);
       tally.judge(`${mode}: the malice`, begin.problems);
       const kept = await rate(good);
       tally.judge(`${mode}: the others`, await goOn(good));
+      tally.judge(`${mode}: what it takes of the node`, await takings(scene, bad));
       begin.process.kill('SIGKILL');
       tally.judge(`${mode}: what it leaves behind`, await disagreements(node, bad, []));
       await until(() => equal(node.openFiles(), files), PATIENCE_MS);
@@ -65,6 +68,16 @@ export const malice: Case = {
     for (const tenant of good) tally.judge('the end of a tenant', await tenant.stop());
   },
 };
+
+/** Its workers are as many as it may have sessions, and none of them grows. */
+async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
+  const { sessions } = await node.look(allocation);
+  const large = sessions.map(({ workerPid }) => residentMemory(workerPid)).filter((bytes) => bytes > WORKER_MEMORY);
+  return [
+    ...(sessions.length > LIMITS.sessions ? [`it has ${sessions.length} sessions`] : []),
+    ...large.map((bytes) => `one of its workers holds ${(bytes / MIB).toFixed(0)} MiB`),
+  ];
+}
 
 function equal(one: readonly string[], other: readonly string[]): boolean {
   return one.join() === other.join();

@@ -104,7 +104,7 @@ export class TestNode {
   }
 
   arbiter(): number | undefined {
-    return processesWith(path.join(this.state, 'arbiter.sock')).find((pid) => pid !== this.pid);
+    return processesWith(`--socket\0${path.join(this.state, 'arbiter.sock')}\0`)[0];
   }
 
   openFiles(): string[] {

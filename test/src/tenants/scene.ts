@@ -38,8 +38,8 @@ export interface Case {
   play(scene: Scene): Promise<void>;
 }
 
-export function startTenant({ programs, directory }: Scene, allocation: AllocationMessage, load: Load, iterations?: number): Tenant {
-  return new Tenant(programs.neighbour, directory, allocation, load, iterations);
+export function startTenant({ programs, directory }: Scene, allocation: AllocationMessage, load: Load, length?: number): Tenant {
+  return new Tenant(programs.neighbour, directory, allocation, load, length);
 }
 
 /** A node of its own for each case, and a look at what it leaves behind. */

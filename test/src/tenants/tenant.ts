@@ -8,17 +8,17 @@ import { until } from '../processes.js';
 const PATIENCE_MS = 30_000;
 let diaries = 0;
 
-export type Load = 'check' | 'saturate' | 'request' | 'idle';
+export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'idle';
 
 /** One process of test/tenants/neighbour.cu. */
 export class Tenant {
   readonly #process: ChildProcess;
   readonly #diary: Diary;
 
-  /** @param iterations how long its kernels are. */
-  constructor(program: string, directory: string, { socketPath }: AllocationMessage, load: Load, iterations = 100) {
+  /** @param length of its kernels: iterations, or milliseconds where they sleep. */
+  constructor(program: string, directory: string, { socketPath }: AllocationMessage, load: Load, length = 100) {
     this.#diary = new Diary(path.join(directory, `diary-${++diaries}`));
-    this.#process = spawn(program, [load, this.#diary.path, String(iterations)], { stdio: 'ignore', env: environmentFor(socketPath) });
+    this.#process = spawn(program, [load, this.#diary.path, String(length)], { stdio: 'ignore', env: environmentFor(socketPath) });
   }
 
   get pid(): number {
