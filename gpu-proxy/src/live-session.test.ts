@@ -45,7 +45,7 @@ function killsOf(report: string): number {
       introduced: () => {},
       ended: () => {},
     },
-    () => ({ pid: 0, kill: () => kills++, leave: () => {} }),
+    () => ({ pid: 0, start: 'cold', kill: () => kills++, leave: () => {} }),
   );
   jest.advanceTimersByTime(LONG_MS);
   session.leave();

@@ -19,11 +19,20 @@ export class Scene {
   readonly log = path.join(this.directory, 'log');
   readonly #processes = new Set<ChildProcess>();
   readonly #server: Server = createServer({ pauseOnConnect: true });
+  #awaited = 0;
   readonly #listening = new Promise<void>((resolve) => this.#server.listen(path.join(this.directory, 'gpu.sock'), resolve));
+
+  constructor() {
+    // A client whose worker said nothing tries once more; nobody is there for it then.
+    this.#server.on('connection', (connection: Socket) => {
+      if (this.#awaited-- <= 0) connection.destroy();
+    });
+  }
 
   /** Starts a program with our libcuda.so.1 and waits until it has connected. */
   async connect(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ client: Client; connection: Socket }> {
     await this.#listening;
+    this.#awaited = 1;
     const accepted = once(this.#server, 'connection') as Promise<[Socket]>;
     const client = spawn(command[0] as string, command.slice(1), {
       stdio: ['pipe', 'pipe', 'inherit'],
