@@ -50,24 +50,39 @@ export const malice: Case = {
     const files = node.openFiles();
     console.log('what two tenants keep beside malice, of what they have beside a third tenant that is always busy:');
     for (const [mode, args] of Object.entries(MALICE)) {
-      const begin = await start(scene, [mode, ...args(bad)], bad);
-      tally.judge(`${mode}: the malice`, begin.problems);
-      const kept = await rate(good);
-      tally.judge(`${mode}: the others`, await goOn(good));
-      tally.judge(`${mode}: what it takes of the node`, await takings(scene, bad));
-      begin.process.kill('SIGKILL');
-      tally.judge(`${mode}: what it leaves behind`, await disagreements(node, bad, []));
-      await until(() => equal(node.openFiles(), files), PATIENCE_MS);
-      tally.judge(`${mode}: what the proxy has open`, equal(node.openFiles(), files) ? [] : [node.openFiles().join(' ')]);
-      tally.judge(`${mode}: the proxy`, node.alive ? [] : ['it died']);
-      const next = startTenant(scene, bad, 'check');
-      tally.judge(`${mode}: the next program of that tenant`, [...(await next.goesOn()), ...(await next.stop())]);
-      await node.until(bad, (now) => now.sessions.length === 0);
-      console.log(JSON.stringify({ name: `tenants.kept.${mode}`, value: Number((kept / usual).toPrecision(3)), unit: 'ratio' }));
+      const kept = (await suffer(scene, { good, bad, files }, [mode, ...args(bad)])) / usual;
+      console.log(JSON.stringify({ name: `tenants.kept.${mode}`, value: Number(kept.toPrecision(3)), unit: 'ratio' }));
     }
     for (const tenant of good) tally.judge('the end of a tenant', await tenant.stop());
   },
 };
+
+interface Parties {
+  readonly good: readonly Tenant[];
+  readonly bad: AllocationMessage;
+  /** What the proxy has open while only the good ones run. */
+  readonly files: readonly string[];
+}
+
+/** Lets one malice happen, and looks at everybody. Returns how many calls a second the good ones made meanwhile. */
+async function suffer(scene: Scene, { good, bad, files }: Parties, args: readonly string[]): Promise<number> {
+  const { node } = scene;
+  const judge = (what: string, problems: readonly string[]) => scene.tally.judge(`${args[0]}: ${what}`, problems);
+  const { process, problems } = await start(scene, args, bad);
+  judge('the malice', problems);
+  const kept = await rate(good);
+  judge('the others', await goOn(good));
+  judge('what it takes of the node', await takings(scene, bad));
+  process.kill('SIGKILL');
+  judge('what it leaves behind', await disagreements(node, bad, []));
+  const closed = await until(() => equal(node.openFiles(), files), PATIENCE_MS);
+  judge('what the proxy has open', closed ? [] : [node.openFiles().join(' '), `before: ${files.join(' ')}`]);
+  judge('the proxy', node.alive ? [] : ['it died']);
+  const next = startTenant(scene, bad, 'check');
+  judge('the next program of that tenant', [...(await next.goesOn()), ...(await next.stop())]);
+  await node.until(bad, (now) => now.sessions.length === 0);
+  return kept;
+}
 
 /** Its workers are as many as it may have sessions, and none of them grows. */
 async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
