@@ -7,7 +7,7 @@ import { committedResults } from './results.js';
 const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
 
 test('what was not measured says so', () => {
-  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(3);
+  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(4);
 });
 
 test('a limit that does not hold stands out, and so does a failure', () => {
@@ -24,6 +24,13 @@ test('a limit that does not hold stands out, and so does a failure', () => {
 test('frameworks that differ from native stand out', () => {
   const frameworks = [{ name: 'a', native: { seconds: 1 }, remoted: { error: 'no' }, equal: false }];
   expect(renderPage({ frameworks: { machine: MACHINE, frameworks } })).toContain('| a | 1 s | failed |  | NO |');
+});
+
+test('tenants stand beside what they are alone, and beside their limit', () => {
+  const tenant = { mode: 'saturate', kernel: 50, alone: {}, sliced: { part: 0.2 }, shared: { part: 0.5, p99: 1500 } };
+  const scenarios = [{ name: 'two', tenants: [tenant, tenant], limit: 'total >= 0.97', holds: true, got: [0.98765] }];
+  const page = renderPage({ sharing: { machine: MACHINE, scenarios } });
+  expect(page).toContain('| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) |');
 });
 
 test('docs/performance.md is what the committed measurements say', () => {

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
 import type { LocalResults } from './figures.js';
-import type { FrameworkResults, GpuResults, Results } from './page.js';
+import type { FrameworkResults, GpuResults, Results, SharingResults } from './page.js';
 
 const DIRECTORY = path.join(REPOSITORY, 'test', 'bench', 'results');
 
@@ -11,7 +11,8 @@ export function committedResults(): Results {
   const local = read<LocalResults>('local.json');
   const gpu = read<GpuResults>('bench.json');
   const frameworks = read<FrameworkResults>('frameworks.json');
-  return { ...(local && { local }), ...(gpu && { gpu }), ...(frameworks && { frameworks }) };
+  const sharing = read<SharingResults>('sharing.json');
+  return { ...(local && { local }), ...(gpu && { gpu }), ...(frameworks && { frameworks }), ...(sharing && { sharing }) };
 }
 
 function read<T>(name: string): T | undefined {
