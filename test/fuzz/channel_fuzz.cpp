@@ -22,7 +22,7 @@ void writeHeader(wire::SharedMapping& channel, FuzzedDataProvider& input) {
 void writeWord(wire::ChannelMemory& memory, FuzzedDataProvider& input) {
   const auto value = input.ConsumeIntegral<std::uint64_t>();
   switch (input.ConsumeIntegralInRange(0, 6)) {
-    case 0: memory.firstWord(memory.head.load()).store(value); break;
+    case 0: memory.firstWord(memory.head.load() & ~std::uint64_t{wire::kFrameAlignment - 1}).store(value); break;  // the head may be false
     case 1: memory.wakeAtHead.store(memory.head.load() + value % (2 * wire::kRequestBytes)); break;
     case 2: memory.head.store(value); break;
     case 3: memory.workerSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;
