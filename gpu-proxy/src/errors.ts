@@ -71,6 +71,10 @@ const TABLE = {
     125,
     'GPU {gpu} has no room for {count} warm workers, which hold {warm}: of its {memory}, {promised} are promised to {allocations}. Ask for fewer.',
   ],
+  CONCURRENT_NOT_YET: [
+    2,
+    'GPU {gpu} cannot be in concurrent mode yet: gpu-proxy does not start MPS, and without it kernels would take turns, unordered. Set its gpuMode to exclusive.',
+  ],
   USERS_FULL: [
     125,
     'All {count} users for workers are taken by allocations. Delete an allocation, or give the node a longer range of users.',

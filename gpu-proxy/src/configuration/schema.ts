@@ -49,7 +49,7 @@ export const NODE_OPTIONS = {
   }),
   gpu: option(many(gpuName), { help: 'which GPU to use; several may be given', otherwise: 'all' }),
   gpuMode: option(perGpu(choice(...SHARING_MODES)), {
-    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all',
+    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all (not yet on a real GPU)',
     default: 'exclusive',
   }),
   warmWorkers: option(perGpu(wholeNumber(0, 64)), {
