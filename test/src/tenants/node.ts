@@ -3,6 +3,7 @@ import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node
 import path from 'node:path';
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, CreateAllocationRequest } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { RedisLedger } from '@nvidia-virtual/ledger';
 import { GPU_PROXY } from '../paths.js';
 import { openFiles, processesWith, until } from '../processes.js';
 
@@ -11,16 +12,19 @@ const PATIENCE_MS = 10_000;
 /** A `gpu-proxy serve` with a state directory of its own and the simulated GPU, spoken to as anybody speaks to it. */
 export class TestNode {
   readonly state: string;
+  /** What it writes to the ledger, as anybody reads it. */
+  readonly ledger: RedisLedger;
   readonly #directory: string;
   readonly #log: string;
   readonly #options: readonly string[];
   #process: ChildProcess | undefined;
   #client: AdminClient | undefined;
 
-  /** @param directory where its state and its log are. @param options of `gpu-proxy serve` */
-  constructor(directory: string, options: readonly string[] = []) {
+  /** @param directory where its state and its log are. @param url of the Redis of its ledger. @param options of `gpu-proxy serve` */
+  constructor(directory: string, url: string, options: readonly string[] = []) {
     this.#directory = directory;
-    this.#options = options;
+    this.#options = ['--ledger-url', url, ...options];
+    this.ledger = new RedisLedger({ redis: { url } });
     this.state = path.join(directory, 'state');
     this.#log = path.join(directory, 'log');
   }

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import { sharedMemory, until } from '../processes.js';
 import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
@@ -45,7 +46,8 @@ export function startTenant({ programs, directory }: Scene, allocation: Allocati
 /** A node of its own for each case, and a look at what it leaves behind. */
 export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), 'tenants-'));
-  const node = new TestNode(directory, one.options);
+  const redis = await RedisServer.start();
+  const node = new TestNode(directory, redis.url, one.options);
   const shared = sharedMemory();
   try {
     await node.start();
@@ -56,6 +58,8 @@ export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>):
   } finally {
     await node.stop();
     node.sweep();
+    await node.ledger.close();
+    await redis.remove();
     rmSync(directory, { recursive: true, force: true });
   }
 }

@@ -4,7 +4,7 @@ import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages
 import { isAlive } from '@nvidia-virtual/gpu-proxy/process-table';
 import { MAX_SESSIONS, QuotaFile } from '@nvidia-virtual/gpu-proxy/quota';
 import { readSession } from '@nvidia-virtual/gpu-proxy/specification';
-import type { SessionRecord } from '@nvidia-virtual/ledger';
+import type { SessionRecord, SessionView } from '@nvidia-virtual/ledger';
 import type { TestNode } from './node.js';
 
 const SECONDS = 5;
@@ -12,23 +12,19 @@ const SECONDS = 5;
 const PASSING = /^\.(new|gone)-/;
 
 /**
- * Compares what the node says about an allocation with what there is: the records of its sessions, the processes that they name, and the bytes in
- * its quota file. Waits for them to agree, 5 seconds at most; where they do not.
+ * Compares what the node and the ledger say about an allocation with what there is: the records of its sessions, the processes that they name,
+ * and the bytes in its quota file. Waits for them to agree, 5 seconds at most; where they do not.
  */
 export async function disagreements(node: TestNode, allocation: AllocationMessage, clients: readonly number[]): Promise<string[]> {
   const end = performance.now() + SECONDS * 1000;
   for (;;) {
-    const problems = [...compare(node.directoryOf(allocation), await node.look(allocation), clients), ...ledgerDisagreements()];
+    const written = await node.ledger.sessions({ allocation: allocation.id });
+    const problems = compare(node.directoryOf(allocation), await node.look(allocation), clients, written);
     if (problems.length === 0 || performance.now() > end) return problems.map((problem) => `after ${SECONDS} s ${problem}`);
   }
 }
 
-/** The place of the ledger: `serve` does not publish to one yet. */
-function ledgerDisagreements(): string[] {
-  return [];
-}
-
-function compare(directory: string, said: AllocationMessage, clients: readonly number[]): string[] {
+function compare(directory: string, said: AllocationMessage, clients: readonly number[], written: readonly SessionView[]): string[] {
   const names = readdirSync(path.join(directory, 'sessions'));
   const records = names
     .filter((name) => !PASSING.test(name))
@@ -47,6 +43,11 @@ function compare(directory: string, said: AllocationMessage, clients: readonly n
       'sessions in its records, and as the node says',
       known.map(({ number }) => number),
       said.sessions.map(({ number }) => number),
+    ),
+    ...difference(
+      'workers in its records, and in the ledger',
+      known.map(({ worker }) => worker.pid),
+      written.map(({ record }) => record.worker.pid),
     ),
     ...quotaProblems(path.join(directory, 'quota'), known),
   ];
