@@ -94,8 +94,21 @@ async function killOne(server: Server, directory: string, programs: Programs, ta
     await pause(moment);
     const killed = process.hrtime.bigint();
     for (const pid of target === 'worker' ? server.workers() : [victim.pid as number]) process.kill(pid, 'SIGKILL');
-    const insideCall = diary.read().some(({ state }) => state === 'inside a call');
-    const ended = await until(() => victim.exitCode !== null || victim.signalCode !== null, GONE_MILLISECONDS);
+    const then = diary.read();
+    const insideCall = then.some(({ state }) => state === 'inside a call');
+    const hasEnded = () => victim.exitCode !== null || victim.signalCode !== null;
+    // Nothing was lost with a worker that had not answered a call yet: the program asks for another one, and goes on.
+    const goesOn = () => target === 'worker' && then.every(({ calls }) => calls === 0) && diary.read().some(({ calls }) => calls > 0);
+    await until(() => hasEnded() || goesOn(), GONE_MILLISECONDS);
+    if (!hasEnded() && goesOn()) {
+      victim.kill('SIGKILL');
+      await until(hasEnded, GONE_MILLISECONDS);
+      return {
+        insideCall,
+        problems: (await until(() => server.workers().length === 0, GONE_MILLISECONDS)) ? [] : ['a worker is left behind'],
+      };
+    }
+    const ended = hasEnded();
     const problems = ended ? [] : [`the program hangs: ${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`];
     if (target === 'worker' && ended) problems.push(...lateErrors(diary.read(), killed, victim));
     if (!(await until(() => server.workers().length === 0, GONE_MILLISECONDS))) problems.push('a worker is left behind');
