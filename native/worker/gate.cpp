@@ -121,26 +121,29 @@ void Gate::awaitGrant(std::uint32_t word) {
   const Clock begin = monotonicNanoseconds();
   standAtTheGate(1);
   link_.poke();
-  auto& grant = link_.mailbox().grant;
-  const auto changed = [&] { return grant.load(std::memory_order_acquire) != word; };
-  if (wire::hasProcessorsForSpinning()) wire::spinUntil(kAtFirst, changed, [] { return false; });
-  while (grant.load(std::memory_order_acquire) == word) awaitChange(grant, word, link_.mailbox().expected);
+  if (wire::hasProcessorsForSpinning()) spinWhile(word, kAtFirst);
+  while (link_.mailbox().grant.load(std::memory_order_acquire) == word) awaitChange(word);
   standAtTheGate(-1);
   waited_.fetch_add(monotonicNanoseconds() - begin, std::memory_order_relaxed);
 }
 
-/// Asleep, but awake when the change is expected.
-void Gate::awaitChange(std::atomic<std::uint32_t>& grant, std::uint32_t word, const std::atomic<Clock>& expectedAt) {
-  const auto changed = [&] { return grant.load(std::memory_order_acquire) != word; };
+/// Asleep, but awake when the change is expected, where there are processors for it.
+void Gate::awaitChange(std::uint32_t word) {
+  arbiter::Mailbox& mailbox = link_.mailbox();
+  if (!wire::hasProcessorsForSpinning()) return wire::futexWait(mailbox.grant, word, kLongestSleep);
   const Clock now = monotonicNanoseconds();
-  const Clock expected = wire::hasProcessorsForSpinning() ? expectedAt.load(std::memory_order_relaxed) : 0;
-  if (expected == 0 || now >= expected + kPatience) {
-    wire::futexWait(grant, word, wire::hasProcessorsForSpinning() ? kGlanceEvery : kLongestSleep);
-  } else if (now + arbiter::kWakeUpNanoseconds < expected) {
-    wire::futexWait(grant, word, std::min(expected - arbiter::kWakeUpNanoseconds - now, kGlanceEvery));
-  } else {
-    wire::spinUntil(kGlanceEvery / 10, changed, [] { return false; });
-  }
+  const Clock expected = mailbox.expected.load(std::memory_order_relaxed);
+  if (expected == 0 || now >= expected + kPatience)
+    wire::futexWait(mailbox.grant, word, kGlanceEvery);
+  else if (now + arbiter::kWakeUpNanoseconds < expected)
+    wire::futexWait(mailbox.grant, word, std::min(expected - arbiter::kWakeUpNanoseconds - now, kGlanceEvery));
+  else
+    spinWhile(word, kGlanceEvery / 10);
+}
+
+void Gate::spinWhile(std::uint32_t word, Clock nanoseconds) const {
+  const auto changed = [&] { return link_.mailbox().grant.load(std::memory_order_acquire) != word; };
+  wire::spinUntil(nanoseconds, changed, [] { return false; });
 }
 
 /// What is queued may not take longer than the limit, but where one piece of work alone does, the next one follows it closely.

@@ -52,7 +52,8 @@ class Gate {
   void note(Pass& pass, CUstream stream);
   void await(Pass& pass, CUstream stream, std::uint64_t shape);
   void awaitGrant(std::uint32_t word);
-  static void awaitChange(std::atomic<std::uint32_t>& grant, std::uint32_t word, const std::atomic<Clock>& expectedAt);
+  void awaitChange(std::uint32_t word);
+  void spinWhile(std::uint32_t word, Clock nanoseconds) const;
   void standAtTheGate(int more);
   bool admit(Pass& pass);
   void submitted(Pass& pass);
