@@ -34,6 +34,14 @@ export interface Limits {
   readonly handles: number;
 }
 
+/** The container of a pod that has an allocation. */
+export interface Owner {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly podUid: string;
+  readonly container: string;
+}
+
 /** allocation.json, whole. */
 export interface AllocationSpecification {
   readonly version: 1;
@@ -57,6 +65,10 @@ export interface AllocationSpecification {
   readonly createdAt: string;
   /** It takes no new session, and ends with its last one. */
   readonly draining: boolean;
+  /** Undefined for one that no pod has. */
+  readonly owner?: Owner | undefined;
+  /** The kubelet's device ids; undefined for one that the kubelet did not grant. */
+  readonly slots?: readonly string[] | undefined;
 }
 
 /** A process; its number alone may come back as another's. */
