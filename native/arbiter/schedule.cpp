@@ -58,7 +58,9 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
 void Schedule::drained(const std::string& id, Time now) {
   settle(now);
   Allocation* a = find(id);
-  if (a != nullptr && (a->stage == Stage::draining || a->stage == Stage::overrunning)) a->stage = Stage::closed;
+  if (a == nullptr || (a->stage != Stage::draining && a->stage != Stage::overrunning)) return;
+  learnDrain(*a, true, now);
+  a->stage = Stage::closed;
 }
 
 void Schedule::recorded(const std::string& id, Time when) {
@@ -100,6 +102,7 @@ void Schedule::endStages(Time now) {
       a.stage = Stage::overrunning;
       a.end = now + timing_.overlap;
     } else if (a.stage == Stage::overrunning && now >= a.end) {
+      learnDrain(a, false, now);
       a.stage = Stage::closed;
     }
   }
@@ -159,8 +162,8 @@ void Schedule::renew(Allocation& holder, Time now) {
 void Schedule::close(Allocation& holder, bool urgent, Time now) {
   if (holder.stage == Stage::open) used(holder.id, true, now);
   holder.stage = Stage::draining;
-  holder.since = now;
-  holder.end = now + (urgent ? timing_.urgentDrain : timing_.drain);
+  holder.closed = now;
+  holder.end = now + (urgent ? timing_.urgentDrain : patience(holder));
   holder.demand = Demand::none;
   holder.lastDemand = now;
 }
@@ -199,6 +202,7 @@ bool Schedule::tryGrant(Allocation& a, Time now) {
 }
 
 void Schedule::grant(Allocation& a, Time until, Time now) {
+  if (a.stage == Stage::overrunning) learnDrain(a, false, now);
   a.stage = Stage::window;
   a.demand = Demand::busy;
   a.since = now;
@@ -246,7 +250,7 @@ Time Schedule::expected(const std::string& id) const {
 bool Schedule::isHandingOver(Time now) const {
   return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& a = entry.second;
-    if (a.stage == Stage::draining) return now - a.since < timing_.handover && wanted(a);
+    if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
     return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) && wanted(a);
   });
 }

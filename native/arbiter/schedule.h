@@ -32,7 +32,7 @@ struct Terms {
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end
+  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
   Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
   Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
   Time queueBesideHigher = 150 * kMicrosecond;
@@ -130,10 +130,12 @@ class Schedule {
     Time returns = 0;       ///< it was closed in the midst of its work: until then it counts as one that competes
     bool extended = false;  ///< the window has been kept open for a pair of events already
     Time since = 0;         ///< waits, or holds its window, since then
+    Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
     Time openUsed = 0;      ///< until when the time of an open gate has been looked at
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
+    int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
     Time tokens = 0;  ///< of a fixed share: time that may still be used
     TimeUse use;
     Order told;
@@ -166,6 +168,8 @@ class Schedule {
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);
   void close(Allocation& holder, bool urgent, Time now);
+  void learnDrain(Allocation& a, bool ended, Time now);
+  Time patience(const Allocation& a) const;
   void grantAll(Time now);
   bool tryGrant(Allocation& a, Time now);
   void grant(Allocation& a, Time until, Time now);

@@ -1,7 +1,5 @@
-// The policy, played in virtual time: shares, turns, priorities, gangs, and what a stubborn tenant can do.
+// The policy, played in virtual time: shares, turns, priorities, gangs.
 #include "native/arbiter/schedule.h"
-
-#include <cmath>
 
 #include "native/arbiter/test/simulation.h"
 #include "wire/test/check.h"
@@ -10,24 +8,6 @@ namespace arbiter::test {
 namespace {
 
 constexpr Time kPlayed = 2 * kSecond;
-
-bool near(double value, double expected, double within = 2.0) {
-  if (std::abs(value - expected) <= within) return true;
-  std::fprintf(stderr, "%.2f, where %.2f was expected\n", value, expected);
-  return false;
-}
-
-Terms terms(int weight, Policy policy = Policy::burst, int priority = 0, std::vector<std::string> gpus = {"gpu"}) {
-  return {weight, policy, priority, std::move(gpus)};
-}
-
-Tenant batch(const std::string& id, Terms t, Time kernel = 200 * kMicrosecond) {
-  Tenant tenant;
-  tenant.id = id;
-  tenant.terms = std::move(t);
-  tenant.kernel = kernel;
-  return tenant;
-}
 
 /// 180 us of work, then 60 us of thought.
 Tenant decoder(const std::string& id, Terms t) {
@@ -184,35 +164,6 @@ void testAGangHasItsGpusTogether() {
   CHECK(near(gangs.share("a"), 25) && near(gangs.share("b"), 75));
 }
 
-/// A kernel of ten seconds: the other one starts after the bound, has half of the GPU meanwhile, and its share of all that follows.
-void testADrainThatDoesNotEnd() {
-  Simulation simulation({batch("stubborn", terms(50), 3 * kSecond), batch("other", terms(50))});
-  simulation["other"].from = kMillisecond;
-  simulation.run(10 * kMillisecond);
-  CHECK(simulation["other"].done > 0 && simulation["other"].longestWait <= 4 * kMillisecond + kStep);
-  simulation.run(12 * kSecond);
-  CHECK(near(simulation.share("stubborn"), 50, 8) && near(simulation.share("other"), 50, 8));
-}
-
-/// One that says nothing any more: the others go on, and its account does not grow for ever.
-void testASilentTenant() {
-  Schedule schedule;
-  schedule.put("silent", terms(50), 0);
-  schedule.put("other", terms(50), 0);
-  schedule.setDemand("silent", Demand::waiting, 0);
-  schedule.advance(0);
-  Time now = kMillisecond;
-  schedule.setDemand("other", Demand::waiting, now);
-  CHECK(schedule.advance(now) == std::vector<Order>({{"silent", Grant::closed, 2 * kMillisecond}}));
-  CHECK(schedule.deadline() == now + 4 * kMillisecond);
-  now = schedule.deadline();
-  CHECK(schedule.advance(now) == std::vector<Order>({{"other", Grant::window, 2 * kMillisecond}}));
-  schedule.setDemand("other", Demand::busy, now);
-  while (schedule.deadline() != kNever) schedule.advance(now = schedule.deadline());
-  CHECK(now < 12 * kSecond && schedule.order("other").grant == Grant::open);
-  CHECK(schedule.use("silent").overrun <= 6 * kSecond);
-}
-
 void testADeathReleasesTheGpu() {
   Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
   for (int death = 0; death < 20; ++death) {
@@ -282,8 +233,6 @@ int main() {
   testWindowsFollowPriority();
   testTheWindowMayChange();
   testAGangHasItsGpusTogether();
-  testADrainThatDoesNotEnd();
-  testASilentTenant();
   testADeathReleasesTheGpu();
   testAPairOfTimedEvents();
   testTermsMayChange();

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "native/arbiter/schedule.h"
@@ -136,5 +138,23 @@ class Simulation {
     return false;
   }
 };
+
+inline bool near(double value, double expected, double within = 2.0) {
+  if (std::abs(value - expected) <= within) return true;
+  std::fprintf(stderr, "%.2f, where %.2f was expected\n", value, expected);
+  return false;
+}
+
+inline Terms terms(int weight, Policy policy = Policy::burst, int priority = 0, std::vector<std::string> gpus = {"gpu"}) {
+  return {weight, policy, priority, std::move(gpus)};
+}
+
+inline Tenant batch(const std::string& id, Terms t, Time kernel = 200 * kMicrosecond) {
+  Tenant tenant;
+  tenant.id = id;
+  tenant.terms = std::move(t);
+  tenant.kernel = kernel;
+  return tenant;
+}
 
 }  // namespace arbiter::test
