@@ -16,13 +16,13 @@
 #include "native/worker/gate.h"
 #include "native/worker/session.h"
 #include "wire/channel.h"
+#include "wire/copy.h"
 
 namespace worker {
 
 /// Which work needs a window of the GPU's time (`window` in cuda-api/calls/): all of a kind, or only small copies, since large ones run
 /// beside whatever the GPU computes.
 enum class Window { always, small };
-inline constexpr std::uint64_t kSmallCopyBytes = 64 << 10;
 
 class Thread {
  public:
@@ -56,7 +56,7 @@ class Thread {
 
   /// Right before work is given to the driver: returns when the session may use the GPU. `shape` is what the work's duration depends on.
   void awaitWindow(Window window, CUstream stream, std::uint64_t bytes, std::initializer_list<std::uint64_t> shape) {
-    if (window == Window::always || bytes <= kSmallCopyBytes) pass_.enter(stream, shape);
+    if (window == Window::always || bytes <= wire::kSmallCopyBytes) pass_.enter(stream, shape);
   }
   /// Another context is current now.
   void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
