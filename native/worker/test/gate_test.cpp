@@ -190,6 +190,21 @@ void testWorkFromBefore(CUstream stream) {
   CHECK(f.played.drained(word));
 }
 
+/// However many streams a program has, none is forgotten.
+void testManyStreams() {
+  Fixture f(Grant::open);
+  std::vector<CUstream> streams(200);
+  for (CUstream& stream : streams) stream = createStream();
+  Hold hold(streams[100]);
+  for (const CUstream stream : streams) f.submitter.submit(stream);
+  const std::uint32_t word = f.played.set(Grant::closed);
+  usleep(20'000);
+  CHECK(f.played.mailbox->drained.load() != word);
+  hold.release();
+  CHECK(f.played.drained(word));
+  for (const CUstream stream : streams) f.gate.forget(stream), driver.cuStreamDestroy_v2(stream);
+}
+
 /// A stream that is destroyed while its work goes on is not asked for any more.
 void testADestroyedStream() {
   Fixture f(Grant::open);
@@ -336,6 +351,7 @@ int main(int, char** arguments) {
   const CUstream stream = createStream();
   testWorkFromBefore(stream);
   driver.cuStreamDestroy_v2(stream);
+  testManyStreams();
   testADestroyedStream();
   testADestroyedContext();
   testAFullQueue();
