@@ -65,6 +65,7 @@ struct Order {
   std::string id;
   Grant grant;
   Time queue;
+  bool standby = false;  ///< the window is not its yet: it says so when it begins to use it
   bool operator==(const Order&) const = default;
 };
 
@@ -113,6 +114,7 @@ class Schedule {
 
   enum class Stage {
     closed,
+    standby,      ///< idle, and let in at once: whoever has its GPUs must yield to it anyway
     draining,     ///< nothing new, but its work still has the GPU
     overrunning,  ///< its work goes on, and others start nevertheless
     window,
@@ -142,7 +144,7 @@ class Schedule {
   };
 
   static bool holds(const Allocation& a) { return a.stage == Stage::window || a.stage == Stage::open || a.stage == Stage::draining; }
-  static bool occupies(const Allocation& a) { return a.stage != Stage::closed; }
+  static bool occupies(const Allocation& a) { return a.stage != Stage::closed && a.stage != Stage::standby; }
   static bool overlaps(const Allocation& a, const Allocation& b);
   static bool limited(const Allocation& a);
   bool waits(const Allocation& a) const;
@@ -170,6 +172,7 @@ class Schedule {
   void close(Allocation& holder, bool urgent, Time now);
   void learnDrain(Allocation& a, bool ended, Time now);
   Time patience(const Allocation& a) const;
+  void standBy(Allocation& a, Time now);
   void grantAll(Time now);
   bool tryGrant(Allocation& a, Time now);
   void grant(Allocation& a, Time until, Time now);

@@ -198,6 +198,8 @@ bool Gate::admit(Pass& pass) {
 
 void Gate::submitted(Pass& pass) {
   pass.measured_ = false;
+  std::atomic<std::uint32_t>& standby = link_.mailbox().standby;
+  if (standby.load(std::memory_order_relaxed) != 0 && standby.exchange(0) != 0) link_.poke();
   const std::lock_guard lock(mutex_);
   backlogOf(pass).submitted(pass.stream_, pass.shape_, pass.begin_);
 }

@@ -98,13 +98,14 @@ class Simulation {
     }
     if (t.roundWaits >= 0) t.longestWait = std::max(t.longestWait, now - t.roundWaits);
     t.roundWaits = -1;
-    if (t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
+    const bool begins = order.standby;
+    if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
     if (t.think == 0)
       while (t.onDevice < limit) t.onDevice += t.kernel;
     else
       t.onDevice += t.kernel, t.nextRound = kNever;
-    return false;
+    return begins;
   }
 
   bool shares(const Tenant& a, const Tenant& b) const {
