@@ -82,7 +82,7 @@ class OtherProcess {
 }  // namespace
 
 int printInventory(const Options& options) {
-  adopt(driverEnvironment({}, options.gpus, false));
+  adopt(driverEnvironment({}, options.gpus, false, options.mps));
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
   const OtherProcess other(options.driver);
   const Free before = other.free();

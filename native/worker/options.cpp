@@ -35,6 +35,17 @@ bool limit(Options& options, const char* value) {
   return parseNumber(value, options.limits.*member);
 }
 
+template <auto member>
+bool mps(Options& options, const char* value) {
+  return parseNumber(value, options.mps.*member);
+}
+
+bool mpsPipes(Options& options, const char* value) { return options.mps.pipes = value, *value != '\0'; }
+
+bool mpsThreads(Options& options, const char* value) {
+  return mps<&Mps::threads>(options, value) && options.mps.threads >= 1 && options.mps.threads <= 100;
+}
+
 bool gpu(Options& options, const char* value) { return options.gpus.emplace_back(value), *value != '\0'; }
 
 /// Not root: then there would be nothing to give up.
@@ -62,6 +73,9 @@ constexpr Option kOptions[] = {
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--uid", "N", user},
+    {"--mps-pipes", "DIRECTORY", mpsPipes},
+    {"--mps-threads", "PERCENT", mpsThreads},
+    {"--mps-memory", "BYTES", mps<&Mps::memory>},
     {"--max-threads", "N", limit<&Limits::threads>},
     {"--max-handles", "N", limit<&Limits::handles>},
     {"--max-pinned", "BYTES", limit<&Limits::pinned>},

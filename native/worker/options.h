@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "native/worker/environment.h"
 #include "native/worker/limits.h"
 
 namespace worker {
@@ -25,6 +26,7 @@ struct Options {
   std::string figures;              ///< the figures file; empty: none
   std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
   std::optional<uid_t> uid;         ///< user and group to serve as
+  Mps mps;
   Limits limits;
 };
 

@@ -30,7 +30,7 @@ bool SessionStart::run() {
   if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
   if (warm_ == nullptr) {
     const auto variables = std::span<const std::byte>(message.payload).subspan(sizeof hello_);
-    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty()));
+    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty(), options_.mps));
   }
   if (!checkHello() || !giveUpRights() || !openDriver() || !chargeContext()) return refuse(), false;
   if (const std::string sentence = confine(); !sentence.empty()) log("%s; going on without", sentence.c_str());
