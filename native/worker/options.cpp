@@ -69,6 +69,7 @@ constexpr Option kOptions[] = {
     {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
     {"--context-memory", "BYTES", limit<&Limits::contextMemory>},
+    {"--stream-memory", "BYTES", limit<&Limits::streamMemory>},
     {"--arbiter", "SOCKET", text<&Options::arbiter>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
