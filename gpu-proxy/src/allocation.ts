@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
+import type { MpsClient } from './concurrent-gpus.js';
 import { type ErrorCode, ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import type { Installation } from './installation.js';
@@ -32,6 +33,10 @@ export interface AllocationHost {
   readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
+  mayStart(specification: AllocationSpecification): boolean;
+  /** How its workers run under MPS; undefined: they do not. */
+  mpsClient(specification: AllocationSpecification): MpsClient | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
   sessionStarted(session: LiveSession): void;
@@ -183,6 +188,11 @@ export class Allocation {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** Those that wait may have a worker, for all that the node knows. */
+  resume(): void {
+    if (this.#waiting.length > 0) this.#takeTurns();
+  }
+
   /** Ends every session now: the clients get an error from their next call. */
   kill(): void {
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
@@ -241,7 +251,8 @@ export class Allocation {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const starting = this.sessions.filter(({ session }) => !session.introduced).length;
-      const next = starting < STARTING_AT_ONCE ? this.#waiting.shift() : undefined;
+      const may = starting < STARTING_AT_ONCE && this.#host.mayStart(this.#specification);
+      const next = may ? this.#waiting.shift() : undefined;
       if (!next) return;
       this.#serve(next);
       this.#takeTurns();
@@ -302,6 +313,7 @@ export class Allocation {
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
       arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,

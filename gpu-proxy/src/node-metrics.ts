@@ -24,6 +24,7 @@ export function metricsOf(node: GpuNode, ledgerConnected: () => boolean): Metric
   });
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));
   node.on('arbiterRestarted', () => metrics.events.arbiterRestarted());
+  node.on('mpsRestarted', () => metrics.events.mpsRestarted());
   node.on('sessionEnded', ({ session, use, roundTrips }) => {
     metrics.sessionEnded(causeOf(session), session.record, use, roundTrips);
     if (session.secondsToReturn !== undefined) metrics.events.workerGone(session.secondsToReturn);

@@ -6,7 +6,6 @@ import { type AllocationSpecification, RedisLedger, type SessionRecord } from '@
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { NodeUseMessage } from './admin/messages.js';
-import { refuseConcurrent } from './node-service.js';
 import { findProcess } from './process-table.js';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
@@ -249,12 +248,4 @@ test.each([
 ])('serve %j is wrong usage', async (args, sentence) => {
   const { status, stderr } = await gpuProxy(place, 'serve', ...args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-});
-
-test('concurrent mode is refused where it would need MPS', () => {
-  const gpu = { uuid: 'GPU-1', index: 3, name: 'G', memory: 1, contextMemory: 0, mode: 'concurrent' } as const;
-  expect(() => refuseConcurrent({ kind: 'real' }, [{ ...gpu, index: 0, mode: 'exclusive' }, gpu])).toThrow(
-    'GPU 3 cannot be in concurrent mode yet',
-  );
-  expect(() => refuseConcurrent({ kind: 'simulated' }, [gpu])).not.toThrow();
 });

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
 import { AdminServer } from './admin/server.js';
-import { type Backend, chooseBackend } from './backend.js';
+import { chooseBackend } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
@@ -70,7 +70,6 @@ export class NodeService {
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
     const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
-    refuseConcurrent(backend, gpus);
     const node = await GpuNode.start({
       ...{ installation, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
@@ -139,6 +138,7 @@ export class NodeService {
         inventory: () => (this.#node ? undefined : NOT_YET),
         sockets: () => this.#whyNoSockets(),
         arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
+        mps: () => this.#node?.mpsTrouble,
       },
       notes: { ledger: () => this.#ledger?.trouble },
       logger: this.#log.logger,
@@ -168,10 +168,4 @@ function logOptions({ log = '-', logLevel }: Configuration) {
 
 function settingsOf({ limits, window, warmWorkers, workerUids }: Configuration): NodeSettings {
   return { limits, window, users: workerUids, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) };
-}
-
-/** Kernels run side by side only under MPS; the simulated GPU knows no difference. @throws ProxyError CONCURRENT_NOT_YET */
-export function refuseConcurrent(backend: Pick<Backend, 'kind'>, gpus: readonly GpuRecord[]): void {
-  const concurrent = gpus.find(({ mode }) => mode === 'concurrent');
-  if (backend.kind === 'real' && concurrent) throw new ProxyError('CONCURRENT_NOT_YET', { gpu: concurrent.index });
 }

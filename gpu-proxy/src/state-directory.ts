@@ -15,6 +15,8 @@ export class StateDirectory {
   readonly adminSocket: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+  /** Of GPUs in concurrent mode. */
+  readonly mps: string;
 
   #held = true;
 
@@ -26,6 +28,7 @@ export class StateDirectory {
     this.adminSocket = adminSocketIn(directory);
     this.arbiterSocket = path.join(directory, 'arbiter.sock');
     this.allocations = path.join(directory, 'allocations');
+    this.mps = path.join(directory, 'mps');
   }
 
   /** Makes it where it is missing, and takes its lock. @throws ProxyError STATE_BUSY, STATE_NOT_USABLE */

@@ -57,7 +57,7 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord): GpuMessage {
     mode: MODES[gpu.mode],
     memoryLeftBytes: left.memory,
     fixedShareLeftPercent: left.fixedShare,
-    warmWorkers: node.settings.warmWorkers(gpu),
+    warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
   };
 }

@@ -32,6 +32,12 @@ export const EVENT_METRICS = {
     help: 'How often the arbiter was started again because it was gone; meanwhile work went on without turns.',
     labels: [],
   },
+  mpsRestarts: {
+    type: 'counter',
+    name: 'nvidia_virtual_mps_restarts_total',
+    help: 'How often the MPS control daemon of a GPU in concurrent mode was started again because it was gone.',
+    labels: [],
+  },
 } as const;
 
 /** Counts on behalf of the proxy; each method is one event. */
@@ -40,6 +46,7 @@ export class NodeEvents {
   readonly #sessionsEnded: Counter<'cause'>;
   readonly #workerGone: Histogram;
   readonly #arbiterRestarts: Counter;
+  readonly #mpsRestarts: Counter;
 
   constructor(registry: Registry) {
     const registers = [registry];
@@ -47,6 +54,7 @@ export class NodeEvents {
     this.#sessionsEnded = new Counter({ ...EVENT_METRICS.sessionsEnded, labelNames: EVENT_METRICS.sessionsEnded.labels, registers });
     this.#workerGone = new Histogram({ ...EVENT_METRICS.workerGone, buckets: [...EVENT_METRICS.workerGone.buckets], registers });
     this.#arbiterRestarts = new Counter({ ...EVENT_METRICS.arbiterRestarts, registers });
+    this.#mpsRestarts = new Counter({ ...EVENT_METRICS.mpsRestarts, registers });
     // A series that exists from the start is one whose first increase can be seen.
     for (const worker of WORKER_STARTS) this.#sessionsStarted.inc({ worker }, 0);
     for (const cause of END_CAUSES) this.#sessionsEnded.inc({ cause }, 0);
@@ -66,5 +74,9 @@ export class NodeEvents {
 
   arbiterRestarted(): void {
     this.#arbiterRestarts.inc();
+  }
+
+  mpsRestarted(): void {
+    this.#mpsRestarts.inc();
   }
 }
