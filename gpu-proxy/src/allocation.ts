@@ -33,6 +33,8 @@ export interface AllocationHost {
   readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** The same of one stream. */
+  streamMemory(gpus: readonly string[]): number;
   /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
   mayStart(specification: AllocationSpecification): boolean;
   /** How its workers run under MPS; undefined: they do not. */
@@ -313,6 +315,7 @@ export class Allocation {
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      streamMemory: this.#host.streamMemory(gpus),
       mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,

@@ -109,6 +109,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       // What a temporary node compiled would be lost with it.
       ownCaches: !options.state.temporary,
       contextMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.contextMemory),
+      streamMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.streamMemory ?? 0),
       mayStart: (specification) => !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
       mpsClient: (specification) =>
         this.#concurrent?.clientOf(

@@ -19,6 +19,8 @@ export interface WorkerOptions {
   readonly contextCharge: number;
   /** Bytes that each further one costs. */
   readonly contextMemory: number;
+  /** Bytes that a stream costs. */
+  readonly streamMemory: number;
   /** How it uses a GPU in concurrent mode; undefined: without MPS. */
   readonly mps: MpsClient | undefined;
   /** The arbiter's socket; undefined: it takes GPU time as it comes. */
@@ -139,6 +141,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--quota-slot', String(options.slot)],
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
+    ...['--stream-memory', String(options.streamMemory)],
     ...given('--mps-pipes', options.mps?.pipes),
     ...given('--mps-threads', options.mps?.threads),
     ...given('--mps-memory', options.mps?.memory),
