@@ -1,4 +1,5 @@
 import type { SessionRecord } from '@nvidia-virtual/ledger';
+import { compareMemory, type DeviceMemory, type ProcessMemory } from './device-memory.js';
 import type { EndCause } from './metrics/events.js';
 import { Metrics } from './metrics/metrics.js';
 import type { RoundTrips } from './metrics/totals.js';
@@ -6,7 +7,8 @@ import type { GpuNode } from './node.js';
 import type { Session } from './session.js';
 
 /** The metrics of a node, which hear its events from now on. */
-export function metricsOf(node: GpuNode, ledgerConnected: () => boolean): Metrics {
+export function metricsOf(node: GpuNode, deviceMemory: DeviceMemory, ledgerConnected: () => boolean): Metrics {
+  let processes: ProcessMemory = new Map();
   const gpuOf = (uuid: string) => node.gpus.find((gpu) => gpu.uuid === uuid);
   const left = (uuid: string) => {
     const gpu = gpuOf(uuid);
@@ -14,12 +16,13 @@ export function metricsOf(node: GpuNode, ledgerConnected: () => boolean): Metric
   };
   const metrics = new Metrics(node.name, {
     snapshot: async () => {
-      await node.refresh();
+      [processes] = await Promise.all([deviceMemory.read(), node.refresh()]);
       return node.snapshot();
     },
     roundTrips: (session) => roundTripsOf(node, session),
     warmWorkers: (gpu) => left(gpu)?.warmWorkersReady ?? 0,
     memoryLeft: (gpu) => left(gpu)?.memory ?? 0,
+    reportedMemory: (allocation) => compareMemory(allocation, node.gpus, processes),
     ledgerConnected,
   });
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));

@@ -6,6 +6,7 @@ import { chooseBackend } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
+import { DeviceMemory } from './device-memory.js';
 import { ProxyError } from './errors.js';
 import { HttpService } from './http.js';
 import { locateInstallation } from './installation.js';
@@ -75,7 +76,7 @@ export class NodeService {
       name: current.node,
       settings: settingsOf(this.#store.current),
       observe: (made) => {
-        this.#metrics = metricsOf(made, () => this.#ledger?.connected ?? false);
+        this.#metrics = metricsOf(made, new DeviceMemory({ installation, backend, logger }), () => this.#ledger?.connected ?? false);
       },
     });
     this.#node = node;

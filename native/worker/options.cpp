@@ -61,6 +61,7 @@ struct Option {
 
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
+    {"--processes", "NVML", text<&Options::processes>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
     {"--gpu", "INDEX|UUID", gpu},
@@ -111,7 +112,8 @@ bool parse(int count, char** arguments, Options& options, std::string& sentence)
                (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") + "; it is started by gpu-proxy with" + usage();
     return false;
   }
-  if (options.driver.empty()) sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";
+  if (options.driver.empty() && options.processes.empty())
+    sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";
   return sentence.empty();
 }
 

@@ -7,7 +7,11 @@ import { Metrics, type MetricsSource } from './metrics.js';
 const NAME = 'a "name"\\with\nall';
 
 function sourceOf(snapshot: MetricsSource['snapshot'], roundTrips: readonly number[] = []): MetricsSource {
-  return { snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9, ledgerConnected: () => true };
+  const memory = { reported: 3e9, unaccounted: -5 };
+  return {
+    ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9, ledgerConnected: () => true },
+    reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
+  };
 }
 
 async function expose(snapshot: NodeSnapshot, roundTrips?: readonly number[]): Promise<Map<string, Family>> {
@@ -54,6 +58,13 @@ test('names follow the conventions of Prometheus', () => {
     expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
     expect([name, /[.]$/.test(help)]).toEqual([name, true]);
   }
+});
+
+test('what NVML says is told, and nothing where it says nothing', async () => {
+  const values = (families: ReadonlyMap<string, Family>) =>
+    ['reported', 'unaccounted'].map((which) => valuesOf(families, `allocation_memory_${which}_bytes`).map(([, value]) => value));
+  expect(values(await expose(FULL))).toEqual([[3e9], [-5]]);
+  expect(values(await expose(nodeSnapshot({})))).toEqual([[], []]);
 });
 
 test('figures of an allocation', async () => {

@@ -1,5 +1,6 @@
 import type { AllocationSpecification, NodeSnapshot, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 import { type Metric, Registry } from 'prom-client';
+import type { ReportedMemory } from '../device-memory.js';
 import {
   ALLOCATION_METRICS,
   ALLOCATION_ON_GPU_METRICS,
@@ -22,6 +23,8 @@ export interface MetricsSource {
   warmWorkers(gpu: string): number;
   /** Bytes: the largest quota that a new allocation could still get on this GPU. */
   memoryLeft(gpu: string): number;
+  /** What NVML says of the workers of an allocation, as of the latest snapshot; undefined: nothing. */
+  reportedMemory(allocation: NodeSnapshot['allocations'][number]): ReportedMemory | undefined;
   ledgerConnected(): boolean;
 }
 
@@ -94,6 +97,7 @@ export class Metrics {
       gpus: snapshot.gpus.map((gpu) => ({ ...gpu, warmWorkers: source.warmWorkers(gpu.uuid), memoryLeft: source.memoryLeft(gpu.uuid) })),
       allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({
         specification,
+        reportedMemory: source.reportedMemory({ specification, time, sessions }),
         time,
         memory: sessions.reduce((sum, { use }) => sum + use.memory, 0),
         sessions: sessions.length,

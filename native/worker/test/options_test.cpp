@@ -34,6 +34,8 @@ void testFlags() {
   CHECK(parse({"--inventory", "--driver", "x"}, inventory, sentence) && inventory.inventory && inventory.driver == "x");
   CHECK(parse({"--driver", "x", "--warm"}, warm, sentence) && warm.warm && !warm.inventory);
   CHECK(!warm.uid.has_value());
+  worker::Options processes;
+  CHECK(parse({"--processes", "/lib/libnvidia-ml.so.1"}, processes, sentence) && processes.processes == "/lib/libnvidia-ml.so.1");
 }
 
 void testWrong() {
