@@ -345,8 +345,9 @@ export class Allocation {
     const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);
-    live.remove();
+    // Counted before its files go: a proxy that is killed in between leaves them to the next one, which knows it by its number.
     this.#host.sessionEnded(live.session, last);
+    live.remove();
     this.#takeTurns();
     this.#noteIdle();
   }

@@ -155,10 +155,17 @@ test('what runs is in the ledger and in the metrics, and counts on when it has e
   expect(await figure('sessions_started_total', { worker: 'cold' })).toBe(1);
 });
 
-test('a killed proxy: the next one tells the ledger what became true meanwhile', async () => {
+test('a killed proxy: the next one tells the ledger what became true meanwhile, and counts on', async () => {
   const id = await create('--memory', '1GiB');
   const [stays, goes] = [await runIn(id), await runIn(id)];
   await ledgerIsTrue();
+  const counted = () =>
+    Promise.all([
+      figure('sessions_started_total', { worker: 'cold' }),
+      figure('sessions_ended_total', { cause: 'client_ended' }),
+      figure('allocation_copied_bytes_total', { allocation: id, direction: 'host_to_device' }),
+    ]);
+  expect(await counted()).toEqual([2, 0, 2 * MiB]);
   server.process.kill('SIGKILL');
   await server.end();
   goes.process.kill('SIGTERM');
@@ -166,9 +173,14 @@ test('a killed proxy: the next one tells the ledger what became true meanwhile',
   await serve();
   await eventually(() => expect(truth()).toEqual([[expect.anything(), [expect.objectContaining({ number: 1 })]]]));
   await ledgerIsTrue();
+  expect(await counted()).toEqual([2, 1, 2 * MiB]);
   await finish(stays);
   await eventually(() => expect(truth()).toEqual([[expect.anything(), []]]));
   await ledgerIsTrue();
+  server.process.kill('SIGTERM');
+  await server.end();
+  await serve();
+  expect(await counted()).toEqual([2, 2, 2 * MiB]);
 });
 
 test('a Redis that lost everything is told everything', async () => {

@@ -13,6 +13,7 @@ import { locateInstallation } from './installation.js';
 import { takeInventory } from './inventory.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
+import { MetricsFile } from './metrics/metrics-file.js';
 import { GpuNode, type NodeSettings } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import { metricsOf } from './node-metrics.js';
@@ -76,7 +77,11 @@ export class NodeService {
       name: current.node,
       settings: settingsOf(this.#store.current),
       observe: (made) => {
-        this.#metrics = metricsOf(made, new DeviceMemory({ installation, backend, logger }), () => this.#ledger?.connected ?? false);
+        this.#metrics = metricsOf(made, {
+          deviceMemory: new DeviceMemory({ installation, backend, logger }),
+          file: new MetricsFile(state.metrics, logger),
+          ledgerConnected: () => this.#ledger?.connected ?? false,
+        });
       },
     });
     this.#node = node;
@@ -131,7 +136,8 @@ export class NodeService {
       metrics: {
         contentType: Registry.PROMETHEUS_CONTENT_TYPE,
         exposition: async () => {
-          if (!this.#metrics) throw new Error(NOT_YET);
+          // Allocations that are not found again yet would be taken for removed ones.
+          if (!this.#metrics || !this.#node) throw new Error(NOT_YET);
           return this.#metrics.exposition();
         },
       },
@@ -159,6 +165,7 @@ export class NodeService {
     await this.#ledger?.close();
     await this.#http.move(undefined);
     this.#node?.leave();
+    this.#metrics?.save();
     this.#state?.release();
   }
 }

@@ -15,6 +15,8 @@ export class StateDirectory {
   readonly adminSocket: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+  /** What the next proxy goes on counting from. */
+  readonly metrics: string;
   /** Of GPUs in concurrent mode. */
   readonly mps: string;
 
@@ -28,6 +30,7 @@ export class StateDirectory {
     this.adminSocket = adminSocketIn(directory);
     this.arbiterSocket = path.join(directory, 'arbiter.sock');
     this.allocations = path.join(directory, 'allocations');
+    this.metrics = path.join(directory, 'metrics.json');
     this.mps = path.join(directory, 'mps');
   }
 
