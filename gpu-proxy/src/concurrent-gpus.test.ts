@@ -79,6 +79,8 @@ test('workers are told of MPS: a fixed share limits threads, burst does not, and
   expect(wordsOf(fixed).join(' ')).toContain(`--mps-pipes ${pipes} --mps-threads 25 --mps-memory ${200 * MiB}`);
   expect(wordsOf(burst).join(' ')).toContain(`--mps-pipes ${pipes} --mps-threads 100 --mps-memory ${100 * MiB}`);
   expect(wordsOf(fixed)).not.toContain('--arbiter');
+  // The stand-in is no MPS, and the worker says so.
+  await until(() => log.some(({ msg, allocation }) => allocation === fixed.id && String(msg).startsWith('the driver did not join MPS')));
 });
 
 test('while MPS is away programs that start wait, and those that run go on', async () => {
@@ -137,6 +139,11 @@ test('of a GPU that is exclusive from now on it ends with the last allocation th
 asRoot('all allocations in this mode have one user, which no other has', async () => {
   node.leave();
   const users = { first: 65531, last: 65533 };
+  chmodSync(directory, 0o700);
+  await expect(restart({ settings: { users } })).rejects.toThrow(
+    new RegExp(`cannot be used: user 65533, as whom workers run, may not pass through ${directory}\\.`),
+  );
+  chmodSync(directory, 0o711);
   await restart({ settings: { users } });
   const both = [await node.create({ mode: 'concurrent', memory: MiB }), await node.create({ mode: 'concurrent', memory: MiB })];
   expect(both.map(({ specification }) => specification.uid)).toEqual([65533, 65533]);

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chownSync, closeSync, mkdirSync, openSync } from 'node:fs';
+import { chownSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs';
 import path from 'node:path';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
+import { ProxyError } from './errors.js';
 import { readIfThere } from './files.js';
 import { MpsControl } from './mps-control.js';
 import { checkSocketPath } from './socket.js';
@@ -48,7 +49,7 @@ export class MpsDaemon {
   #ready = false;
   #ended = false;
 
-  /** @throws ProxyError SOCKET_PATH_LONG, or a system error when the directory cannot be made. */
+  /** @throws ProxyError SOCKET_PATH_LONG, STATE_NOT_USABLE, or a system error when the directory cannot be made. */
   constructor(options: MpsDaemonOptions) {
     this.#options = options;
     this.#control = new MpsControl(options.executable, options.directory, options.gpu.uuid, options.driver);
@@ -94,6 +95,7 @@ export class MpsDaemon {
       mkdirSync(each, { recursive: true, mode: 0o755 });
       if (uid !== undefined) chownSync(each, uid, uid);
     }
+    if (uid !== undefined) requirePassage(this.#control.pipes, uid);
   }
 
   #begin(): void {
@@ -145,6 +147,15 @@ export class MpsDaemon {
       this.#begin();
     }, this.#retry);
     this.#retry = Math.min(LONGEST_RETRY_MS, this.#retry * 2);
+  }
+}
+
+/** Else the driver would go on without MPS. */
+function requirePassage(directory: string, uid: number): void {
+  for (let each = path.dirname(directory); each !== path.dirname(each); each = path.dirname(each)) {
+    const { mode, uid: owner } = statSync(each);
+    if ((mode & 0o001) !== 0 || (owner === uid && (mode & 0o100) !== 0)) continue;
+    throw new ProxyError('STATE_NOT_USABLE', { path: directory, reason: `user ${uid}, as whom workers run, may not pass through ${each}` });
   }
 }
 

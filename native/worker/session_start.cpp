@@ -72,7 +72,18 @@ bool SessionStart::openDriver() {
     start_ = startDriver(options_.driver, session_.driver);
   }
   limitMemory(start_.devices, options_.memoryLimit);
+  if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
   return start_.status == CUDA_SUCCESS;
+}
+
+/// A driver that does not reach MPS goes on without, and says nothing. Older ones do not know the question.
+void SessionStart::checkMps() {
+  int shared = 1;
+  session_.driver.cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0);
+  if (shared != 0) return;
+  log("the driver did not join MPS through %s: kernels of this program and of others take turns as the GPU likes; is the directory out of "
+      "reach for user %u, or does its server have as many clients as it can?",
+      options_.mps.pipes.c_str(), static_cast<unsigned>(geteuid()));
 }
 
 /// Not refunded: the context goes with the process.

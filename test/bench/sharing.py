@@ -34,6 +34,7 @@ class Node:
 
     def __init__(self, backend, *options):
         self.state = tempfile.mkdtemp(prefix='nv-')
+        os.chmod(self.state, 0o711)  # workers may run as other users
         self.log = open(Path(self.state) / 'log', 'w')
         self.process = subprocess.Popen(['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
                                         stdout=self.log, stderr=self.log, start_new_session=True)
@@ -176,13 +177,15 @@ class Bench:
             [after_fault] = run([small], [allocate()])
             beside_kill = self.beside_kill(node, small, allocate)
             [after_kill] = run([small], [allocate()])
+            said = [line.strip() for line in (Path(node.state) / 'log').read_text().splitlines() if 'MPS' in line]
         finally:
             node.close()
         bytes_filled = filled.get('allocated', 0)
         outcome = {'name': name, 'tenants': [], 'limit': 'a quota of 2 GiB is whole and holds: GiB', 'got': [bytes_filled / GIB],
                    'holds': 2 * GIB - (64 << 20) <= bytes_filled <= 2 * GIB, 'filled': filled, 'burst of 25 %': all_threads, 'fixed 25 %': quarter,
                    'fault, and the tenant beside it': beside_fault, 'after the fault': after_fault,
-                   'beside a killed control daemon': beside_kill, 'after that': after_kill, 'left behind': mps_processes(node.state)}
+                   'beside a killed control daemon': beside_kill, 'after that': after_kill, 'left behind': mps_processes(node.state),
+                   'said': said}
         outcome['holds'] = outcome['holds'] and not outcome['left behind'] and 'rate' in after_fault and 'rate' in after_kill
         print(json.dumps(outcome), flush=True)
         return outcome
