@@ -36,7 +36,7 @@ test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])('a lock that nobody 
   mkdirSync(place, { recursive: true });
   writeFileSync(path.join(place, 'lock'), lock);
   const state = StateDirectory.open(place);
-  expect(readdirSync(place).sort()).toEqual(['allocations', 'lock']);
+  expect(readdirSync(place).sort()).toEqual(['allocations', 'boot', 'lock']);
   state.release();
 });
 
