@@ -208,7 +208,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     if (!allocation.specification.draining) allocation.drain();
     allocation.kill();
     await allocation.whenIdle();
-    if (this.#forget(allocation)) allocation.remove();
+    this.#takeAway(allocation, () => allocation.remove());
   }
 
   /** What a new allocation would get. @throws ProxyError when it does not fit, with the figures. */
@@ -343,20 +343,21 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */
   #remove(allocation: Allocation): void {
-    if (!this.#forget(allocation)) return;
-    if (allocation.granted) this.emit('unbound', allocation.id, allocation.unbind());
-    else allocation.remove();
+    this.#takeAway(allocation, () => {
+      if (allocation.granted) this.emit('unbound', allocation.id, allocation.unbind());
+      else allocation.remove();
+    });
   }
 
-  /** False when it was forgotten before. Its files are still there. */
-  #forget(allocation: Allocation): boolean {
-    if (!this.#allocations.delete(allocation.id)) return false;
+  /** Nothing happens to one that was taken away before. */
+  #takeAway(allocation: Allocation, removeFiles: () => void): void {
+    if (!this.#allocations.delete(allocation.id)) return;
     this.#unwatchHolders.get(allocation.id)?.();
     this.#unwatchHolders.delete(allocation.id);
     this.#arbiter?.remove(allocation.id);
+    removeFiles();
     this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
     this.emit('changed');
-    return true;
   }
 
   #startHelpers(): void {
