@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
+import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { KubeletUnderTest } from './kubelet-under-test.js';
 import { ProcessUnderTest } from './process-under-test.js';
@@ -45,6 +46,8 @@ export class NodeUnderTest {
   async remove(): Promise<void> {
     this.kubelet.stop();
     await Promise.all(this.#processes.map((one) => one.end()));
+    const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (arbiter) process.kill(arbiter.pid);
     rmSync(this.directory, { recursive: true, force: true });
   }
 
