@@ -304,7 +304,7 @@ test('a pod whose users are others than the node’s (hostUsers: false) has its 
 test('a sandbox and a process outside of every pod are refused with a sentence', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
   const { pod, socket } = await started('sandboxed', ['a']);
-  const sandboxed = scene.run(pod, socket, ASKING, [scene.sandboxProgram('runsc')]);
+  const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
   expect(await sandboxed.finish()).toBe('init 100\n');
   expect(sandboxed.stderr).toContain('(runsc) was refused: it stands for a whole sandbox (gVisor, Kata)');
   const outside = scene.runIn([], socket, ASKING);

@@ -135,10 +135,10 @@ export class BindingScene {
   }
 
   /** Python under the name of a sandbox's program: what /proc/PID/exe says is all that is known of one. */
-  sandboxProgram(name: string): string {
+  sandboxProgram(name: string): string[] {
     const file = path.join(this.directory, name);
     copyFileSync(realpathSync('/usr/bin/python3'), file);
-    return file;
+    return ['sh', '-c', `shift; exec ${file} "$@"`, 'sh'];
   }
 
   /** What `su -` leaves of a container: another user, no variable of ours, and the socket where every container has it. */
@@ -197,8 +197,8 @@ export class BindingScene {
 
   async end(): Promise<void> {
     for (const { process: program } of this.#programs) program.kill('SIGKILL');
-    this.proxy.process.kill('SIGTERM');
-    await this.proxy.end();
+    this.proxy?.process.kill('SIGTERM');
+    await this.proxy?.end();
     const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
     if (arbiter) process.kill(arbiter.pid);
     this.kubelet.stop();
