@@ -21,8 +21,10 @@ export interface Granted {
   readonly memory: number;
 }
 
-/** The server of a GPU in concurrent mode holds a context too. */
-const MPS_SERVERS = 1;
+/** How many contexts the node itself has on a GPU: those of warm workers; in concurrent mode there are none, and the MPS server has one. */
+export function contextsAside({ mode }: GpuRecord, warmWorkers: number): number {
+  return mode === 'concurrent' ? 1 : warmWorkers;
+}
 
 /**
  * Decides what still fits. On each GPU the quotas, one context for each allocation, and the warm workers or the MPS server never pass its memory, and
@@ -80,7 +82,7 @@ export class Admission {
       count: allocations.length,
       quotas: allocations.reduce((sum, { memory }) => sum + memory, 0),
       contexts: allocations.length * gpu.contextMemory,
-      warm: (gpu.mode === 'concurrent' ? MPS_SERVERS : this.#warmWorkers(gpu)) * gpu.contextMemory,
+      warm: contextsAside(gpu, this.#warmWorkers(gpu)) * gpu.contextMemory,
     };
   }
 
