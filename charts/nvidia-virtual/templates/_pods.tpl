@@ -58,12 +58,6 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* Annotations of a pod, which is another one when the configuration is: (list $ ANNOTATIONS CONFIGURATION). */}}
-{{- define "nvidia-virtual.podAnnotations" -}}
-{{- $checksum := dict "nvidia-virtual/configuration" (index . 2 | toString | sha256sum | trunc 16) -}}
-{{- toYaml (merge $checksum (index . 1)) -}}
-{{- end }}
-
 {{/* How the ledger is reached, for whoever mounts the volumes below. The password is in a file: it is read anew for each connection. */}}
 {{- define "nvidia-virtual.ledgerEnvironment" -}}
 - name: NVIDIA_VIRTUAL_LEDGER_URL
@@ -130,6 +124,10 @@ subjects:
 {{- $root := index . 0 -}}
 - name: NVIDIA_VIRTUAL_NAMESPACE
   value: {{ $root.Release.Namespace }}
+- name: NVIDIA_VIRTUAL_RELEASE
+  value: {{ include "nvidia-virtual.fullname" $root }}
+- name: NVIDIA_VIRTUAL_HTTP
+  value: 0.0.0.0:9402
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ $root.Values.logLevel }}
 {{- end }}

@@ -5,14 +5,32 @@
     fieldRef: {fieldPath: spec.nodeName}
 - name: NVIDIA_VIRTUAL_STATE
   value: /var/lib/nvidia-virtual/state
-- name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
-  value: {{ .Values.node.slotsPerGpu | quote }}
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ .Values.logLevel }}
 {{- end }}
 
+{{- define "nvidia-virtual.pluginEnvironment" -}}
+- name: NVIDIA_VIRTUAL_KUBELET_ROOT
+  value: {{ .Values.node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_HTTP
+  value: "0.0.0.0:{{ .Values.node.pluginMetricsPort }}"
+{{- with .Values.node.allow }}
+- name: NVIDIA_VIRTUAL_ALLOW
+  value: {{ join "," . }}
+{{- end }}
+# Asked for as any pod could: if GPUs come in by that, no slots are offered.
+- name: NVIDIA_VISIBLE_DEVICES
+  value: all
+{{- end }}
+
 {{- define "nvidia-virtual.proxyEnvironment" -}}
 {{- $node := .Values.node -}}
+- name: NVIDIA_VIRTUAL_KUBERNETES_ENABLED
+  value: "true"
+- name: NVIDIA_VIRTUAL_KUBERNETES_KUBELET_ROOT
+  value: {{ $node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
+  value: {{ $node.slotsPerGpu | quote }}
 - name: NVIDIA_VIRTUAL_BACKEND
   value: {{ $node.backend }}
 {{- with $node.gpus }}
@@ -39,6 +57,8 @@
   value: {{ $node.limits.handles | quote }}
 - name: NVIDIA_VIRTUAL_HTTP
   value: "0.0.0.0:{{ $node.metricsPort }}"
+- name: NVIDIA_VISIBLE_DEVICES
+  value: void
 {{- if ne $node.backend "real" }}
 - name: NVIDIA_VIRTUAL_SIMULATED_GPUS
   value: {{ $node.simulated.gpus | quote }}
