@@ -103,8 +103,11 @@ export class NodeService {
     const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
     checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
-    const { kubeletRoot } = kubernetes;
-    return new KubernetesNode({ nodeName: node, kubeletRoot, slotsPerGpu, addon: new Addon(addon), logger: this.#log.logger });
+    const { kubeletRoot, patience } = kubernetes;
+    return new KubernetesNode({
+      ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
+      ...{ addon: new Addon(addon), logger: this.#log.logger },
+    });
   }
 
   /** What the admin API tells beside what the node itself knows. */

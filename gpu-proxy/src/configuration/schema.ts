@@ -76,6 +76,10 @@ export const NODE_OPTIONS = {
       default: 'false',
     }),
     kubeletRoot: option(filePath, { help: "the kubelet's root directory; another one with k0s or microk8s", default: '/var/lib/kubelet' }),
+    patience: option(duration('1s', '600s'), {
+      help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, before it is refused',
+      default: '60s',
+    }),
   },
   limits: {
     sessions: option(wholeNumber(1, MAX_SESSIONS), {

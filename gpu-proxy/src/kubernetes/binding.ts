@@ -22,10 +22,8 @@ export interface BindingOptions {
   readonly logger: Logger;
   readonly slotsPerGpu: number;
   /** How long a first connect waits for the API server, the kubelet, and for those that had the slots before, each. */
-  readonly patienceMs?: number;
+  readonly patienceMs: number;
 }
-
-const PATIENCE_MS = 60_000;
 
 const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   POD_REQUEST_WRONG: 'GpuRequestWrong',
@@ -67,6 +65,14 @@ export class Binding {
     const request = requestOf(pod, container, grant.slots.length);
     await this.#awaitPredecessors(grant, owner);
     const { node, logger } = this.#options;
+    const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
+    if (bound)
+      throw new ProxyError('PEER_OTHER_POD', {
+        pid: peer.pid,
+        id: grant.id,
+        pod: `${bound.namespace}/${bound.pod}`,
+        owner: bound.container,
+      });
     const shape = place(request, this.#view(grant));
     const allocation = await node.create({
       name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
@@ -131,7 +137,7 @@ export class Binding {
   }
 
   #deadline(): number {
-    return Date.now() + (this.#options.patienceMs ?? PATIENCE_MS);
+    return Date.now() + this.#options.patienceMs;
   }
 }
 

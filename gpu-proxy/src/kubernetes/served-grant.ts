@@ -31,6 +31,11 @@ export interface ServedGrantOptions {
   bound(): void;
 }
 
+interface Waiting {
+  readonly connection: Socket;
+  readonly podUid: string;
+}
+
 const POD = 'pod.json';
 /** So many programs may wait for their container to be bound; who comes beyond is sent away, and tries again. */
 const MOST_WAITING = 256;
@@ -40,8 +45,9 @@ export class ServedGrant implements BindableGrant {
   readonly socket: ClientSocket;
   readonly #options: ServedGrantOptions;
   readonly #refusals: RefusalLog;
-  #waiting: Socket[] = [];
-  #binding = false;
+  #waiting: Waiting[] = [];
+  /** UIDs of the pods that try: one that may not must not hold up the one that may. */
+  readonly #binding = new Set<string>();
 
   constructor(options: ServedGrantOptions) {
     this.#options = options;
@@ -74,7 +80,7 @@ export class ServedGrant implements BindableGrant {
 
   /** Somebody is waiting just now. */
   get busy(): boolean {
-    return this.#binding;
+    return this.#binding.size > 0;
   }
 
   get pod(): GrantedPod | undefined {
@@ -90,7 +96,7 @@ export class ServedGrant implements BindableGrant {
   leave(): void {
     this.socket.leave();
     this.#refusals.end();
-    for (const connection of this.#waiting.splice(0)) connection.destroy();
+    for (const { connection } of this.#waiting.splice(0)) connection.destroy();
   }
 
   #accept(connection: Socket): void {
@@ -100,26 +106,29 @@ export class ServedGrant implements BindableGrant {
         connection.destroy();
         return;
       }
-      this.#waiting.push(connection);
-      if (!this.#binding) void this.#bind(peer);
+      this.#waiting.push({ connection, podUid: peer.podUid });
+      if (!this.#binding.has(peer.podUid)) void this.#bind(peer);
     } catch (error) {
       this.#refuse(connection, error as Error);
     }
   }
 
   async #bind(peer: Peer): Promise<void> {
-    this.#binding = true;
+    const { podUid } = peer;
+    this.#binding.add(podUid);
     try {
       const allocation = await this.#options.bind(this, peer);
       const { owner } = allocation.specification;
       if (owner) this.pod = { namespace: owner.namespace, pod: owner.pod, podUid: owner.podUid };
       this.#refusals.end();
       this.#options.bound();
-      for (const connection of this.#waiting.splice(0)) allocation.accept(connection);
+      for (const { connection } of this.#waiting.splice(0)) allocation.accept(connection);
     } catch (error) {
-      for (const connection of this.#waiting.splice(0)) this.#refuse(connection, error as Error);
+      const refused = this.#waiting.filter((one) => one.podUid === podUid);
+      this.#waiting = this.#waiting.filter((one) => one.podUid !== podUid);
+      for (const { connection } of refused) this.#refuse(connection, error as Error);
     } finally {
-      this.#binding = false;
+      this.#binding.delete(podUid);
     }
   }
 

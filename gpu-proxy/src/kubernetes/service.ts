@@ -23,7 +23,7 @@ export interface KubernetesOptions {
   readonly slotsPerGpu: number;
   readonly addon: Addon;
   readonly logger: Logger;
-  readonly patienceMs?: number | undefined;
+  readonly patienceMs: number;
 }
 
 /** All that a node does because it is one of Kubernetes: grants, pods, their binding and their end. */
@@ -50,7 +50,7 @@ export class KubernetesNode {
     const { addon, logger, slotsPerGpu, patienceMs } = this.#options;
     const { pods, events } = this;
     const podResources = this.#podResources;
-    const binding = new Binding({ node, pods, podResources, events, logger, slotsPerGpu, ...(patienceMs !== undefined && { patienceMs }) });
+    const binding = new Binding({ node, pods, podResources, events, logger, slotsPerGpu, patienceMs });
     this.#grants = new Grants({ node, state, addon, binding, logger });
     this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
     pods.start();
