@@ -1,4 +1,4 @@
-import { Agent as PlainAgent, type IncomingMessage, type OutgoingHttpHeaders, request as plainRequest } from 'node:http';
+import { type IncomingMessage, type OutgoingHttpHeaders, Agent as PlainAgent, request as plainRequest } from 'node:http';
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { SecureContextOptions } from 'node:tls';

@@ -53,7 +53,8 @@ export class ExecCredentials {
 
   async #ask(): Promise<string> {
     const { command, args, env, apiVersion = '', interactiveMode } = this.#entry;
-    if (!VERSIONS.includes(apiVersion)) throw this.#error(`it speaks ${apiVersion || 'no version'}, and understood are ${VERSIONS.join(' and ')}`);
+    if (!VERSIONS.includes(apiVersion))
+      throw this.#error(`it speaks ${apiVersion || 'no version'}, and understood are ${VERSIONS.join(' and ')}`);
     const interactive = interactiveMode !== 'Never' && process.stdin.isTTY === true;
     if (interactiveMode === 'Always' && !interactive) throw this.#error('it needs a terminal, and there is none');
     const given = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
@@ -65,7 +66,9 @@ export class ExecCredentials {
     let output = '';
     child.stdout?.setEncoding('utf8').on('data', (text: string) => (output += text));
     const status = await new Promise<number | NodeJS.Signals>((resolve, reject) => {
-      child.once('error', ({ message, code }: NodeJS.ErrnoException) => reject(this.#error(code === 'ENOENT' ? 'it was not found' : message)));
+      child.once('error', ({ message, code }: NodeJS.ErrnoException) =>
+        reject(this.#error(code === 'ENOENT' ? 'it was not found' : message)),
+      );
       child.once('close', (code, signal) => resolve(signal ?? (code as number)));
     });
     if (status !== 0) throw this.#error(`it ended with ${status}`);
@@ -92,7 +95,11 @@ function read({ command, installHint }: ExecEntry, output: string): { credential
   }
   const { token, clientCertificateData: certificate, clientKeyData: key, expirationTimestamp } = status ?? {};
   if (token === undefined && (certificate === undefined || key === undefined))
-    throw new ExecCredentialError(command, 'the ExecCredential that it wrote has neither a token nor a certificate with its key', installHint);
+    throw new ExecCredentialError(
+      command,
+      'the ExecCredential that it wrote has neither a token nor a certificate with its key',
+      installHint,
+    );
   const until = expirationTimestamp === undefined ? Number.POSITIVE_INFINITY : Date.parse(expirationTimestamp);
   return { credential: { token, certificate, key }, until };
 }

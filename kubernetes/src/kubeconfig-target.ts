@@ -77,7 +77,10 @@ function applyToCluster(entry: ClusterEntry, overrides: KubeconfigOverrides): Cl
 function applyToUser(entry: UserEntry, overrides: KubeconfigOverrides): UserEntry {
   const { token, clientCertificate, clientKey } = overrides;
   const { exec, tokenFile, 'client-certificate-data': certificate, 'client-key-data': key, ...plain } = entry;
-  const kept = token === undefined ? entry : { ...plain, ...(certificate && key ? { 'client-certificate-data': certificate, 'client-key-data': key } : {}) };
+  const kept =
+    token === undefined
+      ? entry
+      : { ...plain, ...(certificate && key ? { 'client-certificate-data': certificate, 'client-key-data': key } : {}) };
   return {
     ...kept,
     ...(token === undefined ? {} : { token }),

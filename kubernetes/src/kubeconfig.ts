@@ -132,9 +132,7 @@ function parseYaml(file: string, text: string): Record<string, unknown> {
 function named<T>(file: string, content: Record<string, unknown>, list: string, member: string, make: (entry: T) => T): Map<string, T> {
   const entries = content[list] ?? [];
   if (!Array.isArray(entries)) throw new KubeconfigError(file, `"${list}" is no list`);
-  const pairs = (entries as Record<string, unknown>[]).map(
-    (entry) => [String(entry['name']), make((entry[member] ?? {}) as T)] as const,
-  );
+  const pairs = (entries as Record<string, unknown>[]).map((entry) => [String(entry['name']), make((entry[member] ?? {}) as T)] as const);
   // In one file too the first of a name holds.
   return new Map(pairs.reverse());
 }
