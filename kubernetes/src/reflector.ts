@@ -1,164 +1,130 @@
-import { EventEmitter } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { ApiClient } from './api-client.js';
-import { ApiError } from './api-client.js';
-import { linesOf } from './lines.js';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { ApiError, type ApiServer, type Query } from './api-server.js';
 
-/** What every object of Kubernetes has, as far as it matters here. */
-export interface KubernetesObject {
-  readonly metadata?: { readonly name?: string; readonly namespace?: string; readonly resourceVersion?: string };
+/** Who is told what there is. */
+export interface Reflection<T> {
+  /** All that there is; what is not in it is gone. `since`: when the list was asked for, by performance.now(). */
+  replace(objects: readonly T[], since: number): void;
+  put(object: T): void;
+  remove(object: T): void;
 }
 
-export interface ReflectorOptions<Raw extends KubernetesObject, Kept> {
-  readonly client: ApiClient;
-  /** `/api/v1/pods` */
+export interface ReflectorOptions<Raw, T> {
+  readonly api: ApiServer;
+  /** For example `/api/v1/pods`. */
   readonly path: string;
-  readonly query?: Readonly<Record<string, string>>;
-  /** What is remembered of an object; undefined: nothing. Of large clusters only a part is of interest, and only a part of that. */
-  keep(object: Raw): Kept | undefined;
+  readonly query?: Query;
+  /** What is kept of an object; called at once, so that a long list is never held as a whole. */
+  readonly read: (object: Raw) => T;
+  readonly reflection: Reflection<T>;
+  readonly logger: Logger;
 }
 
-interface ReflectorEvents {
-  /** After each change, and once all is there. */
-  changed: [];
-  /** The API server cannot be asked; what was read stays. It is tried again. */
-  trouble: [error: Error];
-  /** The end of trouble. */
-  settled: [];
+interface ListAnswer<Raw> {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly Raw[];
 }
 
-interface Page<Raw> {
-  readonly metadata?: { readonly continue?: string; readonly resourceVersion?: string };
-  readonly items: Raw[];
-}
-
-interface Event<Raw> {
+interface WatchEvent<Raw> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
-  readonly object: Raw & { readonly code?: number; readonly message?: string };
+  readonly object: Raw & { readonly metadata?: { readonly resourceVersion?: string }; readonly code?: number; readonly message?: string };
 }
 
 const PAGE = 500;
-const WATCH_SECONDS = 300;
-/** The server ends a watch in time; what still is silent after this has lost its other end. */
-const WATCH_DEADLINE = (WATCH_SECONDS + 30) * 1000;
-const LEAST_PAUSE = 250;
-const MOST_PAUSE = 15_000;
+const GONE = 410;
+const LONGEST_PAUSE = 30_000;
 
-/** A copy of what the API server holds of one kind, kept current: a list, then watches from where it ended. */
-export class Reflector<Raw extends KubernetesObject, Kept> extends EventEmitter<ReflectorEvents> {
-  readonly #options: ReflectorOptions<Raw, Kept>;
-  readonly #ended = new AbortController();
-  #items = new Map<string, Kept>();
+/** Follows a list of objects of the API server: listed in pages, then watched, listed anew when the watch is too old. */
+export class Reflector<Raw, T> {
+  readonly #options: ReflectorOptions<Raw, T>;
+  readonly #end = new AbortController();
+  #version: string | undefined;
+  #failures = 0;
   #synced = false;
-  #trouble: Error | undefined;
+  #problem: string | undefined;
 
-  constructor(options: ReflectorOptions<Raw, Kept>) {
-    super();
+  constructor(options: ReflectorOptions<Raw, T>) {
     this.#options = options;
   }
 
-  /** By `NAMESPACE/NAME`, or `NAME` where there are no namespaces. */
-  get items(): ReadonlyMap<string, Kept> {
-    return this.#items;
-  }
+  /** Undefined once everything was told; it stays so while the API server is away, when what was told last counts. */
+  readonly condition = (): string | undefined =>
+    this.#synced ? undefined : `${this.#options.path} was not listed yet${this.#problem === undefined ? '.' : `: ${this.#problem}`}`;
 
-  /** True once everything was read. */
-  get synced(): boolean {
-    return this.#synced;
-  }
+  /** Undefined while it is followed; else why what was told may be old. */
+  readonly lag = (): string | undefined => this.#problem;
 
-  get trouble(): Error | undefined {
-    return this.#trouble;
-  }
-
-  start(): void {
-    void this.#run();
-  }
-
-  close(): void {
-    this.#ended.abort();
-  }
-
-  async #run(): Promise<void> {
-    const { signal } = this.#ended;
-    let pause = LEAST_PAUSE;
-    let version: string | undefined;
-    while (!signal.aborted) {
+  /** Runs until stop(). */
+  async run(): Promise<void> {
+    while (!this.#end.signal.aborted) {
       try {
-        version ??= await this.#list();
-        this.#settle();
-        version = await this.#watch(version);
-        pause = LEAST_PAUSE;
+        if (this.#version === undefined) await this.#list();
+        await this.#watch();
       } catch (error) {
-        if (signal.aborted) return;
-        version = undefined;
-        // 410: what we knew is too old to be continued. That is no trouble.
-        if (!(error instanceof ApiError && error.code === 410)) this.#enter(error as Error);
-        await delay(pause, undefined, { signal }).catch(() => undefined);
-        pause = Math.min(pause * 2, MOST_PAUSE);
+        await this.#pause(error as Error);
       }
     }
   }
 
-  async #list(): Promise<string> {
-    const items = new Map<string, Kept>();
-    let version = '';
-    let rest: string | undefined;
+  stop(): void {
+    this.#end.abort();
+  }
+
+  async #list(): Promise<void> {
+    const { api, path, query, read, reflection } = this.#options;
+    const since = performance.now();
+    const objects: T[] = [];
+    let next: string | undefined;
+    let version: string | undefined;
     do {
-      const page: Page<Raw> = await this.#options.client.json(
-        this.#address({ limit: String(PAGE), ...(rest === undefined ? {} : { continue: rest }) }),
-        { signal: this.#ended.signal },
-      );
-      for (const object of page.items) this.#put(items, object);
-      rest = page.metadata?.continue || undefined;
-      version = page.metadata?.resourceVersion ?? '';
-    } while (rest !== undefined);
-    this.#items = items;
+      const answer: ListAnswer<Raw> = await api.request({ path, query: { ...query, limit: PAGE, continue: next }, timeout: 60_000 });
+      for (const item of answer.items ?? []) objects.push(read(item));
+      next = answer.metadata?.continue || undefined;
+      version = answer.metadata?.resourceVersion;
+    } while (next !== undefined && !this.#end.signal.aborted);
+    reflection.replace(objects, since);
+    this.#version = version;
+    this.#recovered();
+  }
+
+  async #watch(): Promise<void> {
+    const { api, path, query } = this.#options;
+    // Spread, so that not all that is watched ends at the same time.
+    const timeoutSeconds = 240 + Math.floor(Math.random() * 240);
+    const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout((timeoutSeconds + 30) * 1000)]);
+    const watch = { watch: true, allowWatchBookmarks: true, resourceVersion: this.#version, timeoutSeconds };
+    const response = await api.stream({ path, query: { ...query, ...watch } }, signal);
+    this.#recovered();
+    for await (const line of createInterface(response)) if (line !== '') this.#apply(JSON.parse(line) as WatchEvent<Raw>);
+  }
+
+  #apply({ type, object }: WatchEvent<Raw>): void {
+    const { read, reflection } = this.#options;
+    if (type === 'ERROR') throw new ApiError(object.message ?? 'the watch failed', object.code);
+    this.#version = object.metadata?.resourceVersion ?? this.#version;
+    if (type === 'ADDED' || type === 'MODIFIED') reflection.put(read(object));
+    else if (type === 'DELETED') reflection.remove(read(object));
+  }
+
+  #recovered(): void {
     this.#synced = true;
-    this.emit('changed');
-    return version;
+    this.#failures = 0;
+    this.#problem = undefined;
   }
 
-  /** Until the server ends it; then it goes on from the version that is returned. */
-  async #watch(from: string): Promise<string> {
-    let version = from;
-    const query = { watch: 'true', allowWatchBookmarks: 'true', resourceVersion: from, timeoutSeconds: String(WATCH_SECONDS) };
-    const signal = AbortSignal.any([this.#ended.signal, AbortSignal.timeout(WATCH_DEADLINE)]);
-    const stream = await this.#options.client.open(this.#address(query), { signal });
-    for await (const line of linesOf(stream)) {
-      const { type, object } = JSON.parse(line) as Event<Raw>;
-      if (type === 'ERROR') throw new ApiError(object.code ?? 500, object, this.#options.path);
-      version = object.metadata?.resourceVersion ?? version;
-      if (type === 'BOOKMARK') continue;
-      if (type === 'DELETED') this.#items.delete(keyOf(object));
-      else this.#put(this.#items, object);
-      this.emit('changed');
+  async #pause(error: Error): Promise<void> {
+    if (this.#end.signal.aborted) return;
+    // Too old to go on from: listing anew is no failure.
+    if (error instanceof ApiError && error.status === GONE) {
+      this.#version = undefined;
+      return;
     }
-    return version;
+    this.#problem = error.message;
+    if (this.#failures++ > 0 || !(error instanceof ApiError)) this.#version = undefined;
+    this.#options.logger.warn({ reason: error.message }, `${this.#options.path} cannot be followed; tried again`);
+    const milliseconds = Math.min(LONGEST_PAUSE, 250 * 2 ** this.#failures) * (0.5 + Math.random() / 2);
+    await sleep(milliseconds, undefined, { signal: this.#end.signal }).catch(() => {});
   }
-
-  #put(items: Map<string, Kept>, object: Raw): void {
-    const kept = this.#options.keep(object);
-    if (kept === undefined) items.delete(keyOf(object));
-    else items.set(keyOf(object), kept);
-  }
-
-  #address(query: Record<string, string>): string {
-    return `${this.#options.path}?${new URLSearchParams({ ...this.#options.query, ...query })}`;
-  }
-
-  #enter(error: Error): void {
-    const news = this.#trouble?.message !== error.message;
-    this.#trouble = error;
-    if (news) this.emit('trouble', error);
-  }
-
-  #settle(): void {
-    if (this.#trouble) this.emit('settled');
-    this.#trouble = undefined;
-  }
-}
-
-function keyOf({ metadata }: KubernetesObject): string {
-  return metadata?.namespace === undefined ? (metadata?.name ?? '') : `${metadata.namespace}/${metadata.name}`;
 }
