@@ -1,17 +1,16 @@
-import type { V1Node, V1Pod } from '@kubernetes/client-node';
-import type { Reflector } from '@nvidia-virtual/kubernetes/reflector';
 import type { NodeGpuUsage, PodGpuUsage } from '../resources.js';
 import { readAsked } from './asked.js';
 import { Collection } from './collection.js';
 import type { Figures } from './figures.js';
+import type { Mirror } from './mirror.js';
 import { type GpuNode, nodeUsage } from './node-usage.js';
 import { podUsage } from './pod-usage.js';
 import type { GpuPod } from './pods.js';
 import { SlotMap } from './slots.js';
 
 export interface BoardOptions {
-  readonly pods: Pick<Reflector<V1Pod, GpuPod>, 'items' | 'on' | 'off' | 'synced'>;
-  readonly nodes: Pick<Reflector<V1Node, GpuNode>, 'items' | 'on' | 'off' | 'synced'>;
+  readonly pods: Mirror<GpuPod>;
+  readonly nodes: Mirror<GpuNode>;
   readonly figures: Figures;
   /** Milliseconds between two readings of the ledger while somebody is interested. */
   readonly interval: number;
