@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { makeDirectoryAtomically, writeFileAtomically } from './files.js';
+import { makeDirectoryAtomically, readIfThere, writeFileAtomically } from './files.js';
 
-/** What the kubelet granted to a container, before anybody knows to which: grant.json in the directory of an allocation to be. */
+/** In the directory of an allocation to be, and of one that was made of it. */
+export const GRANT = 'grant.json';
+
+/** What the kubelet granted to a container, before anybody knows to which: grant.json. */
 export interface Grant {
   readonly version: 1;
   /** Of the allocation that it becomes when the first program connects: 16 lowercase hexadecimal digits, random. */
@@ -21,8 +24,23 @@ export function prepareGrant(stateDirectory: string, slots: readonly string[]): 
   const grant: Grant = { version: 1, id: randomBytes(8).toString('hex'), slots, createdAt: new Date().toISOString() };
   const directory = path.join(stateDirectory, 'allocations', grant.id);
   makeDirectoryAtomically(directory, 0o711, (unfinished) => {
-    writeFileAtomically(path.join(unfinished, 'grant.json'), JSON.stringify(grant));
+    writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant));
     mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
   });
   return { grant, clientDirectory: path.join(directory, 'client') };
+}
+
+/** The grant in a directory; undefined when there is none, or none that this version can read. */
+export function readGrant(directory: string): Grant | undefined {
+  const text = readIfThere(path.join(directory, GRANT));
+  const grant = text === undefined ? undefined : parseGrant(text);
+  return grant?.version === 1 && Array.isArray(grant.slots) && grant.id === path.basename(directory) ? grant : undefined;
+}
+
+function parseGrant(text: string): Grant | undefined {
+  try {
+    return JSON.parse(text) as Grant;
+  } catch {
+    return undefined;
+  }
 }

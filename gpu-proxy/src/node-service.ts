@@ -1,6 +1,9 @@
+import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
+import { Addon } from './addon.js';
+import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
 import { type Backend, chooseBackend } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
@@ -8,8 +11,10 @@ import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { ProxyError } from './errors.js';
 import { HttpService } from './http.js';
-import { locateInstallation } from './installation.js';
+import { type Installation, locateInstallation } from './installation.js';
 import { takeInventory } from './inventory.js';
+import { KubernetesNode } from './kubernetes/service.js';
+import { checkSlots } from './kubernetes/slots.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
 import { GpuNode, type NodeSettings } from './node.js';
@@ -29,6 +34,7 @@ export class NodeService {
   #state: StateDirectory | undefined;
   #node: GpuNode | undefined;
   #admin: AdminServer | undefined;
+  #kubernetes: KubernetesNode | undefined;
   #ledger: NodeLedger | undefined;
   #metrics: Metrics | undefined;
 
@@ -71,10 +77,13 @@ export class NodeService {
     const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
     refuseConcurrent(backend, gpus);
+    this.#kubernetes = this.#makeKubernetes(installation, gpus);
+    const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
       ...{ installation, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
       settings: settingsOf(this.#store.current),
+      whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
         this.#metrics = metricsOf(made, () => this.#ledger?.connected ?? false);
       },
@@ -83,9 +92,31 @@ export class NodeService {
     // It may have been read again meanwhile.
     this.#attempt(() => this.#followSettings());
     this.#ledger = new NodeLedger({ node, backend, stateDirectory: state.directory, ledger: current.ledger, logger });
-    this.#admin = await AdminServer.start(node, state.adminSocket);
+    kubernetes?.start(node, state);
+    this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted());
     const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
     logger.info({ ...served, gpus }, 'serving');
+  }
+
+  /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */
+  #makeKubernetes({ addon }: Installation, gpus: readonly GpuRecord[]): KubernetesNode | undefined {
+    const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
+    if (kubernetes.enabled === 'false') return undefined;
+    checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
+    const { kubeletRoot, patience } = kubernetes;
+    return new KubernetesNode({
+      ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
+      ...{ addon: new Addon(addon), logger: this.#log.logger },
+    });
+  }
+
+  /** What the admin API tells beside what the node itself knows. */
+  #granted(): Granted {
+    const { slotsPerGpu, kubernetes } = this.#store.current;
+    return {
+      slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
+      grants: () => this.#kubernetes?.grants ?? [],
+    };
   }
 
   /** One file may be for several nodes, so this is no refusal. */
@@ -140,7 +171,7 @@ export class NodeService {
         sockets: () => this.#whyNoSockets(),
         arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
       },
-      notes: { ledger: () => this.#ledger?.trouble },
+      notes: { ledger: () => this.#ledger?.trouble, kubernetes: () => this.#kubernetes?.pods.trouble },
       logger: this.#log.logger,
     });
   }
@@ -157,6 +188,7 @@ export class NodeService {
     this.#admin?.close();
     await this.#ledger?.close();
     await this.#http.move(undefined);
+    this.#kubernetes?.leave();
     this.#node?.leave();
     this.#state?.release();
   }

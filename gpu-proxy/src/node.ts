@@ -3,13 +3,14 @@ import { EventEmitter } from 'node:events';
 import { chownSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, TimeUse } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, Owner, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { Addon } from './addon.js';
-import { Admission } from './admission.js';
+import { Admission, type GpuWish, type Granted } from './admission.js';
 import { Allocation, type AllocationHost, type LastFigures } from './allocation.js';
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 import type { Backend } from './backend.js';
+import type { ClientSocket } from './client-socket.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
@@ -43,6 +44,8 @@ export interface NodeOptions {
   readonly settings?: Partial<NodeSettings> | undefined;
   /** Whether the GPUs' time is shared out; one allocation alone needs nobody for it unless it is to have less than all. */
   readonly arbitrated: boolean;
+  /** Why the process at the other end may not use an allocation. By default, whoever reaches its socket may. */
+  readonly whyNotAllowed?: AllocationHost['whyNotAllowed'] | undefined;
   /** Is given the node before anything happens on it, so as to miss no event. */
   observe?(node: GpuNode): void;
 }
@@ -57,6 +60,16 @@ export interface AllocationRequest extends Wishes {
   readonly holder?: ProcessIdentity | undefined;
   /** Where its programs connect, if not in its directory. */
   readonly socketPath?: string | undefined;
+  readonly owner?: Owner | undefined;
+  /** The grant that it is made of. */
+  readonly grant?: BindableGrant | undefined;
+}
+
+/** A grant that is served, and becomes an allocation. */
+export interface BindableGrant {
+  readonly id: string;
+  readonly slots: readonly string[];
+  readonly socket: ClientSocket;
 }
 
 export interface EndedSession extends LastFigures {
@@ -70,6 +83,8 @@ interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
+  /** What was an allocation is a grant again, whose socket nobody serves now. */
+  unbound: [id: string, socket: ClientSocket];
 }
 
 const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
@@ -107,6 +122,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       ownCaches: !options.state.temporary,
       contextMemory: (gpus) => Math.max(0, ...options.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu.contextMemory)),
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
+      whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
       sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (session, last) => this.#noteEnd(session, last),
@@ -117,7 +133,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     options.observe?.(node);
-    for (const id of options.state.ids()) await node.#takeOver(id);
+    for (const id of options.state.allocationIds()) await node.#takeOver(id);
     try {
       node.#admission.checkWarmWorkers(node.#specifications());
     } catch (error) {
@@ -142,11 +158,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
   async create(request: AllocationRequest): Promise<Allocation> {
-    const allocation = Allocation.create(this.#options.state.allocations, this.#specify(request), this.#host, request.holder);
+    const allocation = this.#make(this.#specify(request), request);
     this.#allocations.set(allocation.id, allocation);
     try {
       this.#giveCache(allocation);
-      await allocation.listen(request.socketPath);
+      if (!request.grant) await allocation.listen(request.socketPath);
     } catch (error) {
       this.#remove(allocation);
       throw error;
@@ -185,6 +201,19 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     allocation.kill();
     await allocation.whenIdle();
     this.#remove(allocation);
+  }
+
+  /** Ends its sessions and removes all of it: for one whose pod is gone, so that nobody needs the grant any more. */
+  async release(allocation: Allocation): Promise<void> {
+    if (!allocation.specification.draining) allocation.drain();
+    allocation.kill();
+    await allocation.whenIdle();
+    this.#takeAway(allocation, () => allocation.remove());
+  }
+
+  /** What a new allocation would get. @throws ProxyError when it does not fit, with the figures. */
+  admit(wish: GpuWish): Granted {
+    return this.#admission.admit(wish, this.#specifications());
   }
 
   /** Everything that the ledger and the metrics want to know. */
@@ -249,7 +278,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.#specifications()) : wish;
     return {
       version: 1,
-      id: randomBytes(8).toString('hex'),
+      id: request.grant?.id ?? randomBytes(8).toString('hex'),
       name: request.name,
       gpus: granted.gpus,
       memory: granted.memory,
@@ -258,7 +287,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       uid: request.uid ?? this.#freeUser(),
       createdAt: new Date().toISOString(),
       draining: false,
+      owner: request.owner,
+      slots: request.grant?.slots,
     };
+  }
+
+  #make(specification: AllocationSpecification, { grant, holder }: AllocationRequest): Allocation {
+    const parent = this.#options.state.allocations;
+    if (grant) return Allocation.bind(path.join(parent, grant.id), specification, this.#host, grant.socket);
+    return Allocation.create(parent, specification, this.#host, holder);
   }
 
   #freeUser(): number | undefined {
@@ -304,12 +341,21 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     void allocation.whenIdle().then(() => this.#remove(allocation));
   }
 
+  /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */
   #remove(allocation: Allocation): void {
+    this.#takeAway(allocation, () => {
+      if (allocation.granted) this.emit('unbound', allocation.id, allocation.unbind());
+      else allocation.remove();
+    });
+  }
+
+  /** Nothing happens to one that was taken away before. */
+  #takeAway(allocation: Allocation, removeFiles: () => void): void {
     if (!this.#allocations.delete(allocation.id)) return;
     this.#unwatchHolders.get(allocation.id)?.();
     this.#unwatchHolders.delete(allocation.id);
     this.#arbiter?.remove(allocation.id);
-    allocation.remove();
+    removeFiles();
     this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
     this.emit('changed');
   }

@@ -8,6 +8,11 @@ export interface ProcessIdentity {
   readonly program: string;
 }
 
+/** Of this boot of the machine: pids and start times mean something within it only. */
+export function readBootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}
+
 export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: readStat(pid)?.startTime, program: programOf(pid) };
 }

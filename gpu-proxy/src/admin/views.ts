@@ -42,9 +42,14 @@ function allocationTable(gpus: readonly GpuMessage[], allocations: readonly Allo
     policyOf(allocation.policy) ?? '',
     String(allocation.priority),
     String(allocation.sessions.length),
-    allocation.draining ? 'draining' : 'open',
+    stateOf(allocation),
   ]);
   return formatTable(headings, rows);
+}
+
+function stateOf({ draining, gpuUuids, slots }: AllocationMessage): string {
+  if (draining) return 'draining';
+  return gpuUuids.length === 0 && slots.length > 0 ? 'granted, not used yet' : 'open';
 }
 
 /** What `top` prints for one moment; rates are since `before`, when there is one. */
