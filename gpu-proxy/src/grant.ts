@@ -14,14 +14,17 @@ export interface Grant {
   /** Device ids of the kubelet. */
   readonly slots: readonly string[];
   readonly createdAt: string;
+  /** The version whose library the container got; it stays for as long as the grant does. */
+  readonly build?: string;
 }
 
 /**
  * Prepares a directory in the state directory, whole or not at all, in one step and without asking anybody: gpu-proxy may be away just then.
  * @returns the grant, and the directory that the container gets, in which gpu-proxy will serve the socket.
  */
-export function prepareGrant(stateDirectory: string, slots: readonly string[]): { grant: Grant; clientDirectory: string } {
-  const grant: Grant = { version: 1, id: randomBytes(8).toString('hex'), slots, createdAt: new Date().toISOString() };
+export function prepareGrant(stateDirectory: string, slots: readonly string[], build?: string): { grant: Grant; clientDirectory: string } {
+  const id = randomBytes(8).toString('hex');
+  const grant: Grant = { version: 1, id, slots, createdAt: new Date().toISOString(), ...(build !== undefined && { build }) };
   const directory = path.join(stateDirectory, 'allocations', grant.id);
   makeDirectoryAtomically(directory, 0o711, (unfinished) => {
     writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant));

@@ -88,7 +88,8 @@ export function arbiterPriority(podPriority = 0): number {
   return Math.sign(podPriority) * Math.min(100, 1 + Math.floor(11 * Math.log10(Math.abs(podPriority))));
 }
 
-function containersOf({ spec }: V1Pod): { container: string; init: boolean; slots: number }[] {
+/** The slots of each container, in the order in which they start: init containers and sidecars, then the others. What asks for none is there too. */
+export function containersOf({ spec }: V1Pod): { container: string; init: boolean; slots: number }[] {
   const init = (spec?.initContainers ?? []).map((container) => ({ ...slotsOf(container), init: container.restartPolicy !== 'Always' }));
   return [...init, ...(spec?.containers ?? []).map((container) => ({ ...slotsOf(container), init: false }))];
 }
