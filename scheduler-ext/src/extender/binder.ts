@@ -107,13 +107,13 @@ export class Binder {
   async #settle(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
     for (let attempt = 0; cluster.isReserved(args.PodUID) && !this.#end.signal.aborted; attempt++) {
-      await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal: this.#end.signal }).catch(() => {});
       try {
         const pod = await this.#fetch(args);
         if (pod.node === undefined) cluster.release(args.PodUID);
         else cluster.putPod(pod);
       } catch (error) {
         if (error instanceof SchedulerError) cluster.release(args.PodUID);
+        else await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal: this.#end.signal }).catch(() => {});
       }
     }
   }
