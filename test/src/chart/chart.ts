@@ -29,7 +29,15 @@ export async function render(options: RenderOptions = {}): Promise<Rendered> {
   try {
     const file = path.join(directory, 'values.yaml');
     writeFileSync(file, stringify(options.values ?? {}));
-    const flags = ['--namespace', namespace, '--kube-version', version, '--values', file, ...apis.flatMap((api) => ['--api-versions', api])];
+    const flags = [
+      '--namespace',
+      namespace,
+      '--kube-version',
+      version,
+      '--values',
+      file,
+      ...apis.flatMap((api) => ['--api-versions', api]),
+    ];
     const { status, output } = await helm('template', release, CHART, ...flags);
     if (status !== 0) throw new RenderError(output);
     return new Rendered(output);

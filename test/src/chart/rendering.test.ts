@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
+import { SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { optionsOf } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
 import { writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
-import { containerOf, environmentOf, helm, type KubernetesObject, render, type Rendered } from './chart.js';
+import { OPTIONS as USAGE_OPTIONS } from '@nvidia-virtual/usage-api/options';
+import { containerOf, environmentOf, helm, type KubernetesObject, type Rendered, render } from './chart.js';
 
 const BUILDING_HELM = 900_000;
 const GKE = { apis: ['networking.gke.io/v1'] };
@@ -63,12 +65,21 @@ describe('processes', () => {
   test('are told only what they listen to', () => {
     const node = chart.pods.get('DaemonSet nvidia-virtual-node');
     expect(unknown(containerOf(node, 'gpu-proxy'), NODE_OPTIONS)).toEqual([]);
+    expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
+    expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-usage-api'), 'usage-api'), USAGE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'extender'), EXTENDER_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-webhook'), 'webhook'), WEBHOOK_OPTIONS)).toEqual([]);
   });
 
   test('take every value that a node can have as it is meant', async () => {
-    const node = { gpus: [0, 'GPU-1'], gpuModes: { 0: 'concurrent' }, backend: 'simulated', slotsPerGpu: 4, warmWorkers: 2, allow: ['nvidia-runtime'] };
+    const node = {
+      gpus: [0, 'GPU-1'],
+      gpuModes: { 0: 'concurrent' },
+      backend: 'simulated',
+      slotsPerGpu: 4,
+      warmWorkers: 2,
+      allow: ['nvidia-runtime'],
+    };
     const { pods } = await render({ values: { node, logLevel: 'debug' } });
     const pod = pods.get('DaemonSet nvidia-virtual-node');
     const environment = environmentOf(containerOf(pod, 'gpu-proxy'));
@@ -138,7 +149,11 @@ test('the API server asks the webhook what the webhook is made for', async () =>
   const [release, namespace] = ['gpu-nvidia-virtual', 'gpus'];
   const rendered = await render({ release, namespace });
   const service = (path: string) => ({ service: { name: `${release}-webhook`, namespace, path } });
-  for (const wanted of webhookConfigurations({ name: release, writers: writersOf({ namespace, release }), client: service }) as KubernetesObject[]) {
+  for (const wanted of webhookConfigurations({
+    name: release,
+    writers: writersOf({ namespace, release }),
+    client: service,
+  }) as KubernetesObject[]) {
     const { webhooks } = rendered.find(wanted.kind, release);
     expect(webhooks).toEqual(wanted.webhooks);
   }
@@ -157,7 +172,9 @@ describe('Redis', () => {
 
   test('of somebody else is reached with its Secret and its authority', async () => {
     const tls = { existingSecret: 'redis-ca', clientCertificate: true };
-    const { pods, of, objects } = await render({ values: { redis: { enabled: false, url, username: 'gpu', existingSecret: 'redis', passwordKey: 'pw', tls } } });
+    const { pods, of, objects } = await render({
+      values: { redis: { enabled: false, url, username: 'gpu', existingSecret: 'redis', passwordKey: 'pw', tls } },
+    });
     expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
     expect(of).toBeDefined();
     for (const [maker, name] of [
@@ -273,6 +290,14 @@ test('another release name is in every name, and nothing else remains of ours', 
 });
 
 test('the chart is well formed, and is packed whole', async () => {
-  const { output, status } = await helm('lint', path.join(REPOSITORY, 'charts', 'nvidia-virtual'), '--namespace', 'nvidia-virtual', '--kube-version', 'v1.36.3', '--strict');
+  const { output, status } = await helm(
+    'lint',
+    path.join(REPOSITORY, 'charts', 'nvidia-virtual'),
+    '--namespace',
+    'nvidia-virtual',
+    '--kube-version',
+    'v1.36.3',
+    '--strict',
+  );
   expect([status, output]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
 });
