@@ -15,7 +15,7 @@ const TABLE = {
   GRANT_NOT_MADE: 'No directory can be made in {state} for {slots}: {reason}. Make room there on node {node}, and make the pod again.',
   PROXY_AWAY:
     'gpu-proxy of node {node} has not answered for {seconds} s: {reason} Until it does, no new pod gets a slot here. Look at its log.',
-  GPU_GONE: 'GPU {gpu} was here before, and gpu-proxy lists it no more.',
+  GPU_GONE: 'It was here before, and gpu-proxy lists it no more. Look at its log and at the driver.',
   NVIDIA_PLUGIN:
     'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both would use them unseen by each other. Keep one of the two off this node; to run both knowingly, give --allow nvidia-plugin.',
   NVIDIA_RUNTIME:
@@ -31,7 +31,7 @@ export class PluginError extends Error {
 
   constructor(
     readonly code: PluginErrorCode,
-    values: Readonly<Record<string, string | number>>,
+    values: Readonly<Record<string, string | number>> = {},
   ) {
     super(TABLE[code].replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
   }

@@ -125,6 +125,7 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   worker.mailbox->grant = worker.word;
   worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
+  worker.mailbox->standby = order.standby ? 1 : 0;
   if (!sendFile(connection, file)) shutdown(connection, SHUT_RDWR);
   close(file);
   observe(worker.allocation, now);
@@ -160,22 +161,24 @@ bool Node::isStranger(int connection) const {
 /// What an allocation's workers say together.
 void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
-  bool drained = true, waits = false, idle = true;
+  bool drained = true, waits = false, idle = true, unused = true;
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr || worker.allocation != id) continue;
     const Mailbox& said = *worker.mailbox;
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
+    unused = unused && since > 0;
     idle = idle && since > 0 && now - std::max(since, worker.told) >= static_cast<Time>(kGapNanoseconds);
     schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
   }
-  switch (schedule_.order(id).grant) {
+  const Order order = schedule_.order(id);
+  switch (order.grant) {
     case Grant::closed:
       schedule_.setDemand(id, waits ? Demand::waiting : Demand::none, now);
       if (drained) schedule_.drained(id, now);
       break;
-    case Grant::window: schedule_.setDemand(id, idle ? Demand::none : Demand::busy, now); break;
+    case Grant::window: schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now); break;
     case Grant::open: break;
   }
 }
@@ -202,6 +205,7 @@ void Node::update(Time now) {
 
 void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
   worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue), std::memory_order_relaxed);
+  worker.mailbox->standby.store(order.standby ? 1 : 0, std::memory_order_relaxed);
   const Grant before = grantOf(worker.word);
   if (before == order.grant) return;
   worker.word = nextWord(worker.word, order.grant);

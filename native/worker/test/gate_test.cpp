@@ -196,6 +196,20 @@ void testAClosedGate() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
+/// A window for later: whoever begins to use it says so.
+void testStandby() {
+  Fixture f(Grant::closed);
+  CHECK(f.played.drained(f.played.mailbox->grant));
+  CHECK(f.played.hears());  // that it has
+  f.played.mailbox->standby = 1;
+  f.played.set(Grant::window);
+  CHECK(f.played.mailbox->idleSince.load() != 0);
+  f.submitter.submit(nullptr);
+  CHECK(f.played.mailbox->idleSince.load() == 0 && f.played.mailbox->standby.load() == 0);
+  CHECK(f.played.hears());
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
 /// Work of the time when the gate was open, on streams of every kind, is waited for.
 void testWorkFromBefore(CUstream stream) {
   Fixture f(Grant::open);
@@ -348,6 +362,7 @@ int main(int, char** arguments) {
   CHECK(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
   testWithoutArbiter();
   testAClosedGate();
+  testStandby();
   testWorkFromBefore(nullptr);
   testWorkFromBefore(CU_STREAM_LEGACY);
   testWorkFromBefore(CU_STREAM_PER_THREAD);
