@@ -15,6 +15,19 @@ export const INSTALL_OPTIONS = {
   }),
 };
 
+export const REMOVE_OPTIONS = {
+  host: option(filePath, {
+    help: "the root directory of the host, as it is seen here; /proc/1/root where the host's processes are seen",
+    default: '/',
+  }),
+  directory: option(filePath, { help: 'the directory of the host that holds versions and state', default: '/var/lib/nvidia-virtual' }),
+  kubeletRoot: option(filePath, { help: "the kubelet's root directory", default: '/var/lib/kubelet' }),
+  patience: option(duration('1s', '3600s'), {
+    help: 'for how long device plugin and gpu-proxy, and what they started, may take to end',
+    default: '120s',
+  }),
+};
+
 export const SERVE_OPTIONS = {
   node: option(node.kind, { help: 'the name that Kubernetes has for this node', otherwise: "the host's name" }),
   state: option(filePath, {

@@ -1,0 +1,111 @@
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readIfThere } from '@nvidia-virtual/gpu-proxy/files';
+import { identifyProcess, isAlive, type ProcessIdentity } from '@nvidia-virtual/gpu-proxy/process-table';
+import { whyNotServed } from '@nvidia-virtual/gpu-proxy/socket';
+import { ENDPOINT_NAME } from './endpoint.js';
+import { PluginError } from './errors.js';
+
+export interface RemovalOptions {
+  /** The root directory of the host as it is seen here: `/proc/1/root` in a container that sees the host's processes. */
+  readonly host: string;
+  /** On the host: all that is ours. */
+  readonly directory: string;
+  /** On the host. */
+  readonly kubeletRoot: string;
+  /** Milliseconds that device plugin, gpu-proxy and what they started get to end. */
+  readonly patience: number;
+}
+
+const PAUSE_MS = 200;
+
+/**
+ * Ends what device plugin and gpu-proxy started on this node, and removes what they left: after an uninstall nobody else does. They must be gone, or
+ * they would start it again; so that is waited for.
+ * @throws PluginError NODE_STILL_SERVED, PROCESSES_LEFT, MOUNTS_LEFT
+ */
+export async function removeFromNode(options: RemovalOptions): Promise<void> {
+  const { host, directory, kubeletRoot, patience } = options;
+  const sockets = path.join(host, kubeletRoot, 'device-plugins');
+  await until(
+    patience,
+    () => whoServes(options, sockets),
+    (who) => new PluginError('NODE_STILL_SERVED', { directory, who }),
+  );
+  refuseMounts(options);
+  const ended = () => {
+    const left = findOurs(directory);
+    for (const { pid } of left) kill(pid);
+    return left.length === 0 ? undefined : left.map(({ pid, program }) => `${program} (process ${pid})`).join(', ');
+  };
+  await until(
+    patience,
+    async () => ended(),
+    (processes) => new PluginError('PROCESSES_LEFT', { directory, processes }),
+  );
+  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry))) rmSync(path.join(sockets, name), { force: true });
+  rmSync(path.join(host, directory), { recursive: true, force: true });
+}
+
+/** Asks until the answer is undefined. */
+async function until(patience: number, ask: () => Promise<string | undefined>, failure: (answer: string) => PluginError): Promise<void> {
+  const end = performance.now() + patience;
+  for (;;) {
+    const answer = await ask();
+    if (answer === undefined) return;
+    if (performance.now() > end) throw failure(answer);
+    await sleep(PAUSE_MS);
+  }
+}
+
+/** gpu-proxy holds the lock of its state directory, and the device plugin serves a socket. */
+async function whoServes({ host, directory }: RemovalOptions, sockets: string): Promise<string | undefined> {
+  const [pid, startTime] = (readIfThere(path.join(host, directory, 'state', 'lock')) ?? '').trim().split(' ');
+  if (startTime !== undefined && isAlive({ pid: Number(pid), startTime, program: '' })) return `gpu-proxy, process ${pid},`;
+  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
+    if ((await whyNotServed(path.join(sockets, name))) === undefined) return `the device plugin at ${name}`;
+  return undefined;
+}
+
+/** Whatever somebody mounted there is not ours to empty. */
+function refuseMounts({ host, directory }: RemovalOptions): void {
+  const file = host === '/' ? '/proc/self/mountinfo' : '/proc/1/mountinfo';
+  const points = readFileSync(file, 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '');
+  const mounts = points.filter((point) => point.startsWith(`${directory}/`));
+  if (mounts.length > 0) throw new PluginError('MOUNTS_LEFT', { directory, mounts: mounts.join(', ') });
+}
+
+/** Workers and the arbiter are started from our directory; MPS is NVIDIA's, and has its pipes there. */
+function findOurs(directory: string): ProcessIdentity[] {
+  const numbers = list('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  return numbers.filter((pid) => isOurs(pid, directory)).map((pid) => identifyProcess(Number(pid)));
+}
+
+function isOurs(pid: string, directory: string): boolean {
+  try {
+    if (readlinkSync(`/proc/${pid}/exe`).startsWith(`${directory}/versions/`)) return true;
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`CUDA_MPS_PIPE_DIRECTORY=${directory}/`);
+  } catch {
+    // It has ended, or it is one of the kernel's.
+    return false;
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
+function list(directory: string): string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
