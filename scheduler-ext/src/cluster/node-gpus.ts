@@ -85,13 +85,8 @@ export class NodeGpus {
 function readGpus(text: string | undefined): readonly InventoryGpu[] | undefined {
   if (text === undefined) return [];
   try {
-    const inventory = readInventory(text);
-    return inventory?.gpus.every(isGpu) ? inventory.gpus : undefined;
+    return readInventory(text)?.gpus;
   } catch {
     return undefined;
   }
-}
-
-function isGpu({ uuid, name, slots, slotMemory }: InventoryGpu): boolean {
-  return typeof uuid === 'string' && typeof name === 'string' && Number.isInteger(slots) && Number.isFinite(slotMemory);
 }
