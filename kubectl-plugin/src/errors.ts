@@ -1,4 +1,4 @@
-import { ApiError, ApiUnreachableError } from './cluster/api-client.js';
+import { ApiCredentialsError, ApiError, ApiUnreachableError } from './cluster/api-client.js';
 import { ExecCredentialError } from './cluster/exec-credentials.js';
 import { KubeconfigError } from './cluster/kubeconfig.js';
 import { KubeconfigNameError, NoClusterError } from './cluster/kubeconfig-target.js';
@@ -13,6 +13,7 @@ const TABLE = {
   NO_SUCH_CONTEXT: 'There is no {what} "{name}" in the kubeconfig; there are: {known}. Choose one of them by --{what}.',
   NO_CLUSTER: 'No cluster is chosen. Choose one by `kubectl config use-context`, --context or --kubeconfig.',
   CREDENTIALS: 'The program {command}, which the kubeconfig names for credentials, gave none: {reason}. {hint}',
+  CERTIFICATE: 'A certificate or key for the cluster {server} cannot be used: {reason}. Check those that the kubeconfig or the flags name.',
   UNREACHABLE: 'The cluster {server} cannot be reached: {reason}. Check the address, the network and --context.',
   NOT_LOGGED_IN: 'The cluster {server} does not accept your credentials. Log in again, or choose another user by --context or --user.',
   NOT_INSTALLED:
@@ -61,6 +62,7 @@ export interface Subject {
 /** Whatever went wrong on the way to the API, as a sentence; what is none of this is a defect and stays as it is. */
 export function explain(error: unknown, subject: Subject): unknown {
   if (error instanceof ApiError) return explainAnswer(error, subject);
+  if (error instanceof ApiCredentialsError) return new PluginError('CERTIFICATE', { server: subject.server, reason: error.message });
   if (error instanceof ApiUnreachableError) return new PluginError('UNREACHABLE', { server: error.server, reason: error.reason });
   return explainKubeconfig(error);
 }

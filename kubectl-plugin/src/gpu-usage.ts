@@ -1,5 +1,5 @@
 import type { NodeGpuUsage, PodGpuUsage, UsageObject } from '@nvidia-virtual/usage-api/resources';
-import { readKubeconfig } from './cluster/kubeconfig.js';
+import { podKubeconfig, readKubeconfig } from './cluster/kubeconfig.js';
 import { selectTarget } from './cluster/kubeconfig-target.js';
 import type { CommandLine } from './command-line.js';
 import { explainKubeconfig, PluginError } from './errors.js';
@@ -130,7 +130,9 @@ export class GpuUsage {
 /** @throws PluginError */
 export function select({ flags }: Pick<CommandLine, 'flags'>, environment: NodeJS.ProcessEnv): ReturnType<typeof selectTarget> {
   try {
-    return selectTarget(readKubeconfig(flags.kubeconfig, environment), flags, environment);
+    const config = readKubeconfig(flags.kubeconfig, environment);
+    const found = config.files.length > 0 ? config : (podKubeconfig(environment) ?? config);
+    return selectTarget(found, flags, environment);
   } catch (error) {
     throw explainKubeconfig(error);
   }
