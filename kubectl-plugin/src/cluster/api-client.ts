@@ -62,6 +62,11 @@ export class ApiUnreachableError extends Error {
   }
 }
 
+/** A certificate or key of ours, or an authority, is none. */
+export class ApiCredentialsError extends Error {
+  override readonly name = 'ApiCredentialsError';
+}
+
 const TIMEOUT = 30_000;
 
 /** Speaks with an API server: JSON, one request at a time, and streams. */
@@ -143,6 +148,7 @@ export class ApiClient {
   #explain(error: unknown): unknown {
     if (error instanceof ApiError || !(error instanceof Error) || error.name === 'AbortError') return error;
     const { code } = error as NodeJS.ErrnoException;
+    if (code?.startsWith('ERR_OSSL_')) return new ApiCredentialsError(error.message, { cause: error });
     if (code === undefined && !(error instanceof SyntaxError)) return error;
     return new ApiUnreachableError(this.server, error.message || String(code), { cause: error });
   }
