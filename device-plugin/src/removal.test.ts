@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -28,7 +28,8 @@ afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const remove = (patience = 10_000) => removeFromNode({ host: '/', directory, kubeletRoot: path.join(root, 'kubelet'), patience });
+const remove = (patience = 10_000) =>
+  removeFromNode({ host: '/', directory, kubeletRoot: path.join(root, 'kubelet'), cgroup: path.basename(root), patience });
 
 function start(program: string, environment: Record<string, string> = {}): ChildProcess {
   const child = spawn(program, ['1000'], { env: environment, stdio: 'ignore' });
@@ -53,6 +54,22 @@ test('removeFromNode() ends what was started from our directory, and nothing els
   expect(existsSync(directory)).toBe(false);
   expect(readdirSync(sockets)).toEqual(['other.sock']);
 });
+
+/** Where this machine lets us make cgroups. */
+const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
+  .split('\n')
+  .map((line) => line.split(' '))
+  .flatMap(([, point = '', type = '', options = '']) => (type.startsWith('cgroup') && options.split(',').includes('rw') ? point : []));
+
+(process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
+  'removeFromNode() removes the cgroups that workers left',
+  async () => {
+    const made = hierarchies.map((point) => path.join(point, path.basename(root)));
+    for (const cgroup of made) mkdirSync(cgroup, { recursive: true });
+    await remove();
+    expect(made.filter((cgroup) => existsSync(cgroup))).toEqual([]);
+  },
+);
 
 test('removeFromNode() is content where nothing is', async () => {
   rmSync(directory, { recursive: true });

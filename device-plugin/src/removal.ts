@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readIfThere } from '@nvidia-virtual/gpu-proxy/files';
@@ -14,6 +14,8 @@ export interface RemovalOptions {
   readonly directory: string;
   /** On the host. */
   readonly kubeletRoot: string;
+  /** At the root of each hierarchy of cgroups: what belongs to no pod ran there. */
+  readonly cgroup: string;
   /** Milliseconds that device plugin, gpu-proxy and what they started get to end. */
   readonly patience: number;
 }
@@ -45,6 +47,7 @@ export async function removeFromNode(options: RemovalOptions): Promise<void> {
     (processes) => new PluginError('PROCESSES_LEFT', { directory, processes }),
   );
   for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry))) rmSync(path.join(sockets, name), { force: true });
+  removeCgroups(options);
   rmSync(path.join(host, directory), { recursive: true, force: true });
 }
 
@@ -68,13 +71,27 @@ async function whoServes({ host, directory }: RemovalOptions, sockets: string): 
   return undefined;
 }
 
+interface Mount {
+  readonly point: string;
+  readonly type: string;
+}
+
+function mountsOf(host: string): Mount[] {
+  const lines = readFileSync(host === '/' ? '/proc/self/mounts' : '/proc/1/mounts', 'utf8').split('\n');
+  return lines.map((line) => line.split(' ')).map(([, point = '', type = '']) => ({ point, type }));
+}
+
+/** They are empty by now; one that never was is none. */
+function removeCgroups({ host, cgroup }: RemovalOptions): void {
+  for (const { point } of mountsOf(host).filter(({ type }) => type === 'cgroup' || type === 'cgroup2')) {
+    const directory = path.join(host, point, cgroup);
+    if (existsSync(directory)) rmdirSync(directory);
+  }
+}
+
 /** Whatever somebody mounted there is not ours to empty. */
 function refuseMounts({ host, directory }: RemovalOptions): void {
-  const file = host === '/' ? '/proc/self/mountinfo' : '/proc/1/mountinfo';
-  const points = readFileSync(file, 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4] ?? '');
-  const mounts = points.filter((point) => point.startsWith(`${directory}/`));
+  const mounts = mountsOf(host).flatMap(({ point }) => (point.startsWith(`${directory}/`) ? point : []));
   if (mounts.length > 0) throw new PluginError('MOUNTS_LEFT', { directory, mounts: mounts.join(', ') });
 }
 
