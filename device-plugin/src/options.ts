@@ -17,7 +17,7 @@ export const INSTALL_OPTIONS = {
 
 export const REMOVE_OPTIONS = {
   host: option(filePath, {
-    help: "the root directory of the host, as it is seen here; /proc/1/root where the host's processes are seen",
+    help: "where the host's directories are mounted here; the host's processes must be seen here too",
     default: '/',
   }),
   directory: option(filePath, { help: 'the directory of the host that holds versions and state', default: '/var/lib/nvidia-virtual' }),

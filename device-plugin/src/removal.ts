@@ -8,7 +8,7 @@ import { ENDPOINT_NAME } from './endpoint.js';
 import { PluginError } from './errors.js';
 
 export interface RemovalOptions {
-  /** The root directory of the host as it is seen here: `/proc/1/root` in a container that sees the host's processes. */
+  /** Where the host's directories are seen here; this process sees the host's processes in any case. */
   readonly host: string;
   /** On the host: all that is ours. */
   readonly directory: string;
