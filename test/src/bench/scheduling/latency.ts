@@ -26,9 +26,27 @@ export function typicalPods(): V1Pod[] {
   ];
 }
 
+/** Each asks for something else than all before it, so that nothing is known of it. */
+export function unlikePods(count: number): V1Pod[] {
+  const kinds = typicalPods();
+  return Array.from({ length: count }, (_, index) => {
+    const { metadata, spec } = kinds[index % kinds.length] as V1Pod;
+    const annotations = {
+      'nvidia-virtual/cores': String(1 + (index % 100)),
+      'nvidia-virtual/memory': `${1 + index}Mi`,
+      ...metadata?.annotations,
+    };
+    return { metadata: { ...metadata, annotations }, spec } as V1Pod;
+  });
+}
+
 /** One after the other, as a scheduler asks; what is measured ends when the answer has arrived. */
-export async function measureLatency(extender: ExtenderProcess, names: readonly string[], rounds: number): Promise<Latency> {
-  const pods = typicalPods();
+export async function measureLatency(
+  extender: ExtenderProcess,
+  names: readonly string[],
+  pods: readonly V1Pod[],
+  rounds: number,
+): Promise<Latency> {
   const milliseconds: number[] = [];
   for (let round = -WARM_UP; round < rounds; round++) {
     const Pod = pods[(round + WARM_UP) % pods.length] as V1Pod;
