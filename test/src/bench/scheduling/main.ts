@@ -78,7 +78,7 @@ async function measure(plane: ControlPlane, nodes: number, pods: number, binds: 
   await createNodes(api, nodes);
   await createRunningPods(api, nodes, pods);
   const start = performance.now();
-  const extender = await ExtenderProcess.start(plane.adminKubeconfig);
+  const extender = await ExtenderProcess.start(plane);
   const started = (performance.now() - start) / 1000;
   try {
     const names = Array.from({ length: nodes }, (_, index) => nodeName(index));
