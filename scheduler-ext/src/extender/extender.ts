@@ -6,6 +6,7 @@ import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
+import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
 import type { Preemption } from './preemption.js';
 
@@ -14,6 +15,7 @@ export interface ExtenderOptions {
   readonly strategy: Strategy;
   readonly binder: Binder;
   readonly preemption: Preemption;
+  readonly eviction: Eviction;
   /** Undefined once all nodes and pods are known. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
@@ -41,7 +43,11 @@ export class Extender {
     const { demand, problem = '' } = pod;
     if (demand === undefined)
       return { NodeNames: [], FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])) };
-    return this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
+    const result = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
+    const failed = Object.keys(result.FailedNodes ?? {});
+    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && result.NodeNames?.length === 0;
+    if (mayPreempt && failed.length > 0) this.#options.eviction.consider({ ...pod, demand }, failed);
+    return result;
   }
 
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult {

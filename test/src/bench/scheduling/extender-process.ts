@@ -9,6 +9,9 @@ import { REPOSITORY } from '../../paths.js';
 
 const PROGRAM = path.join(REPOSITORY, 'scheduler-ext', 'bin', 'scheduler-ext.js');
 
+/** Linux counts processor time for /proc in hundredths of a second, whatever it schedules by. */
+const MILLISECONDS_PER_TICK = 10;
+
 /** The extender as a process of its own, and as kube-scheduler talks to it. */
 export class ExtenderProcess {
   readonly #agent = new Agent({ keepAlive: true });
@@ -44,6 +47,13 @@ export class ExtenderProcess {
   get peakMemory(): number {
     const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.daemon.pid}/status`, 'utf8')) ?? [];
     return Number(kib) / 1024;
+  }
+
+  /** Milliseconds of processor time that it has used. */
+  get processorTime(): number {
+    const afterName = readFileSync(`/proc/${this.daemon.pid}/stat`, 'utf8').split(') ')[1] ?? '';
+    const [user = 0, system = 0] = afterName.split(' ').slice(11, 13).map(Number);
+    return (user + system) * MILLISECONDS_PER_TICK;
   }
 
   async stop(): Promise<void> {
