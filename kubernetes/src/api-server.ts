@@ -126,7 +126,7 @@ export class ApiServer {
     // Tokens of service accounts change, so this is asked each time.
     await this.#config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0]);
     const { hostname, port, pathname } = this.#server;
-    const target = new URL(`http://server${pathname.replace(/\/$/, '')}${path}`);
+    const target = new URL(`${pathname.replace(/\/$/, '')}${path}`, this.#server);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) target.searchParams.set(name, String(value));
     const content = body !== undefined && { 'content-type': contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) };
     const headers = { ...options.headers, accept: 'application/json', ...content };

@@ -8,7 +8,7 @@ import { Judge } from './verdict.js';
 const GIB = 2 ** 30;
 
 function judge(demand: Demand, node: NodeGpus | undefined, strategy: Strategy = 'binpack') {
-  return new Judge({ uid: 'pod', priority: 0, demand }, strategy).judge(node);
+  return new Judge(demand, strategy).judge(node, { uid: 'pod', priority: 0 });
 }
 
 function broken(): NodeGpus {

@@ -1,13 +1,16 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
+import type { ControlPlane } from '../../kubernetes/control-plane.js';
+import type { Daemon } from '../../kubernetes/daemon.js';
 import { freePorts } from '../../kubernetes/ports.js';
 import { REPOSITORY } from '../../paths.js';
 
 const PROGRAM = path.join(REPOSITORY, 'scheduler-ext', 'bin', 'scheduler-ext.js');
+
+/** Linux counts processor time for /proc in hundredths of a second, whatever it schedules by. */
+const MILLISECONDS_PER_TICK = 10;
 
 /** The extender as a process of its own, and as kube-scheduler talks to it. */
 export class ExtenderProcess {
@@ -16,16 +19,16 @@ export class ExtenderProcess {
   private constructor(
     readonly port: number,
     readonly httpPort: number,
-    readonly child: ChildProcess,
+    readonly daemon: Daemon,
   ) {}
 
   /** Resolves once it knows all nodes and pods. */
-  static async start(kubeconfig: string): Promise<ExtenderProcess> {
+  static async start(plane: ControlPlane): Promise<ExtenderProcess> {
     const [port, http] = (await freePorts(2)) as [number, number];
-    const options = ['--kubeconfig', kubeconfig, '--listen', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`, '--log-level', 'warn'];
-    const child = spawn(process.execPath, [PROGRAM, 'extender', ...options], { stdio: ['ignore', 'ignore', 'inherit'] });
-    const extender = new ExtenderProcess(port, http, child);
-    while (!(await extender.#ready())) await sleep(20);
+    const addresses = ['--listen', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`];
+    const args = [PROGRAM, 'extender', '--kubeconfig', plane.adminKubeconfig, ...addresses, '--log-level', 'warn'];
+    const extender = new ExtenderProcess(port, http, plane.startDaemon('extender', { program: process.execPath, args }));
+    await extender.daemon.serving(() => extender.#ready());
     return extender;
   }
 
@@ -42,19 +45,23 @@ export class ExtenderProcess {
 
   /** MiB that it had in memory at most. */
   get peakMemory(): number {
-    const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.child.pid}/status`, 'utf8')) ?? [];
+    const [, kib] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.daemon.pid}/status`, 'utf8')) ?? [];
     return Number(kib) / 1024;
   }
 
+  /** Milliseconds of processor time that it has used. */
+  get processorTime(): number {
+    const afterName = readFileSync(`/proc/${this.daemon.pid}/stat`, 'utf8').split(') ')[1] ?? '';
+    const [user = 0, system = 0] = afterName.split(' ').slice(11, 13).map(Number);
+    return (user + system) * MILLISECONDS_PER_TICK;
+  }
+
   async stop(): Promise<void> {
-    const exited = new Promise((resolve) => this.child.once('exit', resolve));
     this.#agent.destroy();
-    this.child.kill();
-    await exited;
+    await this.daemon.stop();
   }
 
   async #ready(): Promise<boolean> {
-    if (this.child.exitCode !== null) throw new Error('the extender has ended');
     const answer = await fetch(`http://127.0.0.1:${this.httpPort}/readyz`).catch(() => undefined);
     await answer?.text();
     return answer?.status === 200;

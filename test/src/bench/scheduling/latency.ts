@@ -6,6 +6,8 @@ import type { ExtenderProcess } from './extender-process.js';
 export interface Latency {
   /** Milliseconds of filter and prioritize together, a pod each. */
   readonly milliseconds: readonly number[];
+  /** Milliseconds of the extender's processor time for one pod, on average: what other processes do does not change it. */
+  readonly processorTime: number;
   readonly candidates: number;
 }
 
@@ -26,13 +28,33 @@ export function typicalPods(): V1Pod[] {
   ];
 }
 
+/** Each asks for something else than all before it, so that nothing is known of it. */
+export function unlikePods(count: number): V1Pod[] {
+  const kinds = typicalPods();
+  return Array.from({ length: count }, (_, index) => {
+    const { metadata, spec } = kinds[index % kinds.length] as V1Pod;
+    const annotations = {
+      'nvidia-virtual/cores': String(1 + (index % 100)),
+      'nvidia-virtual/memory': `${1 + index}Mi`,
+      ...metadata?.annotations,
+    };
+    return { metadata: { ...metadata, annotations }, spec } as V1Pod;
+  });
+}
+
 /** One after the other, as a scheduler asks; what is measured ends when the answer has arrived. */
-export async function measureLatency(extender: ExtenderProcess, names: readonly string[], rounds: number): Promise<Latency> {
-  const pods = typicalPods();
+export async function measureLatency(
+  extender: ExtenderProcess,
+  names: readonly string[],
+  pods: readonly V1Pod[],
+  rounds: number,
+): Promise<Latency> {
   const milliseconds: number[] = [];
+  let before = 0;
   for (let round = -WARM_UP; round < rounds; round++) {
     const Pod = pods[(round + WARM_UP) % pods.length] as V1Pod;
     const filter = JSON.stringify({ Pod, NodeNames: names });
+    if (round === 0) before = extender.processorTime;
     const start = performance.now();
     const filtered = await extender.ask('filter', filter);
     const filterEnd = performance.now();
@@ -44,7 +66,8 @@ export async function measureLatency(extender: ExtenderProcess, names: readonly 
     if (NodeNames.length > 1) await extender.ask('prioritize', prioritize);
     if (round >= 0) milliseconds.push(filterEnd - start + (performance.now() - second));
   }
-  return { milliseconds: milliseconds.sort((a, b) => a - b), candidates: names.length };
+  const processorTime = (extender.processorTime - before) / rounds;
+  return { milliseconds: milliseconds.sort((a, b) => a - b), processorTime, candidates: names.length };
 }
 
 export function mean(values: readonly number[]): number {

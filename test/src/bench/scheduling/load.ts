@@ -1,14 +1,13 @@
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Assignment } from '@nvidia-virtual/kubernetes/assignment';
-import { ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
 import { gpu, node, pod } from '../../kubernetes/scheduler/objects.js';
 
 export const GPUS = 8;
 export const SLOTS = 10;
 const AT_ONCE = 16;
 const PODS = '/api/v1/namespaces/default/pods';
-const SIZES = [1, 2, 5, 10];
 
 export function nodeName(index: number): string {
   return `node-${index}`;
@@ -30,16 +29,29 @@ export async function createNodes(api: ApiServer, count: number): Promise<void> 
   });
 }
 
-/** Pods that run already, as our scheduler would have placed them: one to a GPU, on the first nodes. */
-export async function createRunningPods(api: ApiServer, count: number): Promise<void> {
+/** Pods that run already, as our scheduler would have placed them; each GPU has at most one, so that nearly all nodes differ. */
+export async function createRunningPods(api: ApiServer, nodes: number, count: number): Promise<void> {
+  const places = shuffled(nodes * GPUS).slice(0, count);
   await inParallel(count, async (index) => {
-    const [home, place] = [Math.floor(index / GPUS), index % GPUS];
-    const slots = SIZES[index % SIZES.length] as number;
+    const [home, place] = [Math.floor((places[index] as number) / GPUS), (places[index] as number) % GPUS];
+    const slots = 1 + ((places[index] as number) % SLOTS);
     const assignment: Assignment = { version: 1, containers: { main: [{ gpu: gpuUuid(home, place), slots }] } };
     const annotations = { [ANNOTATION.assigned]: JSON.stringify(assignment) };
     const body = pod(`running-${index}`, { slots, annotations, spec: { nodeName: nodeName(home) } });
     await api.request({ method: 'POST', path: PODS, body, timeout: 60_000 });
   });
+}
+
+/** Whole numbers from 0 in an order that is the same each time. */
+function shuffled(count: number): number[] {
+  const numbers = Array.from({ length: count }, (_, index) => index);
+  let state = 1;
+  for (let index = count - 1; index > 0; index--) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    const other = state % (index + 1);
+    [numbers[index], numbers[other]] = [numbers[other] as number, numbers[index] as number];
+  }
+  return numbers;
 }
 
 export function createPods(api: ApiServer, pods: readonly V1Pod[]): Promise<V1Pod[]> {
@@ -56,11 +68,6 @@ export async function listPods(api: ApiServer): Promise<V1Pod[]> {
     next = page.metadata.continue;
   } while (next);
   return pods;
-}
-
-/** What a kubelet would count. */
-export function slotsOf({ spec }: V1Pod): number {
-  return (spec?.containers ?? []).reduce((sum, { resources }) => sum + Number(resources?.limits?.[RESOURCE] ?? 0), 0);
 }
 
 async function inParallel<T>(count: number, act: (index: number) => Promise<T>): Promise<T[]> {

@@ -10,7 +10,7 @@ import { pod } from '../../kubernetes/scheduler/objects.js';
 import { REPOSITORY } from '../../paths.js';
 import { type Comparison, compare, type LocalResults, type Printed } from '../figures.js';
 import { ExtenderProcess } from './extender-process.js';
-import { mean, measureLatency, quantile } from './latency.js';
+import { mean, measureLatency, quantile, typicalPods, unlikePods } from './latency.js';
 import { createNodes, createPods, createRunningPods, listPods, nodeName } from './load.js';
 import { race } from './race.js';
 
@@ -33,8 +33,11 @@ const { values } = parseArgs({
 
 const LIMITS: readonly Comparison[] = [
   { name: 'filter and prioritize, mean for a thousand candidate nodes', most: 1 },
+  { name: 'processor time of the extender for it, mean for a thousand candidate nodes' },
   { name: 'filter and prioritize, p99', most: 50 },
   { name: 'filter and prioritize, longest' },
+  { name: 'the same for pods each unlike all before it, mean for a thousand candidate nodes' },
+  { name: 'the same for pods each unlike all before it, p99', most: 50 },
   { name: 'the same at a fifth of the nodes, mean for a thousand candidate nodes' },
   { name: 'memory of the extender at most', most: 1024 },
   { name: 'start until all nodes and pods are known' },
@@ -74,21 +77,28 @@ async function measure(plane: ControlPlane, nodes: number, pods: number, binds: 
   const api = ApiServer.load(plane.adminKubeconfig);
   console.log(`making ${nodes} nodes and ${pods} pods`);
   await createNodes(api, nodes);
-  await createRunningPods(api, pods);
+  await createRunningPods(api, nodes, pods);
   const start = performance.now();
-  const extender = await ExtenderProcess.start(plane.adminKubeconfig);
+  const extender = await ExtenderProcess.start(plane);
   const started = (performance.now() - start) / 1000;
   try {
     const names = Array.from({ length: nodes }, (_, index) => nodeName(index));
-    const all = await measureLatency(extender, names, 800);
-    const fifth = await measureLatency(extender, names.slice(0, nodes / 5), 800);
-    // The last nodes are empty, so that pods and room are known.
+    const all = await measureLatency(extender, names, typicalPods(), 800);
+    const unlike = await measureLatency(extender, names, unlikePods(850), 800);
+    const fifth = await measureLatency(extender, names.slice(0, nodes / 5), typicalPods(), 800);
     const raced = await race(api, extender, names.slice(-25), 600);
     const rate = await bindRate(plane, api, extender, binds);
     return [
       { name: 'filter and prioritize, mean for a thousand candidate nodes', value: perThousand(all), unit: 'ms' },
+      {
+        name: 'processor time of the extender for it, mean for a thousand candidate nodes',
+        value: (all.processorTime / all.candidates) * 1000,
+        unit: 'ms',
+      },
       { name: 'filter and prioritize, p99', value: quantile(all.milliseconds, 0.99), unit: 'ms' },
       { name: 'filter and prioritize, longest', value: quantile(all.milliseconds, 1), unit: 'ms' },
+      { name: 'the same for pods each unlike all before it, mean for a thousand candidate nodes', value: perThousand(unlike), unit: 'ms' },
+      { name: 'the same for pods each unlike all before it, p99', value: quantile(unlike.milliseconds, 0.99), unit: 'ms' },
       { name: 'the same at a fifth of the nodes, mean for a thousand candidate nodes', value: perThousand(fifth), unit: 'ms' },
       { name: 'memory of the extender at most', value: extender.peakMemory, unit: 'MiB' },
       { name: 'start until all nodes and pods are known', value: started, unit: 's' },
