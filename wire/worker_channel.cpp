@@ -69,7 +69,7 @@ bool WorkerChannel::awaitFrame(std::uint64_t& firstWord) {
     firstWord = barrier::observe(memory_->firstWord(head_));
     return firstWord != 0 || closed || barrier::ended(stopped_);
   };
-  waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled);
+  waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled, frameSpinNanoseconds());
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
   return firstWord != 0 || ended(ChannelEnd::closed);
 }

@@ -39,6 +39,7 @@ struct Mailbox {
   std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
   std::atomic<std::uint64_t> expected;           ///< when the grant is expected to change next; 0: nobody knows
   std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
+  std::atomic<std::uint32_t> standby;            ///< 1: a window for later; the worker clears it and sends a byte once it submits
 
   // Written by the worker, which then sends a byte over its connection, except for the last one.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change
