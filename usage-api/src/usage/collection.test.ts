@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import { API_VERSION, type UsageObject } from '../resources.js';
 import { type Change, Collection } from './collection.js';
 
@@ -48,6 +49,24 @@ test('what changed since a list is known, deletions too', () => {
     ['DELETED', 'a'],
     ['MODIFIED', 'b'],
   ]);
+});
+
+test('a watch can go on from a list although nothing has changed for long', () => {
+  jest.useFakeTimers({ now: 1.7e12 });
+  try {
+    collection = new Collection();
+    collection.replace([thing('a', 1), thing('b', 1)]);
+    const early = collection.revision;
+    jest.setSystemTime(1.7e12 + 3_600_000);
+    const other = new Collection<Thing>();
+    expect([collection.changesSince(early), other.changesSince(collection.revision)]).toEqual([[], []]);
+    collection.replace([thing('a', 1)]);
+    jest.setSystemTime(1.7e12 + 7_200_000);
+    collection.replace([]);
+    expect(collection.changesSince(early)).toBeUndefined();
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('what is too old, or from the future, is not known', () => {

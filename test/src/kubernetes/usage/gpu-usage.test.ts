@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
@@ -169,6 +171,27 @@ describe('kubectl gpu-usage', () => {
     expect((await usage('', { KUBECONFIG: `${first}:${anna}` })).errors).toMatch(
       /gave none: it ended with 3\. Run it by hand to see why\./,
     );
+  });
+
+  test('connections go through the proxy that the kubeconfig names', async () => {
+    const asked: string[] = [];
+    const proxy = createServer().on('connect', ({ url = '' }, client) => {
+      asked.push(url);
+      const [host = '', port] = url.split(':');
+      const server = connect(Number(port), host, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        client.pipe(server).pipe(client);
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const config = JSON.parse(readFileSync(anna, 'utf8')) as { clusters: { cluster: Record<string, string> }[] };
+    const [entry] = config.clusters;
+    if (entry) entry.cluster['proxy-url'] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const file = path.join(scene.directory, 'proxied.json');
+    writeFileSync(file, JSON.stringify(config));
+    expect((await usage('-o name', { KUBECONFIG: file })).output).toContain('/train\n');
+    expect(asked).toHaveLength(1);
+    proxy.close();
   });
 
   test('-w prints a row whenever something changed', async () => {
