@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
@@ -9,7 +10,7 @@ import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/con
 import { writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { OPTIONS as USAGE_OPTIONS } from '@nvidia-virtual/usage-api/options';
-import { containerOf, environmentOf, helm, type KubernetesObject, type Rendered, render } from './chart.js';
+import { CHART, containerOf, environmentOf, helm, type KubernetesObject, type Rendered, render } from './chart.js';
 
 const BUILDING_HELM = 900_000;
 const GKE = { apis: ['networking.gke.io/v1'] };
@@ -289,15 +290,21 @@ test('another release name is in every name, and nothing else remains of ours', 
     if (kind !== 'APIService') expect(`${kind} ${metadata.name}`).toContain(' gpus-nvidia-virtual');
 });
 
-test('the chart is well formed, and is packed whole', async () => {
-  const { output, status } = await helm(
-    'lint',
-    path.join(REPOSITORY, 'charts', 'nvidia-virtual'),
-    '--namespace',
-    'nvidia-virtual',
-    '--kube-version',
-    'v1.36.3',
-    '--strict',
-  );
+test('the chart is well formed', async () => {
+  const place = ['--namespace', 'nvidia-virtual', '--kube-version', 'v1.36.3'];
+  const { output, status } = await helm('lint', CHART, ...place, '--strict');
   expect([status, output]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
+});
+
+test('a packed chart holds what the link to the Grafana board leads to', async () => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'chart-'));
+  try {
+    expect(await helm('package', CHART, '--destination', directory)).toMatchObject({ status: 0 });
+    const packed = path.join(directory, readdirSync(directory)[0] as string);
+    const flags = ['--namespace', 'nvidia-virtual', '--kube-version', 'v1.36.3', '--set', 'monitoring.grafanaBoard=true'];
+    const { output } = await helm('template', 'nvidia-virtual', packed, ...flags);
+    expect(output).toContain('nvidia_virtual_gpu_info');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });
