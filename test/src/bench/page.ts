@@ -48,6 +48,8 @@ export interface SharingScenario {
   readonly tenants: readonly SharingTenant[];
   readonly limit?: string;
   readonly holds?: boolean;
+  /** What stands in the place of the hardware's slicing. */
+  readonly sliced_is?: string;
   /** What the limit is about, where that is no sum of parts. */
   readonly got?: readonly number[];
 }
@@ -152,10 +154,11 @@ the hardware's own time-slicing. Shared: through the product, each tenant in an 
 function sharingSection(results: SharingResults | undefined): string {
   const title = '## Several tenants on one GPU';
   if (!results) return `${title}\n\nNot measured yet.`;
-  const rows = results.scenarios.map(({ name, tenants, limit, holds, got }) => {
+  const rows = results.scenarios.map(({ name, tenants, limit, holds, got, sliced_is: slicedIs }) => {
     const parts = (where: 'sliced' | 'shared') => tenants.map((tenant) => part(tenant[where])).join(' + ');
     const figures = got ? ` (${got.map((value) => Number(value.toPrecision(3))).join(', ')})` : '';
-    return [name, parts('sliced'), parts('shared'), limit === undefined ? '' : `${verdict(limit, holds)}${figures}`];
+    const sliced = slicedIs === undefined ? parts('sliced') : `${slicedIs}: ${parts('sliced')}`;
+    return [name, sliced, parts('shared'), limit === undefined ? '' : `${verdict(limit, holds)}${figures}`];
   });
   return `${title}\n\n${machineLine(results.machine)}\n${SHARING_NOTE}\n\n${table(['tenants', 'sliced', 'shared', 'limit'], rows)}`;
 }
