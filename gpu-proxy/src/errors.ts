@@ -95,6 +95,14 @@ const TABLE = {
     2,
     'GPU {gpu} has {memory}, and each of its {slots} slots would hold {slot}, less than the {least} that a program needs: every slot has a context of {context} beside it, as has each of {warm} warm workers. Lower slotsPerGpu or warmWorkers.',
   ],
+  HOST_NOT_REACHED: [
+    125,
+    'Workers cannot be started outside of the container of gpu-proxy: {reason}. It needs the pid namespace of the host and the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE; or set kubernetes.placement to none.',
+  ],
+  VERSION_MISSING: [
+    125,
+    'Version {version} of nvidia-virtual, which the container has, is not installed in {directory}. Delete the pod, so that another one with the present version takes its place.',
+  ],
   PEER_SANDBOXED: [
     125,
     'The connection of process {pid} ({program}) was refused: it stands for a whole sandbox (gVisor, Kata), in which shared memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',

@@ -10,11 +10,13 @@ import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { ProxyError } from './errors.js';
+import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
-import { type Installation, locateInstallation } from './installation.js';
+import { type Installation, installOnHost, locateInstallation } from './installation.js';
 import { takeInventory } from './inventory.js';
 import { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
+import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
 import { GpuNode, type NodeSettings } from './node.js';
@@ -68,19 +70,20 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    const installation = locateInstallation();
+    const installation = this.#locate();
+    const launcher = await this.#launcher(installation);
     const backend = chooseBackend(current.backend, installation);
     const state = StateDirectory.open(current.state);
     this.#state = state;
     await this.#moveHttp();
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
-    const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
+    const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
     refuseConcurrent(backend, gpus);
     this.#kubernetes = this.#makeKubernetes(installation, gpus);
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
-      ...{ installation, backend, logger, state, gpus, arbitrated: true },
+      ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
       settings: settingsOf(this.#store.current),
       whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
@@ -96,6 +99,20 @@ export class NodeService {
     this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted());
     const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
     logger.info({ ...served, gpus }, 'serving');
+  }
+
+  /** @throws ProxyError BUILD_MISSING, VERSION_MISSING */
+  #locate(): Installation {
+    const { enabled, placement, versions } = this.#store.current.kubernetes;
+    const installation = locateInstallation();
+    return enabled === 'true' && placement === 'pod' ? installOnHost(installation, versions) : installation;
+  }
+
+  /** @throws ProxyError HOST_NOT_REACHED */
+  async #launcher({ addon, launcher }: Installation): Promise<Launcher> {
+    const { enabled, placement, kubeletRoot } = this.#store.current.kubernetes;
+    if (enabled === 'false' || placement === 'none') return DIRECT;
+    return new HostLauncher(launcher, await findHostNamespaces(new Addon(addon), kubeletRoot), this.#log.logger);
   }
 
   /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */

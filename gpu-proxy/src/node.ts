@@ -14,6 +14,7 @@ import type { ClientSocket } from './client-socket.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
+import { DIRECT, type Launcher } from './launcher.js';
 import type { LiveSession } from './live-session.js';
 import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
@@ -35,6 +36,8 @@ export interface NodeSettings {
 
 export interface NodeOptions {
   readonly installation: Installation;
+  /** How processes are started that outlive the node's; by default as its children. */
+  readonly launcher?: Launcher | undefined;
   readonly backend: Backend;
   readonly logger: Logger;
   readonly state: StateDirectory;
@@ -115,6 +118,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const addon = new Addon(options.installation.addon);
     this.#host = {
       installation: options.installation,
+      launcher: options.launcher ?? DIRECT,
       backend: options.backend,
       logger: options.logger,
       addon,
@@ -362,15 +366,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   #startHelpers(): void {
     const { installation, backend, logger, state } = this.#options;
-    const { addon } = this.#host;
+    const { addon, launcher } = this.#host;
     for (const gpu of this.gpus) {
-      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, logger });
+      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, launcher, logger });
       workers.wanted = this.#settings.warmWorkers(gpu);
       this.#warmWorkers.set(gpu, workers);
     }
     if (!this.#options.arbitrated) return;
     this.#arbiter = new Arbiter({
-      executable: installation.arbiter,
+      command: (args) => launcher.command(installation.arbiter, args),
       socket: state.arbiterSocket,
       logger,
       window: this.#settings.window,

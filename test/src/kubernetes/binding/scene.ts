@@ -180,6 +180,20 @@ export class BindingScene {
     }
   }
 
+  async warmWorkerReady(): Promise<void> {
+    const client = await AdminClient.connect(this.state);
+    await eventually(async () => {
+      const { gpus } = await client.call('listGpus', {});
+      if (gpus[0]?.warmWorkersReady !== 1) throw new Error('no worker is warm');
+    }).finally(() => client.close());
+  }
+
+  arbiterPid(): number {
+    const found = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (!found) throw new Error('there is no arbiter');
+    return found.pid;
+  }
+
   /** Reasons and messages of a pod's events. */
   async events(pod: string): Promise<[string, string][]> {
     const { items } = await this.api.listNamespacedEvent({ namespace: 'default', fieldSelector: `involvedObject.name=${pod}` });
