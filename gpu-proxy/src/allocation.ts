@@ -40,6 +40,8 @@ export interface AllocationHost {
   whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
+  /** What the user of an allocation should know. */
+  trouble(allocation: AllocationSpecification, error: ProxyError): void;
   sessionStarted(session: LiveSession): void;
   sessionEnded(session: Session, last: LastFigures): void;
 }
@@ -302,11 +304,17 @@ export class Allocation {
       const files = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
       this.#begin(record, files, (listener) => this.#startWorker({ record, connection, files, listener }));
     } catch (error) {
-      connection.destroy();
       if (slot !== undefined) this.#quota.releaseSlot(slot);
-      this.#logger.error(new ProxyError('WORKER_NOT_STARTED', { pid: peer.pid, reason: (error as Error).message }).message);
+      this.#noteNotStarted(connection, peer, error as Error);
       this.#noteIdle();
     }
+  }
+
+  #noteNotStarted(connection: Socket, { pid }: PeerCredentials, error: Error): void {
+    const said = error instanceof ProxyError ? error : new ProxyError('WORKER_NOT_STARTED', { pid, reason: error.message });
+    sendRefusal(connection, said.message);
+    this.#logger.error(said.message);
+    this.#host.trouble(this.#specification, said);
   }
 
   #newRecord(peer: PeerCredentials, slot: number): SessionRecord {
@@ -377,6 +385,7 @@ export class Allocation {
         logger: this.#logger.child({ session: record.number }),
         memory: () => this.#quota.readSlot(record.slot),
         introduced: () => this.#takeTurns(),
+        trouble: (error) => this.#host.trouble(this.#specification, error),
         ended: () => this.#end(session),
       },
       worker,

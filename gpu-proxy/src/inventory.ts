@@ -38,6 +38,17 @@ export async function takeInventory({
   }
 }
 
+/** The UUIDs that the driver sees now, without a context on any of them. @throws ProxyError INVENTORY_FAILED */
+export async function listGpus({ installation, backend, launcher = DIRECT, gpus }: InventoryOptions): Promise<string[]> {
+  const args = ['--presence', '--driver', backend.driver, ...gpus.flatMap((gpu) => ['--gpu', gpu])];
+  const line = await output(...launcher.command(installation.worker, args));
+  try {
+    return (JSON.parse(line) as { gpus: { uuid: string }[] }).gpus.map(({ uuid }) => uuid);
+  } catch {
+    throw new ProxyError('INVENTORY_FAILED', { reason: `the worker answered ${JSON.stringify(line.slice(0, 200))}` });
+  }
+}
+
 function output(program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile(program, args, { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' }, (error, stdout, stderr) => {

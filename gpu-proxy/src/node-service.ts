@@ -10,10 +10,12 @@ import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { ProxyError } from './errors.js';
+import { GpuHealth } from './gpu-health.js';
+import { whyNoWorker } from './gpu-probe.js';
 import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
 import { type Installation, installOnHost, locateInstallation } from './installation.js';
-import { takeInventory } from './inventory.js';
+import { listGpus, takeInventory } from './inventory.js';
 import { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
 import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
@@ -23,6 +25,14 @@ import { GpuNode, type NodeSettings } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import { metricsOf } from './node-metrics.js';
 import { StateDirectory } from './state-directory.js';
+
+/** What a node is made of, once its GPUs are known. */
+interface NodeParts {
+  readonly installation: Installation;
+  readonly launcher: Launcher;
+  readonly backend: Backend;
+  readonly gpus: readonly GpuRecord[];
+}
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
@@ -80,7 +90,7 @@ export class NodeService {
     const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
     refuseConcurrent(backend, gpus);
-    this.#kubernetes = this.#makeKubernetes(installation, gpus);
+    this.#kubernetes = this.#makeKubernetes({ installation, launcher, backend, gpus });
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
       ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
@@ -116,14 +126,27 @@ export class NodeService {
   }
 
   /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */
-  #makeKubernetes({ addon }: Installation, gpus: readonly GpuRecord[]): KubernetesNode | undefined {
+  #makeKubernetes(parts: NodeParts): KubernetesNode | undefined {
+    const { gpus } = parts;
+    const addon = new Addon(parts.installation.addon);
     const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
     checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
-      ...{ addon: new Addon(addon), logger: this.#log.logger },
+      ...{ addon, logger: this.#log.logger },
+      health: this.#makeHealth(parts, addon, kubernetes.healthInterval / 1000),
+    });
+  }
+
+  #makeHealth({ installation, launcher, backend, gpus }: NodeParts, addon: Addon, everyMs: number): GpuHealth {
+    const { logger } = this.#log;
+    const worker = { executable: installation.worker, driver: backend.driver, addon, launcher, logger };
+    return new GpuHealth({
+      ...{ gpus, logger, everyMs },
+      listed: async () => new Set(await listGpus({ installation, launcher, backend, gpus: [] })),
+      whyNoWorker: (gpu) => whyNoWorker(gpu, worker),
     });
   }
 
@@ -133,6 +156,7 @@ export class NodeService {
     return {
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
+      unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };
   }
 

@@ -86,6 +86,8 @@ interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
+  /** Something went wrong that the user of an allocation should know. */
+  trouble: [allocation: AllocationSpecification, error: ProxyError];
   /** What was an allocation is a grant again, whose socket nobody serves now. */
   unbound: [id: string, socket: ClientSocket];
 }
@@ -128,6 +130,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
+      trouble: (allocation, error) => this.emit('trouble', allocation, error),
       sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (session, last) => this.#noteEnd(session, last),
     };

@@ -50,6 +50,7 @@ struct Option {
 
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
+    {"--presence", "", set<&Options::presence>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
     {"--gpu", "INDEX|UUID", gpu},

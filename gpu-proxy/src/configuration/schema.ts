@@ -84,6 +84,10 @@ export const NODE_OPTIONS = {
       help: "pod: workers run among the host's mounts, in a cgroup beneath their pod's, and the arbiter in one of its own, so that they outlive the container of gpu-proxy; none: as its children",
       default: 'pod',
     }),
+    healthInterval: option(duration('1s', '600s'), {
+      help: 'how often the driver is asked whether it still has all GPUs; what failed is tried again as often',
+      default: '15s',
+    }),
     patience: option(duration('1s', '600s'), {
       help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, before it is refused',
       default: '60s',
