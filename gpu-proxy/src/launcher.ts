@@ -24,16 +24,26 @@ export interface Launcher {
 /** As children, where this process is. */
 export const DIRECT: Launcher = { command: (file, args) => [file, args], move: () => {} };
 
+export interface HostLauncherOptions {
+  /** native/launcher */
+  readonly executable: string;
+  readonly namespaces: HostNamespaces;
+  /** Directory on the host where the driver finds its parts; undefined: where the host's loader looks. */
+  readonly libraries?: string | undefined;
+  readonly logger: Logger;
+}
+
 /** Outside of the container of this process: among the host's mounts, and in a cgroup beneath the pod's. */
 export class HostLauncher implements Launcher {
   readonly #executable: string;
   readonly #namespaces: HostNamespaces;
+  readonly #libraries: readonly string[];
   readonly #logger: Logger;
 
-  /** @param executable native/launcher */
-  constructor(executable: string, namespaces: HostNamespaces, logger: Logger) {
+  constructor({ executable, namespaces, libraries, logger }: HostLauncherOptions) {
     this.#executable = executable;
     this.#namespaces = namespaces;
+    this.#libraries = libraries === undefined ? [] : ['--libraries', libraries];
     this.#logger = logger;
   }
 
@@ -50,7 +60,7 @@ export class HostLauncher implements Launcher {
 
   #place(tenant: Tenant | undefined): string[] {
     const pod = tenant && isInPod(tenant) ? ['--pod', tenant.podUid, '--client', String(tenant.pid)] : [];
-    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...pod];
+    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...this.#libraries, ...pod];
   }
 }
 
