@@ -62,6 +62,7 @@ struct Option {
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
     {"--processes", "NVML", text<&Options::processes>},
+    {"--presence", "", set<&Options::presence>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
     {"--gpu", "INDEX|UUID", gpu},
