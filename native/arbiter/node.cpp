@@ -1,6 +1,5 @@
 #include "native/arbiter/node.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -9,43 +8,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
+
+#include "native/arbiter/mailbox_file.h"
 
 namespace arbiter {
 
 namespace {
-
-/// A memory file that nobody can shrink under us.
-int createMailbox(Mailbox*& mailbox) {
-  const int file = memfd_create("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (file < 0) return -1;
-  void* page = MAP_FAILED;
-  if (ftruncate(file, kMailboxBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    page = mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (page == MAP_FAILED) return close(file), -1;
-  mailbox = static_cast<Mailbox*>(page);
-  mailbox->magic = kMailboxMagic;
-  mailbox->version = kMailboxVersion;
-  mailbox->unused = 1;
-  return file;
-}
-
-bool sendFile(int connection, int file) {
-  char byte = 'm';
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof file);
-  std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
 
 void wakeAll(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
@@ -120,11 +88,12 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   const Order order = schedule_.order(worker.allocation);
   worker.word = nextWord(0, order.grant);
   worker.told = now;
+  worker.mailbox->unused = 1;
   worker.mailbox->grant = worker.word;
   worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
   worker.mailbox->standby = order.standby ? 1 : 0;
-  if (!sendFile(connection, file)) shutdown(connection, SHUT_RDWR);
+  if (!sendMailbox(connection, file)) shutdown(connection, SHUT_RDWR);
   close(file);
   observe(worker.allocation, now);
 }
@@ -196,8 +165,9 @@ void Node::update(Time now) {
     }
   }
   for (auto& [connection, worker] : workers_) {
-    if (worker.mailbox != nullptr)
-      worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    if (worker.mailbox == nullptr) continue;
+    worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0, std::memory_order_relaxed);
   }
 }
 

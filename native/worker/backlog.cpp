@@ -15,7 +15,6 @@ constexpr std::uint64_t kFirstGuess = 50'000;
 constexpr std::uint64_t kQuiet = 50'000;
 /// Work that takes so much longer than guessed is not what it was taken for.
 constexpr std::uint64_t kLate = 100'000;
-constexpr std::size_t kMostLanes = 32;
 
 }  // namespace
 
@@ -29,18 +28,10 @@ Backlog::Lane* Backlog::find(CUstream stream) {
 
 Backlog::Lane& Backlog::laneOf(CUstream stream) {
   if (Lane* lane = find(stream)) return *lane;
-  if (lanes_.size() < kMostLanes) return lanes_.emplace_back(Lane{.stream = stream});
-  // A program with very many streams: the one used longest ago is not watched any more.
-  Lane& oldest = *std::min_element(lanes_.begin(), lanes_.end(), [](const Lane& a, const Lane& b) { return a.last < b.last; });
-  guess_ -= oldest.guess;
-  return oldest = Lane{.stream = stream};
+  return lanes_.emplace_back(Lane{.stream = stream});
 }
 
-bool Backlog::note(CUstream stream) {
-  const bool fits = find(stream) != nullptr || lanes_.size() < kMostLanes;
-  laneOf(stream).unmeasured = true;
-  return fits;
-}
+void Backlog::note(CUstream stream) { laneOf(stream).unmeasured = true; }
 
 void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now) {
   Lane& lane = laneOf(stream);

@@ -22,8 +22,8 @@ class Backlog {
 
   CUcontext context() const { return context_; }
 
-  /// The stream is used; what is on it is not measured. False when another one had to be given up for it.
-  bool note(CUstream stream);
+  /// The stream is used; what is on it is not measured.
+  void note(CUstream stream);
   /// Work has just been submitted to the stream by this thread, in whose context it is.
   void submitted(CUstream stream, std::uint64_t shape, std::uint64_t now);
 
@@ -99,7 +99,7 @@ class Backlog {
   const Driver& driver_;
   const CUcontext context_;
   Durations& durations_;
-  std::vector<Lane> lanes_;
+  std::vector<Lane> lanes_;  ///< of every stream that was used and has not ended: work that nobody knows of would run outside of windows
   std::deque<Marker> markers_;
   std::vector<CUevent> free_;
   std::uint64_t lastDone_ = 0;

@@ -105,7 +105,7 @@ Backlog& Gate::backlogOf(Pass& pass) {
 void Gate::note(Pass& pass, CUstream stream) {
   const CUcontext context = currentContext();
   const std::lock_guard lock(mutex_);
-  if (!backlogOf(context).note(stream)) ++generation_;
+  backlogOf(context).note(stream);
   if (const std::uint32_t generation = generation_.load(); pass.generation_ != generation) {
     pass.noted_.fill(kNoStream);
     pass.generation_ = generation;
