@@ -4,12 +4,18 @@ import ctypes
 import glob
 import json
 import os
-import re
 import socket
 import stat
+import subprocess
 import sys
 
 NOTHING = None
+
+
+def initialises(library):
+    """In a process of its own: two drivers in one get in each other's way."""
+    program = f"import ctypes, sys; sys.exit(ctypes.CDLL({library!r}).cuInit(0) != 0)"
+    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def nodes():
@@ -31,14 +37,14 @@ def own_driver():
     library = os.environ.get("OWN_DRIVER")
     if not library:
         return NOTHING
-    return "initialised" if ctypes.CDLL(library).cuInit(0) == 0 else NOTHING
+    return library if initialises(library) else NOTHING
 
 
 def drivers_of_the_host():
     ours = ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"]
     found = [os.path.join(top, file) for place in ("/usr", "/opt/nvidia") for top, _, files in os.walk(place) for file in files]
-    drivers = [file for file in found if re.match(r"(libcuda|libnvidia-ml)\.so", os.path.basename(file)) and os.path.isfile(file)]
-    return [file for file in drivers if file not in ours and "/stubs/" not in file] or NOTHING
+    drivers = [file for file in found if os.path.basename(file).startswith("libcuda.so") and file not in ours]
+    return [file for file in drivers if initialises(file)] or NOTHING
 
 
 def state_directory():

@@ -12,12 +12,14 @@ const HELP = `A container that holds only what Allocate returned, made by unshar
 Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runtime. Root only.
   --backend real|simulated   (default: simulated; real trains with PyTorch)
   --api real|played          (default: real, with kube-apiserver; played where that cannot be had)
+  --placement pod|none       where workers are to be found: beneath their pod, or wherever gpu-proxy is (default: pod)
   --show PATH                a file system of this machine that python3 needs, beside the root; several may be given`;
 
 const { values } = parseArgs({
   options: {
     backend: { type: 'string', default: 'simulated' },
     api: { type: 'string', default: 'real' },
+    placement: { type: 'string', default: 'pod' },
     show: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
   },
@@ -25,6 +27,7 @@ const { values } = parseArgs({
 
 const OUT_OF_MEMORY = 2;
 const SLOTS = 2;
+const MOST_START_MS = 30_000;
 const MOST_RELEASE_MS = 30_000;
 
 if (values.help) console.log(HELP);
@@ -34,11 +37,12 @@ async function main(backend: 'real' | 'simulated'): Promise<number> {
   const tally = new Tally();
   const directory = mkdtempSync(path.join(tmpdir(), 'cluster-'));
   const cluster = values.api === 'played' ? await playedCluster(directory) : await realCluster();
-  const scene = new Scene({ backend, cluster, shown: values.show });
+  const scene = new Scene({ backend, cluster, shown: values.show, placement: values.placement === 'none' ? 'none' : 'pod' });
   try {
     await scene.start();
     const [one, other] = [await scene.startPod('one', SLOTS), await scene.startPod('other', SLOTS)];
     await judgeSlices(scene, tally, [one, other]);
+    await judgePlacement(scene, tally, one);
     if (backend === 'real') await judgeTraining(scene, tally, one);
     else tally.skip('training', 'the simulated GPU runs no PyTorch');
     await judgeWays(scene, tally, one);
@@ -61,6 +65,19 @@ async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod
     const wanted = { devices: 1, total: slice, deviceTotal: slice, copied: true, beyond: OUT_OF_MEMORY };
     tally.judge('slice', differences(saw, wanted, outcome));
   }
+}
+
+/** The pod pays for what its worker has of the host, and its end ends it. */
+async function judgePlacement(scene: Scene, tally: Tally, { pod, container }: StartedPod): Promise<void> {
+  if (values.placement === 'none') return tally.skip('placement', 'it was not asked for');
+  const uid = pod.metadata?.uid as string;
+  const running = container.python('slice.py', { STAY: '2' });
+  const end = performance.now() + MOST_START_MS;
+  let cgroups = await scene.workerCgroups(uid);
+  for (; cgroups.length === 0 && performance.now() < end; cgroups = await scene.workerCgroups(uid)) await pause(20);
+  await running;
+  const beneath = cgroups.some((line) => line.includes(`pod${uid}`));
+  tally.judge('placement', beneath ? [] : [`the worker is in ${cgroups.join(', ') || 'no cgroup, since there was none'}`]);
 }
 
 async function judgeTraining(scene: Scene, tally: Tally, { container }: StartedPod): Promise<void> {

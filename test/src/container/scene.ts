@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
@@ -17,6 +18,8 @@ export interface SceneOptions {
   readonly backend: 'real' | 'simulated';
   readonly cluster: Cluster;
   readonly shown: readonly string[];
+  /** Where gpu-proxy puts workers. */
+  readonly placement: 'pod' | 'none';
 }
 
 /** A pod with one container, which the kubelet has let start. */
@@ -41,12 +44,12 @@ export class Scene {
 
   /** @throws when the slots are not offered in time. */
   async start(): Promise<void> {
-    const { backend, cluster } = this.#options;
+    const { backend, cluster, placement } = this.#options;
     await this.node.kubelet.start();
     await this.#resources.start();
     // A machine with a GPU may be a container of NVIDIA's runtime itself.
     const plugin = this.node.startPlugin(['--allow', 'nvidia-runtime', '--kubeconfig', cluster.kubeconfig]);
-    this.proxy = await this.node.startProxy({ backend, kubeconfig: cluster.kubeconfig });
+    this.proxy = await this.node.startProxy({ backend, placement, kubeconfig: cluster.kubeconfig });
     const offered = await until(() => this.node.kubelet.healthy.length > 0, PATIENCE_MS);
     if (!offered) throw new Error(`no slots were offered:\n${plugin.output}${this.proxy.output}`);
   }
@@ -79,6 +82,13 @@ export class Scene {
 
   async allocations(): Promise<readonly AllocationMessage[]> {
     return (await this.#ask((client) => client.call('listAllocations', {}))).allocations;
+  }
+
+  /** cgroups of the worker that serves a pod, when it has one. */
+  async workerCgroups(podUid: string): Promise<readonly string[]> {
+    const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
+    const [session] = allocation?.sessions ?? [];
+    return session ? readFileSync(`/proc/${session.workerPid}/cgroup`, 'utf8').trim().split('\n') : [];
   }
 
   async end(): Promise<void> {
