@@ -43,7 +43,7 @@ export async function playedCluster(directory: string): Promise<Cluster> {
   const watches = new Set<ServerResponse>();
   let version = 1;
   const server = createServer((request, response) => {
-    const { pathname, searchParams } = new URL(request.url ?? '', 'http://server');
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost');
     response.setHeader('content-type', 'application/json');
     if (pathname !== '/api/v1/pods') response.writeHead(request.method === 'POST' ? 201 : 404).end('{}');
     else if (searchParams.get('watch') === 'true') watches.add(response.writeHead(200));
