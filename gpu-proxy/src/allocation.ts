@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import type { AllocationSpecification, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
@@ -6,12 +6,15 @@ import type { Logger } from 'pino';
 import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
-import { type ErrorCode, ProxyError } from './errors.js';
+import type { MpsClient } from './concurrent-gpus.js';
+import { ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
+import { GRANT } from './grant.js';
 import type { Installation } from './installation.js';
 import { LiveSession } from './live-session.js';
 import { findProcess, identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
 import { QuotaFile } from './quota.js';
+import { sendRefusal } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
 import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
@@ -33,6 +36,14 @@ export interface AllocationHost {
   readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** The same of one stream. */
+  streamMemory(gpus: readonly string[]): number;
+  /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
+  mayStart(specification: AllocationSpecification): boolean;
+  /** How its workers run under MPS; undefined: they do not. */
+  mpsClient(specification: AllocationSpecification): MpsClient | undefined;
+  /** Undefined when the process at the other end may use the allocation, else why not. */
+  whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
   sessionStarted(session: LiveSession): void;
@@ -52,6 +63,9 @@ interface Waiting {
 }
 
 const HOLDER = 'holder.json';
+const SPECIFICATION = 'allocation.json';
+/** All that an allocation is made of beside its specification and its socket. */
+const PARTS = ['cache', 'sessions', 'quota'] as const;
 
 interface Start {
   readonly record: SessionRecord;
@@ -85,14 +99,21 @@ export class Allocation {
   #peak: number | undefined;
   #idle: (() => void)[] = [];
 
-  private constructor(directory: string, specification: AllocationSpecification, quota: QuotaFile, host: AllocationHost) {
+  private constructor(
+    directory: string,
+    specification: AllocationSpecification,
+    quota: QuotaFile,
+    host: AllocationHost,
+    socket = new ClientSocket(path.join(directory, 'client', 'gpu.sock'), () => {}),
+  ) {
     this.directory = directory;
     this.#specification = specification;
     this.#quota = quota;
     this.#host = host;
     this.#logger = host.logger.child({ allocation: specification.id, name: specification.name });
     this.#refusals = new RefusalLog(this.#logger);
-    this.#socket = new ClientSocket(path.join(directory, 'client', 'gpu.sock'), (connection) => this.#accept(connection));
+    this.#socket = socket;
+    socket.accept = (connection) => this.accept(connection);
     this.#lastNumber = readLastNumber(directory);
   }
 
@@ -100,19 +121,23 @@ export class Allocation {
   static create(parent: string, specification: AllocationSpecification, host: AllocationHost, holder?: ProcessIdentity): Allocation {
     const directory = path.join(parent, specification.id);
     makeDirectoryAtomically(directory, 0o711, (unfinished) => {
-      writeSpecification(unfinished, specification);
       if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
       mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
-      mkdirSync(path.join(unfinished, 'cache'), { mode: 0o700 });
-      mkdirSync(path.join(unfinished, 'sessions'), { mode: 0o700 });
-      QuotaFile.create(path.join(unfinished, 'quota'), specification.memory).close();
+      makeParts(unfinished, specification);
     });
     return new Allocation(directory, specification, QuotaFile.open(path.join(directory, 'quota')), host);
   }
 
+  /** Makes an allocation of a grant, whose directory and socket are there. The specification comes last: without it, it is still a grant. */
+  static bind(directory: string, specification: AllocationSpecification, host: AllocationHost, socket: ClientSocket): Allocation {
+    removeParts(directory);
+    makeParts(directory, specification);
+    return new Allocation(directory, specification, QuotaFile.open(path.join(directory, 'quota')), host, socket);
+  }
+
   /** Takes over what an earlier proxy left: sessions that live go on, the others are brought to their end. @throws ProxyError */
   static load(directory: string, host: AllocationHost): Allocation {
-    const specification = readSpecification(path.join(directory, 'allocation.json'));
+    const specification = readSpecification(path.join(directory, SPECIFICATION));
     const allocation = new Allocation(directory, specification, openQuota(path.join(directory, 'quota')), host);
     allocation.#takeSessionsOver();
     return allocation;
@@ -120,6 +145,11 @@ export class Allocation {
 
   get specification(): AllocationSpecification {
     return this.#specification;
+  }
+
+  /** The kubelet granted it: while its pod lives, the directory stays. */
+  get granted(): boolean {
+    return existsSync(path.join(this.directory, GRANT));
   }
 
   get id(): string {
@@ -163,7 +193,7 @@ export class Allocation {
 
   /** @param socketPath another place than its directory. @throws ProxyError when the socket cannot be made. */
   async listen(socketPath?: string): Promise<void> {
-    if (socketPath !== undefined) this.#socket = new ClientSocket(socketPath, (connection) => this.#accept(connection), 'elsewhere');
+    if (socketPath !== undefined) this.#socket = new ClientSocket(socketPath, (connection) => this.accept(connection), 'elsewhere');
     await this.#socket.listen();
   }
 
@@ -187,6 +217,11 @@ export class Allocation {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** Those that wait may have a worker, for all that the node knows. */
+  resume(): void {
+    if (this.#waiting.length > 0) this.#takeTurns();
+  }
+
   /** Ends every session now: the clients get an error from their next call. */
   kill(): void {
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
@@ -197,10 +232,16 @@ export class Allocation {
   /** Only when no session is left. */
   remove(): void {
     this.stopAccepting();
-    this.#refusals.end();
-    this.#peak = this.#quota.readPeak();
-    this.#quota.close();
+    this.#finish();
     removeDirectoryAtomically(this.directory);
+  }
+
+  /** Only when no session is left: it becomes the grant again that it was, and the socket is the caller's. */
+  unbind(): ClientSocket {
+    this.#finish();
+    rmSync(path.join(this.directory, SPECIFICATION), { force: true });
+    removeParts(this.directory);
+    return this.#socket;
   }
 
   /** Everything goes on without this proxy; clients that connect meanwhile try again until there is another. */
@@ -214,17 +255,18 @@ export class Allocation {
     this.#quota.close();
   }
 
-  #accept(connection: Socket): void {
+  /** Takes a connection of which nothing was read yet. */
+  accept(connection: Socket): void {
     try {
       const peer = this.#host.addon.peerCredentials(connection);
       if (hasGone(peer)) {
         connection.destroy();
         return;
       }
-      const why = this.#whyRefused();
+      const why = this.#whyRefused(connection, peer);
       if (why) {
-        connection.destroy();
-        this.#refusals.add(new ProxyError(why, { pid: peer.pid, id: this.id, limit: this.#specification.limits.sessions }));
+        sendRefusal(connection, why.message);
+        this.#refusals.add(why);
         return;
       }
       this.#waiting.push({ connection, peer });
@@ -235,9 +277,18 @@ export class Allocation {
     }
   }
 
-  #whyRefused(): ErrorCode | undefined {
-    if (this.#specification.draining) return 'ALLOCATION_DRAINING';
-    return this.sessionCount >= this.#specification.limits.sessions ? 'SESSIONS_FULL' : undefined;
+  #whyRefused(connection: Socket, { pid }: PeerCredentials): ProxyError | undefined {
+    const { draining, limits } = this.#specification;
+    const values = { pid, id: this.id, limit: limits.sessions };
+    if (draining) return new ProxyError('ALLOCATION_DRAINING', values);
+    if (this.sessionCount >= limits.sessions) return new ProxyError('SESSIONS_FULL', values);
+    return this.#host.whyNotAllowed(this.#specification, connection);
+  }
+
+  #finish(): void {
+    this.#refusals.end();
+    this.#peak = this.#quota.readPeak();
+    this.#quota.close();
   }
 
   /** One worker is started in each turn of the event loop, so that no allocation holds up another. */
@@ -246,8 +297,10 @@ export class Allocation {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const starting = this.sessions.filter(({ session }) => !session.introduced).length;
-      if (this.#waiting.length === 0 || starting >= STARTING_AT_ONCE || this.#mustWait()) return;
-      this.#serve(this.#waiting.shift() as Waiting);
+      const may = starting < STARTING_AT_ONCE && this.#host.mayStart(this.#specification) && !this.#mustWait();
+      const next = may ? this.#waiting.shift() : undefined;
+      if (!next) return;
+      this.#serve(next);
       this.#takeTurns();
     });
   }
@@ -315,6 +368,8 @@ export class Allocation {
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      streamMemory: this.#host.streamMemory(gpus),
+      mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
       arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,
@@ -348,8 +403,9 @@ export class Allocation {
     const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);
-    live.remove();
+    // Counted before its files go: a proxy that is killed in between leaves them to the next one, which knows it by its number.
     this.#host.sessionEnded(live.session, last);
+    live.remove();
     this.#takeTurns();
     this.#noteIdle();
   }
@@ -384,8 +440,19 @@ export class Allocation {
   }
 }
 
+function makeParts(directory: string, specification: AllocationSpecification): void {
+  mkdirSync(path.join(directory, 'cache'), { mode: 0o700 });
+  mkdirSync(path.join(directory, 'sessions'), { mode: 0o700 });
+  QuotaFile.create(path.join(directory, 'quota'), specification.memory).close();
+  writeSpecification(directory, specification);
+}
+
+function removeParts(directory: string): void {
+  for (const part of PARTS) rmSync(path.join(directory, part), { recursive: true, force: true });
+}
+
 function writeSpecification(directory: string, specification: AllocationSpecification): void {
-  writeFileAtomically(path.join(directory, 'allocation.json'), `${JSON.stringify(specification, undefined, 2)}\n`, { durable: true });
+  writeFileAtomically(path.join(directory, SPECIFICATION), `${JSON.stringify(specification, undefined, 2)}\n`, { durable: true });
 }
 
 /** Whoever connected often and ended costs no worker for each of its connections. A pid of 0 is one that cannot be seen from here. */

@@ -13,15 +13,22 @@ export class ClientSocket {
   readonly path: string;
   readonly #server: Server;
   readonly #elsewhere: boolean;
+  #accept: (connection: Socket) => void;
   #open = false;
 
   constructor(path: string, accept: (connection: Socket) => void, place: 'own' | 'elsewhere' = 'own') {
     this.path = path;
+    this.#accept = accept;
     this.#elsewhere = place === 'elsewhere';
     this.#server = createServer({ pauseOnConnect: true }, (connection) => {
       connection.on('error', () => connection.destroy());
-      accept(connection);
+      this.#accept(connection);
     });
+  }
+
+  /** Who takes the connections from now on: one socket may serve a grant first and then the allocation that it became. */
+  set accept(accept: (connection: Socket) => void) {
+    this.#accept = accept;
   }
 
   get open(): boolean {

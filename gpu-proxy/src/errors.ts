@@ -60,7 +60,7 @@ const TABLE = {
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],
   MEMORY_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers. Ask for less, or delete an allocation.',
+    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers or the MPS server. Ask for less, or delete an allocation.',
   ],
   SHARE_NOT_LEFT: [
     125,
@@ -71,9 +71,13 @@ const TABLE = {
     125,
     'GPU {gpu} has no room for {count} warm workers, which hold {warm}: of its {memory}, {promised} are promised to {allocations}. Ask for fewer.',
   ],
-  CONCURRENT_NOT_YET: [
-    2,
-    'GPU {gpu} cannot be in concurrent mode yet: gpu-proxy does not start MPS, and without it kernels would take turns, unordered. Set its gpuMode to exclusive.',
+  MPS_MISSING: [
+    125,
+    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin beside the driver {driver} nor in PATH. Install it, or set the gpuMode to exclusive.',
+  ],
+  CONCURRENT_GPUS: [
+    125,
+    'An allocation in concurrent mode has one GPU, since each has an MPS of its own, and {count} were asked for. Ask for one, or for exclusive mode.',
   ],
   USERS_FULL: [
     125,
@@ -86,6 +90,73 @@ const TABLE = {
   ALLOCATION_IN_USE: [
     125,
     'Allocation {id} has {sessions} and is not deleted. Let them end by `gpu-proxy drain {id}`, or end them by --force.',
+  ],
+  KUBECONFIG_MISSING: [
+    125,
+    'The API server of Kubernetes cannot be found: {reason}. Run in a pod with a service account, name a file in KUBECONFIG, or leave out --kubernetes-enabled.',
+  ],
+  SLOT_MEMORY_SMALL: [
+    2,
+    'GPU {gpu} has {memory}, and each of its {slots} slots would hold {slot}, less than the {least} that a program needs: every slot has a context of {context} beside it, as has each of {warm} warm workers. Lower slotsPerGpu or warmWorkers.',
+  ],
+  PEER_SANDBOXED: [
+    125,
+    'The connection of process {pid} ({program}) was refused: it stands for a whole sandbox (gVisor, Kata), in which shared memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',
+  ],
+  PEER_OUTSIDE: [
+    125,
+    'The connection of process {pid} ({program}) was refused: it is in no pod by its cgroup, and this socket is for the container to which the kubelet gave it. Start the program in that container.',
+  ],
+  PEER_GONE: [125, 'The connection of process {pid} was refused: the process ended while it was being identified.'],
+  PEER_OTHER_POD: [
+    125,
+    'The connection of process {pid} was refused: allocation {id} is for container {owner} of pod {pod}, and the process is in another pod. Ask for nvidia-virtual/gpu in the pod itself.',
+  ],
+  PEER_OTHER_CONTAINER: [
+    125,
+    'The GPU of pod {pod} is for container {owner}, and a process of container {container} asked for it. Ask for nvidia-virtual/gpu in that container too.',
+  ],
+  POD_NOT_KNOWN: [125, 'The pod {uid} of the program is not known: {reason} Start the program again when the API server knows its pod.'],
+  POD_RESOURCES_AWAY: [
+    125,
+    'The kubelet does not say over {socket} who has which slots: {reason}. Check that it runs, and that its root directory is the one of kubernetes.kubeletRoot.',
+  ],
+  SLOTS_OF_ANOTHER: [
+    125,
+    'Pod {pod} may not use the slots {slots}: the kubelet gave them to pod {holder}. Delete the pod, so that another one with slots of its own takes its place.',
+  ],
+  SLOTS_NOT_LISTED: [
+    125,
+    'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that another one takes its place.',
+  ],
+  CONTAINER_NOT_KNOWN: [
+    125,
+    'The API server does not know yet which container of pod {pod} has the id {id}. Start the program again in a moment.',
+  ],
+  CONTAINER_ASKS_NOTHING: [
+    125,
+    'Container {container} of pod {pod} asks for no nvidia-virtual/gpu. Add it to the limits of the container.',
+  ],
+  POD_REQUEST_WRONG: [125, 'What pod {pod} asks for cannot be: {problems}'],
+  ASSIGNMENT_WRONG: [
+    125,
+    'The annotation nvidia-virtual/assigned of pod {pod} does not fit its container {container}: {reason}. Only the scheduler of nvidia-virtual may write it; delete the pod, so that it is scheduled anew.',
+  ],
+  ASSIGNED_GPU_GONE: [
+    125,
+    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is scheduled anew.',
+  ],
+  ASSIGNED_GPU_UNHEALTHY: [
+    125,
+    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is scheduled anew.',
+  ],
+  NO_SINGLE_GPU: [
+    125,
+    'Container {container} has {slots} slots, and no single GPU of the node has room for them: {told}. Use the scheduler of nvidia-virtual, which keeps them together, ask for fewer, or spread them by the annotation nvidia-virtual/gpus.',
+  ],
+  NO_GPUS_TOGETHER: [
+    125,
+    'Container {container} has {slots} slots over {gpus} GPUs, {each} on each, and the node has no {gpus} with room for them: {told}. Use the scheduler of nvidia-virtual, or ask for fewer.',
   ],
   ALLOCATION_DRAINING: [125, 'The connection of process {pid} was refused: allocation {id} is being drained and takes no new sessions.'],
 } as const satisfies Record<string, readonly [number, string]>;

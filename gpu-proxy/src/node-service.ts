@@ -1,17 +1,24 @@
+import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
+import { Addon } from './addon.js';
+import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
-import { type Backend, chooseBackend } from './backend.js';
+import { chooseBackend } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
+import { DeviceMemory } from './device-memory.js';
 import { ProxyError } from './errors.js';
 import { HttpService } from './http.js';
-import { locateInstallation } from './installation.js';
+import { type Installation, locateInstallation } from './installation.js';
 import { takeInventory } from './inventory.js';
+import { KubernetesNode } from './kubernetes/service.js';
+import { checkSlots } from './kubernetes/slots.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
+import { MetricsFile } from './metrics/metrics-file.js';
 import { GpuNode, type NodeSettings } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import { metricsOf } from './node-metrics.js';
@@ -29,6 +36,7 @@ export class NodeService {
   #state: StateDirectory | undefined;
   #node: GpuNode | undefined;
   #admin: AdminServer | undefined;
+  #kubernetes: KubernetesNode | undefined;
   #ledger: NodeLedger | undefined;
   #metrics: Metrics | undefined;
 
@@ -70,22 +78,50 @@ export class NodeService {
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
     const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
-    refuseConcurrent(backend, gpus);
+    this.#kubernetes = this.#makeKubernetes(installation, gpus);
+    const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
       ...{ installation, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
       settings: settingsOf(this.#store.current),
+      whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
-        this.#metrics = metricsOf(made, () => this.#ledger?.connected ?? false);
+        this.#metrics = metricsOf(made, {
+          deviceMemory: new DeviceMemory({ installation, backend, logger }),
+          file: new MetricsFile(state.metrics, logger),
+          ledgerConnected: () => this.#ledger?.connected ?? false,
+        });
       },
     });
     this.#node = node;
     // It may have been read again meanwhile.
     this.#attempt(() => this.#followSettings());
     this.#ledger = new NodeLedger({ node, backend, stateDirectory: state.directory, ledger: current.ledger, logger });
-    this.#admin = await AdminServer.start(node, state.adminSocket);
+    kubernetes?.start(node, state);
+    this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted());
     const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
     logger.info({ ...served, gpus }, 'serving');
+  }
+
+  /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */
+  #makeKubernetes({ addon }: Installation, gpus: readonly GpuRecord[]): KubernetesNode | undefined {
+    const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
+    if (kubernetes.enabled === 'false') return undefined;
+    checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
+    const { kubeletRoot, patience } = kubernetes;
+    return new KubernetesNode({
+      ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
+      ...{ addon: new Addon(addon), logger: this.#log.logger },
+    });
+  }
+
+  /** What the admin API tells beside what the node itself knows. */
+  #granted(): Granted {
+    const { slotsPerGpu, kubernetes } = this.#store.current;
+    return {
+      slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
+      grants: () => this.#kubernetes?.grants ?? [],
+    };
   }
 
   /** One file may be for several nodes, so this is no refusal. */
@@ -131,7 +167,8 @@ export class NodeService {
       metrics: {
         contentType: Registry.PROMETHEUS_CONTENT_TYPE,
         exposition: async () => {
-          if (!this.#metrics) throw new Error(NOT_YET);
+          // Allocations that are not found again yet would be taken for removed ones.
+          if (!this.#metrics || !this.#node) throw new Error(NOT_YET);
           return this.#metrics.exposition();
         },
       },
@@ -139,8 +176,9 @@ export class NodeService {
         inventory: () => (this.#node ? undefined : NOT_YET),
         sockets: () => this.#whyNoSockets(),
         arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
+        mps: () => this.#node?.mpsTrouble,
       },
-      notes: { ledger: () => this.#ledger?.trouble },
+      notes: { ledger: () => this.#ledger?.trouble, kubernetes: () => this.#kubernetes?.pods.trouble },
       logger: this.#log.logger,
     });
   }
@@ -157,7 +195,9 @@ export class NodeService {
     this.#admin?.close();
     await this.#ledger?.close();
     await this.#http.move(undefined);
+    this.#kubernetes?.leave();
     this.#node?.leave();
+    this.#metrics?.save();
     this.#state?.release();
   }
 }
@@ -168,10 +208,4 @@ function logOptions({ log = '-', logLevel }: Configuration) {
 
 function settingsOf({ limits, window, warmWorkers, workerUids }: Configuration): NodeSettings {
   return { limits, window, users: workerUids, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) };
-}
-
-/** Kernels run side by side only under MPS; the simulated GPU knows no difference. @throws ProxyError CONCURRENT_NOT_YET */
-export function refuseConcurrent(backend: Pick<Backend, 'kind'>, gpus: readonly GpuRecord[]): void {
-  const concurrent = gpus.find(({ mode }) => mode === 'concurrent');
-  if (backend.kind === 'real' && concurrent) throw new ProxyError('CONCURRENT_NOT_YET', { gpu: concurrent.index });
 }

@@ -3,13 +3,15 @@ import { EventEmitter } from 'node:events';
 import { chownSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, TimeUse } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, Owner, SharingMode, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { Addon } from './addon.js';
-import { Admission } from './admission.js';
+import { Admission, type GpuWish, type Granted } from './admission.js';
 import { Allocation, type AllocationHost, type LastFigures } from './allocation.js';
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 import type { Backend } from './backend.js';
+import type { ClientSocket } from './client-socket.js';
+import { ConcurrentGpus } from './concurrent-gpus.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
@@ -43,6 +45,8 @@ export interface NodeOptions {
   readonly settings?: Partial<NodeSettings> | undefined;
   /** Whether the GPUs' time is shared out; one allocation alone needs nobody for it unless it is to have less than all. */
   readonly arbitrated: boolean;
+  /** Why the process at the other end may not use an allocation. By default, whoever reaches its socket may. */
+  readonly whyNotAllowed?: AllocationHost['whyNotAllowed'] | undefined;
   /** Is given the node before anything happens on it, so as to miss no event. */
   observe?(node: GpuNode): void;
 }
@@ -57,6 +61,16 @@ export interface AllocationRequest extends Wishes {
   readonly holder?: ProcessIdentity | undefined;
   /** Where its programs connect, if not in its directory. */
   readonly socketPath?: string | undefined;
+  readonly owner?: Owner | undefined;
+  /** The grant that it is made of. */
+  readonly grant?: BindableGrant | undefined;
+}
+
+/** A grant that is served, and becomes an allocation. */
+export interface BindableGrant {
+  readonly id: string;
+  readonly slots: readonly string[];
+  readonly socket: ClientSocket;
 }
 
 export interface EndedSession extends LastFigures {
@@ -70,6 +84,9 @@ interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
+  mpsRestarted: [];
+  /** What was an allocation is a grant again, whose socket nobody serves now. */
+  unbound: [id: string, socket: ClientSocket];
 }
 
 const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
@@ -88,6 +105,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #unwatchHolders = new Map<string, () => void>();
   readonly #warmWorkers = new Map<GpuRecord, WarmWorkers>();
   #arbiter: Arbiter | undefined;
+  #concurrent: ConcurrentGpus | undefined;
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -96,7 +114,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.name = options.name ?? hostname();
     this.gpus = options.gpus;
     this.#settings = { limits: DEFAULT_LIMITS, window: DEFAULT_WINDOW, warmWorkers: () => 0, ...options.settings };
-    this.#admission = new Admission(options.gpus, (gpu) => this.#settings.warmWorkers(gpu));
+    this.#admission = new Admission(options.gpus, (gpu) => this.warmWorkers(gpu));
     const addon = new Addon(options.installation.addon);
     this.#host = {
       installation: options.installation,
@@ -105,21 +123,30 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       addon,
       // What a temporary node compiled would be lost with it.
       ownCaches: !options.state.temporary,
-      contextMemory: (gpus) => Math.max(0, ...options.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu.contextMemory)),
+      contextMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.contextMemory),
+      streamMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.streamMemory ?? 0),
+      mayStart: (specification) => !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
+      mpsClient: (specification) =>
+        this.#concurrent?.clientOf(
+          specification,
+          this.#greediest(specification.gpus, (gpu) => gpu.contextMemory),
+        ),
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
+      whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
       sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (session, last) => this.#noteEnd(session, last),
     };
   }
 
-  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT */
+  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT, MPS_MISSING */
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     options.observe?.(node);
-    for (const id of options.state.ids()) await node.#takeOver(id);
+    for (const id of options.state.allocationIds()) await node.#takeOver(id);
     try {
       node.#admission.checkWarmWorkers(node.#specifications());
+      node.#startMps();
     } catch (error) {
       node.leave();
       throw error;
@@ -134,19 +161,19 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** @throws ProxyError WARM_WORKERS_NOT_LEFT; then what was before holds. */
   set settings(settings: NodeSettings) {
-    new Admission(this.gpus, (gpu) => settings.warmWorkers(gpu)).checkWarmWorkers(this.#specifications());
+    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(this.#specifications());
     this.#settings = settings;
-    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = settings.warmWorkers(gpu);
+    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = this.warmWorkers(gpu);
     if (this.#arbiter) this.#arbiter.window = settings.window;
   }
 
   /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
   async create(request: AllocationRequest): Promise<Allocation> {
-    const allocation = Allocation.create(this.#options.state.allocations, this.#specify(request), this.#host, request.holder);
+    const allocation = this.#make(this.#specify(request), request);
     this.#allocations.set(allocation.id, allocation);
     try {
       this.#giveCache(allocation);
-      await allocation.listen(request.socketPath);
+      if (!request.grant) await allocation.listen(request.socketPath);
     } catch (error) {
       this.#remove(allocation);
       throw error;
@@ -187,6 +214,19 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#remove(allocation);
   }
 
+  /** Ends its sessions and removes all of it: for one whose pod is gone, so that nobody needs the grant any more. */
+  async release(allocation: Allocation): Promise<void> {
+    if (!allocation.specification.draining) allocation.drain();
+    allocation.kill();
+    await allocation.whenIdle();
+    this.#takeAway(allocation, () => allocation.remove());
+  }
+
+  /** What a new allocation would get. @throws ProxyError when it does not fit, with the figures. */
+  admit(wish: GpuWish): Granted {
+    return this.#admission.admit(wish, this.#specifications());
+  }
+
   /** Everything that the ledger and the metrics want to know. */
   snapshot(): NodeSnapshot {
     const allocations = this.allocations.map((allocation) => ({
@@ -223,9 +263,22 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.#arbiter?.connected ?? !this.#options.arbitrated;
   }
 
+  /** Why programs of GPUs in concurrent mode have to wait; undefined when none has to. */
+  get mpsTrouble(): string | undefined {
+    return this.#concurrent?.trouble;
+  }
+
+  /** How many workers wait for a program; none under MPS, whose limits a worker has from its start. */
+  warmWorkers(gpu: GpuRecord, settings = this.#settings): number {
+    return gpu.mode === 'exclusive' ? settings.warmWorkers(gpu) : 0;
+  }
+
   /** Ends; programs go on, and the next node on this state directory finds them. */
   leave(): void {
     this.#arbiter?.leave();
+    this.#concurrent?.leave(
+      new Set(this.allocations.filter(({ sessionCount }) => sessionCount > 0).flatMap(({ specification }) => specification.gpus)),
+    );
     for (const workers of this.#warmWorkers.values()) workers.end();
     for (const allocation of this.#allocations.values()) allocation.leave();
     for (const unwatch of this.#unwatchHolders.values()) unwatch();
@@ -239,6 +292,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     await Promise.all(this.allocations.map((allocation) => allocation.whenIdle()));
     for (const allocation of this.#allocations.values()) this.#remove(allocation);
     for (const workers of this.#warmWorkers.values()) workers.end();
+    this.#concurrent?.leave(new Set());
     await this.#arbiter?.end();
     this.#options.state.release();
   }
@@ -249,22 +303,36 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.#specifications()) : wish;
     return {
       version: 1,
-      id: randomBytes(8).toString('hex'),
+      id: request.grant?.id ?? randomBytes(8).toString('hex'),
       name: request.name,
       gpus: granted.gpus,
       memory: granted.memory,
       ...wishes,
       limits,
-      uid: request.uid ?? this.#freeUser(),
+      uid: wishes.mode === 'concurrent' ? this.#concurrentUser : (request.uid ?? this.#freeUser()),
       createdAt: new Date().toISOString(),
       draining: false,
+      owner: request.owner,
+      slots: request.grant?.slots,
     };
+  }
+
+  /** MPS serves one user at a time, so all allocations in this mode have the same: the last one of the range. */
+  get #concurrentUser(): number | undefined {
+    return this.#settings.users?.last;
+  }
+
+  #make(specification: AllocationSpecification, { grant, holder }: AllocationRequest): Allocation {
+    const parent = this.#options.state.allocations;
+    if (grant) return Allocation.bind(path.join(parent, grant.id), specification, this.#host, grant.socket);
+    return Allocation.create(parent, specification, this.#host, holder);
   }
 
   #freeUser(): number | undefined {
     const { users } = this.#settings;
     if (!users) return undefined;
     const taken = new Set(this.#specifications().map(({ uid }) => uid));
+    if (this.gpus.some(({ mode }) => mode === 'concurrent')) taken.add(this.#concurrentUser);
     for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
     throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
   }
@@ -304,14 +372,47 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     void allocation.whenIdle().then(() => this.#remove(allocation));
   }
 
+  /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */
   #remove(allocation: Allocation): void {
+    this.#takeAway(allocation, () => {
+      if (allocation.granted) this.emit('unbound', allocation.id, allocation.unbind());
+      else allocation.remove();
+    });
+  }
+
+  /** Nothing happens to one that was taken away before. */
+  #takeAway(allocation: Allocation, removeFiles: () => void): void {
     if (!this.#allocations.delete(allocation.id)) return;
     this.#unwatchHolders.get(allocation.id)?.();
     this.#unwatchHolders.delete(allocation.id);
     this.#arbiter?.remove(allocation.id);
-    allocation.remove();
+    removeFiles();
     this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
     this.emit('changed');
+  }
+
+  #greediest(gpus: readonly string[], memory: (gpu: GpuRecord) => number): number {
+    return Math.max(0, ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map(memory));
+  }
+
+  /** The simulated GPU runs kernels of several processes side by side anyway; a node that took no inventory has one allocation. */
+  #needsMps({ mode }: { mode: SharingMode }): boolean {
+    return mode === 'concurrent' && this.#options.backend.kind === 'real' && this.gpus.length > 0;
+  }
+
+  /** @throws ProxyError MPS_MISSING, SOCKET_PATH_LONG */
+  #startMps(): void {
+    const { backend, state, logger } = this.#options;
+    if (backend.kind !== 'real' || this.gpus.length === 0) return;
+    const used = new Set(this.#specifications().flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
+    this.#concurrent = new ConcurrentGpus({
+      gpus: this.gpus.filter((gpu) => this.#needsMps(gpu) || used.has(gpu.uuid)),
+      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser, addon: this.#host.addon },
+      ready: () => {
+        for (const allocation of this.#allocations.values()) allocation.resume();
+      },
+      restarted: () => this.emit('mpsRestarted'),
+    });
   }
 
   #startHelpers(): void {
@@ -319,7 +420,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const { addon } = this.#host;
     for (const gpu of this.gpus) {
       const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, logger });
-      workers.wanted = this.#settings.warmWorkers(gpu);
+      workers.wanted = this.warmWorkers(gpu);
       this.#warmWorkers.set(gpu, workers);
     }
     if (!this.#options.arbitrated) return;
@@ -345,8 +446,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   }
 
   #takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined {
-    const [gpu, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
-    return gpu?.mode === 'exclusive' ? workers?.take() : undefined;
+    const [, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
+    return workers?.take();
   }
 
   #noteStart(live: LiveSession): void {

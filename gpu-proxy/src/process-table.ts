@@ -8,6 +8,11 @@ export interface ProcessIdentity {
   readonly program: string;
 }
 
+/** Of this boot of the machine: pids and start times mean something within it only. */
+export function readBootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}
+
 export function identifyProcess(pid: number): ProcessIdentity {
   return { pid, startTime: readStat(pid)?.startTime, program: programOf(pid) };
 }
@@ -24,6 +29,16 @@ export function findProcess(...words: readonly string[]): ProcessIdentity | unde
   const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   const found = numbers.find((pid) => readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted));
   return found === undefined ? undefined : identifyProcess(Number(found));
+}
+
+/** The processes that were started with this NAME=value in their environment, and with which words; those of others cannot be seen. */
+export function findProcessesWith(variable: string): { readonly identity: ProcessIdentity; readonly words: readonly string[] }[] {
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const list = (pid: string, file: string) => readOrUndefined(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.split('\0') ?? [];
+  return numbers
+    .filter((pid) => list(pid, 'environ').includes(variable))
+    .map((pid) => ({ identity: identifyProcess(Number(pid)), words: list(pid, 'cmdline').slice(0, -1) }))
+    .filter(({ identity }) => isAlive(identity));
 }
 
 /** Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's foreground group. */

@@ -17,7 +17,7 @@ test('it is made where it is missing; who does not know an allocation cannot fin
   expect([statSync(place).mode & 0o777, statSync(state.allocations).mode & 0o777]).toEqual([0o711, 0o711]);
   expect([state.adminSocket, state.ids()]).toEqual([path.join(place, 'admin.sock'), []]);
   state.release();
-  expect(readdirSync(place)).toEqual(['allocations']);
+  expect(readdirSync(place)).toEqual(['allocations', 'boot']);
 });
 
 test('it has one owner at a time', () => {
@@ -36,7 +36,7 @@ test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])('a lock that nobody 
   mkdirSync(place, { recursive: true });
   writeFileSync(path.join(place, 'lock'), lock);
   const state = StateDirectory.open(place);
-  expect(readdirSync(place).sort()).toEqual(['allocations', 'lock']);
+  expect(readdirSync(place).sort()).toEqual(['allocations', 'boot', 'lock']);
   state.release();
 });
 

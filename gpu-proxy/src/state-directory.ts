@@ -1,9 +1,11 @@
-import { linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
 import { readIfThere, UNFINISHED } from './files.js';
+import { forgetFormerBoot } from './former-boot.js';
+import { GRANT } from './grant.js';
 import { makePrivateDirectory } from './private-directory.js';
-import { identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
+import { identifyProcess, isAlive, type ProcessIdentity, readBootId } from './process-table.js';
 
 export const DEFAULT_STATE = '/run/nvidia-virtual';
 
@@ -15,26 +17,39 @@ export class StateDirectory {
   readonly adminSocket: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+  /** What the next proxy goes on counting from. */
+  readonly metrics: string;
+  /** Of GPUs in concurrent mode. */
+  readonly mps: string;
 
+  readonly #bootId: string;
   #held = true;
 
   private constructor(
     readonly directory: string,
     /** It is of one proxy only, and goes with it. */
     readonly temporary: boolean,
+    bootId: string,
   ) {
+    this.#bootId = bootId;
     this.adminSocket = adminSocketIn(directory);
     this.arbiterSocket = path.join(directory, 'arbiter.sock');
     this.allocations = path.join(directory, 'allocations');
+    this.metrics = path.join(directory, 'metrics.json');
+    this.mps = path.join(directory, 'mps');
   }
 
-  /** Makes it where it is missing, and takes its lock. @throws ProxyError STATE_BUSY, STATE_NOT_USABLE */
-  static open(directory: string): StateDirectory {
-    const state = new StateDirectory(path.resolve(directory), false);
+  /**
+   * Makes it where it is missing, and takes its lock.
+   * @param bootId of this boot of the machine: what processes of another one left is forgotten.
+   * @throws ProxyError STATE_BUSY, STATE_NOT_USABLE
+   */
+  static open(directory: string, bootId = readBootId()): StateDirectory {
+    const state = new StateDirectory(path.resolve(directory), false, bootId);
     try {
-      mkdirSync(state.directory, { recursive: true, mode: 0o711 });
-      state.#lock();
       mkdirSync(state.allocations, { recursive: true, mode: 0o711 });
+      state.#lock();
+      forgetFormerBoot(state.directory, bootId);
       removeUnfinished(state.allocations);
       return state;
     } catch (error) {
@@ -45,14 +60,20 @@ export class StateDirectory {
 
   /** One that only this proxy knows. */
   static makeTemporary(): StateDirectory {
-    const state = new StateDirectory(makePrivateDirectory(), true);
+    const state = new StateDirectory(makePrivateDirectory(), true, readBootId());
     mkdirSync(state.allocations);
     return state;
   }
 
-  /** The ids of the allocations that are there. */
+  /** The ids of all directories that are there. */
   ids(): string[] {
     return readdirSync(this.allocations).filter((name) => /^[0-9a-f]{16}$/.test(name));
+  }
+
+  /** Those of allocations: a grant that nobody has used yet is none. */
+  allocationIds(): string[] {
+    const has = (id: string, file: string) => existsSync(path.join(this.allocations, id, file));
+    return this.ids().filter((id) => has(id, 'allocation.json') || !has(id, GRANT));
   }
 
   /** Gives the lock back; a temporary one goes with all that is in it. */
@@ -66,11 +87,11 @@ export class StateDirectory {
     return path.join(this.directory, 'lock');
   }
 
-  /** The lock names a process by pid and start time. One that a dead process left is moved away; who moved a living one puts it back. */
+  /** The lock names a process by pid, start time and boot. One that a dead process left is moved away; who moved a living one puts it back. */
   #lock(): void {
     const mine = path.join(this.directory, `.lock-${process.pid}`);
     const stale = `${mine}-stale`;
-    writeFileSync(mine, `${process.pid} ${identifyProcess(process.pid).startTime}\n`, { mode: 0o600 });
+    writeFileSync(mine, `${process.pid} ${identifyProcess(process.pid).startTime} ${this.#bootId}\n`, { mode: 0o600 });
     try {
       for (;;) {
         if (tryLink(mine, this.#lockFile)) return;
@@ -90,9 +111,10 @@ export class StateDirectory {
   }
 
   #refuseIfHeld(lock: string): void {
-    const [pid, startTime] = lock.trim().split(' ');
+    const [pid, startTime, boot = this.#bootId] = lock.trim().split(' ');
     const holder: ProcessIdentity = { pid: Number(pid), startTime, program: '' };
-    if (startTime !== undefined && isAlive(holder)) throw new ProxyError('STATE_BUSY', { path: this.directory, pid: holder.pid });
+    if (startTime !== undefined && boot === this.#bootId && isAlive(holder))
+      throw new ProxyError('STATE_BUSY', { path: this.directory, pid: holder.pid });
   }
 }
 

@@ -88,13 +88,15 @@ export function arbiterPriority(podPriority = 0): number {
   return Math.sign(podPriority) * Math.min(100, 1 + Math.floor(11 * Math.log10(Math.abs(podPriority))));
 }
 
-function containersOf({ spec }: V1Pod): { container: string; init: boolean; slots: number }[] {
+/** The slots of each container, in the order in which they start: init containers and sidecars, then the others. What asks for none is there too. */
+export function containersOf({ spec }: V1Pod): { container: string; init: boolean; slots: number }[] {
   const init = (spec?.initContainers ?? []).map((container) => ({ ...slotsOf(container), init: container.restartPolicy !== 'Always' }));
   return [...init, ...(spec?.containers ?? []).map((container) => ({ ...slotsOf(container), init: false }))];
 }
 
 function slotsOf({ name, resources }: V1Container): { container: string; slots: number } {
-  return { container: name, slots: Number(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? 0) };
+  // The API server writes 1000 as 1k.
+  return { container: name, slots: readQuantity(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? '0') ?? 0 };
 }
 
 function contradictions({ container, slots, gpus, policy, mode }: ContainerRequest): string[] {

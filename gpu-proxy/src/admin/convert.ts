@@ -1,5 +1,7 @@
 import type { GpuRecord, Policy, SharingMode } from '@nvidia-virtual/ledger';
 import type { Allocation } from '../allocation.js';
+import type { Grant } from '../grant.js';
+import { slotMemory } from '../kubernetes/slots.js';
 import type { LiveSession } from '../live-session.js';
 import type { AllocationRequest, GpuNode } from '../node.js';
 import { identifyProcess } from '../process-table.js';
@@ -37,16 +39,26 @@ export function sharingModeOf(message: SharingModeMessage | undefined): SharingM
   return keyOf(MODES, message);
 }
 
-export function nodeUseMessage(node: GpuNode): NodeUseMessage {
+/** What the device plugin granted, and how. */
+export interface Granted {
+  /** 0: this is no node of Kubernetes. */
+  readonly slotsPerGpu: number;
+  /** Those that no program has used yet. */
+  grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
+}
+
+export const NOT_GRANTED: Granted = { slotsPerGpu: 0, grants: () => [] };
+
+export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage {
   return {
     node: node.name,
     time: new Date().toISOString(),
-    gpus: node.gpus.map((gpu) => gpuMessage(node, gpu)),
-    allocations: node.allocations.map((allocation) => allocationMessage(node, allocation)),
+    gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)),
+    allocations: [...node.allocations.map((allocation) => allocationMessage(node, allocation)), ...granted.grants().map(grantMessage)],
   };
 }
 
-export function gpuMessage(node: GpuNode, gpu: GpuRecord): GpuMessage {
+export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu }: Granted): GpuMessage {
   const left = node.left(gpu);
   return {
     uuid: gpu.uuid,
@@ -57,13 +69,31 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord): GpuMessage {
     mode: MODES[gpu.mode],
     memoryLeftBytes: left.memory,
     fixedShareLeftPercent: left.fixedShare,
-    warmWorkers: node.settings.warmWorkers(gpu),
+    warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
+    unhealthy: '',
+    slots: slotsPerGpu,
+    slotMemoryBytes: slotsPerGpu === 0 ? 0 : slotMemory(gpu, { slotsPerGpu, warmWorkers: node.settings.warmWorkers }),
   };
 }
 
 export function allocationMessage(node: GpuNode, allocation: Allocation): AllocationMessage {
-  const { id, name = '', gpus, memory, share, policy, priority, mode, limits, uid, createdAt, draining } = allocation.specification;
+  const {
+    id,
+    name = '',
+    gpus,
+    memory,
+    share,
+    policy,
+    priority,
+    mode,
+    limits,
+    uid,
+    createdAt,
+    draining,
+    owner,
+    slots = [],
+  } = allocation.specification;
   const { sessions, threads, handles, pinnedMemory } = limits;
   return {
     ...{ id, name, gpuUuids: gpus, memoryBytes: memory, sharePercent: share, policy: POLICIES[policy], priority, mode: MODES[mode] },
@@ -74,6 +104,20 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
     peakMemoryBytes: allocation.peakMemory,
     time: node.timeOf(allocation),
     sessions: allocation.sessions.map(sessionMessage),
+    ...(owner && { owner }),
+    slots,
+  };
+}
+
+/** Nobody has used it yet, so that it has no GPU and no quota. */
+function grantMessage({ id, slots, createdAt }: Pick<Grant, 'id' | 'slots' | 'createdAt'>): AllocationMessage {
+  return {
+    ...{ id, name: '', gpuUuids: [], memoryBytes: 0, sharePercent: 0, policy: 'POLICY_UNSPECIFIED', priority: 0 },
+    mode: 'SHARING_MODE_UNSPECIFIED',
+    limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
+    ...{ createdAt, draining: false, socketPath: '', memoryUsedBytes: 0, peakMemoryBytes: 0 },
+    time: { granted: 0, waited: 0, overrun: 0, windows: 0 },
+    ...{ sessions: [], slots },
   };
 }
 

@@ -14,6 +14,16 @@ export interface GpuMessage {
   readonly fixedShareLeftPercent: number;
   readonly warmWorkers: number;
   readonly warmWorkersReady: number;
+  readonly unhealthy: string;
+  readonly slots: number;
+  readonly slotMemoryBytes: number;
+}
+
+export interface OwnerMessage {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly podUid: string;
+  readonly container: string;
 }
 
 export interface LimitsMessage {
@@ -65,6 +75,8 @@ export interface AllocationMessage {
   readonly peakMemoryBytes: number;
   readonly time: TimeUseMessage;
   readonly sessions: readonly SessionMessage[];
+  readonly owner?: OwnerMessage | null;
+  readonly slots: readonly string[];
 }
 
 export interface NodeUseMessage {

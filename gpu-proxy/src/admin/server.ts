@@ -13,7 +13,7 @@ import {
 import { type ErrorCode, ProxyError, systemReason } from '../errors.js';
 import type { GpuNode } from '../node.js';
 import { checkSocketPath } from '../socket.js';
-import { allocationMessage, allocationRequest, gpuMessage, nodeUseMessage } from './convert.js';
+import { allocationMessage, allocationRequest, type Granted, gpuMessage, NOT_GRANTED, nodeUseMessage } from './convert.js';
 import type { AdminCalls, NodeUseMessage } from './messages.js';
 import { ERROR_TRAILER, loadAdminService } from './service.js';
 
@@ -46,10 +46,10 @@ export class AdminServer {
   }
 
   /** @throws ProxyError SOCKET_PATH_LONG, SOCKET_NOT_MADE */
-  static async start(node: GpuNode, socket: string): Promise<AdminServer> {
+  static async start(node: GpuNode, socket: string, granted = NOT_GRANTED): Promise<AdminServer> {
     checkSocketPath(socket);
     const server = new AdminServer(socket);
-    server.#server.addService(loadAdminService().service, { ...unaryCalls(node), watchUse: watchUse(node) });
+    server.#server.addService(loadAdminService().service, { ...unaryCalls(node, granted), watchUse: watchUse(node, granted) });
     try {
       await server.#listen();
       return server;
@@ -76,13 +76,13 @@ export class AdminServer {
   }
 }
 
-function unaryCalls(node: GpuNode) {
+function unaryCalls(node: GpuNode, granted: Granted) {
   const handlers: Handlers = {
-    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu)) }),
+    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)) }),
     createAllocation: async (request) => allocationMessage(node, await node.create(allocationRequest(request))),
     listAllocations: async () => {
       await node.refresh();
-      return { allocations: nodeUseMessage(node).allocations };
+      return { allocations: nodeUseMessage(node, granted).allocations };
     },
     getAllocation: async ({ id }) => {
       await node.refresh();
@@ -118,18 +118,18 @@ function failure(error: Error): Partial<ServerErrorResponse> {
   return { code: STATUS[error.code] ?? status.INTERNAL, details: error.message, metadata };
 }
 
-function watchUse(node: GpuNode): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
+function watchUse(node: GpuNode, granted: Granted): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
   return (call) => {
     const interval = Math.max(SHORTEST_INTERVAL_MS, call.request.intervalMilliseconds || DEFAULT_INTERVAL_MS);
-    const timer = setInterval(() => void send(call, node), interval);
+    const timer = setInterval(() => void send(call, node, granted), interval);
     call.once('close', () => clearInterval(timer));
     call.once('cancelled', () => clearInterval(timer));
-    void send(call, node);
+    void send(call, node, granted);
   };
 }
 
 /** Who does not read misses what was so meanwhile. */
-async function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode): Promise<void> {
+async function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode, granted: Granted): Promise<void> {
   await node.refresh();
-  if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node));
+  if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node, granted));
 }

@@ -6,7 +6,7 @@ import { policyOf, sharingModeOf } from './convert.js';
 import type { AllocationMessage, GpuMessage, NodeUseMessage, SessionMessage } from './messages.js';
 
 const CONCURRENT_NOTE =
-  'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, and all run as one user.';
+  'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, all run as one user, and a share only limits the threads of each process (fixed) or nothing (burst).';
 
 /** What `ls` prints: the GPUs and what is left of them, then the allocations. */
 export function listView({ gpus, allocations }: Pick<NodeUseMessage, 'gpus' | 'allocations'>): string[] {
@@ -42,9 +42,14 @@ function allocationTable(gpus: readonly GpuMessage[], allocations: readonly Allo
     policyOf(allocation.policy) ?? '',
     String(allocation.priority),
     String(allocation.sessions.length),
-    allocation.draining ? 'draining' : 'open',
+    stateOf(allocation),
   ]);
   return formatTable(headings, rows);
+}
+
+function stateOf({ draining, gpuUuids, slots }: AllocationMessage): string {
+  if (draining) return 'draining';
+  return gpuUuids.length === 0 && slots.length > 0 ? 'granted, not used yet' : 'open';
 }
 
 /** What `top` prints for one moment; rates are since `before`, when there is one. */

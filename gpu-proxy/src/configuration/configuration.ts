@@ -22,6 +22,14 @@ export function loadConfiguration({ flags, environment }: Given): Configuration 
   return configuration;
 }
 
+/** Options that are flags and variables: flags first. @throws ProxyError that tells all that is wrong. */
+export function loadOptions<S extends Schema>(schema: S, { flags, environment }: Given): Values<S> {
+  const problems: ProxyError[] = [];
+  const values = resolve(schema, [flagSource(flags), environmentSource(environment)], problems);
+  refuse(problems);
+  return values;
+}
+
 /** Options that are flags only. @throws ProxyError that tells all that is wrong. */
 export function loadFlags<S extends Schema>(schema: S, flags: Given['flags']): Values<S> {
   const problems: ProxyError[] = [];

@@ -49,11 +49,11 @@ export const NODE_OPTIONS = {
   }),
   gpu: option(many(gpuName), { help: 'which GPU to use; several may be given', otherwise: 'all' }),
   gpuMode: option(perGpu(choice(...SHARING_MODES)), {
-    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all (not yet on a real GPU)',
+    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all',
     default: 'exclusive',
   }),
   warmWorkers: option(perGpu(wholeNumber(0, 64)), {
-    help: 'how many workers of a GPU wait with a context ready, so that a program starts quickly; each holds the memory of one context',
+    help: 'how many workers of a GPU wait with a context ready, so that a program starts quickly; each holds the memory of one context; none on a GPU in concurrent mode',
     default: '0',
     reloadable: true,
   }),
@@ -63,9 +63,24 @@ export const NODE_OPTIONS = {
     reloadable: true,
   }),
   workerUids: option(uidRange, {
-    help: 'the users as whom workers run, one for each allocation; gpu-proxy must be root',
+    help: 'the users as whom workers run, one for each allocation, the last one for all in concurrent mode; gpu-proxy must be root',
     otherwise: "gpu-proxy's own user",
   }),
+  slotsPerGpu: option(wholeNumber(1, 100), {
+    help: 'into how many slots each GPU is divided for Kubernetes: a slot is the least that a container can have, and has a context of its own',
+    default: '10',
+  }),
+  kubernetes: {
+    enabled: option(choice('true', 'false'), {
+      help: 'true: this is a node of Kubernetes of the name that `node` says. Grants of the device plugin are served, and bound to their pods',
+      default: 'false',
+    }),
+    kubeletRoot: option(filePath, { help: "the kubelet's root directory; another one with k0s or microk8s", default: '/var/lib/kubelet' }),
+    patience: option(duration('1s', '600s'), {
+      help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, before it is refused',
+      default: '60s',
+    }),
+  },
   limits: {
     sessions: option(wholeNumber(1, MAX_SESSIONS), {
       help: 'the most processes of an allocation that use the GPU at a time; this and the other limits are for allocations made from now on',

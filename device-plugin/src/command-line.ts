@@ -1,0 +1,72 @@
+import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
+import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
+import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { Command, CommanderError } from 'commander';
+import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
+import { PluginService } from './plugin-service.js';
+import { removeFromNode } from './removal.js';
+import { installVersion } from './versions.js';
+
+const USAGE_ERROR = 2;
+const OWN_FAILURE = 125;
+
+type Flags = Readonly<Record<string, unknown>>;
+
+/** Carries out one command line. Resolves to the exit status; never ends the process itself. */
+export async function execute(argv: readonly string[]): Promise<number> {
+  try {
+    await commandLine().parseAsync([...argv]);
+    return 0;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
+    process.stderr.write(`nvidia-virtual-device-plugin: ${(error as Error).message}\n`);
+    return error instanceof ProxyError ? error.exitStatus : OWN_FAILURE;
+  }
+}
+
+function commandLine(): Command {
+  const program = new Command('nvidia-virtual-device-plugin')
+    .description(
+      'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
+    )
+    .addHelpText('after', '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.')
+    .enablePositionalOptions()
+    .exitOverride()
+    .action((flags: Flags) => serve(flags));
+  const install = program
+    .command('install')
+    .description('install this build for containers, and print where; a serving plugin does the same')
+    .action((flags: Flags) => {
+      const { installation, versions } = loadOptions(INSTALL_OPTIONS, { flags, environment: process.env });
+      process.stdout.write(`${installVersion(installation, versions).directory}\n`);
+    });
+  const remove = program
+    .command('remove')
+    .description('remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended')
+    .action((flags: Flags) => {
+      const options = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
+      return removeFromNode({ ...options, patience: options.patience / 1000 });
+    });
+  addOptions(program, SERVE_OPTIONS);
+  addOptions(remove, REMOVE_OPTIONS);
+  addOptions(install, INSTALL_OPTIONS);
+  return program;
+}
+
+async function serve(flags: Flags): Promise<void> {
+  const ended = firstSignal();
+  const service = new PluginService(loadOptions(SERVE_OPTIONS, { flags, environment: process.env }));
+  await service.start();
+  await service.end(await ended);
+}
+
+function firstSignal(): Promise<NodeJS.Signals> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve);
+  });
+}
+
+function addOptions(command: Command, schema: Schema): void {
+  for (const flag of flagsOf(schema)) command.addOption(flag);
+}

@@ -1,0 +1,79 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+export interface MetricsSource {
+  slots(): { readonly healthy: number; readonly unhealthy: number };
+  watched(): boolean;
+  proxyAnswers(): boolean;
+}
+
+const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
+
+/** What the device plugin tells Prometheus. Figures that are asked for are read at each scrape. */
+export class Metrics {
+  readonly registry = new Registry();
+  readonly #allocations: Counter<'result'>;
+  readonly #seconds: Histogram;
+  readonly #registrations: Counter;
+
+  constructor(node: string, source: MetricsSource) {
+    const registers = [this.registry];
+    this.registry.setDefaultLabels({ node });
+    new Gauge({
+      name: 'nvidia_virtual_plugin_slots',
+      help: 'Slots as the kubelet is told of them, by health.',
+      labelNames: ['health'],
+      registers,
+      collect() {
+        for (const [health, count] of Object.entries(source.slots())) this.set({ health }, count);
+      },
+    });
+    gauge('nvidia_virtual_plugin_kubelet_connected', 'Whether the kubelet has the list of slots and is told of changes.', source.watched);
+    gauge('nvidia_virtual_plugin_proxy_connected', 'Whether gpu-proxy answered when it was asked last.', source.proxyAnswers);
+    this.#registrations = new Counter({
+      name: 'nvidia_virtual_plugin_registrations_total',
+      help: 'Registrations with the kubelet.',
+      registers,
+    });
+    this.#allocations = new Counter({
+      name: 'nvidia_virtual_plugin_allocations_total',
+      help: 'Containers that the kubelet asked slots for: granted or refused.',
+      labelNames: ['result'],
+      registers,
+    });
+    this.#seconds = new Histogram({
+      name: 'nvidia_virtual_plugin_allocate_seconds',
+      help: 'Time to answer the kubelet.',
+      buckets: SECONDS,
+      registers,
+    });
+
+    function gauge(name: string, help: string, holds: () => boolean): void {
+      new Gauge({
+        name,
+        help,
+        registers,
+        collect() {
+          this.set(Number(holds()));
+        },
+      });
+    }
+  }
+
+  registered(): void {
+    this.#registrations.inc();
+  }
+
+  /** Calls it, and counts how it went. */
+  allocation<T>(answer: () => T): T {
+    const end = this.#seconds.startTimer();
+    let result = 'refused';
+    try {
+      const given = answer();
+      result = 'granted';
+      return given;
+    } finally {
+      this.#allocations.inc({ result });
+      end();
+    }
+  }
+}

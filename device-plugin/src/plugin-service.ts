@@ -1,0 +1,214 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import path from 'node:path';
+import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
+import { Log } from '@nvidia-virtual/gpu-proxy/log';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import type { Logger } from 'pino';
+import { Claim } from './claim.js';
+import { findConflict } from './coexistence.js';
+import { answer } from './container-answer.js';
+import { PluginError } from './errors.js';
+import { slotUsers, versionsInUse } from './grants.js';
+import { type KnownGpu, KnownGpus } from './known-gpus.js';
+import { KubeletLink } from './kubelet-link.js';
+import { Metrics } from './metrics.js';
+import type { NodeTrouble } from './node-object.js';
+import { NodeReporter } from './node-reporter.js';
+import type { ServeOptions } from './options.js';
+import type { AllocateRequest, AllocateResponse } from './protocol.js';
+import { ProxyFollower } from './proxy-follower.js';
+import { SlotList } from './slot-list.js';
+import { installVersion, removeOldVersions, type Version } from './versions.js';
+
+const CONFLICT_CHECK_MS = 10_000;
+const CLEANING_MS = 600_000;
+
+/** All that `serve` runs: the slots, the link to the kubelet that offers them, and who is asked and told beside it. */
+export class PluginService {
+  readonly #options: ServeOptions;
+  readonly #node: string;
+  readonly #logger: Logger;
+  readonly #slots = new SlotList();
+  readonly #metrics: Metrics;
+  readonly #http: HttpService;
+  readonly #version: Version;
+  readonly #known: KnownGpus;
+  readonly #claim: Claim;
+  readonly #reporter: NodeReporter | undefined;
+  readonly #follower: ProxyFollower;
+  #link: KubeletLink | undefined;
+  #conflict: PluginError | undefined;
+  #proxyAway: PluginError | undefined;
+  #proxySeen = performance.now();
+  #proxyAnswers = false;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #ended = false;
+
+  /** @throws PluginError, ProxyError */
+  constructor(options: ServeOptions) {
+    const { state, installation, versions, logLevel: level, node = hostname(), kubeconfig } = options;
+    this.#options = options;
+    this.#node = node;
+    this.#logger = new Log({ file: '-', level }).logger;
+    this.#version = installVersion(installation, versions);
+    const directory = path.join(state, 'device-plugin');
+    this.#known = KnownGpus.open(directory, bootId());
+    mkdirSync(path.join(state, 'allocations'), { recursive: true, mode: 0o711 });
+    this.#claim = new Claim(directory);
+    this.#metrics = new Metrics(node, {
+      slots: () => ({ healthy: this.#slots.count('Healthy'), unhealthy: this.#slots.count('Unhealthy') }),
+      watched: () => this.#link?.watched ?? false,
+      proxyAnswers: () => this.#proxyAnswers,
+    });
+    this.#http = this.#makeHttp();
+    const inCluster = kubeconfig !== undefined || process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+    this.#reporter = inCluster ? new NodeReporter({ node, kubeconfig, logger: this.#logger }) : undefined;
+    this.#follower = new ProxyFollower({ state, told: (gpus) => this.#hear(gpus), away: (reason) => this.#missProxy(reason) });
+  }
+
+  /** The kubelet first: it refuses pods that it knows, as long as it knows no slots. @throws ProxyError HTTP_NOT_SERVED */
+  async start(): Promise<void> {
+    this.#slots.update({ gpus: this.#known.all });
+    await this.#settle();
+    await this.#http.move(this.#options.http);
+    this.#follower.start();
+    this.#every(CONFLICT_CHECK_MS, () => void this.#settle());
+    this.#every(CLEANING_MS, () => this.#clean());
+    const { node, version } = { node: this.#node, version: this.#version.name };
+    this.#logger.info({ node, version, slots: this.#slots.devices.length, http: this.#http.address }, 'serving');
+  }
+
+  /** Running containers go on; new ones get slots from the next plugin. */
+  async end(signal: NodeJS.Signals): Promise<void> {
+    this.#ended = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    this.#follower.end();
+    this.#link?.end();
+    this.#link = undefined;
+    this.#reporter?.end();
+    await this.#http.move(undefined);
+    this.#logger.info({ signal }, 'ended: containers go on, and the next device plugin offers the same slots');
+  }
+
+  /** Offers the slots where that may be, and takes the offer back where it may not be any more. */
+  async #settle(): Promise<void> {
+    const { kubeletRoot, allow = [] } = this.#options;
+    const gpus = this.#known.all.map(({ uuid }) => uuid);
+    const conflict = await findConflict({ node: this.#node, kubeletRoot, allow }, gpus);
+    if (this.#ended) return;
+    if (conflict && conflict.message !== this.#conflict?.message) this.#logger.error(conflict.message);
+    this.#conflict = conflict;
+    if (conflict) {
+      this.#link?.end();
+      this.#link = undefined;
+    } else if (gpus.length > 0) await this.#offer();
+    this.#report();
+  }
+
+  async #offer(): Promise<void> {
+    if (this.#link) return;
+    this.#link = new KubeletLink({
+      directory: path.join(this.#options.kubeletRoot, 'device-plugins'),
+      ...{ slots: this.#slots, claim: this.#claim, logger: this.#logger },
+      allocate: (request) => this.#allocate(request),
+      registered: () => this.#metrics.registered(),
+    });
+    await this.#link.start();
+  }
+
+  #allocate(request: AllocateRequest): AllocateResponse {
+    const granting = { node: this.#node, state: this.#options.state, version: this.#version, slots: this.#slots };
+    const slots = request.containerRequests.map(({ devicesIds }) => devicesIds);
+    try {
+      const response = this.#metrics.allocation(() => answer(request, granting));
+      this.#logger.info({ slots }, 'granted');
+      return response;
+    } catch (error) {
+      this.#logger.error({ slots }, (error as Error).message);
+      throw error;
+    }
+  }
+
+  #hear(gpus: readonly KnownGpu[]): void {
+    this.#proxySeen = performance.now();
+    this.#proxyAnswers = true;
+    this.#proxyAway = undefined;
+    const changed = this.#attempt(() => this.#known.take(gpus)) ?? false;
+    const failed = this.#known.all.some(({ unhealthy }) => unhealthy !== '');
+    const users = failed ? this.#attempt(() => slotUsers(this.#options.state)) : undefined;
+    this.#slots.update({ gpus: this.#known.all, users: users ?? [], closed: false });
+    if (changed) {
+      this.#logger.info({ gpus: this.#known.all }, 'GPUs of the node');
+      void this.#settle();
+    }
+  }
+
+  #missProxy(reason: string): void {
+    this.#proxyAnswers = false;
+    const seconds = Math.round(this.#options.proxyPatience / 1e6);
+    if (this.#proxyAway || performance.now() - this.#proxySeen < seconds * 1000) return;
+    this.#proxyAway = new PluginError('PROXY_AWAY', { node: this.#node, seconds, reason });
+    this.#logger.error(this.#proxyAway.message);
+    this.#slots.update({ closed: true });
+    this.#report();
+  }
+
+  #report(): void {
+    const gpus = this.#conflict ? [] : this.#known.all;
+    const inventory = { version: 1, gpus: gpus.map(({ unhealthy, ...gpu }) => ({ ...gpu, healthy: unhealthy === '' })) } as const;
+    const unhealthy = gpus
+      .filter((gpu) => gpu.unhealthy !== '')
+      .map((gpu) => `GPU ${gpu.uuid} (${gpu.name}) cannot be used: ${gpu.unhealthy}`);
+    const troubles: NodeTrouble[] = [this.#proxyAway?.message ?? [], unhealthy]
+      .flat()
+      .map((message) => ({ reason: 'GpuSlotsUnhealthy', message }));
+    if (this.#conflict) troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
+    this.#reporter?.report(inventory, troubles);
+  }
+
+  /** A version that a container may have stays, and so do all as long as that cannot be told. */
+  #clean(): void {
+    const { state, versions } = this.#options;
+    const removed = this.#attempt(() => {
+      const inUse = this.#claim.superseded ? undefined : versionsInUse(state);
+      return inUse && removeOldVersions(versions, this.#version, inUse);
+    });
+    if (removed?.length) this.#logger.info({ removed }, 'versions removed that no container has');
+  }
+
+  #makeHttp(): HttpService {
+    const { registry } = this.#metrics;
+    return new HttpService({
+      metrics: { contentType: registry.contentType, exposition: () => registry.metrics() },
+      conditions: { kubelet: () => (this.#conflict ? undefined : this.#whyNotOffered()) },
+      notes: {
+        coexistence: () => this.#conflict?.message,
+        proxy: () => (this.#proxyAnswers ? undefined : 'gpu-proxy does not answer.'),
+        apiServer: () => this.#reporter?.failure,
+      },
+      logger: this.#logger,
+    });
+  }
+
+  #whyNotOffered(): string | undefined {
+    return this.#link ? this.#link.trouble : `gpu-proxy has not yet said which GPUs there are, so there is no ${RESOURCE} to offer.`;
+  }
+
+  #every(milliseconds: number, step: () => void): void {
+    this.#timers.push(setInterval(step, milliseconds));
+  }
+
+  #attempt<T>(step: () => T): T | undefined {
+    try {
+      return step();
+    } catch (error) {
+      this.#logger.error((error as Error).message);
+      return undefined;
+    }
+  }
+}
+
+function bootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}

@@ -1,0 +1,72 @@
+import path from 'node:path';
+import { loadPackageDefinition, type ServiceClientConstructor } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+
+/** The messages of proto/device_plugin.proto as JavaScript has them; what each means stands there. */
+
+export type Health = 'Healthy' | 'Unhealthy';
+
+export interface Device {
+  readonly ID: string;
+  readonly health: Health;
+}
+
+export interface Mount {
+  readonly containerPath: string;
+  readonly hostPath: string;
+  readonly readOnly: boolean;
+}
+
+export interface ContainerAllocateResponse {
+  readonly envs: Readonly<Record<string, string>>;
+  readonly mounts: readonly Mount[];
+}
+
+export interface AllocateRequest {
+  readonly containerRequests: readonly { readonly devicesIds: readonly string[] }[];
+}
+
+export interface AllocateResponse {
+  readonly containerResponses: readonly ContainerAllocateResponse[];
+}
+
+export interface RegisterRequest {
+  readonly version: string;
+  readonly endpoint: string;
+  readonly resourceName: string;
+  readonly options: DevicePluginOptions;
+}
+
+export interface DevicePluginOptions {
+  readonly preStartRequired: boolean;
+  readonly getPreferredAllocationAvailable: boolean;
+}
+
+export interface ContainerDevices {
+  readonly resourceName: string;
+  readonly deviceIds: readonly string[];
+}
+
+export const PROTOCOL_VERSION = 'v1beta1';
+
+/** Of the kubelet's socket among those of its plugins. */
+export const KUBELET_SOCKET = 'kubelet.sock';
+
+interface DevicePluginPackage {
+  readonly DevicePlugin: ServiceClientConstructor;
+  readonly Registration: ServiceClientConstructor;
+}
+
+/** Both sides of the protocol: tests are the kubelet. */
+export function loadDevicePluginProtocol(): DevicePluginPackage {
+  return (load('device_plugin.proto') as { v1beta1: DevicePluginPackage }).v1beta1;
+}
+
+export function loadPodResources(): ServiceClientConstructor {
+  return (load('pod_resources.proto') as { v1: { PodResourcesLister: ServiceClientConstructor } }).v1.PodResourcesLister;
+}
+
+function load(file: string): unknown {
+  const definition = loadSync(path.resolve(import.meta.dirname, '../proto', file), { defaults: true });
+  return loadPackageDefinition(definition);
+}

@@ -1,0 +1,57 @@
+import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
+import type { GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import type { KnownGpu } from './known-gpus.js';
+
+const INTERVAL_MS = 2000;
+/** Until the first answer of all, nothing can be offered. */
+const FIRST_INTERVAL_MS = 250;
+
+export interface ProxyFollowerOptions {
+  readonly state: string;
+  told(gpus: readonly KnownGpu[]): void;
+  away(reason: string): void;
+}
+
+/** Asks gpu-proxy again and again which GPUs there are and how they are. It may be away. */
+export class ProxyFollower {
+  readonly #options: ProxyFollowerOptions;
+  #client: AdminClient | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #answered = false;
+  #ended = false;
+
+  constructor(options: ProxyFollowerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    void this.#ask().then(() => {
+      if (!this.#ended) this.#timer = setTimeout(() => this.start(), this.#answered ? INTERVAL_MS : FIRST_INTERVAL_MS);
+    });
+  }
+
+  end(): void {
+    this.#ended = true;
+    clearTimeout(this.#timer);
+    this.#client?.close();
+  }
+
+  async #ask(): Promise<void> {
+    try {
+      this.#client ??= await AdminClient.connect(this.#options.state);
+      const { gpus } = await this.#client.call('listGpus', {});
+      if (this.#ended) return;
+      this.#answered = true;
+      this.#options.told(gpus.map(knownGpu));
+    } catch (error) {
+      this.#client?.close();
+      this.#client = undefined;
+      if (!this.#ended) this.#options.away((error as Error).message);
+    }
+  }
+}
+
+function knownGpu({ uuid, name, memoryBytes, slotMemoryBytes, slots, mode, unhealthy }: GpuMessage): KnownGpu {
+  const words = { mode: mode === 'SHARING_MODE_CONCURRENT' ? 'concurrent' : 'exclusive', unhealthy } as const;
+  return { uuid, name, memory: memoryBytes, slotMemory: slotMemoryBytes, slots, ...words };
+}

@@ -1,0 +1,36 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { type CallOptions, type Client, credentials, type ServiceError } from '@grpc/grpc-js';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { OPTIONS } from './endpoint.js';
+import { PluginError } from './errors.js';
+import { KUBELET_SOCKET, loadDevicePluginProtocol, PROTOCOL_VERSION, type RegisterRequest } from './protocol.js';
+
+const PATIENCE_MS = 5000;
+
+type Registration = Client & {
+  register(request: RegisterRequest, options: CallOptions, callback: (error: ServiceError | null) => void): void;
+};
+
+/** One start of the kubelet: its socket is made anew each time, though perhaps with the same inode. Undefined while there is none. */
+export function kubeletStart(directory: string): string | undefined {
+  const socket = statSync(path.join(directory, KUBELET_SOCKET), { bigint: true, throwIfNoEntry: false });
+  return socket && `${socket.dev} ${socket.ino} ${socket.ctimeNs}`;
+}
+
+/** Tells the kubelet of an endpoint in its directory. @throws PluginError KUBELET_NOT_SERVING */
+export async function register(directory: string, endpoint: string): Promise<void> {
+  const socket = path.join(directory, KUBELET_SOCKET);
+  const Service = loadDevicePluginProtocol().Registration;
+  const kubelet = new Service(`unix:${socket}`, credentials.createInsecure()) as unknown as Registration;
+  const request = { version: PROTOCOL_VERSION, endpoint, resourceName: RESOURCE, options: OPTIONS };
+  try {
+    await new Promise<void>((resolve, reject) =>
+      kubelet.register(request, { deadline: Date.now() + PATIENCE_MS }, (error) => (error ? reject(error) : resolve())),
+    );
+  } catch (error) {
+    throw new PluginError('KUBELET_NOT_SERVING', { resource: RESOURCE, socket, reason: (error as ServiceError).details });
+  } finally {
+    kubelet.close();
+  }
+}

@@ -1,0 +1,144 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import {
+  type Client,
+  type ClientReadableStream,
+  credentials,
+  type handleUnaryCall,
+  Server,
+  ServerCredentials,
+  type ServiceError,
+} from '@grpc/grpc-js';
+import {
+  type AllocateResponse,
+  type ContainerDevices,
+  type Device,
+  type DevicePluginOptions,
+  loadDevicePluginProtocol,
+  loadPodResources,
+  type RegisterRequest,
+} from '../protocol.js';
+
+type Answered<T> = (error: ServiceError | null, answer: T) => void;
+type Plugin = Client & {
+  getDevicePluginOptions(request: object, callback: Answered<DevicePluginOptions>): void;
+  allocate(request: object, callback: Answered<AllocateResponse>): void;
+  listAndWatch(request: object): ClientReadableStream<{ readonly devices: readonly Device[] }>;
+};
+
+/** A plugin as the kubelet knows it. */
+interface Connected {
+  readonly registration: RegisterRequest;
+  readonly options: DevicePluginOptions;
+  readonly client: Plugin;
+  /** The lists that it sent, oldest first. */
+  readonly lists: (readonly Device[])[];
+}
+
+/**
+ * What the kubelet does with a device plugin, over the real protocol: it removes all sockets when it starts, dials back whoever registers, watches
+ * the list, and where a stream ends it drops whatever registration it has by then for the resource.
+ */
+export class KubeletUnderTest {
+  readonly root: string;
+  readonly registrations: RegisterRequest[] = [];
+  /** What the pod resources API says of other plugins. */
+  allocatable: readonly ContainerDevices[] = [];
+  #servers: Server[] = [];
+  #plugins = new Map<string, Connected>();
+
+  constructor(root: string) {
+    this.root = root;
+    mkdirSync(this.pluginDirectory, { recursive: true });
+    mkdirSync(path.join(root, 'pod-resources'), { recursive: true });
+  }
+
+  get pluginDirectory(): string {
+    return path.join(this.root, 'device-plugins');
+  }
+
+  async start(): Promise<void> {
+    for (const entry of readdirSync(this.pluginDirectory, { withFileTypes: true }))
+      if (entry.isSocket()) rmSync(path.join(this.pluginDirectory, entry.name));
+    const register: handleUnaryCall<RegisterRequest, object> = ({ request }, callback) => {
+      this.registrations.push(request);
+      void this.#connect(request).then(() => callback(null, {}), callback);
+    };
+    const getAllocatableResources: handleUnaryCall<object, object> = (_, callback) => callback(null, { devices: this.allocatable });
+    await this.#serve(loadDevicePluginProtocol().Registration.service, { register }, path.join(this.pluginDirectory, 'kubelet.sock'));
+    const podResources = path.join(this.root, 'pod-resources', 'kubelet.sock');
+    rmSync(podResources, { force: true });
+    await this.#serve(loadPodResources().service, { getAllocatableResources }, podResources);
+  }
+
+  /** Connections break; files stay, as those of a killed process do. */
+  stop(): void {
+    for (const { client } of this.#plugins.values()) client.close();
+    this.#plugins.clear();
+    for (const server of this.#servers) server.forceShutdown();
+    this.#servers = [];
+  }
+
+  async restart(): Promise<void> {
+    this.stop();
+    await this.start();
+  }
+
+  /** Undefined while no plugin has the resource. */
+  plugin(resource = 'nvidia-virtual/gpu'): Connected | undefined {
+    return this.#plugins.get(resource);
+  }
+
+  /** What is known of the devices now; empty while no plugin has the resource. */
+  get devices(): readonly Device[] {
+    return this.plugin()?.lists.at(-1) ?? [];
+  }
+
+  get healthy(): string[] {
+    return this.devices.filter(({ health }) => health === 'Healthy').map(({ ID }) => ID);
+  }
+
+  get unhealthy(): string[] {
+    return this.devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
+  }
+
+  /** As for one container. @throws the plugin's sentence. */
+  async allocate(ids: readonly string[]): Promise<AllocateResponse['containerResponses'][0] & object> {
+    const client = this.plugin()?.client;
+    if (!client) throw new Error('no plugin is registered');
+    const answer = await new Promise<AllocateResponse>((resolve, reject) =>
+      client.allocate({ containerRequests: [{ devicesIds: ids }] }, (error, response) =>
+        error ? reject(new Error(error.details)) : resolve(response),
+      ),
+    );
+    return answer.containerResponses[0] as AllocateResponse['containerResponses'][0] & object;
+  }
+
+  async #connect(registration: RegisterRequest): Promise<void> {
+    const Service = loadDevicePluginProtocol().DevicePlugin;
+    const socket = `unix:${path.join(this.pluginDirectory, registration.endpoint)}`;
+    const client = new Service(socket, credentials.createInsecure()) as unknown as Plugin;
+    const options = await new Promise<DevicePluginOptions>((resolve, reject) =>
+      client.getDevicePluginOptions({}, (error, answer) => (error ? reject(error) : resolve(answer))),
+    );
+    const { resourceName } = registration;
+    const connected: Connected = { registration, options, client, lists: [] };
+    this.#plugins.set(resourceName, connected);
+    const stream = client.listAndWatch({});
+    stream.on('data', ({ devices }) => connected.lists.push(devices));
+    stream.on('error', () => {});
+    stream.once('close', () => {
+      this.#plugins.get(resourceName)?.client.close();
+      this.#plugins.delete(resourceName);
+    });
+  }
+
+  async #serve(service: Parameters<Server['addService']>[0], handlers: Parameters<Server['addService']>[1], socket: string): Promise<void> {
+    const server = new Server();
+    server.addService(service, handlers);
+    await new Promise<void>((resolve, reject) =>
+      server.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+    );
+    this.#servers.push(server);
+  }
+}

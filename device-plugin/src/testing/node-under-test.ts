@@ -1,0 +1,84 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
+import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
+import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
+import { KubeletUnderTest } from './kubelet-under-test.js';
+import { ProcessUnderTest } from './process-under-test.js';
+
+const REPOSITORY = path.resolve(import.meta.dirname, '../../..');
+const PLUGIN = path.join(REPOSITORY, 'device-plugin/bin/device-plugin.js');
+const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
+
+/** A node in a directory of its own: the test is its kubelet; plugin and gpu-proxy are real processes, the GPUs simulated. */
+export class NodeUnderTest {
+  readonly directory = mkdtempSync(path.join(tmpdir(), 'node-'));
+  readonly state = path.join(this.directory, 'state');
+  readonly installation = path.join(this.directory, 'installation');
+  readonly versions = path.join(this.directory, 'versions');
+  readonly kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'));
+  readonly #processes: ProcessUnderTest[] = [];
+
+  constructor() {
+    makeInstallation(this.installation);
+  }
+
+  /** @param injected what a container runtime mounted into its container */
+  startPlugin(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}, injected?: string): ProcessUnderTest {
+    const places = ['--state', this.state, '--installation', this.installation, '--versions', this.versions];
+    const command = [PLUGIN, '--node', 'node-1', '--kubelet-root', this.kubelet.root, ...places, ...args];
+    return this.#start(injected === undefined ? [process.execPath, ...command] : this.#inContainer(injected, command), env);
+  }
+
+  /** @returns it when it serves. */
+  async startProxy({ gpus = 1, slots = 10, kubeconfig = this.#unreachable() } = {}): Promise<ProcessUnderTest> {
+    const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
+    const options = ['--node', 'node-1', '--state', this.state, '--backend', 'simulated', ...kubernetes];
+    const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: String(gpus), NVIDIA_VIRTUAL_SIMULATED_MEMORY: '140GiB' };
+    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, KUBECONFIG: kubeconfig });
+    await eventually(() => {
+      if (!proxy.said('serving')) throw new Error(`gpu-proxy does not serve: ${proxy.output}`);
+    });
+    return proxy;
+  }
+
+  async remove(): Promise<void> {
+    this.kubelet.stop();
+    await Promise.all(this.#processes.map((one) => one.end()));
+    const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (arbiter) process.kill(arbiter.pid);
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** Of an API server that is away. */
+  #unreachable(): string {
+    const file = path.join(this.directory, 'unreachable.kubeconfig');
+    const clusters = [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }];
+    const contexts = [{ name: 'c', context: { cluster: 'c', user: 'u' } }];
+    writeFileSync(file, JSON.stringify({ clusters, contexts, users: [{ name: 'u', user: {} }], 'current-context': 'c' }));
+    return file;
+  }
+
+  /** Mounts of its own, as a container has them. */
+  #inContainer(injected: string, command: readonly string[]): string[] {
+    const target = path.join(this.directory, injected);
+    writeFileSync(target, '');
+    const namespaces = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount'];
+    return ['unshare', ...namespaces, 'sh', '-c', `mount --bind /bin/true ${target} && exec "$@"`, 'sh', process.execPath, ...command];
+  }
+
+  #start(command: readonly string[], env: NodeJS.ProcessEnv): ProcessUnderTest {
+    const started = new ProcessUnderTest(command, { TMPDIR: this.directory, ...env });
+    this.#processes.push(started);
+    return started;
+  }
+}
+
+/** What an image has under /opt/nvidia-virtual, from the build. */
+export function makeInstallation(directory: string): void {
+  const { interposerDirectory, worker, arbiter, simulatedDriver } = locateInstallation();
+  mkdirSync(path.join(directory, 'lib'), { recursive: true });
+  cpSync(path.join(interposerDirectory, 'libcuda.so.1'), path.join(directory, 'lib', 'libcuda.so.1'), { dereference: true });
+  for (const file of [worker, arbiter, simulatedDriver]) cpSync(file, path.join(directory, path.basename(file)), { dereference: true });
+}

@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** A program of ours as a process of its own, with what it logged. */
+export class ProcessUnderTest {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  output = '';
+
+  constructor([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.#child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    for (const stream of [this.#child.stdout, this.#child.stderr])
+      stream?.on('data', (data: Buffer) => {
+        this.output += data;
+      });
+    this.#exited = once(this.#child, 'exit');
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Lines of its log; what is no JSON is none. */
+  get log(): LogLine[] {
+    return this.output.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : []));
+  }
+
+  said(message: string): boolean {
+    return this.log.some(({ msg }) => String(msg).includes(message));
+  }
+
+  /** @returns its exit status. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    if (this.running) this.#child.kill(signal);
+    await this.#exited;
+    return this.#child.exitCode;
+  }
+}

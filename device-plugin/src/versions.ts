@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
+import path from 'node:path';
+import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
+import { makeDirectoryAtomically, removeDirectoryAtomically } from '@nvidia-virtual/gpu-proxy/files';
+import { PluginError } from './errors.js';
+
+const LIBRARY = path.join('lib', 'libcuda.so.1');
+/** What was installed or asked for within this time may be of a plugin that is just starting. */
+const STARTING_MS = 3600_000;
+
+/** One build, in a directory of the host that is never written again: containers have its library mapped, and workers are started from it. */
+export interface Version {
+  /** Follows from what is in it. */
+  readonly name: string;
+  readonly directory: string;
+  readonly library: string;
+}
+
+/**
+ * Installs the build where it is not yet: in one step, and on disk for good, since containers that start after a boot get it again.
+ * @throws PluginError INSTALLATION_BROKEN, VERSION_NOT_INSTALLED
+ */
+export function installVersion(installation: string, versions: string): Version {
+  const files = filesOf(installation);
+  const name = nameOf(installation, files);
+  const directory = path.join(versions, name);
+  try {
+    mkdirSync(versions, { recursive: true, mode: 0o755 });
+    if (existsSync(directory)) touch(directory);
+    else makeDirectoryAtomically(directory, 0o755, (unfinished) => copy(installation, files, unfinished));
+    sync(versions);
+  } catch (error) {
+    throw new PluginError('VERSION_NOT_INSTALLED', { version: name, directory: versions, reason: systemReason(error) });
+  }
+  return { name, directory, library: path.join(directory, LIBRARY) };
+}
+
+/** Removes the versions that no container has and no plugin wants. @param inUse by containers. @returns their names. */
+export function removeOldVersions(versions: string, current: Version, inUse: ReadonlySet<string>): string[] {
+  const asked = Date.now() - STARTING_MS;
+  const old = readdirSync(versions).filter((name) => /^(\.new-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name));
+  const removed = old.filter((name) => statSync(path.join(versions, name)).mtimeMs < asked);
+  for (const name of removed) removeDirectoryAtomically(path.join(versions, name));
+  return removed;
+}
+
+function filesOf(installation: string): string[] {
+  const entries = attempt(installation, () => readdirSync(installation, { recursive: true, withFileTypes: true }));
+  const files = entries.filter((entry) => !entry.isDirectory()).map(({ parentPath, name }) => path.join(parentPath, name));
+  const relative = files.map((file) => path.relative(installation, file)).sort();
+  if (!relative.includes(LIBRARY))
+    throw new PluginError('INSTALLATION_BROKEN', { file: path.join(installation, LIBRARY), reason: 'it is missing' });
+  return relative;
+}
+
+function nameOf(installation: string, files: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const file of files) {
+    const source = path.join(installation, file);
+    const [content, { mode }] = attempt(source, () => [readFileSync(source), statSync(source)] as const);
+    hash.update(`${file}\0${mode & 0o111}\0${content.length}\0`).update(content);
+  }
+  return hash.digest('hex').slice(0, 16);
+}
+
+function copy(installation: string, files: readonly string[], target: string): void {
+  for (const file of files) {
+    const to = path.join(target, file);
+    mkdirSync(path.dirname(to), { recursive: true, mode: 0o755 });
+    copyFileSync(path.join(installation, file), to);
+    sync(to);
+    sync(path.dirname(to));
+  }
+  sync(target);
+}
+
+function touch(directory: string): void {
+  const now = new Date();
+  utimesSync(directory, now, now);
+}
+
+function sync(file: string): void {
+  const fd = openSync(file, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function attempt<T>(file: string, step: () => T): T {
+  try {
+    return step();
+  } catch (error) {
+    throw new PluginError('INSTALLATION_BROKEN', { file, reason: systemReason(error) });
+  }
+}

@@ -1,0 +1,150 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import type { AllocationSpecification, Owner } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import type { Allocation } from '../allocation.js';
+import { type ErrorCode, ProxyError } from '../errors.js';
+import type { BindableGrant, GpuNode } from '../node.js';
+import { requestOf } from './container-request.js';
+import { isOver, type NodePods } from './node-pods.js';
+import type { Peer } from './peer.js';
+import { place } from './placement.js';
+import type { EventReason, PodEvents } from './pod-events.js';
+import type { PodResources } from './pod-resources.js';
+import type { SlotSettings } from './slots.js';
+import { findTenant } from './tenant.js';
+import { tryPatiently } from './waiting.js';
+
+export interface BindingOptions {
+  readonly node: GpuNode;
+  readonly pods: NodePods;
+  readonly podResources: PodResources;
+  readonly events: PodEvents;
+  readonly logger: Logger;
+  readonly slotsPerGpu: number;
+  /** How long a first connect waits for the API server, the kubelet, and for those that had the slots before, each. */
+  readonly patienceMs: number;
+}
+
+const REASONS: Partial<Record<ErrorCode, EventReason>> = {
+  POD_REQUEST_WRONG: 'GpuRequestWrong',
+  ASSIGNMENT_WRONG: 'GpuRequestWrong',
+  CONTAINER_ASKS_NOTHING: 'GpuAccessRefused',
+  PEER_OTHER_CONTAINER: 'GpuAccessRefused',
+  PEER_OTHER_POD: 'GpuAccessRefused',
+  PEER_SANDBOXED: 'GpuAccessRefused',
+  SLOTS_OF_ANOTHER: 'GpuAccessRefused',
+};
+
+export function eventReason(code: ErrorCode): EventReason {
+  return REASONS[code] ?? 'GpuNotAvailable';
+}
+
+/** Makes an allocation of a grant when the first program of its container connects: until then nobody knows whose it is. */
+export class Binding {
+  readonly #options: BindingOptions;
+
+  constructor(options: BindingOptions) {
+    this.#options = options;
+  }
+
+  /** @throws ProxyError that says why not; the pod has it as an event. */
+  async bind(grant: BindableGrant, peer: Peer): Promise<Allocation> {
+    const { pods, events } = this.#options;
+    try {
+      return await this.#bind(grant, peer);
+    } catch (error) {
+      const pod = pods.find(peer.podUid);
+      if (error instanceof ProxyError && pod) events.warn(targetOf(pod), eventReason(error.code), error.message);
+      throw error;
+    }
+  }
+
+  async #bind(grant: BindableGrant, peer: Peer): Promise<Allocation> {
+    const { pod, container } = await this.#findTenant(grant, peer);
+    const owner = ownerOf(pod, container);
+    const request = requestOf(pod, container, grant.slots.length);
+    await this.#awaitPredecessors(grant, owner);
+    const { node, logger } = this.#options;
+    const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
+    if (bound)
+      throw new ProxyError('PEER_OTHER_POD', {
+        pid: peer.pid,
+        id: grant.id,
+        pod: `${bound.namespace}/${bound.pod}`,
+        owner: bound.container,
+      });
+    const shape = place(request, this.#view(grant));
+    const allocation = await node.create({
+      name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
+      ...shape,
+      priority: request.priority,
+      mode: request.mode,
+      ...{ owner, grant },
+    });
+    logger.info({ allocation: grant.id, owner, gpus: shape.gpus, slots: grant.slots }, 'grant bound to its pod');
+    return allocation;
+  }
+
+  #findTenant({ id, slots }: BindableGrant, peer: Peer): Promise<{ pod: V1Pod; container: string }> {
+    const { pods, podResources, logger } = this.#options;
+    const waits = (reason: ProxyError) => logger.warn({ allocation: id, pid: peer.pid }, `a program waits for its GPU: ${reason.message}`);
+    return tryPatiently({ until: this.#deadline(), news: pods, waits }, async () => {
+      const pod = pods.find(peer.podUid);
+      if (!pod)
+        throw new ProxyError('POD_NOT_KNOWN', {
+          uid: peer.podUid,
+          reason: pods.trouble ?? 'The API server lists no such pod on this node.',
+        });
+      if (isOver(pod)) throw new ProxyError('POD_NOT_KNOWN', { uid: peer.podUid, reason: 'It has run to its end.' });
+      return { pod, container: findTenant({ peer, pod, slots, holders: await podResources.holders() }) };
+    });
+  }
+
+  /**
+   * The kubelet has given these slots away anew: whoever had them is at its end, be it an init container of the same pod or another pod. Its
+   * memory is free when its last worker is gone.
+   */
+  async #awaitPredecessors({ id, slots }: BindableGrant, owner: Owner): Promise<void> {
+    const { node, logger } = this.#options;
+    const shares = (specification: AllocationSpecification) => specification.slots?.some((slot) => slots.includes(slot));
+    for (const before of node.allocations.filter((one) => one.id !== id && shares(one.specification))) {
+      logger.info({ allocation: id, predecessor: before.id }, 'slots are free when those that had them before are gone');
+      if (before.specification.owner?.podUid !== owner.podUid) await node.release(before);
+      else await this.#awaitEnd(before);
+    }
+  }
+
+  /** An init container has ended before this one started; its sessions are seen to end a moment later. */
+  async #awaitEnd(before: Allocation): Promise<void> {
+    const { node } = this.#options;
+    const patience = setTimeout(() => before.kill(), this.#deadline() - Date.now());
+    await before.whenIdle();
+    clearTimeout(patience);
+    await node.delete(before, { force: true });
+  }
+
+  #view({ id }: BindableGrant) {
+    const { node } = this.#options;
+    const settings: SlotSettings = { slotsPerGpu: this.#options.slotsPerGpu, warmWorkers: (gpu) => node.settings.warmWorkers(gpu) };
+    const present = node.allocations.filter((one) => one.id !== id).map(({ specification }) => specification);
+    return {
+      ...settings,
+      gpus: node.gpus,
+      present,
+      unhealthy: () => undefined,
+      admit: (wish: Parameters<GpuNode['admit']>[0]) => node.admit(wish),
+    };
+  }
+
+  #deadline(): number {
+    return Date.now() + this.#options.patienceMs;
+  }
+}
+
+export function targetOf({ metadata }: V1Pod) {
+  return { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '', uid: metadata?.uid ?? '' };
+}
+
+function ownerOf({ metadata }: V1Pod, container: string): Owner {
+  return { namespace: metadata?.namespace ?? '', pod: metadata?.name ?? '', podUid: metadata?.uid ?? '', container };
+}

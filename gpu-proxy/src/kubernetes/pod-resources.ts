@@ -1,0 +1,77 @@
+import path from 'node:path';
+import { type Client, credentials, loadPackageDefinition, type ServiceClientConstructor, type ServiceError } from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ProxyError } from '../errors.js';
+
+const PROTO = path.resolve(import.meta.dirname, '../../proto/pod-resources.proto');
+const PATIENCE_MS = 5000;
+/** A node of a few hundred pods answers with less. */
+const MOST_BYTES = 16 * 1024 * 1024;
+
+/** A container as the kubelet knows it; it says no UID. */
+export interface SlotHolder {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+interface ListAnswer {
+  readonly podResources: readonly {
+    readonly name: string;
+    readonly namespace: string;
+    readonly containers: readonly {
+      readonly name: string;
+      readonly devices: readonly { readonly resourceName: string; readonly deviceIds: readonly string[] }[];
+    }[];
+  }[];
+}
+
+type ListCall = (
+  request: unknown,
+  options: { deadline: number },
+  callback: (error: ServiceError | null, answer: ListAnswer) => void,
+) => void;
+
+/** What the kubelet says about who has which slots. Init containers that end are not in it, and a slot that they leave is the next container's. */
+export class PodResources {
+  readonly #socket: string;
+  readonly #client: Client & { list: ListCall };
+
+  constructor(kubeletRoot: string) {
+    this.#socket = path.join(kubeletRoot, 'pod-resources', 'kubelet.sock');
+    const Service = loadPodResourcesService();
+    this.#client = new Service(`unix:${this.#socket}`, credentials.createInsecure(), {
+      'grpc.max_receive_message_length': MOST_BYTES,
+      'grpc.max_reconnect_backoff_ms': 1000,
+    }) as unknown as Client & { list: ListCall };
+  }
+
+  /** The holder of each slot that has one. @throws ProxyError POD_RESOURCES_AWAY */
+  holders(): Promise<Map<string, SlotHolder>> {
+    return new Promise((resolve, reject) =>
+      this.#client.list({}, { deadline: Date.now() + PATIENCE_MS }, (error, answer) => {
+        if (error) reject(new ProxyError('POD_RESOURCES_AWAY', { socket: this.#socket, reason: error.details }));
+        else resolve(holdersIn(answer));
+      }),
+    );
+  }
+
+  close(): void {
+    this.#client.close();
+  }
+}
+
+export function loadPodResourcesService(): ServiceClientConstructor {
+  const definition = loadPackageDefinition(loadSync(PROTO, { defaults: true }));
+  return (definition['v1'] as unknown as { PodResourcesLister: ServiceClientConstructor }).PodResourcesLister;
+}
+
+function holdersIn({ podResources }: ListAnswer): Map<string, SlotHolder> {
+  const holders = new Map<string, SlotHolder>();
+  for (const { namespace, name, containers } of podResources)
+    for (const { name: container, devices } of containers)
+      for (const { resourceName, deviceIds } of devices)
+        if (resourceName === RESOURCE) for (const slot of deviceIds) holders.set(slot, { namespace, pod: name, container });
+  return holders;
+}

@@ -1,0 +1,146 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import type { Logger } from 'pino';
+import type { Allocation } from '../allocation.js';
+import type { GpuNode } from '../node.js';
+import type { Grants } from './grants.js';
+import { isOver, type NodePods } from './node-pods.js';
+import type { PodResources, SlotHolder } from './pod-resources.js';
+import type { GrantedPod, ServedGrant } from './served-grant.js';
+import { endingInitContainers } from './tenant.js';
+
+export interface ReleaseOptions {
+  readonly node: GpuNode;
+  readonly grants: Grants;
+  readonly pods: NodePods;
+  readonly podResources: Pick<PodResources, 'holders'>;
+  readonly logger: Logger;
+  readonly lookEveryMs?: number;
+}
+
+const LOOK_EVERY_MS = 5000;
+/** Many changes come at once: they are looked at together. */
+const TOGETHER_MS = 100;
+/** A pod that was deleted by force may have containers for a while that the kubelet ends; then its sessions are ended here. */
+const END_GRACE_MS = 60_000;
+/** A grant of which the kubelet says nothing for so long came from an Allocate whose pod was not admitted. */
+const UNKNOWN_GRACE_MS = 10 * 60_000;
+
+type Holders = ReadonlyMap<string, SlotHolder>;
+
+/**
+ * The kubelet never says that it takes something back. So what a pod had is removed when the API server has no such pod any more, or one that
+ * ran to its end; a grant that nobody used goes with the pod to which the kubelet says it gave it. Looked at again and again, so that nothing
+ * is left after a crash of anybody.
+ */
+export class Release {
+  readonly #options: ReleaseOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** Since when the pod of an allocation is gone, in milliseconds. */
+  readonly #gone = new Map<string, number>();
+  readonly #releasing = new Set<string>();
+  #soon: NodeJS.Timeout | undefined;
+  #looking = false;
+
+  constructor(options: ReleaseOptions) {
+    this.#options = options;
+    options.pods.on('changed', this.#lookSoon);
+    options.node.on('changed', this.#lookSoon);
+    this.#timer = setInterval(this.#lookSoon, options.lookEveryMs ?? LOOK_EVERY_MS).unref();
+  }
+
+  end(): void {
+    this.#options.pods.off('changed', this.#lookSoon);
+    this.#options.node.off('changed', this.#lookSoon);
+    clearInterval(this.#timer);
+    clearTimeout(this.#soon);
+  }
+
+  readonly #lookSoon = () => {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      void this.#look().catch((error: Error) => this.#options.logger.error(error.message));
+    }, TOGETHER_MS).unref();
+  };
+
+  /** Nothing is concluded from what is not known. */
+  async #look(): Promise<void> {
+    const { node, grants, pods, podResources } = this.#options;
+    if (this.#looking || !pods.synced) return;
+    this.#looking = true;
+    try {
+      const holders = await podResources.holders().catch(() => undefined);
+      for (const allocation of node.allocations) this.#lookAt(allocation, holders);
+      for (const grant of grants.all) this.#lookAtGrant(grant, holders);
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #lookAt(allocation: Allocation, holders: Holders | undefined): void {
+    const { owner } = allocation.specification;
+    if (!owner || !allocation.granted || this.#lives(owner.podUid)) {
+      this.#gone.delete(allocation.id);
+      return;
+    }
+    const since = this.#gone.get(allocation.id) ?? Date.now();
+    this.#gone.set(allocation.id, since);
+    if (!allocation.specification.draining) allocation.drain();
+    if (allocation.sessionCount === 0 || Date.now() - since > END_GRACE_MS || !stillHeld(allocation, owner, holders))
+      this.#release(allocation);
+  }
+
+  #release(allocation: Allocation): void {
+    const { node, logger } = this.#options;
+    if (this.#releasing.has(allocation.id)) return;
+    this.#releasing.add(allocation.id);
+    logger.info({ allocation: allocation.id, owner: allocation.specification.owner }, 'the pod is gone: what it had is given back');
+    void node.release(allocation).finally(() => {
+      this.#releasing.delete(allocation.id);
+      this.#gone.delete(allocation.id);
+    });
+  }
+
+  #lookAtGrant(grant: ServedGrant, holders: Holders | undefined): void {
+    if (grant.busy) return;
+    const { grants, logger } = this.#options;
+    const pod = grant.pod ?? this.#podOf(grant, holders);
+    if (pod ? this.#lives(pod.podUid) : this.#mayBeNeeded(grant, holders)) return;
+    logger.info(
+      { allocation: grant.id, slots: grant.slots, pod },
+      'the grant is removed: its pod is gone, or the kubelet knows it no more',
+    );
+    grants.remove(grant);
+  }
+
+  /** Written down as soon as it is known: later the slots may be another pod's. */
+  #podOf(grant: ServedGrant, holders: Holders | undefined): GrantedPod | undefined {
+    const holder = grant.slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
+    const pod =
+      holder && this.#options.pods.all.find(({ metadata }) => metadata?.name === holder.pod && metadata.namespace === holder.namespace);
+    if (!holder || !pod?.metadata?.uid) return undefined;
+    const granted = { namespace: holder.namespace, pod: holder.pod, podUid: pod.metadata.uid };
+    grant.pod = granted;
+    return granted;
+  }
+
+  /** The kubelet does not list what an init container alone has. */
+  #mayBeNeeded({ slots, createdAt }: ServedGrant, holders: Holders | undefined): boolean {
+    if (!holders || Date.now() - Date.parse(createdAt) < UNKNOWN_GRACE_MS) return true;
+    if (slots.some((slot) => holders.has(slot))) return true;
+    return this.#options.pods.all.some((pod) => !isOver(pod) && endingInitContainers(pod, slots.length).length > 0);
+  }
+
+  #lives(podUid: string): boolean {
+    const pod: V1Pod | undefined = this.#options.pods.find(podUid);
+    return pod !== undefined && !isOver(pod);
+  }
+}
+
+/** Without the kubelet's word, they may still be. */
+function stillHeld({ specification: { slots = [] } }: Allocation, owner: GrantedPod, holders: Holders | undefined): boolean {
+  if (!holders) return true;
+  return slots.some((slot) => {
+    const holder = holders.get(slot);
+    return holder?.namespace === owner.namespace && holder.pod === owner.pod;
+  });
+}

@@ -1,0 +1,101 @@
+import type { Socket } from 'node:net';
+import { KubeConfig } from '@kubernetes/client-node';
+import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import type { Addon } from '../addon.js';
+import { ProxyError } from '../errors.js';
+import type { GpuNode } from '../node.js';
+import type { StateDirectory } from '../state-directory.js';
+import { Binding, eventReason, targetOf } from './binding.js';
+import { Grants } from './grants.js';
+import { NodePods } from './node-pods.js';
+import { identifyPeer } from './peer.js';
+import { PodEvents } from './pod-events.js';
+import { PodResources } from './pod-resources.js';
+import { Release } from './release.js';
+import type { ServedGrant } from './served-grant.js';
+import { containerNamed } from './tenant.js';
+
+export interface KubernetesOptions {
+  /** Its name in Kubernetes. */
+  readonly nodeName: string;
+  readonly kubeletRoot: string;
+  readonly slotsPerGpu: number;
+  readonly addon: Addon;
+  readonly logger: Logger;
+  readonly patienceMs: number;
+}
+
+/** All that a node does because it is one of Kubernetes: grants, pods, their binding and their end. */
+export class KubernetesNode {
+  readonly pods: NodePods;
+  readonly events: PodEvents;
+  readonly #options: KubernetesOptions;
+  readonly #podResources: PodResources;
+  #grants: Grants | undefined;
+  #release: Release | undefined;
+
+  /** @throws ProxyError KUBECONFIG_MISSING */
+  constructor(options: KubernetesOptions) {
+    this.#options = options;
+    const config = loadConfig();
+    const { nodeName, kubeletRoot, logger } = options;
+    this.pods = new NodePods(config, nodeName, logger);
+    this.events = new PodEvents(config, nodeName, logger);
+    this.#podResources = new PodResources(kubeletRoot);
+  }
+
+  /** Serves the grants of this node, now and to come. */
+  start(node: GpuNode, state: StateDirectory): void {
+    const { addon, logger, slotsPerGpu, patienceMs } = this.#options;
+    const { pods, events } = this;
+    const podResources = this.#podResources;
+    const binding = new Binding({ node, pods, podResources, events, logger, slotsPerGpu, patienceMs });
+    this.#grants = new Grants({ node, state, addon, binding, logger });
+    this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
+    pods.start();
+  }
+
+  /** Grants that are no allocations yet. */
+  get grants(): ServedGrant[] {
+    return this.#grants?.all ?? [];
+  }
+
+  /** A pod's own container may use its allocation, and nobody else. */
+  whyNotAllowed({ owner, id }: AllocationSpecification, connection: Socket): ProxyError | undefined {
+    if (!owner) return undefined;
+    try {
+      const peer = identifyPeer(this.#options.addon, connection);
+      const pod = this.pods.find(peer.podUid);
+      const values = { pid: peer.pid, id, pod: `${owner.namespace}/${owner.pod}`, owner: owner.container };
+      let refusal: ProxyError | undefined;
+      if (peer.podUid !== owner.podUid && pod?.metadata?.uid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
+      const container = pod && containerNamed(pod, peer.containerId);
+      if (!refusal && container !== undefined && container !== owner.container)
+        refusal = new ProxyError('PEER_OTHER_CONTAINER', { ...values, container });
+      if (refusal && pod) this.events.warn(targetOf(pod), eventReason(refusal.code), refusal.message);
+      return refusal;
+    } catch (error) {
+      if (error instanceof ProxyError) return error;
+      throw error;
+    }
+  }
+
+  leave(): void {
+    this.#release?.end();
+    this.#grants?.leave();
+    this.pods.stop();
+    this.#podResources.close();
+  }
+}
+
+/** In a pod its service account, else KUBECONFIG or ~/.kube/config. */
+function loadConfig(): KubeConfig {
+  const config = new KubeConfig();
+  try {
+    config.loadFromDefault();
+  } catch (error) {
+    throw new ProxyError('KUBECONFIG_MISSING', { reason: (error as Error).message });
+  }
+  return config;
+}

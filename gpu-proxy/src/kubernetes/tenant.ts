@@ -1,0 +1,65 @@
+import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ProxyError } from '../errors.js';
+import type { ContainerIdentity } from './cgroup.js';
+import { nameOf } from './container-request.js';
+import type { SlotHolder } from './pod-resources.js';
+
+/** What must fit together: who connects, what the API server says of its pod, and what the kubelet says of the slots. */
+export interface TenantEvidence {
+  readonly peer: ContainerIdentity;
+  readonly pod: V1Pod;
+  readonly slots: readonly string[];
+  readonly holders: ReadonlyMap<string, SlotHolder>;
+}
+
+/**
+ * The container that has the slots. An init container that ends is not in the kubelet's list, and leaves its slots to a later one: then the
+ * container's id must be known, which the API server learns a moment after the start.
+ * @throws ProxyError SLOTS_OF_ANOTHER, SLOTS_NOT_LISTED, CONTAINER_NOT_KNOWN; each may be another answer a moment later.
+ */
+export function findTenant(evidence: TenantEvidence): string {
+  const { peer, pod, slots, holders } = evidence;
+  const listed = slots.map((slot) => holders.get(slot));
+  const other = listed.find((holder) => holder && !isOf(holder, pod));
+  if (other)
+    throw new ProxyError('SLOTS_OF_ANOTHER', { pod: nameOf(pod), slots: slots.join(', '), holder: `${other.namespace}/${other.pod}` });
+  const named = containerNamed(pod, peer.containerId);
+  const inits = endingInitContainers(pod, slots.length);
+  if (named !== undefined && inits.includes(named)) return named;
+  if (inits.length > 0 && named === undefined && !isInitialized(pod))
+    throw new ProxyError('CONTAINER_NOT_KNOWN', { pod: nameOf(pod), id: peer.containerId ?? 'none' });
+  const [holder] = listed;
+  if (!holder || listed.some((one) => one?.container !== holder.container))
+    throw new ProxyError('SLOTS_NOT_LISTED', { pod: nameOf(pod), slots: slots.join(', ') });
+  if (named !== undefined && named !== holder.container)
+    throw new ProxyError('PEER_OTHER_CONTAINER', { pod: nameOf(pod), container: named, owner: holder.container });
+  return holder.container;
+}
+
+/** The name of the container with this id; undefined when the API server does not know it, or not yet. */
+export function containerNamed({ status }: V1Pod, id: string | undefined): string | undefined {
+  if (id === undefined) return undefined;
+  const statuses = [status?.initContainerStatuses, status?.containerStatuses, status?.ephemeralContainerStatuses].flatMap(
+    (some) => some ?? [],
+  );
+  return statuses.find((one) => idsOf(one).some((written) => written?.endsWith(`/${id}`)))?.name;
+}
+
+function idsOf({ containerID, lastState, state }: V1ContainerStatus): (string | undefined)[] {
+  return [containerID, state?.terminated?.containerID, lastState?.terminated?.containerID];
+}
+
+/** Those that run to an end and ask for exactly so many slots. */
+export function endingInitContainers({ spec }: V1Pod, slots: number): string[] {
+  const ending = (spec?.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy !== 'Always');
+  return ending.filter(({ resources }) => Number(resources?.limits?.[RESOURCE] ?? 0) === slots).map(({ name }) => name);
+}
+
+function isInitialized({ status }: V1Pod): boolean {
+  return status?.conditions?.some(({ type, status: value }) => type === 'Initialized' && value === 'True') ?? false;
+}
+
+function isOf({ namespace, pod: name }: SlotHolder, { metadata }: V1Pod): boolean {
+  return namespace === metadata?.namespace && name === metadata.name;
+}

@@ -1,0 +1,130 @@
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { ApiError, type ApiServer, type Query } from './api-server.js';
+
+/** Who is told what there is. */
+export interface Reflection<T> {
+  /** All that there is; what is not in it is gone. `since`: when the list was asked for, by performance.now(). */
+  replace(objects: readonly T[], since: number): void;
+  put(object: T): void;
+  remove(object: T): void;
+}
+
+export interface ReflectorOptions<Raw, T> {
+  readonly api: ApiServer;
+  /** For example `/api/v1/pods`. */
+  readonly path: string;
+  readonly query?: Query;
+  /** What is kept of an object; called at once, so that a long list is never held as a whole. */
+  readonly read: (object: Raw) => T;
+  readonly reflection: Reflection<T>;
+  readonly logger: Logger;
+}
+
+interface ListAnswer<Raw> {
+  readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
+  readonly items?: readonly Raw[];
+}
+
+interface WatchEvent<Raw> {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: Raw & { readonly metadata?: { readonly resourceVersion?: string }; readonly code?: number; readonly message?: string };
+}
+
+const PAGE = 500;
+const GONE = 410;
+const LONGEST_PAUSE = 30_000;
+
+/** Follows a list of objects of the API server: listed in pages, then watched, listed anew when the watch is too old. */
+export class Reflector<Raw, T> {
+  readonly #options: ReflectorOptions<Raw, T>;
+  readonly #end = new AbortController();
+  #version: string | undefined;
+  #failures = 0;
+  #synced = false;
+  #problem: string | undefined;
+
+  constructor(options: ReflectorOptions<Raw, T>) {
+    this.#options = options;
+  }
+
+  /** Undefined once everything was told; it stays so while the API server is away, when what was told last counts. */
+  readonly condition = (): string | undefined =>
+    this.#synced ? undefined : `${this.#options.path} was not listed yet${this.#problem === undefined ? '.' : `: ${this.#problem}`}`;
+
+  /** Undefined while it is followed; else why what was told may be old. */
+  readonly lag = (): string | undefined => this.#problem;
+
+  /** Runs until stop(). */
+  async run(): Promise<void> {
+    while (!this.#end.signal.aborted) {
+      try {
+        if (this.#version === undefined) await this.#list();
+        await this.#watch();
+      } catch (error) {
+        await this.#pause(error as Error);
+      }
+    }
+  }
+
+  stop(): void {
+    this.#end.abort();
+  }
+
+  async #list(): Promise<void> {
+    const { api, path, query, read, reflection } = this.#options;
+    const since = performance.now();
+    const objects: T[] = [];
+    let next: string | undefined;
+    let version: string | undefined;
+    do {
+      const answer: ListAnswer<Raw> = await api.request({ path, query: { ...query, limit: PAGE, continue: next }, timeout: 60_000 });
+      for (const item of answer.items ?? []) objects.push(read(item));
+      next = answer.metadata?.continue || undefined;
+      version = answer.metadata?.resourceVersion;
+    } while (next !== undefined && !this.#end.signal.aborted);
+    reflection.replace(objects, since);
+    this.#version = version;
+    this.#recovered();
+  }
+
+  async #watch(): Promise<void> {
+    const { api, path, query } = this.#options;
+    // Spread, so that not all that is watched ends at the same time.
+    const timeoutSeconds = 240 + Math.floor(Math.random() * 240);
+    const signal = AbortSignal.any([this.#end.signal, AbortSignal.timeout((timeoutSeconds + 30) * 1000)]);
+    const watch = { watch: true, allowWatchBookmarks: true, resourceVersion: this.#version, timeoutSeconds };
+    const response = await api.stream({ path, query: { ...query, ...watch } }, signal);
+    this.#recovered();
+    for await (const line of createInterface(response)) if (line !== '') this.#apply(JSON.parse(line) as WatchEvent<Raw>);
+  }
+
+  #apply({ type, object }: WatchEvent<Raw>): void {
+    const { read, reflection } = this.#options;
+    if (type === 'ERROR') throw new ApiError(object.message ?? 'the watch failed', object.code);
+    this.#version = object.metadata?.resourceVersion ?? this.#version;
+    if (type === 'ADDED' || type === 'MODIFIED') reflection.put(read(object));
+    else if (type === 'DELETED') reflection.remove(read(object));
+  }
+
+  #recovered(): void {
+    this.#synced = true;
+    this.#failures = 0;
+    this.#problem = undefined;
+  }
+
+  async #pause(error: Error): Promise<void> {
+    if (this.#end.signal.aborted) return;
+    // Too old to go on from: listing anew is no failure.
+    if (error instanceof ApiError && error.status === GONE) {
+      this.#version = undefined;
+      return;
+    }
+    this.#problem = error.message;
+    if (this.#failures++ > 0 || !(error instanceof ApiError)) this.#version = undefined;
+    this.#options.logger.warn({ reason: error.message }, `${this.#options.path} cannot be followed; tried again`);
+    const milliseconds = Math.min(LONGEST_PAUSE, 250 * 2 ** this.#failures) * (0.5 + Math.random() / 2);
+    await sleep(milliseconds, undefined, { signal: this.#end.signal }).catch(() => {});
+  }
+}

@@ -1,0 +1,155 @@
+import type { Holding } from './node-gpus.js';
+import { NodeGpus } from './node-gpus.js';
+import type { PodRecord } from './pod.js';
+
+/** Slots that were promised by a binding which the pods do not show yet. */
+interface Reservation {
+  readonly node: string;
+  /** When its binding ended well, by performance.now(); undefined while it is under way. */
+  readonly bound: number | undefined;
+}
+
+/** What a pod gets on which node when others are gone. */
+interface Promised {
+  readonly holdings: ReadonlyMap<string, Holding>;
+  /** Where it holds although kube-scheduler did not choose. */
+  readonly chosen: string | undefined;
+}
+
+/**
+ * Who holds what on which node: what the nodes and pods say, and what was reserved since. Nothing here waits, so whatever is looked up and
+ * then reserved in one go is nobody else's.
+ */
+export class Cluster {
+  readonly #nodes = new Map<string, NodeGpus>();
+  readonly #pods = new Map<string, PodRecord>();
+  readonly #reservations = new Map<string, Reservation>();
+  readonly #promises = new Map<string, Promised>();
+
+  get counts(): { readonly nodes: number; readonly pods: number; readonly reservations: number } {
+    return { nodes: this.#nodes.size, pods: this.#pods.size, reservations: this.#reservations.size };
+  }
+
+  nodes(): IterableIterator<NodeGpus> {
+    return this.#nodes.values();
+  }
+
+  node(name: string): NodeGpus | undefined {
+    return this.#nodes.get(name);
+  }
+
+  pod(uid: string): PodRecord | undefined {
+    return this.#pods.get(uid);
+  }
+
+  putNode(name: string, inventory: string | undefined): void {
+    this.#made(name).setInventory(inventory);
+  }
+
+  removeNode(name: string): void {
+    const node = this.#nodes.get(name);
+    node?.setInventory(undefined);
+    if (node?.idle) this.#nodes.delete(name);
+  }
+
+  putPod(pod: PodRecord): void {
+    this.#pods.set(pod.uid, pod);
+    if (pod.ended) this.#free(pod.uid, pod.node);
+    else if (pod.node !== undefined) this.#settle(pod, pod.node);
+    else this.#keepPromise(pod);
+  }
+
+  removePod(uid: string): void {
+    const pod = this.#pods.get(uid);
+    this.#pods.delete(uid);
+    this.#free(uid, pod?.node);
+  }
+
+  /** All pods that there were at `since`, by performance.now(). */
+  replacePods(pods: readonly PodRecord[], since: number): void {
+    const present = new Set(pods.map(({ uid }) => uid));
+    for (const uid of this.#pods.keys()) if (!present.has(uid)) this.removePod(uid);
+    for (const [uid, { bound }] of this.#reservations) {
+      if (!present.has(uid) && bound !== undefined && bound < since) this.release(uid);
+    }
+    for (const pod of pods) this.putPod(pod);
+  }
+
+  replaceNodes(nodes: readonly { readonly name: string; readonly inventory: string | undefined }[]): void {
+    const present = new Set(nodes.map(({ name }) => name));
+    for (const name of this.#nodes.keys()) if (!present.has(name)) this.removeNode(name);
+    for (const { name, inventory } of nodes) this.putNode(name, inventory);
+  }
+
+  isReserved(uid: string): boolean {
+    return this.#reservations.has(uid);
+  }
+
+  reserve(pod: PodRecord, node: string, holding: Holding): void {
+    this.#reservations.set(pod.uid, { node, bound: undefined });
+    this.#made(node).hold({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+  }
+
+  /** The binding ended well: from now on the pod's own word counts, once it is heard. */
+  confirm(uid: string): void {
+    const reservation = this.#reservations.get(uid);
+    if (reservation) this.#reservations.set(uid, { ...reservation, bound: performance.now() });
+  }
+
+  release(uid: string): void {
+    const reservation = this.#reservations.get(uid);
+    this.#reservations.delete(uid);
+    if (reservation && this.#pods.get(uid)?.node === undefined) this.#leave(uid, reservation.node);
+  }
+
+  /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
+  promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
+    this.#unpromise(pod.uid);
+    this.#promises.set(pod.uid, { holdings, chosen });
+    this.#keepPromise(pod);
+  }
+
+  #keepPromise(pod: PodRecord): void {
+    const { holdings, chosen } = this.#promises.get(pod.uid) ?? {};
+    const place = pod.nominated ?? chosen;
+    for (const [name, holding] of holdings ?? []) {
+      const node = this.#nodes.get(name);
+      if (name === place) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      else node?.promised.delete(pod.uid);
+    }
+  }
+
+  #unpromise(uid: string): void {
+    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
+    this.#promises.delete(uid);
+  }
+
+  #settle(pod: PodRecord, node: string): void {
+    const reservation = this.#reservations.get(pod.uid);
+    this.#reservations.delete(pod.uid);
+    if (reservation && reservation.node !== node) this.#leave(pod.uid, reservation.node);
+    this.#unpromise(pod.uid);
+    this.#made(node).hold(pod);
+  }
+
+  #free(uid: string, node: string | undefined): void {
+    const reservation = this.#reservations.get(uid);
+    this.#reservations.delete(uid);
+    this.#unpromise(uid);
+    for (const name of new Set([node, reservation?.node])) if (name !== undefined) this.#leave(uid, name);
+  }
+
+  #leave(uid: string, name: string): void {
+    const node = this.#nodes.get(name);
+    node?.release(uid);
+    if (node?.idle) this.#nodes.delete(name);
+  }
+
+  #made(name: string): NodeGpus {
+    const known = this.#nodes.get(name);
+    if (known) return known;
+    const node = new NodeGpus(name);
+    this.#nodes.set(name, node);
+    return node;
+  }
+}

@@ -1,0 +1,84 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import { type Assignment, readAssignment } from '@nvidia-virtual/kubernetes/assignment';
+import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import { containersOf, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { Demand, peak } from '../placement/demand.js';
+import type { Holding } from './node-gpus.js';
+
+/** What is kept of a pod that asks for slots. */
+export interface PodRecord {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly priority: number;
+  /** Undefined until it is bound. */
+  readonly node: string | undefined;
+  /** Where it waits for others to go. */
+  readonly nominated: string | undefined;
+  /** It holds nothing any more. */
+  readonly ended: boolean;
+  readonly demand: Demand | undefined;
+  /** Why there is no demand. */
+  readonly problem: string | undefined;
+  /** By its assignment; undefined when it has none. */
+  readonly holding: Holding | undefined;
+  /** For the budgets that protect it. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** As the reflector hands it on: of a pod that asks for nothing, nothing is kept. */
+export interface SeenPod {
+  readonly uid: string;
+  readonly record: PodRecord | undefined;
+}
+
+export function seePod(pod: V1Pod): SeenPod {
+  return { uid: pod.metadata?.uid ?? '', record: readPod(pod) };
+}
+
+/** Undefined for a pod that asks for no slots. */
+export function readPod(pod: V1Pod): PodRecord | undefined {
+  const slots = containersOf(pod).filter((container) => container.slots > 0);
+  if (slots.length === 0) return undefined;
+  const { metadata = {}, spec, status } = pod;
+  return {
+    uid: metadata.uid ?? '',
+    namespace: metadata.namespace ?? '',
+    name: metadata.name ?? '',
+    priority: spec?.priority ?? 0,
+    node: spec?.nodeName || undefined,
+    nominated: status?.nominatedNodeName || undefined,
+    ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
+    labels: metadata.labels ?? {},
+    holding: holdingBy(assignmentOf(metadata.annotations?.[ANNOTATION.assigned]), slots),
+    ...demandOf(pod),
+  };
+}
+
+function demandOf(pod: V1Pod): Pick<PodRecord, 'demand' | 'problem'> {
+  try {
+    const request = readPodRequest(pod);
+    return { demand: request && new Demand(request), problem: undefined };
+  } catch (error) {
+    if (!(error instanceof PodRequestError)) throw error;
+    return { demand: undefined, problem: error.message };
+  }
+}
+
+/** What nobody but our scheduler may write is right, or it is as good as missing. */
+function assignmentOf(text: string | undefined): Assignment | undefined {
+  try {
+    return readAssignment(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function holdingBy(assignment: Assignment | undefined, containers: ReturnType<typeof containersOf>): Holding | undefined {
+  if (assignment === undefined) return undefined;
+  const uuids = new Set(Object.values(assignment.containers).flatMap((gpus) => gpus.map(({ gpu }) => gpu)));
+  const slotsOf = (container: string, uuid: string) => assignment.containers[container]?.find(({ gpu }) => gpu === uuid)?.slots ?? 0;
+  return new Map(
+    [...uuids].map((uuid) => [uuid, peak(containers.map(({ container, init }) => ({ init, slots: slotsOf(container, uuid) })))]),
+  );
+}

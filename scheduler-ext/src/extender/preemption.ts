@@ -1,0 +1,156 @@
+import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
+import type { Logger } from 'pino';
+import type { Cluster } from '../cluster/cluster.js';
+import type { Holding, NodeGpus } from '../cluster/node-gpus.js';
+import type { PodRecord } from '../cluster/pod.js';
+import type { Demand } from '../placement/demand.js';
+import { freeFor, holdingOf, type Placement, place, type Strategy } from '../placement/placement.js';
+import { protects } from './budget.js';
+import type { MetaVictims } from './messages.js';
+
+export interface PreemptionOptions {
+  readonly cluster: Cluster;
+  readonly strategy: Strategy;
+  /** All budgets of the cluster, as they are now. */
+  readonly budgets: () => Promise<readonly V1PodDisruptionBudget[]>;
+  readonly logger: Logger;
+}
+
+export type Preemptor = PodRecord & { readonly demand: Demand };
+
+/** Who goes, and what the preemptor gets then. */
+export interface Sacrifice {
+  readonly victims: readonly PodRecord[];
+  readonly holding: Holding;
+}
+
+/** More are not compared; kube-scheduler does so too. */
+const MOST_NODES = 100;
+
+/**
+ * Corrects the victims that kube-scheduler chose. It counts the slots of a whole node, so those that it frees may lie on several GPUs;
+ * here they lie where the pod fits.
+ */
+export class Preemption {
+  readonly #options: PreemptionOptions;
+
+  constructor(options: PreemptionOptions) {
+    this.#options = options;
+  }
+
+  /** Nodes on which nothing helps are left out. */
+  async correct(pod: Preemptor, asked: Readonly<Record<string, MetaVictims>>): Promise<Record<string, MetaVictims>> {
+    const { cluster, logger } = this.#options;
+    const answer: Record<string, MetaVictims> = {};
+    const holdings = new Map<string, Holding>();
+    const budgets = await this.#budgets();
+    for (const [name, victims] of Object.entries(asked)) {
+      const node = cluster.node(name);
+      const uids = (victims.Pods ?? []).map(({ UID }) => UID);
+      const sacrifice = node && this.#sacrificeOn(pod, node, uids);
+      if (sacrifice === undefined) continue;
+      const corrected = [...uids.filter((uid) => !node?.holders.has(uid)), ...sacrifice.victims.map(({ uid }) => uid)];
+      const same = corrected.length === uids.length && corrected.every((uid) => uids.includes(uid));
+      if (!same)
+        logger.info({ pod: pod.name, node: name, asked: uids, corrected }, 'victims corrected, so that the freed slots share a GPU');
+      const violations = same ? victims.NumPDBViolations : violationsBy(sacrifice.victims, budgets);
+      answer[name] = { Pods: corrected.map((UID) => ({ UID })), NumPDBViolations: violations };
+      holdings.set(name, sacrifice.holding);
+    }
+    cluster.promise(pod, holdings);
+    return answer;
+  }
+
+  /** The node where the least has to go, and nobody whom a budget protects. */
+  async cheapest(pod: Preemptor, names: readonly string[]): Promise<(Sacrifice & { readonly node: string }) | undefined> {
+    const budgets = await this.#budgets();
+    let best: (Sacrifice & { readonly node: string }) | undefined;
+    for (const name of names.slice(0, MOST_NODES)) {
+      const node = this.#options.cluster.node(name);
+      const sacrifice = node && this.#sacrificeOn(pod, node, []);
+      if (sacrifice === undefined || violationsBy(sacrifice.victims, budgets) > 0) continue;
+      if (best === undefined || isBetter(sacrifice, best)) best = { ...sacrifice, node: name };
+    }
+    return best;
+  }
+
+  async #budgets(): Promise<readonly V1PodDisruptionBudget[]> {
+    try {
+      return await this.#options.budgets();
+    } catch (error) {
+      this.#options.logger.warn({ reason: (error as Error).message }, 'disruption budgets cannot be read; victims are chosen without them');
+      return [];
+    }
+  }
+
+  #sacrificeOn(pod: Preemptor, node: NodeGpus, asked: readonly string[]): Sacrifice | undefined {
+    const { cluster } = this.#options;
+    const holders = [...node.holders.keys()].flatMap((uid) => cluster.pod(uid) ?? []);
+    const chosen = holders.filter(({ uid }) => asked.includes(uid));
+    const placement = this.#placeWithout(pod, node, chosen);
+    // kube-scheduler has its own reasons as well (processors, memory), so what does is left as it is.
+    if (placement) return { victims: chosen, holding: holdingOf(pod.demand, placement) };
+    return this.#fewest(
+      pod,
+      node,
+      holders.filter(({ priority }) => priority < pod.priority),
+      asked,
+    );
+  }
+
+  /** All that may go are gone; then they come back, the most important ones first, as long as there is room for the pod. */
+  #fewest(pod: Preemptor, node: NodeGpus, lower: readonly PodRecord[], asked: readonly string[]): Sacrifice | undefined {
+    let best: Sacrifice | undefined;
+    for (const gpu of [undefined, ...node.gpus]) {
+      // Those on one GPU last of all, so that it is the one that is emptied.
+      const on = ({ holding }: PodRecord) => (gpu !== undefined && holding?.has(gpu.uuid) ? 1 : 0);
+      const order = [...lower].sort((a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b));
+      const sacrifice = this.#reprieve(pod, node, order);
+      if (sacrifice && (best === undefined || isBetter(sacrifice, best))) best = sacrifice;
+    }
+    return best;
+  }
+
+  #reprieve(pod: Preemptor, node: NodeGpus, order: readonly PodRecord[]): Sacrifice | undefined {
+    let victims = order;
+    let placement = this.#placeWithout(pod, node, victims);
+    if (placement === undefined) return undefined;
+    for (const candidate of order) {
+      const fewer = victims.filter((victim) => victim !== candidate);
+      const still = this.#placeWithout(pod, node, fewer);
+      if (still) [victims, placement] = [fewer, still];
+    }
+    return { victims, holding: holdingOf(pod.demand, placement) };
+  }
+
+  #placeWithout(pod: Preemptor, node: NodeGpus, victims: readonly PodRecord[]): Placement | undefined {
+    const free = freeFor(pod, node);
+    for (const { holding, demand } of victims) {
+      for (const [index, gpu] of node.gpus.entries()) {
+        (free[index] as number) += holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);
+      }
+    }
+    return place(pod.demand, node.gpus, free, this.#options.strategy);
+  }
+}
+
+/** Asked ones go first: kube-scheduler knew why. */
+function rank(asked: readonly string[], { uid }: PodRecord): number {
+  return asked.includes(uid) ? 1 : 0;
+}
+
+/** As kube-scheduler compares nodes: the most important victim, then how many. */
+function isBetter(one: Sacrifice, other: Sacrifice): boolean {
+  const highest = ({ victims }: Sacrifice) => Math.max(...victims.map(({ priority }) => priority));
+  return highest(one) - highest(other) < 0 || (highest(one) === highest(other) && one.victims.length < other.victims.length);
+}
+
+/** How many victims go although a budget protects them. */
+function violationsBy(victims: readonly PodRecord[], budgets: readonly V1PodDisruptionBudget[]): number {
+  const left = new Map(budgets.map((budget) => [budget, budget.status?.disruptionsAllowed ?? 0]));
+  return victims.filter((victim) => {
+    const protecting = budgets.filter((budget) => protects(budget, victim));
+    for (const budget of protecting) left.set(budget, (left.get(budget) ?? 0) - 1);
+    return protecting.some((budget) => (left.get(budget) ?? 0) < 0);
+  }).length;
+}

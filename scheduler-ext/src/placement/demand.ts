@@ -1,0 +1,80 @@
+import type { ContainerRequest, PodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import type { SharingMode } from '@nvidia-virtual/ledger';
+import type { Model } from '../cluster/model.js';
+import type { Gpu } from '../cluster/node-gpus.js';
+
+/** What one container needs: `slots` on each of `gpus` different GPUs. */
+export interface Need {
+  readonly container: string;
+  readonly init: boolean;
+  readonly slots: number;
+  readonly gpus: number;
+  readonly memory: number | undefined;
+  readonly mode: SharingMode;
+}
+
+/** What a pod needs, with what was found out about the models of the cluster. */
+export class Demand {
+  /** In the order in which the containers start. */
+  readonly needs: readonly Need[];
+  readonly types: readonly string[];
+  readonly uuids: ReadonlySet<string>;
+  /** By need and model. */
+  readonly #fits: (boolean | undefined)[][];
+
+  constructor(readonly request: PodRequest) {
+    this.needs = request.containers.map(needOf);
+    this.types = request.gpuTypes.map((type) => type.toLowerCase());
+    this.uuids = new Set(request.gpuUuids);
+    this.#fits = this.needs.map(() => []);
+  }
+
+  /** Whether this GPU could serve that container if nobody else were there. */
+  suits(index: number, gpu: Gpu): boolean {
+    if (!gpu.healthy || (this.uuids.size > 0 && !this.uuids.has(gpu.uuid))) return false;
+    return this.suitsModel(index, gpu.model);
+  }
+
+  suitsModel(index: number, model: Model): boolean {
+    const row = this.#fits[index] as (boolean | undefined)[];
+    const known = row[model.id];
+    if (known !== undefined) return known;
+    const need = this.needs[index] as Need;
+    const fits = this.isType(model) && need.mode === model.mode && need.slots <= model.slots && holdsMemory(need, model);
+    row[model.id] = fits;
+    return fits;
+  }
+
+  isType(model: Model): boolean {
+    return this.types.length === 0 || this.types.some((type) => model.lowerName.includes(type));
+  }
+
+  /** Slots that the pod could hold of this GPU at a time, if all that may land here does; whether it is healthy does not matter any more. */
+  most(gpu: Gpu): number {
+    if (this.uuids.size > 0 && !this.uuids.has(gpu.uuid)) return 0;
+    return peak(this.needs.map((need, index) => ({ init: need.init, slots: this.suitsModel(index, gpu.model) ? need.slots : 0 })));
+  }
+}
+
+/**
+ * Slots of one GPU that containers hold at a time, in the order in which they start: an init container has ended before the next
+ * container starts, which takes over its slots; sidecars stay.
+ */
+export function peak(containers: readonly { readonly init: boolean; readonly slots: number }[]): number {
+  let lasting = 0;
+  let most = 0;
+  for (const { init, slots } of containers) {
+    if (init) most = Math.max(most, lasting + slots);
+    else lasting += slots;
+  }
+  return Math.max(most, lasting);
+}
+
+/** What a fault of another tenant can reach is only for those who ask for it. */
+function needOf({ container, init, slots, gpus, memory, mode = 'exclusive' }: ContainerRequest): Need {
+  return { container, init, slots: slots / gpus, gpus, memory, mode };
+}
+
+export function holdsMemory({ memory, slots }: Need, model: Model): boolean {
+  return memory === undefined || memory <= slots * model.slotMemory;
+}

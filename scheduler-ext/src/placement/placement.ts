@@ -1,0 +1,123 @@
+import type { Gpu, Holding, NodeGpus } from '../cluster/node-gpus.js';
+import { type Demand, type Need, peak } from './demand.js';
+
+export type Strategy = 'binpack' | 'spread';
+
+/** GPUs of each container, by its place in the demand. */
+export type Placement = readonly (readonly Gpu[])[];
+
+/** For whom a place is looked for. */
+export interface PodIdentity {
+  readonly uid: string;
+  readonly priority: number;
+}
+
+/** Slots of each GPU, by its place on the node. */
+export type Free = readonly number[];
+
+/** The search ends here: more containers than that, in more ways, nobody has. */
+const MOST_STEPS = 5000;
+
+/** Slots that are free for this pod: not held by another one, and not promised to one that goes before it. */
+export function freeFor({ uid, priority }: PodIdentity, { gpus, holders, promised }: NodeGpus): number[] {
+  const free = gpus.map(({ model, used }) => model.slots - used);
+  const own = holders.get(uid)?.holding;
+  if (own) for (const [index, gpu] of gpus.entries()) (free[index] as number) += own.get(gpu.uuid) ?? 0;
+  for (const other of promised.values()) {
+    if (other.uid === uid || other.priority < priority) continue;
+    for (const [index, gpu] of gpus.entries()) (free[index] as number) -= other.holding?.get(gpu.uuid) ?? 0;
+  }
+  return free;
+}
+
+/** Where the containers go, so that slots of one container that belong together lie on one GPU; undefined where there is no room. */
+export function place(demand: Demand, gpus: readonly Gpu[], free: Free, strategy: Strategy): Placement | undefined {
+  return new Search(demand, gpus, free, strategy).run();
+}
+
+/** What the pod holds there, at its peak. */
+export function holdingOf({ needs }: Demand, placement: Placement): Holding {
+  const uuids = new Set(placement.flatMap((gpus) => gpus.map(({ uuid }) => uuid)));
+  const slotsOn = (uuid: string) => needs.map(({ init, slots }, index) => ({ init, slots: lies(placement, index, uuid) ? slots : 0 }));
+  return new Map([...uuids].map((uuid) => [uuid, peak(slotsOn(uuid))]));
+}
+
+function lies(placement: Placement, index: number, uuid: string): boolean {
+  return placement[index]?.some((gpu) => gpu.uuid === uuid) ?? false;
+}
+
+/** One slot group of a container: it needs a GPU of its own. */
+interface Piece {
+  readonly index: number;
+  readonly need: Need;
+}
+
+class Search {
+  readonly #order: readonly number[];
+  readonly #lasting: readonly Piece[];
+  readonly #free: number[];
+  /** Places on the node, by container. */
+  readonly #chosen: number[][];
+  #steps = 0;
+
+  constructor(
+    readonly demand: Demand,
+    readonly gpus: readonly Gpu[],
+    readonly free: Free,
+    strategy: Strategy,
+  ) {
+    const sign = strategy === 'binpack' ? 1 : -1;
+    this.#order = gpus.map((_, place) => place).sort((a, b) => sign * ((free[a] as number) - (free[b] as number)) || a - b);
+    this.#lasting = demand.needs
+      .flatMap((need, index) => (need.init ? [] : Array.from({ length: need.gpus }, () => ({ index, need }))))
+      .sort((a, b) => b.need.slots - a.need.slots || a.index - b.index);
+    this.#free = [...free];
+    this.#chosen = demand.needs.map(() => []);
+  }
+
+  run(): Placement | undefined {
+    return this.#placeLasting(0) ? this.#chosen.map((places) => places.map((place) => this.gpus[place] as Gpu)) : undefined;
+  }
+
+  /** Largest first, and back where it led nowhere. */
+  #placeLasting(next: number): boolean {
+    const piece = this.#lasting[next];
+    if (piece === undefined) return this.#placeInit();
+    const { index, need } = piece;
+    const chosen = this.#chosen[index] as number[];
+    for (const place of this.#order) {
+      if ((this.#free[place] as number) < need.slots || chosen.includes(place) || !this.demand.suits(index, this.gpus[place] as Gpu))
+        continue;
+      if (++this.#steps > MOST_STEPS) return false;
+      (this.#free[place] as number) -= need.slots;
+      chosen.push(place);
+      if (this.#placeLasting(next + 1)) return true;
+      chosen.pop();
+      (this.#free[place] as number) += need.slots;
+    }
+    return false;
+  }
+
+  /** Each runs alone beside the sidecars before it, first of all on slots that the pod holds later anyway. */
+  #placeInit(): boolean {
+    return this.demand.needs.every((need, index) => {
+      if (!need.init) return true;
+      const room = this.gpus.map((_, place) => (this.free[place] as number) - this.#sidecarsBefore(index, place));
+      const held = (place: number) => (this.free[place] as number) - (this.#free[place] as number);
+      const fitting = this.#order.filter(
+        (place) => (room[place] as number) >= need.slots && this.demand.suits(index, this.gpus[place] as Gpu),
+      );
+      this.#chosen[index] = fitting.sort((a, b) => held(b) - held(a)).slice(0, need.gpus);
+      return fitting.length >= need.gpus;
+    });
+  }
+
+  #sidecarsBefore(index: number, place: number): number {
+    let slots = 0;
+    for (let before = 0; before < index; before++) {
+      const need = this.demand.needs[before] as Need;
+      if (!need.init && this.#chosen[before]?.includes(place)) slots += need.slots;
+    }
+    return slots;
+  }
+}

@@ -1,0 +1,227 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { CoreV1Api, KubeConfig, type V1Container, type V1Pod } from '@kubernetes/client-node';
+import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
+import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
+import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
+import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
+import { CommandUnderTest, Place } from '@nvidia-virtual/gpu-proxy/testing/command-under-test';
+import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import type { ControlPlane } from '../control-plane.js';
+import { KubeletResources } from './kubelet-resources.js';
+import { PodCgroups } from './pod-cgroup.js';
+
+export const NODE = 'node-1';
+
+export interface PodOptions {
+  readonly annotations?: Record<string, string>;
+  readonly slots?: number;
+  readonly initSlots?: number;
+  readonly priority?: number;
+}
+
+/** A program in a container of a pod: a real process in the pod's cgroup, with what Allocate would have mounted. */
+export class PodProgram {
+  readonly process: ChildProcessWithoutNullStreams;
+  stdout = '';
+  stderr = '';
+
+  constructor(processFiles: readonly string[], socket: string, body: string, wrapper: readonly string[] = []) {
+    const [python, ...args] = cudaProgram(body);
+    const words = [...wrapper, python as string, ...args];
+    const script = `for file in ${processFiles.join(' ')}; do echo $$ > $file || exit 9; done; exec "$@"`;
+    this.process = spawn('sh', ['-c', script, 'sh', ...words], {
+      env: {
+        PATH: process.env['PATH'],
+        LD_LIBRARY_PATH: locateInstallation().interposerDirectory,
+        NVIDIA_VIRTUAL_SOCKET: socket,
+        CUDA_LOG_FILE: 'stderr',
+      },
+    });
+    this.process.stdout.on('data', (data: Buffer) => {
+      this.stdout += data;
+    });
+    this.process.stderr.on('data', (data: Buffer) => {
+      this.stderr += data;
+    });
+  }
+
+  async printed(text: string): Promise<void> {
+    while (!this.stdout.includes(text)) {
+      if (this.process.exitCode !== null) throw new Error(`it ended without ${text}: ${this.stdout}${this.stderr}`);
+      await Promise.race([once(this.process.stdout, 'data'), once(this.process, 'close')]);
+    }
+  }
+
+  /** Lets it go on to its end. */
+  async finish(): Promise<string> {
+    if (this.process.stdin.writable) this.process.stdin.end('\n');
+    if (this.process.exitCode === null && this.process.signalCode === null) await once(this.process, 'close');
+    return this.stdout;
+  }
+}
+
+/** One node of Kubernetes: real gpu-proxy, real API server, real processes in cgroups; only the kubelet's part is played by the test. */
+export class BindingScene {
+  readonly directory = mkdtempSync(path.join(tmpdir(), 'binding-'));
+  readonly state = path.join(this.directory, 'state');
+  readonly kubeletRoot = path.join(this.directory, 'kubelet');
+  readonly kubelet = new KubeletResources(this.kubeletRoot);
+  readonly cgroups: PodCgroups;
+  readonly api: CoreV1Api;
+  readonly #plane: ControlPlane;
+  readonly #place = new Place();
+  readonly #programs: PodProgram[] = [];
+  proxy!: CommandUnderTest;
+
+  constructor(name: string, plane: ControlPlane) {
+    this.#plane = plane;
+    this.cgroups = new PodCgroups(name);
+    const config = new KubeConfig();
+    config.loadFromFile(plane.adminKubeconfig);
+    this.api = config.makeApiClient(CoreV1Api);
+  }
+
+  async serve(env: NodeJS.ProcessEnv = {}, ...flags: string[]): Promise<void> {
+    const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubeletRoot];
+    const args = ['serve', '--state', this.state, '--backend', 'simulated', '--node', NODE, ...kubernetes, ...flags];
+    this.proxy = new CommandUnderTest(this.#place, args, { KUBECONFIG: this.#plane.adminKubeconfig, ...env });
+    await this.proxy.printed('"msg":"serving"');
+  }
+
+  async kill(): Promise<void> {
+    this.proxy.process.kill('SIGKILL');
+    await this.proxy.end();
+  }
+
+  /** What the scheduler and the kubelet have done when a container starts. */
+  async createPod(name: string, options: PodOptions = {}): Promise<V1Pod> {
+    const { annotations = {}, slots = 1, initSlots = 0, priority } = options;
+    const body: V1Pod = {
+      metadata: { name, annotations },
+      spec: {
+        nodeName: NODE,
+        containers: [container('main', slots)],
+        ...(initSlots > 0 && { initContainers: [container('prepare', initSlots)] }),
+        ...(priority !== undefined && { priority }),
+      },
+    };
+    return this.api.createNamespacedPod({ namespace: 'default', body });
+  }
+
+  /** @returns the socket in the directory that Allocate gives to the container. */
+  allocate(slots: readonly string[]): string {
+    return path.join(prepareGrant(this.state, slots).clientDirectory, 'gpu.sock');
+  }
+
+  /** A program in a new container of the pod. */
+  run(pod: V1Pod, socket: string, body: string, wrapper: readonly string[] = []): PodProgram & { readonly containerId: string } {
+    const { id, processFiles } = this.cgroups.container(pod.metadata?.uid as string);
+    const program = Object.assign(new PodProgram(processFiles, socket, body, wrapper), { containerId: id });
+    this.#programs.push(program);
+    return program;
+  }
+
+  /** A program in a container that is there, or in none. */
+  runIn(processFiles: readonly string[], socket: string, body: string): PodProgram {
+    const program = new PodProgram(processFiles, socket, body);
+    this.#programs.push(program);
+    return program;
+  }
+
+  /** Python under the name of a sandbox's program: what /proc/PID/exe says is all that is known of one. */
+  sandboxProgram(name: string): string[] {
+    const file = path.join(this.directory, name);
+    copyFileSync(realpathSync('/usr/bin/python3'), file);
+    return ['sh', '-c', `shift; exec ${file} "$@"`, 'sh'];
+  }
+
+  /** What `su -` leaves of a container: another user, no variable of ours, and the socket where every container has it. */
+  loginShell(socket: string): string[] {
+    const mounts = `mkdir -p /run/nvidia-virtual && mount --bind ${path.dirname(socket)} /run/nvidia-virtual`;
+    const clean = ['env', '-i', 'PATH=/usr/bin:/bin', `LD_LIBRARY_PATH=${locateInstallation().interposerDirectory}`];
+    const other = ['setpriv', '--reuid', '12345', '--clear-groups'];
+    return ['unshare', '--mount', '--', 'sh', '-c', `${mounts}; exec "$@"`, 'sh', ...clean, ...other];
+  }
+
+  /** The next proxy finds the state directory as after a boot of the machine. */
+  pretendReboot(): void {
+    writeFileSync(path.join(this.state, 'boot'), 'another');
+  }
+
+  /** As the kubelet does a moment after a container has started. */
+  async tellStarted(pod: V1Pod, name: string, containerId: string, init = false): Promise<void> {
+    const status = { name, containerID: `containerd://${containerId}`, image: 'any', imageID: '', ready: true, restartCount: 0 };
+    const statuses = [{ ...status, state: { running: {} } }];
+    await this.patchStatus(pod, init ? { initContainerStatuses: statuses } : { containerStatuses: statuses });
+  }
+
+  async patchStatus(pod: V1Pod, changes: object): Promise<void> {
+    const name = pod.metadata?.name as string;
+    const now = await this.api.readNamespacedPod({ name, namespace: 'default' });
+    await this.api.replaceNamespacedPodStatus({ name, namespace: 'default', body: { ...now, status: { ...now.status, ...changes } } });
+  }
+
+  async deletePod(name: string): Promise<void> {
+    await this.api.deleteNamespacedPod({ name, namespace: 'default', gracePeriodSeconds: 0 });
+  }
+
+  async allocations(): Promise<readonly AllocationMessage[]> {
+    const client = await AdminClient.connect(this.state);
+    try {
+      return (await client.call('listAllocations', {})).allocations;
+    } finally {
+      client.close();
+    }
+  }
+
+  /** Reasons and messages of a pod's events. */
+  async events(pod: string): Promise<[string, string][]> {
+    const { items } = await this.api.listNamespacedEvent({ namespace: 'default', fieldSelector: `involvedObject.name=${pod}` });
+    return items.map(({ reason = '', message = '' }) => [reason, message]);
+  }
+
+  /** Ids of the directories that there are. */
+  directories(): string[] {
+    return readdirSync(path.join(this.state, 'allocations'));
+  }
+
+  specification(id: string): Record<string, unknown> {
+    return JSON.parse(readFileSync(path.join(this.state, 'allocations', id, 'allocation.json'), 'utf8'));
+  }
+
+  async end(): Promise<void> {
+    for (const { process: program } of this.#programs) program.kill('SIGKILL');
+    this.proxy?.process.kill('SIGTERM');
+    await this.proxy?.end();
+    const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (arbiter) process.kill(arbiter.pid);
+    this.kubelet.stop();
+    await this.cgroups.remove();
+    rmSync(this.directory, { recursive: true, force: true });
+    this.#place.remove();
+  }
+}
+
+function container(name: string, slots: number): V1Container {
+  const limits = slots > 0 ? { [RESOURCE]: String(slots) } : {};
+  return { name, image: 'any', resources: { limits } };
+}
+
+/** Waits for it to be so. */
+export async function eventually(check: () => unknown): Promise<void> {
+  for (let left = 600; ; left--) {
+    try {
+      await check();
+      return;
+    } catch (error) {
+      if (left === 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { until } from '../processes.js';
+
+const PATIENCE_MS = 15_000;
+
+export interface DaemonOptions {
+  readonly program: string;
+  readonly args: readonly string[];
+  /** Everything that it prints is appended to this file. */
+  readonly logFile: string;
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** A part of Kubernetes as a process of the test's: started, killed and started again by its pid, and never outliving the test. */
+export class Daemon {
+  #process: ChildProcess | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly options: DaemonOptions,
+  ) {}
+
+  /** Also again, once it has ended. */
+  start(): this {
+    if (this.alive) throw new Error(`${this.name} runs already`);
+    const { program, args, logFile, env = process.env } = this.options;
+    const log = openSync(logFile, 'a');
+    const child = spawn('setpriv', ['--pdeathsig', 'KILL', program, ...args], { stdio: ['ignore', log, log], env });
+    child.once('error', () => undefined); // it is not alive then, which is what everybody looks at
+    closeSync(log);
+    this.#process = child;
+    return this;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
+  }
+
+  get alive(): boolean {
+    return this.#process?.pid !== undefined && this.#process.exitCode === null && this.#process.signalCode === null;
+  }
+
+  /** As if nobody had expected it. */
+  async kill(): Promise<void> {
+    this.#process?.kill('SIGKILL');
+    await until(() => !this.alive, PATIENCE_MS);
+  }
+
+  /** As its administrator would; what does not end by itself is killed. */
+  async stop(): Promise<void> {
+    this.#process?.kill('SIGTERM');
+    if (!(await until(() => !this.alive, PATIENCE_MS))) await this.kill();
+  }
+
+  log(): string {
+    return existsSync(this.options.logFile) ? readFileSync(this.options.logFile, 'utf8') : '';
+  }
+
+  /** Waits until it serves. @throws Error with the end of its log when it ended instead, or when the time is up */
+  async serving(serves: () => Promise<boolean>, milliseconds = 60_000): Promise<void> {
+    const end = performance.now() + milliseconds;
+    while (!(await serves())) {
+      if (!this.alive || performance.now() > end) throw new Error(`${this.name} did not come up:\n${this.lastLines()}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  lastLines(count = 20): string {
+    return this.log().trimEnd().split('\n').slice(-count).join('\n');
+  }
+}

@@ -1,0 +1,102 @@
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand } from './command.js';
+import { ToolchainError } from './errors.js';
+import { cacheDirectory, REPOSITORY } from './repository.js';
+
+/** What the tests start; toolchain/kubernetes/go.mod pins it, and everything that belongs to it. */
+export const KUBERNETES_VERSION = '1.36.3';
+export const CONTAINERD_VERSION = '2.4.2';
+
+interface Source {
+  /** Beneath toolchain/: a Go module that pins the program and all that it is made of. */
+  readonly module: string;
+  readonly package: string;
+  /** Names the directory in the cache. */
+  readonly release: string;
+  readonly flags: readonly string[];
+}
+
+const KUBERNETES = `kubernetes-${KUBERNETES_VERSION}`;
+const CONTAINERD = `containerd-${CONTAINERD_VERSION}`;
+
+/** Without a version, Kubernetes' parts call themselves v0.0.0, and refuse each other. */
+const KUBERNETES_FLAGS = [
+  ['gitVersion', `v${KUBERNETES_VERSION}`],
+  ['gitMajor', KUBERNETES_VERSION.split('.')[0]],
+  ['gitMinor', KUBERNETES_VERSION.split('.')[1]],
+].map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
+
+const CONTAINERD_FLAGS = [`-X github.com/containerd/containerd/v2/version.Version=${CONTAINERD_VERSION}`];
+
+const SOURCES = {
+  etcd: fromKubernetes('go.etcd.io/etcd/server/v3'),
+  'kube-apiserver': fromKubernetes('k8s.io/kubernetes/cmd/kube-apiserver'),
+  'kube-controller-manager': fromKubernetes('k8s.io/kubernetes/cmd/kube-controller-manager'),
+  'kube-scheduler': fromKubernetes('k8s.io/kubernetes/cmd/kube-scheduler'),
+  'kube-proxy': fromKubernetes('k8s.io/kubernetes/cmd/kube-proxy'),
+  kubelet: fromKubernetes('k8s.io/kubernetes/cmd/kubelet'),
+  kubectl: fromKubernetes('k8s.io/kubernetes/cmd/kubectl'),
+  helm: fromKubernetes('helm.sh/helm/v3/cmd/helm'),
+  containerd: fromContainerd('containerd'),
+  'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
+  ctr: fromContainerd('ctr'),
+} satisfies Record<string, Source>;
+
+export type KubernetesTool = keyof typeof SOURCES;
+
+/** What the tests of single packages start: Kubernetes as far as its API goes. */
+export const API_TOOLS: readonly KubernetesTool[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
+
+/** Where a tool lies, or will once it is built. */
+export function kubernetesTool(name: KubernetesTool): string {
+  return path.join(cacheDirectory(), SOURCES[name].release, 'bin', name);
+}
+
+/** Builds from upstream source what is not in the cache yet: a quarter of an hour on two cores, once. */
+export async function buildKubernetesTools(names: readonly KubernetesTool[], say: (line: string) => void = () => {}): Promise<void> {
+  const missing = names.filter((name) => !existsSync(kubernetesTool(name)));
+  if (missing.length > 0) await ensureGo();
+  for (const [index, name] of missing.entries()) {
+    say(
+      `Building ${name} of ${SOURCES[name].release} (${index + 1} of ${missing.length}, once) into ${path.dirname(kubernetesTool(name))}`,
+    );
+    await build(name);
+  }
+}
+
+/** Beside its place first, and renamed when complete: whoever sees the name sees the whole, and two who build at once do no harm. */
+async function build(name: KubernetesTool): Promise<void> {
+  const tool = kubernetesTool(name);
+  const unfinished = `${tool}.${process.pid}`;
+  const { module, package: what, flags } = SOURCES[name];
+  mkdirSync(path.dirname(tool), { recursive: true });
+  const args = ['build', '-buildvcs=false', '-trimpath', '-ldflags', ['-s', '-w', ...flags].join(' '), '-o', unfinished, what];
+  try {
+    const { status, output } = await runCommand('go', args, {
+      cwd: path.join(REPOSITORY, 'toolchain', module),
+      env: { ...process.env, CGO_ENABLED: '0' },
+    });
+    if (status !== 0) throw new ToolchainError(`${name} could not be built: \`go ${args.join(' ')}\` failed:\n${output}`);
+    renameSync(unfinished, tool);
+  } finally {
+    rmSync(unfinished, { force: true });
+  }
+}
+
+/** Any Go that fetches the release which the module names: 1.21 was the first. */
+async function ensureGo(): Promise<void> {
+  const version = /go1\.(\d+)/.exec((await runCommand('go', ['env', 'GOVERSION'])).output)?.[1];
+  if (Number(version ?? 0) >= 21) return;
+  const found = version === undefined ? 'There is no Go here' : `The Go here is 1.${version}`;
+  throw new ToolchainError(`${found}; Kubernetes is built by Go 1.21 or newer. Install it from https://go.dev/dl, and try again.`);
+}
+
+function fromKubernetes(what: string): Source {
+  return { module: 'kubernetes', package: what, release: KUBERNETES, flags: KUBERNETES_FLAGS };
+}
+
+function fromContainerd(name: string): Source {
+  const what = `github.com/containerd/containerd/v2/cmd/${name}`;
+  return { module: 'containerd', package: what, release: CONTAINERD, flags: CONTAINERD_FLAGS };
+}
