@@ -14,6 +14,7 @@
 #include "interposer/parallel_copy.h"
 #include "interposer_bodies.h"
 #include "remote.h"
+#include "wire/copy.h"
 
 namespace interposer {
 
@@ -126,6 +127,14 @@ void Staging::release(const Chunk& chunk) {
   released_.notify_one();
 }
 
+/// How many of `left` items come next. The last ones are not left so few that their copy would have to wait for a window of the GPU's time.
+std::size_t nextOf(std::size_t left, std::size_t atOnce, std::size_t bytesOfEach) {
+  if (left <= atOnce) return left;
+  return (left - atOnce) * bytesOfEach > wire::kSmallCopyBytes ? atOnce : left / 2;
+}
+
+std::size_t nextPiece(std::size_t left) { return nextOf(left, kChunkBytes, 1); }
+
 CUresult wait(CUstream stream, bool synchronise) { return synchronise ? remote::cuStreamSynchronize(stream) : CUDA_SUCCESS; }
 
 }  // namespace
@@ -137,8 +146,8 @@ CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t byte
   const auto staging = Staging::ofContext(status);
   if (staging == nullptr) return status;
   const Waiting waiting(!Session::current()->deviceRanges.contains(destination, bytes));
-  for (std::size_t at = 0; at < bytes; at += kChunkBytes) {
-    const std::size_t piece = std::min(kChunkBytes, bytes - at);
+  for (std::size_t at = 0, piece = 0; at < bytes; at += piece) {
+    piece = nextPiece(bytes - at);
     Chunk chunk;
     if (status = staging->take(chunk); status != CUDA_SUCCESS) return status;
     parallelCopy(chunk.memory, static_cast<const std::byte*>(source) + at, piece);
@@ -168,12 +177,13 @@ CUresult stageDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUs
     if (status == CUDA_SUCCESS) parallelCopy(static_cast<std::byte*>(destination) + piece.at, piece.chunk.memory, piece.bytes);
     staging->release(piece.chunk);
   };
-  for (std::size_t at = 0; at < bytes && status == CUDA_SUCCESS; at += kChunkBytes) {
-    Piece piece{{}, at, std::min(kChunkBytes, bytes - at)};
+  for (std::size_t at = 0; at < bytes && status == CUDA_SUCCESS;) {
+    Piece piece{{}, at, nextPiece(bytes - at)};
+    at += piece.bytes;
     while (!pieces.empty() && !staging->tryTake(piece.chunk, status)) finishOldest();
     if (piece.chunk.memory == nullptr) status = staging->take(piece.chunk);
     if (status != CUDA_SUCCESS) break;
-    status = copyPinnedDtoH(piece.chunk.memory, source + at, piece.bytes, stream, false);
+    status = copyPinnedDtoH(piece.chunk.memory, source + piece.at, piece.bytes, stream, false);
     if (status == CUDA_SUCCESS) status = remote::cuEventRecord(piece.chunk.done, stream);
     pieces.push_back(piece);
     if (pieces.size() > kAhead) finishOldest();
@@ -264,8 +274,9 @@ CUresult stage2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise) {
   if (staging == nullptr) return status;
   const Waiting waiting;
   const std::size_t rowsAtOnce = kChunkBytes / copy.WidthInBytes;
-  for (std::size_t first = 0; first < copy.Height; first += rowsAtOnce) {
-    status = stageRows(*staging, copy, first, std::min(rowsAtOnce, copy.Height - first), stream);
+  for (std::size_t first = 0, rows = 0; first < copy.Height; first += rows) {
+    rows = nextOf(copy.Height - first, rowsAtOnce, copy.WidthInBytes);
+    status = stageRows(*staging, copy, first, rows, stream);
     if (status != CUDA_SUCCESS) return status;
   }
   return wait(stream, synchronise);

@@ -6,6 +6,9 @@
 
 namespace wire {
 
+/// Copies between host and device of more than that take no window of the GPU's time: the copy engines do them beside whatever it computes.
+inline constexpr std::uint64_t kSmallCopyBytes = 64 << 10;
+
 struct CopyFrame {
   std::uint64_t destination;
   std::uint64_t source;

@@ -5,6 +5,7 @@ import { emitDispatch } from './emit/dispatch.js';
 import { emitDriver, emitDriverHeader } from './emit/driver.js';
 import { emitErrorTexts } from './emit/error_texts.js';
 import { emitEntryPoints, emitExports, emitExportsMap, emitInterposerBodies } from './emit/exports.js';
+import { emitHandleKinds } from './emit/handle_kinds.js';
 import { emitMissing } from './emit/missing.js';
 import { emitRemote, emitRemoteHeader } from './emit/remote.js';
 import { emitRoundtripTest } from './emit/roundtrip_test.js';
@@ -23,6 +24,7 @@ export function outputs(specification: Specification): Map<string, string> {
     ['error_texts.h', emitErrorTexts(specification)],
     ['exports.cpp', emitExports(specification)],
     ['exports.map', emitExportsMap(specification)],
+    ['handle_kinds.h', emitHandleKinds(specification)],
     ['interposer_bodies.h', emitInterposerBodies(specification)],
     ['missing.cpp', emitMissing(specification)],
     ['remote.cpp', emitRemote(specification)],

@@ -18,6 +18,7 @@ import { RefusalLog } from './refusal-log.js';
 import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
 import { readSpecification } from './specification.js';
+import { StartAllowance } from './start-allowance.js';
 import { removeUnfinished } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
 import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions } from './worker.js';
@@ -83,7 +84,9 @@ export class Allocation {
   #specification: AllocationSpecification;
   #socket: ClientSocket;
   #waiting: Waiting[] = [];
+  readonly #starts = new StartAllowance();
   #turn: NodeJS.Immediate | undefined;
+  #later: NodeJS.Timeout | undefined;
   #lastNumber: number;
   /** Once it is removed. */
   #peak: number | undefined;
@@ -196,6 +199,7 @@ export class Allocation {
   /** Accepts nobody any more. Sessions go on. */
   stopAccepting(): void {
     this.#socket.close();
+    clearTimeout(this.#later);
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
     this.#noteIdle();
   }
@@ -232,6 +236,7 @@ export class Allocation {
   leave(): void {
     this.#socket.leave();
     clearImmediate(this.#turn);
+    clearTimeout(this.#later);
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
     for (const session of this.#sessions.values()) session.leave();
     this.#refusals.end();
@@ -280,11 +285,18 @@ export class Allocation {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const starting = this.sessions.filter(({ session }) => !session.introduced).length;
-      const next = starting < STARTING_AT_ONCE ? this.#waiting.shift() : undefined;
-      if (!next) return;
-      this.#serve(next);
+      if (this.#waiting.length === 0 || starting >= STARTING_AT_ONCE || this.#mustWait()) return;
+      this.#serve(this.#waiting.shift() as Waiting);
       this.#takeTurns();
     });
+  }
+
+  #mustWait(): boolean {
+    const milliseconds = this.#starts.wait();
+    if (milliseconds === 0) return false;
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => this.#takeTurns(), milliseconds).unref();
+    return true;
   }
 
   #serve({ connection, peer }: Waiting): void {
@@ -294,6 +306,7 @@ export class Allocation {
       return;
     }
     const slot = this.#quota.takeSlot();
+    this.#starts.take();
     try {
       if (slot === undefined) throw new Error('the memory account has no slot left');
       const record = this.#newRecord(peer, slot);
@@ -355,13 +368,18 @@ export class Allocation {
         ...{ record, files, addon: this.#host.addon, backend: this.#host.backend },
         logger: this.#logger.child({ session: record.number }),
         memory: () => this.#quota.readSlot(record.slot),
-        introduced: () => this.#takeTurns(),
+        introduced: (introduced) => this.#noteIntroduced(introduced),
         ended: () => this.#end(session),
       },
       worker,
     );
     this.#sessions.set(record.number, session);
     this.#host.sessionStarted(session);
+  }
+
+  #noteIntroduced({ gpu }: Session): void {
+    if (gpu) this.#starts.giveBack();
+    this.#takeTurns();
   }
 
   #end(live: LiveSession): void {

@@ -19,7 +19,7 @@ export interface LiveSessionOptions {
   /** The slot of the quota file. */
   memory(): MemoryUse;
   /** Its client has said hello. */
-  introduced(): void;
+  introduced(session: Session): void;
   ended(): void;
 }
 
@@ -121,7 +121,7 @@ export class LiveSession {
     this.session.apply(report);
     if (before) return;
     clearTimeout(this.#silence);
-    this.#options.introduced();
+    this.#options.introduced(this.session);
   }
 
   #noteClientGone(): void {

@@ -1,6 +1,5 @@
 #include "native/arbiter/node.h"
 
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -9,45 +8,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 
-#include "wire/anonymous_file.h"
+#include "native/arbiter/mailbox_file.h"
 
 namespace arbiter {
 
 namespace {
-
-/// A memory file that nobody can shrink under us.
-int createMailbox(Mailbox*& mailbox) {
-  const int file = wire::createAnonymousFile("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (file < 0) return -1;
-  void* page = MAP_FAILED;
-  if (ftruncate(file, kMailboxBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-    page = mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (page == MAP_FAILED) return close(file), -1;
-  mailbox = static_cast<Mailbox*>(page);
-  mailbox->magic = kMailboxMagic;
-  mailbox->version = kMailboxVersion;
-  mailbox->unused = 1;
-  return file;
-}
-
-bool sendFile(int connection, int file) {
-  char byte = 'm';
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof file);
-  std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-}
 
 void wakeAll(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
@@ -122,10 +88,12 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   const Order order = schedule_.order(worker.allocation);
   worker.word = nextWord(0, order.grant);
   worker.told = now;
+  worker.mailbox->unused = 1;
   worker.mailbox->grant = worker.word;
   worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
-  if (!sendFile(connection, file)) shutdown(connection, SHUT_RDWR);
+  worker.mailbox->standby = order.standby ? 1 : 0;
+  if (!sendMailbox(connection, file)) shutdown(connection, SHUT_RDWR);
   close(file);
   observe(worker.allocation, now);
 }
@@ -160,22 +128,24 @@ bool Node::isStranger(int connection) const {
 /// What an allocation's workers say together.
 void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
-  bool drained = true, waits = false, idle = true;
+  bool drained = true, waits = false, idle = true, unused = true;
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr || worker.allocation != id) continue;
     const Mailbox& said = *worker.mailbox;
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
+    unused = unused && since > 0;
     idle = idle && since > 0 && now - std::max(since, worker.told) >= static_cast<Time>(kGapNanoseconds);
     schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
   }
-  switch (schedule_.order(id).grant) {
+  const Order order = schedule_.order(id);
+  switch (order.grant) {
     case Grant::closed:
       schedule_.setDemand(id, waits ? Demand::waiting : Demand::none, now);
       if (drained) schedule_.drained(id, now);
       break;
-    case Grant::window: schedule_.setDemand(id, idle ? Demand::none : Demand::busy, now); break;
+    case Grant::window: schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now); break;
     case Grant::open: break;
   }
 }
@@ -195,13 +165,15 @@ void Node::update(Time now) {
     }
   }
   for (auto& [connection, worker] : workers_) {
-    if (worker.mailbox != nullptr)
-      worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    if (worker.mailbox == nullptr) continue;
+    worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0, std::memory_order_relaxed);
   }
 }
 
 void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
   worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue), std::memory_order_relaxed);
+  worker.mailbox->standby.store(order.standby ? 1 : 0, std::memory_order_relaxed);
   const Grant before = grantOf(worker.word);
   if (before == order.grant) return;
   worker.word = nextWord(worker.word, order.grant);

@@ -49,6 +49,7 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
   settle(now);
   Allocation* a = find(id);
   if (a == nullptr) return;
+  if (a->stage == Stage::standby && demand == Demand::busy) demand = Demand::waiting;  // for the window to become its own
   const bool inside = a->stage == Stage::window || a->stage == Stage::open;
   if (inside ? demand == Demand::waiting : demand == Demand::busy) return;
   if (demand == Demand::waiting && a->demand != Demand::waiting) a->since = now;
@@ -58,7 +59,9 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
 void Schedule::drained(const std::string& id, Time now) {
   settle(now);
   Allocation* a = find(id);
-  if (a != nullptr && (a->stage == Stage::draining || a->stage == Stage::overrunning)) a->stage = Stage::closed;
+  if (a == nullptr || (a->stage != Stage::draining && a->stage != Stage::overrunning)) return;
+  learnDrain(*a, true, now);
+  a->stage = Stage::closed;
 }
 
 void Schedule::recorded(const std::string& id, Time when) {
@@ -82,6 +85,7 @@ std::vector<Order> Schedule::advance(Time now) {
   }
   grantAll(now);
   compete();
+  for (auto& [id, a] : allocations_) standBy(a, now);
   for (auto& [id, a] : allocations_) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
@@ -100,6 +104,7 @@ void Schedule::endStages(Time now) {
       a.stage = Stage::overrunning;
       a.end = now + timing_.overlap;
     } else if (a.stage == Stage::overrunning && now >= a.end) {
+      learnDrain(a, false, now);
       a.stage = Stage::closed;
     }
   }
@@ -159,10 +164,28 @@ void Schedule::renew(Allocation& holder, Time now) {
 void Schedule::close(Allocation& holder, bool urgent, Time now) {
   if (holder.stage == Stage::open) used(holder.id, true, now);
   holder.stage = Stage::draining;
-  holder.since = now;
-  holder.end = now + (urgent ? timing_.urgentDrain : timing_.drain);
+  holder.closed = now;
+  holder.end = now + (urgent ? timing_.urgentDrain : patience(holder));
   holder.demand = Demand::none;
   holder.lastDemand = now;
+}
+
+/// Asking the arbiter takes 0.17 ms (H200's host), more than a switch of the GPU. So an idle allocation need not ask while only lower ones
+/// want its GPUs: they would have to yield without a drain.
+void Schedule::standBy(Allocation& a, Time now) {
+  const bool idle = a.demand == Demand::none && (a.stage == Stage::closed || a.stage == Stage::standby) && hasTokens(a);
+  bool lower = a.stage == Stage::standby, others = false;
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other) || (!holds(other) && !waits(other))) continue;
+    (other.terms.priority < a.terms.priority ? lower : others) = true;
+  }
+  if (idle && lower && !others) {
+    a.stage = Stage::standby;
+  } else if (a.stage == Stage::standby && a.demand == Demand::none) {
+    a.stage = Stage::overrunning;  // it may have begun just now: nobody waits for that
+    a.closed = now;
+    a.end = now + timing_.overlap;
+  }
 }
 
 void Schedule::grantAll(Time now) {
@@ -199,6 +222,7 @@ bool Schedule::tryGrant(Allocation& a, Time now) {
 }
 
 void Schedule::grant(Allocation& a, Time until, Time now) {
+  if (a.stage == Stage::overrunning) learnDrain(a, false, now);
   a.stage = Stage::window;
   a.demand = Demand::busy;
   a.since = now;
@@ -246,9 +270,17 @@ Time Schedule::expected(const std::string& id) const {
 bool Schedule::isHandingOver(Time now) const {
   return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& a = entry.second;
-    if (a.stage == Stage::draining) return now - a.since < timing_.handover && wanted(a);
+    if (a.stage == Stage::standby) return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
+    if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
     return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) && wanted(a);
   });
+}
+
+bool Schedule::outranks(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  return found != allocations_.end() && std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+           return entry.second.terms.priority < found->second.terms.priority && overlaps(entry.second, found->second);
+         });
 }
 
 /// Another waits for its GPUs.
@@ -270,8 +302,9 @@ TimeUse Schedule::use(const std::string& id) const {
 std::vector<Order> Schedule::tell(Time now) {
   std::vector<Order> orders;
   for (auto& [id, a] : allocations_) {
-    const Grant grant = a.stage == Stage::open ? Grant::open : a.stage == Stage::window ? Grant::window : Grant::closed;
-    const Order order{id, grant, queueOf(a, now)};
+    const bool standby = a.stage == Stage::standby;
+    const Grant grant = a.stage == Stage::open ? Grant::open : a.stage == Stage::window || standby ? Grant::window : Grant::closed;
+    const Order order{id, grant, queueOf(a, now), standby};
     if (order == a.told) continue;
     a.told = order;
     orders.push_back(order);

@@ -32,7 +32,7 @@ struct Terms {
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end
+  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
   Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
   Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
   Time queueBesideHigher = 150 * kMicrosecond;
@@ -65,6 +65,7 @@ struct Order {
   std::string id;
   Grant grant;
   Time queue;
+  bool standby = false;  ///< the window is not its yet: it says so when it begins to use it
   bool operator==(const Order&) const = default;
 };
 
@@ -94,8 +95,11 @@ class Schedule {
 
   /// When what holds for it is expected to change: its window to end because another waits, or the one that it waits for. 0: nobody knows.
   Time expected(const std::string& id) const;
-  /// A window is about to end, or has just ended and its work is still running, and another waits for it.
+  /// A window is about to end, or has just ended and its work is still running, and another waits for it; or one that stands by may begin
+  /// at any moment, since it did not long ago.
   bool isHandingOver(Time now) const;
+  /// There are others on its GPUs, and they must yield to it.
+  bool outranks(const std::string& id) const;
 
   /// What holds for it. Closed when there is no such allocation.
   Order order(const std::string& id) const;
@@ -113,6 +117,7 @@ class Schedule {
 
   enum class Stage {
     closed,
+    standby,      ///< idle, and let in at once: whoever has its GPUs must yield to it anyway
     draining,     ///< nothing new, but its work still has the GPU
     overrunning,  ///< its work goes on, and others start nevertheless
     window,
@@ -130,17 +135,19 @@ class Schedule {
     Time returns = 0;       ///< it was closed in the midst of its work: until then it counts as one that competes
     bool extended = false;  ///< the window has been kept open for a pair of events already
     Time since = 0;         ///< waits, or holds its window, since then
+    Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
     Time openUsed = 0;      ///< until when the time of an open gate has been looked at
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
+    int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
     Time tokens = 0;  ///< of a fixed share: time that may still be used
     TimeUse use;
     Order told;
   };
 
   static bool holds(const Allocation& a) { return a.stage == Stage::window || a.stage == Stage::open || a.stage == Stage::draining; }
-  static bool occupies(const Allocation& a) { return a.stage != Stage::closed; }
+  static bool occupies(const Allocation& a) { return a.stage != Stage::closed && a.stage != Stage::standby; }
   static bool overlaps(const Allocation& a, const Allocation& b);
   static bool limited(const Allocation& a);
   bool waits(const Allocation& a) const;
@@ -166,6 +173,9 @@ class Schedule {
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);
   void close(Allocation& holder, bool urgent, Time now);
+  void learnDrain(Allocation& a, bool ended, Time now);
+  Time patience(const Allocation& a) const;
+  void standBy(Allocation& a, Time now);
   void grantAll(Time now);
   bool tryGrant(Allocation& a, Time now);
   void grant(Allocation& a, Time until, Time now);

@@ -1,4 +1,4 @@
-// What each allocation has used: virtual time for its turn, tokens for a fixed share, the figures.
+// What each allocation has used: virtual time for its turn, tokens for a fixed share, the figures; and how its drains went.
 #include <algorithm>
 #include <cmath>
 
@@ -9,6 +9,8 @@ namespace arbiter {
 namespace {
 
 constexpr Time kPercent = 100;
+/// So many drains in vain, and the next one is not waited for.
+constexpr int kMostInVain = 4;
 
 }  // namespace
 
@@ -41,6 +43,16 @@ void Schedule::charge(Allocation& a, Time passed) {
   (a.stage == Stage::window ? a.use.granted : a.use.overrun) += mean;
   if (limited(a)) a.tokens -= mean;
 }
+
+void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
+  if (ended && now - a.closed <= timing_.drain)
+    a.inVain = std::max(a.inVain - 1, 0);
+  else
+    a.inVain = std::min(a.inVain + 1, kMostInVain);
+}
+
+/// Whose work goes on and on is waited for less each time, and not at all in the end: the hardware slices between it and the next one.
+Time Schedule::patience(const Allocation& a) const { return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain; }
 
 /// While it competes, what it cannot use at once stays with it for a while; idle, it saves up for one short window only.
 void Schedule::refill(Allocation& a, Time passed) {

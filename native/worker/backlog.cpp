@@ -6,8 +6,8 @@ namespace worker {
 
 namespace {
 
-/// Recording a marker costs 1.2 us (H200): one percent of that.
-constexpr std::uint64_t kMarkedWork = 150'000;
+/// Recording a marker costs 1.2 us (H200): a third of a percent of that.
+constexpr std::uint64_t kMarkedWork = 400'000;
 constexpr std::size_t kMostUnmarked = 64;
 /// What is assumed of work never seen before; its marker will tell.
 constexpr std::uint64_t kFirstGuess = 50'000;
@@ -15,7 +15,6 @@ constexpr std::uint64_t kFirstGuess = 50'000;
 constexpr std::uint64_t kQuiet = 50'000;
 /// Work that takes so much longer than guessed is not what it was taken for.
 constexpr std::uint64_t kLate = 100'000;
-constexpr std::size_t kMostLanes = 32;
 
 }  // namespace
 
@@ -29,17 +28,10 @@ Backlog::Lane* Backlog::find(CUstream stream) {
 
 Backlog::Lane& Backlog::laneOf(CUstream stream) {
   if (Lane* lane = find(stream)) return *lane;
-  if (lanes_.size() < kMostLanes) return lanes_.emplace_back(Lane{.stream = stream});
-  // A program with very many streams: the one used longest ago is not watched any more.
-  Lane& oldest = *std::min_element(lanes_.begin(), lanes_.end(), [](const Lane& a, const Lane& b) { return a.last < b.last; });
-  return oldest = Lane{.stream = stream};
+  return lanes_.emplace_back(Lane{.stream = stream});
 }
 
-bool Backlog::note(CUstream stream) {
-  const bool fits = find(stream) != nullptr || lanes_.size() < kMostLanes;
-  laneOf(stream).unmeasured = true;
-  return fits;
-}
+void Backlog::note(CUstream stream) { laneOf(stream).unmeasured = true; }
 
 void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now) {
   Lane& lane = laneOf(stream);
@@ -47,9 +39,11 @@ void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now)
   const bool known = durations_.at(index) != Durations::kUnknown;
   if (lane.work.empty()) lane.first = now;
   lane.last = now;
-  lane.guess += known ? durations_.at(index) : kFirstGuess;
+  const std::uint64_t guess = known ? durations_.at(index) : kFirstGuess;
+  lane.guess += guess;
+  guess_ += guess;
   lane.work.push_back(index);
-  if (!known || lane.guess >= kMarkedWork || lane.work.size() >= kMostUnmarked) mark(lane);
+  if (!known || lane.guess >= kMarkedWork || lane.work.size() >= kMostUnmarked) mark(lane, known ? 0 : 1);
 }
 
 bool Backlog::take(CUevent& event) {
@@ -59,44 +53,75 @@ bool Backlog::take(CUevent& event) {
   return true;
 }
 
-void Backlog::mark(Lane& lane) {
-  Marker marker{nullptr, lane.guess, std::move(lane.work), lane.first};
+/// A lane gets a marker at the first piece of work that is unknown, so there is one at most.
+void Backlog::mark(Lane& lane, std::size_t unknown) {
+  Marker marker{lane.stream, nullptr, lane.guess, std::move(lane.work), lane.first, unknown};
   lane.work.clear();
   lane.guess = 0;
   if (take(marker.event)) {
-    if (driver_.cuEventRecord(marker.event, lane.stream) == CUDA_SUCCESS) return markers_.push_back(std::move(marker));
+    if (driver_.cuEventRecord(marker.event, lane.stream) == CUDA_SUCCESS) {
+      unknown_ += unknown;
+      return markers_.push_back(std::move(marker));
+    }
     free_.push_back(marker.event);
   }
+  guess_ -= marker.guess;
   lane.unmeasured = true;  // a stream of another context, or a fault: it is asked itself
 }
 
-/// The per-thread stream of another thread cannot be asked for here. The legacy stream waits for it, so it is asked instead.
-bool Backlog::hasEnded(Lane& lane) const {
-  return driver_.cuStreamQuery(lane.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : lane.stream) != CUDA_ERROR_NOT_READY;
+std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) const {
+  std::vector<Question> questions;
+  for (const Marker& marker : markers_) questions.push_back({.stream = marker.stream, .marker = marker.event});
+  for (const Lane& lane : lanes_) {
+    const bool quiet = all || now - lane.last >= kQuiet;
+    if ((lane.unmeasured || !lane.work.empty()) && quiet) questions.push_back({.stream = lane.stream, .last = lane.last});
+  }
+  return questions;
 }
 
-void Backlog::look(std::uint64_t now, bool all) {
+/// What follows something on its stream that is not done is not done either.
+void Backlog::ask(std::vector<Question>& questions) const {
+  std::vector<CUstream> busy;
+  for (Question& question : questions) {
+    if (std::find(busy.begin(), busy.end(), question.stream) != busy.end()) continue;
+    question.done = hasEnded(question);
+    if (!question.done) busy.push_back(question.stream);
+  }
+}
+
+/// The per-thread stream of another thread cannot be asked for here. The legacy stream waits for it, so it is asked instead.
+bool Backlog::hasEnded(const Question& question) const {
+  if (question.marker != nullptr) return driver_.cuEventQuery(question.marker) != CUDA_ERROR_NOT_READY;
+  return driver_.cuStreamQuery(question.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : question.stream) != CUDA_ERROR_NOT_READY;
+}
+
+/// Markers that came meanwhile stand behind those that were asked for.
+void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
   std::uint64_t guess = 0, first = now;
   std::vector<Durations::Index> work;
-  const auto finish = [&](std::uint64_t part, std::vector<Durations::Index>& parts, std::uint64_t since) {
+  const auto finish = [&](std::uint64_t part, const std::vector<Durations::Index>& parts, std::uint64_t since) {
     guess += part;
     first = std::min(first, since);
     work.insert(work.end(), parts.begin(), parts.end());
   };
-  std::erase_if(markers_, [&](Marker& marker) {
-    if (driver_.cuEventQuery(marker.event) == CUDA_ERROR_NOT_READY) return false;
-    finish(marker.guess, marker.work, marker.first);
-    free_.push_back(marker.event);
-    return true;
-  });
-  for (Lane& lane : lanes_) {
-    const bool quiet = all || now - lane.last >= kQuiet;
-    if ((!lane.unmeasured && lane.work.empty()) || !quiet || !hasEnded(lane)) continue;
-    finish(lane.guess, lane.work, lane.first);
-    lane.unmeasured = false;
-    lane.guess = 0;
-    lane.work.clear();
+  std::size_t place = 0;
+  for (const Question& answer : answers) {
+    if (answer.marker != nullptr && !answer.done) ++place;
+    if (answer.marker != nullptr && answer.done) {
+      const auto marker = markers_.begin() + static_cast<std::ptrdiff_t>(place);
+      finish(marker->guess, marker->work, marker->first);
+      unknown_ -= marker->unknown;
+      free_.push_back(marker->event);
+      markers_.erase(marker);
+    }
+    Lane* lane = answer.marker == nullptr && answer.done ? find(answer.stream) : nullptr;
+    if (lane == nullptr || lane->last != answer.last) continue;
+    finish(lane->guess, lane->work, lane->first);
+    lane->unmeasured = false;
+    lane->guess = 0;
+    lane->work.clear();
   }
+  guess_ -= guess;
   if (!work.empty()) done(guess, work, first, now);
 }
 
@@ -134,31 +159,28 @@ Backlog::Head Backlog::head(std::uint64_t now) const {
 }
 
 std::uint64_t Backlog::remaining(std::uint64_t now) const {
-  std::uint64_t sum = 0;
-  for (const Marker& marker : markers_) sum += marker.guess;
-  for (const Lane& lane : lanes_) sum += lane.guess;
   const Head oldest = head(now);
-  return sum - std::min(oldest.guess, now - oldest.since);
+  return guess_ - std::min({guess_, oldest.guess, now - oldest.since});
 }
 
-std::size_t Backlog::unknown() const {
-  std::size_t count = 0;
-  for (const Marker& marker : markers_) {
-    count += std::count_if(marker.work.begin(), marker.work.end(), [&](auto index) { return durations_.at(index) == Durations::kUnknown; });
-  }
-  return count;
+bool Backlog::hasLonger(std::uint64_t nanoseconds) const {
+  const auto longer = [&](const auto& some) {
+    return std::any_of(some.work.begin(), some.work.end(), [&](Durations::Index index) { return durations_.at(index) > nanoseconds; });
+  };
+  return std::any_of(markers_.begin(), markers_.end(), longer) || std::any_of(lanes_.begin(), lanes_.end(), longer);
 }
 
 bool Backlog::isUncertain(std::uint64_t now) const {
   const Head oldest = head(now);
   const bool unmeasured = std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.unmeasured; });
-  return unmeasured || unknown() > 0 || now - oldest.since > oldest.guess + kLate;
+  return unmeasured || unknown_ > 0 || now - oldest.since > oldest.guess + kLate;
 }
 
 void Backlog::stopMeasuring() {
   for (const Marker& marker : markers_) free_.push_back(marker.event);
   markers_.clear();
   for (Lane& lane : lanes_) lane = Lane{.stream = lane.stream, .last = lane.last};
+  guess_ = unknown_ = 0;
 }
 
 void Backlog::startMeasuring() {
@@ -166,6 +188,7 @@ void Backlog::startMeasuring() {
 }
 
 void Backlog::forget(CUstream stream) {
+  if (const Lane* lane = find(stream)) guess_ -= lane->guess;
   std::erase_if(lanes_, [&](const Lane& lane) { return lane.stream == stream; });
 }
 
@@ -173,6 +196,7 @@ void Backlog::forgetAll() {
   lanes_.clear();
   markers_.clear();
   free_.clear();
+  guess_ = unknown_ = 0;
 }
 
 }  // namespace worker

@@ -1,5 +1,5 @@
 // What a session has given one context's GPU to do and what has not been done yet, as far as it can be told without slowing it down:
-// markers (events without timing) are recorded behind some 150 us of work at a time, and asked for now and then.
+// markers (events without timing) are recorded behind some 0.4 ms of work at a time, and asked for now and then.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,25 @@ class Backlog {
 
   CUcontext context() const { return context_; }
 
-  /// The stream is used; what is on it is not measured. False when another one had to be given up for it.
-  bool note(CUstream stream);
+  /// The stream is used; what is on it is not measured.
+  void note(CUstream stream);
   /// Work has just been submitted to the stream by this thread, in whose context it is.
   void submitted(CUstream stream, std::uint64_t shape, std::uint64_t now);
 
-  /// Looks what is done; the context is current. `all`: also on streams with work that has no marker, however fresh it is.
-  void look(std::uint64_t now, bool all);
+  /// Something that the driver can be asked: whether the marker has been passed, or, without one, whether the stream's work has ended.
+  struct Question {
+    CUstream stream = nullptr;
+    CUevent marker = nullptr;
+    std::uint64_t last = 0;  ///< when the stream was used last
+    bool done = false;
+  };
+
+  /// What there is to ask. `all`: also of streams with work that has no marker, however fresh it is.
+  std::vector<Question> questions(std::uint64_t now, bool all) const;
+  /// Asks; the context is current. Touches nothing of this object, so that work can be submitted meanwhile. Streams and events must stay.
+  void ask(std::vector<Question>& questions) const;
+  /// Takes in what was answered.
+  void learn(const std::vector<Question>& answers, std::uint64_t now);
 
   /// Nothing is left to be done.
   bool empty() const;
@@ -36,8 +48,10 @@ class Backlog {
   std::uint64_t remaining(std::uint64_t now) const;
   /// That guess is none to rely on: some of it was submitted while nobody measured, or is new, or takes longer than it should.
   bool isUncertain(std::uint64_t now) const;
-  /// Pieces of work that was never seen before.
-  std::size_t unknown() const;
+  /// A piece of work that takes longer than that is on the device, as a guess.
+  bool hasLonger(std::uint64_t nanoseconds) const;
+  /// Pieces of work that had not been seen before when they were submitted.
+  std::size_t unknown() const { return unknown_; }
   /// When something was done last.
   std::uint64_t lastDone() const { return lastDone_; }
 
@@ -61,10 +75,12 @@ class Backlog {
     std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
   };
   struct Marker {
+    CUstream stream = nullptr;
     CUevent event = nullptr;
     std::uint64_t guess = 0;
     std::vector<Durations::Index> work;
     std::uint64_t first = 0;
+    std::size_t unknown = 0;
   };
 
   /// What has been running for longest, and since when.
@@ -75,18 +91,20 @@ class Backlog {
   Lane* find(CUstream stream);
   Lane& laneOf(CUstream stream);
   Head head(std::uint64_t now) const;
-  void mark(Lane& lane);
+  void mark(Lane& lane, std::size_t unknown);
   void done(std::uint64_t guess, const std::vector<Durations::Index>& work, std::uint64_t first, std::uint64_t now);
   bool take(CUevent& event);
-  bool hasEnded(Lane& lane) const;
+  bool hasEnded(const Question& question) const;
 
   const Driver& driver_;
   const CUcontext context_;
   Durations& durations_;
-  std::vector<Lane> lanes_;
+  std::vector<Lane> lanes_;  ///< of every stream that was used and has not ended: work that nobody knows of would run outside of windows
   std::deque<Marker> markers_;
   std::vector<CUevent> free_;
   std::uint64_t lastDone_ = 0;
+  std::uint64_t guess_ = 0;  ///< of all markers and lanes
+  std::size_t unknown_ = 0;  ///< of all markers
 };
 
 }  // namespace worker

@@ -29,13 +29,18 @@ constexpr std::uint64_t kLongestSleep = 100'000'000;
 constexpr std::uint64_t kStuck = 10'000'000;
 /// Work never seen before that may be on the device at a time: nobody knows how long it takes.
 constexpr std::size_t kMostUnknown = 4;
-/// So much work is left when the next piece is let in that takes longer than what may be queued.
+/// So much work is left when the next piece is let in that takes longer than what may be queued; or a quarter of that piece, since that is
+/// how far off a guess may be.
 constexpr std::uint64_t kNext = 300'000;
-/// So much work is left when the GPU is given away: telling the arbiter, and the next one, takes about as long.
+/// So much work is left when the GPU is given away: telling the arbiter, and the next one, takes a part of that, and the guess is off by
+/// the rest.
 constexpr std::uint64_t kHandover = 100'000;
+/// Not beside a kernel that is longer: the hardware interrupts that one for the next tenant's first kernel, even microseconds before its
+/// end, and each of the two switches more costs 140 us. It lets shorter ones come to their end (H200: 0.2 ms yes, 2 ms no).
+constexpr std::uint64_t kInterrupted = 500'000;
 /// Who stands at the gate looks so often when the change is expected, which itself changes with those who come and go.
 constexpr std::uint64_t kGlanceEvery = 1'000'000;
-/// So long after it was expected a change is waited for awake: the work of the one before is still running.
+/// So long after it was expected a change, or the end of one's own work, is waited for awake.
 constexpr std::uint64_t kPatience = 4'000'000;
 /// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
 constexpr std::uint64_t kAtFirst = 600'000;
@@ -87,10 +92,20 @@ Backlog& Gate::backlogOf(CUcontext context) {
   return *backlog;
 }
 
+/// Asking the driver which context is current costs more than the rest of an admission, so the answer is kept.
+Backlog& Gate::backlogOf(Pass& pass) {
+  const std::uint32_t generation = generation_.load(std::memory_order_relaxed);
+  if (pass.backlog_ == nullptr || pass.backlogGeneration_ != generation) {
+    pass.backlog_ = &backlogOf(currentContext());
+    pass.backlogGeneration_ = generation;
+  }
+  return *pass.backlog_;
+}
+
 void Gate::note(Pass& pass, CUstream stream) {
   const CUcontext context = currentContext();
   const std::lock_guard lock(mutex_);
-  if (!backlogOf(context).note(stream)) ++generation_;
+  backlogOf(context).note(stream);
   if (const std::uint32_t generation = generation_.load(); pass.generation_ != generation) {
     pass.noted_.fill(kNoStream);
     pass.generation_ = generation;
@@ -152,42 +167,51 @@ bool Gate::hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clo
   const Clock limit = link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed);
   const Clock remaining = backlog.remaining(now);
   const Clock guess = durations_.at(durations_.find(shape));
-  return backlog.unknown() < kMostUnknown && (remaining + guess <= limit || remaining <= std::min(limit, kNext));
+  return backlog.unknown() < kMostUnknown && (remaining + guess <= limit || remaining <= std::min(limit, std::max(kNext, guess / 4)));
+}
+
+/// The bell costs whoever rings it some microseconds.
+void Gate::wakeIfAsleepFor(Clock nanoseconds, Clock now) {
+  if (asleepUntil_ <= now + nanoseconds) return;
+  asleepUntil_ = 0;
+  ring();
 }
 
 /// In a window: true when the pass is inside, false when there is no window any more.
 bool Gate::admit(Pass& pass) {
-  const CUcontext context = currentContext();
   std::unique_lock lock(mutex_);
   const Clock begin = monotonicNanoseconds();
-  for (Clock now = begin; !hasRoom(backlogOf(context), pass.shape_, begin, now); now = monotonicNanoseconds()) {
+  Clock now = begin;
+  for (; !hasRoom(backlogOf(pass), pass.shape_, begin, now); now = monotonicNanoseconds()) {
+    wakeIfAsleepFor(kLookEvery, now);
     room_.wait_for(lock, std::chrono::milliseconds(1));
     if (grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) != Grant::window) return false;
   }
   // The gate's thread looks for those inside with the same lock.
   pass.inside_.store(1, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
+  pass.begin_ = now;
   if (idleSince_ != 0) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
-  if (asleep_) ring();
-  asleep_ = false;
+  wakeIfAsleepFor(arbiter::kGapNanoseconds, now);
   return true;
 }
 
 void Gate::submitted(Pass& pass) {
   pass.measured_ = false;
-  const CUcontext context = currentContext();
+  std::atomic<std::uint32_t>& standby = link_.mailbox().standby;
+  if (standby.load(std::memory_order_relaxed) != 0 && standby.exchange(0) != 0) link_.poke();
   const std::lock_guard lock(mutex_);
-  backlogOf(context).submitted(pass.stream_, pass.shape_, monotonicNanoseconds());
+  backlogOf(pass).submitted(pass.stream_, pass.shape_, pass.begin_);
 }
 
 void Gate::forget(CUstream stream) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock locks(looking_, mutex_);
   for (auto& [context, backlog] : backlogs_) backlog->forget(stream);
   ++generation_;
 }
 
 void Gate::forget(CUcontext context) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock locks(looking_, mutex_);
   backlogs_.erase(context);
   if (backlogs_.empty()) timed_.clear();
   if (current_ == context) current_ = nullptr;
@@ -239,7 +263,7 @@ void Gate::sleep(Clock nanoseconds) {
   if (waits[0].revents != 0) [[maybe_unused]]
     const auto bytes = read(bell_, &count, sizeof count);
   const std::lock_guard lock(mutex_);
-  asleep_ = false;
+  asleepUntil_ = 0;
   if (!link_.connected() || waits[1].revents == 0) return;
   if (!link_.receive()) become(Grant::open);
   link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);  // of the new mailbox, if this was one
@@ -247,12 +271,18 @@ void Gate::sleep(Clock nanoseconds) {
 
 /// Acts upon what the arbiter says; returns how long there is nothing to do.
 Gate::Clock Gate::watch() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard looking(looking_);
+  std::unique_lock lock(mutex_);
   const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
   become(grantOf(word));
+  // Who is inside before or after the look may have submitted something that it did not see.
+  const bool inside = someoneInside();
+  if (last_ != Grant::open) look(lock);
   const Clock now = monotonicNanoseconds();
-  const Clock rest = last_ == Grant::open ? kForEver : last_ == Grant::window ? watchWindow(now) : watchClosed(word, now);
-  asleep_ = rest > kLookEvery;
+  const Clock rest = last_ == Grant::open     ? kForEver
+                     : last_ == Grant::window ? watchWindow(now)
+                                              : watchClosed(word, now, inside || someoneInside());
+  asleepUntil_ = rest == kForEver ? kForEver : now + rest;
   return rest;
 }
 
@@ -267,12 +297,12 @@ void Gate::become(Grant grant) {
     wire::spinUntil(
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
   last_ = grant;
+  if (grant == Grant::closed) closedSince_ = monotonicNanoseconds();
   answered_ = 0;
   room_.notify_all();
 }
 
 Gate::Clock Gate::watchWindow(Clock now) {
-  lookAt(now, false);
   room_.notify_all();
   if (!empty() || someoneInside()) return isAboutToClose(now) ? 0 : kLookEvery;
   if (idleSince_ == 0) {
@@ -285,11 +315,10 @@ Gate::Clock Gate::watchWindow(Clock now) {
   return kForEver;
 }
 
-Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now) {
-  lookAt(now, true);
+Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
   const bool drained = empty();
   if (answered_ == word) return drained ? kForEver : kLookEvery;
-  if (someoneInside()) return kLookEvery / 5;
+  if (inside) return kLookEvery / 5;
   if (!drained && !nearlyDrained(now)) return untilHandover(now);
   answered_ = word;
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
@@ -298,11 +327,17 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now) {
   return drained ? kForEver : kLookEvery;
 }
 
-void Gate::lookAt(Clock now, bool all) {
+/// Unlocked while it asks the driver: a submission does not wait for that.
+void Gate::look(std::unique_lock<std::mutex>& lock) {
   for (auto& [context, backlog] : backlogs_) {
     if (backlog->empty()) continue;
+    auto questions = backlog->questions(monotonicNanoseconds(), last_ == Grant::closed);
+    if (questions.empty()) continue;
+    lock.unlock();
     if (current_ != context) driver_.cuCtxSetCurrent(current_ = context);
-    backlog->look(now, all);
+    backlog->ask(questions);
+    lock.lock();
+    backlog->learn(questions, monotonicNanoseconds());
   }
 }
 
@@ -316,7 +351,8 @@ bool Gate::someoneInside() const {
 
 bool Gate::nearlyDrained(Clock now) const {
   return std::all_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) {
-    return entry.second->empty() || (!entry.second->isUncertain(now) && entry.second->remaining(now) <= kHandover);
+    const Backlog& backlog = *entry.second;
+    return backlog.empty() || (!backlog.isUncertain(now) && backlog.remaining(now) <= kHandover && !backlog.hasLonger(kInterrupted));
   });
 }
 
@@ -325,16 +361,13 @@ bool Gate::isAboutToClose(Clock now) const {
   return wire::hasProcessorsForSpinning() && now < expected + kPatience && now + arbiter::kWakeUpNanoseconds >= expected;
 }
 
+/// Once the handover is near, or later than guessed, it is watched for awake, but not for ever. It may also come sooner than guessed.
 Gate::Clock Gate::untilHandover(Clock now) const {
-  Clock longest = 0;
-  for (const auto& [context, backlog] : backlogs_) {
-    if (backlog->empty()) continue;
-    if (backlog->isUncertain(now)) return kLookEvery;
-    longest = std::max(longest, backlog->remaining(now));
-  }
+  if (!wire::hasProcessorsForSpinning() || now >= closedSince_ + kPatience) return kLookEvery;
   constexpr Clock kAwake = kHandover + arbiter::kWakeUpNanoseconds;
-  if (!wire::hasProcessorsForSpinning()) return kLookEvery;
-  return longest > kAwake ? longest - kAwake : 0;
+  Clock longest = 0;
+  for (const auto& [context, backlog] : backlogs_) longest = std::max(longest, backlog->remaining(now));
+  return longest > kAwake ? std::min(longest - kAwake, 4 * kLookEvery) : 0;
 }
 
 }  // namespace worker

@@ -34,6 +34,9 @@ class Gate {
   /// Obeys the arbiter that listens there; while nobody does, the gate is open.
   void open(const std::string& socketPath);
 
+  /// Others must yield to this session's allocation.
+  bool outranks() const { return link_.mailbox().outranks.load(std::memory_order_relaxed) != 0; }
+
   class Pass;
 
   /// The stream, or the context and all its streams, is about to be destroyed.
@@ -58,8 +61,10 @@ class Gate {
   bool admit(Pass& pass);
   void submitted(Pass& pass);
   Backlog& backlogOf(CUcontext context);
+  Backlog& backlogOf(Pass& pass);
   CUcontext currentContext() const;
   bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
+  void wakeIfAsleepFor(Clock nanoseconds, Clock now);
 
   // On the gate's own thread.
   void run();
@@ -67,9 +72,9 @@ class Gate {
   void ring() const;
   Clock watch();
   Clock watchWindow(Clock now);
-  Clock watchClosed(std::uint32_t word, Clock now);
+  Clock watchClosed(std::uint32_t word, Clock now, bool inside);
   void become(arbiter::Grant grant);
-  void lookAt(Clock now, bool all);
+  void look(std::unique_lock<std::mutex>& lock);
   bool empty() const;
   bool someoneInside() const;
   bool nearlyDrained(Clock now) const;
@@ -83,6 +88,7 @@ class Gate {
   std::atomic<std::uint64_t>& waited_;
   std::atomic<std::uint32_t> generation_{1};  ///< changes when a stream that was noted may be another one now
 
+  std::mutex looking_;        ///< held by the gate's thread while it asks the driver; locked before the other
   mutable std::mutex mutex_;  ///< of all below
   std::condition_variable room_;
   std::vector<Pass*> passes_;
@@ -93,9 +99,10 @@ class Gate {
   std::uint32_t waiting_ = 0;                   ///< threads that stand before the closed gate
   arbiter::Grant last_ = arbiter::Grant::open;  ///< what the gate's thread has acted upon
   std::uint32_t answered_ = 0;                  ///< the closed grant that was answered with `drained`
-  Clock idleSince_ = 0;                         ///< 0: something runs
+  Clock closedSince_ = 0;
+  Clock idleSince_ = 0;  ///< 0: something runs
   bool toldIdle_ = false;
-  bool asleep_ = false;
+  Clock asleepUntil_ = 0;  ///< of the gate's thread
   bool ending_ = false;
   std::thread thread_;
 };
@@ -122,7 +129,10 @@ class Gate::Pass {
     inside_.store(0, std::memory_order_release);
   }
   /// Another context is current: the default streams are other ones.
-  void contextChanged() { generation_ = 0; }
+  void contextChanged() {
+    generation_ = 0;
+    backlog_ = nullptr;
+  }
 
  private:
   friend class Gate;
@@ -155,6 +165,9 @@ class Gate::Pass {
   bool measured_ = false;
   CUstream stream_ = nullptr;
   std::uint64_t shape_ = 0;
+  std::uint64_t begin_ = 0;              ///< when it was let in
+  Backlog* backlog_ = nullptr;           ///< of the current context
+  std::uint32_t backlogGeneration_ = 0;  ///< since then it may have ended
   std::uint32_t generation_ = 0;
   std::array<CUstream, 8> noted_{};  ///< streams that the gate knows of
 };

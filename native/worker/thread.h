@@ -11,18 +11,18 @@
 
 #include "cuda_abi.h"
 #include "driver.h"
+#include "handle_kinds.h"
 #include "native/worker/completion_word.h"
 #include "native/worker/gate.h"
 #include "native/worker/session.h"
 #include "wire/channel.h"
-#include "wire/handle_table.h"
+#include "wire/copy.h"
 
 namespace worker {
 
 /// Which work needs a window of the GPU's time (`window` in cuda-api/calls/): all of a kind, or only small copies, since large ones run
 /// beside whatever the GPU computes.
 enum class Window { always, small };
-inline constexpr std::uint64_t kSmallCopyBytes = 64 << 10;
 
 class Thread {
  public:
@@ -56,7 +56,7 @@ class Thread {
 
   /// Right before work is given to the driver: returns when the session may use the GPU. `shape` is what the work's duration depends on.
   void awaitWindow(Window window, CUstream stream, std::uint64_t bytes, std::initializer_list<std::uint64_t> shape) {
-    if (window == Window::always || bytes <= kSmallCopyBytes) pass_.enter(stream, shape);
+    if (window == Window::always || bytes <= wire::kSmallCopyBytes) pass_.enter(stream, shape);
   }
   /// Another context is current now.
   void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
@@ -90,46 +90,6 @@ class Thread {
   std::array<CUfunction, 64> launched_{};  ///< by the bits of their address
   unsigned codeChanges_ = 0;               ///< of the session, when these were launched
   bool ended_ = false;
-};
-
-/// Which kinds of handle a type of the API accepts.
-template <class T>
-struct HandleOf;
-template <>
-struct HandleOf<CUcontext> {
-  static constexpr auto kind = wire::HandleKind::context;
-};
-template <>
-struct HandleOf<CUmodule> {
-  static constexpr auto kind = wire::HandleKind::module;
-};
-template <>
-struct HandleOf<CUfunction> {
-  static constexpr auto kind = wire::HandleKind::function;
-};
-template <>
-struct HandleOf<CUlibrary> {
-  static constexpr auto kind = wire::HandleKind::library;
-};
-template <>
-struct HandleOf<CUkernel> {
-  static constexpr auto kind = wire::HandleKind::kernel;
-};
-template <>
-struct HandleOf<CUstream> {
-  static constexpr auto kind = wire::HandleKind::stream;
-};
-template <>
-struct HandleOf<CUevent> {
-  static constexpr auto kind = wire::HandleKind::event;
-};
-template <>
-struct HandleOf<CUmemoryPool> {
-  static constexpr auto kind = wire::HandleKind::memoryPool;
-};
-template <>
-struct HandleOf<CUmemGenericAllocationHandle> {
-  static constexpr auto kind = wire::HandleKind::genericAllocation;
 };
 
 template <class T>

@@ -8,6 +8,7 @@
 //   malice flood                      launches on many streams from many threads, and no wait
 //   malice long SECONDS               a kernel that goes on so long, again and again
 //   malice threads                    threads without end that use CUDA
+//   malice tame MODE ...              the same load without malice: what others keep beside the one is compared with the other
 // It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
 #include <cuda_runtime.h>
 #include <fcntl.h>
@@ -36,6 +37,7 @@
 
 static std::atomic<int> sessionSocket{-1};
 static std::atomic<bool> keepsSeals{true}, cutsFiles{false}, reads{true};
+static bool tame = false;
 
 /// Standing in for the C library: what is sent, which files go with it, and what is received.
 extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
@@ -66,9 +68,11 @@ extern "C" int fcntl(int file, int command, ...) {
 
 static std::minstd_rand random_(static_cast<unsigned>(getpid()));
 
+/// Where it is said; standard output is also where kernels print.
+static const int said = dup(STDOUT_FILENO);
+
 static void ready() {
-  std::puts("ready");
-  std::fflush(stdout);
+  if (write(said, "ready\n", 6) < 0) std::abort();
 }
 
 __global__ void nothing() {}
@@ -101,6 +105,7 @@ static void sendGarbage(int connection, std::size_t bytes) {
 }
 
 static void connections(const char* path, int count) {
+  if (tame) count = 0;
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -114,6 +119,7 @@ static void connections(const char* path, int count) {
 }
 
 static void hellos(const char* path) {
+  while (tame) ready(), pause();
   for (int i = 0;; ++i) {
     if (i == 100) ready();
     const int connection = connectTo(path);
@@ -126,7 +132,7 @@ static void hellos(const char* path) {
 
 static void garbageOnTheSocket() {
   cudaFree(nullptr);
-  sendGarbage(sessionSocket, 1 + random_() % 65536);
+  if (!tame) sendGarbage(sessionSocket, 1 + random_() % 65536);
   cudaDeviceSynchronize();
 }
 
@@ -152,7 +158,7 @@ static void garbageInTheRings() {
   cudaMallocHost(&pinned, 1 << 20);
   cudaMalloc(&device, 1 << 20);
   std::thread([] {
-    while (true) {
+    while (!tame) {
       for (const auto& [words, count] : sharedMemory()) {
         // Half of it where the words of the channel are; small numbers pass for lengths.
         for (int i = 0; i < 8; ++i) {
@@ -173,8 +179,8 @@ static void garbageInTheRings() {
 
 static void truncateFiles() {
   cudaFree(nullptr);
-  keepsSeals = false;
-  cutsFiles = true;
+  keepsSeals = tame;
+  cutsFiles = !tame;
   void* pinned = nullptr;
   // A pinned buffer, or the channel of another thread: the first that is refused ends the session.
   if (random_() % 2 == 0) cudaMallocHost(&pinned, 1 << 20);
@@ -197,8 +203,9 @@ static void againAndAgain(void (*malice)()) {
 }
 
 static void silence() {
+  if (std::freopen("/dev/null", "w", stdout) == nullptr) std::abort();
   cudaFree(nullptr);
-  reads = false;
+  reads = tame;
   std::thread([] { sleep(3), ready(); }).detach();
   while (true) print<<<8, 64>>>();
 }
@@ -208,7 +215,10 @@ static void flood() {
     std::thread([] {
       std::vector<cudaStream_t> streams(64);
       for (auto& stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-      for (unsigned i = 0;; ++i) nothing<<<1, 32, 0, streams[i % streams.size()]>>>();
+      for (unsigned i = 0;; ++i) {
+        nothing<<<1, 32, 0, streams[i % streams.size()]>>>();
+        if (tame && i % streams.size() == 0) cudaDeviceSynchronize();
+      }
     }).detach();
   }
   usleep(300'000);
@@ -218,16 +228,19 @@ static void flood() {
 
 static void longKernels(int seconds) {
   cudaFree(nullptr);
-  spin<<<1, 1>>>(seconds * 1'000'000'000ull);
+  const unsigned long long length = tame ? 1'000'000 : seconds * 1'000'000'000ull;
+  spin<<<1, 1>>>(length);
   ready();
   while (true) {
     cudaDeviceSynchronize();
-    spin<<<1, 1>>>(seconds * 1'000'000'000ull);
+    spin<<<1, 1>>>(length);
   }
 }
 
 static void threads() {
+  constexpr int kReasonable = 32;
   for (int i = 0;; ++i) {
+    while (tame && i == kReasonable) ready(), pause();
     try {
       std::thread([] {
         cudaStreamQuery(nullptr);
@@ -242,6 +255,8 @@ static void threads() {
 }
 
 int main(int count, char** arguments) {
+  tame = count > 1 && std::strcmp(arguments[1], "tame") == 0;
+  if (tame) --count, ++arguments;
   const std::string mode = count > 1 ? arguments[1] : "";
   if (mode == "connections" && count == 4) return connections(arguments[2], std::atoi(arguments[3])), 0;
   if (mode == "hellos" && count == 3) return hellos(arguments[2]), 0;

@@ -6,6 +6,7 @@
 //   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
 //   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated GPU takes processors too
 //   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
+//   neighbour copy     FILE BYTES          as many from pageable memory to the GPU and back, always
 //   neighbour idle     FILE                one question every 2 ms
 #include <array>
 #include <cstring>
@@ -74,6 +75,13 @@ class Neighbour {
     return usleep(kThought), true;
   }
 
+  bool copy(unsigned) {
+    content_.resize(iterations_);
+    if (room_ == nullptr && !diary_.make([&] { return cudaMalloc(&room_, content_.size()); })) return false;
+    return diary_.make([&] { return cudaMemcpy(room_, content_.data(), content_.size(), cudaMemcpyHostToDevice); }) &&
+           diary_.make([&] { return cudaMemcpy(content_.data(), room_, content_.size(), cudaMemcpyDeviceToHost); });
+  }
+
   bool idle(unsigned) {
     return usleep(kThought), diary_.make([&] { return cudaStreamQuery(stream_); });
   }
@@ -114,6 +122,8 @@ class Neighbour {
   int iterations_;
   cudaStream_t stream_ = nullptr;
   unsigned* values_ = nullptr;
+  std::vector<char> content_;
+  char* room_ = nullptr;
   cudaEvent_t done_[kInFlight]{};
   bool wrong_ = false;
 };
@@ -127,6 +137,7 @@ int main(int count, char** arguments) {
   if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
   if (mode == "compute") return neighbour.repeat(&Neighbour::compute);
   if (mode == "request") return neighbour.repeat(&Neighbour::request);
+  if (mode == "copy") return neighbour.repeat(&Neighbour::copy);
   if (mode == "idle") return neighbour.repeat(&Neighbour::idle);
   return std::fprintf(stderr, "neighbour: no mode %s\n", mode.c_str()), 2;
 }

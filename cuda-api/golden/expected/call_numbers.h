@@ -19,7 +19,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 10;
-inline constexpr std::uint64_t kBuildId = 0xbf7fc572aaec771f;
+inline constexpr std::uint64_t kBuildId = 0x25b5641d005c3c44;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

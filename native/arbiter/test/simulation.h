@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "native/arbiter/schedule.h"
@@ -96,13 +98,14 @@ class Simulation {
     }
     if (t.roundWaits >= 0) t.longestWait = std::max(t.longestWait, now - t.roundWaits);
     t.roundWaits = -1;
-    if (t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
+    const bool begins = order.standby;
+    if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
     if (t.think == 0)
       while (t.onDevice < limit) t.onDevice += t.kernel;
     else
       t.onDevice += t.kernel, t.nextRound = kNever;
-    return false;
+    return begins;
   }
 
   bool shares(const Tenant& a, const Tenant& b) const {
@@ -136,5 +139,23 @@ class Simulation {
     return false;
   }
 };
+
+inline bool near(double value, double expected, double within = 2.0) {
+  if (std::abs(value - expected) <= within) return true;
+  std::fprintf(stderr, "%.2f, where %.2f was expected\n", value, expected);
+  return false;
+}
+
+inline Terms terms(int weight, Policy policy = Policy::burst, int priority = 0, std::vector<std::string> gpus = {"gpu"}) {
+  return {weight, policy, priority, std::move(gpus)};
+}
+
+inline Tenant batch(const std::string& id, Terms t, Time kernel = 200 * kMicrosecond) {
+  Tenant tenant;
+  tenant.id = id;
+  tenant.terms = std::move(t);
+  tenant.kernel = kernel;
+  return tenant;
+}
 
 }  // namespace arbiter::test

@@ -13,6 +13,7 @@
 #include <memory>
 #include <thread>
 
+#include "native/arbiter/mailbox_file.h"
 #include "wire/test/check.h"
 #include "wire/wait.h"
 
@@ -62,15 +63,13 @@ class PlayedArbiter {
     connection_ = accept(listener_, nullptr, nullptr);
     char first[16];
     CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9 && std::memcmp(first, "worker 1\n", 9) == 0);
-    const int file = memfd_create("mailbox", MFD_CLOEXEC);
-    if (ftruncate(file, arbiter::kMailboxBytes) != 0) std::abort();
-    mailbox = static_cast<Mailbox*>(mmap(nullptr, arbiter::kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-    mailbox->magic = arbiter::kMailboxMagic;
+    const int file = arbiter::createMailbox(mailbox);
+    if (file < 0) std::abort();
     mailbox->version = version;
     mailbox->grant = arbiter::nextWord(0, grant);
     mailbox->queueNanoseconds = 2'000'000;
     mailbox->unused = 1;
-    sendFile(file);
+    CHECK(arbiter::sendMailbox(connection_, file));
     close(file);
   }
   /// Returns the new word.
@@ -91,23 +90,6 @@ class PlayedArbiter {
   }
 
  private:
-  void sendFile(int file) const {
-    char byte = 'm';
-    iovec data{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof file);
-    std::memcpy(CMSG_DATA(header), &file, sizeof file);
-    CHECK(sendmsg(connection_, &message, 0) == 1);
-  }
-
   std::string path_;
   int listener_;
   int connection_ = -1;
@@ -196,6 +178,20 @@ void testAClosedGate() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
+/// A window for later: whoever begins to use it says so.
+void testStandby() {
+  Fixture f(Grant::closed);
+  CHECK(f.played.drained(f.played.mailbox->grant));
+  CHECK(f.played.hears());  // that it has
+  f.played.mailbox->standby = 1;
+  f.played.set(Grant::window);
+  CHECK(f.played.mailbox->idleSince.load() != 0);
+  f.submitter.submit(nullptr);
+  CHECK(f.played.mailbox->idleSince.load() == 0 && f.played.mailbox->standby.load() == 0);
+  CHECK(f.played.hears());
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
 /// Work of the time when the gate was open, on streams of every kind, is waited for.
 void testWorkFromBefore(CUstream stream) {
   Fixture f(Grant::open);
@@ -206,6 +202,21 @@ void testWorkFromBefore(CUstream stream) {
   CHECK(f.played.mailbox->drained.load() != word);
   hold.release();
   CHECK(f.played.drained(word));
+}
+
+/// However many streams a program has, none is forgotten.
+void testManyStreams() {
+  Fixture f(Grant::open);
+  std::vector<CUstream> streams(200);
+  for (CUstream& stream : streams) stream = createStream();
+  Hold hold(streams[100]);
+  for (const CUstream stream : streams) f.submitter.submit(stream);
+  const std::uint32_t word = f.played.set(Grant::closed);
+  usleep(20'000);
+  CHECK(f.played.mailbox->drained.load() != word);
+  hold.release();
+  CHECK(f.played.drained(word));
+  for (const CUstream stream : streams) f.gate.forget(stream), driver.cuStreamDestroy_v2(stream);
 }
 
 /// A stream that is destroyed while its work goes on is not asked for any more.
@@ -348,12 +359,14 @@ int main(int, char** arguments) {
   CHECK(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
   testWithoutArbiter();
   testAClosedGate();
+  testStandby();
   testWorkFromBefore(nullptr);
   testWorkFromBefore(CU_STREAM_LEGACY);
   testWorkFromBefore(CU_STREAM_PER_THREAD);
   const CUstream stream = createStream();
   testWorkFromBefore(stream);
   driver.cuStreamDestroy_v2(stream);
+  testManyStreams();
   testADestroyedStream();
   testADestroyedContext();
   testAFullQueue();

@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { environmentFor } from '../cuda-program.js';
 import { pause, residentMemory, until } from '../processes.js';
+import type { TestNode } from './node.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Tenant } from './tenant.js';
 import { disagreements } from './truth.js';
@@ -14,7 +15,7 @@ const CONNECTIONS = 10_000;
 const LONG_KERNEL_S = 10;
 const PATIENCE_MS = 60_000;
 /** So long the others are looked at for what they keep; nothing is judged by it. */
-const LOOK_MS = 1000;
+const LOOK_MS = 1500;
 /** What an ordinary session makes of it is some 10 MiB. */
 const WORKER_MEMORY = 96 * MIB;
 /** Of the malicious tenant: few enough to be reached. */
@@ -38,39 +39,51 @@ export const malice: Case = {
   about: 'tenants that flood, send garbage, never read, cut off what they share or never end: the others go on without an error',
   async play(scene) {
     const { node, tally } = scene;
-    const allocations = await Promise.all([0, 1].map(() => node.create({ memoryBytes: 64 * MIB, sharePercent: 25 })));
+    const check = await node.create({ memoryBytes: 64 * MIB, sharePercent: 25 });
+    const busy = await node.create({ memoryBytes: 64 * MIB, sharePercent: 25 });
     const bad = await node.create({ name: 'bad', memoryBytes: 64 * MIB, sharePercent: 50, limits: LIMITS });
-    const good = allocations.map((allocation) => startTenant(scene, allocation, 'check'));
-    tally.judge('tenants that behave well', (await goOn(good)).flat());
-    const same = startTenant(scene, bad, 'compute', 3000);
-    tally.judge('a third tenant that behaves well', await same.goesOn());
-    const usual = await rate(good);
-    tally.judge('a third tenant that behaves well', await same.stop());
-    await node.until(bad, (now) => now.sessions.length === 0);
-    const files = node.openFiles();
-    console.log('what two tenants keep beside malice, of what they have beside a third tenant that is always busy:');
+    const good = [startTenant(scene, check, 'check'), startTenant(scene, busy, 'saturate', 1)] as const;
+    const parties: Parties = { good, bad, busy };
+    tally.judge('tenants that behave well', await goOn(good));
+    console.log('what two tenants keep beside malice, of what they have beside the same load without malice:');
     for (const [mode, args] of Object.entries(MALICE)) {
-      const kept = (await suffer(scene, { good, bad, files }, [mode, ...args(bad)])) / usual;
-      console.log(JSON.stringify({ name: `tenants.kept.${mode}`, value: Number(kept.toPrecision(3)), unit: 'ratio' }));
+      const without = await suffer(scene, parties, ['tame', mode, ...args(bad)]);
+      const kept = await suffer(scene, parties, [mode, ...args(bad)]);
+      print(`tenants.kept.time.${mode}`, kept.time / without.time);
+      print(`tenants.kept.calls.${mode}`, kept.calls / without.calls);
     }
     for (const tenant of good) tally.judge('the end of a tenant', await tenant.stop());
   },
 };
 
 interface Parties {
-  readonly good: readonly Tenant[];
+  /** One that compares its results and thinks, and one that always has work for the GPU. */
+  readonly good: readonly [Tenant, Tenant];
+  /** The allocation of the second. */
+  readonly busy: AllocationMessage;
   readonly bad: AllocationMessage;
-  /** What the proxy has open while only the good ones run. */
-  readonly files: readonly string[];
 }
 
-/** Lets one malice happen, and looks at everybody. Returns how many calls a second the good ones made meanwhile. */
-async function suffer(scene: Scene, { good, bad, files }: Parties, args: readonly string[]): Promise<number> {
+/** What the good ones have, of each second. */
+interface Having {
+  /** Of the GPU, as the arbiter counts it, for the one that always wants it: what others do to the processors is not in it. */
+  readonly time: number;
+  /** Calls of the one that thinks. Here the processors count too. */
+  readonly calls: number;
+}
+
+function print(name: string, value: number): void {
+  console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit: 'ratio' }));
+}
+
+/** Lets one malice happen, and looks at everybody. Returns what the good ones had meanwhile. */
+async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly string[]): Promise<Having> {
   const { node } = scene;
-  const judge = (what: string, problems: readonly string[]) => scene.tally.judge(`${args[0]}: ${what}`, problems);
+  const judge = (what: string, problems: readonly string[]) => scene.tally.judge(`${args.slice(0, 2).join(' ')}: ${what}`, problems);
+  const files = node.openFiles();
   const { process, problems } = await start(scene, args, bad);
   judge('the malice', problems);
-  const kept = await rate(good);
+  const had = await look(node, good[0], busy);
   judge('the others', await goOn(good));
   judge('what it takes of the node', await takings(scene, bad));
   process.kill('SIGKILL');
@@ -81,7 +94,7 @@ async function suffer(scene: Scene, { good, bad, files }: Parties, args: readonl
   const next = startTenant(scene, bad, 'check');
   judge('the next program of that tenant', [...(await next.goesOn()), ...(await next.stop())]);
   await node.until(bad, (now) => now.sessions.length === 0);
-  return kept;
+  return had;
 }
 
 /** Its workers are as many as it may have sessions, and none of them grows. */
@@ -102,17 +115,20 @@ async function goOn(tenants: readonly Tenant[]): Promise<string[]> {
   return (await Promise.all(tenants.map((tenant) => tenant.goesOn(100)))).flat();
 }
 
-/** Calls of all of them, a second. */
-async function rate(tenants: readonly Tenant[]): Promise<number> {
-  const calls = () => tenants.reduce((sum, { entry }) => sum + entry.calls, 0);
-  const [before, begin] = [calls(), performance.now()];
+async function look(node: TestNode, thinking: Tenant, busy: AllocationMessage): Promise<Having> {
+  const charged = async () => {
+    const { granted, overrun } = (await node.look(busy)).time;
+    return (granted + overrun) / 1e9;
+  };
+  const [time, calls, begin] = [await charged(), thinking.entry.calls, performance.now()];
   await pause(LOOK_MS);
-  return ((calls() - before) / (performance.now() - begin)) * 1000;
+  const [timeAfter, seconds] = [await charged(), (performance.now() - begin) / 1000];
+  return { time: (timeAfter - time) / seconds, calls: (thinking.entry.calls - calls) / seconds };
 }
 
 /** Waits until the malice has begun. */
 async function start({ programs, directory }: Scene, args: readonly string[], { socketPath }: AllocationMessage) {
-  const said = openSync(path.join(directory, `malice-${args[0]}`), 'w');
+  const said = openSync(path.join(directory, `malice-${args.join('-').replaceAll('/', '')}`), 'w');
   const process: ChildProcess = spawn(programs.malice, args, { stdio: ['ignore', 'pipe', said], env: environmentFor(socketPath) });
   let ready = false;
   createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {

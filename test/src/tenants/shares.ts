@@ -15,6 +15,7 @@ const KERNEL_MS = 1;
 interface Wish extends CreateAllocationRequest {
   readonly sharePercent: number;
   readonly load?: Load;
+  readonly length?: number;
 }
 
 export const shares: Case = {
@@ -36,6 +37,7 @@ export const shares: Case = {
     await weighed(scene);
     await limited(scene);
     await outranked(scene);
+    await copying(scene);
     await alone(scene);
   },
 };
@@ -88,6 +90,17 @@ async function outranked(scene: Scene): Promise<void> {
   scene.tally.judge('requests of higher priority', short < long ? [] : [`they waited ${short} ns a window, the lower one ${long}`]);
 }
 
+/** Large copies need no window, whatever is left for the last piece when they are cut: 16 KiB would be a small copy. */
+async function copying(scene: Scene): Promise<void> {
+  const [, time] = (await timesOf(scene, [{ sharePercent: 50 }, { sharePercent: 50, load: 'copy', length: 8 * MIB + 16 * 1024 }])) as [
+    TimeUseMessage,
+    TimeUseMessage,
+  ];
+  console.log(`large copies beside a busy tenant: ${JSON.stringify(time)}`);
+  const problems = time.waited === 0 && time.windows === 0 ? [] : [`it stood at the gate: ${JSON.stringify(time)}`];
+  scene.tally.judge('large copies beside a busy tenant', problems);
+}
+
 /** Nobody who is alone is ever closed. */
 async function alone(scene: Scene): Promise<void> {
   const [time] = (await timesOf(scene, [{ sharePercent: 10 }], LOOK_NS / 2)) as [TimeUseMessage];
@@ -98,8 +111,10 @@ async function alone(scene: Scene): Promise<void> {
 async function timesOf(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Promise<TimeUseMessage[]> {
   const { node, tally } = scene;
   const allocations: AllocationMessage[] = [];
-  for (const { load, ...wish } of wishes) allocations.push(await node.create({ memoryBytes: 64 * MIB, ...wish }));
-  const tenants = allocations.map((allocation, i) => startTenant(scene, allocation, wishes[i]?.load ?? 'saturate', KERNEL_MS));
+  for (const { load: _, length: __, ...wish } of wishes) allocations.push(await node.create({ memoryBytes: 64 * MIB, ...wish }));
+  const tenants = allocations.map((allocation, i) =>
+    startTenant(scene, allocation, wishes[i]?.load ?? 'saturate', wishes[i]?.length ?? KERNEL_MS),
+  );
   tally.judge('a busy tenant', (await Promise.all(tenants.map((tenant) => tenant.goesOn()))).flat());
   // Until the gates have closed, work that was submitted before may still be charged to its owner.
   await pause(300);

@@ -8,14 +8,14 @@ import { until } from '../processes.js';
 const PATIENCE_MS = 30_000;
 let diaries = 0;
 
-export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'idle';
+export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'copy' | 'idle';
 
 /** One process of test/tenants/neighbour.cu. */
 export class Tenant {
   readonly #process: ChildProcess;
   readonly #diary: Diary;
 
-  /** @param length of its kernels: iterations, or milliseconds where they sleep. */
+  /** @param length of its kernels: iterations, or milliseconds where they sleep; of its copies: bytes. */
   constructor(program: string, directory: string, { socketPath }: AllocationMessage, load: Load, length = 100) {
     this.#diary = new Diary(path.join(directory, `diary-${++diaries}`));
     this.#process = spawn(program, [load, this.#diary.path, String(length)], { stdio: 'ignore', env: environmentFor(socketPath) });

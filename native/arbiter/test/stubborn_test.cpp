@@ -1,0 +1,103 @@
+// What a tenant whose work does not end, or that says nothing, can do to the others; played in virtual time.
+#include <utility>
+
+#include "native/arbiter/test/simulation.h"
+#include "wire/test/check.h"
+
+namespace arbiter::test {
+namespace {
+
+/// A kernel of ten seconds: the other one starts after the bound, has half of the GPU meanwhile, and its share of all that follows.
+void testADrainThatDoesNotEnd() {
+  Simulation simulation({batch("stubborn", terms(50), 3 * kSecond), batch("other", terms(50))});
+  simulation["other"].from = kMillisecond;
+  simulation.run(10 * kMillisecond);
+  CHECK(simulation["other"].done > 0 && simulation["other"].longestWait <= 4 * kMillisecond + kStep);
+  simulation.run(12 * kSecond);
+  CHECK(near(simulation.share("stubborn"), 50, 8) && near(simulation.share("other"), 50, 8));
+}
+
+/// What one that is always busy and one that thinks have of a second beside a third one with kernels of that length; in the long run, for
+/// what overran must have been paid for.
+std::pair<Time, Time> besideKernelsOf(Time length, int weight) {
+  Tenant thinker = batch("thinker", terms(25), 180 * kMicrosecond);
+  thinker.think = 2 * kMillisecond;
+  Simulation simulation({batch("other", terms(weight), length), batch("busy", terms(25)), thinker});
+  const Time seconds = 5 + 20 * length / kSecond;
+  simulation.run(seconds * kSecond);
+  return {simulation["busy"].done / seconds, simulation["thinker"].done / seconds};
+}
+
+/// Kernels that outlast their windows, again and again, leave the others no less than short ones do.
+void testStubbornTenants() {
+  for (const int weight : {50, 10}) {
+    const auto [busy, thinker] = besideKernelsOf(200 * kMicrosecond, weight);
+    for (const Time length : {5 * kMillisecond, 20 * kMillisecond, 50 * kMillisecond, 300 * kMillisecond, 3 * kSecond}) {
+      const auto [busyKept, thinkerKept] = besideKernelsOf(length, weight);
+      CHECK(busyKept >= busy * 95 / 100 && thinkerKept >= thinker * 95 / 100);
+    }
+  }
+}
+
+/// How long the next one waits for a drain, once for each length of those before.
+std::vector<Time> waitsAfterDrainsOf(const std::vector<Time>& lengths) {
+  Schedule schedule;
+  schedule.put("a", terms(50), 0);
+  schedule.put("b", terms(50), 0);
+  std::vector<Time> waits;
+  Time now = 0;
+  for (const Time length : lengths) {
+    schedule.setDemand("a", Demand::waiting, now);
+    schedule.advance(now);
+    schedule.setDemand("b", Demand::waiting, now);
+    while (schedule.order("a").grant != Grant::closed) schedule.advance(now = std::max(now, schedule.deadline()));
+    const Time closed = now;
+    while (schedule.order("b").grant != Grant::window) schedule.advance(now = schedule.deadline());
+    waits.push_back(now - closed);
+    schedule.drained("a", now = std::max(now, closed + length));
+    schedule.setDemand("b", Demand::none, now);
+    schedule.advance(now);
+    schedule.setDemand("a", Demand::waiting, now);
+    schedule.advance(now);
+    schedule.drained("b", now);
+  }
+  return waits;
+}
+
+/// Drains that do not end are waited for less and less; those that do win the patience back.
+void testPatience() {
+  const Time longer = 20 * kMillisecond, shorter = kMillisecond, most = 4 * kMillisecond;
+  CHECK(waitsAfterDrainsOf({longer, longer, longer, longer, longer, shorter, shorter, shorter, shorter, shorter}) ==
+        std::vector<Time>({most, most / 2, most / 4, most / 8, 0, 0, most / 8, most / 4, most / 2, most}));
+}
+
+/// One that says nothing any more: the others go on, and its account does not grow for ever.
+void testASilentTenant() {
+  Schedule schedule;
+  schedule.put("silent", terms(50), 0);
+  schedule.put("other", terms(50), 0);
+  schedule.setDemand("silent", Demand::waiting, 0);
+  schedule.advance(0);
+  Time now = kMillisecond;
+  schedule.setDemand("other", Demand::waiting, now);
+  CHECK(schedule.advance(now) == std::vector<Order>({{"silent", Grant::closed, 2 * kMillisecond}}));
+  CHECK(schedule.deadline() == now + 4 * kMillisecond);
+  now = schedule.deadline();
+  CHECK(schedule.advance(now) == std::vector<Order>({{"other", Grant::window, 2 * kMillisecond}}));
+  schedule.setDemand("other", Demand::busy, now);
+  while (schedule.deadline() != kNever) schedule.advance(now = schedule.deadline());
+  CHECK(now < 12 * kSecond && schedule.order("other").grant == Grant::open);
+  CHECK(schedule.use("silent").overrun <= 6 * kSecond);
+}
+
+}  // namespace
+}  // namespace arbiter::test
+
+int main() {
+  using namespace arbiter::test;
+  testADrainThatDoesNotEnd();
+  testStubbornTenants();
+  testPatience();
+  testASilentTenant();
+  return wire::test::checkedResult();
+}
