@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { counted } from '@nvidia-virtual/gpu-proxy/counted';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
 import { PluginError } from './errors.js';
@@ -41,7 +42,7 @@ function answerContainer(ids: readonly string[], { node, state, version, slots }
     const { clientDirectory } = prepareGrant(state, ids, version.name);
     return { envs: ENVIRONMENT, mounts: mountsOf(clientDirectory, version) };
   } catch (error) {
-    throw new PluginError('GRANT_NOT_MADE', { state, node, slots: `${ids.length} slots`, reason: systemReason(error) });
+    throw new PluginError('GRANT_NOT_MADE', { state, node, slots: counted(ids.length, 'slot'), reason: systemReason(error) });
   }
 }
 

@@ -15,12 +15,17 @@ const TABLE = {
   GRANT_NOT_MADE: 'No directory can be made in {state} for {slots}: {reason}. Make room there on node {node}, and make the pod again.',
   PROXY_AWAY:
     'gpu-proxy of node {node} has not answered for {seconds} s: {reason} Until it does, no new pod gets a slot here. Look at its log.',
-  GPU_GONE: 'GPU {gpu} was here before, and gpu-proxy lists it no more.',
+  GPU_GONE: 'It was here before, and gpu-proxy lists it no more. Look at its log and at the driver.',
   NVIDIA_PLUGIN:
     'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both would use them unseen by each other. Keep one of the two off this node; to run both knowingly, give --allow nvidia-plugin.',
   NVIDIA_RUNTIME:
     'Node {node} offers no {resource}: its default container runtime gives the real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} came into this container unasked). Make runc the default and NVIDIA a RuntimeClass, or forbid the variable in its config.toml (accept-nvidia-visible-devices-envvar-when-unprivileged = false); to go on knowingly, give --allow nvidia-runtime.',
   API_NOT_REACHED: 'The API server cannot be told of node {node}: {reason}. It is tried again; slots do not depend on it.',
+  NODE_STILL_SERVED:
+    "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or take the node's label away.",
+  PROCESSES_LEFT:
+    'What was started from {directory} does not end: {processes}. Look at what holds them, for example in `dmesg`; the rest is removed once they are gone.',
+  MOUNTS_LEFT: 'Nothing was removed from {directory}, because something is mounted in it: {mounts}. Unmount that first.',
 } as const satisfies Record<string, string>;
 
 export type PluginErrorCode = keyof typeof TABLE;
@@ -31,7 +36,7 @@ export class PluginError extends Error {
 
   constructor(
     readonly code: PluginErrorCode,
-    values: Readonly<Record<string, string | number>>,
+    values: Readonly<Record<string, string | number>> = {},
   ) {
     super(TABLE[code].replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
   }

@@ -60,7 +60,7 @@ export class KnownGpus {
     const former = this.#kept;
     const known = former.boot === this.#boot ? former.gpus : [];
     const fresh = new Map(listed.map((gpu) => [gpu.uuid, gpu]));
-    const kept = known.map((gpu) => fresh.get(gpu.uuid) ?? { ...gpu, unhealthy: new PluginError('GPU_GONE', { gpu: gpu.uuid }).message });
+    const kept = known.map((gpu) => fresh.get(gpu.uuid) ?? { ...gpu, unhealthy: new PluginError('GPU_GONE').message });
     const added = listed.filter(({ uuid }) => !known.some((gpu) => gpu.uuid === uuid));
     const now: Kept = { version: 1, boot: this.#boot, gpus: [...kept, ...added] };
     if (isDeepStrictEqual(now, former)) return false;

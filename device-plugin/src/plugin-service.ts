@@ -9,15 +9,15 @@ import { Claim } from './claim.js';
 import { findConflict } from './coexistence.js';
 import { answer } from './container-answer.js';
 import { PluginError } from './errors.js';
-import { versionsInUse } from './grants.js';
-import { KnownGpus } from './known-gpus.js';
+import { slotUsers, versionsInUse } from './grants.js';
+import { type KnownGpu, KnownGpus } from './known-gpus.js';
 import { KubeletLink } from './kubelet-link.js';
 import { Metrics } from './metrics.js';
 import type { NodeTrouble } from './node-object.js';
 import { NodeReporter } from './node-reporter.js';
 import type { ServeOptions } from './options.js';
 import type { AllocateRequest, AllocateResponse } from './protocol.js';
-import { ProxyFollower, type ProxyNews } from './proxy-follower.js';
+import { ProxyFollower } from './proxy-follower.js';
 import { SlotList } from './slot-list.js';
 import { installVersion, removeOldVersions, type Version } from './versions.js';
 
@@ -64,7 +64,7 @@ export class PluginService {
     this.#http = this.#makeHttp();
     const inCluster = kubeconfig !== undefined || process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
     this.#reporter = inCluster ? new NodeReporter({ node, kubeconfig, logger: this.#logger }) : undefined;
-    this.#follower = new ProxyFollower({ state, told: (news) => this.#hear(news), away: (reason) => this.#missProxy(reason) });
+    this.#follower = new ProxyFollower({ state, told: (gpus) => this.#hear(gpus), away: (reason) => this.#missProxy(reason) });
   }
 
   /** The kubelet first: it refuses pods that it knows, as long as it knows no slots. @throws ProxyError HTTP_NOT_SERVED */
@@ -130,12 +130,14 @@ export class PluginService {
     }
   }
 
-  #hear({ gpus, users }: ProxyNews): void {
+  #hear(gpus: readonly KnownGpu[]): void {
     this.#proxySeen = performance.now();
     this.#proxyAnswers = true;
     this.#proxyAway = undefined;
     const changed = this.#attempt(() => this.#known.take(gpus)) ?? false;
-    this.#slots.update({ gpus: this.#known.all, users, closed: false });
+    const failed = this.#known.all.some(({ unhealthy }) => unhealthy !== '');
+    const users = failed ? this.#attempt(() => slotUsers(this.#options.state)) : undefined;
+    this.#slots.update({ gpus: this.#known.all, users: users ?? [], closed: false });
     if (changed) {
       this.#logger.info({ gpus: this.#known.all }, 'GPUs of the node');
       void this.#settle();

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { NodeUnderTest } from './testing/node-under-test.js';
 
@@ -86,4 +87,73 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
     await offered(10);
     expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(3);
   }
+});
+
+test('the kubelet may start after the plugin, and its directory may be made anew', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  node.kubelet.stop();
+  rmSync(node.kubelet.pluginDirectory, { recursive: true });
+  await pause(1500);
+  mkdirSync(node.kubelet.pluginDirectory);
+  await node.kubelet.start();
+  await offered(10);
+});
+
+test('a plugin whose socket was removed makes another one', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const [first] = node.kubelet.registrations;
+  rmSync(path.join(node.kubelet.pluginDirectory, first?.endpoint ?? ''));
+  await eventually(() => expect(node.kubelet.registrations.length).toBeGreaterThan(1));
+  await offered(10);
+  expect(node.kubelet.registrations.at(-1)?.endpoint).not.toBe(first?.endpoint);
+});
+
+test('number 5: an upgrade may start the new plugin before the old one has ended; the old one does not come back', async () => {
+  const old = node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const before = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  writeFileSync(path.join(node.installation, 'of-the-new-version'), '');
+  node.startPlugin();
+  await eventually(() => expect(node.kubelet.registrations).toHaveLength(2));
+  await old.end();
+  await offered(10);
+  const after = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  const [former, latter] = [before, after].map(({ mounts }) => mounts[1]?.hostPath ?? '');
+  expect(former).not.toBe(latter);
+  expect([former, latter].map((library) => existsSync(library ?? ''))).toEqual([true, true]);
+});
+
+test('a superseded plugin that the kubelet drops says so and stays away', async () => {
+  const old = node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const young = node.startPlugin();
+  await eventually(() => expect(young.said('registered')).toBe(true));
+  await node.kubelet.restart();
+  await offered(10);
+  await eventually(() => expect(old.said('A newer device plugin has taken over')).toBe(true));
+  await young.end();
+  await pause(1500);
+  expect(node.kubelet.plugin()).toBeUndefined();
+});
+
+test('number 3: what keeps a container from its slots is said in a sentence, which the pod gets', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  rmSync(path.join(node.state, 'allocations'), { recursive: true });
+  const sentence = `No directory can be made in ${node.state} for 1 slot: no such file or directory. Make room there on node node-1`;
+  await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
+});
+
+test('wrong options are refused, all at once', async () => {
+  const plugin = node.startPlugin(['--allow', 'anything', '--proxy-patience', '1h']);
+  expect(await plugin.end('SIGCONT')).toBe(2);
+  expect(plugin.output).toContain('--allow is "anything", which is not allowed: give nvidia-plugin or nvidia-runtime.');
+  expect(plugin.output).toContain('--proxy-patience is "1h"');
 });

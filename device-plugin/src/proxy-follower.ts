@@ -1,21 +1,14 @@
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import type { KnownGpu } from './known-gpus.js';
-import type { SlotUser } from './slots.js';
 
 const INTERVAL_MS = 2000;
 /** Until the first answer of all, nothing can be offered. */
 const FIRST_INTERVAL_MS = 250;
 
-export interface ProxyNews {
-  readonly gpus: readonly KnownGpu[];
-  /** Who has slots; told only while a GPU has failed, when it matters which are free. */
-  readonly users: readonly SlotUser[];
-}
-
 export interface ProxyFollowerOptions {
   readonly state: string;
-  told(news: ProxyNews): void;
+  told(gpus: readonly KnownGpu[]): void;
   away(reason: string): void;
 }
 
@@ -46,23 +39,16 @@ export class ProxyFollower {
   async #ask(): Promise<void> {
     try {
       this.#client ??= await AdminClient.connect(this.#options.state);
-      const news = await askBoth(this.#client);
+      const { gpus } = await this.#client.call('listGpus', {});
       if (this.#ended) return;
       this.#answered = true;
-      this.#options.told(news);
+      this.#options.told(gpus.map(knownGpu));
     } catch (error) {
       this.#client?.close();
       this.#client = undefined;
       if (!this.#ended) this.#options.away((error as Error).message);
     }
   }
-}
-
-async function askBoth(client: AdminClient): Promise<ProxyNews> {
-  const gpus = (await client.call('listGpus', {})).gpus.map(knownGpu);
-  if (gpus.every(({ unhealthy }) => unhealthy === '')) return { gpus, users: [] };
-  const { allocations } = await client.call('listAllocations', {});
-  return { gpus, users: allocations.map(({ slots, gpuUuids }) => ({ slots, gpus: gpuUuids })) };
 }
 
 function knownGpu({ uuid, name, memoryBytes, slotMemoryBytes, slots, mode, unhealthy }: GpuMessage): KnownGpu {

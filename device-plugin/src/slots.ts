@@ -9,7 +9,7 @@ export interface SlottedGpu {
   readonly unhealthy: string;
 }
 
-/** Who has which slots, as gpu-proxy knows. */
+/** Who has which slots. */
 export interface SlotUser {
   readonly slots: readonly string[];
   /** UUIDs; empty as long as no GPU was chosen. */

@@ -50,7 +50,7 @@ export function installVersion(installation: string, versions: string): Version 
 /** Removes the versions that no container has and no plugin wants. @param inUse by containers. @returns their names. */
 export function removeOldVersions(versions: string, current: Version, inUse: ReadonlySet<string>): string[] {
   const asked = Date.now() - STARTING_MS;
-  const old = readdirSync(versions).filter((name) => /^[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name));
+  const old = readdirSync(versions).filter((name) => /^(\.new-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name));
   const removed = old.filter((name) => statSync(path.join(versions, name)).mtimeMs < asked);
   for (const name of removed) removeDirectoryAtomically(path.join(versions, name));
   return removed;

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
+import type { MpsClient } from './concurrent-gpus.js';
 import { ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import { GRANT } from './grant.js';
@@ -35,6 +36,12 @@ export interface AllocationHost {
   readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** The same of one stream. */
+  streamMemory(gpus: readonly string[]): number;
+  /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
+  mayStart(specification: AllocationSpecification): boolean;
+  /** How its workers run under MPS; undefined: they do not. */
+  mpsClient(specification: AllocationSpecification): MpsClient | undefined;
   /** Undefined when the process at the other end may use the allocation, else why not. */
   whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
@@ -210,6 +217,11 @@ export class Allocation {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
+  /** Those that wait may have a worker, for all that the node knows. */
+  resume(): void {
+    if (this.#waiting.length > 0) this.#takeTurns();
+  }
+
   /** Ends every session now: the clients get an error from their next call. */
   kill(): void {
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
@@ -285,8 +297,10 @@ export class Allocation {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const starting = this.sessions.filter(({ session }) => !session.introduced).length;
-      if (this.#waiting.length === 0 || starting >= STARTING_AT_ONCE || this.#mustWait()) return;
-      this.#serve(this.#waiting.shift() as Waiting);
+      const may = starting < STARTING_AT_ONCE && this.#host.mayStart(this.#specification) && !this.#mustWait();
+      const next = may ? this.#waiting.shift() : undefined;
+      if (!next) return;
+      this.#serve(next);
       this.#takeTurns();
     });
   }
@@ -354,6 +368,8 @@ export class Allocation {
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      streamMemory: this.#host.streamMemory(gpus),
+      mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
       arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,
@@ -387,8 +403,9 @@ export class Allocation {
     const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);
-    live.remove();
+    // Counted before its files go: a proxy that is killed in between leaves them to the next one, which knows it by its number.
     this.#host.sessionEnded(live.session, last);
+    live.remove();
     this.#takeTurns();
     this.#noteIdle();
   }

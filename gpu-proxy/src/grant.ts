@@ -26,6 +26,7 @@ export function prepareGrant(stateDirectory: string, slots: readonly string[], b
   const id = randomBytes(8).toString('hex');
   const grant: Grant = { version: 1, id, slots, createdAt: new Date().toISOString(), ...(build !== undefined && { build }) };
   const directory = path.join(stateDirectory, 'allocations', grant.id);
+  mkdirSync(path.dirname(directory), { recursive: true, mode: 0o711 });
   makeDirectoryAtomically(directory, 0o711, (unfinished) => {
     writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant));
     mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });

@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Limits } from '@nvidia-virtual/ledger';
 import { type Addon, makeBlocking } from './addon.js';
+import type { MpsClient } from './concurrent-gpus.js';
 import { isAlive, type ProcessIdentity } from './process-table.js';
 
 /** What one worker is told: native/worker/options.h. */
@@ -18,6 +19,10 @@ export interface WorkerOptions {
   readonly contextCharge: number;
   /** Bytes that each further one costs. */
   readonly contextMemory: number;
+  /** Bytes that a stream costs. */
+  readonly streamMemory: number;
+  /** How it uses a GPU in concurrent mode; undefined: without MPS. */
+  readonly mps: MpsClient | undefined;
   /** The arbiter's socket; undefined: it takes GPU time as it comes. */
   readonly arbiter: string | undefined;
   readonly figures: string;
@@ -136,6 +141,10 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--quota-slot', String(options.slot)],
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
+    ...['--stream-memory', String(options.streamMemory)],
+    ...given('--mps-pipes', options.mps?.pipes),
+    ...given('--mps-threads', options.mps?.threads),
+    ...given('--mps-memory', options.mps?.memory),
     ...given('--arbiter', options.arbiter),
     ...['--figures', options.figures],
     ...given('--cache', options.cache),

@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "native/worker/environment.h"
 #include "native/worker/limits.h"
 
 namespace worker {
 
 struct Options {
   bool inventory = false;         ///< print the GPUs and exit
+  std::string processes;          ///< NVML's library: print who holds how much of the GPUs, and exit
   bool warm = false;              ///< start the driver now, and wait to be told whom to serve
   std::string driver;             ///< what dlopen gets
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all
@@ -25,6 +27,7 @@ struct Options {
   std::string figures;              ///< the figures file; empty: none
   std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
   std::optional<uid_t> uid;         ///< user and group to serve as
+  Mps mps;
   Limits limits;
 };
 

@@ -9,6 +9,8 @@ import type { Logger } from 'pino';
 import { SchedulerError } from './errors.js';
 import { ExtenderService } from './extender/extender-service.js';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from './options.js';
+import { addReleaseCommands } from './release/commands.js';
+import { ReleaseError } from './release/errors.js';
 import { WebhookService } from './webhook/webhook-service.js';
 
 interface Service {
@@ -35,12 +37,13 @@ export async function execute(argv: readonly string[]): Promise<number> {
     const options = loadOptions(WEBHOOK_OPTIONS, { flags, environment });
     return run(options.logLevel, (logger) => WebhookService.start(options, logger));
   });
+  addReleaseCommands(program);
   try {
     await program.parseAsync(argv);
     return await ended;
   } catch (error) {
     if (error instanceof ProxyError) return fail(error, error.exitStatus);
-    if (error instanceof SchedulerError || error instanceof ApiError) return fail(error, 1);
+    if (error instanceof SchedulerError || error instanceof ReleaseError || error instanceof ApiError) return fail(error, 1);
     throw error;
   }
 }

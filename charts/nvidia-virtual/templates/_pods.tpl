@@ -3,6 +3,8 @@
 {{- $root := index . 0 -}}
 {{- $control := $root.Values.control -}}
 serviceAccountName: {{ include "nvidia-virtual.name" . }}
+# Variables that Kubernetes makes of Services may look like ours.
+enableServiceLinks: false
 priorityClassName: {{ include "nvidia-virtual.priorityClassName" (list $root $control.priorityClassName) }}
 {{- include "nvidia-virtual.pullSecrets" $root }}
 {{- include "nvidia-virtual.unprivilegedPod" $root }}
@@ -124,8 +126,6 @@ subjects:
 {{- $root := index . 0 -}}
 - name: NVIDIA_VIRTUAL_NAMESPACE
   value: {{ $root.Release.Namespace }}
-- name: NVIDIA_VIRTUAL_RELEASE
-  value: {{ include "nvidia-virtual.fullname" $root }}
 - name: NVIDIA_VIRTUAL_HTTP
   value: 0.0.0.0:9402
 - name: NVIDIA_VIRTUAL_LOG_LEVEL

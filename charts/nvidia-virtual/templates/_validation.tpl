@@ -9,7 +9,12 @@
 {{- range $class := list .Values.node.priorityClassName .Values.control.priorityClassName -}}
 {{- if hasPrefix "system-" $class }}{{ $system = true }}{{ end -}}
 {{- end -}}
-{{- if and $system (not .Values.priorityClass.create) (contains "-gke." .Capabilities.KubeVersion.Version) (ne .Release.Namespace "kube-system") }}yes{{ end -}}
+{{- if and $system (not .Values.priorityClass.create) (include "nvidia-virtual.isGke" .) (ne .Release.Namespace "kube-system") }}yes{{ end -}}
+{{- end }}
+
+{{/* Where Helm renders without a cluster it may have cut the version short; the APIs are told by whoever renders for one. */}}
+{{- define "nvidia-virtual.isGke" -}}
+{{- if or (contains "-gke." .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
 {{- end }}
 
 {{/* What the schema cannot say: values that contradict each other or the cluster. All of it at once. */}}

@@ -2,6 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
+import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { KubeletUnderTest } from './kubelet-under-test.js';
 import { ProcessUnderTest } from './process-under-test.js';
@@ -23,9 +24,11 @@ export class NodeUnderTest {
     makeInstallation(this.installation);
   }
 
-  startPlugin(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}): ProcessUnderTest {
+  /** @param injected what a container runtime mounted into its container */
+  startPlugin(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}, injected?: string): ProcessUnderTest {
     const places = ['--state', this.state, '--installation', this.installation, '--versions', this.versions];
-    return this.#start(PLUGIN, ['--node', 'node-1', '--kubelet-root', this.kubelet.root, ...places, ...args], env);
+    const command = [PLUGIN, '--node', 'node-1', '--kubelet-root', this.kubelet.root, ...places, ...args];
+    return this.#start(injected === undefined ? [process.execPath, ...command] : this.#inContainer(injected, command), env);
   }
 
   /** @returns it when it serves. */
@@ -33,7 +36,7 @@ export class NodeUnderTest {
     const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
     const options = ['--node', 'node-1', '--state', this.state, '--backend', 'simulated', ...kubernetes];
     const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: String(gpus), NVIDIA_VIRTUAL_SIMULATED_MEMORY: '140GiB' };
-    const proxy = this.#start(PROXY, ['serve', ...options], { ...machine, KUBECONFIG: kubeconfig });
+    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, KUBECONFIG: kubeconfig });
     await eventually(() => {
       if (!proxy.said('serving')) throw new Error(`gpu-proxy does not serve: ${proxy.output}`);
     });
@@ -43,6 +46,8 @@ export class NodeUnderTest {
   async remove(): Promise<void> {
     this.kubelet.stop();
     await Promise.all(this.#processes.map((one) => one.end()));
+    const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (arbiter) process.kill(arbiter.pid);
     rmSync(this.directory, { recursive: true, force: true });
   }
 
@@ -55,8 +60,16 @@ export class NodeUnderTest {
     return file;
   }
 
-  #start(script: string, args: readonly string[], env: NodeJS.ProcessEnv): ProcessUnderTest {
-    const started = new ProcessUnderTest(script, args, { TMPDIR: this.directory, ...env });
+  /** Mounts of its own, as a container has them. */
+  #inContainer(injected: string, command: readonly string[]): string[] {
+    const target = path.join(this.directory, injected);
+    writeFileSync(target, '');
+    const namespaces = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount'];
+    return ['unshare', ...namespaces, 'sh', '-c', `mount --bind /bin/true ${target} && exec "$@"`, 'sh', process.execPath, ...command];
+  }
+
+  #start(command: readonly string[], env: NodeJS.ProcessEnv): ProcessUnderTest {
+    const started = new ProcessUnderTest(command, { TMPDIR: this.directory, ...env });
     this.#processes.push(started);
     return started;
   }

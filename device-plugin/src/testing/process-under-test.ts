@@ -3,14 +3,14 @@ import { once } from 'node:events';
 
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** A Node program of ours as a process of its own, with what it logged. */
+/** A program of ours as a process of its own, with what it logged. */
 export class ProcessUnderTest {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   output = '';
 
-  constructor(script: string, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    this.#child = spawn(process.execPath, [script, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  constructor([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
+    this.#child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.on('data', (data: Buffer) => {
         this.output += data;

@@ -69,7 +69,7 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu }: Grant
     mode: MODES[gpu.mode],
     memoryLeftBytes: left.memory,
     fixedShareLeftPercent: left.fixedShare,
-    warmWorkers: node.settings.warmWorkers(gpu),
+    warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
     unhealthy: '',
     slots: slotsPerGpu,

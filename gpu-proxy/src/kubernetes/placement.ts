@@ -81,7 +81,7 @@ function whyNot(gpu: GpuRecord, request: GrantRequest, node: NodeView): string {
 }
 
 function shapeOn(gpus: readonly GpuRecord[], request: GrantRequest, node: NodeView): Shape {
-  const each = request.slots / gpus.length;
+  const each = request.slots / request.gpus;
   const memory = Math.min(...gpus.map((gpu) => Math.floor(each * slotMemory(gpu, node))));
   const share = Math.min(100, Math.max(1, Math.floor((each / node.slotsPerGpu) * 100)));
   return {

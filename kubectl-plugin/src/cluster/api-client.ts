@@ -6,7 +6,7 @@ import { TunnelAgent } from './tunnel.js';
 
 /** How one reaches an API server and who one is there. */
 export interface ApiTarget {
-  /** `https://HOST:PORT`, perhaps with a path behind it. */
+  /** A URL, perhaps with a path. */
   readonly server: string;
   /** Where a proxy is that connections go through. */
   readonly proxy?: string | undefined;
@@ -60,6 +60,11 @@ export class ApiUnreachableError extends Error {
   ) {
     super(`${server} cannot be reached: ${reason}`, options);
   }
+}
+
+/** A certificate or key of ours, or an authority, is none. */
+export class ApiCredentialsError extends Error {
+  override readonly name = 'ApiCredentialsError';
 }
 
 const TIMEOUT = 30_000;
@@ -143,6 +148,7 @@ export class ApiClient {
   #explain(error: unknown): unknown {
     if (error instanceof ApiError || !(error instanceof Error) || error.name === 'AbortError') return error;
     const { code } = error as NodeJS.ErrnoException;
+    if (code?.startsWith('ERR_OSSL_')) return new ApiCredentialsError(error.message, { cause: error });
     if (code === undefined && !(error instanceof SyntaxError)) return error;
     return new ApiUnreachableError(this.server, error.message || String(code), { cause: error });
   }

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
 import path from 'node:path';
 import { parse } from 'yaml';
@@ -88,6 +89,29 @@ export function readKubeconfig(file: string | undefined, environment: NodeJS.Pro
     users: merged((content) => content.users),
     contexts: merged((content) => content.contexts),
     files: read.map((content) => content.file),
+  };
+}
+
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+
+/** What a pod was given to reach its own cluster; undefined outside. kubectl takes it where there is no kubeconfig. */
+export function podKubeconfig(environment: NodeJS.ProcessEnv, directory = SERVICE_ACCOUNT): Kubeconfig | undefined {
+  const host = environment['KUBERNETES_SERVICE_HOST'];
+  const port = environment['KUBERNETES_SERVICE_PORT'];
+  if (!host || !port || !existsSync(path.join(directory, 'token'))) return undefined;
+  const name = 'in-cluster';
+  const cluster = {
+    server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
+    'certificate-authority': path.join(directory, 'ca.crt'),
+  };
+  const namespaceFile = path.join(directory, 'namespace');
+  const namespace = existsSync(namespaceFile) ? { namespace: readFileSync(namespaceFile, 'utf8').trim() } : {};
+  return {
+    currentContext: name,
+    clusters: new Map([[name, cluster]]),
+    users: new Map([[name, { tokenFile: path.join(directory, 'token') }]]),
+    contexts: new Map([[name, { cluster: name, user: name, ...namespace }]]),
+    files: [],
   };
 }
 

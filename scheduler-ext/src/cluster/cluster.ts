@@ -9,16 +9,23 @@ interface Reservation {
   readonly bound: number | undefined;
 }
 
+/** What a pod gets on which node when others are gone. */
+interface Promised {
+  readonly holdings: ReadonlyMap<string, Holding>;
+  /** Where it holds although kube-scheduler did not choose. */
+  readonly chosen: string | undefined;
+}
+
 /**
  * Who holds what on which node: what the nodes and pods say, and what was reserved since. Nothing here waits, so whatever is looked up and
  * then reserved in one go is nobody else's.
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
+  readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
-  /** By pod and node: what it gets there when others are gone. */
-  readonly #promises = new Map<string, ReadonlyMap<string, Holding>>();
+  readonly #promises = new Map<string, Promised>();
 
   get counts(): { readonly nodes: number; readonly pods: number; readonly reservations: number } {
     return { nodes: this.#nodes.size, pods: this.#pods.size, reservations: this.#reservations.size };
@@ -43,7 +50,7 @@ export class Cluster {
   removeNode(name: string): void {
     const node = this.#nodes.get(name);
     node?.setInventory(undefined);
-    if (node?.idle) this.#nodes.delete(name);
+    this.#forget(node);
   }
 
   putPod(pod: PodRecord): void {
@@ -96,24 +103,25 @@ export class Cluster {
     if (reservation && this.#pods.get(uid)?.node === undefined) this.#leave(uid, reservation.node);
   }
 
-  /** Others are to go so that this pod gets that; it holds once the scheduler has chosen one of the nodes. */
-  promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>): void {
+  /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
+  promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
     this.#unpromise(pod.uid);
-    this.#promises.set(pod.uid, holdings);
+    this.#promises.set(pod.uid, { holdings, chosen });
     this.#keepPromise(pod);
   }
 
   #keepPromise(pod: PodRecord): void {
-    const holding = pod.nominated === undefined ? undefined : this.#promises.get(pod.uid)?.get(pod.nominated);
-    for (const name of this.#promises.get(pod.uid)?.keys() ?? []) {
+    const { holdings, chosen } = this.#promises.get(pod.uid) ?? {};
+    const place = pod.nominated ?? chosen;
+    for (const [name, holding] of holdings ?? []) {
       const node = this.#nodes.get(name);
-      if (name === pod.nominated) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      if (name === place) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
       else node?.promised.delete(pod.uid);
     }
   }
 
   #unpromise(uid: string): void {
-    for (const name of this.#promises.get(uid)?.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
+    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
     this.#promises.delete(uid);
   }
 
@@ -135,14 +143,32 @@ export class Cluster {
   #leave(uid: string, name: string): void {
     const node = this.#nodes.get(name);
     node?.release(uid);
-    if (node?.idle) this.#nodes.delete(name);
+    this.#forget(node);
+  }
+
+  #forget(node: NodeGpus | undefined): void {
+    if (node?.idle && this.#nodes.delete(node.name)) this.#indices.giveBack(node.index);
   }
 
   #made(name: string): NodeGpus {
     const known = this.#nodes.get(name);
     if (known) return known;
-    const node = new NodeGpus(name);
+    const node = new NodeGpus(name, this.#indices.take());
     this.#nodes.set(name, node);
     return node;
+  }
+}
+
+/** Whole numbers from 0, none of them twice at a time. */
+class Indices {
+  readonly #free: number[] = [];
+  #next = 0;
+
+  take(): number {
+    return this.#free.pop() ?? this.#next++;
+  }
+
+  giveBack(index: number): void {
+    this.#free.push(index);
   }
 }

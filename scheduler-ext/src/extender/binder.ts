@@ -66,10 +66,9 @@ export class Binder {
       throw new SchedulerError('BIND_FAILED', { pod: name, node: args.Node, reason: pod.problem ?? 'it asks for nothing.' });
     }
     const node = cluster.node(args.Node);
-    const claimant = { uid, priority, demand };
-    const placement = node && place(demand, node.gpus, freeFor(claimant, node), strategy);
+    const placement = node && place(demand, node.gpus, freeFor({ uid, priority }, node), strategy);
     if (placement === undefined) {
-      const verdict = new Judge(claimant, strategy).judge(node);
+      const verdict = new Judge(demand, strategy).judge(node, pod);
       const reason = 'sentence' in verdict ? verdict.sentence : 'its GPUs changed';
       throw new SchedulerError('SLOTS_TAKEN', { pod: name, node: args.Node, reason });
     }

@@ -12,6 +12,7 @@ import { jsonListener, listen, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { ExtenderOptionValues } from '../options.js';
 import { Binder } from './binder.js';
+import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
 import { Preemption } from './preemption.js';
 
@@ -28,6 +29,7 @@ export class ExtenderService {
   readonly #nodes: Reflector<V1Node, SeenNode>;
   readonly #pods: Reflector<V1Pod, SeenPod>;
   readonly #binder: Binder;
+  readonly #eviction: Eviction;
   readonly #server: Server;
   readonly #http: HttpService;
 
@@ -41,7 +43,8 @@ export class ExtenderService {
     this.#binder = new Binder({ api, cluster, strategy, logger });
     const preemption = new Preemption({ cluster, strategy, logger, budgets: () => listBudgets(api) });
     const condition = () => this.#nodes.condition() ?? this.#pods.condition();
-    const extender = new Extender({ cluster, strategy, binder: this.#binder, preemption, condition, logger });
+    this.#eviction = new Eviction({ api, cluster, preemption, logger });
+    const extender = new Extender({ cluster, strategy, binder: this.#binder, preemption, eviction: this.#eviction, condition, logger });
     const { answered } = this.#metrics;
     this.#server = createServer(jsonListener({ routes: routesOf(extender), logger, answered }));
     // kube-scheduler keeps its connections; one that we closed first could lose a request.
@@ -75,6 +78,7 @@ export class ExtenderService {
     this.#server.closeIdleConnections();
     await closed;
     this.#binder.stop();
+    this.#eviction.stop();
     await this.#http.move(undefined);
     this.#api.close();
   }

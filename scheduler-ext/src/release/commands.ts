@@ -40,7 +40,9 @@ function addRedisPassword(command: MakeCommand): void {
 function addInstallCheck(command: MakeCommand): void {
   command('check-install', 'waits until Kubernetes has let our pods in, and fails with the reason where it does not')
     .requiredOption('--release <name>', 'the release')
-    .addOption(new Option('--extent <extent>', 'wait until pods are made, or until they are ready').choices(['made', 'ready']).default('made'))
+    .addOption(
+      new Option('--extent <extent>', 'wait until pods are made, or until they are ready').choices(['made', 'ready']).default('made'),
+    )
     .option('--patience <seconds>', 'how long', '60')
     .action((flags: Place & { release: string; extent: Extent; patience: string }) =>
       withApi(flags, (api) => checkInstallation({ api, ...flags, patience: milliseconds(flags.patience) })),

@@ -3,8 +3,10 @@
  * the two. A code is never reused for another meaning.
  */
 const TABLE = {
-  SECRET_MISSING: 'There is no Secret {secret}, which is to hold the password of Redis: install the chart that has it, or name the one that is meant.',
-  PASSWORD_MISSING: 'Secret {secret} has nothing under the key {key}: put the password of Redis there, or name the key that has it by redis.passwordKey.',
+  SECRET_MISSING:
+    'There is no Secret {secret}, which is to hold the password of Redis: install the chart that has it, or name the one that is meant.',
+  PASSWORD_MISSING:
+    'Secret {secret} has nothing under the key {key}: put the password of Redis there, or name the key that has it by redis.passwordKey.',
   PASSWORD_NOT_WRITTEN: 'The configuration of Redis cannot be written to {file}: {reason}.',
   GPU_PODS_LEFT:
     'Not uninstalled: {count} still on a node with nvidia-virtual/gpu: {pods}. Delete them first, or let their programs fail: `helm upgrade {release} CHART --reuse-values --set uninstall.withRunningPods=true`, then uninstall again.',

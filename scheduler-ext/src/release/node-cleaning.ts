@@ -45,10 +45,15 @@ async function untilClean(options: NodeCleaningOptions): Promise<string[]> {
 
 /** Undefined while not all pods are made. */
 async function findUnclean({ api, namespace, daemonSet }: NodeCleaningOptions): Promise<string[] | undefined> {
-  const { metadata, spec, status } = await api.request<V1DaemonSet>({ path: `/apis/apps/v1/namespaces/${namespace}/daemonsets/${daemonSet}` });
+  const { metadata, spec, status } = await api.request<V1DaemonSet>({
+    path: `/apis/apps/v1/namespaces/${namespace}/daemonsets/${daemonSet}`,
+  });
   if (status?.observedGeneration !== metadata?.generation) return undefined;
   const labelSelector = Object.entries(spec?.selector.matchLabels ?? {}).map(([name, value]) => `${name}=${value}`);
-  const pods = await api.request<V1PodList>({ path: `/api/v1/namespaces/${namespace}/pods`, query: { labelSelector: labelSelector.join(',') } });
+  const pods = await api.request<V1PodList>({
+    path: `/api/v1/namespaces/${namespace}/pods`,
+    query: { labelSelector: labelSelector.join(',') },
+  });
   if (pods.items.length < (status?.desiredNumberScheduled ?? 0)) return undefined;
   return pods.items.filter((pod) => !isReady(pod)).map(({ spec: { nodeName = '(no node yet)' } = {} }) => nodeName);
 }

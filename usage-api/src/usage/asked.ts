@@ -9,8 +9,17 @@ export interface Asked {
   readonly problem?: string;
 }
 
+/** A pod that changed is another object. */
+const READ = new WeakMap<GpuPod, Asked>();
+
 /** What a pod asks for. Where its annotations are wrong, its slots are still what it holds. */
 export function readAsked(pod: GpuPod): Asked {
+  const asked = READ.get(pod) ?? read(pod);
+  READ.set(pod, asked);
+  return asked;
+}
+
+function read(pod: GpuPod): Asked {
   try {
     return { containers: readPodRequest(pod)?.containers ?? [] };
   } catch (error) {

@@ -24,6 +24,8 @@ const INTEREST = 60_000;
 const AWAY = 'The ledger of nvidia-virtual (Redis) cannot be read. The log of nvidia-virtual-usage-api says why.';
 /** Many pods may change at once: they are looked at together. */
 const TOGETHER = 100;
+/** Of a large cluster all is put together in a tenth of a second or more: between two times there are pauses so many times as long. */
+const REST = 4;
 
 /** Puts together what pods, nodes and ledger say. */
 export class Board {
@@ -34,6 +36,9 @@ export class Board {
   #timer: NodeJS.Timeout | undefined;
   #together: NodeJS.Timeout | undefined;
   #interestedUntil = 0;
+  /** Milliseconds that putting all together took the last time. */
+  #effort = 0;
+  #cycling: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: BoardOptions) {
@@ -61,9 +66,11 @@ export class Board {
   /** Somebody reads now: the figures are made fresh, and kept so for a while. */
   async refresh(): Promise<void> {
     this.#interestedUntil = Date.now() + INTEREST;
-    if (Date.now() - this.#options.figures.readAt < this.#options.interval) return;
-    clearTimeout(this.#timer);
-    await this.#cycle();
+    const { figures, interval } = this.#options;
+    if (Date.now() - figures.readAt < interval) return;
+    const cycle = this.#cycle();
+    // Nobody waits for a Redis that does not answer: what is known is told, with a warning.
+    if (!figures.trouble) await cycle;
   }
 
   close(): void {
@@ -74,26 +81,38 @@ export class Board {
     this.#options.nodes.off('changed', this.#changed);
   }
 
-  async #cycle(): Promise<void> {
+  #cycle(): Promise<void> {
+    this.#cycling ??= this.#read().finally(() => {
+      this.#cycling = undefined;
+    });
+    return this.#cycling;
+  }
+
+  async #read(): Promise<void> {
+    clearTimeout(this.#timer);
     await this.#options.figures.read();
     if (this.#closed) return;
     this.#compose();
-    clearTimeout(this.#timer);
     const watched = this.pods.listenerCount('changes') + this.nodes.listenerCount('changes') > 0;
     const interested = watched || Date.now() < this.#interestedUntil;
-    this.#timer = setTimeout(() => void this.#cycle(), interested ? this.#options.interval : this.#options.restingInterval);
+    const pause = interested ? this.#options.interval : this.#options.restingInterval;
+    this.#timer = setTimeout(() => void this.#cycle(), Math.max(pause, this.#effort * REST));
   }
 
   #soon(): void {
-    this.#together ??= setTimeout(() => {
-      this.#together = undefined;
-      this.#compose();
-    }, TOGETHER);
+    this.#together ??= setTimeout(
+      () => {
+        this.#together = undefined;
+        this.#compose();
+      },
+      Math.max(TOGETHER, this.#effort * REST),
+    );
   }
 
   #compose(): void {
     const { pods, nodes, figures } = this.#options;
     if (!pods.synced || !nodes.synced) return;
+    const begin = performance.now();
     const trouble = figures.trouble ? AWAY : undefined;
     const slots = new Map<string, SlotMap>();
     const usages = [...pods.items.values()].map((pod) => {
@@ -113,6 +132,7 @@ export class Board {
         nodeUsage(node, { figures: figures.nodes.get(node.name), slots: mapOf(slots, node.name), trouble }),
       ),
     );
+    this.#effort = performance.now() - begin;
   }
 }
 

@@ -10,8 +10,8 @@ export interface Change<T> {
 
 /** How long deletions are remembered, for watches that begin where a list ended. */
 const REMEMBERED = 5 * 60_000;
-/** Another replica's clock, and the time at which it looked, differ from ours. */
-const SKEW = 5000;
+/** Another replica's clock, and the time at which it looked, differ from ours by less. */
+const SKEW = 10_000;
 
 /** The objects of one kind, with their versions, and what changed. */
 export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [changes: readonly Change<T>[]] }> {
@@ -19,14 +19,20 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
   #deleted: Change<T>[] = [];
   readonly #since = Date.now();
   #revision = this.#since;
+  /** Of the youngest deletion that is not remembered any more. */
+  #forgotten = 0;
 
   constructor() {
     super();
     this.setMaxListeners(0);
   }
 
+  /**
+   * From which a watch can go on, here or at another replica. Where nothing has changed for long, that is about now: a replica that began
+   * since then would know nothing of an older one.
+   */
   get revision(): number {
-    return this.#revision;
+    return Math.max(this.#revision, Date.now() - SKEW);
   }
 
   /** In the order of their names. */
@@ -62,7 +68,7 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
 
   /** What happened after a version; undefined when that is too long ago to know. */
   changesSince(revision: number): Change<T>[] | undefined {
-    if (revision < Math.max(this.#since, Date.now() - REMEMBERED) - SKEW || revision > Date.now() + SKEW) return undefined;
+    if (revision < this.#since - SKEW || revision < this.#forgotten || revision > Date.now() + SKEW) return undefined;
     const changed = this.list()
       .map((object) => ({ type: 'MODIFIED' as const, object, revision: Number(object.metadata.resourceVersion) }))
       .filter((change) => change.revision > revision);
@@ -73,7 +79,9 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
   #remember(changes: readonly Change<T>[]): void {
     const oldest = Date.now() - REMEMBERED;
     const deleted = changes.filter(({ type }) => type === 'DELETED');
-    this.#deleted = [...this.#deleted.filter(({ revision }) => revision >= oldest), ...deleted];
+    const known = this.#deleted.filter(({ revision }) => revision >= oldest);
+    this.#forgotten = this.#deleted[this.#deleted.length - known.length - 1]?.revision ?? this.#forgotten;
+    this.#deleted = [...known, ...deleted];
   }
 }
 

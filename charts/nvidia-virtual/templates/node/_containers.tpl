@@ -94,7 +94,7 @@ securityContext:
   capabilities:
     drop: [ALL]
     add:
-      - SYS_ADMIN # starts workers in the host's mount namespace
+      - SYS_ADMIN # starts workers among the host's mounts and cgroups
       - SYS_CHROOT # the same
       - SYS_PTRACE # reads whose process connects, and its shared mappings
       - SETUID # a worker has a user of its own

@@ -6,6 +6,7 @@ import { BindingScene, eventually } from './scene.js';
 const MiB = 2 ** 20;
 const HOLDING = 'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
 const ASKING = 'say("init", result("cuInit", 0))';
+const ASKING_FOR_MORE = 'start(); say("total", memory()[1] // MiB, "more", alloc(800 * MiB))';
 const SLOT = Math.floor((8192 * MiB) / 10);
 
 let plane: ControlPlane;
@@ -97,4 +98,240 @@ test('a socket that nobody has used yet is bound to no pod to which the kubelet 
   const right = scene.run(victim.pod, victim.socket, HOLDING);
   await right.printed('got 0');
   await right.finish();
+});
+
+test('22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
+  await scene.serve();
+  const pod = await scene.createPod('both', { slots: 2, initSlots: 2, annotations: { 'nvidia-virtual/memory': 'prepare=300Mi' } });
+  // The kubelet lists the app container alone, and replays what it answered for each.
+  scene.kubelet.give('both', 'main', ['a', 'b']);
+  const [initSocket, mainSocket] = [scene.allocate(['a', 'b']), scene.allocate(['a', 'b'])];
+  const init = scene.run(pod, initSocket, HOLDING);
+  await scene.tellStarted(pod, 'prepare', init.containerId, true);
+  await init.printed('got 0 300');
+  expect(await init.finish()).toContain('then 0');
+  await scene.patchStatus(pod, { conditions: [{ type: 'Initialized', status: 'True' }] });
+  const main = scene.run(pod, mainSocket, HOLDING);
+  await main.printed(`got 0 ${Math.floor((2 * SLOT) / MiB)}`);
+  const taken = (await scene.allocations()).filter(({ gpuUuids }) => gpuUuids.length > 0);
+  expect(taken.map(({ id, owner }) => [id, owner?.container])).toEqual([[idOf(mainSocket), 'main']]);
+  await main.finish();
+  // The sandbox was lost: everything starts again, with the same mounts.
+  const again = scene.run(pod, initSocket, HOLDING);
+  await scene.patchStatus(pod, { conditions: [] });
+  await scene.tellStarted(pod, 'prepare', again.containerId, true);
+  await again.printed('got 0 300');
+  await again.finish();
+});
+
+test('a container that starts again in its pod goes on with its allocation', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await started('again', ['a']);
+  const first = scene.run(pod, socket, HOLDING);
+  await scene.tellStarted(pod, 'main', first.containerId);
+  await first.printed('got 0');
+  first.process.kill('SIGKILL');
+  const second = scene.run(pod, socket, HOLDING);
+  await second.printed('got 0');
+  expect((await scene.allocations()).map((one) => one.id)).toEqual([id]);
+  expect(await second.finish()).toContain('then 0');
+});
+
+test('22: a process of another container of the pod is refused', async () => {
+  await scene.serve();
+  const { pod, socket } = await started('pair', ['a']);
+  const main = scene.run(pod, socket, HOLDING);
+  await main.printed('got 0');
+  const other = scene.cgroups.container(pod.metadata?.uid as string);
+  await scene.tellStarted(pod, 'sidecar', other.id);
+  await eventually(async () => {
+    const refused = scene.runIn(other.processFiles, socket, ASKING);
+    expect(await refused.finish()).toBe('init 100\n');
+    expect(refused.stderr).toContain('The GPU of pod default/pair is for container main, and a process of container sidecar asked for it.');
+  });
+  await main.finish();
+});
+
+test('what a pod had is given back when it is gone, and its slots serve the next pod when their memory is free', async () => {
+  await scene.serve();
+  const before = await started('before', ['a']);
+  const old = scene.run(before.pod, before.socket, HOLDING);
+  await old.printed('got 0');
+  // The kubelet gives the slots away anew before anybody here has noticed, and the old worker still holds memory.
+  scene.kubelet.take('before', 'main');
+  const after = await started('after', ['a']);
+  const program = scene.run(after.pod, after.socket, HOLDING);
+  await program.printed('got 0');
+  expect((await scene.allocations()).map(({ id, memoryUsedBytes }) => [id, memoryUsedBytes])).toEqual([[after.id, 100 * MiB]]);
+  expect(await old.finish()).toContain('then 46');
+  await program.finish();
+  scene.kubelet.take('after', 'main');
+  await scene.deletePod('after');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('a grant of a pod that never used it goes with the pod; one that ran to its end gives back too', async () => {
+  await scene.serve();
+  const unused = await started('unused', ['a']);
+  const done = await started('done', ['b']);
+  const program = scene.run(done.pod, done.socket, HOLDING);
+  await program.printed('got 0');
+  await program.finish();
+  await scene.patchStatus(done.pod, { phase: 'Succeeded' });
+  await eventually(() => expect(scene.directories()).toEqual([unused.id]));
+  await scene.deletePod('unused');
+  scene.kubelet.take('unused', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test.each(['SIGKILL', 'SIGTERM'] as const)('4: %s of the proxy: programs go on, grants and owners are found again', async (signal) => {
+  await scene.serve();
+  const used = await started('used', ['a']);
+  const gone = await started('gone', ['b']);
+  const fresh = await started('fresh', ['c']);
+  const program = scene.run(used.pod, used.socket, HOLDING);
+  const lost = scene.run(gone.pod, gone.socket, HOLDING);
+  await Promise.all([program.printed('got 0'), lost.printed('got 0')]);
+  scene.proxy.process.kill(signal);
+  await scene.proxy.end();
+  lost.process.kill('SIGKILL');
+  await scene.deletePod('gone');
+  await scene.serve();
+  await eventually(() => expect(scene.directories().sort()).toEqual([used.id, fresh.id].sort()));
+  const next = scene.run(fresh.pod, fresh.socket, HOLDING);
+  const more = scene.run(used.pod, used.socket, ASKING);
+  await next.printed('got 0');
+  expect([await program.finish(), await more.finish()]).toEqual([expect.stringContaining('then 0'), 'init 0\n']);
+  await next.finish();
+});
+
+test('4: after a reboot the same pods use the same grants, and nothing of the sessions before is left', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await started('reboot', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await scene.kill();
+  program.process.kill('SIGKILL');
+  await program.finish();
+  scene.pretendReboot();
+  await scene.serve();
+  expect((await scene.allocations()).map((one) => [one.id, one.sessions, one.memoryUsedBytes])).toEqual([[id, [], 0]]);
+  const again = scene.run(pod, socket, HOLDING);
+  await again.printed('got 0');
+  await again.finish();
+});
+
+test('the API server is away at the first connect: the program waits, and the log says for what', async () => {
+  const { pod, socket } = await started('patient', ['a']);
+  await plane.daemon('kube-apiserver').kill();
+  await scene.serve();
+  const program = scene.run(pod, socket, HOLDING);
+  await scene.proxy.printed('a program waits for its GPU: The pod');
+  await scene.proxy.printed('The API server is away');
+  plane.daemon('kube-apiserver').start();
+  await plane.ready();
+  await program.printed('got 0');
+  expect(await program.finish()).toContain('then 0');
+});
+
+test('annotations lower what the slots hold and never raise it; the priority is that of the pod', async () => {
+  await scene.serve();
+  const annotations = { 'nvidia-virtual/memory': '512Mi', 'nvidia-virtual/cores': '7', 'nvidia-virtual/policy': 'fixed' };
+  const low = await started('low', ['a', 'b'], { annotations });
+  const high = await started('high', ['c'], { annotations: { 'nvidia-virtual/memory': '100Gi', 'nvidia-virtual/cores': '99' } });
+  for (const { pod, socket } of [low, high]) {
+    const program = scene.run(pod, socket, ASKING);
+    expect(await program.finish()).toBe('init 0\n');
+  }
+  expect([scene.specification(low.id), scene.specification(high.id)]).toEqual([
+    expect.objectContaining({ memory: 512 * MiB, share: 7, policy: 'fixed', slots: ['a', 'b'] }),
+    expect.objectContaining({ memory: SLOT, share: 10, policy: 'burst' }),
+  ]);
+});
+
+test('what a pod asks for wrongly is said to its program and in its events', async () => {
+  await scene.serve({}, '--kubernetes-patience', '1s');
+  const { pod, socket } = await started('wrong', ['a'], { annotations: { 'nvidia-virtual/memory': 'much' } });
+  const program = scene.run(pod, socket, ASKING);
+  expect(await program.finish()).toBe('init 100\n');
+  expect(program.stderr).toContain('nvidia-virtual/memory is "much"');
+  await eventually(async () =>
+    expect(await scene.events('wrong')).toEqual([
+      ['GpuRequestWrong', expect.stringContaining('What pod default/wrong asks for cannot be')],
+    ]),
+  );
+});
+
+test('where no single GPU has room the program gets CUDA_ERROR_NO_DEVICE, and the pod an event that says why', async () => {
+  await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
+  const slots = (prefix: string, count: number) => Array.from({ length: count }, (_, index) => `${prefix}${index}`);
+  for (const [name, count] of [
+    ['first', 7],
+    ['second', 7],
+  ] as const) {
+    const { pod, socket } = await started(name, slots(name, count));
+    expect(await scene.run(pod, socket, ASKING).finish()).toBe('init 0\n');
+  }
+  const large = await started('large', slots('large', 6));
+  const program = scene.run(large.pod, large.socket, ASKING);
+  expect(await program.finish()).toBe('init 100\n');
+  expect(program.stderr).toContain('Container main has 6 slots, and no single GPU of the node has room for them: GPU 0');
+  await eventually(async () =>
+    expect(await scene.events('large')).toEqual([['GpuNotAvailable', expect.stringContaining('has 3 of its 10 slots free')]]),
+  );
+  const spread = await started('spread', slots('spread', 6), { annotations: { 'nvidia-virtual/gpus': '2' } });
+  expect(await scene.run(spread.pod, spread.socket, ASKING).finish()).toBe('init 0\n');
+  expect(scene.specification(spread.id)).toMatchObject({ gpus: [expect.any(String), expect.any(String)], share: 30, memory: 3 * SLOT });
+});
+
+test('the GPU is the one that our scheduler assigned', async () => {
+  await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '3' });
+  const uuid = 'GPU-73696d75-6c61-4064-a970-750000000002';
+  const assigned = JSON.stringify({ version: 1, containers: { main: [{ gpu: uuid, slots: 1 }] } });
+  const { pod, socket, id } = await started('assigned', ['a'], { annotations: { 'nvidia-virtual/assigned': assigned } });
+  expect(await scene.run(pod, socket, ASKING).finish()).toBe('init 0\n');
+  expect(scene.specification(id)).toMatchObject({ gpus: [uuid] });
+});
+
+test('a pod whose users are others than the node’s (hostUsers: false) has its GPU', async () => {
+  await scene.serve();
+  const { pod, socket } = await started('mapped', ['a']);
+  const program = scene.run(pod, socket, HOLDING, ['unshare', '--user', '--map-root-user']);
+  await program.printed('got 0');
+  expect(await program.finish()).toContain('then 0');
+});
+
+test('a sandbox and a process outside of every pod are refused with a sentence', async () => {
+  await scene.serve({}, '--kubernetes-patience', '1s');
+  const { pod, socket } = await started('sandboxed', ['a']);
+  const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
+  expect(await sandboxed.finish()).toBe('init 100\n');
+  expect(sandboxed.stderr).toContain('(runsc) was refused: it stands for a whole sandbox (gVisor, Kata)');
+  const outside = scene.runIn([], socket, ASKING);
+  expect(await outside.finish()).toBe('init 100\n');
+  expect(outside.stderr).toContain('was refused: it is in no pod by its cgroup');
+});
+
+test('12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
+  await scene.serve();
+  const { pod, socket, id } = await started('shell', ['a']);
+  const main = scene.run(pod, socket, HOLDING);
+  await main.printed('got 0');
+  const shell = scene.run(pod, socket, ASKING_FOR_MORE, scene.loginShell(socket));
+  expect(await shell.finish()).toBe(`total ${Math.floor(SLOT / MiB)} more 2\n`);
+  expect((await scene.allocations()).map((one) => [one.id, one.memoryBytes])).toEqual([[id, SLOT]]);
+  await main.finish();
+});
+
+test('1: all programs of a container share one quota; what passes it is refused, and the neighbour notices nothing', async () => {
+  await scene.serve();
+  const [greedy, neighbour] = [await started('greedy', ['a']), await started('neighbour', ['b'])];
+  const quiet = scene.run(neighbour.pod, neighbour.socket, HOLDING);
+  await quiet.printed('got 0');
+  const first = scene.run(greedy.pod, greedy.socket, 'start(); say("got", alloc(500 * MiB)); sys.stdin.readline()');
+  await first.printed('got 0');
+  const second = scene.run(greedy.pod, greedy.socket, 'start(); say("more", alloc(500 * MiB), alloc(200 * MiB))');
+  expect(await second.finish()).toBe('more 2 0\n');
+  expect(await quiet.finish()).toContain('then 0');
+  await first.finish();
 });

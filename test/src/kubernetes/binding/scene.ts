@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { CoreV1Api, KubeConfig, type V1Container, type V1Pod } from '@kubernetes/client-node';
@@ -127,6 +127,33 @@ export class BindingScene {
     return program;
   }
 
+  /** A program in a container that is there, or in none. */
+  runIn(processFiles: readonly string[], socket: string, body: string): PodProgram {
+    const program = new PodProgram(processFiles, socket, body);
+    this.#programs.push(program);
+    return program;
+  }
+
+  /** Python under the name of a sandbox's program: what /proc/PID/exe says is all that is known of one. */
+  sandboxProgram(name: string): string[] {
+    const file = path.join(this.directory, name);
+    copyFileSync(realpathSync('/usr/bin/python3'), file);
+    return ['sh', '-c', `shift; exec ${file} "$@"`, 'sh'];
+  }
+
+  /** What `su -` leaves of a container: another user, no variable of ours, and the socket where every container has it. */
+  loginShell(socket: string): string[] {
+    const mounts = `mkdir -p /run/nvidia-virtual && mount --bind ${path.dirname(socket)} /run/nvidia-virtual`;
+    const clean = ['env', '-i', 'PATH=/usr/bin:/bin', `LD_LIBRARY_PATH=${locateInstallation().interposerDirectory}`];
+    const other = ['setpriv', '--reuid', '12345', '--clear-groups'];
+    return ['unshare', '--mount', '--', 'sh', '-c', `${mounts}; exec "$@"`, 'sh', ...clean, ...other];
+  }
+
+  /** The next proxy finds the state directory as after a boot of the machine. */
+  pretendReboot(): void {
+    writeFileSync(path.join(this.state, 'boot'), 'another');
+  }
+
   /** As the kubelet does a moment after a container has started. */
   async tellStarted(pod: V1Pod, name: string, containerId: string, init = false): Promise<void> {
     const status = { name, containerID: `containerd://${containerId}`, image: 'any', imageID: '', ready: true, restartCount: 0 };
@@ -170,8 +197,8 @@ export class BindingScene {
 
   async end(): Promise<void> {
     for (const { process: program } of this.#programs) program.kill('SIGKILL');
-    this.proxy.process.kill('SIGTERM');
-    await this.proxy.end();
+    this.proxy?.process.kill('SIGTERM');
+    await this.proxy?.end();
     const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
     if (arbiter) process.kill(arbiter.pid);
     this.kubelet.stop();

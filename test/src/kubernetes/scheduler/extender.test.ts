@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
 import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
@@ -20,6 +21,14 @@ function startExtender(port = 0): Promise<ExtenderService> {
   return ExtenderService.start({ kubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' }, pino({ level: 'silent' }));
 }
 
+/** What the extender needs beyond kube-scheduler's own role. */
+async function allowEviction(): Promise<void> {
+  const rules = [{ apiGroups: [''], resources: ['pods/eviction'], verbs: ['create'] }];
+  const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles';
+  await cluster.api.request({ method: 'POST', path, body: { kind: 'ClusterRole', metadata: { name: 'eviction' }, rules } });
+  await grant('eviction');
+}
+
 async function grant(role: string): Promise<void> {
   const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role };
   const subjects = [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: SCHEDULER }];
@@ -28,8 +37,8 @@ async function grant(role: string): Promise<void> {
   await cluster.api.request({ method: 'POST', path: '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', body });
 }
 
-async function makePriority(name: string, value: number): Promise<void> {
-  const body = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name }, value };
+async function makePriority(name: string, value: number, preemptionPolicy = 'PreemptLowerPriority'): Promise<void> {
+  const body = { apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata: { name }, value, preemptionPolicy };
   await cluster.api.request({ method: 'POST', path: '/apis/scheduling.k8s.io/v1/priorityclasses', body });
 }
 
@@ -37,8 +46,10 @@ beforeAll(async () => {
   plane = await ControlPlane.start();
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
   await grant('system:kube-scheduler');
+  await allowEviction();
   await makePriority('low', 10);
   await makePriority('high', 1000);
+  await makePriority('polite', 2000, 'Never');
   extender = await startExtender();
   await plane.startScheduler('kube-scheduler', schedulerConfiguration(`http://127.0.0.1:${extender.port}`, 'binpack'));
 });
@@ -146,6 +157,51 @@ describe('one node of two GPUs', () => {
     expect([Object.keys(assigned(bound)), gone]).toEqual([['main'], 2]);
     expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': expect.any(Number), 'GPU-b': expect.any(Number) });
     expect(Object.values(slotsSold(await cluster.pods())).sort()).toEqual([10, 9]);
+  });
+});
+
+describe('one node of two GPUs, of which each is full but for four slots', () => {
+  beforeAll(() => cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]));
+  afterAll(() => cluster.removeNode('one'));
+  afterEach(() => cluster.removePods());
+  const names = async () => (await cluster.pods()).map(({ metadata }) => metadata?.name).sort();
+
+  async function fill(priorityClassName: string): Promise<void> {
+    for (const name of ['a1', 'b1', 'a2', 'b2']) {
+      const annotations = { [ANNOTATION.gpuUuid]: `GPU-${name[0]}` };
+      await cluster.create(pod(name, { slots: 3, annotations, labels: { app: name }, spec: { priorityClassName } }));
+      await cluster.bound(name);
+    }
+  }
+
+  test('a pod of higher priority gets one GPU, although kube-scheduler counts enough free slots', async () => {
+    await fill('low');
+    await cluster.create(pod('high', { slots: 8, spec: { priorityClassName: 'high' } }));
+    const { main } = assigned(await cluster.bound('high'));
+    const others = main?.endsWith('a') ? ['b1', 'b2'] : ['a1', 'a2'];
+    expect(await names()).toEqual([...others, 'high']);
+  });
+
+  test('a disruption budget is kept', async () => {
+    await fill('low');
+    const metadata = { name: 'keep', namespace: 'default' };
+    const spec = { minAvailable: 1, selector: { matchLabels: { app: 'a1' } } };
+    const budget = { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata, spec };
+    await cluster.api.request({ method: 'POST', path: '/apis/policy/v1/namespaces/default/poddisruptionbudgets', body: budget });
+    await cluster.create(pod('high', { slots: 8, spec: { priorityClassName: 'high' } }));
+    expect(assigned(await cluster.bound('high'))).toEqual({ main: '8 of GPU-b' });
+    expect(await names()).toEqual(['a1', 'a2', 'high']);
+    await cluster.api.request({ method: 'DELETE', path: '/apis/policy/v1/namespaces/default/poddisruptionbudgets/keep' });
+  });
+
+  test('nobody goes for a pod of the same priority, nor for one that preempts nobody', async () => {
+    await fill('high');
+    await cluster.create(pod('same', { slots: 8, spec: { priorityClassName: 'high' } }));
+    await cluster.create(pod('never', { slots: 8, spec: { priorityClassName: 'polite' } }));
+    await cluster.eventsOf('same', 'FailedScheduling');
+    await cluster.eventsOf('never', 'FailedScheduling');
+    await sleep(3000);
+    expect(await names()).toEqual(['a1', 'a2', 'b1', 'b2', 'never', 'same']);
   });
 });
 

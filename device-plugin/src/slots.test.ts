@@ -1,0 +1,58 @@
+import type { Device } from './protocol.js';
+import { devicesOf, type SlottedGpu, slotIds } from './slots.js';
+
+const gpu = (number: number, unhealthy = ''): SlottedGpu => ({
+  uuid: `GPU-0000000${number}-0000-0000-0000-000000000000`,
+  slots: 4,
+  unhealthy,
+});
+const NONE = new Set<string>();
+
+const unhealthyOf = (devices: readonly Device[]) => devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
+const slot = (number: number, index: number) => slotIds(gpu(number))[index] as string;
+
+test('slotIds() are the same for ever, opaque, and short enough for the kubelet', () => {
+  expect(slotIds({ uuid: 'GPU-6a8b3c55-8a0b-4f4e-9a0c-2f6d6c1d9b10', slots: 2, unhealthy: '' })).toEqual([
+    'c90db53afa7a4244-00',
+    'c90db53afa7a4244-01',
+  ]);
+  const hundred = slotIds({ ...gpu(1), slots: 100 });
+  expect(new Set(hundred).size).toBe(100);
+  expect(hundred.at(-1)).toMatch(/^[0-9a-f]{16}-99$/);
+});
+
+test('every slot is listed, healthy or not', () => {
+  expect(devicesOf([gpu(1), gpu(2, 'fell off the bus')], [], NONE)).toHaveLength(8);
+  expect(unhealthyOf(devicesOf([gpu(1), gpu(2)], [], NONE))).toEqual([]);
+});
+
+test('as many slots are unhealthy as the failed GPU has, free ones first, whichever GPU they come from', () => {
+  const users = [
+    { slots: [slot(2, 0), slot(2, 1)], gpus: [gpu(1).uuid] },
+    { slots: [slot(2, 2)], gpus: [] },
+  ];
+  const unhealthy = unhealthyOf(devicesOf([gpu(1), gpu(2, 'failed')], users, NONE));
+  expect(unhealthy).toEqual([0, 1, 2, 3].map((index) => slot(1, index)));
+});
+
+test('where too few are free, those of containers on the failed GPU follow', () => {
+  const on = (number: number) => ({ slots: [0, 1, 2].map((index) => slot(number, index)), gpus: [gpu(number).uuid] });
+  const unhealthy = unhealthyOf(devicesOf([gpu(1), gpu(2, 'failed')], [on(1), on(2)], NONE));
+  expect(new Set(unhealthy)).toEqual(new Set([slot(1, 3), slot(2, 3), slot(2, 0), slot(2, 1)]));
+});
+
+test('what was unhealthy stays so without a reason, and gives way to a slot that became free', () => {
+  const gpus = [gpu(1), gpu(2, 'failed')];
+  const former = new Set([slot(1, 3), slot(2, 0), slot(2, 1), slot(2, 3)]);
+  expect(new Set(unhealthyOf(devicesOf(gpus, [], former)))).toEqual(former);
+  const busy = [{ slots: [slot(2, 0)], gpus: [gpu(2).uuid] }];
+  const unhealthy = unhealthyOf(devicesOf(gpus, busy, former));
+  expect(unhealthy).toHaveLength(4);
+  expect(unhealthy).not.toContain(slot(2, 0));
+});
+
+test('a GPU that works again gives back as many', () => {
+  const former = new Set([0, 1, 2, 3].map((index) => slot(1, index)));
+  expect(unhealthyOf(devicesOf([gpu(1), gpu(2)], [], former))).toEqual([]);
+  expect(unhealthyOf(devicesOf([gpu(1, 'failed'), gpu(2, 'failed')], [], former))).toHaveLength(8);
+});

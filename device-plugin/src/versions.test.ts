@@ -1,0 +1,86 @@
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
+import { versionsInUse } from './grants.js';
+import { installVersion, removeOldVersions } from './versions.js';
+
+let directory: string;
+let installation: string;
+let versions: string;
+beforeEach(() => {
+  directory = mkdtempSync(path.join(tmpdir(), 'versions-'));
+  installation = path.join(directory, 'installation');
+  versions = path.join(directory, 'host', 'versions');
+  mkdirSync(path.join(installation, 'lib'), { recursive: true });
+  build('one');
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+function build(content: string): void {
+  writeFileSync(path.join(installation, 'lib', 'libcuda.so.1'), `library ${content}`);
+  writeFileSync(path.join(installation, 'nvidia-virtual-worker'), `worker ${content}`);
+  chmodSync(path.join(installation, 'nvidia-virtual-worker'), 0o755);
+}
+
+/** As if it had been installed long ago. */
+function age(name: string): void {
+  utimesSync(path.join(versions, name), new Date(0), new Date(0));
+}
+
+test('a build is installed whole, under a name that follows from what is in it', () => {
+  const { name, library, directory: installed } = installVersion(installation, versions);
+  expect(name).toMatch(/^[0-9a-f]{16}$/);
+  expect(readdirSync(versions)).toEqual([name]);
+  expect(readFileSync(library, 'utf8')).toBe('library one');
+  expect(statSync(path.join(installed, 'nvidia-virtual-worker')).mode & 0o777).toBe(0o755);
+});
+
+test('number 5: what containers have mapped is never written again, by the same build nor by another one', () => {
+  const first = installVersion(installation, versions);
+  const { ino, ctimeMs } = statSync(first.library);
+  expect(installVersion(installation, versions)).toEqual(first);
+  build('two');
+  const second = installVersion(installation, versions);
+  expect(second.name).not.toBe(first.name);
+  expect(statSync(first.library)).toMatchObject({ ino, ctimeMs });
+  expect(readFileSync(first.library, 'utf8')).toBe('library one');
+});
+
+test('what a kill left half made is made anew', () => {
+  const { name } = installVersion(installation, versions);
+  rmSync(path.join(versions, name), { recursive: true });
+  mkdirSync(path.join(versions, `.new-${name}`));
+  expect(readFileSync(installVersion(installation, versions).library, 'utf8')).toBe('library one');
+  expect(readdirSync(versions)).toEqual([name]);
+});
+
+test('a directory without the library is no build', () => {
+  rmSync(path.join(installation, 'lib'), { recursive: true });
+  expect(() => installVersion(installation, versions)).toThrow(
+    `${installation}/lib/libcuda.so.1 of this build cannot be read: it is missing.`,
+  );
+  expect(() => installVersion(path.join(directory, 'none'), versions)).toThrow('no such file or directory');
+});
+
+test('versions that nobody has go, but not those of containers, nor one that was just installed', () => {
+  const names = ['one', 'two', 'three', 'four'].map((content) => {
+    build(content);
+    return installVersion(installation, versions);
+  });
+  const [used, unused, fresh, current] = names as [(typeof names)[0], (typeof names)[0], (typeof names)[0], (typeof names)[0]];
+  for (const { name } of [used, unused, current]) age(name);
+  expect(removeOldVersions(versions, current, new Set([used.name]))).toEqual([unused.name]);
+  expect(readdirSync(versions).sort()).toEqual([used.name, fresh.name, current.name].sort());
+});
+
+test('versionsInUse() are those of the grants; one that does not say it may have any', () => {
+  const state = path.join(directory, 'state');
+  mkdirSync(path.join(state, 'allocations', '0011223344556677'), { recursive: true });
+  expect(versionsInUse(state)).toEqual(new Set());
+  prepareGrant(state, ['a-00'], '0000000000000001');
+  prepareGrant(state, ['a-01'], '0000000000000001');
+  expect(versionsInUse(state)).toEqual(new Set(['0000000000000001']));
+  prepareGrant(state, ['a-02']);
+  expect(versionsInUse(state)).toBeUndefined();
+});
