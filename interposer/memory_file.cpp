@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "interposer/session.h"
+#include "wire/anonymous_file.h"
 #include "wire/encoder.h"
 
 namespace interposer {
@@ -24,7 +25,7 @@ bool writeAll(int file, std::span<const std::byte> bytes, std::size_t offset) {
 }  // namespace
 
 int createMemoryFile(std::size_t bytes) {
-  const int file = memfd_create("nvidia-virtual", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file = wire::createAnonymousFile("nvidia-virtual", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   if (ftruncate(file, static_cast<off_t>(bytes)) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0) return file;
   close(file);

@@ -12,6 +12,7 @@
 #include "wire/decoder.h"
 #include "wire/encoder.h"
 #include "wire/frame.h"
+#include "wire/wait.h"
 
 namespace wire {
 
@@ -80,8 +81,9 @@ class WorkerChannel {
   WorkerChannel(const WorkerChannel&) = delete;
   WorkerChannel& operator=(const WorkerChannel&) = delete;
 
-  /// Waits for the next frame and copies it into this object, where it stays until the next call. False for ever after an end().
-  bool next(FrameHeader& header, Decoder& payload);
+  /// Waits for the next frame, awake for that long at first, and copies it into this object, where it stays until the next call. False for
+  /// ever after an end().
+  bool next(FrameHeader& header, Decoder& payload, std::uint64_t spinNanoseconds = kSpinNanoseconds);
   ChannelEnd end() const { return end_; }
 
   /// The reply's payload is encoded here, then sent by reply(). The reply of a frame without kFrameWantsReply is never sent. A payload
@@ -98,7 +100,7 @@ class WorkerChannel {
  private:
   friend struct SharedMapping;  // wire/test/shared_mapping.h
   explicit WorkerChannel(ChannelMemory* memory);
-  bool awaitFrame(std::uint64_t& firstWord);
+  bool awaitFrame(std::uint64_t& firstWord, std::uint64_t spinNanoseconds);
   void restIfQuick();
   void consume(std::uint64_t bytes);
   bool ended(ChannelEnd end);

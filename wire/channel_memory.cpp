@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "wire/anonymous_file.h"
+
 namespace wire {
 
 namespace {
@@ -20,7 +22,7 @@ bool mapAt(std::byte* address, std::size_t bytes, int file, std::size_t offset) 
 }  // namespace
 
 int createChannelFile() {
-  const int file = memfd_create("nvidia-virtual-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file = createAnonymousFile("nvidia-virtual-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   if (ftruncate(file, kChannelFileBytes) == 0 && fcntl(file, F_ADD_SEALS, kSeals) == 0) return file;
   const int reason = errno;

@@ -1,6 +1,7 @@
 // The fixed part of a launch frame. The parameters follow, then, for cuLaunchKernelEx, the attributes as an array.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace wire {

@@ -39,8 +39,6 @@ bool hasProcessorsForSpinning() {
 
 std::uint64_t replySpinNanoseconds() { return hasProcessorsForSpinning() ? 20'000'000 : kSpinNanoseconds; }
 
-std::uint64_t frameSpinNanoseconds() { return hasProcessorsForSpinning() ? 100'000 : kSpinNanoseconds; }
-
 std::uint64_t monotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);

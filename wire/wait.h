@@ -15,10 +15,6 @@ inline constexpr std::uint64_t kSpinNanoseconds = 40'000;
 /// of a copy of 256 MiB (H200). Where the process has few processors it sleeps as soon as everybody else.
 std::uint64_t replySpinNanoseconds();
 
-/// How long the worker spins for the next frame. A program that thinks for some 60 us between two rounds of work (a decoder does) loses 5
-/// us a round when its worker sleeps through each thought: 2 % (H200).
-std::uint64_t frameSpinNanoseconds();
-
 /// Between announcing a sleep and sleeping. Far longer than a store buffer takes to drain, so a value that was published by someone who
 /// did not see the announcement is seen here (barrier.h, sleepReason()).
 inline constexpr std::uint64_t kLingerNanoseconds = 2'000;

@@ -37,12 +37,12 @@ WorkerChannel::WorkerChannel(ChannelMemory* memory)
 
 WorkerChannel::~WorkerChannel() { unmapChannel(memory_); }
 
-bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
+bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t spinNanoseconds) {
   if (end_ != ChannelEnd::none) return false;
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
   const std::byte* at = memory_->at(head_);
   std::uint64_t firstWord = barrier::observe(memory_->firstWord(head_));
-  if (firstWord == 0 && !awaitFrame(firstWord)) return false;
+  if (firstWord == 0 && !awaitFrame(firstWord, spinNanoseconds)) return false;
 
   std::memcpy(&header, &firstWord, sizeof(firstWord));
   prefetchRest(at, header.length);
@@ -61,7 +61,7 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload) {
   return true;
 }
 
-bool WorkerChannel::awaitFrame(std::uint64_t& firstWord) {
+bool WorkerChannel::awaitFrame(std::uint64_t& firstWord, std::uint64_t spinNanoseconds) {
   if (!replied_) restIfQuick();
   // `closed` is looked at first: what was published before it is then seen.
   const auto settled = [&] {
@@ -69,7 +69,7 @@ bool WorkerChannel::awaitFrame(std::uint64_t& firstWord) {
     firstWord = barrier::observe(memory_->firstWord(head_));
     return firstWord != 0 || closed || barrier::ended(stopped_);
   };
-  waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled, frameSpinNanoseconds());
+  waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled, spinNanoseconds);
   if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
   return firstWord != 0 || ended(ChannelEnd::closed);
 }

@@ -3,8 +3,9 @@ import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
 import { Command, CommanderError } from 'commander';
-import { INSTALL_OPTIONS, SERVE_OPTIONS } from './options.js';
+import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
+import { removeFromNode } from './removal.js';
 import { installVersion } from './versions.js';
 
 const USAGE_ERROR = 2;
@@ -40,7 +41,15 @@ function commandLine(): Command {
       const { installation, versions } = loadOptions(INSTALL_OPTIONS, { flags, environment: process.env });
       process.stdout.write(`${installVersion(installation, versions).directory}\n`);
     });
+  const remove = program
+    .command('remove')
+    .description('remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended')
+    .action((flags: Flags) => {
+      const options = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
+      return removeFromNode({ ...options, patience: options.patience / 1000 });
+    });
   addOptions(program, SERVE_OPTIONS);
+  addOptions(remove, REMOVE_OPTIONS);
   addOptions(install, INSTALL_OPTIONS);
   return program;
 }

@@ -21,6 +21,11 @@ const TABLE = {
   NVIDIA_RUNTIME:
     'Node {node} offers no {resource}: its default container runtime gives the real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} came into this container unasked). Make runc the default and NVIDIA a RuntimeClass, or forbid the variable in its config.toml (accept-nvidia-visible-devices-envvar-when-unprivileged = false); to go on knowingly, give --allow nvidia-runtime.',
   API_NOT_REACHED: 'The API server cannot be told of node {node}: {reason}. It is tried again; slots do not depend on it.',
+  NODE_STILL_SERVED:
+    "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or take the node's label away.",
+  PROCESSES_LEFT:
+    'What was started from {directory} does not end: {processes}. Look at what holds them, for example in `dmesg`; the rest is removed once they are gone.',
+  MOUNTS_LEFT: 'Nothing was removed from {directory}, because something is mounted in it: {mounts}. Unmount that first.',
 } as const satisfies Record<string, string>;
 
 export type PluginErrorCode = keyof typeof TABLE;

@@ -1,4 +1,4 @@
-import { choice, duration, filePath, many } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
+import { choice, duration, filePath, many, nodeName } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
 import { option, type Values } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 
@@ -12,6 +12,23 @@ export const INSTALL_OPTIONS = {
   versions: option(filePath, {
     help: 'where builds are installed, each in a directory of its own; the same path on the host and here',
     default: '/var/lib/nvidia-virtual/versions',
+  }),
+};
+
+export const REMOVE_OPTIONS = {
+  host: option(filePath, {
+    help: "where the host's directories are mounted here; the host's processes must be seen here too",
+    default: '/',
+  }),
+  directory: option(filePath, { help: 'the directory of the host that holds versions and state', default: '/var/lib/nvidia-virtual' }),
+  kubeletRoot: option(filePath, { help: "the kubelet's root directory", default: '/var/lib/kubelet' }),
+  cgroup: option(nodeName, {
+    help: 'the cgroup at the root of each hierarchy where what belongs to no pod ran',
+    default: 'nvidia-virtual',
+  }),
+  patience: option(duration('1s', '3600s'), {
+    help: 'for how long device plugin and gpu-proxy, and what they started, may take to end',
+    default: '120s',
   }),
 };
 

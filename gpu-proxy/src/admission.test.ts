@@ -31,7 +31,7 @@ test('quotas, one context each and warm workers never pass the memory', () => {
   expect(admission(2).memoryLeft(SMALL, present)).toBe((10 - 3 - 1 - 1 - 2) * GiB);
   expect(admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB }, present)).toEqual({ gpus: ['GPU-a'], memory: 3 * GiB });
   expect(() => admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB + 1 }, present)).toThrow(
-    'GPU 0 (GPU-a) has 3 GiB left for a quota, and 3 GiB was asked for: of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB their contexts and the new one, 2 GiB warm workers.',
+    'GPU 0 (GPU-a) has 3 GiB left for a quota, and 3 GiB was asked for: of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB their contexts and the new one, 2 GiB warm workers or the MPS server.',
   );
 });
 
@@ -57,4 +57,14 @@ test('the fullest GPU that has it is chosen', () => {
 test('all that is left is on each of several GPUs the same, and of one the most', () => {
   expect(admission().admit({ ...WISH, memory: 0 }, [])).toEqual({ gpus: ['GPU-b'], memory: 19 * GiB });
   expect(admission().admit({ ...WISH, memory: 0, gpus: ['0', '1', '0'] }, [])).toEqual({ gpus: ['GPU-a', 'GPU-b'], memory: 9 * GiB });
+});
+
+test('in concurrent mode the MPS server has a context, warm workers have none, and an allocation has one GPU', () => {
+  const concurrent = [SMALL, LARGE].map((gpu) => ({ ...gpu, mode: 'concurrent' as const }));
+  const admission = new Admission(concurrent, () => 0);
+  expect(admission.memoryLeft(concurrent[0] as GpuRecord, [])).toBe((10 - 1 - 1) * GiB);
+  expect(() => admission.checkWarmWorkers([allocation(['GPU-a'], 10 * GiB)])).not.toThrow();
+  const wish = { ...WISH, mode: 'concurrent' } as const;
+  expect(admission.admit({ ...wish, gpus: ['1'] }, []).gpus).toEqual(['GPU-b']);
+  expect(() => admission.admit({ ...wish, gpus: ['0', '1'] }, [])).toThrow('An allocation in concurrent mode has one GPU');
 });

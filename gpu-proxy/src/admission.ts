@@ -21,8 +21,13 @@ export interface Granted {
   readonly memory: number;
 }
 
+/** How many contexts the node itself has on a GPU: those of warm workers; in concurrent mode there are none, and the MPS server has one. */
+export function contextsAside({ mode }: GpuRecord, warmWorkers: number): number {
+  return mode === 'concurrent' ? 1 : warmWorkers;
+}
+
 /**
- * Decides what still fits. On each GPU the quotas, one context for each allocation and the warm workers together never pass its memory, and
+ * Decides what still fits. On each GPU the quotas, one context for each allocation, and the warm workers or the MPS server never pass its memory, and
  * the shares of `fixed` allocations never pass 100.
  */
 export class Admission {
@@ -38,6 +43,7 @@ export class Admission {
   /** What a new allocation beside `present` gets. @throws ProxyError, with the figures, when it does not fit. */
   admit(wish: GpuWish, present: readonly AllocationSpecification[]): Granted {
     const gpus = wish.gpus.length > 0 ? this.#named(wish.gpus) : [this.#bestFit(wish, present)];
+    if (gpus.length > 1 && wish.mode === 'concurrent') throw new ProxyError('CONCURRENT_GPUS', { count: counted(gpus.length, 'GPU') });
     for (const gpu of gpus) this.#require(gpu, wish, present);
     const memory = wish.memory || Math.min(...gpus.map((gpu) => this.memoryLeft(gpu, present)));
     return { gpus: gpus.map(({ uuid }) => uuid), memory };
@@ -53,7 +59,7 @@ export class Admission {
   checkWarmWorkers(present: readonly AllocationSpecification[]): void {
     for (const gpu of this.#gpus) {
       const { count, quotas, contexts, warm } = this.#use(gpu, present);
-      if (warm === 0 || quotas + contexts + warm <= gpu.memory) continue;
+      if (this.#warmWorkers(gpu) === 0 || quotas + contexts + warm <= gpu.memory) continue;
       throw new ProxyError('WARM_WORKERS_NOT_LEFT', {
         gpu: describe(gpu),
         count: this.#warmWorkers(gpu),
@@ -76,7 +82,7 @@ export class Admission {
       count: allocations.length,
       quotas: allocations.reduce((sum, { memory }) => sum + memory, 0),
       contexts: allocations.length * gpu.contextMemory,
-      warm: this.#warmWorkers(gpu) * gpu.contextMemory,
+      warm: contextsAside(gpu, this.#warmWorkers(gpu)) * gpu.contextMemory,
     };
   }
 

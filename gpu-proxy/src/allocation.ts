@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
+import type { MpsClient } from './concurrent-gpus.js';
 import { ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import { GRANT, readGrant } from './grant.js';
@@ -19,6 +20,7 @@ import { RefusalLog } from './refusal-log.js';
 import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
 import { readSpecification } from './specification.js';
+import { StartAllowance } from './start-allowance.js';
 import { removeUnfinished } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
 import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
@@ -36,6 +38,12 @@ export interface AllocationHost {
   readonly arbiterSocket: string | undefined;
   /** Bytes that one context holds on the greediest of these GPUs. */
   contextMemory(gpus: readonly string[]): number;
+  /** The same of one stream. */
+  streamMemory(gpus: readonly string[]): number;
+  /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
+  mayStart(specification: AllocationSpecification): boolean;
+  /** How its workers run under MPS; undefined: they do not. */
+  mpsClient(specification: AllocationSpecification): MpsClient | undefined;
   /** Undefined when the process at the other end may use the allocation, else why not. */
   whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
@@ -87,7 +95,9 @@ export class Allocation {
   #specification: AllocationSpecification;
   #socket: ClientSocket;
   #waiting: Waiting[] = [];
+  readonly #starts = new StartAllowance();
   #turn: NodeJS.Immediate | undefined;
+  #later: NodeJS.Timeout | undefined;
   #lastNumber: number;
   /** Once it is removed. */
   #peak: number | undefined;
@@ -200,6 +210,7 @@ export class Allocation {
   /** Accepts nobody any more. Sessions go on. */
   stopAccepting(): void {
     this.#socket.close();
+    clearTimeout(this.#later);
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
     this.#noteIdle();
   }
@@ -208,6 +219,11 @@ export class Allocation {
   whenIdle(): Promise<void> {
     if (this.sessionCount === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Those that wait may have a worker, for all that the node knows. */
+  resume(): void {
+    if (this.#waiting.length > 0) this.#takeTurns();
   }
 
   /** Ends every session now: the clients get an error from their next call. */
@@ -236,6 +252,7 @@ export class Allocation {
   leave(): void {
     this.#socket.leave();
     clearImmediate(this.#turn);
+    clearTimeout(this.#later);
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
     for (const session of this.#sessions.values()) session.leave();
     this.#refusals.end();
@@ -284,11 +301,20 @@ export class Allocation {
     this.#turn = setImmediate(() => {
       this.#turn = undefined;
       const starting = this.sessions.filter(({ session }) => !session.introduced).length;
-      const next = starting < STARTING_AT_ONCE ? this.#waiting.shift() : undefined;
+      const may = starting < STARTING_AT_ONCE && this.#host.mayStart(this.#specification) && !this.#mustWait();
+      const next = may ? this.#waiting.shift() : undefined;
       if (!next) return;
       this.#serve(next);
       this.#takeTurns();
     });
+  }
+
+  #mustWait(): boolean {
+    const milliseconds = this.#starts.wait();
+    if (milliseconds === 0) return false;
+    clearTimeout(this.#later);
+    this.#later = setTimeout(() => this.#takeTurns(), milliseconds).unref();
+    return true;
   }
 
   #serve({ connection, peer }: Waiting): void {
@@ -298,6 +324,7 @@ export class Allocation {
       return;
     }
     const slot = this.#quota.takeSlot();
+    this.#starts.take();
     try {
       if (slot === undefined) throw new Error('the memory account has no slot left');
       const record = this.#newRecord(peer, slot);
@@ -370,6 +397,8 @@ export class Allocation {
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
+      streamMemory: this.#host.streamMemory(gpus),
+      mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,
       arbiter: mode === 'exclusive' ? this.#host.arbiterSocket : undefined,
@@ -384,7 +413,7 @@ export class Allocation {
         ...{ record, files, addon: this.#host.addon, backend: this.#host.backend },
         logger: this.#logger.child({ session: record.number }),
         memory: () => this.#quota.readSlot(record.slot),
-        introduced: () => this.#takeTurns(),
+        introduced: (introduced) => this.#noteIntroduced(introduced),
         trouble: (error) => this.#host.trouble(this.#specification, error),
         ended: () => this.#end(session),
       },
@@ -394,13 +423,19 @@ export class Allocation {
     this.#host.sessionStarted(session);
   }
 
+  #noteIntroduced({ gpu }: Session): void {
+    if (gpu) this.#starts.giveBack();
+    this.#takeTurns();
+  }
+
   #end(live: LiveSession): void {
     const { record } = live.session;
     const last = { use: live.use, roundTrips: live.figures.roundTrips };
     this.#sessions.delete(record.number);
     this.#quota.releaseSlot(record.slot);
-    live.remove();
+    // Counted before its files go: a proxy that is killed in between leaves them to the next one, which knows it by its number.
     this.#host.sessionEnded(live.session, last);
+    live.remove();
     this.#takeTurns();
     this.#noteIdle();
   }

@@ -60,7 +60,7 @@ const TABLE = {
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],
   MEMORY_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers. Ask for less, or delete an allocation.',
+    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers or the MPS server. Ask for less, or delete an allocation.',
   ],
   SHARE_NOT_LEFT: [
     125,
@@ -71,9 +71,13 @@ const TABLE = {
     125,
     'GPU {gpu} has no room for {count} warm workers, which hold {warm}: of its {memory}, {promised} are promised to {allocations}. Ask for fewer.',
   ],
-  CONCURRENT_NOT_YET: [
-    2,
-    'GPU {gpu} cannot be in concurrent mode yet: gpu-proxy does not start MPS, and without it kernels would take turns, unordered. Set its gpuMode to exclusive.',
+  MPS_MISSING: [
+    125,
+    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin beside the driver {driver} nor in PATH. Install it, or set the gpuMode to exclusive.',
+  ],
+  CONCURRENT_GPUS: [
+    125,
+    'An allocation in concurrent mode has one GPU, since each has an MPS of its own, and {count} were asked for. Ask for one, or for exclusive mode.',
   ],
   USERS_FULL: [
     125,

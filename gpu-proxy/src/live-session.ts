@@ -20,7 +20,7 @@ export interface LiveSessionOptions {
   /** The slot of the quota file. */
   memory(): MemoryUse;
   /** Its client has said hello. */
-  introduced(): void;
+  introduced(session: Session): void;
   /** Something went wrong that its user should know; not what was known before this proxy. */
   trouble(error: ProxyError): void;
   ended(): void;
@@ -126,7 +126,7 @@ export class LiveSession {
     if (trouble) this.#options.trouble(trouble);
     if (before) return;
     clearTimeout(this.#silence);
-    this.#options.introduced();
+    this.#options.introduced(this.session);
   }
 
   #noteClientGone(): void {

@@ -6,7 +6,6 @@ import { type AllocationSpecification, RedisLedger, type SessionRecord } from '@
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
 import type { NodeUseMessage } from './admin/messages.js';
-import { refuseConcurrent } from './node-service.js';
 import { findProcess } from './process-table.js';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
@@ -156,10 +155,17 @@ test('what runs is in the ledger and in the metrics, and counts on when it has e
   expect(await figure('sessions_started_total', { worker: 'cold' })).toBe(1);
 });
 
-test('a killed proxy: the next one tells the ledger what became true meanwhile', async () => {
+test('a killed proxy: the next one tells the ledger what became true meanwhile, and counts on', async () => {
   const id = await create('--memory', '1GiB');
   const [stays, goes] = [await runIn(id), await runIn(id)];
   await ledgerIsTrue();
+  const counted = () =>
+    Promise.all([
+      figure('sessions_started_total', { worker: 'cold' }),
+      figure('sessions_ended_total', { cause: 'client_ended' }),
+      figure('allocation_copied_bytes_total', { allocation: id, direction: 'host_to_device' }),
+    ]);
+  expect(await counted()).toEqual([2, 0, 2 * MiB]);
   server.process.kill('SIGKILL');
   await server.end();
   goes.process.kill('SIGTERM');
@@ -167,9 +173,14 @@ test('a killed proxy: the next one tells the ledger what became true meanwhile',
   await serve();
   await eventually(() => expect(truth()).toEqual([[expect.anything(), [expect.objectContaining({ number: 1 })]]]));
   await ledgerIsTrue();
+  expect(await counted()).toEqual([2, 1, 2 * MiB]);
   await finish(stays);
   await eventually(() => expect(truth()).toEqual([[expect.anything(), []]]));
   await ledgerIsTrue();
+  server.process.kill('SIGTERM');
+  await server.end();
+  await serve();
+  expect(await counted()).toEqual([2, 2, 2 * MiB]);
 });
 
 test('a Redis that lost everything is told everything', async () => {
@@ -249,12 +260,4 @@ test.each([
 ])('serve %j is wrong usage', async (args, sentence) => {
   const { status, stderr } = await gpuProxy(place, 'serve', ...args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);
-});
-
-test('concurrent mode is refused where it would need MPS', () => {
-  const gpu = { uuid: 'GPU-1', index: 3, name: 'G', memory: 1, contextMemory: 0, mode: 'concurrent' } as const;
-  expect(() => refuseConcurrent({ kind: 'real' }, [{ ...gpu, index: 0, mode: 'exclusive' }, gpu])).toThrow(
-    'GPU 3 cannot be in concurrent mode yet',
-  );
-  expect(() => refuseConcurrent({ kind: 'simulated' }, [gpu])).not.toThrow();
 });

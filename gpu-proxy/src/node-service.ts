@@ -10,6 +10,7 @@ import { type Backend, chooseBackend, hostMachine } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
+import { DeviceMemory } from './device-memory.js';
 import { ProxyError } from './errors.js';
 import { GpuHealth } from './gpu-health.js';
 import { whyNoWorker } from './gpu-probe.js';
@@ -22,6 +23,7 @@ import { checkSlots } from './kubernetes/slots.js';
 import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
+import { MetricsFile } from './metrics/metrics-file.js';
 import { GpuNode, type NodeSettings } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import { metricsOf } from './node-metrics.js';
@@ -88,7 +90,6 @@ export class NodeService {
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
     const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
-    refuseConcurrent(backend, gpus);
     this.#kubernetes = this.#makeKubernetes({ installation, launcher, backend, gpus });
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
@@ -97,7 +98,11 @@ export class NodeService {
       settings: settingsOf(this.#store.current),
       whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
-        this.#metrics = metricsOf(made, () => this.#ledger?.connected ?? false);
+        this.#metrics = metricsOf(made, {
+          deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
+          file: new MetricsFile(state.metrics, logger),
+          ledgerConnected: () => this.#ledger?.connected ?? false,
+        });
       },
     });
     this.#node = node;
@@ -203,7 +208,8 @@ export class NodeService {
       metrics: {
         contentType: Registry.PROMETHEUS_CONTENT_TYPE,
         exposition: async () => {
-          if (!this.#metrics) throw new Error(NOT_YET);
+          // Allocations that are not found again yet would be taken for removed ones.
+          if (!this.#metrics || !this.#node) throw new Error(NOT_YET);
           return this.#metrics.exposition();
         },
       },
@@ -211,6 +217,7 @@ export class NodeService {
         inventory: () => (this.#node ? undefined : NOT_YET),
         sockets: () => this.#whyNoSockets(),
         arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
+        mps: () => this.#node?.mpsTrouble,
       },
       notes: { ledger: () => this.#ledger?.trouble, kubernetes: () => this.#kubernetes?.pods.trouble },
       logger: this.#log.logger,
@@ -231,6 +238,7 @@ export class NodeService {
     await this.#http.move(undefined);
     this.#kubernetes?.leave();
     this.#node?.leave();
+    this.#metrics?.save();
     this.#state?.release();
   }
 }
@@ -241,10 +249,4 @@ function logOptions({ log = '-', logLevel }: Configuration) {
 
 function settingsOf({ limits, window, warmWorkers, workerUids }: Configuration): NodeSettings {
   return { limits, window, users: workerUids, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) };
-}
-
-/** Kernels run side by side only under MPS; the simulated GPU knows no difference. @throws ProxyError CONCURRENT_NOT_YET */
-export function refuseConcurrent(backend: Pick<Backend, 'kind'>, gpus: readonly GpuRecord[]): void {
-  const concurrent = gpus.find(({ mode }) => mode === 'concurrent');
-  if (backend.kind === 'real' && concurrent) throw new ProxyError('CONCURRENT_NOT_YET', { gpu: concurrent.index });
 }

@@ -3,7 +3,7 @@ import { EventEmitter } from 'node:events';
 import { chownSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, Owner, TimeUse } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, Owner, SharingMode, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { Addon } from './addon.js';
 import { Admission, type GpuWish, type Granted } from './admission.js';
@@ -11,6 +11,7 @@ import { Allocation, type AllocationHost, type LastFigures } from './allocation.
 import { Arbiter, type ArbiterTable } from './arbiter.js';
 import type { Backend } from './backend.js';
 import type { ClientSocket } from './client-socket.js';
+import { ConcurrentGpus } from './concurrent-gpus.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
@@ -86,6 +87,7 @@ interface NodeEvents {
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
+  mpsRestarted: [];
   /** Something went wrong that the user of an allocation should know. */
   trouble: [allocation: AllocationSpecification, error: ProxyError];
   /** What was an allocation is a grant again, whose socket nobody serves now. */
@@ -108,6 +110,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #unwatchHolders = new Map<string, () => void>();
   readonly #warmWorkers = new Map<GpuRecord, WarmWorkers>();
   #arbiter: Arbiter | undefined;
+  #concurrent: ConcurrentGpus | undefined;
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -116,7 +119,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.name = options.name ?? hostname();
     this.gpus = options.gpus;
     this.#settings = { limits: DEFAULT_LIMITS, window: DEFAULT_WINDOW, warmWorkers: () => 0, ...options.settings };
-    this.#admission = new Admission(options.gpus, (gpu) => this.#settings.warmWorkers(gpu));
+    this.#admission = new Admission(options.gpus, (gpu) => this.warmWorkers(gpu));
     const addon = new Addon(options.installation.addon);
     this.#host = {
       installation: options.installation,
@@ -126,7 +129,14 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       addon,
       // What a temporary node compiled would be lost with it.
       ownCaches: !options.state.temporary,
-      contextMemory: (gpus) => Math.max(0, ...options.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu.contextMemory)),
+      contextMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.contextMemory),
+      streamMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.streamMemory ?? 0),
+      mayStart: (specification) => !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
+      mpsClient: (specification) =>
+        this.#concurrent?.clientOf(
+          specification,
+          this.#greediest(specification.gpus, (gpu) => gpu.contextMemory),
+        ),
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
@@ -136,13 +146,14 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     };
   }
 
-  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT */
+  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT, MPS_MISSING */
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     options.observe?.(node);
     for (const id of options.state.allocationIds()) await node.#takeOver(id);
     try {
       node.#admission.checkWarmWorkers(node.#specifications());
+      node.#startMps();
     } catch (error) {
       node.leave();
       throw error;
@@ -157,9 +168,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** @throws ProxyError WARM_WORKERS_NOT_LEFT; then what was before holds. */
   set settings(settings: NodeSettings) {
-    new Admission(this.gpus, (gpu) => settings.warmWorkers(gpu)).checkWarmWorkers(this.#specifications());
+    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(this.#specifications());
     this.#settings = settings;
-    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = settings.warmWorkers(gpu);
+    for (const [gpu, workers] of this.#warmWorkers) workers.wanted = this.warmWorkers(gpu);
     if (this.#arbiter) this.#arbiter.window = settings.window;
   }
 
@@ -259,9 +270,22 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.#arbiter?.connected ?? !this.#options.arbitrated;
   }
 
+  /** Why programs of GPUs in concurrent mode have to wait; undefined when none has to. */
+  get mpsTrouble(): string | undefined {
+    return this.#concurrent?.trouble;
+  }
+
+  /** How many workers wait for a program; none under MPS, whose limits a worker has from its start. */
+  warmWorkers(gpu: GpuRecord, settings = this.#settings): number {
+    return gpu.mode === 'exclusive' ? settings.warmWorkers(gpu) : 0;
+  }
+
   /** Ends; programs go on, and the next node on this state directory finds them. */
   leave(): void {
     this.#arbiter?.leave();
+    this.#concurrent?.leave(
+      new Set(this.allocations.filter(({ sessionCount }) => sessionCount > 0).flatMap(({ specification }) => specification.gpus)),
+    );
     for (const workers of this.#warmWorkers.values()) workers.end();
     for (const allocation of this.#allocations.values()) allocation.leave();
     for (const unwatch of this.#unwatchHolders.values()) unwatch();
@@ -275,6 +299,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     await Promise.all(this.allocations.map((allocation) => allocation.whenIdle()));
     for (const allocation of this.#allocations.values()) this.#remove(allocation);
     for (const workers of this.#warmWorkers.values()) workers.end();
+    this.#concurrent?.leave(new Set());
     await this.#arbiter?.end();
     this.#options.state.release();
   }
@@ -291,12 +316,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       memory: granted.memory,
       ...wishes,
       limits,
-      uid: request.uid ?? this.#freeUser(),
+      uid: wishes.mode === 'concurrent' ? this.#concurrentUser : (request.uid ?? this.#freeUser()),
       createdAt: new Date().toISOString(),
       draining: false,
       owner: request.owner,
       slots: request.grant?.slots,
     };
+  }
+
+  /** MPS serves one user at a time, so all allocations in this mode have the same: the last one of the range. */
+  get #concurrentUser(): number | undefined {
+    return this.#settings.users?.last;
   }
 
   #make(specification: AllocationSpecification, { grant, holder }: AllocationRequest): Allocation {
@@ -309,6 +339,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const { users } = this.#settings;
     if (!users) return undefined;
     const taken = new Set(this.#specifications().map(({ uid }) => uid));
+    if (this.gpus.some(({ mode }) => mode === 'concurrent')) taken.add(this.#concurrentUser);
     for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
     throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
   }
@@ -367,12 +398,36 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.emit('changed');
   }
 
+  #greediest(gpus: readonly string[], memory: (gpu: GpuRecord) => number): number {
+    return Math.max(0, ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map(memory));
+  }
+
+  /** The simulated GPU runs kernels of several processes side by side anyway; a node that took no inventory has one allocation. */
+  #needsMps({ mode }: { mode: SharingMode }): boolean {
+    return mode === 'concurrent' && this.#options.backend.kind === 'real' && this.gpus.length > 0;
+  }
+
+  /** @throws ProxyError MPS_MISSING, SOCKET_PATH_LONG */
+  #startMps(): void {
+    const { backend, state, logger } = this.#options;
+    if (backend.kind !== 'real' || this.gpus.length === 0) return;
+    const used = new Set(this.#specifications().flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
+    this.#concurrent = new ConcurrentGpus({
+      gpus: this.gpus.filter((gpu) => this.#needsMps(gpu) || used.has(gpu.uuid)),
+      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser, addon: this.#host.addon },
+      ready: () => {
+        for (const allocation of this.#allocations.values()) allocation.resume();
+      },
+      restarted: () => this.emit('mpsRestarted'),
+    });
+  }
+
   #startHelpers(): void {
     const { installation, backend, logger, state } = this.#options;
     const { addon, launcher } = this.#host;
     for (const gpu of this.gpus) {
       const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, launcher, logger });
-      workers.wanted = this.#settings.warmWorkers(gpu);
+      workers.wanted = this.warmWorkers(gpu);
       this.#warmWorkers.set(gpu, workers);
     }
     if (!this.#options.arbitrated) return;
@@ -398,8 +453,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   }
 
   #takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined {
-    const [gpu, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
-    return gpu?.mode === 'exclusive' ? workers?.take() : undefined;
+    const [, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
+    return workers?.take();
   }
 
   #noteStart(live: LiveSession): void {

@@ -31,6 +31,16 @@ export function findProcess(...words: readonly string[]): ProcessIdentity | unde
   return found === undefined ? undefined : identifyProcess(Number(found));
 }
 
+/** The processes that were started with this NAME=value in their environment, and with which words; those of others cannot be seen. */
+export function findProcessesWith(variable: string): { readonly identity: ProcessIdentity; readonly words: readonly string[] }[] {
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const list = (pid: string, file: string) => readOrUndefined(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.split('\0') ?? [];
+  return numbers
+    .filter((pid) => list(pid, 'environ').includes(variable))
+    .map((pid) => ({ identity: identifyProcess(Number(pid)), words: list(pid, 'cmdline').slice(0, -1) }))
+    .filter(({ identity }) => isAlive(identity));
+}
+
 /** Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's foreground group. */
 export function isInForeground(pid: number | 'self' = 'self'): boolean {
   const stat = readStat(pid);

@@ -17,6 +17,10 @@ export class StateDirectory {
   readonly adminSocket: string;
   readonly arbiterSocket: string;
   readonly allocations: string;
+  /** What the next proxy goes on counting from. */
+  readonly metrics: string;
+  /** Of GPUs in concurrent mode. */
+  readonly mps: string;
 
   readonly #bootId: string;
   #held = true;
@@ -31,6 +35,8 @@ export class StateDirectory {
     this.adminSocket = adminSocketIn(directory);
     this.arbiterSocket = path.join(directory, 'arbiter.sock');
     this.allocations = path.join(directory, 'allocations');
+    this.metrics = path.join(directory, 'metrics.json');
+    this.mps = path.join(directory, 'mps');
   }
 
   /**

@@ -37,6 +37,7 @@ test('--inventory says which GPUs there are', () => {
     name: 'Simulated GPU',
     memory: 512 * MIB,
     contextMemory: expect.any(Number),
+    streamMemory: expect.any(Number),
   });
   expect(gpus[1].uuid).not.toBe(gpus[0].uuid);
 });
@@ -432,6 +433,34 @@ say(alloc(128 * MiB)); sys.stdin.readline()
     expect(await lineOf(client)).toBe('0');
     client.stdin.end();
   });
+});
+
+test('--stream-memory: streams cost as many as there were at one time, by whichever call they are made', async () => {
+  const limit = 25 * MIB;
+  const quota = quotaFile(limit);
+  const body = `
+start()
+def create(name, *more):
+    stream = ctypes.c_uint64()
+    return result(name, ctypes.byref(stream), 0, *more), stream
+first, stream = create("cuStreamCreate")
+say(first, create("cuStreamCreateWithPriority", 0)[0], create("cuStreamCreate")[0]); sys.stdin.readline()
+must("cuStreamDestroy_v2", stream)
+say("destroyed", create("cuStreamCreate")[0], create("cuStreamCreate")[0]); sys.stdin.readline()
+must("cuDevicePrimaryCtxReset_v2", 0)
+say("reset"); sys.stdin.readline()
+`;
+  const { client, connection } = await scene.connect(cudaProgram(body));
+  scene.startWorker(connection, [...quotaArguments(quota, limit), '--stream-memory', String(10 * MIB)]);
+  expect(await lineOf(client)).toBe('0 0 2');
+  expect(quota.readSlot(0).used).toBe(20 * MIB);
+  client.stdin.write('\n');
+  expect(await lineOf(client)).toBe('destroyed 0 2');
+  expect(quota.readSlot(0).used).toBe(20 * MIB);
+  client.stdin.write('\n');
+  await lineOf(client);
+  expect(quota.readSlot(0).used).toBe(0);
+  client.stdin.end();
 });
 
 test('--context-memory: further contexts cost, and what they held returns with them', async () => {

@@ -3,6 +3,7 @@ import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import type { Limits } from '@nvidia-virtual/ledger';
 import { type Addon, makeBlocking } from './addon.js';
+import type { MpsClient } from './concurrent-gpus.js';
 import type { Command } from './launcher.js';
 import { isAlive, type ProcessIdentity } from './process-table.js';
 
@@ -19,6 +20,10 @@ export interface WorkerOptions {
   readonly contextCharge: number;
   /** Bytes that each further one costs. */
   readonly contextMemory: number;
+  /** Bytes that a stream costs. */
+  readonly streamMemory: number;
+  /** How it uses a GPU in concurrent mode; undefined: without MPS. */
+  readonly mps: MpsClient | undefined;
   /** The arbiter's socket; undefined: it takes GPU time as it comes. */
   readonly arbiter: string | undefined;
   readonly figures: string;
@@ -131,6 +136,10 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--quota-slot', String(options.slot)],
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
+    ...['--stream-memory', String(options.streamMemory)],
+    ...given('--mps-pipes', options.mps?.pipes),
+    ...given('--mps-threads', options.mps?.threads),
+    ...given('--mps-memory', options.mps?.memory),
     ...given('--arbiter', options.arbiter),
     ...['--figures', options.figures],
     ...given('--cache', options.cache),

@@ -30,6 +30,8 @@ export class ApiError extends Error {
 }
 
 const SECOND = 1000;
+/** The API server closes connections that were idle for 90 s. */
+const LONGEST_IDLE = 30 * SECOND;
 
 /**
  * Requests to the API server over connections that are kept. client-node's own API makes a connection for each request and an object
@@ -45,7 +47,8 @@ export class ApiServer {
     if (!URL.canParse(server)) throw new ApiError('The kubeconfig names no API server: choose a context that has one.', undefined);
     this.#config = config;
     this.#server = new URL(server);
-    this.#agent = this.#server.protocol === 'http:' ? new HttpAgent({ keepAlive: true }) : new HttpsAgent({ keepAlive: true });
+    const kept = { keepAlive: true, timeout: LONGEST_IDLE };
+    this.#agent = this.#server.protocol === 'http:' ? new HttpAgent(kept) : new HttpsAgent(kept);
   }
 
   /** @param file a kubeconfig; undefined: the service account of this pod, else what kubectl would use. */
@@ -93,13 +96,29 @@ export class ApiServer {
   async #send(asked: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
     const body = asked.body === undefined ? undefined : JSON.stringify(asked.body);
     const options = await this.#options(asked, body, signal);
-    const send = this.#server.protocol === 'http:' ? httpRequest : httpsRequest;
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      send(options, resolve).on('error', reject).end(body);
-    });
+    const response = await this.#respond(options, body);
     const { statusCode: status = 0 } = response;
     if (status >= 200 && status < 300) return response;
     throw refusal(asked, status, await text(response));
+  }
+
+  /** A connection that the other end closes just when it is used again is no failure: the request goes over another one. */
+  async #respond(options: RequestOptions, body: string | undefined, again = false): Promise<IncomingMessage> {
+    const send = this.#server.protocol === 'http:' ? httpRequest : httpsRequest;
+    let reused = false;
+    try {
+      return await new Promise<IncomingMessage>((resolve, reject) => {
+        const request = send(options, resolve);
+        const failed = (error: Error) => {
+          reused = request.reusedSocket;
+          reject(error);
+        };
+        request.on('error', failed).end(body);
+      });
+    } catch (error) {
+      if (again || !reused || (error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+      return this.#respond(options, body, true);
+    }
   }
 
   async #options({ method = 'GET', path, query = {}, contentType }: ApiRequest, body: string | undefined, signal: AbortSignal) {
@@ -107,7 +126,7 @@ export class ApiServer {
     // Tokens of service accounts change, so this is asked each time.
     await this.#config.applyToHTTPSOptions(options as Parameters<KubeConfig['applyToHTTPSOptions']>[0]);
     const { hostname, port, pathname } = this.#server;
-    const target = new URL(`http://server${pathname.replace(/\/$/, '')}${path}`);
+    const target = new URL(`${pathname.replace(/\/$/, '')}${path}`, this.#server);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) target.searchParams.set(name, String(value));
     const content = body !== undefined && { 'content-type': contentType ?? 'application/json', 'content-length': Buffer.byteLength(body) };
     const headers = { ...options.headers, accept: 'application/json', ...content };

@@ -31,17 +31,42 @@ export interface Inventory {
   readonly gpus: readonly InventoryGpu[];
 }
 
-/** @returns undefined for what is missing or not of this version. @throws SyntaxError for what is no JSON. */
+/** @returns undefined for what is missing, or is no assignment of this version. @throws SyntaxError for what is no JSON. */
 export function readAssignment(text: string | undefined): Assignment | undefined {
-  return readVersion1<Assignment>(text);
+  const { version, containers } = readObject(text);
+  if (version !== 1 || !isObject(containers)) return undefined;
+  const lists = Object.values(containers);
+  return lists.every((list) => Array.isArray(list) && list.every(isAssignedGpu))
+    ? { version, containers: containers as Assignment['containers'] }
+    : undefined;
 }
 
-/** @returns undefined for what is missing or not of this version. @throws SyntaxError for what is no JSON. */
+/** @returns undefined for what is missing, or is no inventory of this version. @throws SyntaxError for what is no JSON. */
 export function readInventory(text: string | undefined): Inventory | undefined {
-  return readVersion1<Inventory>(text);
+  const { version, gpus } = readObject(text);
+  return version === 1 && Array.isArray(gpus) && gpus.every(isInventoryGpu) ? { version, gpus } : undefined;
 }
 
-function readVersion1<T extends { version: 1 }>(text: string | undefined): T | undefined {
-  const value = text === undefined ? undefined : (JSON.parse(text) as { version: number } | null);
-  return value?.version === 1 ? (value as T) : undefined;
+function readObject(text: string | undefined): Record<string, unknown> {
+  const value: unknown = text === undefined ? undefined : JSON.parse(text);
+  return isObject(value) ? value : {};
+}
+
+function isAssignedGpu(value: unknown): value is AssignedGpu {
+  return isObject(value) && typeof value['gpu'] === 'string' && isCount(value['slots']);
+}
+
+function isInventoryGpu(value: unknown): value is InventoryGpu {
+  if (!isObject(value)) return false;
+  const { uuid, name, memory, slotMemory, slots, mode, healthy } = value;
+  const named = typeof uuid === 'string' && typeof name === 'string' && typeof healthy === 'boolean';
+  return named && Number(memory) >= 0 && Number(slotMemory) >= 0 && isCount(slots) && (mode === 'exclusive' || mode === 'concurrent');
+}
+
+function isObject<T>(value: unknown): value is Record<string, T> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -95,7 +95,8 @@ export function containersOf({ spec }: V1Pod): { container: string; init: boolea
 }
 
 function slotsOf({ name, resources }: V1Container): { container: string; slots: number } {
-  return { container: name, slots: Number(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? 0) };
+  // The API server writes 1000 as 1k.
+  return { container: name, slots: readQuantity(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? '0') ?? 0 };
 }
 
 function contradictions({ container, slots, gpus, policy, mode }: ContainerRequest): string[] {

@@ -71,6 +71,8 @@ export interface Ledger extends EventEmitter<LedgerEvents> {
   nodes(options?: ReadOptions): Promise<NodeView[]>;
   /** All that one node holds, of one moment; undefined when no such node lives. */
   node(name: string, options?: ReadOptions): Promise<(NodeSnapshot & Told) | undefined>;
+  /** The same of all nodes that live. */
+  snapshots(options?: ReadOptions): Promise<(NodeSnapshot & Told)[]>;
   allocations(options?: ReadOptions & { readonly node?: string }): Promise<AllocationView[]>;
   sessions(options?: ReadOptions & { readonly node?: string; readonly allocation?: string }): Promise<SessionView[]>;
 

@@ -20,6 +20,8 @@ export interface GpuRecord {
   readonly memory: number;
   /** What one context holds before any allocation. */
   readonly contextMemory: number;
+  /** What one stream takes; undefined: nobody measured it. */
+  readonly streamMemory?: number | undefined;
   readonly mode: SharingMode;
 }
 

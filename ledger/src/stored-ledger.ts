@@ -61,7 +61,11 @@ export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements
 
   async node(name: string, { maximumAge = 0 }: ReadOptions = {}): Promise<(NodeSnapshot & Told) | undefined> {
     const [reading] = await this.#read(TABLES, name, maximumAge);
-    return reading && { ...this.#decoded(reading, (content) => decode(name, content)), ...told(reading) };
+    return reading && this.#whole(reading);
+  }
+
+  async snapshots({ maximumAge = 0 }: ReadOptions = {}): Promise<(NodeSnapshot & Told)[]> {
+    return (await this.#read(TABLES, undefined, maximumAge)).map((one) => this.#whole(one));
   }
 
   async allocations({ maximumAge = 0, node }: ReadOptions & { readonly node?: string } = {}): Promise<AllocationView[]> {
@@ -108,6 +112,10 @@ export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements
     if (this.#closed) throw new LedgerError('LEDGER_CLOSED');
     if (node !== undefined) checkNodeName(node);
     return this.read(tables, node, maximumAge);
+  }
+
+  #whole(reading: Reading): NodeSnapshot & Told {
+    return { ...this.#decoded(reading, (content) => decode(reading.node, content)), ...told(reading) };
   }
 
   #decoded<T>(reading: Reading, decoder: (content: Content) => T): T {

@@ -39,6 +39,7 @@ struct Mailbox {
   std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
   std::atomic<std::uint64_t> expected;           ///< when the grant is expected to change next; 0: nobody knows
   std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
+  std::atomic<std::uint32_t> outranks;           ///< 1: its GPUs are also those of allocations that must yield to it
   std::atomic<std::uint32_t> standby;            ///< 1: a window for later; the worker clears it and sends a byte once it submits
 
   // Written by the worker, which then sends a byte over its connection, except for the last one.
@@ -55,5 +56,8 @@ inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 
 /// Being woken takes so long. Who waits for a handover is awake by then: each microsecond that the GPU stands idle is lost to all.
 inline constexpr std::uint64_t kWakeUpNanoseconds = 150'000;
+
+/// So long after its last work, arbiter and workers of one to whom others must yield stay awake.
+inline constexpr std::uint64_t kPromptNanoseconds = 20'000'000;
 
 }  // namespace arbiter

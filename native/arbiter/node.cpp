@@ -165,8 +165,9 @@ void Node::update(Time now) {
     }
   }
   for (auto& [connection, worker] : workers_) {
-    if (worker.mailbox != nullptr)
-      worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    if (worker.mailbox == nullptr) continue;
+    worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0, std::memory_order_relaxed);
   }
 }
 

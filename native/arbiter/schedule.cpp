@@ -183,7 +183,7 @@ void Schedule::standBy(Allocation& a, Time now) {
     a.stage = Stage::standby;
   } else if (a.stage == Stage::standby && a.demand == Demand::none) {
     a.stage = Stage::overrunning;  // it may have begun just now: nobody waits for that
-    a.since = now;
+    a.closed = now;
     a.end = now + timing_.overlap;
   }
 }
@@ -270,9 +270,17 @@ Time Schedule::expected(const std::string& id) const {
 bool Schedule::isHandingOver(Time now) const {
   return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& a = entry.second;
+    if (a.stage == Stage::standby) return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
     if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
     return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) && wanted(a);
   });
+}
+
+bool Schedule::outranks(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  return found != allocations_.end() && std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+           return entry.second.terms.priority < found->second.terms.priority && overlaps(entry.second, found->second);
+         });
 }
 
 /// Another waits for its GPUs.

@@ -95,8 +95,11 @@ class Schedule {
 
   /// When what holds for it is expected to change: its window to end because another waits, or the one that it waits for. 0: nobody knows.
   Time expected(const std::string& id) const;
-  /// A window is about to end, or has just ended and its work is still running, and another waits for it.
+  /// A window is about to end, or has just ended and its work is still running, and another waits for it; or one that stands by may begin
+  /// at any moment, since it did not long ago.
   bool isHandingOver(Time now) const;
+  /// There are others on its GPUs, and they must yield to it.
+  bool outranks(const std::string& id) const;
 
   /// What holds for it. Closed when there is no such allocation.
   Order order(const std::string& id) const;

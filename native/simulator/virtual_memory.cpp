@@ -10,6 +10,7 @@
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/memory.h"
+#include "wire/anonymous_file.h"
 
 namespace simulator {
 namespace {
@@ -111,7 +112,7 @@ Device* deviceOf(const CUmemAllocationProp* properties) {
 /// Memory of a new handle; null when it cannot be had.
 std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
   if (!device.charge(size)) return nullptr;
-  const int file = memfd_create("simulated-gpu-memory", MFD_CLOEXEC);
+  const int file = wire::createAnonymousFile("simulated-gpu-memory", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) {
     if (file >= 0) close(file);
     device.release(size);

@@ -23,8 +23,20 @@ void clearCudaVariables() {
   for (const auto& name : names) unsetenv(name.c_str());
 }
 
-/// The driver's log belongs to the program, which the interposer writes for.
-bool isForTheDriver(std::string_view variable) { return variable.starts_with("CUDA_") && !variable.starts_with("CUDA_LOG_FILE="); }
+/// The driver's log belongs to the program, which the interposer writes for. MPS belongs to the node: a client that could name its pipes
+/// would have the worker talk to whom the client likes, and one that could set its limits would have none.
+bool isForTheDriver(std::string_view variable) {
+  return variable.starts_with("CUDA_") && !variable.starts_with("CUDA_LOG_FILE=") && !variable.starts_with("CUDA_MPS_");
+}
+
+/// MPS knows limits in MiB; device 0 is the only one that such a worker sees.
+void addMps(Environment& environment, const Mps& mps) {
+  if (mps.pipes.empty()) return;
+  environment["CUDA_MPS_PIPE_DIRECTORY"] = mps.pipes;
+  environment["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = std::to_string(mps.threads);
+  constexpr std::uint64_t kMebibyte = std::uint64_t{1} << 20;
+  if (mps.memory > 0) environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = "0=" + std::to_string((mps.memory - 1) / kMebibyte + 1) + "M";
+}
 
 /// Of the toolkit and of container images, not of the driver; and what is the default anyway, which PyTorch sets in every process.
 bool meansNothing(const Environment::value_type& variable) {
@@ -73,7 +85,7 @@ std::string visibleDevices(const std::vector<std::string>& gpus, const char* wan
   return visible.empty() ? "-1" : visible;
 }
 
-Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache) {
+Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache, const Mps& mps) {
   Environment environment;
   const auto* text = reinterpret_cast<const char*>(variables.data());
   std::string_view rest(text, variables.empty() || text[variables.size() - 1] != '\0' ? 0 : variables.size());
@@ -87,6 +99,7 @@ Environment driverEnvironment(std::span<const std::byte> variables, const std::v
   if (wanted != environment.end() || !gpus.empty())
     environment[kVisible] = visibleDevices(gpus, wanted != environment.end() ? wanted->second.c_str() : nullptr);
   if (ownCache) environment["CUDA_CACHE_PATH"] = kCachePath;
+  addMps(environment, mps);
   return environment;
 }
 

@@ -1,6 +1,7 @@
-// The environment that the driver reads when it starts: the client's, narrowed to the GPUs of its allocation.
+// The environment that the driver reads when it starts: the client's, narrowed to the GPUs of its allocation, and what puts it under MPS.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -11,9 +12,16 @@ namespace worker {
 /// Variables by name.
 using Environment = std::map<std::string, std::string>;
 
+/// How a worker uses a GPU in concurrent mode, beside others under one MPS server.
+struct Mps {
+  std::string pipes;         ///< directory of the control daemon's pipes; empty: no MPS
+  unsigned threads = 100;    ///< percent of the GPU's threads that the process may have
+  std::uint64_t memory = 0;  ///< bytes of the GPU that it may have, with its contexts; 0: no limit
+};
+
 /// The CUDA_ variables that the driver is to see; `variables` are the client's, NUL-terminated NAME=value. `ownCache`: the driver's JIT
 /// cache lies where cache.h says.
-Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache);
+Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache, const Mps& mps);
 
 /// Replaces this process's CUDA_ variables.
 void adopt(const Environment& environment);

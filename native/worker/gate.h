@@ -34,6 +34,9 @@ class Gate {
   /// Obeys the arbiter that listens there; while nobody does, the gate is open.
   void open(const std::string& socketPath);
 
+  /// Others must yield to this session's allocation.
+  bool outranks() const { return link_.mailbox().outranks.load(std::memory_order_relaxed) != 0; }
+
   class Pass;
 
   /// The stream, or the context and all its streams, is about to be destroyed.

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -20,8 +21,8 @@ namespace {
 using Free = std::vector<std::uint64_t>;  ///< bytes, by device
 
 /// Makes the primary context of each device and asks, once all are there, what is left. Empty when one cannot be made.
-Free freeBesideContexts(const Driver& driver, const DriverStart& start) {
-  std::vector<CUcontext> contexts(start.devices.size());
+Free freeBesideContexts(const Driver& driver, const DriverStart& start, std::vector<CUcontext>& contexts) {
+  contexts.resize(start.devices.size());
   for (std::size_t i = 0; i < contexts.size(); ++i) {
     if (driver.cuDevicePrimaryCtxRetain(&contexts[i], static_cast<CUdevice>(i)) != CUDA_SUCCESS) return {};
   }
@@ -33,6 +34,32 @@ Free freeBesideContexts(const Driver& driver, const DriverStart& start) {
     free.push_back(bytes);
   }
   return free;
+}
+
+std::uint64_t freeMemory(const Driver& driver) {
+  size_t bytes = 0;
+  size_t total = 0;
+  return driver.cuMemGetInfo_v2(&bytes, &total) == CUDA_SUCCESS ? bytes : 0;
+}
+
+/// What a stream takes of the device. Others may allocate or free meanwhile, so the middle one of several batches is believed.
+std::uint64_t streamMemory(const Driver& driver, CUcontext context) {
+  constexpr std::size_t kBatches = 3;
+  constexpr std::size_t kStreams = 64;  // memory is taken in pages of 2 MiB: many streams to one batch
+  std::vector<CUstream> streams;
+  std::vector<std::uint64_t> taken;
+  driver.cuCtxSetCurrent(context);
+  for (std::size_t batch = 0; batch < kBatches; ++batch) {
+    const std::uint64_t before = freeMemory(driver);
+    CUstream stream = nullptr;
+    while (streams.size() < (batch + 1) * kStreams && driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+      streams.push_back(stream);
+    const std::uint64_t after = freeMemory(driver);
+    if (streams.size() == (batch + 1) * kStreams) taken.push_back(before > after ? before - after : 0);
+  }
+  for (const CUstream stream : streams) driver.cuStreamDestroy_v2(stream);
+  std::ranges::sort(taken);
+  return taken.empty() ? 0 : taken[taken.size() / 2] / kStreams;
 }
 
 /// Free memory can be asked for only in a context. So another process makes its contexts first and keeps them while this one makes its own:
@@ -66,7 +93,8 @@ class OtherProcess {
     close(release_[1]);
     Driver driver{};
     const DriverStart start = startDriver(path, driver);
-    const Free found = start.status == CUDA_SUCCESS ? freeBesideContexts(driver, start) : Free();
+    std::vector<CUcontext> contexts;
+    const Free found = start.status == CUDA_SUCCESS ? freeBesideContexts(driver, start, contexts) : Free();
     const std::size_t bytes = found.size() * sizeof found[0];
     const bool told = bytes == 0 || write(answer_[1], found.data(), bytes) == static_cast<ssize_t>(bytes);
     close(answer_[1]);
@@ -82,14 +110,15 @@ class OtherProcess {
 }  // namespace
 
 int printInventory(const Options& options) {
-  adopt(driverEnvironment({}, options.gpus, false));
+  adopt(driverEnvironment({}, options.gpus, false, options.mps));
   setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
   const OtherProcess other(options.driver);
   const Free before = other.free();
   Driver driver{};
   const DriverStart start = startDriver(options.driver, driver);
   if (start.status != CUDA_SUCCESS) return log("%s", start.sentence.c_str()), 1;
-  const Free after = freeBesideContexts(driver, start);
+  std::vector<CUcontext> contexts;
+  const Free after = freeBesideContexts(driver, start, contexts);
   if (after.empty() || before.size() != after.size())
     return log("a context cannot be made on each GPU: is one of them full, or in exclusive mode?"), 1;
 
@@ -101,7 +130,8 @@ int printInventory(const Options& options) {
                        .add("index", i)
                        .add("name", std::string_view(device.name))
                        .add("memory", device.totalMemory)
-                       .add("contextMemory", before[i] > after[i] ? before[i] - after[i] : 0));
+                       .add("contextMemory", before[i] > after[i] ? before[i] - after[i] : 0)
+                       .add("streamMemory", streamMemory(driver, contexts[i])));
   }
   const std::string line = JsonObject().add("gpus", gpus).text() + '\n';
   return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;

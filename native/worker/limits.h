@@ -10,6 +10,7 @@ struct Limits {
   std::uint64_t handles = 4'000'000;
   std::uint64_t pinned = 0;         ///< bytes of pinned host memory over all sessions of the allocation; 0: no limit
   std::uint64_t contextMemory = 0;  ///< bytes of device memory that each further context costs
+  std::uint64_t streamMemory = 0;   ///< the same of a stream
 };
 
 }  // namespace worker

@@ -10,6 +10,7 @@
 
 #include "native/worker/cache.h"
 #include "native/worker/descriptors.h"
+#include "native/worker/device_processes.h"
 #include "native/worker/inventory.h"
 #include "native/worker/layout.h"
 #include "native/worker/log.h"
@@ -52,7 +53,7 @@ bool peekVariables(std::vector<std::byte>& variables) {
 bool suits(const WarmDriver& warm, const Options& options, const wire::Hello& hello) {
   std::vector<std::byte> variables;
   return layoutSuits(hello.deviceRangesTaken != 0) && peekVariables(variables) &&
-         warm.suits(options, driverEnvironment(variables, options.gpus, !options.cache.empty()), hello.window);
+         warm.suits(options, driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps), hello.window);
 }
 
 pid_t clientProcess() {
@@ -134,6 +135,7 @@ int run(int count, char** arguments) {
   Options options;
   std::string sentence;
   if (!parse(count, arguments, options, sentence)) return log("%s", sentence.c_str()), 2;
+  if (!options.processes.empty()) return printDeviceProcesses(options.processes);
   if (options.inventory) return printInventory(options);
   if (options.presence) return printPresence(options);
   if (options.warm) return serveWarm(options, arguments, output);

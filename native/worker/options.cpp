@@ -35,6 +35,17 @@ bool limit(Options& options, const char* value) {
   return parseNumber(value, options.limits.*member);
 }
 
+template <auto member>
+bool mps(Options& options, const char* value) {
+  return parseNumber(value, options.mps.*member);
+}
+
+bool mpsPipes(Options& options, const char* value) { return options.mps.pipes = value, *value != '\0'; }
+
+bool mpsThreads(Options& options, const char* value) {
+  return mps<&Mps::threads>(options, value) && options.mps.threads >= 1 && options.mps.threads <= 100;
+}
+
 bool gpu(Options& options, const char* value) { return options.gpus.emplace_back(value), *value != '\0'; }
 
 /// Not root: then there would be nothing to give up.
@@ -51,6 +62,7 @@ struct Option {
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
     {"--presence", "", set<&Options::presence>},
+    {"--processes", "NVML", text<&Options::processes>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
     {"--gpu", "INDEX|UUID", gpu},
@@ -59,10 +71,14 @@ constexpr Option kOptions[] = {
     {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
     {"--context-memory", "BYTES", limit<&Limits::contextMemory>},
+    {"--stream-memory", "BYTES", limit<&Limits::streamMemory>},
     {"--arbiter", "SOCKET", text<&Options::arbiter>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--uid", "N", user},
+    {"--mps-pipes", "DIRECTORY", mpsPipes},
+    {"--mps-threads", "PERCENT", mpsThreads},
+    {"--mps-memory", "BYTES", mps<&Mps::memory>},
     {"--max-threads", "N", limit<&Limits::threads>},
     {"--max-handles", "N", limit<&Limits::handles>},
     {"--max-pinned", "BYTES", limit<&Limits::pinned>},
@@ -97,7 +113,8 @@ bool parse(int count, char** arguments, Options& options, std::string& sentence)
                (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") + "; it is started by gpu-proxy with" + usage();
     return false;
   }
-  if (options.driver.empty()) sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";
+  if (options.driver.empty() && options.processes.empty())
+    sentence = "nvidia-virtual-worker needs --driver PATH: the CUDA driver that executes the calls";
   return sentence.empty();
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "native/worker/environment.h"
 #include "native/worker/limits.h"
 
 namespace worker {
@@ -15,6 +16,7 @@ namespace worker {
 struct Options {
   bool inventory = false;         ///< print the GPUs and exit
   bool presence = false;          ///< print which GPUs the driver sees and exit
+  std::string processes;          ///< NVML's library: print who holds how much of the GPUs, and exit
   bool warm = false;              ///< start the driver now, and wait to be told whom to serve
   std::string driver;             ///< what dlopen gets
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all
@@ -26,6 +28,7 @@ struct Options {
   std::string figures;              ///< the figures file; empty: none
   std::string cache;                ///< directory of the driver's JIT cache; empty: the driver's choice
   std::optional<uid_t> uid;         ///< user and group to serve as
+  Mps mps;
   Limits limits;
 };
 

@@ -22,6 +22,7 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       images(account),
       pools(driver, account),
       contexts(account, counted, most.contextMemory),
+      streams(account, most.streamMemory),
       localMemory(driver, account),
       connection_(connection),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -56,6 +57,7 @@ void Session::forwardDriverLog() {
 
 void Session::contextEnded(CUcontext context) {
   contexts.ended(context);
+  streams.ended(context);
   localMemory.ended(context);
   codeEnded();
 }

@@ -20,6 +20,7 @@
 #include "native/worker/quota.h"
 #include "native/worker/report.h"
 #include "native/worker/shared_memory.h"
+#include "native/worker/stream_account.h"
 #include "native/worker/warm_context.h"
 #include "wire/fault.h"
 #include "wire/handle_table.h"
@@ -48,6 +49,7 @@ class Session {
   ImageAccount images;
   PoolAccount pools;
   ContextAccount contexts;
+  StreamAccount streams;
   LocalMemory localMemory;
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds};

@@ -30,7 +30,7 @@ bool SessionStart::run() {
   if (!wire::receiveMessage(kConnection, message) || !readHello(message)) return false;
   if (warm_ == nullptr) {
     const auto variables = std::span<const std::byte>(message.payload).subspan(sizeof hello_);
-    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty()));
+    adopt(driverEnvironment(variables, options_.gpus, !options_.cache.empty(), options_.mps));
   }
   if (!checkHello() || !giveUpRights() || !openDriver() || !chargeContext()) return refuse(), false;
   if (const std::string sentence = confine(); !sentence.empty()) log("%s; going on without", sentence.c_str());
@@ -72,7 +72,18 @@ bool SessionStart::openDriver() {
     start_ = startDriver(options_.driver, session_.driver);
   }
   limitMemory(start_.devices, options_.memoryLimit);
+  if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
   return start_.status == CUDA_SUCCESS;
+}
+
+/// A driver that does not reach MPS goes on without, and says nothing. Older ones do not know the question.
+void SessionStart::checkMps() {
+  int shared = 1;
+  session_.driver.cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0);
+  if (shared != 0) return;
+  log("the driver did not join MPS through %s: kernels of this program and of others take turns as the GPU likes; is the directory out of "
+      "reach for user %u, or does its server have as many clients as it can?",
+      options_.mps.pipes.c_str(), static_cast<unsigned>(geteuid()));
 }
 
 /// Not refunded: the context goes with the process.

@@ -26,6 +26,7 @@ class SessionStart {
   bool readHello(const wire::Message& message);
   bool checkHello();
   bool openDriver();
+  void checkMps();
   bool chargeContext();
   bool giveUpRights();
   void report();

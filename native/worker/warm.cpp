@@ -63,7 +63,7 @@ std::vector<std::string> split(std::string_view text) {
 
 WarmDriver::WarmDriver(const Options& startOptions) : options(startOptions), windows(reserveWindows()) {
   const std::string noCache = useCache({});
-  environment = driverEnvironment({}, options.gpus, noCache.empty());
+  environment = driverEnvironment({}, options.gpus, noCache.empty(), options.mps);
   adopt(environment);
   start = startDriver(options.driver, driver);
   if (start.status != CUDA_SUCCESS) return;

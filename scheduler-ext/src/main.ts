@@ -1,1 +1,3 @@
-export {};
+import { execute } from './command-line.js';
+
+process.exitCode = await execute(process.argv);

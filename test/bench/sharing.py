@@ -3,7 +3,8 @@
 
   sharing.py --build DIR --json FILE [--only NAME,NAME] [--seconds S]
 
-Needs python3, nvcc, node and the built tree. A tenant's part is its rate by the native rate that it has alone.
+Needs python3, nvcc, node and the built tree, and nvidia-cuda-mps-control for `--only concurrent`, which names what is about concurrent mode. A
+tenant's part is its rate by the native rate that it has alone.
 """
 
 import argparse
@@ -24,6 +25,8 @@ from h200 import HERE, REPOSITORY, json_lines, machine, record
 PROXY = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
 LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
 TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
+MPS_LEAD_SECONDS = 6  # that, and the server that the first client has to wait for
+GIB = 1 << 30
 
 
 class Node:
@@ -31,6 +34,7 @@ class Node:
 
     def __init__(self, backend, *options):
         self.state = tempfile.mkdtemp(prefix='nv-')
+        os.chmod(self.state, 0o711)  # workers may run as other users
         self.log = open(Path(self.state) / 'log', 'w')
         self.process = subprocess.Popen(['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
                                         stdout=self.log, stderr=self.log, start_new_session=True)
@@ -53,6 +57,7 @@ class Node:
         return {**os.environ, 'NVIDIA_VIRTUAL_SOCKET': created['socketPath'], 'LD_LIBRARY_PATH': libraries, 'TRITON_LIBCUDA_PATH': libraries}
 
     def close(self):
+        time.sleep(0.5)  # the last workers end: with one left, it would leave its helpers for the next gpu-proxy
         for _ in range(2):
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGTERM)
@@ -60,6 +65,32 @@ class Node:
                 self.process.wait(5)
         self.log.close()
         shutil.rmtree(self.state, ignore_errors=True)
+
+
+class NativeMps:
+    """MPS as anybody starts it, without us."""
+
+    def __init__(self):
+        self.directory = tempfile.mkdtemp(prefix='nv-mps-')
+        places = {'CUDA_MPS_PIPE_DIRECTORY': f'{self.directory}/pipes', 'CUDA_MPS_LOG_DIRECTORY': f'{self.directory}/logs'}
+        for place in places.values():
+            os.mkdir(place)
+        self.environment = {**os.environ, **places}
+        self.control('-d')
+
+    def control(self, *arguments, text=''):
+        subprocess.run([mps_control(), *arguments], env=self.environment, input=text, text=True, timeout=60, stdout=subprocess.DEVNULL)
+
+    def close(self):
+        self.control(text='quit\n')
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def mps_control():
+    found = shutil.which('nvidia-cuda-mps-control') or shutil.which('nvidia-cuda-mps-control', path='/usr/local/nvidia/bin')
+    if not found:
+        raise RuntimeError('nvidia-cuda-mps-control is neither in PATH nor in /usr/local/nvidia/bin')
+    return found
 
 
 def start(program, mode, begin, seconds, *arguments, environment=None):
@@ -98,9 +129,9 @@ class Bench:
     def arguments(self, tenant):
         return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else []
 
-    def together(self, tenants, environments):
+    def together(self, tenants, environments, lead=LEAD_SECONDS):
         trains = any(tenant['mode'] == 'train' for tenant in tenants)
-        begin = time.time() + (TRAINING_LEAD_SECONDS if trains else LEAD_SECONDS)
+        begin = time.time() + (TRAINING_LEAD_SECONDS if trains else lead)
         processes = [start(self.program, tenant['mode'], begin, self.seconds, *self.arguments(tenant), environment=environment)
                      for tenant, environment in zip(tenants, environments)]
         return [finish(process) for process in processes]
@@ -110,6 +141,64 @@ class Bench:
         if key not in self.solo:
             self.solo[key] = self.together([tenant], [None])[0]
         return self.solo[key]
+
+    def side_by_side(self, name, tenants, least):
+        """In concurrent mode, beside MPS without us."""
+        for tenant in tenants:
+            self.arguments(tenant)
+        alone = [self.alone(tenant) for tenant in tenants]
+        mps = NativeMps()
+        try:
+            native = self.together(tenants, [mps.environment] * len(tenants), MPS_LEAD_SECONDS)
+        finally:
+            mps.close()
+        node = Node(self.backend, '--gpu-mode', 'concurrent')
+        try:
+            environments = [node.allocate([*tenant['options'], '--mode', 'concurrent']) for tenant in tenants]
+            shared = self.together(tenants, environments, MPS_LEAD_SECONDS)
+        finally:
+            node.close()
+        outcome = {**described(name, tenants, alone, native, shared), 'sliced_is': 'native MPS'}
+        parts = [tenant['shared']['part'] or 0 for tenant in outcome['tenants']]
+        outcome.update({'limit': f'each >= {least}', 'got': parts, 'holds': min(parts) >= least})
+        print(json.dumps(outcome), flush=True)
+        return outcome
+
+    def concurrent_checks(self, name):
+        """What docs/sharing.md says of concurrent mode, seen on this GPU; only the quota has a limit."""
+        small = {'mode': 'small', 'kernel': 200}
+        node = Node(self.backend, '--gpu-mode', 'concurrent', '--worker-uids', '20000-20009')
+        allocate = lambda *options: node.allocate(['--mode', 'concurrent', '--memory', '2GiB', *options])
+        run = lambda tenants, environments: self.together(tenants, environments, MPS_LEAD_SECONDS)
+        try:
+            [filled] = run([{'mode': 'fill'}], [allocate()])
+            [all_threads, quarter] = [run([saturate(200, 25)], [allocate('--share', '25', '--policy', policy)])[0] for policy in ('burst', 'fixed')]
+            beside_fault = run([{'mode': 'fault'}, small], [allocate(), allocate()])
+            [after_fault] = run([small], [allocate()])
+            beside_kill = self.beside_kill(node, small, allocate)
+            [after_kill] = run([small], [allocate()])
+            said = [line.strip() for line in (Path(node.state) / 'log').read_text().splitlines() if 'MPS' in line]
+        finally:
+            node.close()
+        bytes_filled = filled.get('allocated', 0)
+        outcome = {'name': name, 'tenants': [], 'limit': 'a quota of 2 GiB is whole and holds: GiB', 'got': [bytes_filled / GIB],
+                   'holds': 2 * GIB - (64 << 20) <= bytes_filled <= 2 * GIB, 'filled': filled, 'burst of 25 %': all_threads, 'fixed 25 %': quarter,
+                   'fault, and the tenant beside it': beside_fault, 'after the fault': after_fault,
+                   'beside a killed control daemon': beside_kill, 'after that': after_kill, 'left behind': mps_processes(node.state),
+                   'said': said}
+        outcome['holds'] = outcome['holds'] and not outcome['left behind'] and 'rate' in after_fault and 'rate' in after_kill
+        print(json.dumps(outcome), flush=True)
+        return outcome
+
+    def beside_kill(self, node, tenant, allocate):
+        """A tenant whose control daemon is killed in the middle of its time."""
+        begin = time.time() + MPS_LEAD_SECONDS
+        process = start(self.program, tenant['mode'], begin, self.seconds, *self.arguments(tenant), environment=allocate())
+        time.sleep(max(0, begin + self.seconds / 2 - time.time()))
+        for pid, name in mps_processes(node.state):
+            if name == 'nvidia-cuda-mps-control':
+                os.kill(pid, signal.SIGKILL)
+        return finish(process)
 
     def first_call(self, name, least_rounds=3):
         """From main to the end of the first kernel, with a worker that waits for it."""
@@ -144,18 +233,33 @@ class Bench:
             shared = self.together(tenants, environments)
         finally:
             node.close()
-        outcome = {'name': name, 'tenants': []}
-        for tenant, one, two, three in zip(tenants, alone, sliced, shared):
-            part = lambda figures: figures['rate'] / one['rate'] if 'rate' in figures and 'rate' in one else None
-            outcome['tenants'].append({'mode': tenant['mode'], 'kernel': tenant.get('kernel'), 'options': tenant.get('options', []), 'alone': one,
-                                       'sliced': {**two, 'part': part(two)}, 'shared': {**three, 'part': part(three)}})
-        for where in ('sliced', 'shared'):
-            parts = [tenant[where]['part'] for tenant in outcome['tenants']]
-            outcome[where] = sum(parts) if None not in parts else None
+        outcome = described(name, tenants, alone, sliced, shared)
         if limit:
             outcome.update(limit(outcome))
         print(json.dumps(outcome), flush=True)
         return outcome
+
+
+def described(name, tenants, alone, sliced, shared):
+    outcome = {'name': name, 'tenants': []}
+    for tenant, one, two, three in zip(tenants, alone, sliced, shared):
+        part = lambda figures: figures['rate'] / one['rate'] if 'rate' in figures and 'rate' in one else None
+        outcome['tenants'].append({'mode': tenant['mode'], 'kernel': tenant.get('kernel'), 'options': tenant.get('options', []), 'alone': one,
+                                   'sliced': {**two, 'part': part(two)}, 'shared': {**three, 'part': part(three)}})
+    for where in ('sliced', 'shared'):
+        parts = [tenant[where]['part'] for tenant in outcome['tenants']]
+        outcome[where] = sum(parts) if None not in parts else None
+    return outcome
+
+
+def mps_processes(state):
+    """Pid and program of those that have their pipes in a state directory."""
+    found = []
+    for process in Path('/proc').glob('[0-9]*'):
+        with contextlib.suppress(OSError):
+            if f'CUDA_MPS_PIPE_DIRECTORY={state}/'.encode() in (process / 'environ').read_bytes():
+                found.append((int(process.name), Path(os.readlink(process / 'exe')).name))
+    return found
 
 
 def total(least):
@@ -206,6 +310,10 @@ def saturate(kernel, percent):
     return {'mode': 'saturate', 'kernel': kernel, 'options': share(percent)}
 
 
+def small(percent):
+    return {'mode': 'small', 'kernel': 200, 'options': share(percent)}
+
+
 def decode(percent):
     return {'mode': 'decode', 'kernel': 9, 'options': share(percent)}
 
@@ -245,9 +353,21 @@ SCENARIOS = {
     'requests above small kernels': ([request(1000), saturate(50, 50)], waits_at_most(1.5)),
     'requests above batch': ([request(1000), saturate(600, 50)], None),
     'requests above training': ([request(1000), train(50)], waits_at_most(1.5)),
+    'four small in turns': ([small(25)] * 4, None),
     'two trainings': ([train(50)] * 2, total(0.97)),
     'a fault beside training': ([{'mode': 'fault', 'options': share(50)}, train(50)], untouched),
 }
+
+CONCURRENT = {
+    'four small side by side': lambda bench, name: bench.side_by_side(name, [small(25)] * 4, 0.97),
+    'concurrent checks': lambda bench, name: bench.concurrent_checks(name),
+}
+
+
+def chosen(only):
+    if not only:
+        return ['first call', *SCENARIOS, *CONCURRENT]
+    return [name for each in only.split(',') for name in (['four small in turns', *CONCURRENT] if each == 'concurrent' else [each])]
 
 
 def main():
@@ -261,9 +381,11 @@ def main():
     arguments = parser.parse_args()
     bench = Bench(arguments.build.resolve(), arguments.seconds, arguments.backend)
     report = {'machine': machine(), 'seconds': arguments.seconds, 'scenarios': []}
-    for name in arguments.only.split(',') if arguments.only else ['first call', *SCENARIOS]:
+    for name in chosen(arguments.only):
         if name == 'first call':
             report['scenarios'].append(bench.first_call(name))
+        elif name in CONCURRENT:
+            report['scenarios'].append(CONCURRENT[name](bench, name))
         else:
             tenants, limit = SCENARIOS[name]
             report['scenarios'].append(bench.scenario(name, tenants, arguments.node, limit))

@@ -1,7 +1,7 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from './command.js';
-import { ToolchainError } from './errors.js';
+import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
 
 /** The CUDA release whose parts these are; a new one gets a directory of its own. */
@@ -32,7 +32,7 @@ export async function fetchedCompiler(say: (line: string) => void = () => {}): P
   const directory = path.join(cacheDirectory(), `cuda-${CUDA_RELEASE}`);
   if (!existsSync(directory)) {
     say(`Fetching NVIDIA's CUDA compiler ${CUDA_RELEASE} (some 100 MB, once) into ${directory}`);
-    await fetchInto(directory);
+    await fetchPythonPackages(directory, PACKAGES, (tree) => linkLikeToolkit(path.join(tree, 'nvidia', 'cu13')));
   }
   return layoutOf(path.join(directory, 'nvidia', 'cu13'));
 }
@@ -48,42 +48,8 @@ function layoutOf(root: string): CudaCompiler {
   return { nvcc: path.join(root, 'bin', 'nvcc'), include: path.join(root, 'include'), library: path.join(root, 'lib64') };
 }
 
-/** Everything happens in a directory beside it, which is renamed when complete: whoever sees the name sees the whole. */
-async function fetchInto(directory: string): Promise<void> {
-  mkdirSync(path.dirname(directory), { recursive: true });
-  const unfinished = mkdtempSync(`${directory}.`);
-  try {
-    await pipInstall(path.join(unfinished, 'tree'));
-    linkLikeToolkit(path.join(unfinished, 'tree', 'nvidia', 'cu13'));
-    renameUnlessThere(path.join(unfinished, 'tree'), directory);
-  } finally {
-    rmSync(unfinished, { recursive: true, force: true });
-  }
-}
-
-/** By the pip of an environment of its own: Debian's Python may have none, and refuses to touch the system's. */
-async function pipInstall(target: string): Promise<void> {
-  const environment = path.join(path.dirname(target), 'venv');
-  await must('python3', ['-m', 'venv', environment]);
-  const options = ['--quiet', '--no-deps', '--only-binary=:all:', '--no-compile', '--target', target];
-  await must(path.join(environment, 'bin', 'python'), ['-m', 'pip', 'install', ...options, ...PACKAGES]);
-}
-
-async function must(command: string, args: readonly string[]): Promise<void> {
-  const { status, output } = await runCommand(command, args);
-  if (status !== 0) throw new ToolchainError(`The CUDA compiler could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`);
-}
-
 /** The packages lack two links that the toolkit's installer makes, and that nvcc and the linker look for. */
 function linkLikeToolkit(root: string): void {
   symlinkSync('lib', path.join(root, 'lib64'));
   symlinkSync('libcudart.so.13', path.join(root, 'lib', 'libcudart.so'));
-}
-
-function renameUnlessThere(from: string, to: string): void {
-  try {
-    renameSync(from, to);
-  } catch (error) {
-    if (!existsSync(to)) throw error; // else another process was faster, with the same packages
-  }
 }

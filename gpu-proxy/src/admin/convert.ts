@@ -71,7 +71,7 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu, unhealt
     mode: MODES[gpu.mode],
     memoryLeftBytes: left.memory,
     fixedShareLeftPercent: left.fixedShare,
-    warmWorkers: node.settings.warmWorkers(gpu),
+    warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
     unhealthy: unhealthy(gpu) ?? '',
     slots: slotsPerGpu,

@@ -6,7 +6,7 @@ import { policyOf, sharingModeOf } from './convert.js';
 import type { AllocationMessage, GpuMessage, NodeUseMessage, SessionMessage } from './messages.js';
 
 const CONCURRENT_NOTE =
-  'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, and all run as one user.';
+  'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, all run as one user, and a share only limits the threads of each process (fixed) or nothing (burst).';
 
 /** What `ls` prints: the GPUs and what is left of them, then the allocations. */
 export function listView({ gpus, allocations }: Pick<NodeUseMessage, 'gpus' | 'allocations'>): string[] {

@@ -49,11 +49,11 @@ export const NODE_OPTIONS = {
   }),
   gpu: option(many(gpuName), { help: 'which GPU to use; several may be given', otherwise: 'all' }),
   gpuMode: option(perGpu(choice(...SHARING_MODES)), {
-    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all (not yet on a real GPU)',
+    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, since a fault hits all',
     default: 'exclusive',
   }),
   warmWorkers: option(perGpu(wholeNumber(0, 64)), {
-    help: 'how many workers of a GPU wait with a context ready, so that a program starts quickly; each holds the memory of one context',
+    help: 'how many workers of a GPU wait with a context ready, so that a program starts quickly; each holds the memory of one context; none on a GPU in concurrent mode',
     default: '0',
     reloadable: true,
   }),
@@ -63,7 +63,7 @@ export const NODE_OPTIONS = {
     reloadable: true,
   }),
   workerUids: option(uidRange, {
-    help: 'the users as whom workers run, one for each allocation; gpu-proxy must be root',
+    help: 'the users as whom workers run, one for each allocation, the last one for all in concurrent mode; gpu-proxy must be root',
     otherwise: "gpu-proxy's own user",
   }),
   slotsPerGpu: option(wholeNumber(1, 100), {

@@ -1,4 +1,5 @@
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
+import { contextsAside } from '../admission.js';
 import { ProxyError } from '../errors.js';
 import { formatMemorySize } from '../memory-size.js';
 
@@ -12,7 +13,7 @@ export interface SlotSettings {
 
 /** What one slot of a GPU holds: each may be an allocation of its own, which has a context beside its quota. */
 export function slotMemory(gpu: GpuRecord, { slotsPerGpu, warmWorkers }: SlotSettings): number {
-  const contexts = (slotsPerGpu + warmWorkers(gpu)) * gpu.contextMemory;
+  const contexts = (slotsPerGpu + contextsAside(gpu, warmWorkers(gpu))) * gpu.contextMemory;
   return Math.max(0, Math.floor((gpu.memory - contexts) / slotsPerGpu));
 }
 

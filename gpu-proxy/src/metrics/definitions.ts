@@ -1,4 +1,5 @@
 import type { AllocationSpecification, GpuRecord, TimeUse } from '@nvidia-virtual/ledger';
+import type { ReportedMemory } from '../device-memory.js';
 import type { RoundTrips, Totals } from './totals.js';
 
 /** What the metrics of one GPU are made of. */
@@ -12,6 +13,8 @@ export interface AllocationFigures {
   readonly specification: AllocationSpecification;
   /** Bytes that its sessions have. */
   readonly memory: number;
+  /** Undefined where NVML does not say it. */
+  readonly reportedMemory: ReportedMemory | undefined;
   readonly sessions: number;
   readonly contexts: number;
   readonly time: TimeUse;
@@ -94,6 +97,18 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
     name: 'nvidia_virtual_allocation_memory_used_bytes',
     help: 'Device memory that the sessions have, as the quota counts it.',
     read: ({ memory }) => memory,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_reported_bytes',
+    help: 'Device memory that NVML reports for the workers, contexts included. Absent without NVML, and where gpu-proxy sees other process ids than the host.',
+    read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.reported]] : []),
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_memory_unaccounted_bytes',
+    help: 'How much of that neither the quota counts nor the node provides for: some MiB are usual; what grows is memory beyond the quota.',
+    read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.unaccounted]] : []),
   },
   { type: 'gauge', name: 'nvidia_virtual_allocation_sessions', help: 'Processes that use the GPU now.', read: ({ sessions }) => sessions },
   {

@@ -1,13 +1,22 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import type { NodeSnapshot } from '@nvidia-virtual/ledger';
+import { makePrivateDirectory, removePrivateDirectory } from '../private-directory.js';
 import { type Family, parseExposition } from '../testing/exposition.js';
 import { ALLOCATION, GPU, nodeSnapshot, sessionRecord, sessionUse } from '../testing/node-snapshot.js';
 import { allMetrics } from './list.js';
 import { Metrics, type MetricsSource } from './metrics.js';
+import { MetricsFile } from './metrics-file.js';
 
+const NO_LOGGER = { error: () => {} };
 const NAME = 'a "name"\\with\nall';
 
 function sourceOf(snapshot: MetricsSource['snapshot'], roundTrips: readonly number[] = []): MetricsSource {
-  return { snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9, ledgerConnected: () => true };
+  const memory = { reported: 3e9, unaccounted: -5 };
+  return {
+    ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9, ledgerConnected: () => true },
+    reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
+  };
 }
 
 async function expose(snapshot: NodeSnapshot, roundTrips?: readonly number[]): Promise<Map<string, Family>> {
@@ -54,6 +63,13 @@ test('names follow the conventions of Prometheus', () => {
     expect([name, name.endsWith('_total')]).toEqual([name, type === 'counter']);
     expect([name, /[.]$/.test(help)]).toEqual([name, true]);
   }
+});
+
+test('what NVML says is told, and nothing where it says nothing', async () => {
+  const values = (families: ReadonlyMap<string, Family>) =>
+    ['reported', 'unaccounted'].map((which) => valuesOf(families, `allocation_memory_${which}_bytes`).map(([, value]) => value));
+  expect(values(await expose(FULL))).toEqual([[3e9], [-5]]);
+  expect(values(await expose(nodeSnapshot({})))).toEqual([[], []]);
 });
 
 test('figures of an allocation', async () => {
@@ -156,4 +172,65 @@ test('who asks while an answer is made gets the same, and a source that fails is
   const [first, second] = await Promise.all([metrics.exposition(), metrics.exposition()]);
   expect(first).toBe(second);
   expect(asked).toBe(2);
+});
+
+test('counters go on in the next proxy, also after a kill right behind a scrape', async () => {
+  const directory = makePrivateDirectory();
+  try {
+    const file = path.join(directory, 'metrics.json');
+    const live = nodeSnapshot({ sessions: [{ record: sessionRecord(1), use: sessionUse(10) }] });
+    const first = new Metrics(
+      'node-1',
+      sourceOf(() => live),
+      new MetricsFile(file, NO_LOGGER),
+    );
+    first.events.sessionStarted('warm');
+    first.events.workerGone(0.02);
+    first.events.workerGone(100);
+    first.sessionEnded('killed', sessionRecord(2), sessionUse(7), []);
+    first.events.arbiterRestarted();
+    await first.exposition();
+    const second = new Metrics(
+      'node-1',
+      sourceOf(() => live),
+      new MetricsFile(file, NO_LOGGER),
+    );
+    second.events.sessionStarted('warm');
+    const families = parseExposition(await second.exposition());
+    const values = (name: string) => valuesOf(families, name).map(([, value]) => value);
+    expect(values('sessions_started_total')).toEqual([2, 0]);
+    expect(values('sessions_ended_total')).toEqual([0, 0, 1, 0]);
+    expect(values('arbiter_restarts_total')).toEqual([1]);
+    expect(values('allocation_kernels_launched_total')).toEqual([17]);
+    const gone = families.get('nvidia_virtual_worker_gone_seconds')?.samples.map(({ value }) => value);
+    expect(gone).toEqual([0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 100.02, 2]);
+  } finally {
+    removePrivateDirectory(directory);
+  }
+});
+
+test('a file of counters that cannot be written is said once', () => {
+  const said: string[] = [];
+  const file = new MetricsFile('/nonexistent/metrics.json', { error: (sentence: string) => said.push(sentence) } as never);
+  const metrics = new Metrics(
+    'node-1',
+    sourceOf(() => FULL),
+    file,
+  );
+  metrics.save();
+  metrics.save();
+  expect(said).toEqual(['/nonexistent/metrics.json cannot be written: no such file or directory. The next gpu-proxy may count from less.']);
+});
+
+test('a file of counters that cannot be read is as good as none', async () => {
+  const directory = makePrivateDirectory();
+  try {
+    const file = path.join(directory, 'metrics.json');
+    for (const text of ['', '{', '{"version":2,"events":{"arbiterRestarts":5}}']) {
+      writeFileSync(file, text);
+      expect(new MetricsFile(file, NO_LOGGER).load()).toEqual({});
+    }
+  } finally {
+    removePrivateDirectory(directory);
+  }
 });

@@ -1,5 +1,6 @@
 import type { AllocationSpecification, NodeSnapshot, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
-import { type Metric, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
+import type { ReportedMemory } from '../device-memory.js';
 import {
   ALLOCATION_METRICS,
   ALLOCATION_ON_GPU_METRICS,
@@ -9,6 +10,8 @@ import {
   type NodeFigures,
 } from './definitions.js';
 import { type EndCause, NodeEvents } from './events.js';
+import type { MetricsFile } from './metrics-file.js';
+import { type Labels, registerMetric, type Sample } from './register.js';
 import { toHistogram } from './round-trips.js';
 import { type RoundTrips, TotalsKeeper } from './totals.js';
 
@@ -22,30 +25,29 @@ export interface MetricsSource {
   warmWorkers(gpu: string): number;
   /** Bytes: the largest quota that a new allocation could still get on this GPU. */
   memoryLeft(gpu: string): number;
+  /** What NVML says of the workers of an allocation, as of the latest snapshot; undefined: nothing. */
+  reportedMemory(allocation: NodeSnapshot['allocations'][number]): ReportedMemory | undefined;
   ledgerConnected(): boolean;
 }
 
 type Subject<T> = readonly [labels: Labels, subject: T];
-type Labels = Readonly<Record<string, string | number>>;
-/** One line, as prom-client takes it. */
-interface Sample {
-  readonly metricName: string;
-  readonly labels: Labels;
-  readonly value: number;
-}
 
 /** What a node tells Prometheus. */
 export class Metrics {
   readonly events: NodeEvents;
   readonly #source: MetricsSource;
   readonly #registry = new Registry();
-  readonly #totals = new TotalsKeeper();
+  readonly #totals: TotalsKeeper;
+  readonly #file: MetricsFile | undefined;
   #figures: NodeFigures = { gpus: [], allocations: [], ledgerConnected: false };
   #underWay: Promise<string> | undefined;
 
-  /** @param node its name, a label of everything. */
-  constructor(node: string, source: MetricsSource) {
+  /** @param node its name, a label of everything. @param file where counters go on, if they do. */
+  constructor(node: string, source: MetricsSource, file?: MetricsFile) {
     this.#source = source;
+    this.#file = file;
+    const before = file?.load() ?? {};
+    this.#totals = new TotalsKeeper(before.allocations);
     this.#registry.setDefaultLabels({ node });
     this.#register(NODE_METRICS, () => [[{}, this.#figures]]);
     this.#register(GPU_METRICS, () => this.#figures.gpus.map((gpu) => [{ gpu: gpu.uuid }, gpu]));
@@ -61,7 +63,7 @@ export class Metrics {
         ),
       ),
     );
-    this.events = new NodeEvents(this.#registry);
+    this.events = new NodeEvents(this.#registry, before.events);
   }
 
   get contentType(): string {
@@ -70,8 +72,14 @@ export class Metrics {
 
   /** To be called before the files of the session are removed: what it did still counts for its allocation. */
   sessionEnded(cause: EndCause, session: SessionRecord, use: SessionUse, roundTrips: RoundTrips): void {
+    if (!this.#totals.end(session, use, roundTrips)) return;
     this.events.sessionEnded(cause);
-    this.#totals.end(session, use, roundTrips);
+    this.save();
+  }
+
+  /** What was told must not be taken back by a proxy that starts again: Prometheus would count all of it once more. */
+  save(): void {
+    this.#file?.save({ events: this.events.counts, allocations: this.#totals.saved });
   }
 
   /** All metrics in Prometheus' text format. Who asks while an answer is made gets the same. */
@@ -84,6 +92,7 @@ export class Metrics {
 
   async #expose(): Promise<string> {
     this.#figures = this.#figuresOf(await this.#source.snapshot());
+    this.save();
     return this.#registry.metrics();
   }
 
@@ -94,6 +103,7 @@ export class Metrics {
       gpus: snapshot.gpus.map((gpu) => ({ ...gpu, warmWorkers: source.warmWorkers(gpu.uuid), memoryLeft: source.memoryLeft(gpu.uuid) })),
       allocations: snapshot.allocations.map(({ specification, time, sessions }) => ({
         specification,
+        reportedMemory: source.reportedMemory({ specification, time, sessions }),
         time,
         memory: sessions.reduce((sum, { use }) => sum + use.memory, 0),
         sessions: sessions.length,
@@ -104,13 +114,9 @@ export class Metrics {
     };
   }
 
-  /** prom-client asks a metric for its name, type, help and values; it has no metric of its own whose buckets can be set. */
   #register<T>(definitions: readonly Definition<T>[], subjects: () => readonly Subject<T>[]): void {
-    for (const definition of definitions) {
-      const { name, help, type } = definition;
-      const get = async () => ({ name, help, type, values: subjects().flatMap((subject) => samplesOf(definition, subject)) });
-      this.#registry.registerMetric({ name, help, type, get } as unknown as Metric);
-    }
+    for (const definition of definitions)
+      registerMetric(this.#registry, definition, () => subjects().flatMap((subject) => samplesOf(definition, subject)));
   }
 }
 

@@ -9,8 +9,8 @@ and until then with what is not ready yet.
 - Every metric has the label \`node\`. \`gpu\` is a UUID; \`allocation\` is an id, and \`name\` what a person called it.
 - The share that an allocation got is \`rate(nvidia_virtual_allocation_granted_seconds_total[1m])\`, to be compared with
   \`nvidia_virtual_allocation_share_ratio\`: both have the same labels.
-- What the sessions of an allocation did is counted on after they have ended, for as long as this gpu-proxy and the allocation live. Another gpu-proxy on
-  the same state directory counts from what the living sessions did so far, and events from 0; GPU time goes on as long as either gpu-proxy or the arbiter lives on.
+- What the sessions of an allocation did is counted on after they have ended, for as long as the allocation lives. Another gpu-proxy on the same state directory
+  counts on from there, also after a kill; GPU time goes on as long as either gpu-proxy or the arbiter lives on.
 
 | metric | type | labels | meaning |
 | --- | --- | --- | --- |

@@ -55,6 +55,17 @@ test('figures that a worker writes may not fall', () => {
   expect(see(totals, {})).toBe(5);
 });
 
+test('the next proxy goes on where this one was, and counts no session twice that ended', () => {
+  const totals = keeper();
+  see(totals, { 1: 5, 2: 7 });
+  expect(totals.end(sessionRecord(1), sessionUse(9), roundTrips(9))).toBe(true);
+  const next = new TotalsKeeper(JSON.parse(JSON.stringify(totals.saved)));
+  // It was killed before the files of session 1 were removed.
+  expect(next.end(sessionRecord(1), sessionUse(9), roundTrips(9))).toBe(false);
+  expect(see(next, { 1: 9, 2: 8 })).toBe(17);
+  expect(see(next, {})).toBe(17);
+});
+
 test('an allocation that is gone is forgotten', () => {
   const totals = keeper();
   see(totals, { 1: 5 });

@@ -12,9 +12,26 @@ export interface Totals {
   readonly roundTrips: RoundTrips;
 }
 
+/** Of sessions that are gone, by allocation; in metrics.json. */
+export type SavedTotals = Readonly<Record<string, SavedSums>>;
+interface SavedSums {
+  readonly gone: Counters;
+  /** Sessions in `gone` whose directories may still be there. */
+  readonly ended: readonly number[];
+}
+
 /** Keeps for each allocation what its sessions did, also those that are gone. */
 export class TotalsKeeper {
-  readonly #allocations = new Map<string, SessionSums>();
+  readonly #allocations: Map<string, SessionSums>;
+
+  /** @param before what an earlier proxy kept. */
+  constructor(before: SavedTotals = {}) {
+    this.#allocations = new Map(Object.entries(before).map(([id, saved]) => [id, new SessionSums(saved)]));
+  }
+
+  get saved(): SavedTotals {
+    return Object.fromEntries([...this.#allocations].map(([id, sums]) => [id, sums.saved]));
+  }
 
   /** Takes a snapshot in. What it no longer names is forgotten. */
   observe({ allocations }: NodeSnapshot, roundTripsOf: (session: SessionRecord) => RoundTrips): void {
@@ -26,9 +43,9 @@ export class TotalsKeeper {
     }
   }
 
-  /** A session is over, and this is the last that its files said. */
-  end({ allocation, number }: SessionRecord, use: SessionUse, roundTrips: RoundTrips): void {
-    this.#sumsOf(allocation).end(number, toCounters(use, roundTrips));
+  /** A session is over, and this is the last that its files said. False when that is known already. */
+  end({ allocation, number }: SessionRecord, use: SessionUse, roundTrips: RoundTrips): boolean {
+    return this.#sumsOf(allocation).end(number, toCounters(use, roundTrips));
   }
 
   totalsOf(allocation: string): Totals {
@@ -54,10 +71,19 @@ function toCounters({ launches, faults, bytesCopied }: SessionUse, roundTrips: R
 
 /** The sums over the sessions of one allocation. */
 class SessionSums {
-  #gone: Counters = [];
+  #gone: Counters;
   #live = new Map<number, Counters>();
   /** Sessions that ended, as long as a snapshot that was taken before may still name them. */
-  readonly #ended = new Set<number>();
+  readonly #ended: Set<number>;
+
+  constructor({ gone, ended }: SavedSums = { gone: [], ended: [] }) {
+    this.#gone = gone;
+    this.#ended = new Set(ended);
+  }
+
+  get saved(): SavedSums {
+    return { gone: this.#gone, ended: [...this.#ended] };
+  }
 
   get total(): Counters {
     return [...this.#live.values()].reduce(add, this.#gone);
@@ -69,10 +95,12 @@ class SessionSums {
     for (const number of this.#live.keys()) if (!sessions.has(number)) this.#settle(number);
   }
 
-  end(number: number, counters: Counters): void {
+  end(number: number, counters: Counters): boolean {
+    if (this.#ended.has(number)) return false;
     this.#take(number, counters);
     this.#settle(number);
     this.#ended.add(number);
+    return true;
   }
 
   /** A worker writes its figures itself, so they are not trusted to rise. */

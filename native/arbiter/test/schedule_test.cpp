@@ -138,6 +138,7 @@ void testAnIdleTenantStandsBy() {
   simulation.run(kMillisecond);
   CHECK(simulation.schedule.order("high").standby && simulation.schedule.order("peer").standby);
   CHECK(simulation.grant("low") != Grant::closed);
+  CHECK(simulation.schedule.outranks("high") && !simulation.schedule.outranks("low") && !simulation.schedule.isHandingOver(simulation.now));
   simulation.run(99 * kMillisecond);
   CHECK(simulation.schedule.use("high").granted == 0 && simulation.schedule.use("high").overrun == 0);
 

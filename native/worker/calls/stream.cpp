@@ -1,7 +1,33 @@
+#include <functional>
+
 #include "native/worker/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
+
+namespace {
+
+CUresult make(Thread& thread, CUstream* stream, const std::function<CUresult()>& call) {
+  CUcontext context = nullptr;
+  thread.driver.cuCtxGetCurrent(&context);
+  return thread.session.streams.make(context, stream, call);
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(Thread& thread, CUstream* phStream, unsigned int Flags) {
+  return make(thread, phStream, [&] { return thread.driver.cuStreamCreate(phStream, Flags); });
+}
+
+CUresult cuStreamCreateWithPriority(Thread& thread, CUstream* phStream, unsigned int flags, int priority) {
+  return make(thread, phStream, [&] { return thread.driver.cuStreamCreateWithPriority(phStream, flags, priority); });
+}
+
+CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
+  const CUresult status = thread.driver.cuStreamDestroy_v2(hStream);
+  if (status == CUDA_SUCCESS) thread.session.streams.destroyed(hStream);
+  return status;
+}
 
 /// Right behind a launch the GPU says itself when it is done. Not where code may print: only the driver's own synchronize makes sure that
 /// what was printed is there.

@@ -28,7 +28,7 @@ int main() {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   setenv("HOME", "/here", 1);
   const std::string_view variables("CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0", 86);
-  worker::adopt(driverEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"}, false));
+  worker::adopt(driverEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"}, false, {}));
   CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);  // the worker's own means nothing to the client
   CHECK(std::string_view(std::getenv("CUDA_VISIBLE_DEVICES")) == "GPU-aaaa");
   CHECK(std::string_view(std::getenv("CUDA_CACHE_DISABLE")) == "1");
@@ -36,11 +36,21 @@ int main() {
   CHECK(std::getenv("LD_PRELOAD") == nullptr);
   CHECK(std::string_view(std::getenv("HOME")) == "/here");
   const std::string_view unterminated("CUDA_CACHE_PATH=/tmp");
-  worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false));
+  worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false, {}));
   CHECK(std::getenv("CUDA_CACHE_PATH") == nullptr);
 
   const std::string_view cached("CUDA_CACHE_PATH=/elsewhere\0", 27);
-  CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true).at("CUDA_CACHE_PATH") == worker::kCachePath);
+  CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true, {}).at("CUDA_CACHE_PATH") == worker::kCachePath);
+
+  // A client neither chooses its MPS server nor lifts a limit, and where there is no MPS it gets none.
+  const std::string_view mps("CUDA_MPS_PIPE_DIRECTORY=/tmp/evil\0CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100\0CUDA_MPS_CLIENT_PRIORITY=0\0", 99);
+  CHECK(driverEnvironment(std::as_bytes(std::span(mps)), {}, false, {}).empty());
+  const worker::Environment limited = driverEnvironment(std::as_bytes(std::span(mps)), {}, false, {"/pipes", 25, (5 << 20) + 1});
+  CHECK(limited == worker::Environment({{"CUDA_MPS_PIPE_DIRECTORY", "/pipes"},
+                                        {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25"},
+                                        {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=6M"}}));
+  CHECK(!driverEnvironment({}, {}, false, {"/pipes", 100, 0}).contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
+
   CHECK(equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "1"}, {"CUDA_HOME", "/usr"}, {"CUDA_MODULE_LOADING", "LAZY"}}));
   CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}) && !equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
   return wire::test::checkedResult();

@@ -17,6 +17,8 @@ void testAll() {
                "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache",   "/c",
                "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10", "--arbiter", "/a"},
               options, sentence));
+  CHECK(parse({"--mps-pipes", "/m", "--mps-threads", "25", "--mps-memory", "11", "--stream-memory", "12"}, options, sentence));
+  CHECK(options.mps.pipes == "/m" && options.mps.threads == 25 && options.mps.memory == 11 && options.limits.streamMemory == 12);
   CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
         options.gpus.size() == 2);
   CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
@@ -32,6 +34,8 @@ void testFlags() {
   CHECK(parse({"--inventory", "--driver", "x"}, inventory, sentence) && inventory.inventory && inventory.driver == "x");
   CHECK(parse({"--driver", "x", "--warm"}, warm, sentence) && warm.warm && !warm.inventory);
   CHECK(!warm.uid.has_value());
+  worker::Options processes;
+  CHECK(parse({"--processes", "/lib/libnvidia-ml.so.1"}, processes, sentence) && processes.processes == "/lib/libnvidia-ml.so.1");
 }
 
 void testWrong() {
@@ -43,6 +47,8 @@ void testWrong() {
                             {"--uid", "-1"},
                             {"--uid", "4294967295"},
                             {"--figures", ""},
+                            {"--mps-threads", "0"},
+                            {"--mps-threads", "101"},
                             {"stray"}}) {
     worker::Options unused;
     std::string sentence;

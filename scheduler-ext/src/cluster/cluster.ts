@@ -9,6 +9,13 @@ interface Reservation {
   readonly bound: number | undefined;
 }
 
+/** What a pod gets on which node when others are gone. */
+interface Promised {
+  readonly holdings: ReadonlyMap<string, Holding>;
+  /** Where it holds although kube-scheduler did not choose. */
+  readonly chosen: string | undefined;
+}
+
 /**
  * Who holds what on which node: what the nodes and pods say, and what was reserved since. Nothing here waits, so whatever is looked up and
  * then reserved in one go is nobody else's.
@@ -17,8 +24,7 @@ export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
-  /** By pod and node: what it gets there when others are gone. */
-  readonly #promises = new Map<string, ReadonlyMap<string, Holding>>();
+  readonly #promises = new Map<string, Promised>();
 
   get counts(): { readonly nodes: number; readonly pods: number; readonly reservations: number } {
     return { nodes: this.#nodes.size, pods: this.#pods.size, reservations: this.#reservations.size };
@@ -96,24 +102,25 @@ export class Cluster {
     if (reservation && this.#pods.get(uid)?.node === undefined) this.#leave(uid, reservation.node);
   }
 
-  /** Others are to go so that this pod gets that; it holds once the scheduler has chosen one of the nodes. */
-  promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>): void {
+  /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
+  promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
     this.#unpromise(pod.uid);
-    this.#promises.set(pod.uid, holdings);
+    this.#promises.set(pod.uid, { holdings, chosen });
     this.#keepPromise(pod);
   }
 
   #keepPromise(pod: PodRecord): void {
-    const holding = pod.nominated === undefined ? undefined : this.#promises.get(pod.uid)?.get(pod.nominated);
-    for (const name of this.#promises.get(pod.uid)?.keys() ?? []) {
+    const { holdings, chosen } = this.#promises.get(pod.uid) ?? {};
+    const place = pod.nominated ?? chosen;
+    for (const [name, holding] of holdings ?? []) {
       const node = this.#nodes.get(name);
-      if (name === pod.nominated) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      if (name === place) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
       else node?.promised.delete(pod.uid);
     }
   }
 
   #unpromise(uid: string): void {
-    for (const name of this.#promises.get(uid)?.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
+    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
     this.#promises.delete(uid);
   }
 

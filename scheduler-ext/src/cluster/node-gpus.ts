@@ -38,6 +38,7 @@ export class NodeGpus {
   /** Pods that were promised slots here once others are gone. */
   readonly promised = new Map<string, Holder>();
   #inventory: string | undefined;
+  #state: number | undefined;
 
   constructor(readonly name: string) {}
 
@@ -50,7 +51,16 @@ export class NodeGpus {
     this.broken = listed === undefined;
     this.gpus = (listed ?? []).map((gpu) => ({ uuid: gpu.uuid, model: modelOf(gpu), healthy: gpu.healthy, used: 0, unknown: 0 }));
     this.signature = this.gpus.map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`).join(' ');
+    this.#state = undefined;
     for (const holder of this.holders.values()) this.#count(holder, 1);
+  }
+
+  /** Equal for nodes that are alike in everything but names: what one is to a pod, the other is too. Never used again for another state. */
+  get state(): number {
+    this.#state ??= stateOf(
+      `${this.signature}|${this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ')}`,
+    );
+    return this.#state;
   }
 
   hold(holder: Holder): void {
@@ -72,6 +82,7 @@ export class NodeGpus {
   }
 
   #count({ holding, demand }: Holder, sign: 1 | -1): void {
+    this.#state = undefined;
     for (const gpu of this.gpus) {
       // Whoever may be served by any of several GPUs counts on each of them: no slot is promised twice.
       const slots = holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);
@@ -81,17 +92,25 @@ export class NodeGpus {
   }
 }
 
+const states = new Map<string, number>();
+const MOST_STATES = 50_000;
+let nextState = 0;
+
+function stateOf(description: string): number {
+  const known = states.get(description);
+  if (known !== undefined) return known;
+  // Nodes that are alike are then not seen to be so for a while, which costs time only.
+  if (states.size === MOST_STATES) states.clear();
+  states.set(description, nextState);
+  return nextState++;
+}
+
 /** Undefined when there is something that is no inventory. */
 function readGpus(text: string | undefined): readonly InventoryGpu[] | undefined {
   if (text === undefined) return [];
   try {
-    const inventory = readInventory(text);
-    return inventory?.gpus.every(isGpu) ? inventory.gpus : undefined;
+    return readInventory(text)?.gpus;
   } catch {
     return undefined;
   }
-}
-
-function isGpu({ uuid, name, slots, slotMemory }: InventoryGpu): boolean {
-  return typeof uuid === 'string' && typeof name === 'string' && Number.isInteger(slots) && Number.isFinite(slotMemory);
 }

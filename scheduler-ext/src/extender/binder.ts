@@ -66,10 +66,9 @@ export class Binder {
       throw new SchedulerError('BIND_FAILED', { pod: name, node: args.Node, reason: pod.problem ?? 'it asks for nothing.' });
     }
     const node = cluster.node(args.Node);
-    const claimant = { uid, priority, demand };
-    const placement = node && place(demand, node.gpus, freeFor(claimant, node), strategy);
+    const placement = node && place(demand, node.gpus, freeFor({ uid, priority }, node), strategy);
     if (placement === undefined) {
-      const verdict = new Judge(claimant, strategy).judge(node);
+      const verdict = new Judge(demand, strategy).judge(node, pod);
       const reason = 'sentence' in verdict ? verdict.sentence : 'its GPUs changed';
       throw new SchedulerError('SLOTS_TAKEN', { pod: name, node: args.Node, reason });
     }
@@ -107,13 +106,13 @@ export class Binder {
   async #settle(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
     for (let attempt = 0; cluster.isReserved(args.PodUID) && !this.#end.signal.aborted; attempt++) {
-      await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal: this.#end.signal }).catch(() => {});
       try {
         const pod = await this.#fetch(args);
         if (pod.node === undefined) cluster.release(args.PodUID);
         else cluster.putPod(pod);
       } catch (error) {
         if (error instanceof SchedulerError) cluster.release(args.PodUID);
+        else await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal: this.#end.signal }).catch(() => {});
       }
     }
   }

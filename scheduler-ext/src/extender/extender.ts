@@ -2,9 +2,11 @@ import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
+import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
+import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
 import type { Preemption } from './preemption.js';
 
@@ -13,14 +15,20 @@ export interface ExtenderOptions {
   readonly strategy: Strategy;
   readonly binder: Binder;
   readonly preemption: Preemption;
+  readonly eviction: Eviction;
   /** Undefined once all nodes and pods are known. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
 }
 
+/** Kinds of pods; each may know thousands of states. */
+const MOST_JUDGES = 32;
+
 /** What kube-scheduler asks, one method for each verb. */
 export class Extender {
   readonly #options: ExtenderOptions;
+  /** Replicas ask for the same, and so does a pod that is filtered first and then weighed. */
+  readonly #judges = new Map<string, Judge>();
 
   constructor(options: ExtenderOptions) {
     this.#options = options;
@@ -35,16 +43,20 @@ export class Extender {
     const { demand, problem = '' } = pod;
     if (demand === undefined)
       return { NodeNames: [], FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])) };
-    return this.#judgeAll({ ...pod, demand }, NodeNames);
+    const result = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
+    const failed = Object.keys(result.FailedNodes ?? {});
+    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && result.NodeNames?.length === 0;
+    if (mayPreempt && failed.length > 0) this.#options.eviction.consider({ ...pod, demand }, failed);
+    return result;
   }
 
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult {
     const pod = readPod(Pod);
     if (pod?.demand === undefined) return (NodeNames ?? []).map((Host) => ({ Host, Score: 0 }));
-    const { cluster, strategy } = this.#options;
-    const judge = new Judge({ ...pod, demand: pod.demand }, strategy);
+    const { cluster } = this.#options;
+    const judge = this.#judgeFor(pod.demand);
     return (NodeNames ?? []).map((Host) => {
-      const verdict = judge.judge(cluster.node(Host));
+      const verdict = judge.judge(cluster.node(Host), pod);
       return { Host, Score: 'score' in verdict ? verdict.score : 0 };
     });
   }
@@ -70,17 +82,27 @@ export class Extender {
     return { NodeNameToMetaVictims: await this.#options.preemption.correct({ ...pod, demand: pod.demand }, asked) };
   }
 
-  #judgeAll(pod: PodRecord & { readonly demand: NonNullable<PodRecord['demand']> }, names: readonly string[]): FilterResult {
-    const { cluster, strategy } = this.#options;
-    const judge = new Judge(pod, strategy);
+  #judgeAll(pod: PodRecord, judge: Judge, names: readonly string[]): FilterResult {
+    const { cluster } = this.#options;
     const NodeNames: string[] = [];
     const FailedNodes: Record<string, string> = {};
     const FailedAndUnresolvableNodes: Record<string, string> = {};
     for (const name of names) {
-      const verdict = judge.judge(cluster.node(name));
+      const verdict = judge.judge(cluster.node(name), pod);
       if ('score' in verdict) NodeNames.push(name);
       else (verdict.resolvable ? FailedNodes : FailedAndUnresolvableNodes)[name] = verdict.sentence;
     }
     return { NodeNames, FailedNodes, FailedAndUnresolvableNodes };
+  }
+
+  #judgeFor(demand: Demand): Judge {
+    const key = JSON.stringify(demand.request);
+    const known = this.#judges.get(key);
+    if (known) return known;
+    const [oldest] = this.#judges.keys();
+    if (this.#judges.size === MOST_JUDGES && oldest !== undefined) this.#judges.delete(oldest);
+    const judge = new Judge(demand, this.#options.strategy);
+    this.#judges.set(key, judge);
+    return judge;
   }
 }

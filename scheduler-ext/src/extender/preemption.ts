@@ -19,10 +19,13 @@ export interface PreemptionOptions {
 export type Preemptor = PodRecord & { readonly demand: Demand };
 
 /** Who goes, and what the preemptor gets then. */
-interface Sacrifice {
+export interface Sacrifice {
   readonly victims: readonly PodRecord[];
   readonly holding: Holding;
 }
+
+/** More are not compared; kube-scheduler does so too. */
+const MOST_NODES = 100;
 
 /**
  * Corrects the victims that kube-scheduler chose. It counts the slots of a whole node, so those that it frees may lie on several GPUs;
@@ -56,6 +59,19 @@ export class Preemption {
     }
     cluster.promise(pod, holdings);
     return answer;
+  }
+
+  /** The node where the least has to go, and nobody whom a budget protects. */
+  async cheapest(pod: Preemptor, names: readonly string[]): Promise<(Sacrifice & { readonly node: string }) | undefined> {
+    const budgets = await this.#budgets();
+    let best: (Sacrifice & { readonly node: string }) | undefined;
+    for (const name of names.slice(0, MOST_NODES)) {
+      const node = this.#options.cluster.node(name);
+      const sacrifice = node && this.#sacrificeOn(pod, node, []);
+      if (sacrifice === undefined || violationsBy(sacrifice.victims, budgets) > 0) continue;
+      if (best === undefined || isBetter(sacrifice, best)) best = { ...sacrifice, node: name };
+    }
+    return best;
   }
 
   async #budgets(): Promise<readonly V1PodDisruptionBudget[]> {

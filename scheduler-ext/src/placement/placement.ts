@@ -7,10 +7,9 @@ export type Strategy = 'binpack' | 'spread';
 export type Placement = readonly (readonly Gpu[])[];
 
 /** For whom a place is looked for. */
-export interface Claimant {
+export interface PodIdentity {
   readonly uid: string;
   readonly priority: number;
-  readonly demand: Demand;
 }
 
 /** Slots of each GPU, by its place on the node. */
@@ -20,7 +19,7 @@ export type Free = readonly number[];
 const MOST_STEPS = 5000;
 
 /** Slots that are free for this pod: not held by another one, and not promised to one that goes before it. */
-export function freeFor({ uid, priority }: Pick<Claimant, 'uid' | 'priority'>, { gpus, holders, promised }: NodeGpus): number[] {
+export function freeFor({ uid, priority }: PodIdentity, { gpus, holders, promised }: NodeGpus): number[] {
   const free = gpus.map(({ model, used }) => model.slots - used);
   const own = holders.get(uid)?.holding;
   if (own) for (const [index, gpu] of gpus.entries()) (free[index] as number) += own.get(gpu.uuid) ?? 0;

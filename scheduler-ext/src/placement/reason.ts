@@ -31,12 +31,15 @@ export class Reasons {
   /** What would forbid it on the empty node; undefined when nothing does. */
   forbidding(node: NodeGpus): Reason | undefined {
     // Which GPU has a UUID differs from node to node.
-    const key = this.#demand.uuids.size > 0 ? node.name : node.signature;
+    if (this.#demand.uuids.size > 0) return this.#findForbidding(node.gpus);
+    const key = node.signature;
     if (!this.#forbidding.has(key)) this.#forbidding.set(key, this.#findForbidding(node.gpus));
     return this.#forbidding.get(key);
   }
 
-  full(node: NodeGpus, free: Free, demand: Demand): Reason {
+  /** What others hold. */
+  full(node: NodeGpus, free: Free): Reason {
+    const demand = this.#demand;
     const narrow = demand.needs.findIndex((need, index) => roomy(node.gpus, free, demand, index) < need.gpus);
     const need = demand.needs[narrow];
     if (need === undefined) {

@@ -1,6 +1,6 @@
 import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
-import type { Need } from './demand.js';
-import { type Claimant, type Free, freeFor, type Placement, place, type Strategy } from './placement.js';
+import type { Demand, Need } from './demand.js';
+import { type Free, freeFor, type Placement, type PodIdentity, place, type Strategy } from './placement.js';
 import { type Reason, Reasons } from './reason.js';
 
 /** What a node is to a pod: how well it fits, or why it does not. */
@@ -11,50 +11,62 @@ const MOST_SCORE = 10;
 /** How full the GPU gets counts for more than how full its node is: slots that belong together are scarce on a GPU. */
 const OF_GPU = 0.7;
 
-/** Judges nodes for one pod; what is alike is worked out once. */
+/** More states than nodes of one cluster are in at a time. */
+const MOST_KNOWN = 20_000;
+
+/** Judges nodes for pods that ask for the same; what is alike is worked out once. */
 export class Judge {
-  readonly #claimant: Claimant;
+  readonly #demand: Demand;
   readonly #strategy: Strategy;
   readonly #reasons: Reasons;
+  /** By state of the node. */
+  readonly #known = new Map<number, Verdict>();
   /** The common case, one container and one GPU, is judged without a search. */
   readonly #single: Need | undefined;
 
-  constructor(claimant: Claimant, strategy: Strategy) {
-    const { needs } = claimant.demand;
-    this.#claimant = claimant;
+  constructor(demand: Demand, strategy: Strategy) {
+    const { needs } = demand;
+    this.#demand = demand;
     this.#strategy = strategy;
-    this.#reasons = new Reasons(claimant.demand);
+    this.#reasons = new Reasons(demand);
     this.#single = needs.length === 1 && needs[0]?.gpus === 1 ? needs[0] : undefined;
   }
 
-  judge(node: NodeGpus | undefined): Verdict {
+  judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
     if (node === undefined || node.gpus.length === 0) return this.#reasons.withoutGpus(node);
-    const { demand } = this.#claimant;
-    const left = this.#single ? this.#scan(this.#single, node) : this.#search(node);
+    // A promise is for somebody, and a UUID is somewhere: then nodes that look alike are not.
+    if (node.promised.size > 0 || node.holders.has(pod.uid) || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
+    const { state } = node;
+    const known = this.#known.get(state);
+    if (known) return known;
+    if (this.#known.size === MOST_KNOWN) this.#known.clear();
+    const verdict = this.#judge(node, freeFor(pod, node));
+    this.#known.set(state, verdict);
+    return verdict;
+  }
+
+  #judge(node: NodeGpus, free: Free): Verdict {
+    const left = this.#single ? this.#scan(this.#single, node, free) : this.#search(node, free);
     if (left >= 0) return { score: this.#score(left, node) };
-    return this.#reasons.forbidding(node) ?? this.#reasons.full(node, freeFor(this.#claimant, node), demand);
+    return this.#reasons.forbidding(node) ?? this.#reasons.full(node, free);
   }
 
   /** Part of the chosen GPU that stays free; below 0 when none fits. */
-  #scan(need: Need, node: NodeGpus): number {
-    const { gpus, promised, holders } = node;
-    const { demand, uid } = this.#claimant;
-    const free = promised.size > 0 || holders.has(uid) ? freeFor(this.#claimant, node) : undefined;
+  #scan(need: Need, { gpus }: NodeGpus, free: Free): number {
     let best = -1;
     for (let index = 0; index < gpus.length; index++) {
       const gpu = gpus[index] as Gpu;
-      const left = (free?.[index] ?? gpu.model.slots - gpu.used) - need.slots;
-      if (left < 0 || !demand.suits(0, gpu)) continue;
+      const left = (free[index] as number) - need.slots;
+      if (left < 0 || !this.#demand.suits(0, gpu)) continue;
       const part = left / gpu.model.slots;
       if (best < 0 || (this.#strategy === 'binpack' ? part < best : part > best)) best = part;
     }
     return best;
   }
 
-  #search(node: NodeGpus): number {
-    const free = freeFor(this.#claimant, node);
-    const placement = place(this.#claimant.demand, node.gpus, free, this.#strategy);
-    return placement === undefined ? -1 : partLeft(this.#claimant.demand.needs, placement, node.gpus, free);
+  #search({ gpus }: NodeGpus, free: Free): number {
+    const placement = place(this.#demand, gpus, free, this.#strategy);
+    return placement === undefined ? -1 : partLeft(this.#demand.needs, placement, gpus, free);
   }
 
   #score(left: number, { gpus }: NodeGpus): number {

@@ -1,6 +1,8 @@
 // One tenant of a shared GPU. It works from a given moment on for a given time, and says how much it got done.
 //   tenant calibrate MICROSECONDS                      prints how many iterations of a kernel that fills the GPU take so long
 //   tenant saturate START SECONDS ITERATIONS           two kernels in flight, always
+//   tenant small    START SECONDS ITERATIONS           the same with kernels of 16 blocks, which leave most of the GPU idle
+//   tenant fill     START SECONDS                      allocates memory in pieces of 16 MiB until there is no more
 //   tenant decode   START SECONDS ITERATIONS           20 kernels, a synchronize, 60 us of thought: a round
 //   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
 //   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
@@ -29,18 +31,20 @@ __global__ void store(float* out) { *out = 1; }
 
 struct Gpu {
   int blocks = 0;
+  int grid = 0;  ///< of a launch
   float* out = nullptr;
   cudaStream_t stream = nullptr;
 
   Gpu() {
     CHECK(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, 0));
+    grid = 2 * blocks;
     CHECK(cudaMalloc(&out, sizeof *out));
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     launch(1);
     wait();
   }
   void launch(int iterations) {
-    multiply<<<2 * blocks, 1024, 0, stream>>>(out, iterations);
+    multiply<<<grid, 1024, 0, stream>>>(out, iterations);
     CHECK(cudaGetLastError());
   }
   void wait() { CHECK(cudaStreamSynchronize(stream)); }
@@ -106,6 +110,14 @@ void saturate(Gpu& gpu, Diary& diary, double start, double duration, int iterati
   gpu.wait();
 }
 
+/// Bytes that could be allocated.
+double fill() {
+  constexpr std::size_t kPiece = 16 << 20;
+  std::size_t pieces = 0;
+  for (void* piece = nullptr; cudaMalloc(&piece, kPiece) == cudaSuccess;) ++pieces;
+  return static_cast<double>(pieces * kPiece);
+}
+
 int main(int count, char** arguments) {
   const std::string mode = count > 2 ? arguments[1] : "";
   Gpu gpu;
@@ -114,13 +126,15 @@ int main(int count, char** arguments) {
   const double start = std::atof(arguments[2]), duration = std::atof(arguments[3]);
   const int iterations = count > 4 ? std::atoi(arguments[4]) : 1;
 
+  if (mode == "fill") return report("allocated", fill(), "bytes"), 0;
   constexpr std::size_t kLarge = 64 << 20, kSmall = 4096;
   void *host = nullptr, *device = nullptr;
   static char pageable[kSmall];
   CHECK(cudaMallocHost(&host, kLarge));
   CHECK(cudaMalloc(&device, kLarge));
   Diary diary;
-  if (mode == "saturate") {
+  if (mode == "small") gpu.grid = 16;
+  if (mode == "saturate" || mode == "small") {
     saturate(gpu, diary, start, duration, iterations);
   } else if (mode == "decode") {
     diary.keep(start, duration, [&] {

@@ -31,6 +31,8 @@ test('tenants stand beside what they are alone, and beside their limit', () => {
   const scenarios = [{ name: 'two', tenants: [tenant, tenant], limit: 'total >= 0.97', holds: true, got: [0.98765] }];
   const page = renderPage({ sharing: { machine: MACHINE, scenarios } });
   expect(page).toContain('| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) |');
+  const besideMps = [{ name: 'small', tenants: [tenant], sliced_is: 'native MPS' }];
+  expect(renderPage({ sharing: { machine: MACHINE, scenarios: besideMps } })).toContain('| small | native MPS: 0.200 | 0.500 (1.5) |  |');
 });
 
 test('docs/performance.md is what the committed measurements say', () => {

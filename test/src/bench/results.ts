@@ -12,7 +12,9 @@ export function committedResults(): Results {
   const gpu = read<GpuResults>('bench.json');
   const frameworks = read<FrameworkResults>('frameworks.json');
   const sharing = read<SharingResults>('sharing.json');
-  return { ...(local && { local }), ...(gpu && { gpu }), ...(frameworks && { frameworks }), ...(sharing && { sharing }) };
+  const scheduling = read<LocalResults>('scheduling.json');
+  const parts = { ...(local && { local }), ...(gpu && { gpu }), ...(frameworks && { frameworks }), ...(sharing && { sharing }) };
+  return { ...parts, ...(scheduling && { scheduling }) };
 }
 
 function read<T>(name: string): T | undefined {

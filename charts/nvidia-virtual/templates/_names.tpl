@@ -1,0 +1,79 @@
+{{/* What every object's name begins with: the release's name, with the chart's behind it unless it is in it. */}}
+{{- define "nvidia-virtual.fullname" -}}
+{{- $name := contains "nvidia-virtual" .Release.Name | ternary .Release.Name (printf "%s-nvidia-virtual" .Release.Name) -}}
+{{- $name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* Name of a part: (list $ "webhook"). */}}
+{{- define "nvidia-virtual.name" -}}
+{{- printf "%s-%s" (include "nvidia-virtual.fullname" (index . 0)) (index . 1) -}}
+{{- end }}
+
+{{/* What never changes of a part's labels: (list $ "webhook"). */}}
+{{- define "nvidia-virtual.selector" -}}
+app.kubernetes.io/name: nvidia-virtual
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* All labels of a part: (list $ "webhook"). */}}
+{{- define "nvidia-virtual.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "nvidia-virtual.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
+{{- end }}
+
+{{/* Name, namespace and labels of a part's object: (list $ "webhook"), or (list $ "webhook" "name-of-its-own"). */}}
+{{- define "nvidia-virtual.metadata" -}}
+name: {{ len . | eq 3 | ternary (last .) (include "nvidia-virtual.name" (slice . 0 2)) }}
+namespace: {{ (index . 0).Release.Namespace }}
+labels:
+  {{- include "nvidia-virtual.labels" (slice . 0 2) | nindent 2 }}
+{{- end }}
+
+{{/* The same of an object that belongs to no namespace. */}}
+{{- define "nvidia-virtual.clusterMetadata" -}}
+name: {{ len . | eq 3 | ternary (last .) (include "nvidia-virtual.name" (slice . 0 2)) }}
+labels:
+  {{- include "nvidia-virtual.labels" (slice . 0 2) | nindent 2 }}
+{{- end }}
+
+{{/* An image with the registry before it and, where it names none, a tag behind it: (list $ NAME TAG). */}}
+{{- define "nvidia-virtual.image" -}}
+{{- $images := (index . 0).Values.images -}}
+{{- $name := index . 1 -}}
+{{- $last := splitList "/" $name | last -}}
+{{- with $images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- or (contains ":" $last) (contains "@" $last) | ternary $name (printf "%s:%s" $name (index . 2)) -}}
+{{- end }}
+
+{{- define "nvidia-virtual.nodeImage" -}}
+{{- include "nvidia-virtual.image" (list . .Values.images.node (.Values.images.tag | default .Chart.AppVersion)) -}}
+{{- end }}
+
+{{- define "nvidia-virtual.controlImage" -}}
+{{- include "nvidia-virtual.image" (list . .Values.images.control (.Values.images.tag | default .Chart.AppVersion)) -}}
+{{- end }}
+
+{{/* v1.36.3 of v1.36.3-gke.1001 and v1.36.3+k3s1. */}}
+{{- define "nvidia-virtual.schedulerImage" -}}
+{{- $version := .Values.images.kubeSchedulerTag | default (regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version) -}}
+{{- include "nvidia-virtual.image" (list . .Values.images.kubeScheduler $version) -}}
+{{- end }}
+
+{{/* A class of the system, or our own where one was asked for: (list $ CLASS). */}}
+{{- define "nvidia-virtual.priorityClassName" -}}
+{{- $root := index . 0 -}}
+{{- $root.Values.priorityClass.create | ternary (include "nvidia-virtual.fullname" $root) (index . 1) -}}
+{{- end }}
+
+{{/* The Secret with the password of Redis; empty: there is none. */}}
+{{- define "nvidia-virtual.redisSecret" -}}
+{{- .Values.redis.existingSecret | default (.Values.redis.enabled | ternary (include "nvidia-virtual.name" (list . "redis")) "") -}}
+{{- end }}
+
+{{- define "nvidia-virtual.redisUrl" -}}
+{{- .Values.redis.enabled | ternary (printf "redis://%s.%s.svc:6379" (include "nvidia-virtual.name" (list . "redis")) .Release.Namespace) .Values.redis.url -}}
+{{- end }}

@@ -1,0 +1,50 @@
+{{/* GKE admits the system's critical classes outside of kube-system only where a quota names them. "yes" or nothing. */}}
+{{- define "nvidia-virtual.needsCriticalPodsQuota" -}}
+{{- $create := .Values.criticalPodsQuota.create -}}
+{{- if or (eq $create "always") (and (eq $create "auto") (include "nvidia-virtual.gkeRefusesCriticalPods" .)) }}yes{{ end -}}
+{{- end }}
+
+{{- define "nvidia-virtual.gkeRefusesCriticalPods" -}}
+{{- $system := false -}}
+{{- range $class := list .Values.node.priorityClassName .Values.control.priorityClassName -}}
+{{- if hasPrefix "system-" $class }}{{ $system = true }}{{ end -}}
+{{- end -}}
+{{- if and $system (not .Values.priorityClass.create) (include "nvidia-virtual.isGke" .) (ne .Release.Namespace "kube-system") }}yes{{ end -}}
+{{- end }}
+
+{{/* Where Helm renders without a cluster it may have cut the version short; the APIs are told by whoever renders for one. */}}
+{{- define "nvidia-virtual.isGke" -}}
+{{- if or (contains "-gke." .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
+{{- end }}
+
+{{/* What the schema cannot say: values that contradict each other or the cluster. All of it at once. */}}
+{{- define "nvidia-virtual.problems" -}}
+{{- $redis := .Values.redis -}}
+{{- if and $redis.enabled $redis.url }}
+- redis.url is {{ $redis.url }}, and redis.enabled runs a Redis here: set redis.enabled=false to use the other one, or leave redis.url out.
+{{- end }}
+{{- if not (or $redis.enabled $redis.url) }}
+- redis.enabled is false and redis.url is empty, so the ledger has no place: set redis.url to the Redis that holds it, or redis.enabled=true.
+{{- end }}
+{{- if and $redis.username (not $redis.existingSecret) }}
+- redis.username is {{ $redis.username }}, and a user needs a password: set redis.existingSecret to the Secret that holds it.
+{{- end }}
+{{- if and $redis.username $redis.enabled }}
+- redis.username is {{ $redis.username }}, and our own Redis has the default user only: leave it out, or set redis.enabled=false and redis.url.
+{{- end }}
+{{- if and $redis.tls.existingSecret (not (hasPrefix "rediss://" $redis.url)) }}
+- redis.tls.existingSecret is {{ $redis.tls.existingSecret }}, and the connection is not encrypted: set redis.url to rediss://…, or leave it out.
+{{- end }}
+{{- if and $redis.tls.clientCertificate (not $redis.tls.existingSecret) }}
+- redis.tls.clientCertificate is true, and there is no certificate: set redis.tls.existingSecret to the Secret that holds tls.crt and tls.key.
+{{- end }}
+{{- if and (eq .Values.criticalPodsQuota.create "never") (include "nvidia-virtual.gkeRefusesCriticalPods" .) }}
+- GKE refuses pods of class {{ .Values.node.priorityClassName }} or {{ .Values.control.priorityClassName }} in namespace {{ .Release.Namespace }} without a ResourceQuota for them: set criticalPodsQuota.create=auto, or priorityClass.create=true.
+{{- end }}
+{{- if and .Values.monitoring.podMonitor (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor")) }}
+- monitoring.podMonitor is true, and the cluster knows no PodMonitor: install the Prometheus Operator first, or set monitoring.podMonitor=false (with helm template: --api-versions monitoring.coreos.com/v1/PodMonitor).
+{{- end }}
+{{- if eq .Release.Namespace "default" }}
+- The namespace is default, and what runs here is privileged on GPU nodes: install it into one of its own, with -n nvidia-virtual --create-namespace.
+{{- end }}
+{{- end }}

@@ -1,0 +1,112 @@
+{{/* What all containers of a node's pod are told. */}}
+{{- define "nvidia-virtual.nodeEnvironment" -}}
+- name: NVIDIA_VIRTUAL_NODE
+  valueFrom:
+    fieldRef: {fieldPath: spec.nodeName}
+- name: NVIDIA_VIRTUAL_STATE
+  value: /var/lib/nvidia-virtual/state
+- name: NVIDIA_VIRTUAL_LOG_LEVEL
+  value: {{ .Values.logLevel }}
+{{- end }}
+
+{{- define "nvidia-virtual.pluginEnvironment" -}}
+- name: NVIDIA_VIRTUAL_KUBELET_ROOT
+  value: {{ .Values.node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_HTTP
+  value: "0.0.0.0:{{ .Values.node.pluginMetricsPort }}"
+{{- with .Values.node.allow }}
+- name: NVIDIA_VIRTUAL_ALLOW
+  value: {{ join "," . }}
+{{- end }}
+# Asked for as any pod could: if GPUs come in by that, no slots are offered.
+- name: NVIDIA_VISIBLE_DEVICES
+  value: all
+{{- end }}
+
+{{- define "nvidia-virtual.proxyEnvironment" -}}
+{{- $node := .Values.node -}}
+- name: NVIDIA_VIRTUAL_KUBERNETES_ENABLED
+  value: "true"
+- name: NVIDIA_VIRTUAL_KUBERNETES_KUBELET_ROOT
+  value: {{ $node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
+  value: {{ $node.slotsPerGpu | quote }}
+- name: NVIDIA_VIRTUAL_BACKEND
+  value: {{ $node.backend }}
+{{- with $node.gpus }}
+- name: NVIDIA_VIRTUAL_GPU
+  value: {{ join "," . | quote }}
+{{- end }}
+{{- with $node.gpuModes }}
+- name: NVIDIA_VIRTUAL_GPU_MODE
+  value: {{ include "nvidia-virtual.perGpu" . | quote }}
+{{- end }}
+- name: NVIDIA_VIRTUAL_WARM_WORKERS
+  value: {{ $node.warmWorkers | quote }}
+- name: NVIDIA_VIRTUAL_WINDOW
+  value: {{ $node.window }}
+- name: NVIDIA_VIRTUAL_WORKER_UIDS
+  value: {{ $node.workerUids }}
+- name: NVIDIA_VIRTUAL_LIMITS_SESSIONS
+  value: {{ $node.limits.sessions | quote }}
+- name: NVIDIA_VIRTUAL_LIMITS_PINNED_MEMORY
+  value: {{ $node.limits.pinnedMemory }}
+- name: NVIDIA_VIRTUAL_LIMITS_THREADS
+  value: {{ $node.limits.threads | quote }}
+- name: NVIDIA_VIRTUAL_LIMITS_HANDLES
+  value: {{ $node.limits.handles | quote }}
+- name: NVIDIA_VIRTUAL_HTTP
+  value: "0.0.0.0:{{ $node.metricsPort }}"
+- name: NVIDIA_VISIBLE_DEVICES
+  value: void
+{{- if ne $node.backend "real" }}
+- name: NVIDIA_VIRTUAL_SIMULATED_GPUS
+  value: {{ $node.simulated.gpus | quote }}
+- name: NVIDIA_VIRTUAL_SIMULATED_MEMORY
+  value: {{ $node.simulated.memory }}
+{{- end }}
+{{- end }}
+
+{{/* 0=concurrent,1=exclusive */}}
+{{- define "nvidia-virtual.perGpu" -}}
+{{- $pairs := list -}}
+{{- range $gpu, $value := . }}{{ $pairs = append $pairs (printf "%s=%s" $gpu $value) }}{{ end -}}
+{{- join "," $pairs -}}
+{{- end }}
+
+{{/* Root, for the kubelet's directories are root's, and nothing else. */}}
+{{- define "nvidia-virtual.nodeRoot" -}}
+securityContext:
+  runAsUser: 0
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+  seccompProfile:
+    type: RuntimeDefault
+{{- end }}
+
+{{/* gpu-proxy is not privileged; each capability has its reason. */}}
+{{- define "nvidia-virtual.proxySecurity" -}}
+securityContext:
+  runAsUser: 0
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+    add:
+      - SYS_ADMIN # starts workers among the host's mounts and cgroups
+      - SYS_CHROOT # the same
+      - SYS_PTRACE # reads whose process connects, and its shared mappings
+      - SETUID # a worker has a user of its own
+      - SETGID # the same
+      - CHOWN # and files of its own
+      - DAC_OVERRIDE # which gpu-proxy reads
+      - FOWNER # and removes
+      - KILL # ends it
+      - SYS_RESOURCE # lets it pin memory
+  # The usual profiles of container runtimes forbid what the capabilities allow.
+  appArmorProfile:
+    type: Unconfined
+  seLinuxOptions:
+    type: spc_t
+{{- end }}

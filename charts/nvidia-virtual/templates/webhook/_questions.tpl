@@ -1,0 +1,65 @@
+{{/* How a webhook is asked: (list $ PATH). */}}
+{{- define "nvidia-virtual.webhookClient" -}}
+{{- $root := index . 0 -}}
+clientConfig:
+  service:
+    name: {{ include "nvidia-virtual.name" (list $root "webhook") }}
+    namespace: {{ $root.Release.Namespace }}
+    path: {{ index . 1 }}
+admissionReviewVersions: [v1]
+sideEffects: None
+timeoutSeconds: 5
+failurePolicy: {{ $root.Values.webhook.failurePolicy }}
+{{- end }}
+
+{{/* (list OPERATIONS RESOURCES) */}}
+{{- define "nvidia-virtual.webhookRule" -}}
+- apiGroups: [""]
+  apiVersions: [v1]
+  operations: [{{ index . 0 }}]
+  resources: [{{ index . 1 }}]
+  scope: "*"
+{{- end }}
+
+{{/*
+The rest are conditions, which the API server decides by itself: whoever asks for nothing of ours, and changes nothing of ours, never waits for us.
+A line break within an expression is a space.
+*/}}
+{{- define "nvidia-virtual.asksForSlots" -}}
+(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
+{{- print " " -}}
+has(container.resources) && ((has(container.resources.limits) && 'nvidia-virtual/gpu' in container.resources.limits) ||
+{{- print " " -}}
+(has(container.resources.requests) && 'nvidia-virtual/gpu' in container.resources.requests)))
+{{- end }}
+
+{{/* Whether an annotation differs from what it was; an object that is made had none. */}}
+{{- define "nvidia-virtual.changed" -}}
+(has(object.metadata.annotations) && {{ . }} in object.metadata.annotations ? object.metadata.annotations[{{ . }}] : '') !=
+{{- print " " -}}
+(oldObject != null && has(oldObject.metadata.annotations) && {{ . }} in oldObject.metadata.annotations ? oldObject.metadata.annotations[{{ . }}] : '')
+{{- end }}
+
+{{- define "nvidia-virtual.asksOrChanges" -}}
+{{- $annotations := list -}}
+{{- range list "memory" "cores" "gpus" "policy" "mode" "gpu-type" "gpu-uuid" "assigned" -}}
+{{- $annotations = append $annotations (printf "'nvidia-virtual/%s'" .) -}}
+{{- end -}}
+(request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) || [{{ join ", " $annotations }}].exists(key, {{ include "nvidia-virtual.changed" "key" }})
+{{- end }}
+
+{{- define "nvidia-virtual.writesAssigned" -}}
+request.userInfo.username != '{{ include "nvidia-virtual.user" (list . "scheduler") }}' && {{ include "nvidia-virtual.changed" "'nvidia-virtual/assigned'" }}
+{{- end }}
+
+{{- define "nvidia-virtual.writesInventory" -}}
+!(request.userInfo.username == '{{ include "nvidia-virtual.user" (list . "node") }}' &&
+{{- print " " -}}
+(!has(request.userInfo.extra) || !('authentication.kubernetes.io/node-name' in request.userInfo.extra) ||
+{{- print " " -}}
+request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)) && {{ include "nvidia-virtual.changed" "'nvidia-virtual/inventory'" }}
+{{- end }}
+
+{{- define "nvidia-virtual.user" -}}
+system:serviceaccount:{{ (index . 0).Release.Namespace }}:{{ include "nvidia-virtual.name" . }}
+{{- end }}

@@ -1,0 +1,107 @@
+import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import path from 'node:path';
+import { findProcessesWith, isAlive, type ProcessIdentity } from './process-table.js';
+
+const NAME = 'nvidia-cuda-mps-control';
+const ANSWER_MS = 5000;
+const GOING_MS = 2000;
+const LOOK_EVERY_MS = 5;
+
+/** NVIDIA's program that is both MPS' control daemon and what one asks it with; for one GPU and one directory of pipes. */
+export class MpsControl {
+  readonly pipes: string;
+  readonly logs: string;
+  readonly #executable: string;
+  readonly #environment: NodeJS.ProcessEnv;
+  #asking: ChildProcess | undefined;
+
+  /** @param directory of this daemon alone. @param driver libcuda.so.1; the server loads it, and must not find ours. */
+  constructor(executable: string, directory: string, gpu: string, driver: string) {
+    this.#executable = executable;
+    this.pipes = path.join(directory, 'pipes');
+    this.logs = path.join(directory, 'logs');
+    this.#environment = {
+      PATH: [path.dirname(executable), process.env['PATH']].join(':'),
+      LD_LIBRARY_PATH: path.dirname(driver),
+      CUDA_VISIBLE_DEVICES: gpu,
+      CUDA_MPS_PIPE_DIRECTORY: this.pipes,
+      CUDA_MPS_LOG_DIRECTORY: this.logs,
+    };
+  }
+
+  /** How the daemon is started: it stays in the foreground, so that whoever starts it sees it end. */
+  get daemon(): { readonly command: string; readonly args: readonly string[]; readonly env: NodeJS.ProcessEnv } {
+    return { command: this.#executable, args: ['-f'], env: this.#environment };
+  }
+
+  /** The daemon of these pipes, whoever started it. */
+  find(): ProcessIdentity | undefined {
+    return this.#processes().find(({ words }) => words.at(-1) === '-f')?.identity;
+  }
+
+  /** Whether the daemon answers. */
+  answers(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
+      this.#asking = execFile(this.#executable, [], options, (error) => resolve(error === null));
+      this.#asking.stdin?.on('error', () => {}).end('get_server_list\n');
+    });
+  }
+
+  /** Ends the daemon and its server, by request if it hears one. Returns when that is done: this is for a node that ends itself. */
+  quit(): void {
+    // Nobody hears the answer any more, and the daemon may be waiting for the rest of the question.
+    this.#asking?.kill('SIGKILL');
+    const processes = this.#processes().map(({ identity }) => identity);
+    if (processes.length === 0) return;
+    const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
+    const { status } = spawnSync(this.#executable, [], { ...options, input: 'quit\n' });
+    if (status === 0 && areGone(processes)) return;
+    for (const { pid } of processes.filter(isAlive)) killIfThere(pid);
+    areGone(processes);
+  }
+
+  #processes() {
+    return findProcessesWith(`CUDA_MPS_PIPE_DIRECTORY=${this.pipes}`).filter(({ words }) =>
+      words.some((word) => /nvidia-cuda-mps-/.test(word)),
+    );
+  }
+}
+
+/** Beside the driver, where a driver that is no package of the system has it, or in PATH. */
+export function findMpsControl(driver: string, searchPath = process.env['PATH'] ?? ''): string | undefined {
+  const libraries = path.dirname(driver);
+  const besideDriver = [path.join(libraries, '..', 'bin'), path.join(libraries, '..', '..', 'bin')];
+  return [...besideDriver, ...searchPath.split(':').filter((directory) => directory !== '')]
+    .map((directory) => path.join(directory, NAME))
+    .find(isExecutable);
+}
+
+function isExecutable(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether none is left, after some patience. */
+function areGone(processes: readonly ProcessIdentity[]): boolean {
+  for (const end = Date.now() + GOING_MS; Date.now() < end; sleep(LOOK_EVERY_MS)) if (!processes.some(isAlive)) return true;
+  return false;
+}
+
+/** Holds up everything. */
+function sleep(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}

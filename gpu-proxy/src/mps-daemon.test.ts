@@ -1,0 +1,113 @@
+import path from 'node:path';
+import { pino } from 'pino';
+import { Addon } from './addon.js';
+import { locateInstallation } from './installation.js';
+import { findMpsControl, MpsControl } from './mps-control.js';
+import { MpsDaemon } from './mps-daemon.js';
+import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { isAlive, type ProcessIdentity } from './process-table.js';
+import { makeMpsStandIn } from './testing/mps-stand-in.js';
+import { GPU } from './testing/node-snapshot.js';
+
+const RECORD = { uuid: GPU, index: 3, name: 'G', memory: 1, contextMemory: 0, mode: 'concurrent' } as const;
+const DRIVER = '/nowhere/libcuda.so.1';
+const addon = new Addon(locateInstallation().addon);
+
+let directory: string;
+let control: MpsControl;
+let log: Record<string, unknown>[];
+let events: string[];
+let daemons: MpsDaemon[];
+
+beforeEach(() => {
+  directory = makePrivateDirectory();
+  control = new MpsControl(makeMpsStandIn(path.join(directory, 'bin')), path.join(directory, 'mps'), GPU, DRIVER);
+  [log, events, daemons] = [[], [], []];
+});
+afterEach(() => {
+  for (const daemon of daemons) daemon.leave();
+  control.quit();
+  removePrivateDirectory(directory);
+});
+
+function start(executable = path.join(directory, 'bin', 'nvidia-cuda-mps-control')): MpsDaemon {
+  const daemon = new MpsDaemon({
+    ...{ executable, driver: DRIVER, gpu: RECORD, directory: path.join(directory, 'mps'), uid: undefined, addon },
+    logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
+    ready: () => events.push('ready'),
+    restarted: () => events.push('restarted'),
+  });
+  daemons.push(daemon);
+  return daemon;
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+test('it is started with the pipes and the GPU, and is ready once it answers', async () => {
+  const daemon = start();
+  expect(daemon.ready).toBe(false);
+  await until(() => daemon.ready);
+  expect([events, log, daemon.pipes]).toEqual([['ready'], [], control.pipes]);
+  expect(await control.answers()).toBe(true);
+});
+
+test('one that dies is started again, and what that means is said', async () => {
+  const daemon = start();
+  await until(() => daemon.ready);
+  process.kill((control.find() as ProcessIdentity).pid, 'SIGKILL');
+  await until(() => events.length === 3);
+  expect([events, daemon.ready]).toEqual([['ready', 'restarted', 'ready'], true]);
+  expect(log[0]?.['msg']).toMatch(
+    /^The MPS control daemon of GPU 3 ended: Starting control daemon for GPU-.* It is started again, .* they have to be started again\.$/,
+  );
+});
+
+test('one that an earlier proxy left is found, taken as it is, and missed when it dies', async () => {
+  const first = start();
+  await until(() => first.ready);
+  const { pid } = control.find() as ProcessIdentity;
+  first.leave();
+  const second = start();
+  await until(() => second.ready);
+  expect(control.find()?.pid).toBe(pid);
+  process.kill(pid, 'SIGKILL');
+  await until(() => events.length === 4);
+  expect(events).toEqual(['ready', 'ready', 'restarted', 'ready']);
+  expect(control.find()?.pid).not.toBe(pid);
+});
+
+test('end() ends it, and leave() does not', async () => {
+  const daemon = start();
+  await until(() => daemon.ready);
+  const identity = control.find() as ProcessIdentity;
+  daemon.leave();
+  expect(isAlive(identity)).toBe(true);
+  daemon.end();
+  expect([isAlive(identity), control.find(), log]).toEqual([false, undefined, []]);
+});
+
+test('one that cannot be started is said, and tried again', async () => {
+  const daemon = start('/nonexistent/nvidia-cuda-mps-control');
+  await until(() => log.length > 1);
+  expect(daemon.ready).toBe(false);
+  expect(log[0]?.['msg']).toContain('ended: spawn /nonexistent/nvidia-cuda-mps-control ENOENT.');
+});
+
+test('a directory whose sockets would have too long names is refused', () => {
+  const long = path.join(directory, 'x'.repeat(100));
+  const options = { executable: '/x', driver: DRIVER, gpu: RECORD, uid: undefined, addon, logger: pino({ level: 'silent' }) };
+  const daemon = () => new MpsDaemon({ ...options, directory: long, ready: () => {}, restarted: () => {} });
+  expect(daemon).toThrow(/more than the 107 that the system allows/);
+});
+
+test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', () => {
+  const root = path.join(directory, 'driver');
+  const inPath = path.join(directory, 'bin', 'nvidia-cuda-mps-control');
+  const driver = path.join(root, 'usr', 'lib', 'x86_64-linux-gnu', 'libcuda.so.1');
+  expect(findMpsControl(driver, `:/nonexistent:${path.join(directory, 'bin')}`)).toBe(inPath);
+  expect(findMpsControl(driver, '/nonexistent')).toBeUndefined();
+  const beside = makeMpsStandIn(path.join(root, 'usr', 'bin'));
+  expect(findMpsControl(driver, path.join(directory, 'bin'))).toBe(beside);
+});

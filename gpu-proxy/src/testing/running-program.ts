@@ -1,0 +1,24 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { cudaProgram } from './cuda-program.js';
+
+/** A small CUDA program that runs, and whose lines a test awaits. */
+export class RunningProgram {
+  readonly #process: ChildProcessWithoutNullStreams;
+  readonly #lines: AsyncIterator<string>;
+
+  constructor(body: string, env: NodeJS.ProcessEnv) {
+    const [program, ...args] = cudaProgram(body);
+    this.#process = spawn(program as string, args, { env });
+    this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
+  }
+
+  /** The next one that it prints. */
+  async line(): Promise<string> {
+    return String((await this.#lines.next()).value);
+  }
+
+  kill(): void {
+    this.#process.kill('SIGKILL');
+  }
+}

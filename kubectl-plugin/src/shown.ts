@@ -1,0 +1,60 @@
+import type { NodeGpuUsage, PodGpuUsage, UsageObject } from '@nvidia-virtual/usage-api/resources';
+import type { CommandLine, Flags } from './command-line.js';
+import type { Subject } from './errors.js';
+import type { List, Selection, UsageClient } from './usage-client.js';
+import { GPU_COLUMNS, type GpuRow, gpuRows, sortNodes } from './view/nodes.js';
+import { podTable, sortPods } from './view/pods.js';
+import { type Painter, Table } from './view/table.js';
+
+/** Rows of which more may come below. */
+export interface Rows<T> {
+  lines(objects: readonly T[], headers: boolean): string[];
+}
+
+/** A kind of objects, and how a list of them is read and shown. */
+export interface Shown<T extends UsageObject> {
+  readonly resource: Subject['resource'];
+  readonly selection: Selection;
+  /** When there is nothing to show. */
+  readonly nothing: string;
+  list(client: UsageClient): Promise<List<T>>;
+  sort(objects: readonly T[]): T[];
+  /** @param growing rows will follow that may say more than these do */
+  rows(objects: readonly T[], paint: Painter, growing: boolean): Rows<T>;
+}
+
+export function shownPods({ flags, request }: CommandLine, namespace: string): Shown<PodGpuUsage> {
+  const selection = { ...selectionOf(flags, request.name), namespace: flags.allNamespaces ? undefined : namespace };
+  return {
+    resource: 'podgpuusages',
+    selection,
+    nothing: flags.allNamespaces ? 'No pod asks for nvidia-virtual/gpu.' : `No pod in namespace ${namespace} asks for nvidia-virtual/gpu.`,
+    list: (client) => client.pods(selection),
+    sort: (pods) => sortPods(pods, flags.sortBy),
+    rows: (pods, paint, growing) => {
+      const table = podTable(pods, flags.allNamespaces ?? false, { wide: flags.output === 'wide', paint, keepOptional: growing });
+      return { lines: (more, headers) => table.lines(more, headers) };
+    },
+  };
+}
+
+export function shownNodes({ flags, request }: CommandLine): Shown<NodeGpuUsage> {
+  const selection = selectionOf(flags, request.name);
+  return {
+    resource: 'nodegpuusages',
+    selection,
+    nothing: 'No node has GPUs of nvidia-virtual.',
+    list: (client) => client.nodes(selection),
+    sort: (nodes) => sortNodes(nodes, flags.sortBy),
+    rows: (nodes, paint, growing) => {
+      const table = new Table<GpuRow>(GPU_COLUMNS, gpuRows(nodes), { wide: flags.output === 'wide', paint, keepOptional: growing });
+      return { lines: (more, headers) => table.lines(gpuRows(more), headers) };
+    },
+  };
+}
+
+/** One that is named is watched as the list of which it is all. */
+function selectionOf({ selector, fieldSelector }: Flags, name: string | undefined): Selection {
+  const fields = [fieldSelector, name === undefined ? undefined : `metadata.name=${name}`].filter(Boolean).join(',');
+  return { labels: selector, fields: fields || undefined };
+}

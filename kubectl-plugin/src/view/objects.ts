@@ -1,0 +1,12 @@
+import type { UsageObject } from '@nvidia-virtual/usage-api/resources';
+import { stringify } from 'yaml';
+
+/** Objects for programs: as the API told them. */
+export function objectText(value: unknown, format: 'json' | 'yaml'): string {
+  return format === 'json' ? `${JSON.stringify(value, undefined, 4)}\n` : stringify(value, { lineWidth: 0 });
+}
+
+/** As kubectl writes names. */
+export function nameLine({ kind, metadata }: UsageObject): string {
+  return `${kind.toLowerCase()}.usage.nvidia-virtual.io/${metadata.name}`;
+}

@@ -1,0 +1,98 @@
+import { sum } from '@nvidia-virtual/usage-api/definitions';
+import type { ContainerUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import type { SortField } from '../command-line.js';
+import { ageSince, bytes, count, percent, quota, seconds } from './figures.js';
+import { type Column, type Painter, type Style, Table } from './table.js';
+
+const STATES: Readonly<Record<string, Style>> = { Active: 'good', Waiting: 'warning', Starting: 'warning', Unknown: 'bad', Ending: 'dim' };
+/** So near the quota the next allocation may well be refused. */
+const NEARLY_FULL = 0.95;
+
+const memory = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.used);
+const memoryQuota = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.quota);
+const time = (pod: PodGpuUsage) => sum(pod, (container) => container.time.used);
+
+export function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
+  const namespace: Column<PodGpuUsage> = { heading: 'NAMESPACE', cell: ({ metadata }) => metadata.namespace ?? '' };
+  return [
+    ...(allNamespaces ? [namespace] : []),
+    { heading: 'NAME', cell: ({ metadata }) => metadata.name },
+    { heading: 'STATE', cell: ({ state }) => state, style: ({ state }) => STATES[state] },
+    { heading: 'SLOTS', cell: ({ slots }) => String(slots) },
+    {
+      heading: 'MEMORY',
+      cell: (pod) => bytes(memory(pod)),
+      style: (pod) => (isNearlyFull(memory(pod), memoryQuota(pod)) ? 'warning' : undefined),
+    },
+    { heading: 'QUOTA', cell: (pod) => quota(memoryQuota(pod)) },
+    { heading: 'PEAK', wide: true, cell: (pod) => bytes(sum(pod, (container) => container.memory.peak)) },
+    { heading: 'TIME', cell: (pod) => percent(time(pod)) },
+    { heading: 'SHARE', cell: (pod) => percent(sum(pod, (container) => container.time.share)) },
+    { heading: 'WAITING', wide: true, cell: (pod) => percent(sum(pod, (container) => container.time.waiting)) },
+    { heading: 'PROCESSES', wide: true, cell: (pod) => count(sum(pod, ({ sessions }) => sessions)) },
+    { heading: 'FAULTS', wide: true, cell: (pod) => count(sum(pod, ({ faults }) => faults)) },
+    { heading: 'NODE', cell: ({ node = '<none>' }) => node },
+    { heading: 'GPU', wide: true, cell: ({ containers }) => gpusOf(containers) },
+    { heading: 'AGE', wide: true, cell: ({ metadata }) => ageSince(metadata.creationTimestamp, Date.now()) },
+    { heading: 'MESSAGE', optional: true, cell: ({ message = '' }) => message },
+  ];
+}
+
+/** One pod, container by container. */
+export function podLines(pod: PodGpuUsage, paint: Painter): string[] {
+  const { metadata, state, node = '<none>', slots, message, timestamp, windowSeconds } = pod;
+  const told = timestamp === undefined ? 'nothing yet' : `${ageSince(timestamp, Date.now())} ago`;
+  return [
+    `Name:        ${metadata.name}`,
+    `Namespace:   ${metadata.namespace}`,
+    `Node:        ${node}`,
+    `State:       ${paint(state, STATES[state])}`,
+    ...(message === undefined ? [] : [`Message:     ${message}`]),
+    `Slots:       ${slots}`,
+    `Figures of:  ${told}${windowSeconds === undefined ? '' : `; time over ${windowSeconds}s`}`,
+    'Containers:',
+    ...pod.containers.flatMap(containerLines),
+  ];
+}
+
+function containerLines({ name, slots, gpus, memory: held, time: spent, sessions, faults }: ContainerUsage): string[] {
+  const gpu = gpus.map(({ uuid, index, name: model }) => (index === undefined ? uuid : `${index} (${model ?? 'GPU'}, ${uuid})`)).join(', ');
+  const policy = spent.policy === undefined ? '' : `, policy ${spent.policy}`;
+  const priority = spent.priority ? `, priority ${spent.priority}` : '';
+  return [
+    `  ${name}:`,
+    `    Slots:      ${slots}`,
+    `    GPU:        ${gpu || '<none>'}`,
+    `    Memory:     ${bytes(held.used)} used of ${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
+    `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}${policy}${priority}`,
+    `    Waiting:    ${percent(spent.waiting)} of the time for a turn`,
+    `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,
+    `    Processes:  ${count(sessions)}${faults ? `, with ${faults === 1 ? 'a fault' : `${faults} faults`}` : ''}`,
+  ];
+}
+
+export function podTable(pods: readonly PodGpuUsage[], allNamespaces: boolean, options: ConstructorParameters<typeof Table>[2]) {
+  return new Table(podColumns(allNamespaces), pods, options);
+}
+
+/** Largest first; what is not known comes last. */
+export function sortPods(pods: readonly PodGpuUsage[], field: SortField | undefined): PodGpuUsage[] {
+  const figures: Partial<Record<SortField, (pod: PodGpuUsage) => number>> = {
+    memory: (pod) => memory(pod) ?? -1,
+    time: (pod) => time(pod) ?? -1,
+    slots: ({ slots }) => slots,
+  };
+  const figure = field && figures[field];
+  if (figure) return pods.toSorted((a, b) => figure(b) - figure(a));
+  if (field === 'state') return pods.toSorted((a, b) => a.state.localeCompare(b.state));
+  return field === 'name' ? pods.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name)) : [...pods];
+}
+
+function gpusOf(containers: readonly ContainerUsage[]): string {
+  const gpus = new Set(containers.flatMap((one) => one.gpus.map(({ uuid, index }) => (index === undefined ? uuid : String(index)))));
+  return [...gpus].join(',') || '<none>';
+}
+
+function isNearlyFull(used: number | undefined, most: number | undefined): boolean {
+  return used !== undefined && most !== undefined && most > 0 && used >= most * NEARLY_FULL;
+}

@@ -1,0 +1,43 @@
+// Streams against the quota. Each takes device memory of its context (0.54 MiB on an H200), which the driver keeps for the next stream when
+// one is destroyed: what counts is how many a context has had at one time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "cuda_abi.h"
+#include "native/worker/quota.h"
+
+namespace worker {
+
+/// Thread-safe.
+class StreamAccount {
+ public:
+  /// `bytes`: what a stream takes; 0: nothing that is known.
+  StreamAccount(Quota& quota, std::uint64_t bytes) : quota_(quota), bytes_(bytes) {}
+
+  /// `make` makes a stream in the context; CUDA_ERROR_OUT_OF_MEMORY when the quota has no room for it.
+  CUresult make(CUcontext context, CUstream* stream, const std::function<CUresult()>& make);
+
+  /// The stream is destroyed; nothing happens for one that is not known.
+  void destroyed(CUstream stream);
+  /// The context is gone, and its streams with it.
+  void ended(CUcontext context);
+
+ private:
+  struct Context {
+    std::uint64_t live = 0;
+    std::uint64_t charged = 0;  ///< the most that lived at one time
+  };
+
+  Quota& quota_;
+  const std::uint64_t bytes_;
+  std::mutex mutex_;
+  std::map<CUcontext, Context> contexts_;
+  std::unordered_map<CUstream, CUcontext> streams_;
+};
+
+}  // namespace worker

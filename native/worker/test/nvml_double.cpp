@@ -1,0 +1,39 @@
+// Answers as libnvidia-ml.so.1 does, for a machine without a GPU: two GPUs, the first with 100 processes, of which one is under MPS too.
+extern "C" {
+
+struct ProcessInfo {
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+
+static int devices[2];
+
+int nvmlInit_v2() { return 0; }
+
+int nvmlDeviceGetCount_v2(unsigned* count) { return *count = 2, 0; }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { return *device = &devices[index], 0; }
+
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned) {
+  const char text[] = {'G', 'P', 'U', '-', device == &devices[0] ? 'a' : 'b', '\0'};
+  for (unsigned i = 0; i < sizeof text; ++i) uuid[i] = text[i];
+  return 0;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* processes) {
+  const unsigned room = *count;
+  *count = device == &devices[0] ? 100 : 1;
+  if (room < *count) return 7;
+  for (unsigned i = 0; i < *count; ++i) processes[i] = {i + 1, device == &devices[0] ? i * 1024ULL : ~0ULL, 0, 0};
+  return 0;
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* processes) {
+  if (device != &devices[0]) return 3;
+  *count = 1;
+  processes[0] = {100, 5, 0, 0};
+  return 0;
+}
+}

@@ -1,0 +1,119 @@
+import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
+import { Cluster } from './cluster.js';
+import type { Holding } from './node-gpus.js';
+
+const onA = (slots: number): Holding => new Map([['a', slots]]);
+let cluster: Cluster;
+
+beforeEach(() => {
+  cluster = new Cluster();
+  cluster.putNode('one', inventoryOf(gpuOf('a'), gpuOf('b')));
+  cluster.putNode('two', inventoryOf(gpuOf('c')));
+});
+
+function used(node = 'one'): (number | undefined)[] {
+  return cluster.node(node)?.gpus.map((gpu) => gpu.used) ?? [];
+}
+
+test('a reservation counts until the pod says the same, and once only', () => {
+  cluster.putPod(podOf('p'));
+  cluster.reserve(podOf('p'), 'one', onA(3));
+  expect(used()).toEqual([3, 0]);
+  cluster.putPod(podOf('p'));
+  expect(used()).toEqual([3, 0]);
+  cluster.confirm('p');
+  cluster.putPod(podOf('p', { node: 'one', holding: onA(3) }));
+  expect([used(), cluster.isReserved('p')]).toEqual([[3, 0], false]);
+  cluster.putPod(podOf('p', { node: 'one', holding: onA(3), ended: true }));
+  expect(used()).toEqual([0, 0]);
+});
+
+test('a reservation is gone when the binding failed', () => {
+  cluster.putPod(podOf('p'));
+  cluster.reserve(podOf('p'), 'one', onA(3));
+  cluster.release('p');
+  expect(used()).toEqual([0, 0]);
+});
+
+test('a pod that is deleted while it is bound holds nothing, whatever the binding answers', () => {
+  cluster.putPod(podOf('p'));
+  cluster.reserve(podOf('p'), 'one', onA(3));
+  cluster.removePod('p');
+  expect(used()).toEqual([0, 0]);
+  cluster.confirm('p');
+  expect([used(), cluster.counts.reservations]).toEqual([[0, 0], 0]);
+});
+
+test('a failure that is heard after the pod was seen bound takes nothing away', () => {
+  cluster.putPod(podOf('p'));
+  cluster.reserve(podOf('p'), 'one', onA(3));
+  cluster.putPod(podOf('p', { node: 'one', holding: onA(3) }));
+  cluster.release('p');
+  expect(used()).toEqual([3, 0]);
+});
+
+test('where the pod is in truth counts, not what was reserved', () => {
+  cluster.putPod(podOf('p'));
+  cluster.reserve(podOf('p'), 'one', onA(3));
+  cluster.putPod(podOf('p', { node: 'two', holding: new Map([['c', 2]]) }));
+  expect([used('one'), used('two')]).toEqual([[0, 0], [2]]);
+});
+
+test('a new list removes what it does not have, but no binding that is younger or under way', () => {
+  cluster.putPod(podOf('gone', { node: 'one', holding: onA(1) }));
+  for (const uid of ['under-way', 'older', 'younger']) cluster.reserve(podOf(uid), 'one', onA(2));
+  cluster.confirm('older');
+  const since = performance.now() + 0.001;
+  while (performance.now() <= since);
+  cluster.confirm('younger');
+  cluster.replacePods([podOf('new', { node: 'two', holding: new Map([['c', 5]]) })], since);
+  expect([used('one'), used('two')]).toEqual([[4, 0], [5]]);
+});
+
+test('a pod without assignment counts on every GPU that may serve it, for nothing on others', () => {
+  cluster.putNode('one', inventoryOf(gpuOf('a'), gpuOf('b', { mode: 'concurrent' }), gpuOf('d', { healthy: false })));
+  cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
+  expect([used(), cluster.node('one')?.gpus.map(({ unknown }) => unknown)]).toEqual([
+    [4, 0, 4],
+    [4, 0, 4],
+  ]);
+  cluster.removePod('foreign');
+  expect(used()).toEqual([0, 0, 0]);
+});
+
+test('a pod without assignment that cannot be understood takes every GPU', () => {
+  cluster.putPod(podOf('foreign', { node: 'one', demand: undefined, problem: 'wrong' }));
+  expect(used()).toEqual([10, 10]);
+});
+
+test('pods are counted when their node is seen later, goes, comes back, or changes', () => {
+  cluster.putPod(podOf('p', { node: 'three', holding: onA(3) }));
+  cluster.putNode('three', inventoryOf(gpuOf('a')));
+  expect(used('three')).toEqual([3]);
+  cluster.removeNode('three');
+  expect(used('three')).toEqual([]);
+  cluster.putNode('three', inventoryOf(gpuOf('a', { healthy: false })));
+  expect(used('three')).toEqual([3]);
+  cluster.removePod('p');
+  cluster.removeNode('three');
+  expect(cluster.node('three')).toBeUndefined();
+});
+
+test('a promise holds on the node that was chosen, until the pod is there or gone', () => {
+  const holdings = new Map([
+    ['one', onA(8)],
+    ['two', new Map([['c', 8]])],
+  ]);
+  const promised = () => ['one', 'two'].map((name) => cluster.node(name)?.promised.size);
+  cluster.promise(podOf('p', { priority: 5 }), holdings);
+  expect(promised()).toEqual([0, 0]);
+  cluster.putPod(podOf('p', { priority: 5, nominated: 'two' }));
+  expect(promised()).toEqual([0, 1]);
+  cluster.putPod(podOf('p', { priority: 5, nominated: 'one' }));
+  expect(promised()).toEqual([1, 0]);
+  cluster.putPod(podOf('p', { priority: 5, node: 'one', holding: onA(8) }));
+  expect([promised(), used()]).toEqual([
+    [0, 0],
+    [8, 0],
+  ]);
+});

@@ -1,0 +1,64 @@
+import type { V1Container, V1Pod } from '@kubernetes/client-node';
+import { readPod } from './pod.js';
+
+function container(name: string, slots: number, more: Partial<V1Container> = {}): V1Container {
+  return { name, resources: { limits: { 'nvidia-virtual/gpu': String(slots) } }, ...more };
+}
+
+function pod(assigned: string | undefined, more: Partial<V1Pod> = {}): V1Pod {
+  const annotations = assigned === undefined ? {} : { 'nvidia-virtual/assigned': assigned };
+  const initContainers = [container('prepare', 6), container('sidecar', 2, { restartPolicy: 'Always' }), container('late', 3)];
+  const spec = { nodeName: 'node', initContainers, containers: [container('main', 4), { name: 'other' }] };
+  return { metadata: { uid: 'u', name: 'p', namespace: 'n', annotations }, spec, ...more };
+}
+
+function assignment(containers: Record<string, [string, number][]>): string {
+  const lists = Object.entries(containers).map(([name, gpus]) => [name, gpus.map(([gpu, slots]) => ({ gpu, slots }))]);
+  return JSON.stringify({ version: 1, containers: Object.fromEntries(lists) });
+}
+
+test('22: what a pod holds of a GPU is its most at a time: init containers before, sidecars beside', () => {
+  const one = readPod(pod(assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] })));
+  expect(one?.holding).toEqual(new Map([['a', 6]]));
+  const two = readPod(
+    pod(
+      assignment({
+        prepare: [['b', 6]],
+        sidecar: [['a', 2]],
+        late: [['b', 3]],
+        main: [
+          ['a', 2],
+          ['b', 2],
+        ],
+      }),
+    ),
+  );
+  expect(two?.holding).toEqual(
+    new Map([
+      ['a', 4],
+      ['b', 6],
+    ]),
+  );
+});
+
+test.each([undefined, '{', 'null', '{"version":2}', '{"version":1,"containers":7}'])('an assignment %j is as good as none', (text) => {
+  expect(readPod(pod(text))?.holding).toBeUndefined();
+});
+
+test('a pod that asks for nothing is nobody', () => {
+  expect(readPod({ metadata: { uid: 'u' }, spec: { containers: [{ name: 'main' }] } })).toBeUndefined();
+});
+
+test.each([
+  ['Running', false],
+  ['Succeeded', true],
+  ['Failed', true],
+])('a pod in phase %s holds slots or not', (phase, ended) => {
+  expect(readPod(pod(undefined, { status: { phase } }))?.ended).toBe(ended);
+});
+
+test('a pod that contradicts itself is there, and says why nothing can be done for it', () => {
+  const wrong = pod(undefined);
+  (wrong.metadata as { annotations: object }).annotations = { 'nvidia-virtual/memory': 'much' };
+  expect(readPod(wrong)).toMatchObject({ demand: undefined, problem: expect.stringContaining('nvidia-virtual/memory is "much"') });
+});

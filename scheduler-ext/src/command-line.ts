@@ -1,0 +1,68 @@
+import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
+import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
+import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { Log } from '@nvidia-virtual/gpu-proxy/log';
+import { ApiError } from '@nvidia-virtual/kubernetes/api-server';
+import { Command } from 'commander';
+import type { Logger } from 'pino';
+import { SchedulerError } from './errors.js';
+import { ExtenderService } from './extender/extender-service.js';
+import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from './options.js';
+import { addReleaseCommands } from './release/commands.js';
+import { ReleaseError } from './release/errors.js';
+import { WebhookService } from './webhook/webhook-service.js';
+
+interface Service {
+  end(): Promise<void>;
+}
+
+/** @returns the exit status: 0 ended by a signal, 1 failed, 2 wrong usage. */
+export async function execute(argv: readonly string[]): Promise<number> {
+  let ended: Promise<number> = Promise.resolve(0);
+  const program = new Command('nvidia-virtual-scheduler-ext').description('Places pods that ask for nvidia-virtual/gpu.');
+  const add = (name: string, description: string, schema: Schema, serve: (flags: Record<string, unknown>) => Promise<number>) => {
+    const command = program.command(name).description(description);
+    for (const flag of flagsOf(schema)) command.addOption(flag);
+    command.action((flags: Record<string, unknown>) => {
+      ended = serve(flags);
+    });
+  };
+  const environment = process.env;
+  add('extender', 'what a kube-scheduler asks', EXTENDER_OPTIONS, (flags) => {
+    const options = loadOptions(EXTENDER_OPTIONS, { flags, environment });
+    return run(options.logLevel, (logger) => ExtenderService.start(options, logger));
+  });
+  add('webhook', 'what the API server asks about pods', WEBHOOK_OPTIONS, (flags) => {
+    const options = loadOptions(WEBHOOK_OPTIONS, { flags, environment });
+    return run(options.logLevel, (logger) => WebhookService.start(options, logger));
+  });
+  addReleaseCommands(program);
+  try {
+    await program.parseAsync(argv);
+    return await ended;
+  } catch (error) {
+    if (error instanceof ProxyError) return fail(error, error.exitStatus);
+    if (error instanceof SchedulerError || error instanceof ReleaseError || error instanceof ApiError) return fail(error, 1);
+    throw error;
+  }
+}
+
+async function run(
+  level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal',
+  start: (logger: Logger) => Promise<Service>,
+): Promise<number> {
+  const { logger } = new Log({ file: '-', level });
+  const signal = new Promise<NodeJS.Signals>((resolve) => {
+    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, resolve);
+  });
+  const service = await start(logger);
+  logger.info({ signal: await signal }, 'ending');
+  await service.end();
+  return 0;
+}
+
+function fail({ message }: Error, status: number): number {
+  process.stderr.write(`nvidia-virtual-scheduler-ext: ${message}\n`);
+  return status;
+}

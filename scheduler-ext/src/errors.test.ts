@@ -1,0 +1,19 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { ERROR_CODES, SchedulerError, template } from './errors.js';
+
+const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
+
+test('docs/errors.md lists every code with its sentence, and no other', () => {
+  const section =
+    readFileSync(DOCUMENT, 'utf8')
+      .split(/^## /m)
+      .find((part) => part.startsWith('What scheduler and webhook say')) ?? '';
+  const rows = [...section.matchAll(/^\| `([A-Z_]+)` \| (.+) \|$/gm)].map(([, ...row]) => row);
+  expect(rows).toEqual(ERROR_CODES.map((code) => [code, template(code)]));
+});
+
+test('SchedulerError fills its sentence in', () => {
+  const error = new SchedulerError('POD_GONE', { pod: 'default/one' });
+  expect([error.code, error.message]).toEqual(['POD_GONE', 'Pod default/one is not there any more, so it is not bound.']);
+});

@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import type { Logger } from 'pino';
+import type { Cluster } from '../cluster/cluster.js';
+import type { PodRecord } from '../cluster/pod.js';
+import type { Preemption, Preemptor } from './preemption.js';
+
+export interface EvictionOptions {
+  readonly api: ApiServer;
+  readonly cluster: Cluster;
+  readonly preemption: Preemption;
+  readonly logger: Logger;
+}
+
+/** Within this time kube-scheduler has nominated a node, if it found victims itself. */
+const PATIENCE = 1000;
+
+/**
+ * Preempts where kube-scheduler does not: on a node whose free slots suffice in number, but lie on several GPUs, it sees nothing to preempt
+ * for. All else that it asks of a node is fulfilled there already, or the extender would not have been asked about it.
+ */
+export class Eviction {
+  readonly #options: EvictionOptions;
+  readonly #end = new AbortController();
+  /** Pods that wait for this to happen, and the UIDs of those that were evicted for them. */
+  readonly #underWay = new Map<string, readonly string[]>();
+
+  constructor(options: EvictionOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#end.abort();
+  }
+
+  /** Returns at once. @param nodes that would take the pod if others were not there */
+  consider(pod: Preemptor, nodes: readonly string[]): void {
+    if (this.#isUnderWay(pod.uid)) return;
+    this.#underWay.set(pod.uid, []);
+    const { logger } = this.#options;
+    void this.#preempt(pod, nodes)
+      .catch((error: Error) => logger.warn({ pod: pod.name, reason: error.message }, 'nobody was evicted, or not all'))
+      .finally(() => this.#underWay.get(pod.uid)?.length === 0 && this.#underWay.delete(pod.uid));
+  }
+
+  /** Those that were evicted take their time to end. */
+  #isUnderWay(uid: string): boolean {
+    const victims = this.#underWay.get(uid);
+    if (victims === undefined) return false;
+    const { cluster } = this.#options;
+    if (victims.length === 0 || victims.some((victim) => isThere(cluster.pod(victim)))) return true;
+    this.#underWay.delete(uid);
+    return false;
+  }
+
+  async #preempt(pod: Preemptor, nodes: readonly string[]): Promise<void> {
+    const { api, cluster, preemption, logger } = this.#options;
+    await sleep(PATIENCE, undefined, { signal: this.#end.signal });
+    const found = this.#stillWaits(pod) ? await preemption.cheapest(pod, nodes) : undefined;
+    if (found === undefined || !this.#stillWaits(pod)) return;
+    const { victims, node, holding } = found;
+    cluster.promise(pod, new Map([[node, holding]]), node);
+    this.#underWay.set(
+      pod.uid,
+      victims.map(({ uid }) => uid),
+    );
+    logger.info({ pod: pod.name, node, victims: victims.map(({ name }) => name) }, 'evicting, so that the freed slots share a GPU');
+    for (const { namespace, name, uid } of victims) {
+      const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } };
+      await api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
+    }
+  }
+
+  #stillWaits({ uid }: Preemptor): boolean {
+    const { cluster } = this.#options;
+    const pod = cluster.pod(uid);
+    return pod !== undefined && !pod.ended && pod.node === undefined && pod.nominated === undefined && !cluster.isReserved(uid);
+  }
+}
+
+function isThere(pod: PodRecord | undefined): boolean {
+  return pod !== undefined && !pod.ended;
+}

@@ -1,0 +1,120 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
+import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
+import type { Logger } from 'pino';
+import { Cluster } from '../cluster/cluster.js';
+import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
+import { jsonListener, listen, type Route } from '../json-service.js';
+import { Metrics } from '../metrics.js';
+import type { ExtenderOptionValues } from '../options.js';
+import { Binder } from './binder.js';
+import { Eviction } from './eviction.js';
+import { Extender } from './extender.js';
+import { Preemption } from './preemption.js';
+
+interface SeenNode {
+  readonly name: string;
+  readonly inventory: string | undefined;
+}
+
+/** All that `extender` runs. */
+export class ExtenderService {
+  readonly cluster = new Cluster();
+  readonly #metrics = new Metrics();
+  readonly #api: ApiServer;
+  readonly #nodes: Reflector<V1Node, SeenNode>;
+  readonly #pods: Reflector<V1Pod, SeenPod>;
+  readonly #binder: Binder;
+  readonly #eviction: Eviction;
+  readonly #server: Server;
+  readonly #http: HttpService;
+
+  private constructor(options: ExtenderOptionValues, logger: Logger) {
+    const { cluster } = this;
+    const { strategy } = options;
+    this.#api = ApiServer.load(options.kubeconfig);
+    const api = this.#api;
+    this.#nodes = new Reflector({ api, logger, path: '/api/v1/nodes', read: seeNode, reflection: reflectNodes(cluster) });
+    this.#pods = new Reflector({ api, logger, path: '/api/v1/pods', read: seePod, reflection: reflectPods(cluster) });
+    this.#binder = new Binder({ api, cluster, strategy, logger });
+    const preemption = new Preemption({ cluster, strategy, logger, budgets: () => listBudgets(api) });
+    const condition = () => this.#nodes.condition() ?? this.#pods.condition();
+    this.#eviction = new Eviction({ api, cluster, preemption, logger });
+    const extender = new Extender({ cluster, strategy, binder: this.#binder, preemption, eviction: this.#eviction, condition, logger });
+    const { answered } = this.#metrics;
+    this.#server = createServer(jsonListener({ routes: routesOf(extender), logger, answered }));
+    // kube-scheduler keeps its connections; one that we closed first could lose a request.
+    this.#server.keepAliveTimeout = 0;
+    this.#metrics.follow(cluster);
+    const conditions = { nodes: this.#nodes.condition, pods: this.#pods.condition };
+    const notes = { nodes: this.#nodes.lag, pods: this.#pods.lag };
+    this.#http = new HttpService({ metrics: this.#metrics, conditions, notes, logger });
+  }
+
+  /** Serves at once; it places nothing before it knows all nodes and pods. @throws SchedulerError */
+  static async start(options: ExtenderOptionValues, logger: Logger): Promise<ExtenderService> {
+    const service = new ExtenderService(options, logger);
+    await listen(service.#server, options.listen, '--listen');
+    await service.#http.move(options.http);
+    void service.#nodes.run();
+    void service.#pods.run();
+    logger.info({ listen: service.port, strategy: options.strategy, api: service.#api.address }, 'serving kube-scheduler');
+    return service;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Bindings under way are seen to their end. */
+  async end(): Promise<void> {
+    this.#nodes.stop();
+    this.#pods.stop();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    await closed;
+    this.#binder.stop();
+    this.#eviction.stop();
+    await this.#http.move(undefined);
+    this.#api.close();
+  }
+}
+
+function routesOf(extender: Extender): Record<string, Route> {
+  return {
+    '/filter': (body) => extender.filter(body),
+    '/prioritize': (body) => extender.prioritize(body),
+    '/bind': (body) => extender.bind(body),
+    '/preempt': (body) => extender.preempt(body),
+  };
+}
+
+function seeNode({ metadata }: V1Node): SeenNode {
+  return { name: metadata?.name ?? '', inventory: metadata?.annotations?.[INVENTORY_ANNOTATION] };
+}
+
+function reflectNodes(cluster: Cluster) {
+  return {
+    replace: (nodes: readonly SeenNode[]) => cluster.replaceNodes(nodes),
+    put: ({ name, inventory }: SeenNode) => cluster.putNode(name, inventory),
+    remove: ({ name }: SeenNode) => cluster.removeNode(name),
+  };
+}
+
+function reflectPods(cluster: Cluster) {
+  const recordsOf = (pods: readonly SeenPod[]): PodRecord[] => pods.flatMap(({ record }) => record ?? []);
+  return {
+    replace: (pods: readonly SeenPod[], since: number) => cluster.replacePods(recordsOf(pods), since),
+    put: ({ record }: SeenPod) => record && cluster.putPod(record),
+    remove: ({ uid }: SeenPod) => cluster.removePod(uid),
+  };
+}
+
+async function listBudgets(api: ApiServer): Promise<readonly V1PodDisruptionBudget[]> {
+  const { items } = await api.request<{ items: V1PodDisruptionBudget[] }>({ path: '/apis/policy/v1/poddisruptionbudgets', timeout: 2000 });
+  return items;
+}

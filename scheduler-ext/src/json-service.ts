@@ -1,0 +1,68 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Server } from 'node:net';
+import type { Address } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
+import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
+import type { Logger } from 'pino';
+import { SchedulerError, sentence } from './errors.js';
+
+/** What is asked at a path, in JSON, and answered in JSON. */
+export type Route = (body: never) => object | Promise<object>;
+
+export interface JsonServiceOptions {
+  readonly routes: Readonly<Record<string, Route>>;
+  readonly logger: Logger;
+  /** Called for each request when it was answered. */
+  readonly answered: (path: string, status: number, seconds: number) => void;
+}
+
+/** A pod has at most some MiB, and the names of 5,000 nodes have a few hundred KiB. */
+const MOST_BYTES = 16 * 2 ** 20;
+
+/** Answers POST requests; what cannot be answered is refused with a sentence. */
+export function jsonListener({ routes, logger, answered }: JsonServiceOptions): RequestListener {
+  return (request, response) => {
+    const start = performance.now();
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    const route = routes[path];
+    response.on('error', () => {});
+    void answerTo(request, route).then(
+      (answer) => respond(response, 200, answer),
+      (error: Error) => {
+        const reason = sentence('REQUEST_BROKEN', { path, reason: error.message });
+        logger.warn(reason);
+        respond(response, error instanceof NotServed ? 404 : 400, { Error: reason });
+      },
+    );
+    response.on('close', () => answered(route === undefined ? 'other' : path, response.statusCode, (performance.now() - start) / 1000));
+  };
+}
+
+/** @throws SchedulerError NOT_SERVED */
+export async function listen(server: Server, address: Address, option: string): Promise<void> {
+  const shown = 'path' in address ? address.path : `${address.host}:${address.port}`;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error) => reject(new SchedulerError('NOT_SERVED', { address: shown, reason: systemReason(error), option })));
+    server.listen(address, resolve);
+  });
+}
+
+class NotServed extends Error {}
+
+async function answerTo(request: IncomingMessage, route: Route | undefined): Promise<object> {
+  if (route === undefined || request.method !== 'POST') throw new NotServed('nothing is served there');
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
+  if (typeof body !== 'object' || body === null) throw new Error('it is no JSON object');
+  return route(body as never);
+}
+
+function respond(response: ServerResponse, status: number, answer: object): void {
+  const body = JSON.stringify(answer);
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
+}

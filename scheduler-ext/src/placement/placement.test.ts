@@ -1,0 +1,116 @@
+import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import type { NodeGpus } from '../cluster/node-gpus.js';
+import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
+import { peak } from './demand.js';
+import { freeFor, holdingOf, place, type Strategy } from './placement.js';
+
+const NOBODY = { uid: 'nobody', priority: 0 };
+
+/** UUIDs of each container's GPUs, in one word. */
+function placed(node: NodeGpus, needs: readonly ContainerRequest[], strategy: Strategy = 'binpack'): string | undefined {
+  const placement = place(demandOf(...needs), node.gpus, freeFor(NOBODY, node), strategy);
+  return placement?.map((gpus) => gpus.map(({ uuid }) => uuid).join('')).join(' ');
+}
+
+test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>([
+  ['binpack takes the fullest GPU that has room', [2, 6, 9], [needOf('main', 3)], 'binpack', 'b'],
+  ['spread takes the emptiest', [2, 6, 9], [needOf('main', 3)], 'spread', 'a'],
+  ['slots of one container are not spread over GPUs', [6, 6], [needOf('main', 5)], 'binpack', undefined],
+  ['several GPUs are different ones', [0, 0, 8], [needOf('main', 8, { gpus: 2 })], 'binpack', 'ab'],
+  ['several GPUs that are not there', [0], [needOf('main', 4, { gpus: 2 })], 'binpack', undefined],
+  ['two containers share a GPU', [0, 0], [needOf('one', 5), needOf('two', 5)], 'binpack', 'a a'],
+  ['two containers do without sharing', [4, 4], [needOf('one', 5), needOf('two', 5)], 'binpack', 'a b'],
+  ['a choice that leads nowhere is taken back', [3, 4], [needOf('one', 6), needOf('two', 4), needOf('three', 3)], 'binpack', 'b a a'],
+  ['an init container takes slots that are used later', [9, 0], [needOf('init', 8, { init: true }), needOf('main', 2)], 'binpack', 'b b'],
+  [
+    'init containers do not add up',
+    [0],
+    [needOf('x', 10, { init: true }), needOf('y', 10, { init: true }), needOf('main', 10)],
+    'binpack',
+    'a a a',
+  ],
+  ['a sidecar before an init container does', [0], [needOf('sidecar', 1), needOf('init', 10, { init: true })], 'binpack', undefined],
+  ['a sidecar after it does not', [0], [needOf('init', 10, { init: true }), needOf('sidecar', 1)], 'binpack', 'a a'],
+])('place(): %s', (_, used, needs, strategy, expected) => {
+  expect(placed(nodeWithUsed(...used), needs, strategy)).toBe(expected);
+});
+
+test('place() leaves out what is unhealthy, in another mode, of other memory', () => {
+  const node = nodeOf(
+    gpuOf('ill', { healthy: false }),
+    gpuOf('concurrent', { mode: 'concurrent' }),
+    gpuOf('small', { slotMemory: 2 ** 30 }),
+    gpuOf('right'),
+  );
+  expect(placed(node, [needOf('main', 1, { memory: 2 ** 31 })])).toBe('right');
+  expect(placed(node, [needOf('main', 1, { mode: 'concurrent' })])).toBe('concurrent');
+});
+
+test('place() finds a place whenever there is one: as a search through all that there are', () => {
+  let found = 0;
+  for (let seed = 1; seed <= 400; seed++) {
+    const next = numbers(seed);
+    const node = nodeWithUsed(...Array.from({ length: 1 + next(3) }, () => next(11)));
+    const needs = Array.from({ length: 1 + next(4) }, (_, index) => {
+      const gpus = 1 + next(2);
+      return needOf(`c${index}`, gpus * (1 + next(5)), { gpus, init: index < 2 && next(3) === 0 });
+    });
+    const placement = place(demandOf(...needs), node.gpus, freeFor(NOBODY, node), seed % 2 ? 'binpack' : 'spread');
+    expect([seed, placement !== undefined]).toEqual([seed, exists(needs, node)]);
+    if (placement === undefined) continue;
+    found++;
+    const holding = holdingOf(demandOf(...needs), placement);
+    for (const [index, gpu] of node.gpus.entries()) {
+      expect(holding.get(gpu.uuid) ?? 0).toBeLessThanOrEqual(freeFor(NOBODY, node)[index] as number);
+    }
+    needs.forEach((need, index) => {
+      expect(new Set(placement[index]).size).toBe(need.gpus);
+    });
+  }
+  expect(found).toBeGreaterThan(50);
+  expect(found).toBeLessThan(350);
+});
+
+test('a pod that was promised slots keeps them from those that it goes before', () => {
+  const node = nodeWithUsed(0, 0);
+  node.promised.set('high', { uid: 'high', priority: 10, holding: new Map([['a', 8]]), demand: undefined });
+  expect(freeFor({ uid: 'low', priority: 5 }, node)).toEqual([2, 10]);
+  expect(freeFor({ uid: 'higher', priority: 11 }, node)).toEqual([10, 10]);
+  expect(freeFor({ uid: 'high', priority: 10 }, node)).toEqual([10, 10]);
+});
+
+/** Every combination of GPUs for every container, by the rule that the kubelet follows. */
+function exists(needs: readonly ContainerRequest[], node: NodeGpus): boolean {
+  const free = freeFor(NOBODY, node);
+  const chosen: number[][] = [];
+  const fits = () =>
+    node.gpus.every((_, gpu) => {
+      const slots = needs.map(({ init, slots: all, gpus }, index) => ({ init, slots: chosen[index]?.includes(gpu) ? all / gpus : 0 }));
+      return peak(slots) <= (free[gpu] as number);
+    });
+  const choose = (index: number): boolean => {
+    const need = needs[index];
+    if (need === undefined) return fits();
+    return subsets(node.gpus.length, need.gpus).some((subset) => {
+      chosen[index] = subset;
+      return choose(index + 1);
+    });
+  };
+  return choose(0);
+}
+
+function subsets(count: number, size: number, from = 0): number[][] {
+  if (size === 0) return [[]];
+  return Array.from({ length: Math.max(0, count - from) }, (_, index) => from + index).flatMap((first) =>
+    subsets(count, size - 1, first + 1).map((rest) => [first, ...rest]),
+  );
+}
+
+/** Whole numbers below a bound, the same for the same seed. */
+function numbers(seed: number): (bound: number) => number {
+  let state = seed * 2654435761;
+  return (bound) => {
+    state = (Math.imul(state ^ (state >>> 15), 2246822519) + 0x9e3779b9) >>> 0;
+    return (state >>> 8) % bound;
+  };
+}

@@ -1,0 +1,97 @@
+import type { NodeGpus } from '../cluster/node-gpus.js';
+import { NodeGpus as Node } from '../cluster/node-gpus.js';
+import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
+import { Demand } from './demand.js';
+import type { Strategy } from './placement.js';
+import { Judge } from './verdict.js';
+
+const GIB = 2 ** 30;
+
+function judge(demand: Demand, node: NodeGpus | undefined, strategy: Strategy = 'binpack') {
+  return new Judge(demand, strategy).judge(node, { uid: 'pod', priority: 0 });
+}
+
+function broken(): NodeGpus {
+  const node = new Node('node');
+  node.setInventory('{"version":1,"gpus":7}');
+  return node;
+}
+
+const one = demandOf(needOf('main', 4));
+const uuid = new Demand({ containers: [needOf('main', 1)], gpuTypes: [], gpuUuids: ['GPU-x', 'GPU-y'] });
+const type = new Demand({ containers: [needOf('main', 1)], gpuTypes: ['A100', 'h100'], gpuUuids: [] });
+const ill = nodeOf(gpuOf('a', { healthy: false }), gpuOf('b', { name: 'Other', mode: 'concurrent' }));
+const foreign = nodeWithUsed(3);
+foreign.hold({ uid: 'foreign', priority: 0, holding: undefined, demand: demandOf(needOf('main', 5)) });
+
+test.each<[string, Demand, NodeGpus | undefined, boolean]>([
+  ['Nodes without a GPU that nvidia-virtual serves', one, undefined, false],
+  ['Nodes without a GPU that nvidia-virtual serves', one, nodeOf(), false],
+  ['Nodes whose annotation nvidia-virtual/inventory cannot be read: restart their device plugin', one, broken(), false],
+  ['Nodes without GPU GPU-x, GPU-y', uuid, nodeWithUsed(0), false],
+  ['Nodes whose GPUs are NVIDIA H200, and the pod asks for type A100 or h100', type, nodeWithUsed(0), false],
+  [
+    'Nodes without a GPU in concurrent mode, for which container main asks',
+    demandOf(needOf('main', 1, { mode: 'concurrent' })),
+    nodeWithUsed(0),
+    false,
+  ],
+  [
+    'Nodes whose GPUs have 10 slots, and container main asks for 12 on one: spread them by nvidia-virtual/gpus',
+    demandOf(needOf('main', 12)),
+    nodeWithUsed(0, 0),
+    false,
+  ],
+  [
+    'Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 slots, or for less memory',
+    demandOf(needOf('main', 2, { memory: 40 * GIB })),
+    nodeWithUsed(0),
+    false,
+  ],
+  [
+    'Nodes with 2 fitting GPUs, and container main asks for slots on 3',
+    demandOf(needOf('main', 3, { gpus: 3 })),
+    nodeWithUsed(0, 0),
+    false,
+  ],
+  ['Nodes whose fitting GPUs are unhealthy (1 of 1)', one, ill, false],
+  [
+    "Nodes whose 1 GPUs are too few for the pod's 2 containers, even when nobody else is there",
+    demandOf(needOf('one', 6), needOf('two', 6)),
+    nodeWithUsed(0),
+    false,
+  ],
+  ['Nodes without 4 free slots on one GPU for container main (the most on one: 3 of 10)', one, nodeWithUsed(7, 8), true],
+  [
+    'Nodes without 3 free slots on each of 2 GPUs for container main (the most on one: 9 of 10)',
+    demandOf(needOf('main', 6, { gpus: 2 })),
+    nodeWithUsed(1, 8),
+    true,
+  ],
+  [
+    'Nodes without 4 free slots on one GPU for container main, because 5 slots are held by pods that another scheduler placed, on GPUs that are not known',
+    one,
+    foreign,
+    true,
+  ],
+])('judge(): %s', (sentence, demand, node, resolvable) => {
+  const verdict = judge(demand, node);
+  expect(verdict).toEqual({ sentence, resolvable });
+});
+
+test('judge() says that containers find no room together', () => {
+  expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toEqual({
+    sentence: "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
+    resolvable: true,
+  });
+});
+
+test('with binpack the fuller GPU and the fuller node score higher, with spread the emptier ones', () => {
+  const score = (node: NodeGpus, strategy: Strategy) => (judge(one, node, strategy) as { score: number }).score;
+  const nodes = [nodeWithUsed(6, 9), nodeWithUsed(6, 0), nodeWithUsed(2, 0), nodeWithUsed(0, 0)];
+  const packed = nodes.map((node) => score(node, 'binpack'));
+  const spread = nodes.map((node) => score(node, 'spread'));
+  expect(packed).toEqual([...packed].sort((a, b) => b - a));
+  expect(spread).toEqual([...spread].sort((a, b) => a - b));
+  expect([new Set(packed).size, Math.max(...packed) <= 10, Math.min(...spread) >= 0]).toEqual([4, true, true]);
+});

@@ -1,0 +1,36 @@
+/**
+ * What the commands that the chart runs around an installation can refuse: one code, one sentence. docs/errors.md lists the same; a test compares
+ * the two. A code is never reused for another meaning.
+ */
+const TABLE = {
+  SECRET_MISSING:
+    'There is no Secret {secret}, which is to hold the password of Redis: install the chart that has it, or name the one that is meant.',
+  PASSWORD_MISSING:
+    'Secret {secret} has nothing under the key {key}: put the password of Redis there, or name the key that has it by redis.passwordKey.',
+  PASSWORD_NOT_WRITTEN: 'The configuration of Redis cannot be written to {file}: {reason}.',
+  GPU_PODS_LEFT:
+    'Not uninstalled: {count} still on a node with nvidia-virtual/gpu: {pods}. Delete them first, or let their programs fail: `helm upgrade {release} CHART --reuse-values --set uninstall.withRunningPods=true`, then uninstall again.',
+  NODES_NOT_CLEAN:
+    'After {seconds} s these nodes are not cleaned: {nodes}. What is left there are /var/lib/nvidia-virtual and the processes that were started from it; docs/install.md says how to remove them by hand.',
+  PODS_REFUSED: 'Kubernetes lets no pod of {owner} in: {reason} {remedy}',
+  NOT_READY: 'After {seconds} s not everything runs: {waiting}. `kubectl -n {namespace} get pods` and their events say more.',
+} as const satisfies Record<string, string>;
+
+export type ReleaseErrorCode = keyof typeof TABLE;
+export const RELEASE_ERROR_CODES = Object.keys(TABLE) as ReleaseErrorCode[];
+
+/** What stops a command, as one sentence for whoever runs Helm. */
+export class ReleaseError extends Error {
+  override readonly name = 'ReleaseError';
+
+  constructor(
+    readonly code: ReleaseErrorCode,
+    values: Readonly<Record<string, string | number>>,
+  ) {
+    super(template(code).replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
+  }
+}
+
+export function template(code: ReleaseErrorCode): string {
+  return TABLE[code];
+}

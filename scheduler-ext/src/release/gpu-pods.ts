@@ -1,0 +1,39 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ReleaseError } from './errors.js';
+
+interface PodPage {
+  readonly items: readonly V1Pod[];
+  readonly metadata?: { readonly continue?: string };
+}
+
+const MOST_NAMED = 10;
+
+/** Nothing is uninstalled beneath pods that have a part of a GPU. @throws ReleaseError GPU_PODS_LEFT, ApiError */
+export async function refuseWhileGpusAreUsed(api: ApiServer, release: string): Promise<void> {
+  const pods = await findGpuPods(api);
+  if (pods.length === 0) return;
+  const named = pods.slice(0, MOST_NAMED).join(', ');
+  const more = pods.length > MOST_NAMED ? ` and ${pods.length - MOST_NAMED} more` : '';
+  const count = pods.length === 1 ? '1 pod is' : `${pods.length} pods are`;
+  throw new ReleaseError('GPU_PODS_LEFT', { count, pods: named + more, release });
+}
+
+/** `NAMESPACE/NAME` of those that are on a node and not over. One that still waits has nothing yet. */
+export async function findGpuPods(api: ApiServer): Promise<string[]> {
+  const found: string[] = [];
+  let next: string | undefined;
+  do {
+    const page: PodPage = await api.request({ path: '/api/v1/pods', query: { limit: 500, continue: next }, timeout: 60_000 });
+    found.push(...page.items.filter(holdsSlots).map(({ metadata }) => `${metadata?.namespace}/${metadata?.name}`));
+    next = page.metadata?.continue || undefined;
+  } while (next !== undefined);
+  return found;
+}
+
+function holdsSlots({ spec, status }: V1Pod): boolean {
+  if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+  const containers = [...spec.containers, ...(spec.initContainers ?? [])];
+  return containers.some(({ resources }) => RESOURCE in (resources?.limits ?? {}) || RESOURCE in (resources?.requests ?? {}));
+}

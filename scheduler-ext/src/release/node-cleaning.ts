@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { V1DaemonSet, V1Node, V1NodeList, V1Pod, V1PodList } from '@kubernetes/client-node';
+import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import { ReleaseError } from './errors.js';
+
+export interface NodeCleaningOptions {
+  readonly api: ApiServer;
+  readonly namespace: string;
+  /** The DaemonSet whose pods clean; such a pod is ready when its node is clean. */
+  readonly daemonSet: string;
+  /** Leases that were made by processes that are gone now. */
+  readonly leases: readonly string[];
+  /** Milliseconds until it is given up. */
+  readonly patience: number;
+  /** Hears what happens. */
+  readonly say: (sentence: string) => void;
+}
+
+const PAUSE_MS = 1000;
+const NOT_FOUND = 404;
+
+/** What no chart can remove: it waits until all nodes are clean, and removes our annotations and Leases. @throws ReleaseError NODES_NOT_CLEAN, ApiError */
+export async function finishUninstall(options: NodeCleaningOptions): Promise<void> {
+  const unclean = await untilClean(options);
+  for (const lease of options.leases) await removeLease(options, lease);
+  await removeAnnotations(options);
+  if (unclean.length > 0) throw new ReleaseError('NODES_NOT_CLEAN', { seconds: options.patience / 1000, nodes: unclean.join(', ') });
+}
+
+/** @returns the nodes where it did not come to an end. */
+async function untilClean(options: NodeCleaningOptions): Promise<string[]> {
+  const end = Date.now() + options.patience;
+  let said = '';
+  for (;;) {
+    const waiting = await findUnclean(options);
+    if (waiting !== undefined && waiting.length === 0) return [];
+    if (Date.now() >= end) return waiting ?? ['(their pods were not made)'];
+    const sentence = waiting === undefined ? 'The pods that clean the nodes are being made.' : `Being cleaned: ${waiting.join(', ')}.`;
+    if (sentence !== said) options.say(sentence);
+    said = sentence;
+    await sleep(PAUSE_MS);
+  }
+}
+
+/** Undefined while not all pods are made. */
+async function findUnclean({ api, namespace, daemonSet }: NodeCleaningOptions): Promise<string[] | undefined> {
+  const { metadata, spec, status } = await api.request<V1DaemonSet>({
+    path: `/apis/apps/v1/namespaces/${namespace}/daemonsets/${daemonSet}`,
+  });
+  if (status?.observedGeneration !== metadata?.generation) return undefined;
+  const labelSelector = Object.entries(spec?.selector.matchLabels ?? {}).map(([name, value]) => `${name}=${value}`);
+  const pods = await api.request<V1PodList>({
+    path: `/api/v1/namespaces/${namespace}/pods`,
+    query: { labelSelector: labelSelector.join(',') },
+  });
+  if (pods.items.length < (status?.desiredNumberScheduled ?? 0)) return undefined;
+  return pods.items.filter((pod) => !isReady(pod)).map(({ spec: { nodeName = '(no node yet)' } = {} }) => nodeName);
+}
+
+function isReady({ status }: V1Pod): boolean {
+  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+}
+
+async function removeLease({ api, namespace }: NodeCleaningOptions, name: string): Promise<void> {
+  try {
+    await api.request({ method: 'DELETE', path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}` });
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== NOT_FOUND) throw error;
+  }
+}
+
+async function removeAnnotations({ api }: NodeCleaningOptions): Promise<void> {
+  const { items } = await api.request<V1NodeList>({ path: '/api/v1/nodes', timeout: 60_000 });
+  for (const { metadata } of items.filter(isAnnotated)) {
+    const body = { metadata: { annotations: { [INVENTORY_ANNOTATION]: null } } };
+    await api.request({ method: 'PATCH', path: `/api/v1/nodes/${metadata?.name}`, body, contentType: 'application/merge-patch+json' });
+  }
+}
+
+function isAnnotated({ metadata }: V1Node): boolean {
+  return metadata?.annotations?.[INVENTORY_ANNOTATION] !== undefined;
+}

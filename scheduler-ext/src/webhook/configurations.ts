@@ -1,0 +1,83 @@
+import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import type { Writers } from './validation.js';
+
+export interface ConfigurationOptions {
+  /** The name of both objects. */
+  readonly name: string;
+  readonly writers: Writers;
+  /** How the API server reaches a path of the webhook: `{ service: … }` or `{ url: … }`. */
+  readonly client: (path: string) => object;
+}
+
+interface Webhook {
+  readonly name: string;
+  readonly path: string;
+  readonly operations: readonly string[];
+  readonly resources: readonly string[];
+  readonly condition: { readonly name: string; readonly expression: string };
+}
+
+const ASKS_FOR_SLOTS = `(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
+ has(container.resources) && ((has(container.resources.limits) && '${RESOURCE}' in container.resources.limits) ||
+ (has(container.resources.requests) && '${RESOURCE}' in container.resources.requests)))`;
+const POD_RESOURCES = ['pods', 'pods/status', 'pods/resize', 'pods/ephemeralcontainers'];
+const BINDING_RESOURCES = ['pods/binding', 'bindings'];
+const NODE_RESOURCES = ['nodes', 'nodes/status'];
+
+/**
+ * The two configurations by which the API server asks the webhook. Conditions are decided in the API server: whoever asks for nothing of
+ * ours, and changes nothing of ours, never waits for the webhook, nor does he notice when it is away.
+ */
+export function webhookConfigurations({ name, writers, client }: ConfigurationOptions): readonly object[] {
+  const object = (kind: string, webhooks: readonly Webhook[]) => ({
+    apiVersion: 'admissionregistration.k8s.io/v1',
+    kind,
+    metadata: { name },
+    webhooks: webhooks.map((webhook) => render(webhook, client)),
+  });
+  const routing = { name: 'asks-for-slots', expression: ASKS_FOR_SLOTS };
+  const mutating = { name: 'pods.nvidia-virtual.io', path: '/mutate', operations: ['CREATE'], resources: ['pods'], condition: routing };
+  return [object('MutatingWebhookConfiguration', [mutating]), object('ValidatingWebhookConfiguration', validating(writers))];
+}
+
+function validating({ scheduler, plugin }: Writers): readonly Webhook[] {
+  const changesOurs = `[${Object.values(ANNOTATION)
+    .map((annotation) => `'${annotation}'`)
+    .join(', ')}].exists(key, ${changed('key')})`;
+  const writesAssigned = `request.userInfo.username != '${scheduler}' && ${changed(`'${ANNOTATION.assigned}'`)}`;
+  const ownNode = `(!has(request.userInfo.extra) || !('authentication.kubernetes.io/node-name' in request.userInfo.extra) ||
+ request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)`;
+  const writesInventory = `!(request.userInfo.username == '${plugin}' && ${ownNode}) && ${changed(`'${INVENTORY_ANNOTATION}'`)}`;
+  const both = ['CREATE', 'UPDATE'];
+  const pods = `(request.operation == 'CREATE' && ${ASKS_FOR_SLOTS}) || ${changesOurs}`;
+  return [
+    webhook('pods', both, POD_RESOURCES, { name: 'asks-for-slots-or-changes-our-annotations', expression: pods }),
+    webhook('bindings', ['CREATE'], BINDING_RESOURCES, { name: 'assigns-gpus-and-is-not-the-scheduler', expression: writesAssigned }),
+    webhook('nodes', both, NODE_RESOURCES, { name: 'changes-the-inventory-and-is-not-its-plugin', expression: writesInventory }),
+  ];
+}
+
+function webhook(subject: string, operations: readonly string[], resources: readonly string[], condition: Webhook['condition']): Webhook {
+  return { name: `${subject}.nvidia-virtual.io`, path: '/validate', operations, resources, condition };
+}
+
+/** CEL: whether the annotation differs from what it was; an object that is made had none. */
+function changed(key: string): string {
+  const of = (object: string, more = '') =>
+    `(${more}has(${object}.metadata.annotations) && ${key} in ${object}.metadata.annotations ? ${object}.metadata.annotations[${key}] : '')`;
+  return `${of('object')} != ${of('oldObject', 'oldObject != null && ')}`;
+}
+
+function render({ name, path, operations, resources, condition }: Webhook, client: ConfigurationOptions['client']): object {
+  return {
+    name,
+    clientConfig: client(path),
+    rules: [{ apiGroups: [''], apiVersions: ['v1'], operations, resources, scope: '*' }],
+    matchConditions: [{ ...condition, expression: condition.expression.replaceAll('\n', '') }],
+    admissionReviewVersions: ['v1'],
+    sideEffects: 'None',
+    timeoutSeconds: 5,
+    failurePolicy: 'Fail',
+    ...(path === '/mutate' && { reinvocationPolicy: 'IfNeeded' }),
+  };
+}

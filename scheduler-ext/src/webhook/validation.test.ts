@@ -1,0 +1,58 @@
+import type { AdmissionRequest } from './review.js';
+import { problemsOf } from './validation.js';
+
+const WRITERS = { scheduler: 'scheduler', plugin: 'plugin' };
+
+function problems(more: Partial<AdmissionRequest>): string[] {
+  const resource = { group: '', resource: 'pods' };
+  return problemsOf({ uid: 'u', operation: 'CREATE', resource, userInfo: { username: 'user' }, object: {}, ...more }, WRITERS);
+}
+
+function annotated(annotations: Record<string, string>, spec: object = {}): object {
+  const containers = [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '2' } } }];
+  return { metadata: { name: 'one', annotations }, spec: { containers, ...spec } };
+}
+
+const ASSIGNED = { 'nvidia-virtual/assigned': 'x' };
+const INVENTORY = { 'nvidia-virtual/inventory': 'x' };
+const NODES = { group: '', resource: 'nodes' };
+
+test('all that is wrong with a new pod is told at once, with what it may not write', () => {
+  const object = annotated({ ...ASSIGNED, 'nvidia-virtual/memory': 'much', 'nvidia-virtual/gpus': '3' });
+  expect(problems({ object })).toHaveLength(3);
+});
+
+test.each<[string, Partial<AdmissionRequest>]>([
+  ['unchanged', { oldObject: annotated(ASSIGNED) }],
+  ['by the scheduler', { oldObject: annotated({}), userInfo: { username: 'scheduler' } }],
+])('an assignment %s is allowed', (_, more) => {
+  expect(problems({ operation: 'UPDATE', object: annotated(ASSIGNED), ...more })).toEqual([]);
+});
+
+test.each<[string, Partial<AdmissionRequest>]>([
+  ['written', { operation: 'UPDATE', object: annotated(ASSIGNED), oldObject: annotated({}) }],
+  ['removed', { operation: 'UPDATE', object: annotated({}), oldObject: annotated(ASSIGNED) }],
+  ['bound', { resource: { group: '', resource: 'pods' }, subResource: 'binding', object: annotated(ASSIGNED) }],
+  ['bound the old way', { resource: { group: '', resource: 'bindings' }, object: annotated(ASSIGNED) }],
+])('an assignment that anybody else has %s is refused', (_, more) => {
+  expect(problems(more)).toEqual([expect.stringContaining('only the scheduler scheduler may write it, not user')]);
+});
+
+test('a pod that became wrong before it was looked at may change in other things', () => {
+  const wrong = { 'nvidia-virtual/memory': 'much' };
+  expect(problems({ operation: 'UPDATE', object: annotated({ ...wrong, other: 'x' }), oldObject: annotated(wrong) })).toEqual([]);
+});
+
+test('an inventory is written by the plugin of its node', () => {
+  const by = (username: string, node?: string) => ({
+    resource: NODES,
+    object: annotated(INVENTORY),
+    oldObject: annotated({}),
+    operation: 'UPDATE' as const,
+    userInfo: { username, ...(node !== undefined && { extra: { 'authentication.kubernetes.io/node-name': [node] } }) },
+  });
+  expect(problems(by('plugin'))).toEqual([]);
+  expect(problems(by('plugin', 'one'))).toEqual([]);
+  expect(problems(by('plugin', 'two'))).toEqual([expect.stringContaining('not that of node two')]);
+  expect(problems(by('user', 'one'))).toEqual([expect.stringContaining('not user')]);
+});

@@ -1,0 +1,62 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import { PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { sentence } from '../errors.js';
+import type { AdmissionRequest, Reviewed } from './review.js';
+
+/** Who of us may write what nobody else may. Full names of users. */
+export interface Writers {
+  /** Of `nvidia-virtual/assigned`. */
+  readonly scheduler: string;
+  /** Of `nvidia-virtual/inventory`, each for its own node. */
+  readonly plugin: string;
+}
+
+/** The node on which the bearer of a service account's token runs. */
+const TOKEN_NODE = 'authentication.kubernetes.io/node-name';
+const { assigned: _, ...SHAPE } = ANNOTATION;
+
+/** What is wrong with a request, a sentence each. It looks at nothing but the request: what the cluster is like now is no reason. */
+export function problemsOf(request: AdmissionRequest, writers: Writers): string[] {
+  if (request.resource.resource === 'nodes') return inventoryProblems(request, writers);
+  const problems = assignmentProblems(request, writers);
+  const isPod = request.resource.resource === 'pods' && request.subResource !== 'binding';
+  return isPod ? [...problems, ...shapeProblems(request)] : problems;
+}
+
+function assignmentProblems({ object, oldObject, userInfo }: AdmissionRequest, { scheduler }: Writers): string[] {
+  const { username = '' } = userInfo;
+  if (!changed(ANNOTATION.assigned, object, oldObject) || username === scheduler) return [];
+  return [sentence('ASSIGNED_FORBIDDEN', { scheduler, user: username })];
+}
+
+function inventoryProblems({ object, oldObject, userInfo }: AdmissionRequest, { plugin }: Writers): string[] {
+  if (!changed(INVENTORY_ANNOTATION, object, oldObject)) return [];
+  const { username = '', extra = {} } = userInfo;
+  const node = extra[TOKEN_NODE]?.[0] ?? object.metadata?.name;
+  if (username === plugin && node === object.metadata?.name) return [];
+  const user = username === plugin ? `that of node ${node}` : username;
+  return [sentence('INVENTORY_FORBIDDEN', { plugin, user })];
+}
+
+function shapeProblems({ operation, object, oldObject }: AdmissionRequest): string[] {
+  if (operation === 'CREATE') return contradictionsOf(object);
+  const shapes = Object.values(SHAPE).filter((annotation) => changed(annotation, object, oldObject));
+  if (shapes.length === 0) return [];
+  const placed = !!(oldObject as V1Pod).spec?.nodeName;
+  return placed ? shapes.map((annotation) => sentence('SHAPE_SETTLED', { annotation })) : contradictionsOf(object);
+}
+
+function contradictionsOf(pod: V1Pod): readonly string[] & string[] {
+  try {
+    readPodRequest(pod);
+    return [];
+  } catch (error) {
+    if (!(error instanceof PodRequestError)) throw error;
+    return [...error.problems];
+  }
+}
+
+function changed(annotation: string, object: Reviewed, oldObject: Reviewed | null | undefined): boolean {
+  return (object.metadata?.annotations?.[annotation] ?? '') !== (oldObject?.metadata?.annotations?.[annotation] ?? '');
+}

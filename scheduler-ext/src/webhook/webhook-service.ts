@@ -1,0 +1,76 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
+import type { Logger } from 'pino';
+import { jsonListener, listen } from '../json-service.js';
+import { Metrics } from '../metrics.js';
+import type { WebhookOptionValues } from '../options.js';
+import type { Writers } from './validation.js';
+import { Webhook } from './webhook.js';
+
+/** The API server learns within this time that a replica that is to end is asked no more. */
+const FAREWELL = 5000;
+
+/** All that `webhook` runs. */
+export class WebhookService {
+  readonly #api: ApiServer;
+  readonly #server: Server;
+  readonly #http: HttpService;
+  readonly #certificate: ServingCertificate;
+  #ending = false;
+
+  private constructor(options: WebhookOptionValues, logger: Logger) {
+    const { namespace, release } = options;
+    const name = `${release}-webhook`;
+    const webhook = new Webhook(writersOf(options), logger);
+    const metrics = new Metrics();
+    const routes = { '/mutate': (body: never) => webhook.mutate(body), '/validate': (body: never) => webhook.validate(body) };
+    this.#api = ApiServer.load(options.kubeconfig);
+    this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
+    this.#certificate = new ServingCertificate({
+      api: this.#api,
+      secret: { namespace, name },
+      hosts: options.host ?? [`${name}.${namespace}.svc`, `${name}.${namespace}`, name],
+      holders: [
+        { kind: 'MutatingWebhookConfiguration', name: release },
+        { kind: 'ValidatingWebhookConfiguration', name: release },
+      ],
+      logger,
+    });
+    const end = () => (this.#ending ? 'The webhook ends.' : undefined);
+    this.#http = new HttpService({ metrics, conditions: { certificate: this.#certificate.condition, end }, logger });
+  }
+
+  /** Serves when it has its certificate; until then it is not ready, and says why. @throws SchedulerError */
+  static async start(options: WebhookOptionValues, logger: Logger): Promise<WebhookService> {
+    const service = new WebhookService(options, logger);
+    await service.#http.move(options.http);
+    await listen(service.#server, options.listen, '--listen');
+    logger.info({ listen: service.port, api: service.#api.address }, 'serving the API server');
+    void service.#certificate.serve(service.#server);
+    return service;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  async end(): Promise<void> {
+    this.#ending = true;
+    await sleep(FAREWELL);
+    this.#certificate.stop();
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeIdleConnections();
+    await closed;
+    await this.#http.move(undefined);
+    this.#api.close();
+  }
+}
+
+export function writersOf({ namespace, release }: Pick<WebhookOptionValues, 'namespace' | 'release'>): Writers {
+  const account = (name: string) => `system:serviceaccount:${namespace}:${release}-${name}`;
+  return { scheduler: account('scheduler'), plugin: account('node') };
+}

@@ -1,0 +1,99 @@
+// What a container runs in the tests with Kubernetes. Each line that it prints stands for something that went right; it ends with status 1
+// and a sentence when something did not.
+//   tenant once          computes one sum, and checks it
+//   tenant work          goes on doing that until it is told to end
+//   tenant look          what it sees: devices, and their memory
+//   tenant fill MIB      allocates until it has so much, or is refused
+//   tenant hold MIB      allocates so much, and goes on computing beside it
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+static constexpr int kNumbers = 1 << 12;
+static constexpr std::size_t kMebibyte = 1 << 20;
+static volatile std::sig_atomic_t ended = 0;
+
+__global__ void sum(const int* a, const int* b, int* c, int count) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < count) c[i] = a[i] + b[i];
+}
+
+static void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::printf("%s: %s\n", what, cudaGetErrorName(error));
+  std::exit(1);
+}
+#define CHECK(call) check(call, #call)
+
+/// Other numbers in each round, so that what lies there from the last one is no answer.
+static void compute(int round) {
+  std::vector<int> a(kNumbers), b(kNumbers), c(kNumbers);
+  for (int i = 0; i < kNumbers; ++i) a[i] = i + round, b[i] = 3 * i;
+  int* memory = nullptr;
+  const std::size_t bytes = kNumbers * sizeof(int);
+  CHECK(cudaMalloc(&memory, 3 * bytes));
+  CHECK(cudaMemcpy(memory, a.data(), bytes, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy(memory + kNumbers, b.data(), bytes, cudaMemcpyHostToDevice));
+  sum<<<(kNumbers + 127) / 128, 128>>>(memory, memory + kNumbers, memory + 2 * kNumbers, kNumbers);
+  CHECK(cudaGetLastError());
+  CHECK(cudaMemcpy(c.data(), memory + 2 * kNumbers, bytes, cudaMemcpyDeviceToHost));
+  CHECK(cudaFree(memory));
+  for (int i = 0; i < kNumbers; ++i) {
+    if (c[i] == 4 * i + round) continue;
+    std::printf("round %d: number %d is %d and not %d\n", round, i, c[i], 4 * i + round);
+    std::exit(1);
+  }
+}
+
+static void work() {
+  for (int round = 0; !ended; ++round) {
+    compute(round);
+    if (round == 0) std::printf("working\n");
+    if (round % 50 == 49) std::printf("%d rounds\n", round + 1);
+    std::fflush(stdout);
+    usleep(100'000);
+  }
+  std::printf("ended\n");
+}
+
+static void look() {
+  int devices = 0;
+  CHECK(cudaGetDeviceCount(&devices));
+  std::printf("devices %d\n", devices);
+  for (int device = 0; device < devices; ++device) {
+    std::size_t unused = 0, total = 0;
+    CHECK(cudaSetDevice(device));
+    CHECK(cudaMemGetInfo(&unused, &total));
+    cudaDeviceProp properties;
+    CHECK(cudaGetDeviceProperties(&properties, device));
+    std::printf("device %d: %s, %zu MiB, %zu MiB free\n", device, properties.name, total / kMebibyte, unused / kMebibyte);
+  }
+}
+
+static void fill(std::size_t mebibytes) {
+  for (std::size_t have = 0; have < mebibytes; have += 16) {
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, 16 * kMebibyte);
+    if (error == cudaSuccess) continue;
+    std::printf("%zu MiB, then %s\n", have, cudaGetErrorName(error));
+    return;
+  }
+  std::printf("%zu MiB\n", mebibytes);
+}
+
+int main(int count, char** arguments) {
+  const char* what = count > 1 ? arguments[1] : "once";
+  const std::size_t mebibytes = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 0;
+  std::signal(SIGTERM, [](int) { ended = 1; });
+  if (std::strcmp(what, "once") == 0) compute(0), std::printf("right\n");
+  if (std::strcmp(what, "work") == 0) work();
+  if (std::strcmp(what, "look") == 0) look();
+  if (std::strcmp(what, "fill") == 0) fill(mebibytes);
+  if (std::strcmp(what, "hold") == 0) fill(mebibytes), work();
+  return 0;
+}

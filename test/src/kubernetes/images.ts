@@ -1,0 +1,84 @@
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { buildImage, exportImage, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
+import { debianBase } from '@nvidia-virtual/toolchain/images/debian-base';
+import { buildProductImages } from '@nvidia-virtual/toolchain/images/product-images';
+import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
+import { showProgress } from '@nvidia-virtual/toolchain/progress';
+import { compileProgram } from '../cuda-program.js';
+import { REPOSITORY } from '../paths.js';
+
+/** Where a node finds them without a registry: what is imported under this name is there already. */
+export const REGISTRY = 'localhost';
+export const PAUSE = `${REGISTRY}/pause:1`;
+export const REDIS = `${REGISTRY}/redis:test`;
+export const CUDA = `${REGISTRY}/cuda-programs:1`;
+export const CURRENT = '0.1.0';
+
+const BASE = `${REGISTRY}/debian-with-node:1`;
+const WORK = path.join(REPOSITORY, 'build', 'images');
+
+/** What pods run, by `test/AREA/NAME.cu`. */
+const PROGRAMS = [
+  ['conformance/programs', 'vector_add'],
+  ['conformance/programs', 'matrix'],
+  ['conformance/programs', 'properties'],
+  ['kubernetes', 'tenant'],
+] as const;
+
+/** Builds everything that the cluster runs. Returns archives for containerd, of which those that did not change are old ones. */
+export async function buildImages(): Promise<string[]> {
+  const progress = showProgress('Images');
+  await buildBase((line) => progress.note(line));
+  const product = await buildProductImages({ registry: `${REGISTRY}/`, tag: CURRENT, base: BASE }, progress);
+  await buildPause();
+  await buildImage({ name: REDIS, directory: 'test/redis', context: emptyContext('redis'), base: BASE });
+  progress.note(`image ${CUDA}`);
+  await buildImage({ name: CUDA, directory: 'test/cuda', context: await cudaContext(), base: BASE });
+  const archives = await Promise.all([PAUSE, REDIS, CUDA, ...Object.values(product)].map(archive));
+  progress.finish();
+  return archives;
+}
+
+async function buildBase(say: (line: string) => void): Promise<void> {
+  if ((await imageDigest(BASE)) !== undefined) return;
+  const context = emptyContext('base');
+  copyFileSync(await debianBase(say), path.join(context, 'base.tar'));
+  copyFileSync(process.execPath, path.join(context, 'node'));
+  await buildImage({ name: BASE, directory: 'test/base', context });
+}
+
+async function buildPause(): Promise<void> {
+  const context = emptyContext('pause');
+  const source = path.join(REPOSITORY, 'images', 'test', 'pause', 'pause.c');
+  const args = ['cc', '-target', 'x86_64-linux-musl', '-static', '-Os', '-s', source, '-o', path.join(context, 'pause')];
+  const { status, output } = await runCommand(await fetchZig(), args);
+  if (status !== 0) throw new Error(`the program of the pods' sandbox could not be compiled:\n${output}`);
+  await buildImage({ name: PAUSE, directory: 'test/pause', context });
+}
+
+async function cudaContext(): Promise<string> {
+  const context = emptyContext('cuda');
+  mkdirSync(path.join(context, 'programs'), { recursive: true });
+  for (const [area, name] of PROGRAMS) copyFileSync(await compileProgram(area, name), path.join(context, 'programs', name));
+  return context;
+}
+
+/** Exporting is what takes long, so an archive of the same image is kept. */
+async function archive(name: string): Promise<string> {
+  const file = path.join(WORK, 'archives', `${name.replaceAll(/[/:]/g, '-')}.tar`);
+  const digest = (await imageDigest(name)) ?? '';
+  const known = existsSync(`${file}.digest`) && existsSync(file) ? readFileSync(`${file}.digest`, 'utf8') : undefined;
+  if (digest === '' || known !== digest) {
+    await exportImage(name, file);
+    writeFileSync(`${file}.digest`, digest);
+  }
+  return file;
+}
+
+function emptyContext(name: string): string {
+  const context = path.join(WORK, name);
+  mkdirSync(context, { recursive: true });
+  return context;
+}

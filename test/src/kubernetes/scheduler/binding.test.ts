@@ -1,0 +1,114 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
+import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
+import { pino } from 'pino';
+import { ControlPlane } from '../control-plane.js';
+import { assigned, ClusterUnderTest, slotsSold, until } from './cluster-under-test.js';
+import { gpu, pod } from './objects.js';
+
+/** The extender is asked as kube-scheduler asks it, at moments that kube-scheduler would have to be lucky to meet. */
+let plane: ControlPlane;
+let cluster: ClusterUnderTest;
+let extender: ExtenderService;
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+  cluster = new ClusterUnderTest(plane.adminKubeconfig);
+  await cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]);
+  const listen = { host: '127.0.0.1', port: 0 };
+  const options = { kubeconfig: plane.adminKubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' } as const;
+  extender = await ExtenderService.start(options, pino({ level: 'silent' }));
+  await until('the extender knows the node', () => extender.cluster.node('one')?.gpus.length === 2);
+});
+afterAll(async () => {
+  await extender?.end();
+  cluster?.api.close();
+  await plane?.stop();
+});
+afterEach(async () => {
+  await cluster.removePods();
+  await until('nothing is held', () => used().every((slots) => slots === 0) && extender.cluster.counts.reservations === 0);
+});
+
+function used(): number[] {
+  return extender.cluster.node('one')?.gpus.map((gpu) => gpu.used) ?? [];
+}
+
+async function ask<T>(verb: string, body: string): Promise<T> {
+  const answer = await fetch(`http://127.0.0.1:${extender.port}/${verb}`, { method: 'POST', body });
+  return (await answer.json()) as T;
+}
+
+function bind({ metadata }: V1Pod, node = 'one'): Promise<{ Error?: string }> {
+  const { name, namespace, uid } = metadata ?? {};
+  return ask('bind', JSON.stringify({ PodName: name, PodNamespace: namespace, PodUID: uid, Node: node }));
+}
+
+test('of two pods that want the last slots at the same time one gets them, fifty times', async () => {
+  const pods = await Promise.all(Array.from({ length: 100 }, (_, index) => cluster.create(pod(`racer-${index}`, { slots: 10 }))));
+  await bind(await cluster.create(pod('holds-b', { slots: 10 })));
+  for (let round = 0; round < 100; round += 2) {
+    const answers = await Promise.all([bind(pods[round] as V1Pod), bind(pods[round + 1] as V1Pod)]);
+    const refusals = answers.flatMap(({ Error: refusal }) => refusal ?? []);
+    expect(refusals).toEqual([expect.stringContaining('Another pod was faster')]);
+    const winner = answers[0]?.Error === undefined ? round : round + 1;
+    await cluster.delete(`racer-${winner}`);
+    await until('the slots are free again', () => used().includes(0));
+  }
+});
+
+test('thirty bindings at the same time sell each slot once', async () => {
+  const pods = await Promise.all(Array.from({ length: 30 }, (_, index) => cluster.create(pod(`p-${index}`, { slots: 3 }))));
+  const answers = await Promise.all(pods.map((one) => bind(one)));
+  expect(answers.filter((answer) => answer.Error === undefined)).toHaveLength(6);
+  expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 9, 'GPU-b': 9 });
+});
+
+test('18: a pod that is gone when it is bound holds nothing', async () => {
+  const gone = await cluster.create(pod('gone', { slots: 10 }));
+  await until('the extender has seen it', () => extender.cluster.pod(gone.metadata?.uid ?? '') !== undefined);
+  const [answer] = await Promise.all([bind(gone), cluster.delete('gone')]);
+  // Either the binding or the deletion was first, and the slots are free in both cases (afterEach).
+  expect([undefined, 'Pod default/gone is not there any more, so it is not bound.']).toContain(answer.Error);
+  expect((await bind(gone)).Error).toBe('Pod default/gone is not there any more, so it is not bound.');
+});
+
+test('18: a pod that was deleted and made again is another one', async () => {
+  const former = await cluster.create(pod('again', { slots: 10 }));
+  await cluster.delete('again');
+  const later = await cluster.create(pod('again', { slots: 2 }));
+  expect((await bind(former)).Error).toMatch(/it was deleted and made again|Whether pod default\/again was bound/);
+  expect((await bind(later)).Error).toBeUndefined();
+  expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
+});
+
+test('a pod that cannot be bound twice is asked where it is', async () => {
+  const twice = await cluster.create(pod('twice', { slots: 4, spec: { nodeName: 'elsewhere' } }));
+  expect((await bind(twice)).Error).toContain('Whether pod default/twice was bound to node one is not known');
+  await until('the extender has asked', () => extender.cluster.counts.reservations === 0);
+  expect(used()).toEqual([0, 0]);
+});
+
+test('while no API server answers, slots stay reserved, and afterwards they are whose the pod says', async () => {
+  const [first, second] = [await cluster.create(pod('first', { slots: 10 })), await cluster.create(pod('second', { slots: 10 }))];
+  const uid = (one: V1Pod) => one.metadata?.uid ?? '';
+  await until('the extender has seen them', () => [first, second].every((one) => extender.cluster.pod(uid(one)) !== undefined));
+  await plane.daemon('kube-apiserver').kill();
+  const answers = await Promise.all([bind(first), bind(second)]);
+  for (const { Error: refusal } of answers) expect(refusal).toContain('Its slots stay reserved until the API server answers.');
+  expect(used()).toEqual([10, 10]);
+  plane.daemon('kube-apiserver').start();
+  await plane.ready();
+  // Neither was bound, so both go free; they can be bound as if nothing had been.
+  await until('the outcome is known', () => extender.cluster.counts.reservations === 0);
+  await until('first is bound', async () => (await bind(first)).Error === undefined);
+  expect(assigned(await cluster.get('first'))).toEqual({ main: '10 of GPU-a' });
+});
+
+test('what is no request is refused with a sentence', async () => {
+  expect(await ask('filter', '{')).toEqual({ Error: expect.stringContaining('asked /filter with what cannot be understood') });
+  expect(await ask('nothing', '{}')).toEqual({ Error: expect.stringContaining('nothing is served there') });
+  expect(await ask('filter', JSON.stringify({ Pod: pod('x'), Nodes: { items: [] } }))).toEqual({
+    Error: expect.stringContaining('set nodeCacheCapable'),
+  });
+});

@@ -1,0 +1,65 @@
+import { chmodSync, copyFileSync, cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { REPOSITORY } from '../repository.js';
+import { bundle } from './bundle.js';
+
+const PROGRAMS = 'usr/lib/nvidia-virtual';
+/** What is installed on the node, and how the device plugin finds it. */
+const INSTALLED = {
+  'interposer/libcuda.so.1': 'lib/libcuda.so.1',
+  'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
+  'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
+  'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
+};
+const ADDON = 'native/addon/nvidia-virtual.node';
+
+/** Where the native parts were built: the simulated driver is for trying out, and belongs to no portable build. */
+export interface NativeBuilds {
+  readonly portable: string;
+  readonly simulator: string;
+}
+
+/** What `images/NAME/Dockerfile` copies, in an empty directory. Returns it. */
+export async function makeContext(name: 'node' | 'control', directory: string, builds: NativeBuilds): Promise<string> {
+  const context = path.join(directory, name);
+  const root = path.join(context, 'rootfs');
+  rmSync(context, { recursive: true, force: true });
+  mkdirSync(path.join(root, PROGRAMS), { recursive: true });
+  if (name === 'node') {
+    await addCommands(root, { 'gpu-proxy': 'gpu-proxy', 'nvidia-virtual-device-plugin': 'device-plugin' });
+    addNativeParts(root, builds);
+  } else {
+    await addCommands(root, { 'nvidia-virtual-scheduler-ext': 'scheduler-ext', 'nvidia-virtual-usage-api': 'usage-api' });
+  }
+  cpSync(path.join(REPOSITORY, 'LICENSE'), path.join(root, 'usr/share/doc/nvidia-virtual/LICENSE'));
+  return context;
+}
+
+/** Commands in PATH, each the bundle of its package. */
+async function addCommands(root: string, packages: Readonly<Record<string, string>>): Promise<void> {
+  const entries = Object.values(packages).map((name) => [name, `${name}/dist/main.js`]);
+  await bundle(Object.fromEntries(entries), path.join(root, PROGRAMS));
+  // Node takes a bundle for an ES module because this file says so.
+  writeFileSync(path.join(root, PROGRAMS, 'package.json'), '{"type": "module"}\n');
+  mkdirSync(path.join(root, 'usr/bin'), { recursive: true });
+  for (const [command, name] of Object.entries(packages)) {
+    writeFileSync(path.join(root, 'usr/bin', command), `#!/usr/bin/env node\nimport('/${PROGRAMS}/${name}.js');\n`, { mode: 0o755 });
+  }
+}
+
+function addNativeParts(root: string, { portable, simulator }: NativeBuilds): void {
+  const build = path.join(root, PROGRAMS, 'build');
+  for (const [part, place] of Object.entries(INSTALLED)) {
+    const from = part.startsWith('native/simulator/') ? simulator : portable;
+    copyProgram(path.join(from, part), path.join(root, 'opt/nvidia-virtual', place));
+    mkdirSync(path.dirname(path.join(build, part)), { recursive: true });
+    symlinkSync(path.join('/opt/nvidia-virtual', place), path.join(build, part));
+  }
+  copyProgram(path.join(portable, ADDON), path.join(build, ADDON));
+}
+
+function copyProgram(from: string, to: string): void {
+  mkdirSync(path.dirname(to), { recursive: true });
+  copyFileSync(from, to);
+  chmodSync(to, 0o755);
+}

@@ -1,0 +1,56 @@
+import { copyFileSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { cmakeBuild } from '../cmake.js';
+import { buildKubernetesTools, KUBERNETES_VERSION, kubernetesTool } from '../kubernetes-tools.js';
+import { portableBuild } from '../portable-build.js';
+import type { Progress } from '../progress.js';
+import { buildDirectory } from '../repository.js';
+import { buildImage } from './buildah.js';
+import { makeContext } from './context.js';
+
+const CONTEXTS = buildDirectory('images');
+const SIMULATOR = 'native/simulator/libsimulator-cuda.so.1';
+
+export interface ProductImages {
+  readonly node: string;
+  readonly control: string;
+  readonly kubeScheduler: string;
+}
+
+export interface ProductImageOptions {
+  /** Before every name, with a slash: `localhost/`. */
+  readonly registry?: string;
+  readonly tag: string;
+  /** Image with Node and glibc for those that need it; default: what the Dockerfiles say. */
+  readonly base?: string;
+}
+
+/** Builds what the chart deploys, from this tree. */
+export async function buildProductImages(options: ProductImageOptions, progress: Progress): Promise<ProductImages> {
+  const { registry = '', tag, base } = options;
+  const images = {
+    node: `${registry}nvidia-virtual/node:${tag}`,
+    control: `${registry}nvidia-virtual/control:${tag}`,
+    kubeScheduler: `${registry}nvidia-virtual/kube-scheduler:v${KUBERNETES_VERSION}`,
+  };
+  const builds = {
+    simulator: await cmakeBuild({ preset: 'release', targets: [SIMULATOR] }, progress),
+    portable: await portableBuild(progress),
+  };
+  for (const name of ['node', 'control'] as const) {
+    progress.note(`image ${images[name]}`);
+    const context = await makeContext(name, CONTEXTS, builds);
+    await buildImage({ name: images[name], directory: name, context, ...(base ? { base } : {}) });
+  }
+  await buildKubeScheduler(images.kubeScheduler, progress);
+  return images;
+}
+
+async function buildKubeScheduler(name: string, progress: Progress): Promise<void> {
+  await buildKubernetesTools(['kube-scheduler'], (line) => progress.note(line));
+  progress.note(`image ${name}`);
+  const context = path.join(CONTEXTS, 'kube-scheduler');
+  mkdirSync(context, { recursive: true });
+  copyFileSync(kubernetesTool('kube-scheduler'), path.join(context, 'kube-scheduler'));
+  await buildImage({ name, directory: 'kube-scheduler', context });
+}

@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs';
+import path from 'node:path';
+import { cmakeBuild } from './cmake.js';
+import type { Progress } from './progress.js';
+import { fetchPythonPackages } from './python-packages.js';
+import { cacheDirectory } from './repository.js';
+
+const ZIG_VERSION = '0.17.0';
+export const PORTABLE_PRESET = 'release-portable';
+
+/** What leaves this machine: the library that containers load, and the processes that run beside the host's driver. */
+export const PORTABLE_PARTS = [
+  'interposer/libcuda.so.1',
+  'native/worker/nvidia-virtual-worker',
+  'native/arbiter/nvidia-virtual-arbiter',
+  'native/addon/nvidia-virtual.node',
+];
+
+/** Builds them for glibc 2.17 and newer. Returns the directory of the build. */
+export async function portableBuild(progress: Progress): Promise<string> {
+  const zig = await fetchZig((line) => progress.note(line));
+  return cmakeBuild({ preset: PORTABLE_PRESET, definitions: [`-DNVIDIA_VIRTUAL_ZIG=${zig}`], targets: PORTABLE_PARTS }, progress);
+}
+
+/** zig is clang with the headers and stubs of every glibc since 2.17. */
+export async function fetchZig(say: (line: string) => void = () => {}): Promise<string> {
+  const directory = path.join(cacheDirectory(), `zig-${ZIG_VERSION}`);
+  if (!existsSync(directory)) {
+    say(`fetching zig ${ZIG_VERSION} (some 100 MB, once) into ${directory}`);
+    await fetchPythonPackages(directory, [`ziglang==${ZIG_VERSION}`]);
+  }
+  return path.join(directory, 'ziglang', 'zig');
+}

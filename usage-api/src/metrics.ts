@@ -1,0 +1,58 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export interface MetricsSources {
+  watches(): number;
+  pods(): number;
+  nodes(): number;
+  ledgerTrouble(): boolean;
+}
+
+/** What this server tells Prometheus of itself. What pods and GPUs use, the nodes tell themselves. */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #answers = new Counter({
+    name: 'nvidia_virtual_usage_api_answers_total',
+    help: 'Requests that were answered, by HTTP status.',
+    labelNames: ['status'],
+    registers: [this.#registry],
+  });
+  readonly #seconds = new Histogram({
+    name: 'nvidia_virtual_usage_api_answer_seconds',
+    help: 'Time until a request that was no watch was answered.',
+    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
+    registers: [this.#registry],
+  });
+
+  constructor(sources: MetricsSources) {
+    collectDefaultMetrics({ register: this.#registry, prefix: 'nvidia_virtual_usage_api_' });
+    this.#gauge('watches', 'Watches that are open.', () => sources.watches());
+    this.#gauge('pods', 'Pods that ask for slots.', () => sources.pods());
+    this.#gauge('nodes', 'Nodes with GPUs.', () => sources.nodes());
+    this.#gauge('ledger_away', '1 while the ledger cannot be read.', () => Number(sources.ledgerTrouble()));
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  exposition(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  answered(status: number, seconds: number, watch: boolean): void {
+    this.#answers.inc({ status: String(status) });
+    if (!watch) this.#seconds.observe(seconds);
+  }
+
+  #gauge(name: string, help: string, read: () => number): void {
+    const full = `nvidia_virtual_usage_api_${name}`;
+    new Gauge({
+      name: full,
+      help,
+      registers: [this.#registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  }
+}

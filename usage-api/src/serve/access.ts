@@ -1,0 +1,87 @@
+import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { UsageError } from '../errors.js';
+import { GROUP, VERSION } from '../resources.js';
+import type { User } from './front-proxy.js';
+
+/** What somebody wants to do. */
+export interface Attributes {
+  readonly verb: 'get' | 'list' | 'watch';
+  readonly resource: string;
+  /** Undefined: in all of them, or where there are none. */
+  readonly namespace: string | undefined;
+  readonly namespaced: boolean;
+  readonly name: string | undefined;
+}
+
+interface Decision {
+  readonly allowed: boolean;
+  readonly reason: string;
+  readonly until: number;
+}
+
+/** A permission that was taken away is noticed this late at most; a new one too. */
+const LIFE = 10_000;
+const MOST_REMEMBERED = 4096;
+
+/** Kubernetes itself decides who may read what: each request is put to it as a SubjectAccessReview. */
+export class Access {
+  readonly #api: Pick<ApiServer, 'request'>;
+  readonly #decisions = new Map<string, Decision>();
+
+  constructor(api: Pick<ApiServer, 'request'>) {
+    this.#api = api;
+  }
+
+  /** @throws UsageError FORBIDDEN, ACCESS_UNDECIDED */
+  async check(user: User, attributes: Attributes): Promise<void> {
+    const { allowed, reason } = await this.#decide(user, attributes);
+    if (allowed) return;
+    const { verb, resource, namespace, namespaced } = attributes;
+    const where = namespaced && namespace !== undefined ? `in the namespace "${namespace}"` : 'at the cluster scope';
+    throw new UsageError('FORBIDDEN', {
+      resource: resource,
+      user: user.name,
+      verb,
+      where,
+      reason: reason === '' ? '' : `: ${reason}`,
+    });
+  }
+
+  async #decide(user: User, attributes: Attributes): Promise<Decision> {
+    const key = JSON.stringify([user, attributes]);
+    const known = this.#decisions.get(key);
+    if (known && known.until > Date.now()) return known;
+    const decision = await this.#review(user, attributes);
+    this.#remember(key, decision);
+    return decision;
+  }
+
+  async #review(user: User, { verb, resource, namespace, name }: Attributes): Promise<Decision> {
+    const spec = {
+      user: user.name,
+      groups: user.groups,
+      uid: user.uid,
+      extra: user.extra,
+      resourceAttributes: { group: GROUP, version: VERSION, verb, resource, namespace, name },
+    };
+    const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+    try {
+      const { status } = await this.#api.request<{ status?: { allowed?: boolean; reason?: string } }>({
+        method: 'POST',
+        path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
+        body,
+      });
+      return { allowed: status?.allowed === true, reason: status?.reason ?? '', until: Date.now() + LIFE };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      throw new UsageError('ACCESS_UNDECIDED', { reason: error.message.replace(/\.$/, '') });
+    }
+  }
+
+  #remember(key: string, decision: Decision): void {
+    // The oldest goes first: a Map keeps the order in which things came.
+    this.#decisions.delete(key);
+    if (this.#decisions.size >= MOST_REMEMBERED) this.#decisions.delete(this.#decisions.keys().next().value as string);
+    this.#decisions.set(key, decision);
+  }
+}

@@ -1,0 +1,159 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TLSSocket } from 'node:tls';
+import { type Definition, NODE_USAGE, POD_USAGE } from '../definitions.js';
+import { UsageError } from '../errors.js';
+import { API_VERSION, type UsageObject } from '../resources.js';
+import type { Board } from '../usage/board.js';
+import { type Collection, keyOf } from '../usage/collection.js';
+import type { Access } from './access.js';
+import { answer, warn } from './answer.js';
+import { apiGroup, apiGroupList, apiResourceList } from './discovery.js';
+import { authenticate, type FrontProxy } from './front-proxy.js';
+import { openApiV2, openApiV3, openApiV3Index } from './openapi.js';
+import { type Query, readQuery, wantsTable, writeContinue } from './query.js';
+import { readPath, type Target } from './request.js';
+import { table } from './table.js';
+import { Watch } from './watch.js';
+
+export interface HandlerOptions {
+  readonly board: Board;
+  readonly access: Access;
+  /** As it is known now. */
+  readonly frontProxy: () => FrontProxy | undefined;
+}
+
+const DEFINITIONS = [POD_USAGE, NODE_USAGE];
+
+/** Where a request is about. */
+interface Place {
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+}
+
+/** Answers requests that came over TLS. */
+export class Handler {
+  readonly #options: HandlerOptions;
+  readonly #watches = new Set<{ end(): void }>();
+
+  constructor(options: HandlerOptions) {
+    this.#options = options;
+  }
+
+  /** Watches that are open now. */
+  get watches(): number {
+    return this.#watches.size;
+  }
+
+  /** Ends what would never end by itself. */
+  close(): void {
+    for (const watch of this.#watches) watch.end();
+  }
+
+  /** @throws UsageError */
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'https://server');
+    const target = readPath(url.pathname);
+    if (target?.what === 'alive') return answer(response, { alive: true });
+    if (target?.what === 'ready') return this.#answerReady(response);
+    const user = authenticate(request.socket as TLSSocket, request.headersDistinct, this.#options.frontProxy());
+    if (!target) throw new UsageError('NO_SUCH_PATH', { path: url.pathname });
+    if (request.method !== 'GET' && request.method !== 'HEAD') throw new UsageError('READ_ONLY', { method: request.method ?? '' });
+    if (target.what !== 'pods' && target.what !== 'nodes') return answer(response, documentOf(target.what));
+    const { board } = this.#options;
+    const asked = { request, response, parameters: url.searchParams, user, place: target };
+    if (target.what === 'pods') return this.#read({ ...asked, definition: POD_USAGE, collection: board.pods });
+    return this.#read({ ...asked, definition: NODE_USAGE, collection: board.nodes });
+  }
+
+  #answerReady(response: ServerResponse): void {
+    if (!this.#options.board.ready) throw new UsageError('NOT_READY');
+    answer(response, { ready: true });
+  }
+
+  async #read<T extends UsageObject>(asked: Asked<T>): Promise<void> {
+    const { request, response, definition, collection, place, user } = asked;
+    const query = readQuery(asked.parameters, definition);
+    // One that is watched by name in its path: an old way that kubectl does not use, and that lists cover.
+    const verb = place.name === undefined ? (query.watch ? 'watch' : 'list') : 'get';
+    await this.#options.access.check(user, { verb, resource: definition.name, namespaced: definition.namespaced, ...place });
+    const asTable = wantsTable(request.headers);
+    const { board } = this.#options;
+    if (!board.ready) throw new UsageError('NOT_READY');
+    await board.refresh();
+    if (board.warning !== undefined) warn(response, board.warning);
+    const shape = { definition, includeObject: query.includeObject };
+    if (place.name !== undefined) {
+      const object = this.#find(collection, definition, place);
+      return answer(response, asTable ? table(shape, [object], { resourceVersion: object.metadata.resourceVersion }) : object);
+    }
+    const here = within(query, place);
+    if (query.watch)
+      return this.#watch({ collection, query: here, tableShape: asTable ? shape : undefined, kind: definition.kind, response });
+    const { items, metadata } = page(collection, here);
+    answer(
+      response,
+      asTable ? table(shape, items, metadata) : { kind: `${definition.kind}List`, apiVersion: API_VERSION, metadata, items },
+    );
+  }
+
+  #find<T extends UsageObject>(collection: Collection<T>, definition: Definition<T>, { namespace, name = '' }: Place): T {
+    const object = collection.get(namespace === undefined ? name : `${namespace}/${name}`);
+    if (object) return object;
+    throw new UsageError('NO_SUCH_OBJECT', {
+      resource: `${definition.name}.${API_VERSION.split('/')[0]}`,
+      name,
+      hint: definition.notFoundHint,
+    });
+  }
+
+  #watch<T extends UsageObject>(options: ConstructorParameters<typeof Watch<T>>[0]): void {
+    const watch = new Watch(options);
+    this.#watches.add(watch);
+    options.response.once('close', () => this.#watches.delete(watch));
+  }
+}
+
+interface Asked<T extends UsageObject> {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly parameters: URLSearchParams;
+  readonly user: ReturnType<typeof authenticate>;
+  readonly place: Place;
+  readonly definition: Definition<T>;
+  readonly collection: Collection<T>;
+}
+
+/** What a namespace in the path leaves of a query. */
+function within<T extends UsageObject>(query: Query<T>, { namespace }: Place): Query<T> {
+  if (namespace === undefined) return query;
+  return { ...query, selects: (object) => object.metadata.namespace === namespace && query.selects(object) };
+}
+
+/** Pages are of what is there when each is asked for: between two of them a pod may come or go, and none is told twice. */
+function page<T extends UsageObject>(collection: Collection<T>, { selects, limit, after }: Query<T>): { items: T[]; metadata: object } {
+  const rest = collection.list().filter((object) => (after === undefined || keyOf(object) > after) && selects(object));
+  const items = limit === 0 ? rest : rest.slice(0, limit);
+  const last = items.at(-1);
+  const more =
+    last && items.length < rest.length ? { continue: writeContinue(keyOf(last)), remainingItemCount: rest.length - items.length } : {};
+  return { items, metadata: { resourceVersion: String(collection.revision), ...more } };
+}
+
+function documentOf(what: Exclude<Target['what'], 'pods' | 'nodes' | 'alive' | 'ready'>): object {
+  switch (what) {
+    case 'groups':
+      return apiGroupList();
+    case 'group':
+      return apiGroup();
+    case 'resources':
+      return apiResourceList(DEFINITIONS);
+    case 'openapi2':
+      return openApiV2(DEFINITIONS);
+    case 'openapi3':
+      return openApiV3Index();
+    case 'openapi3group':
+      return openApiV3(DEFINITIONS);
+    case 'version':
+      return { gitVersion: 'v0.1.0', platform: `linux/${process.arch}` };
+  }
+}

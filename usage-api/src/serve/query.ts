@@ -1,0 +1,89 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Definition } from '../definitions.js';
+import { UsageError } from '../errors.js';
+import type { UsageObject } from '../resources.js';
+import { fieldSelector, labelSelector, type Selector } from './selectors.js';
+import type { IncludeObject } from './table.js';
+
+/** What the parameters of a request say. */
+export interface Query<T> {
+  readonly selects: Selector<T>;
+  /** 0: all. */
+  readonly limit: number;
+  /** The key after which a list goes on. */
+  readonly after: string | undefined;
+  readonly watch: boolean;
+  /** From which a watch goes on; undefined: from what is there now, told first. */
+  readonly since: number | undefined;
+  readonly sendInitialEvents: boolean;
+  readonly bookmarks: boolean;
+  /** Milliseconds that a watch lasts. */
+  readonly timeout: number;
+  readonly includeObject: IncludeObject;
+}
+
+const LONGEST_WATCH = 30 * 60_000;
+
+/** @throws UsageError */
+export function readQuery<T extends UsageObject>(parameters: URLSearchParams, definition: Definition<T>): Query<T> {
+  const labels = labelSelector(parameters.get('labelSelector') ?? '');
+  const fields = fieldSelector(parameters.get('fieldSelector') ?? '', definition.fields);
+  const watch = flag(parameters, 'watch');
+  const version = number(parameters, 'resourceVersion');
+  return {
+    selects: (object) => labels(object.metadata.labels) && fields(object),
+    limit: number(parameters, 'limit'),
+    after: readContinue(parameters.get('continue') ?? ''),
+    watch,
+    since: watch && version > 0 ? version : undefined,
+    sendInitialEvents: flag(parameters, 'sendInitialEvents'),
+    bookmarks: flag(parameters, 'allowWatchBookmarks'),
+    timeout: Math.min(LONGEST_WATCH, number(parameters, 'timeoutSeconds') * 1000 || LONGEST_WATCH),
+    includeObject: readInclude(parameters.get('includeObject') ?? 'Metadata'),
+  };
+}
+
+export function writeContinue(key: string): string {
+  return Buffer.from(JSON.stringify({ after: key })).toString('base64url');
+}
+
+function readContinue(text: string): string | undefined {
+  if (text === '') return undefined;
+  try {
+    const { after } = JSON.parse(Buffer.from(text, 'base64url').toString()) as { after?: unknown };
+    if (typeof after === 'string') return after;
+  } catch {
+    // Told below.
+  }
+  throw new UsageError('CONTINUE_WRONG');
+}
+
+/** Whether a table is wanted rather than the object itself; what comes first in Accept wins. @throws UsageError NOT_ACCEPTABLE */
+export function wantsTable({ accept = '*/*' }: IncomingHttpHeaders): boolean {
+  for (const range of accept.split(',')) {
+    const [type = '', ...rest] = range.split(';').map((part) => part.trim());
+    if (!['application/json', 'application/*', '*/*'].includes(type)) continue;
+    const parameters = Object.fromEntries(rest.map((part) => part.split('=') as [string, string]));
+    if (parameters['as'] === undefined) return false;
+    if (parameters['as'] === 'Table' && parameters['g'] === 'meta.k8s.io' && parameters['v'] === 'v1') return true;
+  }
+  throw new UsageError('NOT_ACCEPTABLE', { accept });
+}
+
+function flag(parameters: URLSearchParams, parameter: string): boolean {
+  const value = parameters.get(parameter);
+  if (value === null || value === 'false' || value === '0') return false;
+  if (value === '' || value === 'true' || value === '1') return true;
+  throw new UsageError('PARAMETER_WRONG', { parameter, value, allowed: 'true or false' });
+}
+
+function number(parameters: URLSearchParams, parameter: string): number {
+  const value = parameters.get(parameter) ?? '';
+  if (!/^\d{0,15}$/.test(value)) throw new UsageError('PARAMETER_WRONG', { parameter, value, allowed: 'a whole number' });
+  return Number(value);
+}
+
+function readInclude(value: string): IncludeObject {
+  if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
+  throw new UsageError('PARAMETER_WRONG', { parameter: 'includeObject', value, allowed: 'None, Metadata or Object' });
+}

@@ -1,0 +1,32 @@
+import { readPath } from './request.js';
+
+const ROOT = '/apis/usage.nvidia-virtual.io/v1alpha1';
+
+test.each([
+  ['/apis', { what: 'groups' }],
+  ['/apis/', { what: 'groups' }],
+  ['/apis/usage.nvidia-virtual.io', { what: 'group' }],
+  [ROOT, { what: 'resources' }],
+  ['/readyz', { what: 'ready' }],
+  [`${ROOT}/podgpuusages`, { what: 'pods', namespace: undefined, name: undefined }],
+  [`${ROOT}/namespaces/a/podgpuusages`, { what: 'pods', namespace: 'a', name: undefined }],
+  [`${ROOT}/namespaces/a/podgpuusages/x%2Ey`, { what: 'pods', namespace: 'a', name: 'x.y' }],
+  [`${ROOT}/nodegpuusages/n`, { what: 'nodes', namespace: undefined, name: 'n' }],
+])('%s', (path, target) => {
+  expect(readPath(path)).toEqual(target);
+});
+
+test.each([
+  '/',
+  '/api/v1/pods',
+  '/toString',
+  `${ROOT}/pods`,
+  `${ROOT}/podgpuusages/name`,
+  `${ROOT}/namespaces/a/nodegpuusages`,
+  `${ROOT}/namespaces/a/podgpuusages/x/log`,
+  `${ROOT}/nodegpuusages/n/status`,
+  `${ROOT}/nodegpuusages/%zz`,
+  '/apis/other.io/v1alpha1/podgpuusages',
+])('nothing is at %s', (path) => {
+  expect(readPath(path)).toBeUndefined();
+});

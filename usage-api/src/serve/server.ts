@@ -1,0 +1,71 @@
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
+import type { Logger } from 'pino';
+import { UsageError } from '../errors.js';
+import type { Metrics } from '../metrics.js';
+import { answerError } from './answer.js';
+import type { Handler } from './handler.js';
+
+export interface ServerOptions {
+  readonly handler: Handler;
+  readonly logger: Logger;
+  readonly metrics: Pick<Metrics, 'answered'>;
+}
+
+/** The port to which the API server passes requests on. Certificates come later, and change while it runs. */
+export class UsageServer {
+  readonly server: Server;
+  readonly #options: ServerOptions;
+  #context: SecureContextOptions = {};
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+    // Who has no certificate gets an answer that says so, and /readyz.
+    this.server = createServer({ requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
+    this.server.on('request', (request, response) => {
+      const begin = performance.now();
+      const watch = /[?&]watch=(true|1)/.test(request.url ?? '');
+      response.once('close', () => options.metrics.answered(response.statusCode, (performance.now() - begin) / 1000, watch));
+      options.handler.handle(request, response).catch((error: unknown) => {
+        if (!(error instanceof UsageError)) options.logger.error({ err: error, url: request.url }, 'a request failed');
+        answerError(response, error);
+      });
+    });
+    // node:https replaces all of a context: whom we trust, and what we serve with, are set apart from each other.
+    const replace = this.server.setSecureContext.bind(this.server);
+    this.server.setSecureContext = (context) => {
+      this.#context = { ...this.#context, ...context };
+      replace(this.#context);
+    };
+  }
+
+  /** Whose client certificates are believed. PEM. */
+  trust(authority: string): void {
+    this.server.setSecureContext({ ca: authority });
+  }
+
+  /** @throws UsageError ADDRESS_NOT_SERVED */
+  async listen(host: string, port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      const refuse = ({ message }: Error) =>
+        reject(new UsageError('ADDRESS_NOT_SERVED', { address: `${host}:${port}`, reason: message, option: '--address' }));
+      this.server.once('error', refuse);
+      this.server.listen(port, host, () => {
+        this.server.off('error', refuse);
+        resolve();
+      });
+    });
+    return (this.server.address() as AddressInfo).port;
+  }
+
+  /** Lets requests end, and ends watches. */
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    this.#options.handler.close();
+    this.server.closeIdleConnections();
+    const late = setTimeout(() => this.server.closeAllConnections(), 5000);
+    await closed;
+    clearTimeout(late);
+  }
+}

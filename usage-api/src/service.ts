@@ -1,0 +1,126 @@
+import type { V1Node, V1Pod } from '@kubernetes/client-node';
+import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
+import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
+import { RedisLedger } from '@nvidia-virtual/ledger';
+import type { Logger } from 'pino';
+import { UsageError } from './errors.js';
+import { Metrics } from './metrics.js';
+import type { Options } from './options.js';
+import { GROUP, VERSION } from './resources.js';
+import { Access } from './serve/access.js';
+import { FrontProxySource } from './serve/front-proxy-source.js';
+import { Handler } from './serve/handler.js';
+import { UsageServer } from './serve/server.js';
+import { Board } from './usage/board.js';
+import { Figures } from './usage/figures.js';
+import { Mirror, mirrored } from './usage/mirror.js';
+import { type GpuNode, keepNode } from './usage/node-usage.js';
+import { type GpuPod, keepPod } from './usage/pods.js';
+
+const MICROSECONDS = 1000;
+
+/** All that the process runs. */
+export class UsageService {
+  readonly #options: Options;
+  readonly #logger: Logger;
+  readonly #api: ApiServer;
+  readonly #ledger: RedisLedger;
+  readonly #board: Board;
+  readonly #reflectors: readonly Reflector<never, never>[];
+  readonly #frontProxy: FrontProxySource;
+  readonly #server: UsageServer;
+  readonly #certificate: ServingCertificate;
+  readonly #http: HttpService;
+  #port = 0;
+
+  /** @throws LedgerError, ApiError for options with which nothing can be reached */
+  constructor(options: Options, logger: Logger) {
+    this.#options = options;
+    this.#logger = logger;
+    this.#api = ApiServer.load(options.kubeconfig);
+    this.#ledger = openLedger(options.ledger);
+    this.#ledger.on('state', (state, sentence) => logger[state === 'away' ? 'warn' : 'info'](sentence));
+    const [pods, nodes] = [new Mirror<GpuPod>(), new Mirror<GpuNode>()];
+    const common = { api: this.#api, logger };
+    const ofPods = new Reflector({ ...common, path: '/api/v1/pods', read: mirrored<V1Pod, GpuPod>(keepPod), reflection: pods });
+    const ofNodes = new Reflector({ ...common, path: '/api/v1/nodes', read: mirrored<V1Node, GpuNode>(keepNode), reflection: nodes });
+    this.#reflectors = [ofPods, ofNodes] as unknown as readonly Reflector<never, never>[];
+    const figures = new Figures({ ledger: this.#ledger, maximumAge: options.ledger.maximumAge / MICROSECONDS });
+    const { interval, restingInterval } = options;
+    this.#board = new Board({ pods, nodes, figures, interval: interval / MICROSECONDS, restingInterval: restingInterval / MICROSECONDS });
+    this.#frontProxy = new FrontProxySource(this.#api, logger);
+    const handler = new Handler({ board: this.#board, access: new Access(this.#api), frontProxy: () => this.#frontProxy.current });
+    const metrics = new Metrics({
+      watches: () => handler.watches,
+      pods: () => pods.items.size,
+      nodes: () => nodes.items.size,
+      ledgerTrouble: () => figures.trouble !== undefined,
+    });
+    this.#server = new UsageServer({ handler, logger, metrics });
+    this.#certificate = new ServingCertificate(this.#certificateOptions());
+    this.#http = new HttpService({
+      metrics,
+      logger,
+      conditions: {
+        pods: ofPods.condition,
+        nodes: ofNodes.condition,
+        certificate: this.#certificate.condition,
+        frontProxy: () => this.#frontProxy.problem,
+      },
+      notes: { ledger: () => figures.trouble?.message, pods: ofPods.lag, nodes: ofNodes.lag },
+    });
+  }
+
+  /** Where it is served. */
+  get port(): number {
+    return this.#port;
+  }
+
+  /** Where health and metrics are served; undefined: nowhere. */
+  get httpAddress(): string | undefined {
+    return this.#http.address;
+  }
+
+  /** Resolves when it is served with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError */
+  async start(): Promise<void> {
+    const { address, http } = this.#options;
+    if ('path' in address)
+      throw new UsageError('ADDRESS_NOT_SERVED', { address: address.path, reason: 'it is no HOST:PORT', option: '--address' });
+    await this.#http.move(http);
+    this.#port = await this.#server.listen(address.host, address.port);
+    for (const reflector of this.#reflectors) void reflector.run();
+    this.#frontProxy.on('changed', (proxy) => this.#server.trust(proxy.authority));
+    this.#frontProxy.start();
+    await this.#certificate.serve(this.#server.server);
+    this.#logger.info({ port: this.#port, http: this.#http.address }, 'serving');
+  }
+
+  async stop(): Promise<void> {
+    this.#certificate.stop();
+    this.#frontProxy.stop();
+    for (const reflector of this.#reflectors) reflector.stop();
+    this.#board.close();
+    await this.#server.close();
+    await this.#http.move(undefined);
+    await this.#ledger.close();
+    this.#api.close();
+  }
+
+  #certificateOptions(): ConstructorParameters<typeof ServingCertificate>[0] {
+    const { namespace, service, secret, hosts = [] } = this.#options;
+    return {
+      api: this.#api,
+      secret: { namespace, name: secret },
+      hosts: [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`, ...hosts],
+      holders: [{ kind: 'APIService', name: `${VERSION}.${GROUP}` }],
+      logger: this.#logger,
+    };
+  }
+}
+
+function openLedger({ url, username, passwordFile, tls }: Options['ledger']): RedisLedger {
+  const secure = { caFile: tls.ca, certificateFile: tls.cert, keyFile: tls.key };
+  return new RedisLedger({ redis: { url, username, passwordFile, ...(url.startsWith('rediss:') ? secure : {}) } });
+}

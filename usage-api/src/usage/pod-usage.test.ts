@@ -1,0 +1,130 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import type { NodeSnapshot } from '@nvidia-virtual/ledger';
+import { snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
+import { readAsked } from './asked.js';
+import { podUsage } from './pod-usage.js';
+import { type GpuPod, keepPod } from './pods.js';
+import { SlotMap } from './slots.js';
+
+const GIBIBYTE = 2 ** 30;
+const INVENTORY = {
+  version: 1 as const,
+  gpus: [
+    { uuid: 'GPU-1', name: 'X', memory: 8 * GIBIBYTE, slotMemory: GIBIBYTE / 2, slots: 10, mode: 'exclusive' as const, healthy: true },
+  ],
+};
+
+interface Shape {
+  readonly node?: string;
+  readonly annotations?: Record<string, string>;
+  readonly status?: object;
+  readonly spec?: object;
+  readonly deleted?: boolean;
+}
+
+function gpuPod({ node, annotations = {}, status = {}, spec = {}, deleted = false }: Shape = {}): GpuPod {
+  const limits = (slots: number) => ({ resources: { limits: { 'nvidia-virtual/gpu': String(slots) } } });
+  const metadata = { name: 'p', namespace: 'a', uid: 'u', annotations, ...(deleted && { deletionTimestamp: new Date(0) }) };
+  const pod = { metadata, spec: { nodeName: node, containers: [{ name: 'main', ...limits(4) }], ...spec }, status };
+  const kept = keepPod(pod as unknown as V1Pod);
+  if (!kept) throw new Error('nothing was kept of the pod');
+  return kept;
+}
+
+function usage(shape: Shape, figures = true) {
+  const pod = gpuPod(shape);
+  const told = snapshot({ allocations: 1, sessions: 2, memory: 100 });
+  const owned = told.allocations.map((one) => ({
+    ...one,
+    rate: undefined,
+    specification: { ...one.specification, owner: { namespace: 'a', pod: 'p', podUid: 'u', container: 'main' } },
+  })) as NodeSnapshot['allocations'];
+  const node = { gpus: told.gpus, at: 1.7e12, allocations: owned.map((one) => ({ ...one, rate: undefined })) };
+  return podUsage(pod, { asked: readAsked(pod), figures: figures ? node : undefined, inventory: INVENTORY, trouble: undefined });
+}
+
+const RUNNING = { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] };
+
+test('a pod that uses its part', () => {
+  expect(usage({ node: 'n', status: RUNNING })).toMatchObject({
+    state: 'Active',
+    timestamp: '2023-11-14T22:13:20Z',
+    containers: [
+      { gpus: [{ uuid: 'GPU-1', index: 0 }], memory: { used: 200, peak: 200 }, time: { share: 25, busySeconds: 0 }, sessions: 2 },
+    ],
+  });
+});
+
+test('a pod that has not used it yet has what its slots hold, or less if it says so', () => {
+  const idle = (annotations: Record<string, string>) => {
+    const pod = gpuPod({ node: 'n', status: RUNNING, annotations });
+    const figures = { gpus: [], at: 0, allocations: [] };
+    return podUsage(pod, { asked: readAsked(pod), figures, inventory: INVENTORY, trouble: undefined }).containers[0];
+  };
+  expect(idle({})).toMatchObject({ memory: { quota: 2 * GIBIBYTE }, time: { share: 40 }, sessions: 0 });
+  expect(idle({ 'nvidia-virtual/memory': '1Gi', 'nvidia-virtual/cores': '90' })).toMatchObject({
+    ...{ memory: { quota: GIBIBYTE }, time: { share: 40 } },
+  });
+});
+
+test.each<[string, Shape, string, string | undefined]>([
+  ['nobody has placed', {}, 'Waiting', 'No scheduler has looked at it yet.'],
+  [
+    'the scheduler cannot place',
+    { status: { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes.' }] } },
+    'Waiting',
+    'Unschedulable: 0/1 nodes.',
+  ],
+  [
+    'waits for its image',
+    {
+      node: 'n',
+      status: { containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ErrImagePull', message: 'no such image' } } }] },
+    },
+    'Starting',
+    'main: ErrImagePull: no such image',
+  ],
+  ['was just placed', { node: 'n' }, 'Starting', 'The kubelet prepares it.'],
+  ['is being deleted', { node: 'n', status: RUNNING, deleted: true }, 'Ending', undefined],
+])('a pod that %s', (_, shape, state, message) => {
+  const pod = gpuPod(shape);
+  const told = podUsage(pod, {
+    asked: readAsked(pod),
+    figures: { gpus: [], at: 0, allocations: [] },
+    inventory: undefined,
+    trouble: undefined,
+  });
+  expect([told.state, told.message]).toEqual([state, message]);
+});
+
+test('a pod whose node is silent, and one whose annotations are wrong', () => {
+  expect(usage({ node: 'n', status: RUNNING }, false)).toMatchObject({
+    state: 'Unknown',
+    message: 'Node n has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.',
+  });
+  const wrong = usage({ node: 'n', status: RUNNING, annotations: { 'nvidia-virtual/memory': 'much' } });
+  expect([wrong.slots, wrong.message]).toEqual([4, expect.stringContaining('nvidia-virtual/memory is "much"')]);
+});
+
+test('nothing is kept of pods that ask for nothing, or have ended', () => {
+  const spec = { containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }] };
+  expect(keepPod({ spec: { containers: [{ name: 'main' }] } } as V1Pod)).toBeUndefined();
+  expect(keepPod({ spec, status: { phase: 'Succeeded' } } as unknown as V1Pod)).toBeUndefined();
+});
+
+test('slots lie where the scheduler put them; init containers leave theirs to the others', () => {
+  const resources = { limits: { 'nvidia-virtual/gpu': '6' } };
+  const assigned = { version: 1, containers: { first: [{ gpu: 'GPU-2', slots: 6 }], main: [{ gpu: 'GPU-1', slots: 4 }] } };
+  const annotations = { 'nvidia-virtual/assigned': JSON.stringify(assigned) };
+  const pod = gpuPod({ node: 'n', spec: { initContainers: [{ name: 'first', resources }] }, annotations });
+  const slots = new SlotMap();
+  slots.add(pod, readAsked(pod), undefined);
+  expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 4, 6]);
+});
+
+test('an assignment that is no JSON is as good as none', () => {
+  const pod = gpuPod({ node: 'n', annotations: { 'nvidia-virtual/assigned': '{' } });
+  const slots = new SlotMap();
+  slots.add(pod, readAsked(pod), undefined);
+  expect([slots.total, slots.on('GPU-1')]).toEqual([4, 0]);
+});

@@ -1,0 +1,44 @@
+import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type Asked, assignmentOf, slotsOf } from './asked.js';
+import type { NodeFigures } from './figures.js';
+import type { GpuPod } from './pods.js';
+
+/** Which slots of a node its pods hold, and on which GPU, where that is known. */
+export class SlotMap {
+  readonly #gpus = new Map<string, number>();
+  #total = 0;
+
+  get total(): number {
+    return this.#total;
+  }
+
+  on(gpu: string): number {
+    return this.#gpus.get(gpu) ?? 0;
+  }
+
+  add(pod: GpuPod, { containers }: Asked, figures: NodeFigures | undefined): void {
+    this.#total += slotsOf(containers);
+    const parts = containers.map(({ container, ...request }) => ({ ...request, gpus: gpusOf(pod, container, request, figures) }));
+    for (const gpu of new Set(parts.flatMap(({ gpus }) => [...gpus.keys()]))) {
+      const here = parts.map(({ init, gpus }) => ({ init, slots: gpus.get(gpu) ?? 0 }));
+      this.#gpus.set(gpu, this.on(gpu) + slotsOf(here));
+    }
+  }
+}
+
+/** As our scheduler assigned them, or where the node gave the container its part. */
+function gpusOf(
+  pod: GpuPod,
+  container: string,
+  { slots }: Pick<ContainerRequest, 'slots'>,
+  figures: NodeFigures | undefined,
+): Map<string, number> {
+  const assigned = assignmentOf(pod)?.containers[container];
+  if (assigned) return new Map(assigned.map(({ gpu, slots: count }) => [gpu, count]));
+  const uid = pod.metadata?.uid;
+  const allocation = figures?.allocations.findLast(
+    ({ specification: { owner } }) => owner?.podUid === uid && owner?.container === container,
+  );
+  const gpus = allocation?.specification.gpus ?? [];
+  return new Map(gpus.map((gpu) => [gpu, slots / gpus.length]));
+}
