@@ -99,7 +99,7 @@ export class NodeService {
       whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
         this.#metrics = metricsOf(made, {
-          deviceMemory: new DeviceMemory({ installation, backend, logger }),
+          deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
           file: new MetricsFile(state.metrics, logger),
           ledgerConnected: () => this.#ledger?.connected ?? false,
         });
