@@ -1,4 +1,4 @@
-import { readInventory } from './node-inventory.js';
+import { nodeGpu } from './node-inventory.js';
 import { tenantPod } from './pods.js';
 import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
@@ -12,7 +12,7 @@ export const sharing: Scenario = {
   name: 'sharing',
   about: 'two pods share a GPU, each sees its own slice, and one that passes its quota disturbs nobody',
   async play({ cluster, tally, tenants }) {
-    const { slotMemory, memory } = await readInventory(cluster);
+    const { slotMemory, memory } = await nodeGpu(cluster);
     await tenants.apply(tenantPod('anna', { slots: 2 }), tenantPod('otto', { slots: 3 }));
     await Promise.all(['anna', 'otto'].map((name) => tenants.logUntil(name, 'working')));
     tally.judge('two pods share a GPU and print right results', []);

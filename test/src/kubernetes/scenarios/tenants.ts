@@ -59,6 +59,12 @@ export class Tenants {
     return this.cluster.kubectl('-n', this.namespace, 'logs', name);
   }
 
+  /** As many pods of a Deployment as it should have are ready. */
+  async available(deployment: string, replicas: number, seconds = 90): Promise<void> {
+    const condition = `jsonpath={.status.readyReplicas}=${replicas}`;
+    await this.cluster.kubectl('-n', this.namespace, 'wait', `deployment/${deployment}`, `--for=${condition}`, `--timeout=${seconds}s`);
+  }
+
   async events(name: string): Promise<CoreV1Event[]> {
     const path = `/api/v1/namespaces/${this.namespace}/events`;
     const query = { fieldSelector: `involvedObject.name=${name}` };
