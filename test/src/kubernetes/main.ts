@@ -8,12 +8,19 @@ import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
 import { restarts } from './scenarios/restarts.js';
 import type { Scenario } from './scenarios/scene.js';
 import { sharing } from './scenarios/sharing.js';
+import { stolenSocket } from './scenarios/stolen-socket.js';
+import { storm } from './scenarios/storm.js';
 import { Tenants } from './scenarios/tenants.js';
+import { uninstallation } from './scenarios/uninstallation.js';
+import { webhook } from './scenarios/webhook.js';
 
 /** In this order, on one cluster: the first makes the product, the last removes it. */
-const SCENARIOS: readonly Scenario[] = [installation, sharing, full, restarts, kubeletRestarts];
+const SCENARIOS: readonly Scenario[] = [
+  ...[installation, sharing, full, stolenSocket, webhook],
+  ...[restarts, kubeletRestarts, storm, uninstallation],
+];
 /** What the other container runtime could do differently. */
-const OF_THE_RUNTIME = ['installation', 'sharing'];
+const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'uninstallation'];
 
 const HELP = `The product in a real Kubernetes on this machine, used as people use it. It needs root.
   --only NAMES        these scenarios alone, with commas between them, after the installation
@@ -33,7 +40,11 @@ async function main(only: readonly string[] | undefined, runtime: string | undef
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;
     const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
-    await playOn(one, SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name)), tally);
+    await playOn(
+      one,
+      SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name)),
+      tally,
+    );
   }
   return tally.close();
 }

@@ -28,7 +28,8 @@ export function claimNode(): void {
 /** Removes whatever a test's node left: after a run, and before one, for the last may have been killed. */
 export async function sweepNode(): Promise<void> {
   if (!OURS.some((directory) => existsSync(path.join(directory, MARK)))) return;
-  await endShims();
+  // Of an earlier run too: shims outlive their containerd, and an arbiter its gpu-proxy.
+  for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
   await endPodProcesses();
   unmountAll();
   removeNetwork();
@@ -37,9 +38,8 @@ export async function sweepNode(): Promise<void> {
   for (const directory of [...OURS, ...RUNTIME_FILES]) removeDirectory(directory);
 }
 
-/** Of an earlier run too: they outlive their containerd by intention. */
-async function endShims(): Promise<void> {
-  const left = () => processesWith(CONTAINERD_SOCKET);
+async function endProcesses(commandLine: string): Promise<void> {
+  const left = () => processesWith(commandLine);
   for (const pid of left()) end(pid);
   await until(() => left().length === 0, PATIENCE_MS);
 }

@@ -1,4 +1,4 @@
-import { RELEASE, install, offeredSlots, NAMESPACE, partPods, SLOTS, untilOffered } from './product.js';
+import { install, NAMESPACE, offeredSlots, partPods, RELEASE, SLOTS, untilOffered } from './product.js';
 import type { Scenario } from './scene.js';
 
 export const installation: Scenario = {

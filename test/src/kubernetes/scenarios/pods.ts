@@ -41,10 +41,18 @@ export function tenantJob(name: string, completions: number, parallelism: number
   };
 }
 
-/** A pod that asks for no GPU and prints a line. */
-export function ordinaryPod(name: string, command: readonly string[], spec: object = {}): object {
-  const container = { name: 'main', image: CUDA, imagePullPolicy: 'Never', command };
-  return { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { restartPolicy: 'Never', ...QUICK, containers: [container], ...spec } };
+/** A pod that asks for no GPU. @param host directories and files of the node, by where the container has them */
+export function ordinaryPod(name: string, command: readonly string[], host: Readonly<Record<string, string>> = {}): object {
+  const mounts = Object.entries(host).map(([mountPath, path], index) => ({ name: `host-${index}`, mountPath, path }));
+  const volumes = mounts.map((mount) => ({ name: mount.name, hostPath: { path: mount.path } }));
+  const volumeMounts = mounts.map((mount) => ({ name: mount.name, mountPath: mount.mountPath }));
+  const container = { name: 'main', image: CUDA, imagePullPolicy: 'Never', command, volumeMounts };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name },
+    spec: { restartPolicy: 'Never', ...QUICK, containers: [container], volumes },
+  };
 }
 
 /** A program that is told to end does so at once, and nobody waits for one that does not. */

@@ -8,7 +8,7 @@ const PATIENCE_MS = 20_000;
 export const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
   'gpu-proxy': '/gpu-proxy\0serve',
-  arbiter: 'nvidia-virtual-arbiter\0',
+  arbiter: '/nvidia-virtual-arbiter\0',
   redis: 'redis-server',
   scheduler: '--config=/etc/kubernetes/scheduler/configuration.yaml',
   extender: 'nvidia-virtual-scheduler-ext\0extender',
@@ -16,7 +16,12 @@ export const PARTS = {
 export type Part = keyof typeof PARTS;
 
 export function processesOf(part: Part): number[] {
-  return processesWith(PARTS[part]);
+  return processesWith(PARTS[part]).filter(isOfNode);
+}
+
+/** In a container of a pod, or started from the product's directory: nobody else's process that has the same name. */
+function isOfNode(pid: number): boolean {
+  return readOf(pid, 'cgroup').includes('/kubepods/') || readOf(pid, 'cmdline').startsWith(`${STATE_ROOT}/versions/`);
 }
 
 /** kill -9. Resolves when another process does its work; which one that is, is its supervisor's matter. */
@@ -30,12 +35,15 @@ export async function killPart(part: Part): Promise<void> {
 
 /** The workers on this node: they run from the directory of a version. */
 export function workers(): number[] {
-  return processesWith('nvidia-virtual-worker\0');
+  return processesWith('/nvidia-virtual-worker\0').filter(isOfNode);
 }
 
 /** What a node without GPU pods should not have: workers, and directories of allocations. */
 export async function leavings(): Promise<string[]> {
-  const left = () => [...workers().map((pid) => `worker ${pid}: ${commandLine(pid)}`), ...allocations().map((id) => `allocation ${id}`)];
+  const left = () => [
+    ...workers().map((pid) => `worker ${pid}: ${readOf(pid, 'cmdline').replaceAll('\0', ' ')}`),
+    ...allocations().map((id) => `allocation ${id}`),
+  ];
   await until(() => left().length === 0, PATIENCE_MS);
   return left().map((one) => `${one} is left behind`);
 }
@@ -48,10 +56,10 @@ export function allocations(): string[] {
   }
 }
 
-function commandLine(pid: number): string {
+function readOf(pid: number, file: 'cgroup' | 'cmdline'): string {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
-    return 'ended meanwhile';
+    return ''; // ended meanwhile
   }
 }

@@ -70,5 +70,8 @@ export async function untilReady(cluster: Cluster, part: string, milliseconds = 
 }
 
 function isReady({ metadata, status }: V1Pod): boolean {
-  return metadata?.deletionTimestamp === undefined && (status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True');
+  return (
+    metadata?.deletionTimestamp === undefined &&
+    (status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True')
+  );
 }

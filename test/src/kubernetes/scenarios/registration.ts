@@ -9,7 +9,8 @@ const PATIENCE_MS = 60_000;
 /** Milliseconds from the moment when a kubelet that was just started could be asked to the one when the device plugin was registered with it. */
 export async function untilRegistered(before: number): Promise<number> {
   if (!(await until(() => socketBirth() > before, PATIENCE_MS))) throw new Error('the kubelet serves no device plugins');
-  if (!(await until(() => lastRegistration() >= socketBirth(), PATIENCE_MS))) throw new Error(`the device plugin did not register: ${pluginLog()}`);
+  if (!(await until(() => lastRegistration() >= socketBirth(), PATIENCE_MS)))
+    throw new Error(`the device plugin did not register: ${pluginLog()}`);
   return lastRegistration() - socketBirth();
 }
 

@@ -1,8 +1,8 @@
 import { until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { tenantPod } from './pods.js';
-import { SLOTS, untilOffered, untilReady } from './product.js';
 import { killPart, PARTS, type Part } from './processes.js';
+import { SLOTS, untilOffered, untilReady } from './product.js';
 import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -34,7 +34,10 @@ async function tryKilling({ cluster, tally, tenants }: Scene, what: string, kill
   const name = `after-${what.replaceAll(/\W/g, '-')}`;
   await tenants.apply(tenantPod(name, { does: 'once' }));
   const printed = await tenants.result(name);
-  tally.judge(`${what} was killed: a new pod runs afterwards`, printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)]);
+  tally.judge(
+    `${what} was killed: a new pod runs afterwards`,
+    printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)],
+  );
   await tenants.delete('pod', name);
 }
 

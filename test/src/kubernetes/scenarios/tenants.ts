@@ -56,7 +56,7 @@ export class Tenants {
   /** Runs to its end. Returns what it printed. */
   async result(name: string, milliseconds = PATIENCE_MS): Promise<string> {
     await this.until(name, 'at its end', ({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed', milliseconds);
-    return this.cluster.kubectl('-n', this.namespace, 'logs', name);
+    return (await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name])).output;
   }
 
   /** As many pods of a Deployment as it should have are ready. */
