@@ -13,7 +13,14 @@ beforeEach(() => {
   for (const directory of ['ours', 'host']) writeFileSync(path.join(root, directory, 'libcuda.so.1'), '');
   symlinkSync('../ours/libcuda.so.1', path.join(root, 'link', 'libcuda.so.1'));
   writeFileSync(path.join(root, 'nvidiactl'), '');
-  installation = { interposerDirectory: path.join(root, 'ours'), worker: 'w', arbiter: 'r', simulatedDriver: '/simulated.so', addon: 'a' };
+  installation = {
+    interposerDirectory: path.join(root, 'ours'),
+    worker: 'w',
+    arbiter: 'r',
+    simulatedDriver: '/simulated.so',
+    addon: 'a',
+    launcher: 'l',
+  };
 });
 afterEach(() => removePrivateDirectory(root));
 
