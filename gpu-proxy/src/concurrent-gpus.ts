@@ -42,7 +42,7 @@ export class ConcurrentGpus {
   /** @throws ProxyError MPS_MISSING, SOCKET_PATH_LONG, STATE_NOT_USABLE */
   constructor(options: ConcurrentGpusOptions) {
     const { gpus, backend, directory } = options;
-    const executable = findMpsControl(backend.driver);
+    const executable = findMpsControl(backend.driver, options.launcher);
     const [first] = gpus;
     if (first && !executable) throw new ProxyError('MPS_MISSING', { gpu: first.index, driver: backend.driver });
     if (!executable) {

@@ -43,8 +43,8 @@ export class DeviceMemory {
 
   /** Not older than some seconds; empty where there is no NVML. */
   async read(): Promise<ProcessMemory> {
-    const { backend } = this.#options;
-    if (backend.kind !== 'real' || !existsSync(this.#library) || Date.now() - this.#asked < FRESH_MS) return this.#known;
+    const { backend, launcher } = this.#options;
+    if (backend.kind !== 'real' || !existsSync(launcher.seen(this.#library)) || Date.now() - this.#asked < FRESH_MS) return this.#known;
     this.#asked = Date.now();
     this.#known = await this.#ask();
     return this.#known;

@@ -1,13 +1,15 @@
-import { openSync } from 'node:fs';
+import { constants, openSync } from 'node:fs';
 import { createConnection, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Addon } from './addon.js';
 import { ProxyError, systemReason } from './errors.js';
 
-/** Paths by which a child of this process can open the namespaces of the host, for as long as this process lives. */
+/** Paths by which this process and its children reach what is the host's, for as long as this process lives. */
 export interface HostNamespaces {
   readonly mounts: string;
   readonly cgroups: string;
+  /** Its files. */
+  readonly root: string;
 }
 
 const INIT = 1;
@@ -30,8 +32,8 @@ export async function findHostNamespaces(addon: Addon, kubeletRoot: string): Pro
 }
 
 function openNamespaces(pid: number): HostNamespaces {
-  const open = (name: string) => `/proc/${process.pid}/fd/${openSync(`/proc/${pid}/ns/${name}`, 'r')}`;
-  return { mounts: open('mnt'), cgroups: open('cgroup') };
+  const open = (name: string, flags = constants.O_RDONLY) => `/proc/${process.pid}/fd/${openSync(`/proc/${pid}/${name}`, flags)}`;
+  return { mounts: open('ns/mnt'), cgroups: open('ns/cgroup'), root: open('root', constants.O_DIRECTORY) };
 }
 
 /** The process that listens on a socket. */

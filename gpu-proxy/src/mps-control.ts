@@ -81,12 +81,16 @@ export class MpsControl {
 }
 
 /** Beside the driver, where a driver that is no package of the system has it, or in PATH. */
-export function findMpsControl(driver: string, searchPath = process.env['PATH'] ?? ''): string | undefined {
+export function findMpsControl(
+  driver: string,
+  launcher: Pick<Launcher, 'seen'>,
+  searchPath = process.env['PATH'] ?? '',
+): string | undefined {
   const libraries = path.dirname(driver);
   const besideDriver = [path.join(libraries, '..', 'bin'), path.join(libraries, '..', '..', 'bin')];
   return [...besideDriver, ...searchPath.split(':').filter((directory) => directory !== '')]
     .map((directory) => path.join(directory, NAME))
-    .find(isExecutable);
+    .find((file) => isExecutable(launcher.seen(file)));
 }
 
 function isExecutable(file: string): boolean {

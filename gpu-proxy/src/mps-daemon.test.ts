@@ -116,8 +116,11 @@ test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', ()
   const root = path.join(directory, 'driver');
   const inPath = path.join(directory, 'bin', 'nvidia-cuda-mps-control');
   const driver = path.join(root, 'usr', 'lib', 'x86_64-linux-gnu', 'libcuda.so.1');
-  expect(findMpsControl(driver, `:/nonexistent:${path.join(directory, 'bin')}`)).toBe(inPath);
-  expect(findMpsControl(driver, '/nonexistent')).toBeUndefined();
+  expect(findMpsControl(driver, DIRECT, `:/nonexistent:${path.join(directory, 'bin')}`)).toBe(inPath);
+  expect(findMpsControl(driver, DIRECT, '/nonexistent')).toBeUndefined();
   const beside = makeMpsStandIn(path.join(root, 'usr', 'bin'));
-  expect(findMpsControl(driver, path.join(directory, 'bin'))).toBe(beside);
+  expect(findMpsControl(driver, DIRECT, path.join(directory, 'bin'))).toBe(beside);
+  // From a container, where the host's files are seen elsewhere.
+  const seen = (file: string) => path.join(root, file);
+  expect(findMpsControl('/usr/lib/x86_64-linux-gnu/libcuda.so.1', { seen }, '')).toBe('/usr/bin/nvidia-cuda-mps-control');
 });

@@ -1,11 +1,12 @@
 import { hostname } from 'node:os';
+import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
 import { Addon } from './addon.js';
 import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
-import { type Backend, chooseBackend } from './backend.js';
+import { type Backend, chooseBackend, hostMachine } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
@@ -82,9 +83,7 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    const installation = this.#locate();
-    const launcher = await this.#launcher(installation);
-    const backend = chooseBackend(current.backend, installation);
+    const { installation, backend, launcher } = await this.#prepare();
     const state = StateDirectory.open(current.state);
     this.#state = state;
     await this.#moveHttp();
@@ -116,18 +115,19 @@ export class NodeService {
     logger.info({ ...served, gpus }, 'serving');
   }
 
-  /** @throws ProxyError BUILD_MISSING, VERSION_MISSING */
-  #locate(): Installation {
-    const { enabled, placement, versions } = this.#store.current.kubernetes;
-    const installation = locateInstallation();
-    return enabled === 'true' && placement === 'pod' ? installOnHost(installation, versions) : installation;
-  }
-
-  /** @throws ProxyError HOST_NOT_REACHED */
-  async #launcher({ addon, launcher }: Installation): Promise<Launcher> {
-    const { enabled, placement, kubeletRoot } = this.#store.current.kubernetes;
-    if (enabled === 'false' || placement === 'none') return DIRECT;
-    return new HostLauncher(launcher, await findHostNamespaces(new Addon(addon), kubeletRoot), this.#log.logger);
+  /** What workers are started from, and how. @throws ProxyError BUILD_MISSING, VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL */
+  async #prepare(): Promise<Omit<NodeParts, 'gpus'>> {
+    const { backend: choice, kubernetes } = this.#store.current;
+    const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
+    const built = locateInstallation();
+    if (enabled === 'false' || placement === 'none')
+      return { installation: built, backend: chooseBackend(choice, built), launcher: DIRECT };
+    const installation = installOnHost(built, versions);
+    const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
+    const backend = chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot));
+    const libraries = driverRoot === '/' ? undefined : path.dirname(backend.driver);
+    const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, logger: this.#log.logger });
+    return { installation, backend, launcher };
   }
 
   /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */

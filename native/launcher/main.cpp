@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ namespace {
 struct Options {
   const char* mounts = nullptr;   ///< file of the mount namespace to enter; null: none
   const char* cgroups = nullptr;  ///< file of the cgroup namespace
+  const char* libraries = nullptr;  ///< where the program looks for libraries first; null: nowhere else
   pid_t client = 0;  ///< a process of the pod
   pid_t move = 0;    ///< a process that runs already; 0: this one, which becomes the program
   std::string pod;   ///< its UID; empty: the node itself
@@ -25,7 +27,7 @@ struct Options {
 };
 
 constexpr const char* kUsage =
-    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
+    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
 
 bool parseNumber(std::string_view text, pid_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -36,6 +38,7 @@ bool isUid(std::string_view text) { return !text.empty() && text.find_first_not_
 
 bool take(Options& options, std::string_view name, const char* value) {
   if (name == "--mounts") return options.mounts = value, true;
+  if (name == "--libraries") return options.libraries = value, true;
   if (name == "--cgroups") return options.cgroups = value, true;
   if (name == "--client") return parseNumber(value, options.client);
   if (name == "--move") return parseNumber(value, options.move);
@@ -74,6 +77,7 @@ int main(int count, char** arguments) {
   if (options.mounts != nullptr && !enterNamespaces(options.mounts, options.cgroups)) return 126;
   for (const std::string& problem : launcher::place(options.move, options.client, options.pod)) say(problem + "; going on without");
   if (options.move > 0) return 0;
+  if (options.libraries != nullptr) setenv("LD_LIBRARY_PATH", options.libraries, 1);
   execv(options.program[0], options.program);
   say(std::string("cannot start ") + options.program[0] + ": " + std::strerror(errno));
   return 127;

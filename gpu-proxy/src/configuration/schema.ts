@@ -80,6 +80,10 @@ export const NODE_OPTIONS = {
       help: 'directory on the host with the builds that containers have; the device plugin installs them',
       default: '/var/lib/nvidia-virtual/versions',
     }),
+    driverRoot: option(filePath, {
+      help: "where on the host NVIDIA's driver is installed: /run/nvidia/driver where the GPU operator installs it",
+      default: '/',
+    }),
     placement: option(choice('pod', 'none'), {
       help: "pod: workers run among the host's mounts, in a cgroup beneath their pod's, and the arbiter in one of its own, so that they outlive the container of gpu-proxy; none: as its children",
       default: 'pod',
