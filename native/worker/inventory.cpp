@@ -138,7 +138,7 @@ int printInventory(const Options& options) {
 }
 
 int printPresence(const Options& options) {
-  adopt(driverEnvironment({}, options.gpus, false, options.mps));
+  adopt(driverEnvironment({}, options.gpus, false, {}));
   Driver driver{};
   const DriverStart start = startDriver(options.driver, driver);
   if (start.status != CUDA_SUCCESS) return log("%s", start.sentence.c_str()), 1;

@@ -61,8 +61,8 @@ struct Option {
 
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
-    {"--processes", "NVML", text<&Options::processes>},
     {"--presence", "", set<&Options::presence>},
+    {"--processes", "NVML", text<&Options::processes>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
     {"--gpu", "INDEX|UUID", gpu},
