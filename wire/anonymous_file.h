@@ -8,8 +8,6 @@
 namespace wire {
 
 /// A file without a name in any directory. -1 with errno when there is none; `flags` are those of memfd_create.
-inline int createAnonymousFile(const char* name, unsigned flags) {
-  return static_cast<int>(syscall(SYS_memfd_create, name, flags));
-}
+inline int createAnonymousFile(const char* name, unsigned flags) { return static_cast<int>(syscall(SYS_memfd_create, name, flags)); }
 
 }  // namespace wire

@@ -5,6 +5,7 @@ import type { AllocationSpecification, GpuRecord, SessionRecord, SessionUse } fr
 import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
 import type { Installation } from './installation.js';
+import { DIRECT, type Launcher } from './launcher.js';
 
 const TIME_LIMIT_MS = 5000;
 const FRESH_MS = 5000;
@@ -23,6 +24,7 @@ export interface ReportedMemory {
 export interface DeviceMemoryOptions {
   readonly installation: Installation;
   readonly backend: Backend;
+  readonly launcher?: Launcher | undefined;
   readonly logger: Logger;
 }
 
@@ -41,18 +43,21 @@ export class DeviceMemory {
 
   /** Not older than some seconds; empty where there is no NVML. */
   async read(): Promise<ProcessMemory> {
-    const { backend } = this.#options;
-    if (backend.kind !== 'real' || !existsSync(this.#library) || Date.now() - this.#asked < FRESH_MS) return this.#known;
+    const { backend, launcher = DIRECT } = this.#options;
+    // What workers see elsewhere cannot be looked for from here.
+    const missing = launcher === DIRECT && !existsSync(this.#library);
+    if (backend.kind !== 'real' || missing || Date.now() - this.#asked < FRESH_MS) return this.#known;
     this.#asked = Date.now();
     this.#known = await this.#ask();
     return this.#known;
   }
 
   #ask(): Promise<ProcessMemory> {
-    const { installation, logger } = this.#options;
+    const { installation, launcher = DIRECT, logger } = this.#options;
+    const [file, args] = launcher.command(installation.worker, ['--processes', this.#library]);
     return new Promise((resolve) => {
       const options = { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' } as const;
-      execFile(installation.worker, ['--processes', this.#library], options, (error, stdout, stderr) => {
+      execFile(file, args, options, (error, stdout, stderr) => {
         if (error && !this.#failed) logger.warn(`NVML does not say what the workers hold: ${stderr.trim() || error.message}`);
         this.#failed = error !== null;
         resolve(error ? new Map() : parseProcessMemory(stdout));
