@@ -127,7 +127,8 @@ class Neighbour {
       for (cudaEvent_t& done : met_[gpu])
         if (!diary_.make([&] { return cudaEventCreateWithFlags(&done, kFlags); })) return false;
     }
-    return diary_.make([&] { return cudaHostAlloc(&meeting_, 2 * sizeof *meeting_, cudaHostAllocPortable); });
+    if (!diary_.make([&] { return cudaHostAlloc(&meeting_, 2 * sizeof *meeting_, cudaHostAllocPortable); })) return false;
+    return meeting_[0] = meeting_[1] = 0, true;
   }
 
   template <typename Launch>
