@@ -3,7 +3,7 @@ import { processesWith, until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { tenantPod } from './pods.js';
-import { NAMESPACE, offeredSlots, RELEASE, untilOffered } from './product.js';
+import { NAMESPACE, offeredSlots, RELEASE, uninstall, untilOffered } from './product.js';
 import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -34,7 +34,7 @@ export const uninstallation: Scenario = {
     tally.judge('and the pod goes on', runsUndisturbed(pod) ? [] : [await tenants.describe('working')]);
 
     await tenants.delete('pod', 'working');
-    await cluster.helm('uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '120s');
+    await uninstall(cluster);
     await until(() => processesWith(STATE_ROOT).length === 0, 20_000);
     tally.judge(
       'no process is left',
