@@ -63,6 +63,6 @@ async function answerTo(request: IncomingMessage, route: Route | undefined): Pro
 }
 
 function respond(response: ServerResponse, status: number, answer: object): void {
-  const body = JSON.stringify(answer);
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body);
+  const body = Buffer.from(JSON.stringify(answer));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
 }

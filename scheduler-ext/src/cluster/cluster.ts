@@ -22,6 +22,7 @@ interface Promised {
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
+  readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
   readonly #promises = new Map<string, Promised>();
@@ -49,7 +50,7 @@ export class Cluster {
   removeNode(name: string): void {
     const node = this.#nodes.get(name);
     node?.setInventory(undefined);
-    if (node?.idle) this.#nodes.delete(name);
+    this.#forget(node);
   }
 
   putPod(pod: PodRecord): void {
@@ -142,14 +143,32 @@ export class Cluster {
   #leave(uid: string, name: string): void {
     const node = this.#nodes.get(name);
     node?.release(uid);
-    if (node?.idle) this.#nodes.delete(name);
+    this.#forget(node);
+  }
+
+  #forget(node: NodeGpus | undefined): void {
+    if (node?.idle && this.#nodes.delete(node.name)) this.#indices.giveBack(node.index);
   }
 
   #made(name: string): NodeGpus {
     const known = this.#nodes.get(name);
     if (known) return known;
-    const node = new NodeGpus(name);
+    const node = new NodeGpus(name, this.#indices.take());
     this.#nodes.set(name, node);
     return node;
+  }
+}
+
+/** Whole numbers from 0, none of them twice at a time. */
+class Indices {
+  readonly #free: number[] = [];
+  #next = 0;
+
+  take(): number {
+    return this.#free.pop() ?? this.#next++;
+  }
+
+  giveBack(index: number): void {
+    this.#free.push(index);
   }
 }

@@ -40,7 +40,11 @@ export class NodeGpus {
   #inventory: string | undefined;
   #state: number | undefined;
 
-  constructor(readonly name: string) {}
+  /** @param index of its own, small: what is known of nodes stands in arrays */
+  constructor(
+    readonly name: string,
+    readonly index = 0,
+  ) {}
 
   /** @param text the annotation of the node. */
   setInventory(text: string | undefined): void {
@@ -55,8 +59,12 @@ export class NodeGpus {
     for (const holder of this.holders.values()) this.#count(holder, 1);
   }
 
-  /** Equal for nodes that are alike in everything but names: what one is to a pod, the other is too. Never used again for another state. */
-  get state(): number {
+  /**
+   * Equal for nodes that are alike in everything but names: what one is to a pod, the other is too. Never used again for another state. None
+   * for a node on which somebody was promised slots, which is not the same to everybody.
+   */
+  get state(): number | undefined {
+    if (this.promised.size > 0) return undefined;
     this.#state ??= stateOf(
       `${this.signature}|${this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ')}`,
     );

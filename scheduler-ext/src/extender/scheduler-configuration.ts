@@ -10,8 +10,7 @@ export function schedulerConfiguration(extender: string, strategy: Strategy): ob
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
     // A sample of the nodes could miss the few whose GPUs have enough slots left.
-    percentageOfNodesToScore: 100,
-    profiles: [{ schedulerName: SCHEDULER_NAME, pluginConfig: [scoring(strategy)] }],
+    profiles: [{ schedulerName: SCHEDULER_NAME, percentageOfNodesToScore: 100, pluginConfig: [scoring(strategy)] }],
     extenders: [
       {
         urlPrefix: extender,
@@ -39,5 +38,6 @@ function scoring(strategy: Strategy): object {
     { name: 'cpu', weight: 1 },
     { name: 'memory', weight: 1 },
   ];
-  return { name: 'NodeResourcesFit', args: { scoringStrategy: { type, resources } } };
+  const kind = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'NodeResourcesFitArgs' };
+  return { name: 'NodeResourcesFit', args: { ...kind, scoringStrategy: { type, resources } } };
 }

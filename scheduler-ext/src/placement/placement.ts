@@ -18,11 +18,9 @@ export type Free = readonly number[];
 /** The search ends here: more containers than that, in more ways, nobody has. */
 const MOST_STEPS = 5000;
 
-/** Slots that are free for this pod: not held by another one, and not promised to one that goes before it. */
-export function freeFor({ uid, priority }: PodIdentity, { gpus, holders, promised }: NodeGpus): number[] {
+/** Slots that are free for this pod: held by nobody, and not promised to one that goes before it. */
+export function freeFor({ uid, priority }: PodIdentity, { gpus, promised }: NodeGpus): number[] {
   const free = gpus.map(({ model, used }) => model.slots - used);
-  const own = holders.get(uid)?.holding;
-  if (own) for (const [index, gpu] of gpus.entries()) (free[index] as number) += own.get(gpu.uuid) ?? 0;
   for (const other of promised.values()) {
     if (other.uid === uid || other.priority < priority) continue;
     for (const [index, gpu] of gpus.entries()) (free[index] as number) -= other.holding?.get(gpu.uuid) ?? 0;

@@ -21,6 +21,9 @@ export class Judge {
   readonly #reasons: Reasons;
   /** By state of the node. */
   readonly #known = new Map<number, Verdict>();
+  /** By index of the node: its state when it was judged last, and what it was then. */
+  readonly #states: (number | undefined)[] = [];
+  readonly #verdicts: Verdict[] = [];
   /** The common case, one container and one GPU, is judged without a search. */
   readonly #single: Need | undefined;
 
@@ -34,9 +37,16 @@ export class Judge {
 
   judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
     if (node === undefined || node.gpus.length === 0) return this.#reasons.withoutGpus(node);
-    // A promise is for somebody, and a UUID is somewhere: then nodes that look alike are not.
-    if (node.promised.size > 0 || node.holders.has(pod.uid) || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
-    const { state } = node;
+    const { state, index } = node;
+    if (state !== undefined && this.#states[index] === state) return this.#verdicts[index] as Verdict;
+    // A UUID is somewhere: then nodes that look alike are not.
+    if (state === undefined || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
+    this.#states[index] = state;
+    this.#verdicts[index] = this.#judgeState(state, node, pod);
+    return this.#verdicts[index];
+  }
+
+  #judgeState(state: number, node: NodeGpus, pod: PodIdentity): Verdict {
     const known = this.#known.get(state);
     if (known) return known;
     if (this.#known.size === MOST_KNOWN) this.#known.clear();

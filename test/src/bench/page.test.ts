@@ -7,7 +7,7 @@ import { committedResults } from './results.js';
 const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
 
 test('what was not measured says so', () => {
-  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(4);
+  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(5);
 });
 
 test('a limit that does not hold stands out, and so does a failure', () => {

@@ -5,11 +5,13 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { optionsOf } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
+import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
 import { writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { OPTIONS as USAGE_OPTIONS } from '@nvidia-virtual/usage-api/options';
+import { parse } from 'yaml';
 import { CHART, containerOf, environmentOf, helm, type KubernetesObject, type Rendered, render } from './chart.js';
 
 const BUILDING_HELM = 900_000;
@@ -144,6 +146,14 @@ describe('the scheduler', () => {
       NVIDIA_VIRTUAL_STRATEGY: 'spread',
     });
   });
+});
+
+test.each(['binpack', 'spread'] as const)('kube-scheduler asks the extender what the extender is made for, with %s', async (strategy) => {
+  const rendered = await render({ values: { scheduler: { strategy } } });
+  const { data } = rendered.find('ConfigMap', 'nvidia-virtual-scheduler');
+  const { leaderElection, ...configuration } = parse(data['configuration.yaml']);
+  expect(configuration).toEqual(schedulerConfiguration('http://127.0.0.1:8888', strategy));
+  expect(leaderElection).toMatchObject({ leaderElect: true });
 });
 
 test('the API server asks the webhook what the webhook is made for', async () => {
