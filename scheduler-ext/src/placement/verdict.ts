@@ -42,7 +42,8 @@ export class Judge {
     // A UUID is somewhere: then nodes that look alike are not.
     if (state === undefined || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
     this.#states[index] = state;
-    this.#verdicts[index] = this.#judgeState(state, node, pod);
+    // What is judged at a glance is not worth looking up.
+    this.#verdicts[index] = this.#single ? this.#judge(node, freeFor(pod, node)) : this.#judgeState(state, node, pod);
     return this.#verdicts[index];
   }
 
