@@ -5,7 +5,7 @@ import type { AllocationSpecification, GpuRecord, SessionRecord, SessionUse } fr
 import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
 import type { Installation } from './installation.js';
-import { DIRECT, type Launcher } from './launcher.js';
+import type { Launcher } from './launcher.js';
 
 const TIME_LIMIT_MS = 5000;
 const FRESH_MS = 5000;
@@ -24,7 +24,7 @@ export interface ReportedMemory {
 export interface DeviceMemoryOptions {
   readonly installation: Installation;
   readonly backend: Backend;
-  readonly launcher?: Launcher | undefined;
+  readonly launcher: Launcher;
   readonly logger: Logger;
 }
 
@@ -43,17 +43,15 @@ export class DeviceMemory {
 
   /** Not older than some seconds; empty where there is no NVML. */
   async read(): Promise<ProcessMemory> {
-    const { backend, launcher = DIRECT } = this.#options;
-    // What workers see elsewhere cannot be looked for from here.
-    const missing = launcher === DIRECT && !existsSync(this.#library);
-    if (backend.kind !== 'real' || missing || Date.now() - this.#asked < FRESH_MS) return this.#known;
+    const { backend, launcher } = this.#options;
+    if (backend.kind !== 'real' || !existsSync(launcher.seen(this.#library)) || Date.now() - this.#asked < FRESH_MS) return this.#known;
     this.#asked = Date.now();
     this.#known = await this.#ask();
     return this.#known;
   }
 
   #ask(): Promise<ProcessMemory> {
-    const { installation, launcher = DIRECT, logger } = this.#options;
+    const { installation, launcher, logger } = this.#options;
     const [file, args] = launcher.command(installation.worker, ['--processes', this.#library]);
     return new Promise((resolve) => {
       const options = { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' } as const;

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import type { Logger } from 'pino';
 import type { HostNamespaces } from './host-namespaces.js';
 
@@ -17,12 +18,14 @@ export interface Tenant {
 export interface Launcher {
   /** The command that becomes this one. */
   command(file: string, args: readonly string[], tenant?: Tenant): Command;
+  /** Where a file that such a process would open by this name is seen from here. */
+  seen(file: string): string;
   /** Puts one that runs already where it would have been started. */
   move(pid: number, tenant: Tenant): void;
 }
 
 /** As children, where this process is. */
-export const DIRECT: Launcher = { command: (file, args) => [file, args], move: () => {} };
+export const DIRECT: Launcher = { command: (file, args) => [file, args], seen: (file) => file, move: () => {} };
 
 export interface HostLauncherOptions {
   /** native/launcher */
@@ -49,6 +52,10 @@ export class HostLauncher implements Launcher {
 
   command(file: string, args: readonly string[], tenant?: Tenant): Command {
     return [this.#executable, [...this.#place(tenant), '--', file, ...args]];
+  }
+
+  seen(file: string): string {
+    return path.join(this.#namespaces.root, file);
   }
 
   move(pid: number, tenant: Tenant): void {

@@ -414,7 +414,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const used = new Set(this.#specifications().flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
     this.#concurrent = new ConcurrentGpus({
       gpus: this.gpus.filter((gpu) => this.#needsMps(gpu) || used.has(gpu.uuid)),
-      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser, addon: this.#host.addon },
+      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser },
+      ...{ addon: this.#host.addon, launcher: this.#host.launcher },
       ready: () => {
         for (const allocation of this.#allocations.values()) allocation.resume();
       },

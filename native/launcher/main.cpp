@@ -17,17 +17,18 @@
 namespace {
 
 struct Options {
-  const char* mounts = nullptr;   ///< file of the mount namespace to enter; null: none
-  const char* cgroups = nullptr;  ///< file of the cgroup namespace
+  const char* mounts = nullptr;     ///< file of the mount namespace to enter; null: none
+  const char* cgroups = nullptr;    ///< file of the cgroup namespace
   const char* libraries = nullptr;  ///< where the program looks for libraries first; null: nowhere else
-  pid_t client = 0;  ///< a process of the pod
-  pid_t move = 0;    ///< a process that runs already; 0: this one, which becomes the program
-  std::string pod;   ///< its UID; empty: the node itself
+  pid_t client = 0;                 ///< a process of the pod
+  pid_t move = 0;                   ///< a process that runs already; 0: this one, which becomes the program
+  std::string pod;                  ///< its UID; empty: the node itself
   char** program = nullptr;
 };
 
 constexpr const char* kUsage =
-    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
+    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--pod UID --client PID] "
+    "(--move PID | -- PROGRAM [ARGUMENT...])\n";
 
 bool parseNumber(std::string_view text, pid_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

@@ -15,7 +15,8 @@ void testWorkerCgroup() {
   const std::string slice = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0b6f6c5e_1111_4222_8333_944444444444.slice";
   CHECK(workerCgroup(slice + "/cri-containerd-" + kContainer + ".scope", kPod) == slice + "/nvidia-virtual");
   CHECK(workerCgroup(slice + "/crio-" + kContainer + ".scope/container/init.scope", kPod) == slice + "/nvidia-virtual");
-  CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) == "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
+  CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) ==
+        "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
   CHECK(workerCgroup("/user.slice", kPod) == "/nvidia-virtual");
   CHECK(workerCgroup("/kubepods/pod" + kPod + "/x", "") == "/nvidia-virtual");
 }

@@ -115,13 +115,13 @@ export class Cluster {
     const place = pod.nominated ?? chosen;
     for (const [name, holding] of holdings ?? []) {
       const node = this.#nodes.get(name);
-      if (name === place) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
-      else node?.promised.delete(pod.uid);
+      if (name === place) node?.promise({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      else node?.unpromise(pod.uid);
     }
   }
 
   #unpromise(uid: string): void {
-    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
+    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.unpromise(uid);
     this.#promises.delete(uid);
   }
 

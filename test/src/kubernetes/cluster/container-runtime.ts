@@ -4,6 +4,7 @@ import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { buildKubernetesTools, CONTAINERD_TOOLS, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import type { DaemonOptions } from '../daemon.js';
 import { PAUSE } from '../images.js';
+import { RUNC, writeRunc } from './bounded-runc.js';
 import { CNI_CONFIGURATION, CONTAINERD_SOCKET, NODE_DIRECTORY } from './places.js';
 
 /** Debian's containerd, and today's, which is built from source. */
@@ -16,6 +17,7 @@ const CNI_PLUGINS = '/usr/lib/cni';
 /** Writes its configuration; how it is started. */
 export async function prepareRuntime(runtime: ContainerRuntime): Promise<Omit<DaemonOptions, 'logFile'>> {
   mkdirSync(NODE_DIRECTORY, { recursive: true });
+  writeRunc();
   const file = path.join(NODE_DIRECTORY, 'containerd.toml');
   writeFileSync(file, runtime === 'containerd-1' ? configuration1() : configuration2());
   if (runtime === 'containerd-2') await buildKubernetesTools(CONTAINERD_TOOLS);
@@ -61,6 +63,8 @@ bin_dir = "${CNI_PLUGINS}"
 conf_dir = "${CNI_CONFIGURATION}"
 [${cri}.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
+[${cri}.containerd.runtimes.runc.options]
+BinaryName = "${RUNC}"
 `;
 }
 
@@ -77,6 +81,8 @@ bin_dirs = ["${CNI_PLUGINS}"]
 conf_dir = "${CNI_CONFIGURATION}"
 [${runtime}.containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
+[${runtime}.containerd.runtimes.runc.options]
+BinaryName = "${RUNC}"
 `;
 }
 

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pause, processesWith, until } from '../../processes.js';
 import { removeNetwork } from './network.js';
@@ -8,6 +8,7 @@ import { CONTAINERD_SOCKET, KUBELET_ROOT, MARK, NODE_DIRECTORY, STATE_ROOT } fro
 const OURS = [NODE_DIRECTORY, KUBELET_ROOT, STATE_ROOT];
 /** What containerd and its network plugin keep beside those. */
 const RUNTIME_FILES = ['/run/nvidia-virtual-test-node'];
+const LOG_LINKS = '/var/log/containers';
 const CGROUPS = '/sys/fs/cgroup';
 /** The kubelet's own, at the root of each controller. */
 const POD_CGROUPS = 'kubepods';
@@ -27,17 +28,18 @@ export function claimNode(): void {
 /** Removes whatever a test's node left: after a run, and before one, for the last may have been killed. */
 export async function sweepNode(): Promise<void> {
   if (!OURS.some((directory) => existsSync(path.join(directory, MARK)))) return;
-  await endShims();
+  // Of an earlier run too: shims outlive their containerd, and an arbiter its gpu-proxy.
+  for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
   await endPodProcesses();
   unmountAll();
   removeNetwork();
   removeCgroups();
+  removeLogLinks();
   for (const directory of [...OURS, ...RUNTIME_FILES]) removeDirectory(directory);
 }
 
-/** Of an earlier run too: they outlive their containerd by intention. */
-async function endShims(): Promise<void> {
-  const left = () => processesWith(CONTAINERD_SOCKET);
+async function endProcesses(commandLine: string): Promise<void> {
+  const left = () => processesWith(commandLine);
   for (const pid of left()) end(pid);
   await until(() => left().length === 0, PATIENCE_MS);
 }
@@ -57,7 +59,9 @@ async function endPodProcesses(): Promise<void> {
 function unmountAll(): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const points = mounts.map((line) => (line.split(' ')[1] ?? '').replaceAll('\\040', ' '));
-  const ours = points.filter((point) => OURS.some((directory) => point.startsWith(`${directory}/`)) || /^\/run\/netns\/cni-/.test(point));
+  // The kubelet mounts its own directory onto itself.
+  const isOurs = (point: string) => OURS.some((directory) => point === directory || point.startsWith(`${directory}/`));
+  const ours = points.filter((point) => isOurs(point) || /^\/run\/netns\/cni-/.test(point));
   for (const point of ours.reverse()) execFileSync('umount', ['--lazy', point]);
 }
 
@@ -89,6 +93,13 @@ function processesOf(cgroup: string): number[] {
   } catch {
     return []; // removed meanwhile
   }
+}
+
+/** The kubelet makes them beside its logs, wherever those are. */
+function removeLogLinks(): void {
+  if (!existsSync(LOG_LINKS)) return;
+  const links = readdirSync(LOG_LINKS).map((name) => path.join(LOG_LINKS, name));
+  for (const link of links) if (readlinkSync(link).startsWith(NODE_DIRECTORY)) unlinkSync(link);
 }
 
 /** What is mounted there belongs to somebody else, so nothing is removed beneath a mount. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import type { ControlPlane } from '../control-plane.js';
 import type { DaemonOptions } from '../daemon.js';
-import { CONTAINERD_SOCKET, KUBELET_ROOT, NODE_ADDRESS, NODE_DIRECTORY, POD_NETWORK } from './places.js';
+import { CONTAINERD_SOCKET, KUBELET_ROOT, NODE_ADDRESS, NODE_DIRECTORY, POD_LOGS, POD_NETWORK } from './places.js';
 
 export const NODE_NAME = 'node-1';
 const DOMAIN = 'cluster.local';
@@ -28,6 +28,7 @@ export function kubelet(plane: ControlPlane): Start {
     imageGCHighThresholdPercent: 100,
     // What changes is told at once either way; this is how long a node's slots may take to be seen.
     nodeStatusUpdateFrequency: '2s',
+    podLogsDir: POD_LOGS,
     resolvConf: '',
     shutdownGracePeriod: '0s',
   };

@@ -4,6 +4,7 @@ import path from 'node:path';
 export const NODE_DIRECTORY = '/var/lib/nvidia-virtual-test-node';
 export const CONTAINERD_SOCKET = path.join(NODE_DIRECTORY, 'containerd.sock');
 export const CNI_CONFIGURATION = path.join(NODE_DIRECTORY, 'cni');
+export const POD_LOGS = path.join(NODE_DIRECTORY, 'logs');
 /** The kubelet's, and the product's: as on any node, since programs find each other there. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
 export const STATE_ROOT = '/var/lib/nvidia-virtual';
