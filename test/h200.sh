@@ -1,7 +1,7 @@
 #!/bin/sh
 # What is proved on a machine with a GPU. Needs python3, nvcc and, but for `record`, node and the built tree with its dist/ directories.
-#   test/h200.sh record | conformance | bench | sharing [--only NAME,...] | account | frameworks | all
-# Results and logs go to $OUT (default build/h200). `sharing --only concurrent` is what is about concurrent mode.
+#   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang | account | frameworks | all
+# Results and logs go to $OUT (default build/h200). `sharing --only concurrent` is what is about concurrent mode; `gang` needs two GPUs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -30,14 +30,17 @@ record() {
   [ -f "$OUT/recordings.tar" ] && tar -xf "$OUT/recordings.tar" -C test/conformance/recordings
 }
 conformance() { step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"; }
+# kube-apiserver is too large to be carried along. `container --show PATH` where python3 lies in a file system of its own.
+container() { step container 300 node test/dist/container/main.js --backend real --api played "$@"; }
 bench() { step bench 400 python3 test/bench/h200.py --build "$BUILD/bench" --json "$OUT/bench.json"; }
 sharing() { step sharing 580 python3 test/bench/sharing.py --build "$BUILD/bench" --json "$OUT/sharing.json" "$@"; }
+gang() { step gang 300 python3 test/bench/sharing.py --build "$BUILD/bench" --json "$OUT/gang.json" --only gang "$@"; }
 account() { step account 200 python3 test/bench/account.py --build "$BUILD/bench" --json "$OUT/account.json"; }
 frameworks() { step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"; }
 
 case "${1:-}" in
-  record | conformance | bench | sharing | account | frameworks) "$@" ;;
-  all) record; conformance; bench; sharing; account; frameworks ;;
+  record | conformance | container | bench | sharing | gang | account | frameworks) "$@" ;;
+  all) record; conformance; container; bench; sharing; account; frameworks ;;
   *)
     sed -n '2,4s/^# //p' "$0"
     exit 2

@@ -147,7 +147,8 @@ test('number 3: what keeps a container from its slots is said in a sentence, whi
   await node.startProxy();
   await offered(10);
   rmSync(path.join(node.state, 'allocations'), { recursive: true });
-  const sentence = `No directory can be made in ${node.state} for 1 slot: no such file or directory. Make room there on node node-1`;
+  writeFileSync(path.join(node.state, 'allocations'), '');
+  const sentence = `No directory can be made in ${node.state} for 1 slot: file already exists. Make room there on node node-1`;
   await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
 });
 

@@ -1,19 +1,8 @@
-import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  utimesSync,
-} from 'node:fs';
+import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import { makeDirectoryAtomically, removeDirectoryAtomically } from '@nvidia-virtual/gpu-proxy/files';
+import { filesOfBuild, versionName } from '@nvidia-virtual/gpu-proxy/version-name';
 import { PluginError } from './errors.js';
 
 const LIBRARY = path.join('lib', 'libcuda.so.1');
@@ -57,22 +46,14 @@ export function removeOldVersions(versions: string, current: Version, inUse: Rea
 }
 
 function filesOf(installation: string): string[] {
-  const entries = attempt(installation, () => readdirSync(installation, { recursive: true, withFileTypes: true }));
-  const files = entries.filter((entry) => !entry.isDirectory()).map(({ parentPath, name }) => path.join(parentPath, name));
-  const relative = files.map((file) => path.relative(installation, file)).sort();
+  const relative = attempt(installation, () => filesOfBuild(installation));
   if (!relative.includes(LIBRARY))
     throw new PluginError('INSTALLATION_BROKEN', { file: path.join(installation, LIBRARY), reason: 'it is missing' });
   return relative;
 }
 
 function nameOf(installation: string, files: readonly string[]): string {
-  const hash = createHash('sha256');
-  for (const file of files) {
-    const source = path.join(installation, file);
-    const [content, { mode }] = attempt(source, () => [readFileSync(source), statSync(source)] as const);
-    hash.update(`${file}\0${mode & 0o111}\0${content.length}\0`).update(content);
-  }
-  return hash.digest('hex').slice(0, 16);
+  return attempt(installation, () => versionName(installation, [...files]));
 }
 
 function copy(installation: string, files: readonly string[], target: string): void {

@@ -9,8 +9,9 @@ import { ClientSocket } from './client-socket.js';
 import type { MpsClient } from './concurrent-gpus.js';
 import { ProxyError } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
-import { GRANT } from './grant.js';
-import type { Installation } from './installation.js';
+import { GRANT, readGrant } from './grant.js';
+import { type Installation, workerOf } from './installation.js';
+import type { Launcher, Tenant } from './launcher.js';
 import { LiveSession } from './live-session.js';
 import { findProcess, identifyProcess, isAlive, type ProcessIdentity } from './process-table.js';
 import { QuotaFile } from './quota.js';
@@ -22,11 +23,12 @@ import { readSpecification } from './specification.js';
 import { StartAllowance } from './start-allowance.js';
 import { removeUnfinished } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
-import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions } from './worker.js';
+import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
 
 /** What a node gives to each of its allocations. */
 export interface AllocationHost {
   readonly installation: Installation;
+  readonly launcher: Launcher;
   readonly backend: Backend;
   readonly addon: Addon;
   readonly logger: Logger;
@@ -46,6 +48,8 @@ export interface AllocationHost {
   whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
   /** A worker that has a context ready on exactly these GPUs. */
   takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
+  /** What the user of an allocation should know. */
+  trouble(allocation: AllocationSpecification, error: ProxyError): void;
   sessionStarted(session: LiveSession): void;
   sessionEnded(session: Session, last: LastFigures): void;
 }
@@ -327,11 +331,17 @@ export class Allocation {
       const files = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
       this.#begin(record, files, (listener) => this.#startWorker({ record, connection, files, listener }));
     } catch (error) {
-      connection.destroy();
       if (slot !== undefined) this.#quota.releaseSlot(slot);
-      this.#logger.error(new ProxyError('WORKER_NOT_STARTED', { pid: peer.pid, reason: (error as Error).message }).message);
+      this.#noteNotStarted(connection, peer, error as Error);
       this.#noteIdle();
     }
+  }
+
+  #noteNotStarted(connection: Socket, { pid }: PeerCredentials, error: Error): void {
+    const said = error instanceof ProxyError ? error : new ProxyError('WORKER_NOT_STARTED', { pid, reason: error.message });
+    sendRefusal(connection, said.message);
+    this.#logger.error(said.message);
+    this.#host.trouble(this.#specification, said);
   }
 
   #newRecord(peer: PeerCredentials, slot: number): SessionRecord {
@@ -352,14 +362,33 @@ export class Allocation {
   /** A cold one is found again by its command line; one that was warm stands in the record before it serves. */
   #startWorker({ record, connection, files, listener }: Start): Worker {
     const options = this.#workerOptions(record.slot, files);
-    const warm = this.#host.takeWarmWorker(this.#specification.gpus);
+    const warm = this.#build === undefined ? this.#host.takeWarmWorker(this.#specification.gpus) : undefined;
     try {
       if (warm) files.writeRecord({ ...record, worker: warm.identity });
+      const tenant = this.#tenant(record);
+      if (warm && tenant) this.#host.launcher.move(warm.identity.pid, tenant);
       if (warm) return warm.assign(options, connection, files.openForWorker(), listener);
     } catch (error) {
       this.#logger.warn(`a worker that waited could not be given a program: ${(error as Error).message}`);
     }
-    return startWorker(this.#host.installation.worker, options, connection, files.openForWorker(), listener);
+    const command = this.#host.launcher.command(this.#executable(), workerArguments(options), this.#tenant(record));
+    return startWorker(command, connection, files.openForWorker(), listener);
+  }
+
+  #tenant({ client }: SessionRecord): Tenant | undefined {
+    const { owner } = this.#specification;
+    return owner && { podUid: owner.podUid, pid: client.pid };
+  }
+
+  /** Of another build than this proxy's: the one of which its container has the library. */
+  get #build(): string | undefined {
+    const build = readGrant(this.directory)?.build;
+    return build === this.#host.installation.version ? undefined : build;
+  }
+
+  /** @throws ProxyError VERSION_MISSING */
+  #executable(): string {
+    return workerOf(this.#host.installation, this.#build);
   }
 
   #workerOptions(slot: number, files: SessionFiles): WorkerOptions {
@@ -385,6 +414,7 @@ export class Allocation {
         logger: this.#logger.child({ session: record.number }),
         memory: () => this.#quota.readSlot(record.slot),
         introduced: (introduced) => this.#noteIntroduced(introduced),
+        trouble: (error) => this.#host.trouble(this.#specification, error),
         ended: () => this.#end(session),
       },
       worker,

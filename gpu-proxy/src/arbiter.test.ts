@@ -38,7 +38,7 @@ afterEach(async () => {
 function start(): Arbiter {
   const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
   const arbiter = new Arbiter({
-    executable: locateInstallation().arbiter,
+    command: (args) => [locateInstallation().arbiter, args],
     socket,
     logger,
     window: 5000,
@@ -118,7 +118,13 @@ test('end() ends the one that was started', async () => {
 test('one that cannot start is an error that says why', async () => {
   rmSync(directory, { recursive: true });
   const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
-  const arbiter = new Arbiter({ executable: '/nonexistent', socket: `${directory}.sock`, logger, window: 5000, table: () => table });
+  const arbiter = new Arbiter({
+    command: (args) => ['/nonexistent', args],
+    socket: `${directory}.sock`,
+    logger,
+    window: 5000,
+    table: () => table,
+  });
   arbiters.push(arbiter);
   while (log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   expect(log[0]?.['msg']).toContain('The arbiter of GPU time ended: spawn /nonexistent ENOENT.');

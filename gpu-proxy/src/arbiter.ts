@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import type { AllocationSpecification, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { readIfThere } from './files.js';
+import type { Command } from './launcher.js';
 
 /** All that the arbiter must know; it drops what is not in it. */
 export interface ArbiterTable {
@@ -13,7 +14,8 @@ export interface ArbiterTable {
 }
 
 export interface ArbiterOptions {
-  readonly executable: string;
+  /** What starts it with these arguments. */
+  command(args: readonly string[]): Command;
   readonly socket: string;
   readonly logger: Logger;
   /** Microseconds that one allocation has the GPU when others wait. */
@@ -156,12 +158,13 @@ export class Arbiter {
   }
 
   #start(): void {
-    const { executable, socket } = this.#options;
+    const { socket } = this.#options;
     if (this.#known) this.#options.restarted?.();
     this.#known = true;
     const log = `${socket}.log`;
     const fd = openSync(log, 'w', 0o600);
-    const child = spawn(executable, ['--socket', socket], { stdio: ['ignore', 'ignore', fd], detached: true });
+    const [file, args] = this.#options.command(['--socket', socket]);
+    const child = spawn(file, args, { stdio: ['ignore', 'ignore', fd], detached: true });
     closeSync(fd);
     this.#process = child;
     child.once('error', (error) => this.#noteEnd(error.message));

@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { chooseBackend, type Machine } from './backend.js';
+import { chooseBackend, hostMachine, type Machine } from './backend.js';
 import type { Installation } from './installation.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 
@@ -13,7 +13,14 @@ beforeEach(() => {
   for (const directory of ['ours', 'host']) writeFileSync(path.join(root, directory, 'libcuda.so.1'), '');
   symlinkSync('../ours/libcuda.so.1', path.join(root, 'link', 'libcuda.so.1'));
   writeFileSync(path.join(root, 'nvidiactl'), '');
-  installation = { interposerDirectory: path.join(root, 'ours'), worker: 'w', arbiter: 'r', simulatedDriver: '/simulated.so', addon: 'a' };
+  installation = {
+    interposerDirectory: path.join(root, 'ours'),
+    worker: 'w',
+    arbiter: 'r',
+    simulatedDriver: '/simulated.so',
+    addon: 'a',
+    launcher: 'l',
+  };
 });
 afterEach(() => removePrivateDirectory(root));
 
@@ -48,4 +55,14 @@ test('real says what is missing', () => {
     'The real GPU cannot be used: /nonexistent/nvidiactl: no such file or directory.',
   );
   expect(() => chooseBackend('real', installation, machine('missing'))).toThrow('libcuda.so.1 of the NVIDIA driver is not installed');
+});
+
+test('on a host that is seen from a container, the driver has the path that it has there', () => {
+  for (const directory of ['dev', 'run/driver/usr/lib64']) mkdirSync(path.join(root, directory), { recursive: true });
+  for (const file of ['dev/nvidiactl', 'run/driver/usr/lib64/libcuda.so.1']) writeFileSync(path.join(root, file), '');
+  expect(chooseBackend('real', installation, hostMachine(root, '/run/driver'))).toEqual({
+    kind: 'real',
+    driver: '/run/driver/usr/lib64/libcuda.so.1',
+  });
+  expect(() => chooseBackend('real', installation, hostMachine(root, '/'))).toThrow('libcuda.so.1 of the NVIDIA driver is not installed');
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { accessSync, constants, existsSync, realpathSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
 import type { Installation } from './installation.js';
@@ -18,21 +18,39 @@ export interface Machine {
   readonly controlDevice: string;
   /** Directories to look for libcuda.so.1 in, first one first. */
   libraryDirectories(): string[];
+  /** By which workers reach a file that was found here, where they see other files than this process. */
+  pathOnHost?(file: string): string;
 }
 
 const DEFAULT_DIRECTORIES = ['/usr/lib/x86_64-linux-gnu', '/usr/lib64', '/usr/lib', '/usr/local/nvidia/lib64'];
+
+/** Where the images of nodes put it that have no package manager. */
+const HOST_DIRECTORIES = ['/home/kubernetes/bin/nvidia/lib64', '/opt/nvidia/lib64', '/usr/lib/nvidia'];
 
 export const THIS_MACHINE: Machine = {
   controlDevice: '/dev/nvidiactl',
   libraryDirectories: () => [...fromEnvironment(), ...fromLoaderCache(), ...DEFAULT_DIRECTORIES],
 };
 
+/**
+ * The host, seen from a container that has neither its devices nor its libraries.
+ * @param root where its files are seen
+ * @param driverRoot where on the host the driver is installed: another one with drivers that are containers themselves
+ */
+export function hostMachine(root: string, driverRoot: string): Machine {
+  return {
+    controlDevice: path.join(root, '/dev/nvidiactl'),
+    libraryDirectories: () => [...DEFAULT_DIRECTORIES, ...HOST_DIRECTORIES].map((directory) => path.join(root, driverRoot, directory)),
+    pathOnHost: (file) => path.join('/', path.relative(root, file)),
+  };
+}
+
 export function chooseBackend(choice: BackendChoice, installation: Installation, machine = THIS_MACHINE): Backend {
   const simulated = { kind: 'simulated', driver: installation.simulatedDriver } as const;
   if (choice === 'simulated') return simulated;
   const reason = whyNotReal(machine.controlDevice);
   const driver = reason ? undefined : findDriver(machine.libraryDirectories(), installation.interposerDirectory);
-  if (driver) return { kind: 'real', driver };
+  if (driver) return { kind: 'real', driver: machine.pathOnHost?.(driver) ?? driver };
   if (choice === 'auto') return simulated;
   throw new ProxyError('BACKEND_NOT_REAL', { reason: reason ?? 'libcuda.so.1 of the NVIDIA driver is not installed' });
 }
@@ -53,7 +71,13 @@ function findDriver(directories: string[], interposerDirectory: string): string 
     .filter((directory) => directory !== '' && path.resolve(directory) !== ours)
     .map((directory) => path.join(directory, 'libcuda.so.1'))
     .filter((file) => existsSync(file))
-    .find((file) => path.dirname(realpathSync(file)) !== ours);
+    .find((file) => !isSameFile(file, path.join(ours, 'libcuda.so.1')));
+}
+
+/** By what it is: a path through another mount namespace means another file when it is resolved here. */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [statSync(one), statSync(other, { throwIfNoEntry: false })];
+  return a.ino === b?.ino && a.dev === b.dev;
 }
 
 function fromEnvironment(): string[] {

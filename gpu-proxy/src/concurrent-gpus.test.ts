@@ -4,6 +4,7 @@ import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Allocation } from './allocation.js';
 import { locateInstallation } from './installation.js';
 import { takeInventory } from './inventory.js';
+import { DIRECT } from './launcher.js';
 import { MpsControl } from './mps-control.js';
 import type { GpuNode, NodeOptions } from './node.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
@@ -61,7 +62,11 @@ async function until(holds: () => boolean): Promise<void> {
 /** What MPS has on disk, and its process. */
 function mps(): { control: MpsControl; daemon: ProcessIdentity | undefined } {
   const parent = path.join(directory, 'state', 'mps');
-  const control = new MpsControl(executable, path.join(parent, readdirSync(parent)[0] ?? ''), '', backend.driver);
+  const control = new MpsControl(
+    { executable, driver: backend.driver, launcher: DIRECT },
+    path.join(parent, readdirSync(parent)[0] ?? ''),
+    '',
+  );
   return { control, daemon: control.find() };
 }
 

@@ -5,13 +5,16 @@ import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
 import type { Backend } from './backend.js';
 import { ProxyError } from './errors.js';
-import { findMpsControl, MpsControl } from './mps-control.js';
+import type { Launcher } from './launcher.js';
+import { findMpsControl, MpsControl, type MpsProgram } from './mps-control.js';
 import { MpsDaemon } from './mps-daemon.js';
 
 export interface ConcurrentGpusOptions {
   /** Those in concurrent mode, and those that still have an allocation in it. */
   readonly gpus: readonly GpuRecord[];
   readonly backend: Backend;
+  /** The daemon outlives this process, and is the host's program. */
+  readonly launcher: Launcher;
   /** Beneath the state directory; each GPU has a directory in it. */
   readonly directory: string;
   /** As whom the workers of all these GPUs run; undefined: as this process. MPS serves one user at a time. */
@@ -39,7 +42,7 @@ export class ConcurrentGpus {
   /** @throws ProxyError MPS_MISSING, SOCKET_PATH_LONG, STATE_NOT_USABLE */
   constructor(options: ConcurrentGpusOptions) {
     const { gpus, backend, directory } = options;
-    const executable = findMpsControl(backend.driver);
+    const executable = findMpsControl(backend.driver, options.launcher);
     const [first] = gpus;
     if (first && !executable) throw new ProxyError('MPS_MISSING', { gpu: first.index, driver: backend.driver });
     if (!executable) {
@@ -47,10 +50,11 @@ export class ConcurrentGpus {
       return;
     }
     mkdirSync(directory, { recursive: true, mode: 0o711 });
-    endOthers(executable, options);
-    const { uid, addon, logger } = options;
+    const { uid, addon, logger, launcher } = options;
+    const program = { executable, driver: backend.driver, launcher };
+    endOthers(program, options);
     const [ready, restarted] = [() => options.ready(), () => options.restarted()];
-    const common = { executable, driver: backend.driver, uid, addon, logger, ready, restarted };
+    const common = { ...program, uid, addon, logger, ready, restarted };
     this.#daemons = new Map(gpus.map((gpu) => [gpu.uuid, new MpsDaemon({ ...common, gpu, directory: path.join(directory, wordOf(gpu)) })]));
   }
 
@@ -85,10 +89,10 @@ export class ConcurrentGpus {
 }
 
 /** Of GPUs that are no longer in this mode, or no longer there. */
-function endOthers(executable: string, { directory, gpus, backend }: ConcurrentGpusOptions): void {
+function endOthers(program: MpsProgram, { directory, gpus }: ConcurrentGpusOptions): void {
   const wanted = new Set(gpus.map(wordOf));
   for (const name of readdirSync(directory).filter((each) => !wanted.has(each))) {
-    new MpsControl(executable, path.join(directory, name), '', backend.driver).quit();
+    new MpsControl(program, path.join(directory, name), '').quit();
     rmSync(path.join(directory, name), { recursive: true, force: true });
   }
 }

@@ -4,6 +4,7 @@ import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { pino } from 'pino';
 import { compareMemory, DeviceMemory, parseProcessMemory } from './device-memory.js';
 import { locateInstallation } from './installation.js';
+import { DIRECT } from './launcher.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 import { sessionRecord, sessionUse } from './testing/node-snapshot.js';
 
@@ -58,7 +59,8 @@ test('without a real GPU, without NVML and with one that does not work there is 
   const logger = pino({ base: null }, { write: (line: string) => log.push((JSON.parse(line) as { msg: string }).msg) });
   const installation = locateInstallation();
   const driver = path.join(directory, 'libcuda.so.1');
-  const read = (kind: 'real' | 'simulated') => new DeviceMemory({ installation, backend: { kind, driver }, logger }).read();
+  const read = (kind: 'real' | 'simulated') =>
+    new DeviceMemory({ installation, backend: { kind, driver }, launcher: DIRECT, logger }).read();
   expect([(await read('simulated')).size, (await read('real')).size, log]).toEqual([0, 0, []]);
   writeFileSync(path.join(directory, 'libnvidia-ml.so.1'), '');
   expect((await read('real')).size).toBe(0);
@@ -75,6 +77,7 @@ test('the answer is kept for a moment, since many may ask', async () => {
   const memory = new DeviceMemory({
     installation,
     backend: { kind: 'real', driver: path.join(directory, 'libcuda.so.1') },
+    launcher: DIRECT,
     logger: pino({ level: 'silent' }),
   });
   await memory.read();

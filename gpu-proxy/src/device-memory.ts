@@ -5,6 +5,7 @@ import type { AllocationSpecification, GpuRecord, SessionRecord, SessionUse } fr
 import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
 import type { Installation } from './installation.js';
+import type { Launcher } from './launcher.js';
 
 const TIME_LIMIT_MS = 5000;
 const FRESH_MS = 5000;
@@ -23,6 +24,7 @@ export interface ReportedMemory {
 export interface DeviceMemoryOptions {
   readonly installation: Installation;
   readonly backend: Backend;
+  readonly launcher: Launcher;
   readonly logger: Logger;
 }
 
@@ -41,18 +43,19 @@ export class DeviceMemory {
 
   /** Not older than some seconds; empty where there is no NVML. */
   async read(): Promise<ProcessMemory> {
-    const { backend } = this.#options;
-    if (backend.kind !== 'real' || !existsSync(this.#library) || Date.now() - this.#asked < FRESH_MS) return this.#known;
+    const { backend, launcher } = this.#options;
+    if (backend.kind !== 'real' || !existsSync(launcher.seen(this.#library)) || Date.now() - this.#asked < FRESH_MS) return this.#known;
     this.#asked = Date.now();
     this.#known = await this.#ask();
     return this.#known;
   }
 
   #ask(): Promise<ProcessMemory> {
-    const { installation, logger } = this.#options;
+    const { installation, launcher, logger } = this.#options;
+    const [file, args] = launcher.command(installation.worker, ['--processes', this.#library]);
     return new Promise((resolve) => {
       const options = { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' } as const;
-      execFile(installation.worker, ['--processes', this.#library], options, (error, stdout, stderr) => {
+      execFile(file, args, options, (error, stdout, stderr) => {
         if (error && !this.#failed) logger.warn(`NVML does not say what the workers hold: ${stderr.trim() || error.message}`);
         this.#failed = error !== null;
         resolve(error ? new Map() : parseProcessMemory(stdout));

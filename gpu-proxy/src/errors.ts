@@ -99,6 +99,26 @@ const TABLE = {
     2,
     'GPU {gpu} has {memory}, and each of its {slots} slots would hold {slot}, less than the {least} that a program needs: every slot has a context of {context} beside it, as has each of {warm} warm workers. Lower slotsPerGpu or warmWorkers.',
   ],
+  SESSION_REFUSED: [125, 'Process {pid} ({program}) got no GPU: {reason}.'],
+  MEMORY_QUOTA_REACHED: [
+    125,
+    'Process {pid} ({program}) asked for {asked} of GPU memory where {used} of the quota of {limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. Let the program use less, or ask for more nvidia-virtual/gpu.',
+  ],
+  WORKER_DIED: [125, 'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.'],
+  GPU_LOST: [
+    125,
+    'The driver does not list the GPU any more. See the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
+  ],
+  GPU_NOT_LISTED: [125, 'The GPUs of the node cannot be listed: {reason}. Repair the driver.'],
+  GPU_STARTS_NOTHING: [125, 'No worker can start on the GPU: {reason}. See the log of the kernel of the node (Xid), and reset the GPU.'],
+  HOST_NOT_REACHED: [
+    125,
+    'Workers cannot be started outside of the container of gpu-proxy: {reason}. It needs the pid namespace of the host and the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE; or set kubernetes.placement to none.',
+  ],
+  VERSION_MISSING: [
+    125,
+    'Version {version} of nvidia-virtual, which the container has, is not installed in {directory}. Delete the pod, so that another one with the present version takes its place.',
+  ],
   PEER_SANDBOXED: [
     125,
     'The connection of process {pid} ({program}) was refused: it stands for a whole sandbox (gVisor, Kata), in which shared memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',

@@ -43,6 +43,7 @@ function killsOf(report: string): number {
       logger: pino({ level: 'silent' }),
       memory: () => ({ used: 0, peak: 0, pinned: 0 }),
       introduced: () => {},
+      trouble: () => {},
       ended: () => {},
     },
     () => ({ pid: 0, start: 'cold', kill: () => kills++, leave: () => {} }),

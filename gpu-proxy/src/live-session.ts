@@ -1,12 +1,13 @@
-import type { SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
+import type { ProcessRecord, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
 import type { Backend } from './backend.js';
 import { ProxyError, systemReason } from './errors.js';
 import { type Figures, readFigures } from './figures.js';
+import { formatMemorySize } from './memory-size.js';
 import { identifyProcess } from './process-table.js';
 import type { MemoryUse } from './quota.js';
-import { parseReport, Session } from './session.js';
+import { parseReport, type Report, Session } from './session.js';
 import type { SessionFiles } from './session-files.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from './worker.js';
 
@@ -20,6 +21,8 @@ export interface LiveSessionOptions {
   memory(): MemoryUse;
   /** Its client has said hello. */
   introduced(session: Session): void;
+  /** Something went wrong that its user should know; not what was known before this proxy. */
+  trouble(error: ProxyError): void;
   ended(): void;
 }
 
@@ -119,6 +122,8 @@ export class LiveSession {
     }
     const before = this.session.introduced;
     this.session.apply(report);
+    const trouble = this.#worker.start === 'found' ? undefined : troubleOf(report, this.session.record.client);
+    if (trouble) this.#options.trouble(trouble);
     if (before) return;
     clearTimeout(this.#silence);
     this.#options.introduced(this.session);
@@ -143,6 +148,7 @@ export class LiveSession {
     this.#stopWaiting();
     this.#options.files.finish();
     this.session.end(exit, this.#options.memory().peak, this.#clientGone);
+    if (this.session.died && !this.session.killed) this.#options.trouble(deathOf(this.session));
     this.#options.ended();
   }
 
@@ -151,4 +157,15 @@ export class LiveSession {
     clearTimeout(this.#orphan);
     this.#unwatchClient();
   }
+}
+
+function troubleOf(report: Report, { pid, program }: ProcessRecord): ProxyError | undefined {
+  if (report.event === 'refused') return new ProxyError('SESSION_REFUSED', { pid, program, reason: report.sentence });
+  if (report.event !== 'overQuota') return undefined;
+  const [asked, used, limit] = [report.asked, report.used, report.limit].map(formatMemorySize) as [string, string, string];
+  return new ProxyError('MEMORY_QUOTA_REACHED', { pid, program, asked, used, limit });
+}
+
+function deathOf({ record: { client }, ended = '' }: Session): ProxyError {
+  return new ProxyError('WORKER_DIED', { pid: client.pid, program: client.program, reason: ended });
 }

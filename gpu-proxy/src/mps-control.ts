@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import type { Command, Launcher } from './launcher.js';
 import { findProcessesWith, isAlive, type ProcessIdentity } from './process-table.js';
 
 const NAME = 'nvidia-cuda-mps-control';
@@ -8,17 +9,27 @@ const ANSWER_MS = 5000;
 const GOING_MS = 2000;
 const LOOK_EVERY_MS = 5;
 
+export interface MpsProgram {
+  /** nvidia-cuda-mps-control. */
+  readonly executable: string;
+  /** libcuda.so.1; the server loads it, and must not find ours. */
+  readonly driver: string;
+  readonly launcher: Launcher;
+}
+
 /** NVIDIA's program that is both MPS' control daemon and what one asks it with; for one GPU and one directory of pipes. */
 export class MpsControl {
   readonly pipes: string;
   readonly logs: string;
   readonly #executable: string;
   readonly #environment: NodeJS.ProcessEnv;
+  readonly #launcher: Launcher;
   #asking: ChildProcess | undefined;
 
-  /** @param directory of this daemon alone. @param driver libcuda.so.1; the server loads it, and must not find ours. */
-  constructor(executable: string, directory: string, gpu: string, driver: string) {
+  /** @param directory of this daemon alone. @param gpu its UUID. */
+  constructor({ executable, driver, launcher }: MpsProgram, directory: string, gpu: string) {
     this.#executable = executable;
+    this.#launcher = launcher;
     this.pipes = path.join(directory, 'pipes');
     this.logs = path.join(directory, 'logs');
     this.#environment = {
@@ -31,8 +42,8 @@ export class MpsControl {
   }
 
   /** How the daemon is started: it stays in the foreground, so that whoever starts it sees it end. */
-  get daemon(): { readonly command: string; readonly args: readonly string[]; readonly env: NodeJS.ProcessEnv } {
-    return { command: this.#executable, args: ['-f'], env: this.#environment };
+  get daemon(): { readonly command: Command; readonly env: NodeJS.ProcessEnv } {
+    return { command: this.#launcher.command(this.#executable, ['-f']), env: this.#environment };
   }
 
   /** The daemon of these pipes, whoever started it. */
@@ -44,7 +55,7 @@ export class MpsControl {
   answers(): Promise<boolean> {
     return new Promise((resolve) => {
       const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
-      this.#asking = execFile(this.#executable, [], options, (error) => resolve(error === null));
+      this.#asking = execFile(...this.#launcher.command(this.#executable, []), options, (error) => resolve(error === null));
       this.#asking.stdin?.on('error', () => {}).end('get_server_list\n');
     });
   }
@@ -56,7 +67,7 @@ export class MpsControl {
     const processes = this.#processes().map(({ identity }) => identity);
     if (processes.length === 0) return;
     const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
-    const { status } = spawnSync(this.#executable, [], { ...options, input: 'quit\n' });
+    const { status } = spawnSync(...this.#launcher.command(this.#executable, []), { ...options, input: 'quit\n' });
     if (status === 0 && areGone(processes)) return;
     for (const { pid } of processes.filter(isAlive)) killIfThere(pid);
     areGone(processes);
@@ -70,12 +81,16 @@ export class MpsControl {
 }
 
 /** Beside the driver, where a driver that is no package of the system has it, or in PATH. */
-export function findMpsControl(driver: string, searchPath = process.env['PATH'] ?? ''): string | undefined {
+export function findMpsControl(
+  driver: string,
+  launcher: Pick<Launcher, 'seen'>,
+  searchPath = process.env['PATH'] ?? '',
+): string | undefined {
   const libraries = path.dirname(driver);
   const besideDriver = [path.join(libraries, '..', 'bin'), path.join(libraries, '..', '..', 'bin')];
   return [...besideDriver, ...searchPath.split(':').filter((directory) => directory !== '')]
     .map((directory) => path.join(directory, NAME))
-    .find(isExecutable);
+    .find((file) => isExecutable(launcher.seen(file)));
 }
 
 function isExecutable(file: string): boolean {

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
 import { locateInstallation } from './installation.js';
+import { DIRECT } from './launcher.js';
 import { findMpsControl, MpsControl } from './mps-control.js';
 import { MpsDaemon } from './mps-daemon.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
@@ -21,7 +22,8 @@ let daemons: MpsDaemon[];
 
 beforeEach(() => {
   directory = makePrivateDirectory();
-  control = new MpsControl(makeMpsStandIn(path.join(directory, 'bin')), path.join(directory, 'mps'), GPU, DRIVER);
+  const executable = makeMpsStandIn(path.join(directory, 'bin'));
+  control = new MpsControl({ executable, driver: DRIVER, launcher: DIRECT }, path.join(directory, 'mps'), GPU);
   [log, events, daemons] = [[], [], []];
 });
 afterEach(() => {
@@ -32,7 +34,7 @@ afterEach(() => {
 
 function start(executable = path.join(directory, 'bin', 'nvidia-cuda-mps-control')): MpsDaemon {
   const daemon = new MpsDaemon({
-    ...{ executable, driver: DRIVER, gpu: RECORD, directory: path.join(directory, 'mps'), uid: undefined, addon },
+    ...{ executable, driver: DRIVER, gpu: RECORD, directory: path.join(directory, 'mps'), uid: undefined, addon, launcher: DIRECT },
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
     ready: () => events.push('ready'),
     restarted: () => events.push('restarted'),
@@ -97,7 +99,15 @@ test('one that cannot be started is said, and tried again', async () => {
 
 test('a directory whose sockets would have too long names is refused', () => {
   const long = path.join(directory, 'x'.repeat(100));
-  const options = { executable: '/x', driver: DRIVER, gpu: RECORD, uid: undefined, addon, logger: pino({ level: 'silent' }) };
+  const options = {
+    executable: '/x',
+    driver: DRIVER,
+    launcher: DIRECT,
+    gpu: RECORD,
+    uid: undefined,
+    addon,
+    logger: pino({ level: 'silent' }),
+  };
   const daemon = () => new MpsDaemon({ ...options, directory: long, ready: () => {}, restarted: () => {} });
   expect(daemon).toThrow(/more than the 107 that the system allows/);
 });
@@ -106,8 +116,11 @@ test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', ()
   const root = path.join(directory, 'driver');
   const inPath = path.join(directory, 'bin', 'nvidia-cuda-mps-control');
   const driver = path.join(root, 'usr', 'lib', 'x86_64-linux-gnu', 'libcuda.so.1');
-  expect(findMpsControl(driver, `:/nonexistent:${path.join(directory, 'bin')}`)).toBe(inPath);
-  expect(findMpsControl(driver, '/nonexistent')).toBeUndefined();
+  expect(findMpsControl(driver, DIRECT, `:/nonexistent:${path.join(directory, 'bin')}`)).toBe(inPath);
+  expect(findMpsControl(driver, DIRECT, '/nonexistent')).toBeUndefined();
   const beside = makeMpsStandIn(path.join(root, 'usr', 'bin'));
-  expect(findMpsControl(driver, path.join(directory, 'bin'))).toBe(beside);
+  expect(findMpsControl(driver, DIRECT, path.join(directory, 'bin'))).toBe(beside);
+  // From a container, where the host's files are seen elsewhere.
+  const seen = (file: string) => path.join(root, file);
+  expect(findMpsControl('/usr/lib/x86_64-linux-gnu/libcuda.so.1', { seen }, '')).toBe('/usr/bin/nvidia-cuda-mps-control');
 });

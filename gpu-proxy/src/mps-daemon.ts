@@ -6,13 +6,10 @@ import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
 import { ProxyError } from './errors.js';
 import { readIfThere } from './files.js';
-import { MpsControl } from './mps-control.js';
+import { MpsControl, type MpsProgram } from './mps-control.js';
 import { checkSocketPath } from './socket.js';
 
-export interface MpsDaemonOptions {
-  /** nvidia-cuda-mps-control. */
-  readonly executable: string;
-  readonly driver: string;
+export interface MpsDaemonOptions extends MpsProgram {
   readonly gpu: GpuRecord;
   /** Its own; what is in it outlives this process. */
   readonly directory: string;
@@ -52,7 +49,7 @@ export class MpsDaemon {
   /** @throws ProxyError SOCKET_PATH_LONG, STATE_NOT_USABLE, or a system error when the directory cannot be made. */
   constructor(options: MpsDaemonOptions) {
     this.#options = options;
-    this.#control = new MpsControl(options.executable, options.directory, options.gpu.uuid, options.driver);
+    this.#control = new MpsControl(options, options.directory, options.gpu.uuid);
     this.#logger = options.logger.child({ gpu: options.gpu.uuid });
     checkSocketPath(path.join(this.#control.pipes, 'control_privileged'));
     this.#makeDirectories();
@@ -109,8 +106,8 @@ export class MpsDaemon {
   #start(): void {
     const log = path.join(this.#options.directory, 'daemon.log');
     const fd = openSync(log, 'w', 0o600);
-    const { command, args, env } = this.#control.daemon;
-    const child = spawn(command, args, { env, stdio: ['ignore', fd, fd], detached: true });
+    const { command, env } = this.#control.daemon;
+    const child = spawn(...command, { env, stdio: ['ignore', fd, fd], detached: true });
     closeSync(fd);
     this.#process = child;
     child.once('error', (error) => this.#lose(error.message));

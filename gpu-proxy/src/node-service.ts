@@ -1,21 +1,26 @@
 import { hostname } from 'node:os';
+import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
 import { Addon } from './addon.js';
 import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
-import { chooseBackend } from './backend.js';
+import { type Backend, chooseBackend, hostMachine } from './backend.js';
 import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { DeviceMemory } from './device-memory.js';
 import { ProxyError } from './errors.js';
+import { GpuHealth } from './gpu-health.js';
+import { whyNoWorker } from './gpu-probe.js';
+import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
-import { type Installation, locateInstallation } from './installation.js';
-import { takeInventory } from './inventory.js';
+import { type Installation, installOnHost, locateInstallation } from './installation.js';
+import { listGpus, takeInventory } from './inventory.js';
 import { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
+import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
 import { Log } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
 import { MetricsFile } from './metrics/metrics-file.js';
@@ -23,6 +28,14 @@ import { GpuNode, type NodeSettings } from './node.js';
 import { NodeLedger } from './node-ledger.js';
 import { metricsOf } from './node-metrics.js';
 import { StateDirectory } from './state-directory.js';
+
+/** What a node is made of, once its GPUs are known. */
+interface NodeParts {
+  readonly installation: Installation;
+  readonly launcher: Launcher;
+  readonly backend: Backend;
+  readonly gpus: readonly GpuRecord[];
+}
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
@@ -70,24 +83,23 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    const installation = locateInstallation();
-    const backend = chooseBackend(current.backend, installation);
+    const { installation, backend, launcher } = await this.#prepare();
     const state = StateDirectory.open(current.state);
     this.#state = state;
     await this.#moveHttp();
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
-    const gpus = await takeInventory({ installation, backend, gpus: current.gpu ?? [], mode });
+    const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
     this.#warnOfUnknownGpus(gpus);
-    this.#kubernetes = this.#makeKubernetes(installation, gpus);
+    this.#kubernetes = this.#makeKubernetes({ installation, launcher, backend, gpus });
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
-      ...{ installation, backend, logger, state, gpus, arbitrated: true },
+      ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
       settings: settingsOf(this.#store.current),
       whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
         this.#metrics = metricsOf(made, {
-          deviceMemory: new DeviceMemory({ installation, backend, logger }),
+          deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
           file: new MetricsFile(state.metrics, logger),
           ledgerConnected: () => this.#ledger?.connected ?? false,
         });
@@ -103,15 +115,43 @@ export class NodeService {
     logger.info({ ...served, gpus }, 'serving');
   }
 
+  /** What workers are started from, and how. @throws ProxyError BUILD_MISSING, VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL */
+  async #prepare(): Promise<Omit<NodeParts, 'gpus'>> {
+    const { backend: choice, kubernetes } = this.#store.current;
+    const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
+    const built = locateInstallation();
+    if (enabled === 'false' || placement === 'none')
+      return { installation: built, backend: chooseBackend(choice, built), launcher: DIRECT };
+    const installation = installOnHost(built, versions);
+    const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
+    const backend = chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot));
+    const libraries = driverRoot === '/' ? undefined : path.dirname(backend.driver);
+    const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, logger: this.#log.logger });
+    return { installation, backend, launcher };
+  }
+
   /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */
-  #makeKubernetes({ addon }: Installation, gpus: readonly GpuRecord[]): KubernetesNode | undefined {
+  #makeKubernetes(parts: NodeParts): KubernetesNode | undefined {
+    const { gpus } = parts;
+    const addon = new Addon(parts.installation.addon);
     const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
     checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
-      ...{ addon: new Addon(addon), logger: this.#log.logger },
+      ...{ addon, logger: this.#log.logger },
+      health: this.#makeHealth(parts, addon, kubernetes.healthInterval / 1000),
+    });
+  }
+
+  #makeHealth({ installation, launcher, backend, gpus }: NodeParts, addon: Addon, everyMs: number): GpuHealth {
+    const { logger } = this.#log;
+    const worker = { executable: installation.worker, driver: backend.driver, addon, launcher, logger };
+    return new GpuHealth({
+      ...{ gpus, logger, everyMs },
+      listed: async () => new Set(await listGpus({ installation, launcher, backend, gpus: [] })),
+      whyNoWorker: (gpu) => whyNoWorker(gpu, worker),
     });
   }
 
@@ -121,6 +161,7 @@ export class NodeService {
     return {
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
+      unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };
   }
 

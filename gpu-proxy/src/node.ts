@@ -15,6 +15,7 @@ import { ConcurrentGpus } from './concurrent-gpus.js';
 import { counted } from './counted.js';
 import { ProxyError } from './errors.js';
 import type { Installation } from './installation.js';
+import { DIRECT, type Launcher } from './launcher.js';
 import type { LiveSession } from './live-session.js';
 import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
@@ -36,6 +37,8 @@ export interface NodeSettings {
 
 export interface NodeOptions {
   readonly installation: Installation;
+  /** How processes are started that outlive the node's; by default as its children. */
+  readonly launcher?: Launcher | undefined;
   readonly backend: Backend;
   readonly logger: Logger;
   readonly state: StateDirectory;
@@ -85,6 +88,8 @@ interface NodeEvents {
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
   mpsRestarted: [];
+  /** Something went wrong that the user of an allocation should know. */
+  trouble: [allocation: AllocationSpecification, error: ProxyError];
   /** What was an allocation is a grant again, whose socket nobody serves now. */
   unbound: [id: string, socket: ClientSocket];
 }
@@ -118,6 +123,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const addon = new Addon(options.installation.addon);
     this.#host = {
       installation: options.installation,
+      launcher: options.launcher ?? DIRECT,
       backend: options.backend,
       logger: options.logger,
       addon,
@@ -134,6 +140,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
+      trouble: (allocation, error) => this.emit('trouble', allocation, error),
       sessionStarted: (session) => this.#noteStart(session),
       sessionEnded: (session, last) => this.#noteEnd(session, last),
     };
@@ -407,7 +414,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const used = new Set(this.#specifications().flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
     this.#concurrent = new ConcurrentGpus({
       gpus: this.gpus.filter((gpu) => this.#needsMps(gpu) || used.has(gpu.uuid)),
-      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser, addon: this.#host.addon },
+      ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser },
+      ...{ addon: this.#host.addon, launcher: this.#host.launcher },
       ready: () => {
         for (const allocation of this.#allocations.values()) allocation.resume();
       },
@@ -417,15 +425,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   #startHelpers(): void {
     const { installation, backend, logger, state } = this.#options;
-    const { addon } = this.#host;
+    const { addon, launcher } = this.#host;
     for (const gpu of this.gpus) {
-      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, logger });
+      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, launcher, logger });
       workers.wanted = this.warmWorkers(gpu);
       this.#warmWorkers.set(gpu, workers);
     }
     if (!this.#options.arbitrated) return;
     this.#arbiter = new Arbiter({
-      executable: installation.arbiter,
+      command: (args) => launcher.command(installation.arbiter, args),
       socket: state.arbiterSocket,
       logger,
       window: this.#settings.window,

@@ -8,6 +8,7 @@ export type Report =
   | { event: 'started'; pid: number; program: string; gpu: GpuIdentity; driverVersion: number }
   | { event: 'refused'; sentence: string }
   | { event: 'unsupported'; call: string }
+  | { event: 'overQuota'; asked: number; used: number; limit: number }
   | { event: 'ended'; reason: string; peakMemory: number; launches: number; fault?: string };
 
 export interface GpuIdentity {
@@ -58,6 +59,9 @@ export class Session {
         break;
       case 'unsupported':
         this.#noteUnsupported(report.call);
+        break;
+      case 'overQuota':
+        this.logger.info({ ...report, event: undefined, pid: this.record.client.pid }, 'the memory quota was reached for the first time');
         break;
       case 'ended':
         this.#reason = report.reason;
@@ -134,6 +138,8 @@ export function parseReport(line: string): Report | undefined {
       return text('sentence') ? (value as Report) : undefined;
     case 'unsupported':
       return text('call') ? (value as Report) : undefined;
+    case 'overQuota':
+      return number('asked') && number('used') && number('limit') ? (value as Report) : undefined;
     case 'ended':
       return text('reason') && number('peakMemory') && number('launches') ? (value as Report) : undefined;
     default:

@@ -6,6 +6,7 @@ import type { Readable } from 'node:stream';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { type Addon, descriptorOf, makeBlocking } from './addon.js';
+import type { Launcher } from './launcher.js';
 import { identifyProcess } from './process-table.js';
 import { ChildWorker, type Worker, type WorkerFiles, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
 
@@ -14,6 +15,7 @@ export interface WarmWorkersOptions {
   readonly executable: string;
   readonly driver: string;
   readonly addon: Addon;
+  readonly launcher: Launcher;
   readonly logger: Logger;
 }
 
@@ -102,12 +104,12 @@ export class WarmWorker {
   readonly #control: number;
   #words = '';
 
-  constructor(gpu: GpuRecord, { executable, driver, addon }: WarmWorkersOptions, ended: (reason: string) => void) {
+  constructor(gpu: GpuRecord, { executable, driver, addon, launcher }: WarmWorkersOptions, ended: (reason: string) => void) {
     const [control, theirs] = addon.socketPair();
-    const args = ['--warm', '--driver', driver, '--gpu', gpu.uuid];
+    const [file, args] = launcher.command(executable, ['--warm', '--driver', driver, '--gpu', gpu.uuid]);
     this.#addon = addon;
     this.#control = control;
-    this.#process = spawn(executable, args, { stdio: ['ignore', 'ignore', 'pipe', theirs, 'pipe'], detached: true });
+    this.#process = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', theirs, 'pipe'], detached: true });
     closeSync(theirs);
     const pid = this.#process.pid ?? 0;
     this.identity = { pid, startTime: identifyProcess(pid).startTime ?? '' };

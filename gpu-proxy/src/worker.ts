@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import type { Limits } from '@nvidia-virtual/ledger';
 import { type Addon, makeBlocking } from './addon.js';
 import type { MpsClient } from './concurrent-gpus.js';
+import type { Command } from './launcher.js';
 import { isAlive, type ProcessIdentity } from './process-table.js';
 
 /** What one worker is told: native/worker/options.h. */
@@ -61,17 +62,11 @@ export interface Worker {
  * Starts a worker for `connection`, which must never have been read; it and the files are closed here. By contract with native/worker,
  * descriptor 3 is the connection, 4 the report.
  */
-export function startWorker(
-  executable: string,
-  options: WorkerOptions,
-  connection: Socket,
-  files: WorkerFiles,
-  listener: WorkerListener,
-): Worker {
+export function startWorker(command: Command, connection: Socket, files: WorkerFiles, listener: WorkerListener): Worker {
   makeBlocking(connection);
   const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
   // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
-  const child = spawn(executable, workerArguments(options), { stdio: [...stdio], detached: true });
+  const child = spawn(command[0], command[1], { stdio: [...stdio], detached: true });
   connection.destroy();
   closeSync(files.log);
   closeSync(files.report);

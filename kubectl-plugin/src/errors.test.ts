@@ -5,7 +5,7 @@ import { ERROR_CODES, explain, PluginError, template } from './errors.js';
 import { VERSION } from './version.js';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
-const SUBJECT = { server: 'https://x', resource: 'podgpuusages', namespace: 'a', name: 'p' } as const;
+const SUBJECT = { server: 'https://localhost', resource: 'podgpuusages', namespace: 'a', name: 'p' } as const;
 
 test('docs/errors.md lists every code of kubectl gpu-usage with its sentence, and no other', () => {
   const page = readFileSync(path.join(ROOT, 'docs/errors.md'), 'utf8');
@@ -31,8 +31,8 @@ test.each([
 });
 
 test('nobody there is a sentence, and a defect stays one', () => {
-  expect(explain(new ApiUnreachableError('https://x', 'no route'), SUBJECT)).toEqual(
-    new PluginError('UNREACHABLE', { server: 'https://x', reason: 'no route' }),
+  expect(explain(new ApiUnreachableError('https://localhost', 'no route'), SUBJECT)).toEqual(
+    new PluginError('UNREACHABLE', { server: 'https://localhost', reason: 'no route' }),
   );
   expect(explain(new TypeError('x'), SUBJECT)).toBeInstanceOf(TypeError);
 });

@@ -72,6 +72,7 @@ describe.each(STORES)('%s', (_, store) => {
     const truth = snapshot();
     writer().publish(truth);
     await eventually(async () => expect(await reader.node('node-1')).toEqual(told(truth)));
+    expect(await reader.snapshots()).toEqual([told(truth)]);
     expect(await reader.nodes()).toEqual([told({ gpus: truth.gpus })]);
     const allocations = await reader.allocations();
     expect(allocations).toEqual(truth.allocations.map(({ specification, time }) => told({ specification, time })));

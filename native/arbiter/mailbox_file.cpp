@@ -7,10 +7,12 @@
 
 #include <cstring>
 
+#include "wire/anonymous_file.h"
+
 namespace arbiter {
 
 int createMailbox(Mailbox*& mailbox) {
-  const int file = memfd_create("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file = wire::createAnonymousFile("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   void* page = MAP_FAILED;
   if (ftruncate(file, kMailboxBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)

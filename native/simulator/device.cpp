@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string_view>
 
 #include "native/simulator/attributes.h"
@@ -65,6 +66,16 @@ int indexOf(std::string_view entry, const std::vector<std::string>& uuids) {
     return -1;
   const int index = std::atoi(std::string(entry).c_str());
   return index < static_cast<int>(uuids.size()) ? index : -1;
+}
+
+/// Whether the file that NVIDIA_VIRTUAL_SIMULATED_FAILURES names has the index on a line: such a GPU has fallen off the bus.
+bool hasFailed(int index) {
+  const char* path = std::getenv("NVIDIA_VIRTUAL_SIMULATED_FAILURES");
+  std::ifstream file(path != nullptr ? path : "");
+  for (int failed = 0; file >> failed;) {
+    if (failed == index) return true;
+  }
+  return false;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -134,6 +145,7 @@ void makeDevices() {
   }
   auto list = std::make_unique<std::vector<std::unique_ptr<Device>>>();
   for (const int index : visibleIndices(std::getenv("CUDA_VISIBLE_DEVICES"), uuids)) {
+    if (hasFailed(index)) continue;
     all[index]->ordinal = static_cast<CUdevice>(list->size());
     list->push_back(std::move(all[index]));
   }

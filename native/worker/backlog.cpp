@@ -34,6 +34,7 @@ Backlog::Lane& Backlog::laneOf(CUstream stream) {
 void Backlog::note(CUstream stream) { laneOf(stream).unmeasured = true; }
 
 void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now) {
+  ++submissions_;
   Lane& lane = laneOf(stream);
   const Durations::Index index = durations_.find(shape);
   const bool known = durations_.at(index) != Durations::kUnknown;
@@ -146,6 +147,13 @@ void Backlog::done(std::uint64_t guess, const std::vector<Durations::Index>& wor
 bool Backlog::empty() const {
   return markers_.empty() &&
          std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return !lane.unmeasured && lane.work.empty(); });
+}
+
+std::size_t Backlog::pieces() const {
+  std::size_t count = 0;
+  for (const Marker& marker : markers_) count += marker.work.size();
+  for (const Lane& lane : lanes_) count += lane.work.size();
+  return count;
 }
 
 Backlog::Head Backlog::head(std::uint64_t now) const {

@@ -52,6 +52,11 @@ class Backlog {
   bool hasLonger(std::uint64_t nanoseconds) const;
   /// Pieces of work that had not been seen before when they were submitted.
   std::size_t unknown() const { return unknown_; }
+  /// Pieces of work that were measured and are not done.
+  std::size_t pieces() const;
+  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere.
+  std::size_t submissions() const { return submissions_; }
+  void level() { submissions_ = 0; }
   /// When something was done last.
   std::uint64_t lastDone() const { return lastDone_; }
 
@@ -105,6 +110,7 @@ class Backlog {
   std::uint64_t lastDone_ = 0;
   std::uint64_t guess_ = 0;  ///< of all markers and lanes
   std::size_t unknown_ = 0;  ///< of all markers
+  std::size_t submissions_ = 0;
 };
 
 }  // namespace worker

@@ -45,6 +45,10 @@ constexpr std::uint64_t kPatience = 4'000'000;
 /// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
 constexpr std::uint64_t kAtFirst = 600'000;
 
+/// So many pieces of work a GPU may have when it catches up with another, however long they are (those that wait for each other seem long),
+/// and so many are let in for that after the gate has closed.
+constexpr std::size_t kFew = 4;
+
 const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
 }  // namespace
@@ -119,10 +123,8 @@ void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
   for (;;) {
     const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
     const Grant grant = grantOf(word);
-    if (grant == Grant::closed)
-      awaitGrant(word);
-    else if (grant == Grant::open ? pass.enterOpen(stream) : admit(pass))
-      return;
+    if (grant == Grant::closed ? admitLate(pass, word) : grant == Grant::open ? pass.enterOpen(stream) : admit(pass)) return;
+    if (grant == Grant::closed) awaitGrant(word);
   }
 }
 
@@ -170,6 +172,16 @@ bool Gate::hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clo
   return backlog.unknown() < kMostUnknown && (remaining + guess <= limit || remaining <= std::min(limit, std::max(kNext, guess / 4)));
 }
 
+/// A program with several GPUs may have given one of them a kernel that waits for what it is about to give another. So the GPU that was
+/// given less catches up; else a window would end between the two, and the first would go on until the next one.
+bool Gate::catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now) {
+  const bool behind = std::any_of(backlogs_.begin(), backlogs_.end(),
+                                  [&](const auto& entry) { return entry.second->submissions() > backlog.submissions(); });
+  if (!behind) return false;
+  const Clock limit = 2 * Clock{link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed)};
+  return backlog.pieces() < kFew || backlog.remaining(now) + durations_.at(durations_.find(shape)) <= limit;
+}
+
 /// The bell costs whoever rings it some microseconds.
 void Gate::wakeIfAsleepFor(Clock nanoseconds, Clock now) {
   if (asleepUntil_ <= now + nanoseconds) return;
@@ -182,18 +194,37 @@ bool Gate::admit(Pass& pass) {
   std::unique_lock lock(mutex_);
   const Clock begin = monotonicNanoseconds();
   Clock now = begin;
-  for (; !hasRoom(backlogOf(pass), pass.shape_, begin, now); now = monotonicNanoseconds()) {
+  const auto mayEnter = [&] {
+    const Backlog& backlog = backlogOf(pass);
+    return hasRoom(backlog, pass.shape_, begin, now) || catchesUp(backlog, pass.shape_, now);
+  };
+  for (; !mayEnter(); now = monotonicNanoseconds()) {
     wakeIfAsleepFor(kLookEvery, now);
     room_.wait_for(lock, std::chrono::milliseconds(1));
     if (grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) != Grant::window) return false;
   }
-  // The gate's thread looks for those inside with the same lock.
+  enter(pass, now);
+  return true;
+}
+
+/// The gate has closed; true when the pass is inside all the same, because nobody else has the GPU yet.
+bool Gate::admitLate(Pass& pass, std::uint32_t word) {
+  const std::lock_guard lock(mutex_);
+  const Clock now = monotonicNanoseconds();
+  if (late_ >= kFew || answered_ == word || link_.mailbox().grant.load(std::memory_order_acquire) != word) return false;
+  if (!catchesUp(backlogOf(pass), pass.shape_, now)) return false;
+  ++late_;
+  enter(pass, now);
+  return true;
+}
+
+/// The gate's thread looks for those inside with the same lock.
+void Gate::enter(Pass& pass, Clock now) {
   pass.inside_.store(1, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
   pass.begin_ = now;
   if (idleSince_ != 0) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
   wakeIfAsleepFor(arbiter::kGapNanoseconds, now);
-  return true;
 }
 
 void Gate::submitted(Pass& pass) {
@@ -278,6 +309,7 @@ Gate::Clock Gate::watch() {
   // Who is inside before or after the look may have submitted something that it did not see.
   const bool inside = someoneInside();
   if (last_ != Grant::open) look(lock);
+  if (empty()) std::for_each(backlogs_.begin(), backlogs_.end(), [](const auto& entry) { entry.second->level(); });
   const Clock now = monotonicNanoseconds();
   const Clock rest = last_ == Grant::open     ? kForEver
                      : last_ == Grant::window ? watchWindow(now)
@@ -299,6 +331,7 @@ void Gate::become(Grant grant) {
   last_ = grant;
   if (grant == Grant::closed) closedSince_ = monotonicNanoseconds();
   answered_ = 0;
+  late_ = 0;
   room_.notify_all();
 }
 

@@ -59,6 +59,9 @@ class Gate {
   void spinWhile(std::uint32_t word, Clock nanoseconds) const;
   void standAtTheGate(int more);
   bool admit(Pass& pass);
+  bool admitLate(Pass& pass, std::uint32_t word);
+  void enter(Pass& pass, Clock now);
+  bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
   void submitted(Pass& pass);
   Backlog& backlogOf(CUcontext context);
   Backlog& backlogOf(Pass& pass);
@@ -98,6 +101,7 @@ class Gate {
   CUcontext current_ = nullptr;                 ///< of the gate's thread
   std::uint32_t waiting_ = 0;                   ///< threads that stand before the closed gate
   arbiter::Grant last_ = arbiter::Grant::open;  ///< what the gate's thread has acted upon
+  std::size_t late_ = 0;                        ///< pieces of work that were let in since the gate closed
   std::uint32_t answered_ = 0;                  ///< the closed grant that was answered with `drained`
   Clock closedSince_ = 0;
   Clock idleSince_ = 0;  ///< 0: something runs

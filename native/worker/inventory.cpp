@@ -137,4 +137,15 @@ int printInventory(const Options& options) {
   return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;
 }
 
+int printPresence(const Options& options) {
+  adopt(driverEnvironment({}, options.gpus, false, {}));
+  Driver driver{};
+  const DriverStart start = startDriver(options.driver, driver);
+  if (start.status != CUDA_SUCCESS) return log("%s", start.sentence.c_str()), 1;
+  std::vector<JsonObject> gpus;
+  for (const wire::DeviceInfo& device : start.devices) gpus.push_back(JsonObject().add("uuid", uuidText(device.uuid)));
+  const std::string line = JsonObject().add("gpus", gpus).text() + '\n';
+  return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;
+}
+
 }  // namespace worker

@@ -9,4 +9,7 @@ namespace worker {
 /// nvidia-smi. Returns the exit status; a failure is a sentence in the log.
 int printInventory(const Options& options);
 
+/// `nvidia-virtual-worker --presence`: {"gpus":[{"uuid"}]}, without a context, so that a full GPU can be asked for too.
+int printPresence(const Options& options);
+
 }  // namespace worker

@@ -137,6 +137,7 @@ int run(int count, char** arguments) {
   if (!parse(count, arguments, options, sentence)) return log("%s", sentence.c_str()), 2;
   if (!options.processes.empty()) return printDeviceProcesses(options.processes);
   if (options.inventory) return printInventory(options);
+  if (options.presence) return printPresence(options);
   if (options.warm) return serveWarm(options, arguments, output);
   output.capture();
   return serve(options, arguments, output, nullptr);

@@ -61,6 +61,7 @@ struct Option {
 
 constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
+    {"--presence", "", set<&Options::presence>},
     {"--processes", "NVML", text<&Options::processes>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},

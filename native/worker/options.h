@@ -15,6 +15,7 @@ namespace worker {
 
 struct Options {
   bool inventory = false;         ///< print the GPUs and exit
+  bool presence = false;          ///< print which GPUs the driver sees and exit
   std::string processes;          ///< NVML's library: print who holds how much of the GPUs, and exit
   bool warm = false;              ///< start the driver now, and wait to be told whom to serve
   std::string driver;             ///< what dlopen gets

@@ -106,9 +106,12 @@ std::uint64_t Quota::peak() const { return file_ != nullptr ? file_->slots[slot_
 
 bool Quota::charge(std::uint64_t bytes) {
   if (chargeAtOnce(bytes)) return true;
-  if (!reclaim_) return false;
-  reclaim_();
-  return chargeAtOnce(bytes);
+  if (reclaim_) {
+    reclaim_();
+    if (chargeAtOnce(bytes)) return true;
+  }
+  if (refused_) refused_(bytes);
+  return false;
 }
 
 bool Quota::chargeAtOnce(std::uint64_t bytes) {

@@ -45,6 +45,8 @@ class Quota {
 
   /// Called when there is no room for a charge, to make some; the charge is then tried once more. It may refund, and not charge.
   void setReclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
+  /// Called with the bytes of each charge that was refused in the end.
+  void setRefused(std::function<void(std::uint64_t)> refused) { refused_ = std::move(refused); }
   /// A charge as charge() does it, but never with a call of that function.
   bool chargeAtOnce(std::uint64_t bytes);
 
@@ -63,6 +65,7 @@ class Quota {
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Charge> charges_;
   std::function<void()> reclaim_;
+  std::function<void(std::uint64_t)> refused_;
 };
 
 }  // namespace worker

@@ -28,6 +28,12 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.setWake(wake_);
   quota.setReclaim([this] { pools.trim(); });
+  quota.setRefused([this](std::uint64_t bytes) { reportOverQuota(bytes); });
+}
+
+void Session::reportOverQuota(std::uint64_t asked) {
+  if (overQuota_.exchange(true)) return;
+  report.event("overQuota", JsonObject().add("asked", asked).add("used", quota.used()).add("limit", quota.limit()));
 }
 
 bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {

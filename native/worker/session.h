@@ -87,6 +87,8 @@ class Session {
   CUresult fault() const { return fault_.load(); }
 
  private:
+  /// The first time only: what follows is a matter between program and quota.
+  void reportOverQuota(std::uint64_t asked);
   bool receive();
   void wake();
   bool settlePools();
@@ -94,6 +96,7 @@ class Session {
 
   int connection_;
   int wake_;  ///< eventfd: output is waiting, or the session has failed
+  std::atomic<bool> overQuota_{false};
   std::mutex sendMutex_;
   std::mutex failMutex_;
   std::string failure_;

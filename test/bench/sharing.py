@@ -94,13 +94,19 @@ def mps_control():
 
 
 def start(program, mode, begin, seconds, *arguments, environment=None):
-    executable = [sys.executable, str(HERE / 'programs' / 'train.py')] if mode == 'train' else [str(program)]
+    programs = {'train': [sys.executable, str(HERE / 'programs' / 'train.py')], 'gang': [str(program.with_name('gang'))]}
+    executable = programs.get(mode, [str(program)])
     command = [*executable, mode, f'{begin:.3f}', str(seconds), *map(str, arguments)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def finish(process):
-    stdout, stderr = process.communicate(timeout=120)
+    try:
+        stdout, stderr = process.communicate(timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return {'error': 'it did not end'}
     if process.returncode != 0:
         return {'error': f'exit status {process.returncode}: {stderr[-500:]}'}
     return {line['name']: line['value'] for line in json_lines(stdout)}
@@ -114,7 +120,7 @@ class Bench:
         self.backend = backend
         nvcc = record.find_nvcc()
         flags = ['-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
-        for name in ('tenant', 'first_kernel'):
+        for name in ('tenant', 'first_kernel', 'gang'):
             subprocess.run([str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'], cwd=HERE / 'programs', check=True)
         self.iterations = {}
         self.solo = {}
@@ -127,7 +133,7 @@ class Bench:
         return self.iterations[microseconds]
 
     def arguments(self, tenant):
-        return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else []
+        return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else tenant.get('arguments', [])
 
     def together(self, tenants, environments, lead=LEAD_SECONDS):
         trains = any(tenant['mode'] == 'train' for tenant in tenants)
@@ -326,6 +332,11 @@ def request(kernel):
     return {'mode': 'request', 'kernel': kernel, 'options': share(50, '--priority', '10')}
 
 
+def gang(percent):
+    """Kernels of 0.5 ms on two GPUs."""
+    return {'mode': 'gang', 'arguments': [500], 'options': share(percent, '--gpu', '0', '--gpu', '1')}
+
+
 def lone(limit):
     def judge(outcome):
         return {'limit': f'>= {limit}', 'holds': outcome['shared'] is not None and outcome['shared'] >= limit}
@@ -345,6 +356,7 @@ SCENARIOS = {
     'four decoders': ([decode(25)] * 4, total(0.95)),
     'decoder and batch': ([decode(50), saturate(600, 50)], halves(5)),
     'copies and compute': ([{'mode': 'copy', 'options': share(50)}, saturate(600, 50)], better_than_sliced),
+    'copies and streaming': ([{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}], better_than_sliced),
     'small copies and compute': ([{'mode': 'touch', 'options': share(50)}, saturate(600, 50)], None),
     'shares 25:75': ([saturate(200, 25), saturate(200, 75)], shares([25, 75], 1)),
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
@@ -363,11 +375,18 @@ CONCURRENT = {
     'concurrent checks': lambda bench, name: bench.concurrent_checks(name),
 }
 
+# On a machine with two GPUs; whoever deadlocks runs into the time limit of finish().
+GANGS = {
+    'gangs 50:50': ([gang(50), gang(50)], shares([50, 50], 3)),
+    'gangs 25:75': ([gang(25), gang(75)], shares([25, 75], 3)),
+}
+
 
 def chosen(only):
+    groups = {'concurrent': ['four small in turns', *CONCURRENT], 'gang': [*GANGS]}
     if not only:
         return ['first call', *SCENARIOS, *CONCURRENT]
-    return [name for each in only.split(',') for name in (['four small in turns', *CONCURRENT] if each == 'concurrent' else [each])]
+    return [name for each in only.split(',') for name in groups.get(each, [each])]
 
 
 def main():
@@ -387,7 +406,7 @@ def main():
         elif name in CONCURRENT:
             report['scenarios'].append(CONCURRENT[name](bench, name))
         else:
-            tenants, limit = SCENARIOS[name]
+            tenants, limit = {**SCENARIOS, **GANGS}[name]
             report['scenarios'].append(bench.scenario(name, tenants, arguments.node, limit))
         arguments.json.write_text(json.dumps(report, indent=1) + '\n')
     sys.exit(0 if all(one.get('holds', True) for one in report['scenarios']) else 1)

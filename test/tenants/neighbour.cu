@@ -6,6 +6,7 @@
 //   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
 //   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated GPU takes processors too
 //   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
+//   neighbour gang     FILE MILLISECONDS   kernels on two GPUs that wait for each other, some of them in flight, always
 //   neighbour copy     FILE BYTES          as many from pageable memory to the GPU and back, always
 //   neighbour idle     FILE                one question every 2 ms
 #include <array>
@@ -16,7 +17,7 @@
 
 #include "diary.h"
 
-constexpr unsigned kThreads = 64, kInFlight = 16;
+constexpr unsigned kThreads = 64, kInFlight = 16, kMeetings = 4;
 constexpr useconds_t kThought = 2000;
 
 __global__ void advance(unsigned* values, int iterations) {
@@ -28,6 +29,14 @@ __global__ void advance(unsigned* values, int iterations) {
 /// Takes the GPU's time and, on a simulated one, hardly any of the processor's.
 __global__ void rest(int milliseconds) {
   for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
+}
+
+/// The same on one of two GPUs, and then waits until the other is as far.
+__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round, int milliseconds) {
+  for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
+  *here = round;
+  __threadfence_system();
+  while (*there < round) __nanosleep(20'000);
 }
 
 unsigned advanced(unsigned value, int iterations) {
@@ -75,6 +84,21 @@ class Neighbour {
     return usleep(kThought), true;
   }
 
+  bool gang(unsigned round) {
+    if (meeting_ == nullptr && !beginGang()) return false;
+    const auto onBoth = [&](auto call) {
+      for (int gpu = 0; gpu < 2; ++gpu)
+        if (!diary_.make([&] { return cudaSetDevice(gpu); }) || !diary_.make([&] { return call(gpu); })) return false;
+      return true;
+    };
+    const auto launch = [&](int gpu) {
+      meet<<<1, 1, 0, streams_[gpu]>>>(meeting_ + gpu, meeting_ + 1 - gpu, round + 1, iterations_);
+      return cudaGetLastError();
+    };
+    return onBoth([&](int gpu) { return cudaEventSynchronize(met_[gpu][round % kMeetings]); }) && onBoth(launch) &&
+           onBoth([&](int gpu) { return cudaEventRecord(met_[gpu][round % kMeetings], streams_[gpu]); });
+  }
+
   bool copy(unsigned) {
     content_.resize(iterations_);
     if (room_ == nullptr && !diary_.make([&] { return cudaMalloc(&room_, content_.size()); })) return false;
@@ -95,6 +119,18 @@ class Neighbour {
   }
 
  private:
+  bool beginGang() {
+    constexpr unsigned kFlags = cudaEventDisableTiming;
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      if (!diary_.make([&] { return cudaSetDevice(gpu); })) return false;
+      if (!diary_.make([&] { return cudaStreamCreateWithFlags(&streams_[gpu], cudaStreamNonBlocking); })) return false;
+      for (cudaEvent_t& done : met_[gpu])
+        if (!diary_.make([&] { return cudaEventCreateWithFlags(&done, kFlags); })) return false;
+    }
+    if (!diary_.make([&] { return cudaHostAlloc(&meeting_, 2 * sizeof *meeting_, cudaHostAllocPortable); })) return false;
+    return meeting_[0] = meeting_[1] = 0, true;
+  }
+
   template <typename Launch>
   bool keepInFlight(unsigned round, Launch launch) {
     cudaEvent_t& done = done_[round % kInFlight];
@@ -122,6 +158,9 @@ class Neighbour {
   int iterations_;
   cudaStream_t stream_ = nullptr;
   unsigned* values_ = nullptr;
+  unsigned* meeting_ = nullptr;
+  cudaStream_t streams_[2]{};
+  cudaEvent_t met_[2][kMeetings]{};
   std::vector<char> content_;
   char* room_ = nullptr;
   cudaEvent_t done_[kInFlight]{};
@@ -137,6 +176,7 @@ int main(int count, char** arguments) {
   if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
   if (mode == "compute") return neighbour.repeat(&Neighbour::compute);
   if (mode == "request") return neighbour.repeat(&Neighbour::request);
+  if (mode == "gang") return neighbour.repeat(&Neighbour::gang);
   if (mode == "copy") return neighbour.repeat(&Neighbour::copy);
   if (mode == "idle") return neighbour.repeat(&Neighbour::idle);
   return std::fprintf(stderr, "neighbour: no mode %s\n", mode.c_str()), 2;

@@ -7,6 +7,7 @@ import { cacheDirectory, REPOSITORY } from './repository.js';
 /** What the tests start; toolchain/kubernetes/go.mod pins it, and everything that belongs to it. */
 export const KUBERNETES_VERSION = '1.36.3';
 export const CONTAINERD_VERSION = '2.4.2';
+const COREDNS_VERSION = '1.13.2';
 
 interface Source {
   /** Beneath toolchain/: a Go module that pins the program and all that it is made of. */
@@ -41,12 +42,17 @@ const SOURCES = {
   containerd: fromContainerd('containerd'),
   'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
   ctr: fromContainerd('ctr'),
+  coredns: { module: 'coredns', package: '.', release: `coredns-${COREDNS_VERSION}`, flags: [] },
 } satisfies Record<string, Source>;
 
 export type KubernetesTool = keyof typeof SOURCES;
 
 /** What the tests of single packages start: Kubernetes as far as its API goes. */
 export const API_TOOLS: readonly KubernetesTool[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
+
+/** And as far as nodes. */
+export const NODE_TOOLS: readonly KubernetesTool[] = [...API_TOOLS, 'kubelet', 'kube-proxy', 'coredns', 'helm'];
+export const CONTAINERD_TOOLS: readonly KubernetesTool[] = ['containerd', 'containerd-shim-runc-v2', 'ctr'];
 
 /** Where a tool lies, or will once it is built. */
 export function kubernetesTool(name: KubernetesTool): string {

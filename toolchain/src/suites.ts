@@ -12,12 +12,25 @@ export interface Suite {
 
 const REPORTS = path.join(REPOSITORY, 'build', 'reports');
 
-/** All workspaces' TypeScript tests; they use the release build. */
+/** Tests that start programs of Kubernetes, which take a quarter of an hour to build. */
+const WITH_KUBERNETES = '/test/dist/(kubernetes|chart)/';
+
+/** All workspaces' TypeScript tests but those with Kubernetes; they use the release build. */
 export function jestSuite(): Suite {
-  const jest = path.join(REPOSITORY, 'node_modules', 'jest', 'bin', 'jest.js');
+  return jest('jest', '--testPathIgnorePatterns', WITH_KUBERNETES);
+}
+
+/** One after another: each has an API server of its own. */
+export function jestSuiteWithKubernetes(): Suite {
+  return jest('jest with Kubernetes', '--testPathPatterns', WITH_KUBERNETES, '--runInBand');
+}
+
+function jest(name: string, ...options: string[]): Suite {
+  const program = path.join(REPOSITORY, 'node_modules', 'jest', 'bin', 'jest.js');
+  const file = `${name.replaceAll(' ', '-')}.json`;
   return {
-    name: 'jest',
-    run: () => reported('jest.json', readJestReport, (report) => nodeWithModules([jest, '--json', '--outputFile', report])),
+    name,
+    run: () => reported(file, readJestReport, (report) => nodeWithModules([program, '--json', '--outputFile', report, ...options])),
   };
 }
 

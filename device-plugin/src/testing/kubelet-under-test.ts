@@ -44,11 +44,13 @@ export class KubeletUnderTest {
   readonly registrations: RegisterRequest[] = [];
   /** What the pod resources API says of other plugins. */
   allocatable: readonly ContainerDevices[] = [];
+  readonly #podResources: boolean;
   #servers: Server[] = [];
   #plugins = new Map<string, Connected>();
 
-  constructor(root: string) {
+  constructor(root: string, { podResources }: { readonly podResources: boolean }) {
     this.root = root;
+    this.#podResources = podResources;
     mkdirSync(this.pluginDirectory, { recursive: true });
     mkdirSync(path.join(root, 'pod-resources'), { recursive: true });
   }
@@ -64,11 +66,8 @@ export class KubeletUnderTest {
       this.registrations.push(request);
       void this.#connect(request).then(() => callback(null, {}), callback);
     };
-    const getAllocatableResources: handleUnaryCall<object, object> = (_, callback) => callback(null, { devices: this.allocatable });
     await this.#serve(loadDevicePluginProtocol().Registration.service, { register }, path.join(this.pluginDirectory, 'kubelet.sock'));
-    const podResources = path.join(this.root, 'pod-resources', 'kubelet.sock');
-    rmSync(podResources, { force: true });
-    await this.#serve(loadPodResources().service, { getAllocatableResources }, podResources);
+    if (this.#podResources) await this.#servePodResources();
   }
 
   /** Connections break; files stay, as those of a killed process do. */
@@ -131,6 +130,13 @@ export class KubeletUnderTest {
       this.#plugins.get(resourceName)?.client.close();
       this.#plugins.delete(resourceName);
     });
+  }
+
+  async #servePodResources(): Promise<void> {
+    const getAllocatableResources: handleUnaryCall<object, object> = (_, callback) => callback(null, { devices: this.allocatable });
+    const socket = path.join(this.root, 'pod-resources', 'kubelet.sock');
+    rmSync(socket, { force: true });
+    await this.#serve(loadPodResources().service, { getAllocatableResources }, socket);
   }
 
   async #serve(service: Parameters<Server['addService']>[0], handlers: Parameters<Server['addService']>[1], socket: string): Promise<void> {

@@ -17,10 +17,12 @@ export class NodeUnderTest {
   readonly state = path.join(this.directory, 'state');
   readonly installation = path.join(this.directory, 'installation');
   readonly versions = path.join(this.directory, 'versions');
-  readonly kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'));
+  readonly kubelet: KubeletUnderTest;
   readonly #processes: ProcessUnderTest[] = [];
 
-  constructor() {
+  /** @param options.podResources false where somebody else serves that API of the kubelet. */
+  constructor({ podResources = true } = {}) {
+    this.kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'), { podResources });
     makeInstallation(this.installation);
   }
 
@@ -32,11 +34,18 @@ export class NodeUnderTest {
   }
 
   /** @returns it when it serves. */
-  async startProxy({ gpus = 1, slots = 10, kubeconfig = this.#unreachable() } = {}): Promise<ProcessUnderTest> {
+  async startProxy({
+    gpus = 1,
+    slots = 10,
+    backend = 'simulated',
+    placement = 'none',
+    kubeconfig = this.#unreachable(),
+  } = {}): Promise<ProcessUnderTest> {
     const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
-    const options = ['--node', 'node-1', '--state', this.state, '--backend', 'simulated', ...kubernetes];
+    const options = ['--node', 'node-1', '--state', this.state, '--backend', backend, ...kubernetes];
+    const places = { NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions, NVIDIA_VIRTUAL_KUBERNETES_PLACEMENT: placement };
     const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: String(gpus), NVIDIA_VIRTUAL_SIMULATED_MEMORY: '140GiB' };
-    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, KUBECONFIG: kubeconfig });
+    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, ...places, KUBECONFIG: kubeconfig });
     await eventually(() => {
       if (!proxy.said('serving')) throw new Error(`gpu-proxy does not serve: ${proxy.output}`);
     });

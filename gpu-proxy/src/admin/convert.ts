@@ -43,11 +43,13 @@ export function sharingModeOf(message: SharingModeMessage | undefined): SharingM
 export interface Granted {
   /** 0: this is no node of Kubernetes. */
   readonly slotsPerGpu: number;
+  /** Why a GPU cannot be used now: a sentence. */
+  unhealthy(gpu: GpuRecord): string | undefined;
   /** Those that no program has used yet. */
   grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
 }
 
-export const NOT_GRANTED: Granted = { slotsPerGpu: 0, grants: () => [] };
+export const NOT_GRANTED: Granted = { slotsPerGpu: 0, grants: () => [], unhealthy: () => undefined };
 
 export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage {
   return {
@@ -58,7 +60,7 @@ export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage 
   };
 }
 
-export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu }: Granted): GpuMessage {
+export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu, unhealthy }: Granted): GpuMessage {
   const left = node.left(gpu);
   return {
     uuid: gpu.uuid,
@@ -71,7 +73,7 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu }: Grant
     fixedShareLeftPercent: left.fixedShare,
     warmWorkers: node.warmWorkers(gpu),
     warmWorkersReady: left.warmWorkersReady,
-    unhealthy: '',
+    unhealthy: unhealthy(gpu) ?? '',
     slots: slotsPerGpu,
     slotMemoryBytes: slotsPerGpu === 0 ? 0 : slotMemory(gpu, { slotsPerGpu, warmWorkers: node.settings.warmWorkers }),
   };

@@ -76,6 +76,22 @@ export const NODE_OPTIONS = {
       default: 'false',
     }),
     kubeletRoot: option(filePath, { help: "the kubelet's root directory; another one with k0s or microk8s", default: '/var/lib/kubelet' }),
+    versions: option(filePath, {
+      help: 'directory on the host with the builds that containers have; the device plugin installs them',
+      default: '/var/lib/nvidia-virtual/versions',
+    }),
+    driverRoot: option(filePath, {
+      help: "where on the host NVIDIA's driver is installed: /run/nvidia/driver where the GPU operator installs it",
+      default: '/',
+    }),
+    placement: option(choice('pod', 'none'), {
+      help: "pod: workers run among the host's mounts, in a cgroup beneath their pod's, and the arbiter in one of its own, so that they outlive the container of gpu-proxy; none: as its children",
+      default: 'pod',
+    }),
+    healthInterval: option(duration('1s', '600s'), {
+      help: 'how often the driver is asked whether it still has all GPUs; what failed is tried again as often',
+      default: '15s',
+    }),
     patience: option(duration('1s', '600s'), {
       help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, before it is refused',
       default: '60s',

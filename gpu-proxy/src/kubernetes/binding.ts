@@ -1,8 +1,9 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import type { AllocationSpecification, Owner } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Owner } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Allocation } from '../allocation.js';
 import { type ErrorCode, ProxyError } from '../errors.js';
+import type { GpuHealth } from '../gpu-health.js';
 import type { BindableGrant, GpuNode } from '../node.js';
 import { requestOf } from './container-request.js';
 import { isOver, type NodePods } from './node-pods.js';
@@ -21,6 +22,7 @@ export interface BindingOptions {
   readonly events: PodEvents;
   readonly logger: Logger;
   readonly slotsPerGpu: number;
+  readonly health: Pick<GpuHealth, 'reason'>;
   /** How long a first connect waits for the API server, the kubelet, and for those that had the slots before, each. */
   readonly patienceMs: number;
 }
@@ -33,6 +35,9 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   PEER_OTHER_POD: 'GpuAccessRefused',
   PEER_SANDBOXED: 'GpuAccessRefused',
   SLOTS_OF_ANOTHER: 'GpuAccessRefused',
+  VERSION_MISSING: 'GpuVersionUnknown',
+  MEMORY_QUOTA_REACHED: 'GpuMemoryQuotaReached',
+  WORKER_DIED: 'GpuWorkerDied',
 };
 
 export function eventReason(code: ErrorCode): EventReason {
@@ -131,7 +136,7 @@ export class Binding {
       ...settings,
       gpus: node.gpus,
       present,
-      unhealthy: () => undefined,
+      unhealthy: (gpu: GpuRecord) => this.#options.health.reason(gpu),
       admit: (wish: Parameters<GpuNode['admit']>[0]) => node.admit(wish),
     };
   }

@@ -30,6 +30,7 @@ export class NodePods extends EventEmitter<PodEvents> {
     this.#ask = (limit) => api.listPodForAllNamespaces({ fieldSelector, ...(limit !== undefined && { limit }) });
     const list = async () => {
       const pods = await this.#ask();
+      if (this.#ended) throw new Error('nobody wants to know any more');
       this.#noteReached();
       return pods;
     };
@@ -40,7 +41,7 @@ export class NodePods extends EventEmitter<PodEvents> {
   }
 
   start(): void {
-    void this.#list.start();
+    void this.#watch();
   }
 
   stop(): void {
@@ -69,6 +70,12 @@ export class NodePods extends EventEmitter<PodEvents> {
     return this.all.find(({ metadata }) => metadata?.uid === uid || metadata?.annotations?.[CONFIG_HASH] === uid);
   }
 
+  /** A stop is not heard while a watch is being opened: it would go on, and keep the process alive. */
+  async #watch(): Promise<void> {
+    await this.#list.start();
+    if (this.#ended) await this.#list.stop();
+  }
+
   #noteReached(): void {
     if (this.#trouble !== undefined) this.#logger.info('the API server is there again');
     this.#trouble = undefined;
@@ -90,7 +97,7 @@ export class NodePods extends EventEmitter<PodEvents> {
     try {
       await this.#ask(1);
       this.#noteReached();
-      await this.#list.start();
+      await this.#watch();
     } catch (error) {
       this.#noteError(error);
     }

@@ -4,7 +4,9 @@ import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon } from '../addon.js';
 import { ProxyError } from '../errors.js';
+import type { GpuHealth } from '../gpu-health.js';
 import type { GpuNode } from '../node.js';
+import type { Session } from '../session.js';
 import type { StateDirectory } from '../state-directory.js';
 import { Binding, eventReason, targetOf } from './binding.js';
 import { Grants } from './grants.js';
@@ -24,6 +26,7 @@ export interface KubernetesOptions {
   readonly addon: Addon;
   readonly logger: Logger;
   readonly patienceMs: number;
+  readonly health: GpuHealth;
 }
 
 /** All that a node does because it is one of Kubernetes: grants, pods, their binding and their end. */
@@ -32,6 +35,8 @@ export class KubernetesNode {
   readonly events: PodEvents;
   readonly #options: KubernetesOptions;
   readonly #podResources: PodResources;
+  /** Ids of allocations whose pods were told that they reached their quota. */
+  readonly #overQuota = new Set<string>();
   #grants: Grants | undefined;
   #release: Release | undefined;
 
@@ -47,12 +52,14 @@ export class KubernetesNode {
 
   /** Serves the grants of this node, now and to come. */
   start(node: GpuNode, state: StateDirectory): void {
-    const { addon, logger, slotsPerGpu, patienceMs } = this.#options;
+    const { addon, logger, slotsPerGpu, patienceMs, health } = this.#options;
     const { pods, events } = this;
     const podResources = this.#podResources;
-    const binding = new Binding({ node, pods, podResources, events, logger, slotsPerGpu, patienceMs });
+    const binding = new Binding({ node, pods, podResources, events, logger, slotsPerGpu, patienceMs, health });
     this.#grants = new Grants({ node, state, addon, binding, logger });
     this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
+    node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
+    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
     pods.start();
   }
 
@@ -81,12 +88,29 @@ export class KubernetesNode {
     }
   }
 
+  #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
+    if (!owner) return;
+    // Programs that live on their quota meet it again and again.
+    if (error.code === 'MEMORY_QUOTA_REACHED' && this.#overQuota.has(id)) return;
+    if (error.code === 'MEMORY_QUOTA_REACHED') this.#overQuota.add(id);
+    this.events.warn({ namespace: owner.namespace, name: owner.pod, uid: owner.podUid }, eventReason(error.code), error.message);
+  }
+
+  get health(): GpuHealth {
+    return this.#options.health;
+  }
+
   leave(): void {
+    this.health.end();
     this.#release?.end();
     this.#grants?.leave();
     this.pods.stop();
     this.#podResources.close();
   }
+}
+
+function gpusOf(node: GpuNode, { record }: Session): readonly string[] {
+  return node.allocations.find(({ id }) => id === record.allocation)?.specification.gpus ?? [];
 }
 
 /** In a pod its service account, else KUBECONFIG or ~/.kube/config. */

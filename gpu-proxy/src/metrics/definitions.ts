@@ -192,10 +192,13 @@ export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] =
   },
 ];
 
+/** As other exporters of GPU metrics call them, so that queries over pods fit; empty for an allocation that no pod has. */
+const OWNER_LABELS = ['namespace', 'pod', 'container'] as const;
+
 /** The groups, with the labels that all metrics of a group have. All have `node` as well. */
 export const LABELS = {
   node: [],
   gpu: ['gpu'],
-  allocation: ['allocation', 'name'],
-  allocationOnGpu: ['allocation', 'name', 'gpu'],
+  allocation: ['allocation', 'name', ...OWNER_LABELS],
+  allocationOnGpu: ['allocation', 'name', ...OWNER_LABELS, 'gpu'],
 } as const;

@@ -74,7 +74,7 @@ test('what NVML says is told, and nothing where it says nothing', async () => {
 
 test('figures of an allocation', async () => {
   const families = await expose(FULL);
-  const own = { node: 'node-1', allocation: ALLOCATION, name: NAME };
+  const own = { node: 'node-1', allocation: ALLOCATION, name: NAME, namespace: '', pod: '', container: '' };
   const [first, second] = [
     { ...own, gpu: GPU },
     { ...own, gpu: 'GPU-2' },
@@ -96,6 +96,17 @@ test('figures of an allocation', async () => {
   expect(valuesOf(families, 'allocation_info')).toEqual([
     [{ ...own, policy: 'burst', priority: '0', mode: 'exclusive', draining: 'false' }, 1],
   ]);
+});
+
+test('19: an allocation of a pod has the labels by which its namespace, pod and container are asked for, once each', async () => {
+  const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
+  const families = await expose(nodeSnapshot({ specification: { owner } }));
+  for (const { name, labels } of allMetrics().filter((metric) => metric.labels.includes('allocation'))) {
+    expect(labels).toEqual(expect.arrayContaining(['namespace', 'pod', 'container']));
+    for (const sample of families.get(name)?.samples ?? [])
+      expect(sample.labels).toMatchObject({ namespace: 'team', pod: 'train-0', container: 'main' });
+  }
+  expect(valuesOf(families, 'allocation_memory_quota_bytes')).toHaveLength(1);
 });
 
 test('figures of a GPU', async () => {

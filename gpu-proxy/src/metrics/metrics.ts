@@ -138,6 +138,7 @@ function histogramSamples(name: string, labels: Labels, roundTrips: RoundTrips):
   ];
 }
 
-function labelsOf({ id, name }: AllocationSpecification): Labels {
-  return { allocation: id, name: name ?? '' };
+function labelsOf({ id, name = '', owner }: AllocationSpecification): Labels {
+  const { namespace = '', pod = '', container = '' } = owner ?? {};
+  return { allocation: id, name, namespace, pod, container };
 }

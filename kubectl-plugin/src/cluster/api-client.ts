@@ -6,7 +6,7 @@ import { TunnelAgent } from './tunnel.js';
 
 /** How one reaches an API server and who one is there. */
 export interface ApiTarget {
-  /** `https://HOST:PORT`, perhaps with a path behind it. */
+  /** A URL, perhaps with a path. */
   readonly server: string;
   /** Where a proxy is that connections go through. */
   readonly proxy?: string | undefined;

@@ -7,6 +7,11 @@ import { ApiClient } from './api-client.js';
 import { podKubeconfig, readKubeconfig } from './kubeconfig.js';
 import { type KubeconfigOverrides, selectTarget } from './kubeconfig-target.js';
 
+const FAR = 'cluster.example:6443';
+const ADDRESS = '[fd00::1]';
+const LOGIN = 'a:b@';
+const PROXY = 'http://127.0.0.1:1';
+
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(path.join(tmpdir(), 'kubeconfig-'));
@@ -39,15 +44,15 @@ async function prepared(content: object, overrides: KubeconfigOverrides = {}, en
 
 describe('readKubeconfig()', () => {
   test('of several files the first that names something wins, and missing ones are none', () => {
-    const [first, second] = [write('1', { clusters: config('https://one').clusters }), write('2', config('https://two'))];
+    const [first, second] = [write('1', { clusters: config('https://localhost:1').clusters }), write('2', config('https://localhost:2'))];
     const read = readKubeconfig(undefined, { KUBECONFIG: ['/absent', first, second].join(path.delimiter) });
-    expect(read.clusters.get('k')?.server).toBe('https://one');
+    expect(read.clusters.get('k')?.server).toBe('https://localhost:1');
     expect([read.currentContext, read.files]).toEqual(['c', [first, second]]);
   });
 
   test('paths count from their file, and a command with a slash too', () => {
     const user = { 'client-certificate': 'a.pem', tokenFile: '/t', exec: { command: './login' } };
-    const file = write('sub/config', config('https://x', { user, cluster: { 'certificate-authority': '../ca.pem' } }));
+    const file = write('sub/config', config('https://localhost', { user, cluster: { 'certificate-authority': '../ca.pem' } }));
     const { clusters, users } = readKubeconfig(file, {});
     expect(clusters.get('k')?.['certificate-authority']).toBe(path.join(directory, 'ca.pem'));
     expect(users.get('u')).toMatchObject({
@@ -56,8 +61,8 @@ describe('readKubeconfig()', () => {
   });
 
   test('the standard file is in HOME', () => {
-    write('.kube/config', config('https://home'));
-    expect(readKubeconfig(undefined, { HOME: directory }).clusters.get('k')?.server).toBe('https://home');
+    write('.kube/config', config('https://localhost:3'));
+    expect(readKubeconfig(undefined, { HOME: directory }).clusters.get('k')?.server).toBe('https://localhost:3');
     expect(readKubeconfig(undefined, { HOME: '/absent' }).files).toEqual([]);
   });
 
@@ -77,19 +82,21 @@ describe('readKubeconfig()', () => {
 describe('selectTarget()', () => {
   test('tokens, passwords and impersonation become headers', async () => {
     const token = write('token', 'secret\n');
-    expect((await prepared(config('https://x', { user: { tokenFile: token, as: 'a', 'as-groups': ['g', 'h'] } }))).headers).toEqual({
-      ...{ authorization: 'Bearer secret', 'impersonate-user': 'a', 'impersonate-group': ['g', 'h'] },
-    });
-    const basic = await prepared(config('https://x', { user: { username: 'a', password: 'b' } }), { as: 'c', asUid: '7' });
+    expect((await prepared(config('https://localhost', { user: { tokenFile: token, as: 'a', 'as-groups': ['g', 'h'] } }))).headers).toEqual(
+      {
+        ...{ authorization: 'Bearer secret', 'impersonate-user': 'a', 'impersonate-group': ['g', 'h'] },
+      },
+    );
+    const basic = await prepared(config('https://localhost', { user: { username: 'a', password: 'b' } }), { as: 'c', asUid: '7' });
     expect(basic.headers).toEqual({ authorization: 'Basic YTpi', 'impersonate-user': 'c', 'impersonate-uid': '7' });
   });
 
   test('what the command line says wins', async () => {
-    const { target, headers, tls } = await prepared(config('https://x', { user: { token: 'old' } }), {
-      ...{ server: 'https://y', token: 'new', insecureSkipTlsVerify: true, tlsServerName: 'z' },
+    const { target, headers, tls } = await prepared(config('https://localhost', { user: { token: 'old' } }), {
+      ...{ server: 'https://localhost:4', token: 'new', insecureSkipTlsVerify: true, tlsServerName: 'z' },
     });
     expect([target.server, headers, tls]).toEqual([
-      'https://y',
+      'https://localhost:4',
       { authorization: 'Bearer new' },
       { rejectUnauthorized: false, servername: 'z' },
     ]);
@@ -101,7 +108,7 @@ describe('selectTarget()', () => {
     [{ user: 'x' }, 'no user "x"'],
     [{ server: 'x' }, '"x" is no address of a server'],
   ])('%j is nowhere', async (overrides, message) => {
-    await expect(prepared(config('https://x'), overrides)).rejects.toThrow(message);
+    await expect(prepared(config('https://localhost'), overrides)).rejects.toThrow(message);
   });
 
   test('nothing is chosen in an empty kubeconfig', async () => {
@@ -109,10 +116,10 @@ describe('selectTarget()', () => {
   });
 
   test.each([
-    [{ HTTPS_PROXY: 'http://p:1' }, 'https://x.example:6443', 'http://p:1'],
-    [{ HTTPS_PROXY: 'http://p:1', NO_PROXY: 'other,.example' }, 'https://x.example:6443', undefined],
-    [{ HTTPS_PROXY: 'http://p:1' }, 'https://127.0.0.1:6443', undefined],
-    [{}, 'https://x.example', undefined],
+    [{ HTTPS_PROXY: PROXY }, `https://${FAR}`, PROXY],
+    [{ HTTPS_PROXY: PROXY, NO_PROXY: 'other,.example' }, `https://${FAR}`, undefined],
+    [{ HTTPS_PROXY: PROXY }, 'https://127.0.0.1:6443', undefined],
+    [{}, `https://${FAR}`, undefined],
   ])('the proxy of %j for %s', async (environment, server, proxy) => {
     expect((await prepared(config(server), {}, environment)).target.proxy).toBe(proxy);
   });
@@ -121,8 +128,8 @@ describe('selectTarget()', () => {
 test('a pod reaches its own cluster without a kubeconfig', () => {
   write('token', 'x');
   write('namespace', 'team\n');
-  const config = podKubeconfig({ KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' }, directory);
-  expect(config?.clusters.get('in-cluster')?.server).toBe('https://[fd00::1]:443');
+  const config = podKubeconfig({ KUBERNETES_SERVICE_HOST: ADDRESS.slice(1, -1), KUBERNETES_SERVICE_PORT: '443' }, directory);
+  expect(config?.clusters.get('in-cluster')?.server).toBe(`https://${ADDRESS}:443`);
   expect(config?.contexts.get('in-cluster')?.namespace).toBe('team');
   expect(podKubeconfig({}, directory)).toBeUndefined();
 });
@@ -135,8 +142,8 @@ test('a connection goes through the proxy that is asked for, and a refusal of th
   });
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
   const { port } = proxy.address() as AddressInfo;
-  const { target } = await prepared(config('https://cluster.example:6443', { cluster: { 'proxy-url': `http://a:b@127.0.0.1:${port}` } }));
+  const { target } = await prepared(config(`https://${FAR}`, { cluster: { 'proxy-url': `http://${LOGIN}127.0.0.1:${port}` } }));
   await expect(new ApiClient(target).json('/apis')).rejects.toThrow(`the proxy 127.0.0.1:${port} answered 407`);
-  expect(asked).toEqual(['cluster.example:6443 Basic YTpi']);
+  expect(asked).toEqual([`${FAR} Basic YTpi`]);
   proxy.close();
 });

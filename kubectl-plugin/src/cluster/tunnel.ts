@@ -8,7 +8,7 @@ import { type ConnectionOptions, connect } from 'node:tls';
 export class TunnelAgent extends Agent {
   readonly #proxy: URL;
 
-  /** @param proxy `http://[USER:PASSWORD@]HOST:PORT`, or `https://` */
+  /** @param proxy a URL, http or https, perhaps with user and password */
   constructor(proxy: string, options: ConstructorParameters<typeof Agent>[0]) {
     super(options);
     this.#proxy = new URL(proxy);

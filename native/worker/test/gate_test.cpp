@@ -245,6 +245,39 @@ void testADestroyedContext() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
+/// What one GPU was given may wait for what another is about to be given: that is let in although the gate has closed, and no more than
+/// that.
+void testTheOtherGpuCatchesUp() {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  CUcontext other = nullptr;
+  f.played.set(Grant::window);
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  const std::uint32_t word = f.played.set(Grant::closed);
+  CHECK(driver.cuCtxCreate_v2(&other, 0, 0) == CUDA_SUCCESS);
+  f.submitter.pass.contextChanged();
+  f.submitter.submit(nullptr);  // else it would not come back
+  std::atomic<bool> through{false};
+  std::thread thread([&] {
+    Submitter submitter(f.gate);
+    submitter.submit(stream);
+    through = true;
+  });
+  CHECK(comesTrue([&] { return f.played.mailbox->wants.load() == 1; }));
+  CHECK(!through && f.played.mailbox->drained.load() != word);
+  hold.release();
+  CHECK(f.played.drained(word));
+  f.played.set(Grant::window);
+  thread.join();
+  f.gate.forget(other);
+  CHECK(driver.cuCtxDestroy_v2(other) == CUDA_SUCCESS);
+  driver.cuCtxSetCurrent(context);
+  f.submitter.pass.contextChanged();
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
+}
+
 /// In a window no more is let in than the device can do in a while; work that is stuck does not stop the program for ever.
 void testAFullQueue() {
   Fixture f(Grant::open);
@@ -369,6 +402,7 @@ int main(int, char** arguments) {
   testManyStreams();
   testADestroyedStream();
   testADestroyedContext();
+  testTheOtherGpuCatchesUp();
   testAFullQueue();
   testSomeoneInside();
   testTheArbiterDies();

@@ -2,6 +2,7 @@
 //   tenant calibrate MICROSECONDS                      prints how many iterations of a kernel that fills the GPU take so long
 //   tenant saturate START SECONDS ITERATIONS           two kernels in flight, always
 //   tenant small    START SECONDS ITERATIONS           the same with kernels of 16 blocks, which leave most of the GPU idle
+//   tenant stream   START SECONDS                      the same with kernels that do nothing but read and write memory, 2 GiB each
 //   tenant fill     START SECONDS                      allocates memory in pieces of 16 MiB until there is no more
 //   tenant decode   START SECONDS ITERATIONS           20 kernels, a synchronize, 60 us of thought: a round
 //   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
@@ -9,12 +10,10 @@
 //   tenant touch    START SECONDS                      pageable copies of 4 KiB to the GPU, one a millisecond
 //   tenant fault    START SECONDS                      writes to an illegal address in the middle of that time
 // START is a moment of the system's clock in seconds, so that tenants begin together.
-#include <sys/time.h>
-
 #include <cstring>
 #include <string>
 
-#include "measure.h"
+#include "work_diary.h"
 
 __global__ void multiply(float* out, int iterations) {
   float a = threadIdx.x, b = blockIdx.x, c = a + 1, d = b + 1;
@@ -27,12 +26,21 @@ __global__ void multiply(float* out, int iterations) {
   if (a + b + c + d == -1.0f) *out = a;
 }
 
+__global__ void scale(float4* to, const float4* from, std::size_t count) {
+  const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    const float4 v = from[i];
+    to[i] = make_float4(2 * v.x, 2 * v.y, 2 * v.z, 2 * v.w);
+  }
+}
+
 __global__ void store(float* out) { *out = 1; }
 
 struct Gpu {
   int blocks = 0;
   int grid = 0;  ///< of a launch
   float* out = nullptr;
+  float4* ends[2]{};
   cudaStream_t stream = nullptr;
 
   Gpu() {
@@ -47,19 +55,18 @@ struct Gpu {
     multiply<<<grid, 1024, 0, stream>>>(out, iterations);
     CHECK(cudaGetLastError());
   }
+  /// 2 GiB of the memory's traffic; no cache holds 512 MiB.
+  void stream2GiB() {
+    constexpr std::size_t kBytes = 256 << 20;
+    for (float4*& end : ends)
+      if (end == nullptr) CHECK(cudaMalloc(&end, kBytes));
+    for (int i = 0; i < 4; ++i) {
+      scale<<<8 * blocks, 512, 0, stream>>>(ends[1 - i % 2], ends[i % 2], kBytes / sizeof(float4));
+      CHECK(cudaGetLastError());
+    }
+  }
   void wait() { CHECK(cudaStreamSynchronize(stream)); }
 };
-
-double wallClock() {
-  timeval now;
-  gettimeofday(&now, nullptr);
-  return now.tv_sec + now.tv_usec * 1e-6;
-}
-
-void spin(double duration) {
-  for (const double end = seconds() + duration; seconds() < end;) {
-  }
-}
 
 int calibrate(Gpu& gpu, double microseconds) {
   const auto time = [&](int iterations) {
@@ -75,36 +82,14 @@ int calibrate(Gpu& gpu, double microseconds) {
   return std::max(1, static_cast<int>((microseconds * 1e-6 - (small - 1000 * each)) / each));
 }
 
-/// Work done, and how long each piece took.
-struct Diary {
-  std::vector<double> times;
-  double first = 0, last = 0;
-
-  template <class Work>
-  void keep(double start, double duration, Work work) {
-    while (wallClock() < start) spin(20e-6);
-    first = seconds();
-    for (last = first; last - first < duration;) {
-      work();
-      const double now = seconds();
-      times.push_back(now - last);
-      last = now;
-    }
-  }
-  double rate() const { return times.size() / (last - first); }
-  double quantile(double q) {
-    std::sort(times.begin(), times.end());
-    return times[static_cast<std::size_t>(q * (times.size() - 1))];
-  }
-};
-
-void saturate(Gpu& gpu, Diary& diary, double start, double duration, int iterations) {
+template <class Launch>
+void saturate(Gpu& gpu, Diary& diary, double start, double duration, Launch launch) {
   cudaEvent_t done[2];
   for (cudaEvent_t& event : done) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   unsigned next = 0;
   diary.keep(start, duration, [&] {
     CHECK(cudaEventSynchronize(done[next % 2]));
-    gpu.launch(iterations);
+    launch();
     CHECK(cudaEventRecord(done[next++ % 2], gpu.stream));
   });
   gpu.wait();
@@ -135,7 +120,10 @@ int main(int count, char** arguments) {
   Diary diary;
   if (mode == "small") gpu.grid = 16;
   if (mode == "saturate" || mode == "small") {
-    saturate(gpu, diary, start, duration, iterations);
+    saturate(gpu, diary, start, duration, [&] { gpu.launch(iterations); });
+  } else if (mode == "stream") {
+    gpu.stream2GiB();  // the memory is there before the time begins
+    saturate(gpu, diary, start, duration, [&] { gpu.stream2GiB(); });
   } else if (mode == "decode") {
     diary.keep(start, duration, [&] {
       for (int i = 0; i < 20; ++i) gpu.launch(iterations);
@@ -177,7 +165,5 @@ int main(int count, char** arguments) {
   } else {
     return std::fprintf(stderr, "tenant: no mode %s\n", mode.c_str()), 2;
   }
-  report("rate", diary.rate(), "1/s");
-  report("p50", diary.quantile(0.5) * 1e6, "us");
-  report("p99", diary.quantile(0.99) * 1e6, "us");
+  diary.tell();
 }

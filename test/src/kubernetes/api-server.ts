@@ -36,6 +36,8 @@ export function apiServerArguments(place: Place, files: ApiServerFiles, serviceA
     ...serviceAccountArguments(files, serviceAccounts),
     ...aggregationArguments(files),
     ...['--kubelet-client-certificate', files.kubeletClient.certificateFile, '--kubelet-client-key', files.kubeletClient.keyFile],
+    // Nobody resolves the names of nodes here.
+    ...['--kubelet-preferred-address-types', 'InternalIP'],
   ];
 }
 

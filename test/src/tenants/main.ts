@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { compileProgram } from '../cuda-program.js';
 import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
+import { gangs } from './gangs.js';
 import { kills } from './kills.js';
 import { malice } from './malice.js';
 import { quota } from './quota.js';
@@ -9,7 +10,7 @@ import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
 import { shares } from './shares.js';
 
-const CASES: readonly Case[] = [quota, sessions, shares, kills, malice];
+const CASES: readonly Case[] = [quota, sessions, shares, gangs, kills, malice];
 
 const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
   --only NAMES   these cases alone, with commas between them

@@ -64,11 +64,10 @@ interface Parties {
   readonly bad: AllocationMessage;
 }
 
-/** What the good ones have, of each second. */
 interface Having {
-  /** Of the GPU, as the arbiter counts it, for the one that always wants it: what others do to the processors is not in it. */
+  /** Of the time in which the busy one wanted the GPU, the part in which it had it, as the arbiter counts: no processors are in it. */
   readonly time: number;
-  /** Calls of the one that thinks. Here the processors count too. */
+  /** Calls of the one that thinks, a second. Here the processors count. */
   readonly calls: number;
 }
 
@@ -116,14 +115,12 @@ async function goOn(tenants: readonly Tenant[]): Promise<string[]> {
 }
 
 async function look(node: TestNode, thinking: Tenant, busy: AllocationMessage): Promise<Having> {
-  const charged = async () => {
-    const { granted, overrun } = (await node.look(busy)).time;
-    return (granted + overrun) / 1e9;
-  };
-  const [time, calls, begin] = [await charged(), thinking.entry.calls, performance.now()];
+  const [before, calls, begin] = [(await node.look(busy)).time, thinking.entry.calls, performance.now()];
   await pause(LOOK_MS);
-  const [timeAfter, seconds] = [await charged(), (performance.now() - begin) / 1000];
-  return { time: (timeAfter - time) / seconds, calls: (thinking.entry.calls - calls) / seconds };
+  const { granted, overrun, waited } = (await node.look(busy)).time;
+  const had = granted + overrun - before.granted - before.overrun;
+  const paces = thinking.entry.calls - calls;
+  return { time: had / (had + waited - before.waited), calls: (paces / (performance.now() - begin)) * 1000 };
 }
 
 /** Waits until the malice has begun. */

@@ -9,6 +9,11 @@ import { openFiles, processesWith, until } from '../processes.js';
 
 const PATIENCE_MS = 10_000;
 
+interface Settings {
+  readonly options?: readonly string[];
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
 /** A `gpu-proxy serve` with a state directory of its own and the simulated GPU, spoken to as anybody speaks to it. */
 export class TestNode {
   readonly state: string;
@@ -17,13 +22,15 @@ export class TestNode {
   readonly #directory: string;
   readonly #log: string;
   readonly #options: readonly string[];
+  readonly #environment: NodeJS.ProcessEnv;
   #process: ChildProcess | undefined;
   #client: AdminClient | undefined;
 
-  /** @param directory where its state and its log are. @param url of the Redis of its ledger. @param options of `gpu-proxy serve` */
-  constructor(directory: string, url: string, options: readonly string[] = []) {
+  /** @param directory where its state and its log are. @param url of the Redis of its ledger. @param given of `gpu-proxy serve` */
+  constructor(directory: string, url: string, { options = [], environment = {} }: Settings = {}) {
     this.#directory = directory;
     this.#options = ['--ledger-url', url, ...options];
+    this.#environment = environment;
     this.ledger = new RedisLedger({ redis: { url } });
     this.state = path.join(directory, 'state');
     this.#log = path.join(directory, 'log');
@@ -35,7 +42,7 @@ export class TestNode {
     const lines = this.#served();
     this.#process = spawn(process.execPath, [GPU_PROXY, 'serve', '--state', this.state, '--backend', 'simulated', ...this.#options], {
       stdio: ['ignore', log, log],
-      env: { ...process.env, TMPDIR: this.#directory },
+      env: { ...process.env, ...this.#environment, TMPDIR: this.#directory },
     });
     closeSync(log);
     const serving = await until(() => this.#served() > lines || !this.alive, PATIENCE_MS);

@@ -10,7 +10,7 @@ import { type Load, Tenant } from './tenant.js';
 
 const PATIENCE_MS = 10_000;
 /** What a state directory holds when nothing is going on. */
-const FILES = ['admin.sock', 'allocations', 'arbiter.sock', 'arbiter.sock.lock', 'arbiter.sock.log', 'ledger-owner'];
+const FILES = ['admin.sock', 'allocations', 'arbiter.sock', 'arbiter.sock.lock', 'arbiter.sock.log', 'boot', 'ledger-owner', 'metrics.json'];
 
 /** The compiled programs of test/tenants/. */
 export interface Programs {
@@ -36,6 +36,7 @@ export interface Case {
   readonly about: string;
   /** Of its `gpu-proxy serve`. */
   readonly options?: readonly string[];
+  readonly environment?: NodeJS.ProcessEnv;
   play(scene: Scene): Promise<void>;
 }
 
@@ -47,7 +48,7 @@ export function startTenant({ programs, directory }: Scene, allocation: Allocati
 export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), 'tenants-'));
   const redis = await RedisServer.start();
-  const node = new TestNode(directory, redis.url, one.options);
+  const node = new TestNode(directory, redis.url, one);
   const shared = sharedMemory();
   try {
     await node.start();

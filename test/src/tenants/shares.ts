@@ -12,7 +12,7 @@ const KEPT_NS = 100e6;
 const PATIENCE_MS = 120_000;
 const KERNEL_MS = 1;
 
-interface Wish extends CreateAllocationRequest {
+export interface Wish extends CreateAllocationRequest {
   readonly sharePercent: number;
   readonly load?: Load;
   readonly length?: number;
@@ -43,7 +43,7 @@ export const shares: Case = {
 };
 
 /** Tenants that are always busy get their shares. */
-async function divided(scene: Scene, wishes: readonly Wish[], aims = wishes.map(({ sharePercent }) => sharePercent)): Promise<void> {
+export async function divided(scene: Scene, wishes: readonly Wish[], aims = wishes.map(({ sharePercent }) => sharePercent)): Promise<void> {
   const times = await timesOf(scene, wishes);
   const sum = charged(times);
   const got = times.map((time) => (charged([time]) / sum) * 100);

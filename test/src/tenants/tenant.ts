@@ -8,7 +8,7 @@ import { until } from '../processes.js';
 const PATIENCE_MS = 30_000;
 let diaries = 0;
 
-export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'copy' | 'idle';
+export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'gang' | 'copy' | 'idle';
 
 /** One process of test/tenants/neighbour.cu. */
 export class Tenant {

@@ -21,7 +21,7 @@ export async function buildImage({ name, directory, context, base }: ImageBuild)
   await buildah(`image ${name} could not be built`, ['build', ...options, '-t', name, '-f', dockerfile, context]);
 }
 
-/** Writes images into one archive, as `ctr images import` and others read it. */
+/** Writes an image into an archive, as `ctr images import` and others read it. This form is not compressed, which would take longest. */
 export async function exportImage(name: string, archive: string): Promise<void> {
   mkdirSync(path.dirname(archive), { recursive: true });
   const unfinished = `${archive}.unfinished`;

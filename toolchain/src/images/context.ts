@@ -1,22 +1,25 @@
-import { chmodSync, copyFileSync, cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { PORTABLE_PARTS } from '../portable-build.js';
 import { REPOSITORY } from '../repository.js';
 import { bundle } from './bundle.js';
 
 const PROGRAMS = 'usr/lib/nvidia-virtual';
-/** What is installed on the node, and how the device plugin finds it. */
+/** What lies in /opt/nvidia-virtual, from where it is installed on the node. */
 const INSTALLED = {
   'interposer/libcuda.so.1': 'lib/libcuda.so.1',
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
+  'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
+  'native/launcher/nvidia-virtual-launcher': 'nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
 };
-const ADDON = 'native/addon/nvidia-virtual.node';
 
-/** Where the native parts were built: the simulated driver is for trying out, and belongs to no portable build. */
+/** Where the native parts were built. */
 export interface NativeBuilds {
   readonly portable: string;
-  readonly simulator: string;
+  /** The parts of which the portable build has none: the launcher, which is linked statically, and the simulated driver, which is for trying out. */
+  readonly ordinary: string;
 }
 
 /** What `images/NAME/Dockerfile` copies, in an empty directory. Returns it. */
@@ -47,15 +50,11 @@ async function addCommands(root: string, packages: Readonly<Record<string, strin
   }
 }
 
-function addNativeParts(root: string, { portable, simulator }: NativeBuilds): void {
-  const build = path.join(root, PROGRAMS, 'build');
+function addNativeParts(root: string, { portable, ordinary }: NativeBuilds): void {
   for (const [part, place] of Object.entries(INSTALLED)) {
-    const from = part.startsWith('native/simulator/') ? simulator : portable;
-    copyProgram(path.join(from, part), path.join(root, 'opt/nvidia-virtual', place));
-    mkdirSync(path.dirname(path.join(build, part)), { recursive: true });
-    symlinkSync(path.join('/opt/nvidia-virtual', place), path.join(build, part));
+    const from = path.join(PORTABLE_PARTS.includes(part) ? portable : ordinary, part);
+    copyProgram(from, path.join(root, 'opt/nvidia-virtual', place));
   }
-  copyProgram(path.join(portable, ADDON), path.join(build, ADDON));
 }
 
 function copyProgram(from: string, to: string): void {

@@ -10,7 +10,7 @@ const HELP = `Builds the images that the chart deploys, by buildah.
   --tag TAG          of nvidia-virtual/node and nvidia-virtual/control (default: 0.1.0)
   --base IMAGE       to build those two on, with Node 20 and glibc (default: what the Dockerfiles say)
   --registry NAME    before every name, for example a host and a path
-  --archives DIR     also write each as an OCI archive, for \`ctr images import\``;
+  --archives DIR     also write each as an archive, for \`ctr images import\``;
 
 await runMain(async () => {
   const { values } = parseArgs({

@@ -9,7 +9,7 @@ import { buildImage } from './buildah.js';
 import { makeContext } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
-const SIMULATOR = 'native/simulator/libsimulator-cuda.so.1';
+const ORDINARY_PARTS = ['native/launcher/nvidia-virtual-launcher', 'native/simulator/libsimulator-cuda.so.1'];
 
 export interface ProductImages {
   readonly node: string;
@@ -34,7 +34,7 @@ export async function buildProductImages(options: ProductImageOptions, progress:
     kubeScheduler: `${registry}nvidia-virtual/kube-scheduler:v${KUBERNETES_VERSION}`,
   };
   const builds = {
-    simulator: await cmakeBuild({ preset: 'release', targets: [SIMULATOR] }, progress),
+    ordinary: await cmakeBuild({ preset: 'release', targets: ORDINARY_PARTS }, progress),
     portable: await portableBuild(progress),
   };
   for (const name of ['node', 'control'] as const) {

@@ -51,7 +51,7 @@ export class Handler {
 
   /** @throws UsageError */
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'https://server');
+    const url = new URL(request.url ?? '/', 'https://localhost');
     const target = readPath(url.pathname);
     if (target?.what === 'alive') return answer(response, { alive: true });
     if (target?.what === 'ready') return this.#answerReady(response);

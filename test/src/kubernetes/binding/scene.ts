@@ -1,11 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { CoreV1Api, KubeConfig, type V1Container, type V1Pod } from '@kubernetes/client-node';
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
-import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
 import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
 import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
@@ -17,6 +19,7 @@ import { KubeletResources } from './kubelet-resources.js';
 import { PodCgroups } from './pod-cgroup.js';
 
 export const NODE = 'node-1';
+export const ASKING = 'say("init", result("cuInit", 0))';
 
 export interface PodOptions {
   readonly annotations?: Record<string, string>;
@@ -115,8 +118,14 @@ export class BindingScene {
   }
 
   /** @returns the socket in the directory that Allocate gives to the container. */
-  allocate(slots: readonly string[]): string {
-    return path.join(prepareGrant(this.state, slots).clientDirectory, 'gpu.sock');
+  allocate(slots: readonly string[], build?: string): string {
+    return path.join(prepareGrant(this.state, slots, build).clientDirectory, 'gpu.sock');
+  }
+
+  /** As the device plugin installs a build on the host. */
+  installWorker(directory: string): void {
+    mkdirSync(directory, { recursive: true });
+    copyFileSync(locateInstallation().worker, path.join(directory, 'nvidia-virtual-worker'));
   }
 
   /** A program in a new container of the pod. */
@@ -125,6 +134,12 @@ export class BindingScene {
     const program = Object.assign(new PodProgram(processFiles, socket, body, wrapper), { containerId: id });
     this.#programs.push(program);
     return program;
+  }
+
+  /** What a program that asks for a GPU got, and what it was told. */
+  async ask(pod: V1Pod, socket: string): Promise<[stdout: string, stderr: string]> {
+    const program = this.run(pod, socket, ASKING);
+    return [await program.finish(), program.stderr];
   }
 
   /** A program in a container that is there, or in none. */
@@ -178,6 +193,35 @@ export class BindingScene {
     } finally {
       client.close();
     }
+  }
+
+  async warmWorkerReady(): Promise<void> {
+    const client = await AdminClient.connect(this.state);
+    await eventually(async () => {
+      const { gpus } = await client.call('listGpus', {});
+      if (gpus[0]?.warmWorkersReady !== 1) throw new Error('no worker is warm');
+    }).finally(() => client.close());
+  }
+
+  arbiterPid(): number {
+    const found = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    if (!found) throw new Error('there is no arbiter');
+    return found.pid;
+  }
+
+  async gpus(): Promise<readonly GpuMessage[]> {
+    const client = await AdminClient.connect(this.state);
+    try {
+      return (await client.call('listGpus', {})).gpus;
+    } finally {
+      client.close();
+    }
+  }
+
+  metrics(socketPath: string): Promise<string> {
+    return new Promise((resolve, reject) => {
+      get({ socketPath, path: '/metrics' }, (answer) => text(answer).then(resolve, reject)).on('error', reject);
+    });
   }
 
   /** Reasons and messages of a pod's events. */

@@ -1,0 +1,54 @@
+import { constants, openSync } from 'node:fs';
+import { createConnection, type Socket } from 'node:net';
+import path from 'node:path';
+import type { Addon } from './addon.js';
+import { ProxyError, systemReason } from './errors.js';
+
+/** Paths by which this process and its children reach what is the host's, for as long as this process lives. */
+export interface HostNamespaces {
+  readonly mounts: string;
+  readonly cgroups: string;
+  /** Its files. */
+  readonly root: string;
+}
+
+const INIT = 1;
+
+/**
+ * Those of the host's first process; where that is shut off, those of the kubelet, which serves the pod-resources API. They are kept open, so
+ * that the kubelet may be restarted.
+ * @throws ProxyError HOST_NOT_REACHED
+ */
+export async function findHostNamespaces(addon: Addon, kubeletRoot: string): Promise<HostNamespaces> {
+  const reasons: string[] = [];
+  for (const find of [() => INIT, () => serverOf(addon, path.join(kubeletRoot, 'pod-resources', 'kubelet.sock'))]) {
+    try {
+      return openNamespaces(await find());
+    } catch (error) {
+      reasons.push(systemReason(error));
+    }
+  }
+  throw new ProxyError('HOST_NOT_REACHED', { reason: reasons.join('; ') });
+}
+
+function openNamespaces(pid: number): HostNamespaces {
+  const open = (name: string, flags = constants.O_RDONLY) => `/proc/${process.pid}/fd/${openSync(`/proc/${pid}/${name}`, flags)}`;
+  return { mounts: open('ns/mnt'), cgroups: open('ns/cgroup'), root: open('root', constants.O_DIRECTORY) };
+}
+
+/** The process that listens on a socket. */
+async function serverOf(addon: Addon, socket: string): Promise<number> {
+  const connection = await connect(socket);
+  try {
+    return addon.peerCredentials(connection).pid;
+  } finally {
+    connection.destroy();
+  }
+}
+
+function connect(socket: string): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const connection = createConnection(socket, () => resolve(connection));
+    connection.once('error', reject);
+  });
+}

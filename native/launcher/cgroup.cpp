@@ -1,0 +1,124 @@
+#include "native/launcher/cgroup.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+namespace launcher {
+
+namespace {
+
+constexpr const char* kName = "nvidia-virtual";
+
+std::string readFile(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// False with errno set.
+bool writeFile(const std::string& path, const std::string& text) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const int error = errno;
+  close(file);
+  errno = error;
+  return written;
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
+  return parts;
+}
+
+/// A cpuset of the first version that is made takes no process before it says which processors and memory it has.
+void fillCpuset(const std::string& directory) {
+  const std::string parent = directory.substr(0, directory.rfind('/'));
+  for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
+    const std::string own = readFile(directory + file);
+    if (own.find_first_not_of(" \n") == std::string::npos) writeFile(directory + file, readFile(parent + file));
+  }
+}
+
+/// Empty when it is done.
+std::string enter(const Hierarchy& hierarchy, const std::string& path, pid_t process) {
+  const std::string directory = hierarchy.directory + path;
+  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return "cannot make the cgroup " + directory + ": " + std::strerror(errno);
+  if (!hierarchy.unified) fillCpuset(directory);
+  if (writeFile(directory + "/cgroup.procs", std::to_string(process))) return {};
+  return "cannot enter the cgroup " + directory + ": " + std::strerror(errno);
+}
+
+}  // namespace
+
+std::vector<Hierarchy> parseMounts(const std::string& text) {
+  std::vector<Hierarchy> found;
+  for (const std::string& line : split(text, '\n')) {
+    const std::vector<std::string> fields = split(line, ' ');
+    if (fields.size() < 4) continue;
+    if (fields[2] == "cgroup2") found.push_back({fields[1], "", true});
+    if (fields[2] == "cgroup") found.push_back({fields[1], fields[3], false});
+  }
+  return found;
+}
+
+std::vector<Membership> parseMemberships(const std::string& text) {
+  std::vector<Membership> found;
+  for (const std::string& line : split(text, '\n')) {
+    const std::size_t first = line.find(':');
+    const std::size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    found.push_back({line.substr(first + 1, second - first - 1), line.substr(second + 1)});
+  }
+  return found;
+}
+
+bool matches(const Hierarchy& hierarchy, const Membership& membership) {
+  if (hierarchy.unified) return membership.controllers.empty();
+  if (membership.controllers.empty()) return false;
+  const std::vector<std::string> options = split(hierarchy.options, ',');
+  const std::vector<std::string> controllers = split(membership.controllers, ',');
+  return std::ranges::all_of(controllers, [&](const std::string& one) { return std::ranges::find(options, one) != options.end(); });
+}
+
+std::string workerCgroup(const std::string& path, const std::string& podUid) {
+  std::string escaped = podUid;  // systemd's names have no dashes within a part
+  std::ranges::replace(escaped, '-', '_');
+  for (const std::string& name : {podUid, escaped}) {
+    const std::size_t at = name.empty() ? std::string::npos : path.rfind("pod" + name);
+    if (at == std::string::npos) continue;
+    return path.substr(0, path.find('/', at)) + "/" + kName;
+  }
+  return std::string("/") + kName;
+}
+
+std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid) {
+  const std::string own = readFile("/proc/self/cgroup");
+  const std::string theirs = podUid.empty() ? own : readFile("/proc/" + std::to_string(client) + "/cgroup");
+  std::vector<std::string> problems;
+  for (const Membership& membership : parseMemberships(theirs.empty() ? own : theirs)) {
+    for (const Hierarchy& hierarchy : parseMounts(readFile("/proc/self/mounts"))) {
+      if (!matches(hierarchy, membership)) continue;
+      const std::string path = workerCgroup(membership.path, podUid);
+      std::string problem = enter(hierarchy, path, process);
+      if (problem.empty()) break;
+      problems.push_back(problem);
+      const std::string node = workerCgroup("", "");  // the pod may be at its end: at least out of the proxy's own
+      if (path != node && !(problem = enter(hierarchy, node, process)).empty()) problems.push_back(problem);
+      break;
+    }
+  }
+  return problems;
+}
+
+}  // namespace launcher

@@ -1,0 +1,85 @@
+// nvidia-virtual-launcher: starts a program so that it outlives the container of whoever starts it: among the host's mounts, in a cgroup of
+// its own. What it cannot do it says on stderr, and goes on: a program that is placed badly is better than none.
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "native/launcher/cgroup.h"
+
+namespace {
+
+struct Options {
+  const char* mounts = nullptr;     ///< file of the mount namespace to enter; null: none
+  const char* cgroups = nullptr;    ///< file of the cgroup namespace
+  const char* libraries = nullptr;  ///< where the program looks for libraries first; null: nowhere else
+  pid_t client = 0;                 ///< a process of the pod
+  pid_t move = 0;                   ///< a process that runs already; 0: this one, which becomes the program
+  std::string pod;                  ///< its UID; empty: the node itself
+  char** program = nullptr;
+};
+
+constexpr const char* kUsage =
+    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--pod UID --client PID] "
+    "(--move PID | -- PROGRAM [ARGUMENT...])\n";
+
+bool parseNumber(std::string_view text, pid_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number > 0;
+}
+
+bool isUid(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789abcdef-") == std::string_view::npos; }
+
+bool take(Options& options, std::string_view name, const char* value) {
+  if (name == "--mounts") return options.mounts = value, true;
+  if (name == "--libraries") return options.libraries = value, true;
+  if (name == "--cgroups") return options.cgroups = value, true;
+  if (name == "--client") return parseNumber(value, options.client);
+  if (name == "--move") return parseNumber(value, options.move);
+  if (name == "--pod" && isUid(value)) return options.pod = value, true;
+  return false;
+}
+
+bool parse(int count, char** arguments, Options& options) {
+  int i = 1;
+  for (; i + 1 < count && std::string_view(arguments[i]) != "--"; i += 2) {
+    if (!take(options, arguments[i], arguments[i + 1])) return false;
+  }
+  if (i + 1 < count) options.program = arguments + i + 1;
+  const bool single = (options.program != nullptr) != (options.move > 0);
+  return single && options.pod.empty() == (options.client == 0) && (options.mounts == nullptr) == (options.cgroups == nullptr);
+}
+
+void say(const std::string& what) { std::fprintf(stderr, "nvidia-virtual-launcher: %s\n", what.c_str()); }
+
+/// Both are opened before one is entered: afterwards /proc is another's.
+bool enterNamespaces(const char* mounts, const char* cgroups) {
+  const int mountFile = open(mounts, O_RDONLY | O_CLOEXEC);
+  const int cgroupFile = open(cgroups, O_RDONLY | O_CLOEXEC);
+  const bool opened = mountFile >= 0 && cgroupFile >= 0;
+  if (opened && setns(cgroupFile, CLONE_NEWCGROUP) == 0 && setns(mountFile, CLONE_NEWNS) == 0 && chdir("/") == 0) return true;
+  say(std::string("cannot enter the namespaces of the host: ") + std::strerror(errno) +
+      "; gpu-proxy needs the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE, and the pid namespace of the host");
+  return false;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  Options options;
+  if (!parse(count, arguments, options)) return std::fputs(kUsage, stderr), 2;
+  if (options.mounts != nullptr && !enterNamespaces(options.mounts, options.cgroups)) return 126;
+  for (const std::string& problem : launcher::place(options.move, options.client, options.pod)) say(problem + "; going on without");
+  if (options.move > 0) return 0;
+  if (options.libraries != nullptr) setenv("LD_LIBRARY_PATH", options.libraries, 1);
+  execv(options.program[0], options.program);
+  say(std::string("cannot start ") + options.program[0] + ": " + std::strerror(errno));
+  return 127;
+}

@@ -1,0 +1,42 @@
+#include "native/launcher/cgroup.h"
+
+#include "wire/test/check.h"
+
+using namespace launcher;
+
+namespace {
+
+const std::string kPod = "0b6f6c5e-1111-4222-8333-944444444444";
+const std::string kContainer(64, 'a');
+
+void testWorkerCgroup() {
+  // cgroupfs, systemd, a container's own cgroups beneath it, a node that is a container itself.
+  CHECK(workerCgroup("/kubepods/burstable/pod" + kPod + "/" + kContainer, kPod) == "/kubepods/burstable/pod" + kPod + "/nvidia-virtual");
+  const std::string slice = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0b6f6c5e_1111_4222_8333_944444444444.slice";
+  CHECK(workerCgroup(slice + "/cri-containerd-" + kContainer + ".scope", kPod) == slice + "/nvidia-virtual");
+  CHECK(workerCgroup(slice + "/crio-" + kContainer + ".scope/container/init.scope", kPod) == slice + "/nvidia-virtual");
+  CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) ==
+        "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
+  CHECK(workerCgroup("/user.slice", kPod) == "/nvidia-virtual");
+  CHECK(workerCgroup("/kubepods/pod" + kPod + "/x", "") == "/nvidia-virtual");
+}
+
+void testMatches() {
+  const auto mounts = parseMounts(
+      "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nosuid 0 0\n"
+      "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
+      "cgroup /sys/fs/cgroup/systemd cgroup rw,xattr,name=systemd 0 0\n"
+      "proc /proc proc rw 0 0\n");
+  CHECK(mounts.size() == 3);
+  const auto lines = parseMemberships("4:cpu,cpuacct:/a\n1:name=systemd:/b:c\n0::/d\n");
+  CHECK(lines.size() == 3 && lines[1].path == "/b:c");
+  CHECK(matches(mounts[1], lines[0]) && matches(mounts[2], lines[1]) && matches(mounts[0], lines[2]));
+  CHECK(!matches(mounts[0], lines[0]) && !matches(mounts[1], lines[1]) && !matches(mounts[1], lines[2]) && !matches(mounts[2], lines[0]));
+}
+
+}  // namespace
+
+int main() {
+  testWorkerCgroup();
+  testMatches();
+}

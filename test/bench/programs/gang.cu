@@ -1,0 +1,62 @@
+// A tenant with two GPUs whose kernels wait for each other through pinned memory, as those that communicate do.
+//   gang gang START SECONDS MICROSECONDS     on each GPU kernels of that length, of which each then waits for its fellow on the other
+// A round is one kernel on each; four are in flight. It ends only when all have met: who deadlocks does not end.
+#include <string>
+
+#include "work_diary.h"
+
+constexpr unsigned kGpus = 2, kInFlight = 4;
+
+__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round, unsigned long long nanoseconds) {
+  unsigned long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - begin < nanoseconds);
+  *here = round;
+  __threadfence_system();
+  while (*there < round) __nanosleep(1000);
+}
+
+struct Gang {
+  unsigned* met = nullptr;
+  cudaStream_t streams[kGpus]{};
+  cudaEvent_t done[kGpus][kInFlight]{};
+  unsigned rounds = 0;
+
+  Gang() {
+    onBoth([&](unsigned gpu) {
+      CHECK(cudaStreamCreateWithFlags(&streams[gpu], cudaStreamNonBlocking));
+      for (cudaEvent_t& event : done[gpu]) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    });
+    CHECK(cudaHostAlloc(&met, kGpus * sizeof *met, cudaHostAllocPortable));
+    std::fill_n(met, kGpus, 0u);
+  }
+  template <class Body>
+  void onBoth(Body body) {
+    for (unsigned gpu = 0; gpu < kGpus; ++gpu) CHECK(cudaSetDevice(gpu)), body(gpu);
+  }
+  void round(unsigned long long nanoseconds) {
+    const unsigned place = rounds++ % kInFlight;
+    onBoth([&](unsigned gpu) { CHECK(cudaEventSynchronize(done[gpu][place])); });
+    onBoth([&](unsigned gpu) {
+      meet<<<1, 1, 0, streams[gpu]>>>(met + gpu, met + 1 - gpu, rounds, nanoseconds);
+      CHECK(cudaGetLastError());
+    });
+    onBoth([&](unsigned gpu) { CHECK(cudaEventRecord(done[gpu][place], streams[gpu])); });
+  }
+  void finish() {
+    onBoth([&](unsigned gpu) { CHECK(cudaStreamSynchronize(streams[gpu])); });
+  }
+};
+
+int main(int count, char** arguments) {
+  if (count != 5 || std::string(arguments[1]) != "gang") return std::fprintf(stderr, "see the head of gang.cu\n"), 2;
+  const auto nanoseconds = static_cast<unsigned long long>(std::atof(arguments[4]) * 1000);
+  Gang gang;
+  gang.round(0);  // the kernels are loaded before the time begins
+  gang.finish();
+  Diary diary;
+  diary.keep(std::atof(arguments[2]), std::atof(arguments[3]), [&] { gang.round(nanoseconds); });
+  gang.finish();
+  diary.tell();
+}

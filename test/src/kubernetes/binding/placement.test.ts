@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { ControlPlane } from '../control-plane.js';
+import { BindingScene, eventually } from './scene.js';
+
+const HOLDING = 'start(); say("got", alloc(100 * 1048576)); sys.stdin.readline(); say("then", alloc(1048576))';
+
+let plane: ControlPlane;
+let scene: BindingScene;
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+});
+afterAll(() => plane?.stop());
+
+beforeEach(async () => {
+  scene = new BindingScene('placement', plane);
+  await scene.kubelet.start();
+});
+afterEach(async () => {
+  await scene.end();
+  const { items } = await scene.api.listNamespacedPod({ namespace: 'default' });
+  for (const { metadata } of items) await scene.deletePod(metadata?.name as string);
+});
+
+function cgroupsOf(pid: number): string[] {
+  const lines = readFileSync(`/proc/${pid}/cgroup`, 'utf8').trim().split('\n');
+  return lines.map((line) => line.split(':').slice(2).join(':'));
+}
+
+async function workerOf(podUid: string): Promise<number> {
+  const allocation = (await scene.allocations()).find(({ owner }) => owner?.podUid === podUid);
+  return allocation?.sessions[0]?.workerPid as number;
+}
+
+test.each(['0', '1'])(
+  'with %s warm workers, a worker lives beneath the pod of its program, and in no cgroup of the proxy',
+  async (warm) => {
+    await scene.serve({}, '--warm-workers', warm);
+    if (warm === '1') await scene.warmWorkerReady();
+    const pod = await scene.createPod('placed', { slots: 1 });
+    scene.kubelet.give('placed', 'main', ['a']);
+    const program = scene.run(pod, scene.allocate(['a']), HOLDING);
+    await program.printed('got 0');
+    const uid = pod.metadata?.uid as string;
+    const beneath = scene.cgroups.pod(uid).map((directory) => path.join(directory, 'nvidia-virtual'));
+    const worker = await workerOf(uid);
+    for (const directory of beneath)
+      expect(readFileSync(path.join(directory, 'cgroup.procs'), 'utf8').trim().split('\n')).toContain(String(worker));
+    const others = cgroupsOf(worker).filter((one) => !one.includes(`pod${uid}`));
+    for (const one of others) expect(one).toMatch(/(^|\/)nvidia-virtual$|^\/$/);
+    expect(await program.finish()).toContain('then 0');
+  },
+);
+
+test('the arbiter lives in a cgroup of the node', async () => {
+  await scene.serve();
+  await eventually(() => expect(cgroupsOf(scene.arbiterPid()).some((one) => one.endsWith('/nvidia-virtual'))).toBe(true));
+});

@@ -1,0 +1,132 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
+import { buildKubernetesTools, kubernetesTool, NODE_TOOLS } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { ControlPlane } from '../control-plane.js';
+import type { Daemon } from '../daemon.js';
+import { buildImages } from '../images.js';
+import { type ContainerRuntime, importImages, prepareRuntime, runtimeServes } from './container-runtime.js';
+import { claimNode, sweepNode } from './leavings.js';
+import { makeNetwork } from './network.js';
+import { coreDns, kubelet, kubeProxy, NODE_NAME } from './node-agents.js';
+import { NODE_ADDRESS } from './places.js';
+
+/** A Kubernetes of one node on this machine, with nothing in it that is not Kubernetes' own. */
+export class Cluster {
+  readonly plane: ControlPlane;
+  /** As its administrator. */
+  readonly api: ApiServer;
+  readonly runtime: ContainerRuntime;
+  #files = 0;
+
+  private constructor(plane: ControlPlane, runtime: ContainerRuntime) {
+    this.plane = plane;
+    this.api = ApiServer.load(plane.adminKubeconfig);
+    this.runtime = runtime;
+  }
+
+  /** Resolves once its node is ready. The caller calls stop(). */
+  static async start(runtime: ContainerRuntime, say: (line: string) => void): Promise<Cluster> {
+    await buildKubernetesTools(NODE_TOOLS, say);
+    await sweepNode();
+    claimNode();
+    const archives = await buildImages();
+    makeNetwork();
+    const plane = await ControlPlane.start({ address: NODE_ADDRESS, controllerManager: true, scheduler: true, say });
+    const cluster = new Cluster(plane, runtime);
+    try {
+      await cluster.#start(archives);
+      return cluster;
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+  }
+
+  /** As somebody types it. @throws Error with what kubectl said, when it fails */
+  async kubectl(...args: string[]): Promise<string> {
+    return must('kubectl', args, await this.tryKubectl(args));
+  }
+
+  /** @param kubeconfig whose; default: the administrator's */
+  tryKubectl(args: readonly string[], kubeconfig = this.plane.adminKubeconfig): Promise<CommandResult> {
+    return runCommand(kubernetesTool('kubectl'), ['--kubeconfig', kubeconfig, ...args]);
+  }
+
+  async helm(...args: string[]): Promise<string> {
+    return must('helm', args, await this.tryHelm(args));
+  }
+
+  tryHelm(args: readonly string[]): Promise<CommandResult> {
+    const home = path.join(this.plane.directory, 'helm');
+    const env = { ...process.env, HELM_CACHE_HOME: home, HELM_CONFIG_HOME: home, HELM_DATA_HOME: home };
+    return runCommand(kubernetesTool('helm'), ['--kubeconfig', this.plane.adminKubeconfig, ...args], { env });
+  }
+
+  /** kubectl apply. */
+  async apply(...objects: readonly object[]): Promise<void> {
+    await this.kubectl('apply', '-f', this.write(objects));
+  }
+
+  tryApply(objects: readonly object[], kubeconfig?: string): Promise<CommandResult> {
+    return this.tryKubectl(['apply', '-f', this.write(objects)], kubeconfig);
+  }
+
+  /** A file with these objects, for kubectl. */
+  write(objects: readonly object[]): string {
+    const file = path.join(this.plane.directory, `objects-${++this.#files}.json`);
+    writeFileSync(file, JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+    return file;
+  }
+
+  daemon(name: 'containerd' | 'kubelet' | 'kube-proxy' | 'kube-apiserver' | 'kube-scheduler' | 'kube-controller-manager'): Daemon {
+    return this.plane.daemon(name);
+  }
+
+  /** Ends everything, pods first, and leaves nothing on this machine. */
+  async stop(): Promise<void> {
+    await this.plane.stop();
+    await sweepNode();
+  }
+
+  async #start(archives: readonly string[]): Promise<void> {
+    const containerd = this.plane.startDaemon('containerd', await prepareRuntime(this.runtime));
+    await containerd.serving(() => runtimeServes(this.runtime));
+    await importImages(this.runtime, archives);
+    await this.#nameApiServer();
+    this.plane.startDaemon('coredns', coreDns(this.plane));
+    this.plane.startDaemon('kube-proxy', kubeProxy(this.plane));
+    const agent = this.plane.startDaemon('kubelet', kubelet(this.plane));
+    await agent.serving(() => this.nodeReady());
+    await this.kubectl('label', 'node', NODE_NAME, 'nvidia-virtual/node=true');
+  }
+
+  async nodeReady(): Promise<boolean> {
+    const { status, output } = await this.tryKubectl([
+      'get',
+      'node',
+      NODE_NAME,
+      '-o',
+      'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+    ]);
+    return status === 0 && output.trim() === 'True';
+  }
+
+  /** The Service `kubernetes` leads to the API server: it does not enter itself, since that fails for addresses of other tests. */
+  async #nameApiServer(): Promise<void> {
+    await this.apply({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'kubernetes', namespace: 'default', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: [NODE_ADDRESS], conditions: { ready: true } }],
+      ports: [{ name: 'https', port: Number(new URL(this.plane.url).port), protocol: 'TCP' }],
+    });
+  }
+}
+
+function must(command: string, args: readonly string[], { status, output }: CommandResult): string {
+  if (status !== 0) throw new Error(`\`${command} ${args.join(' ')}\` failed:\n${output}`);
+  return output;
+}

@@ -1,0 +1,80 @@
+import { parseArgs } from 'node:util';
+import { Tally } from '../tally.js';
+import { Cluster } from './cluster/cluster.js';
+import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
+import { full } from './scenarios/full.js';
+import { installation } from './scenarios/installation.js';
+import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
+import { restarts } from './scenarios/restarts.js';
+import type { Scenario } from './scenarios/scene.js';
+import { sharing } from './scenarios/sharing.js';
+import { stolenSocket } from './scenarios/stolen-socket.js';
+import { storm } from './scenarios/storm.js';
+import { Tenants } from './scenarios/tenants.js';
+import { uninstallation } from './scenarios/uninstallation.js';
+import { webhook } from './scenarios/webhook.js';
+
+/** In this order, on one cluster: the first makes the product, the last removes it. */
+const SCENARIOS: readonly Scenario[] = [
+  ...[installation, sharing, full, stolenSocket, webhook],
+  ...[restarts, kubeletRestarts, storm, uninstallation],
+];
+/** What the other container runtime could do differently. */
+const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'uninstallation'];
+
+const HELP = `The product in a real Kubernetes on this machine, used as people use it. It needs root.
+  --only NAMES        these scenarios alone, with commas between them, after the installation
+  --runtime NAME      ${RUNTIMES.join(' or ')} alone; default: everything with the first, and some of it with the second
+Scenarios:
+${SCENARIOS.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('\n')}`;
+
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, runtime: { type: 'string' }, help: { type: 'boolean', default: false } },
+});
+
+if (values.help) console.log(HELP);
+else process.exitCode = await main(values.only?.split(','), values.runtime);
+
+async function main(only: readonly string[] | undefined, runtime: string | undefined): Promise<number> {
+  const tally = new Tally();
+  for (const [index, one] of RUNTIMES.entries()) {
+    if (runtime !== undefined && runtime !== one) continue;
+    const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
+    await playOn(
+      one,
+      SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name)),
+      tally,
+    );
+  }
+  return tally.close();
+}
+
+async function playOn(runtime: ContainerRuntime, scenarios: readonly Scenario[], tally: Tally): Promise<void> {
+  const begin = performance.now();
+  console.log(`== ${runtime}`);
+  const cluster = await Cluster.start(runtime, (line) => console.log(line));
+  console.log(`the cluster is up after ${seconds(begin)}`);
+  try {
+    for (const scenario of scenarios) await play(scenario, cluster, tally);
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function play(scenario: Scenario, cluster: Cluster, tally: Tally): Promise<void> {
+  const begin = performance.now();
+  const namespace = scenario.name;
+  try {
+    await cluster.kubectl('create', 'namespace', namespace);
+    await scenario.play({ cluster, tally, tenants: new Tenants(cluster, namespace) });
+  } catch (error) {
+    tally.judge(scenario.name, [(error as Error).stack ?? String(error)]);
+  } finally {
+    await cluster.tryKubectl(['delete', 'namespace', namespace, '--timeout=60s']);
+  }
+  console.log(`${scenario.name}: ${seconds(begin)}`);
+}
+
+function seconds(begin: number): string {
+  return `${((performance.now() - begin) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,73 @@
+import { tenantPod } from './pods.js';
+import { leavings } from './processes.js';
+import { SLOTS, untilOffered } from './product.js';
+import { untilRegistered } from './registration.js';
+import type { Scenario, Scene } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const RESTARTS = 20;
+const LEAST_TRIES = 2;
+const MOST_TRIES = 20;
+/** What a kubelet says of slots that no plugin has told it of yet. */
+const NOT_REGISTERED = /unregistered device|no healthy devices present|no longer healthy|unhealthy/;
+
+/** Issue of other systems: pods fail with UnexpectedAdmissionError, and a kubelet's restart kills those that run. */
+export const kubeletRestarts: Scenario = {
+  name: 'kubelet-restarts',
+  about: `${RESTARTS} restarts of the kubelet in a row: who runs goes on, and nobody is refused once the plugin is registered`,
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    await tenants.apply(tenantPod('steady', { slots: 2 }));
+    await tenants.logUntil('steady', 'working');
+    const rounds: Round[] = [];
+    for (let number = 0; number < RESTARTS; number++) rounds.push(await restart(scene, number));
+    tally.judge(
+      `${RESTARTS} restarts of the kubelet: new pods run`,
+      rounds.flatMap(({ problems }) => problems),
+    );
+    const steady = await tenants.pod('steady');
+    tally.judge('and the one that ran goes on', runsUndisturbed(steady) ? [] : [await tenants.describe('steady')]);
+    report(rounds);
+    await tenants.delete('pod', 'steady');
+    await untilOffered(cluster, SLOTS);
+    tally.judge('and nothing is left', await leavings());
+  },
+};
+
+interface Round {
+  /** Milliseconds from the kubelet's socket to the registration of the plugin. */
+  readonly gap: number;
+  /** Pods that the kubelet itself refused, since it knew no slots yet. */
+  readonly refused: number;
+  readonly problems: readonly string[];
+}
+
+/** Pods as a Deployment would make them, one after the other: after the first that ran, none may be refused. */
+async function restart({ cluster, tenants }: Scene, round: number): Promise<Round> {
+  const before = Date.now();
+  await cluster.daemon('kubelet').kill();
+  cluster.daemon('kubelet').start();
+  const gap = await untilRegistered(before);
+  let refused = 0;
+  let ran = 0;
+  for (let number = 0; ran < LEAST_TRIES && number < MOST_TRIES; number++) {
+    const name = `round-${round}-${number}`;
+    await tenants.apply(tenantPod(name, { does: 'once', slots: SLOTS - 2 }));
+    const printed = await tenants.result(name);
+    const { status } = await tenants.pod(name);
+    if (printed === 'right\n') ran++;
+    else if (ran === 0 && NOT_REGISTERED.test(status?.message ?? '')) refused++;
+    else return { gap, refused, problems: [`round ${round}: ${printed}\n${await tenants.describe(name)}`] };
+    await tenants.delete('pod', name);
+  }
+  return { gap, refused, problems: ran < LEAST_TRIES ? [`round ${round}: ${refused} pods were refused, and none ran`] : [] };
+}
+
+function report(rounds: readonly Round[]): void {
+  const gaps = rounds.map(({ gap }) => gap).sort((a, b) => a - b);
+  const refused = rounds.reduce((sum, round) => sum + round.refused, 0);
+  const [median, worst] = [gaps[gaps.length >> 1], gaps.at(-1)].map((gap) => Math.round(gap ?? Number.NaN));
+  console.log(
+    `from the kubelet's socket to the plugin's registration: median ${median} ms, worst ${worst} ms; ${refused} pods came too early`,
+  );
+}

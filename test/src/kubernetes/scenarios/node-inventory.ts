@@ -1,0 +1,13 @@
+import type { V1Node } from '@kubernetes/client-node';
+import { type InventoryGpu, readInventory } from '@nvidia-virtual/kubernetes/assignment';
+import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import type { Cluster } from '../cluster/cluster.js';
+import { NODE_NAME } from '../cluster/node-agents.js';
+
+/** The node's one GPU, as its device plugin describes it to the scheduler. */
+export async function nodeGpu(cluster: Cluster): Promise<InventoryGpu> {
+  const { metadata } = await cluster.api.request<V1Node>({ path: `/api/v1/nodes/${NODE_NAME}` });
+  const [gpu] = readInventory(metadata?.annotations?.[INVENTORY_ANNOTATION])?.gpus ?? [];
+  if (!gpu) throw new Error(`the node has no inventory of GPUs: ${JSON.stringify(metadata?.annotations)}`);
+  return gpu;
+}

@@ -1,0 +1,77 @@
+import path from 'node:path';
+import type { V1Pod } from '@kubernetes/client-node';
+
+import { REPOSITORY } from '../../paths.js';
+import { pause } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { NODE_NAME } from '../cluster/node-agents.js';
+import { REDIS, REGISTRY } from '../images.js';
+import { RESOURCE } from './pods.js';
+
+export const RELEASE = 'nvidia-virtual';
+export const NAMESPACE = 'nvidia-virtual';
+export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
+/** Slots of the one simulated GPU, and what each holds of its memory. */
+export const SLOTS = 10;
+
+/** What the test needs that a user has otherwise: a registry, and GPUs. */
+const VALUES = {
+  'images.registry': REGISTRY,
+  'images.redis': path.basename(REDIS),
+  'images.pullPolicy': 'Never',
+  'node.backend': 'simulated',
+};
+
+/** `--set` for each value. */
+export function settings(values: Readonly<Record<string, string>> = {}): string[] {
+  return Object.entries({ ...VALUES, ...values }).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
+}
+
+/** As the documentation says. */
+export async function install(cluster: Cluster): Promise<void> {
+  await cluster.helm('install', RELEASE, CHART, '-n', NAMESPACE, '--create-namespace', ...settings(), '--wait', '--timeout', '120s');
+}
+
+/** Slots that the node offers, as its status says. */
+export async function offeredSlots(cluster: Cluster): Promise<number> {
+  const node = await cluster.api.request<{ status?: { allocatable?: Record<string, string> } }>({ path: `/api/v1/nodes/${NODE_NAME}` });
+  return Number(node.status?.allocatable?.[RESOURCE] ?? 0);
+}
+
+/** @throws Error when it is not so within the time */
+export async function untilOffered(cluster: Cluster, slots: number, milliseconds = 60_000): Promise<void> {
+  const end = performance.now() + milliseconds;
+  for (;;) {
+    const offered = await offeredSlots(cluster);
+    if (offered === slots) return;
+    if (performance.now() > end) throw new Error(`the node offers ${offered} slots, and not ${slots}`);
+    await pause(200);
+  }
+}
+
+/** The pods of one part of the product: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */
+export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]> {
+  const query = { labelSelector: `app.kubernetes.io/component=${part}` };
+  return (await cluster.api.request<{ items: V1Pod[] }>({ path: `/api/v1/namespaces/${NAMESPACE}/pods`, query })).items;
+}
+
+/** All of them are ready. @throws Error when they are not within the time */
+export async function untilReady(cluster: Cluster, part: string, milliseconds = 90_000): Promise<void> {
+  const end = performance.now() + milliseconds;
+  for (;;) {
+    const pods = await partPods(cluster, part);
+    if (pods.length > 0 && pods.every(isReady)) return;
+    if (performance.now() > end) {
+      const { output } = await cluster.tryKubectl(['-n', NAMESPACE, 'describe', 'pods', '-l', `app.kubernetes.io/component=${part}`]);
+      throw new Error(`not all pods of ${part} are ready:\n${output}`);
+    }
+    await pause(200);
+  }
+}
+
+function isReady({ metadata, status }: V1Pod): boolean {
+  return (
+    metadata?.deletionTimestamp === undefined &&
+    (status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True')
+  );
+}

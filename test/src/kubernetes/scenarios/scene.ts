@@ -1,0 +1,17 @@
+import type { Tally } from '../../tally.js';
+import type { Cluster } from '../cluster/cluster.js';
+import type { Tenants } from './tenants.js';
+
+/** What a scenario plays with. */
+export interface Scene {
+  readonly cluster: Cluster;
+  readonly tally: Tally;
+  /** Pods of a namespace that only this scenario has. */
+  readonly tenants: Tenants;
+}
+
+export interface Scenario {
+  readonly name: string;
+  readonly about: string;
+  play(scene: Scene): Promise<void>;
+}

@@ -1,0 +1,32 @@
+import { tenantJob } from './pods.js';
+import { leavings } from './processes.js';
+import { SLOTS, untilOffered } from './product.js';
+import type { Scenario } from './scene.js';
+
+const PODS = 100;
+const PATIENCE_S = 400;
+
+/** Issue of other systems: pods fail with UnexpectedAdmissionError, or bind one after the other behind a lock of the node. */
+export const storm: Scenario = {
+  name: 'storm',
+  about: `${PODS} pods at once through ${SLOTS} slots: every one runs, none is refused, nothing is left`,
+  async play({ cluster, tally, tenants }) {
+    const begin = performance.now();
+    await tenants.apply(tenantJob('storm', PODS, PODS, { does: 'once' }));
+    const arguments_ = ['wait', 'job/storm', '--for=condition=complete', `--timeout=${PATIENCE_S}s`];
+    const { status, output } = await cluster.tryKubectl(['-n', tenants.namespace, ...arguments_]);
+    const pods = await tenants.pods();
+    const unhappy = pods.filter((pod) => pod.status?.phase !== 'Succeeded').slice(0, 5);
+    const told = await Promise.all(unhappy.map(({ metadata }) => tenants.describe(metadata?.name ?? '')));
+    tally.judge(
+      `${PODS} pods through ${SLOTS} slots: every pod runs in the end`,
+      status === 0 && pods.length === PODS ? [] : [output, ...told],
+    );
+    const refused = pods.filter((pod) => pod.status?.phase === 'Failed').map((pod) => `${pod.metadata?.name}: ${pod.status?.message}`);
+    tally.judge('none is refused at admission', refused);
+    console.log(`${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s`);
+    await tenants.delete('job', 'storm');
+    await untilOffered(cluster, SLOTS);
+    tally.judge('and nothing is left', await leavings());
+  },
+};

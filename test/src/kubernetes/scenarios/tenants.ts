@@ -1,0 +1,101 @@
+import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
+import { pause } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+
+const PATIENCE_MS = 60_000;
+
+/** The pods of one namespace, as their owner sees them. */
+export class Tenants {
+  constructor(
+    readonly cluster: Cluster,
+    readonly namespace: string,
+  ) {}
+
+  /** kubectl apply into the namespace. */
+  async apply(...objects: readonly object[]): Promise<void> {
+    await this.cluster.kubectl('-n', this.namespace, 'apply', '-f', this.cluster.write(objects));
+  }
+
+  /** Gone when it resolves. */
+  async delete(...what: readonly string[]): Promise<void> {
+    await this.cluster.kubectl('-n', this.namespace, 'delete', ...what, '--timeout=60s');
+  }
+
+  async pods(): Promise<V1Pod[]> {
+    return (await this.cluster.api.request<{ items: V1Pod[] }>({ path: `/api/v1/namespaces/${this.namespace}/pods` })).items;
+  }
+
+  async pod(name: string): Promise<V1Pod> {
+    return this.cluster.api.request<V1Pod>({ path: `/api/v1/namespaces/${this.namespace}/pods/${name}` });
+  }
+
+  /** Waits until the pod is as it should be. @throws Error with how it is instead */
+  async until(name: string, what: string, holds: (pod: V1Pod) => boolean, milliseconds = PATIENCE_MS): Promise<V1Pod> {
+    const end = performance.now() + milliseconds;
+    for (;;) {
+      const pod = await this.pod(name);
+      if (holds(pod)) return pod;
+      if (performance.now() > end) throw new Error(`pod ${name} is not ${what}: ${await this.describe(name)}`);
+      await pause(200);
+    }
+  }
+
+  /** What it printed, once it has printed `line`; or at its end. */
+  async logUntil(name: string, line: string | RegExp, milliseconds = PATIENCE_MS): Promise<string> {
+    const end = performance.now() + milliseconds;
+    for (;;) {
+      const { output } = await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name]);
+      if (typeof line === 'string' ? output.split('\n').includes(line) : line.test(output)) return output;
+      const { status } = await this.pod(name);
+      const over = status?.phase === 'Failed' || performance.now() > end;
+      if (over) throw new Error(`pod ${name} did not print ${line}, but:\n${output}\n${await this.describe(name)}`);
+      await pause(300);
+    }
+  }
+
+  /** Runs to its end. Returns what it printed. */
+  async result(name: string, milliseconds = PATIENCE_MS): Promise<string> {
+    await this.until(name, 'at its end', ({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed', milliseconds);
+    return (await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name])).output;
+  }
+
+  /** As many pods of a Deployment as it should have are ready. */
+  async available(deployment: string, replicas: number, seconds = 90): Promise<void> {
+    const condition = `jsonpath={.status.readyReplicas}=${replicas}`;
+    await this.cluster.kubectl('-n', this.namespace, 'wait', `deployment/${deployment}`, `--for=${condition}`, `--timeout=${seconds}s`);
+  }
+
+  async events(name: string): Promise<CoreV1Event[]> {
+    const path = `/api/v1/namespaces/${this.namespace}/events`;
+    const query = { fieldSelector: `involvedObject.name=${name}` };
+    return (await this.cluster.api.request<{ items: CoreV1Event[] }>({ path, query })).items;
+  }
+
+  /** The message of an event of that pod that matches. @throws Error with all of them when none comes */
+  async event(name: string, message: RegExp, milliseconds = PATIENCE_MS): Promise<string> {
+    const end = performance.now() + milliseconds;
+    for (;;) {
+      const messages = (await this.events(name)).map((event) => event.message ?? '');
+      const found = messages.find((text) => message.test(text));
+      if (found !== undefined) return found;
+      if (performance.now() > end) throw new Error(`pod ${name} has no event like ${message}, but:\n${messages.join('\n')}`);
+      await pause(300);
+    }
+  }
+
+  async describe(name: string): Promise<string> {
+    return (await this.cluster.tryKubectl(['-n', this.namespace, 'describe', 'pod', name])).output;
+  }
+
+  /** How often each tenant's program has computed, by its log; the name of a container of whichever pod. */
+  async rounds(name: string): Promise<number> {
+    const log = await this.cluster.kubectl('-n', this.namespace, 'logs', name, '--tail=20');
+    return Number([...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1] ?? 0);
+  }
+}
+
+/** A pod whose containers run, and were never started again. */
+export function runsUndisturbed({ status }: V1Pod): boolean {
+  const containers = status?.containerStatuses ?? [];
+  return containers.length > 0 && containers.every(({ restartCount, state }) => restartCount === 0 && state?.running !== undefined);
+}

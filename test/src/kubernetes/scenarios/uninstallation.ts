@@ -1,0 +1,63 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { processesWith, until } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { MARK, STATE_ROOT } from '../cluster/places.js';
+import { tenantPod } from './pods.js';
+import { NAMESPACE, offeredSlots, RELEASE, untilOffered } from './product.js';
+import type { Scenario } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const KINDS = [
+  ...[
+    'mutatingwebhookconfigurations',
+    'validatingwebhookconfigurations',
+    'validatingadmissionpolicies',
+    'validatingadmissionpolicybindings',
+  ],
+  ...['apiservices', 'clusterroles', 'clusterrolebindings', 'priorityclasses'],
+];
+/** Everything that a namespace of ours could still hold. */
+const NAMESPACED = 'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets,events';
+/** Kubernetes' own, in every namespace; and what is only told of those that were there. */
+const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default)$/;
+
+export const uninstallation: Scenario = {
+  name: 'uninstallation',
+  about: 'refused while pods have GPUs; afterwards no process, file, webhook or Secret of ours is left',
+  async play({ cluster, tally, tenants }) {
+    await tenants.apply(tenantPod('working'));
+    await tenants.logUntil('working', 'working');
+    const refused = await cluster.tryHelm(['uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '60s']);
+    const named = refused.status !== 0 && refused.output.includes('uninstallation/working');
+    tally.judge('uninstall is refused while a pod has a GPU, and names it', named ? [] : [refused.output]);
+    const pod = await tenants.pod('working');
+    tally.judge('and the pod goes on', runsUndisturbed(pod) ? [] : [await tenants.describe('working')]);
+
+    await tenants.delete('pod', 'working');
+    await cluster.helm('uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '120s');
+    await until(() => processesWith(STATE_ROOT).length === 0, 20_000);
+    tally.judge(
+      'no process is left',
+      processesWith(STATE_ROOT).map((pid) => `process ${pid} is left`),
+    );
+    tally.judge('no file is left', filesLeft());
+    tally.judge('no object is left', await objectsLeft(cluster));
+    await untilOffered(cluster, 0);
+    tally.judge('the node offers no slots', (await offeredSlots(cluster)) === 0 ? [] : ['it does']);
+  },
+};
+
+function filesLeft(): string[] {
+  const names = existsSync(STATE_ROOT) ? readdirSync(STATE_ROOT).filter((name) => name !== MARK) : [];
+  return names.map((name) => `${STATE_ROOT}/${name} is left`);
+}
+
+async function objectsLeft(cluster: Cluster): Promise<string[]> {
+  const cluster_ = (await cluster.kubectl('get', KINDS.join(','), '-o', 'name'))
+    .split('\n')
+    .filter((name) => name.includes('nvidia-virtual'));
+  const inNamespace = (await cluster.kubectl('-n', NAMESPACE, 'get', NAMESPACED, '-o', 'name'))
+    .split('\n')
+    .filter((name) => name.includes('/'));
+  return [...cluster_, ...inNamespace.filter((name) => !OTHERS.test(name))].map((name) => `${name} is left`);
+}
