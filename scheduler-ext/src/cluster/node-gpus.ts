@@ -56,10 +56,13 @@ export class NodeGpus {
     this.quotedName = JSON.stringify(name);
   }
 
-  /** @param text the annotation of the node. */
-  setInventory(text: string | undefined): void {
+  /**
+   * @param text the annotation of the node.
+   * @returns whether it is another one.
+   */
+  setInventory(text: string | undefined): boolean {
     // Nodes report their state all the time, and their GPUs hardly ever change.
-    if (text === this.#inventory) return;
+    if (text === this.#inventory) return false;
     this.#inventory = text;
     const listed = readGpus(text);
     this.broken = listed === undefined;
@@ -67,6 +70,7 @@ export class NodeGpus {
     this.signature = this.gpus.map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`).join(' ');
     this.state = STALE;
     for (const holder of this.holders.values()) this.#count(holder, 1);
+    return true;
   }
 
   /** Below 0 for a node that is not the same to everybody, because somebody was promised slots there. */
@@ -83,8 +87,11 @@ export class NodeGpus {
     this.state = STALE;
   }
 
-  unpromise(uid: string): void {
-    if (this.promised.delete(uid)) this.state = STALE;
+  /** @returns whether there was a promise. */
+  unpromise(uid: string): boolean {
+    if (!this.promised.delete(uid)) return false;
+    this.state = STALE;
+    return true;
   }
 
   hold(holder: Holder): void {

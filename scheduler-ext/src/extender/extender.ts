@@ -10,6 +10,7 @@ import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
 import type { Preemption } from './preemption.js';
+import type { Retry } from './retry.js';
 
 export interface ExtenderOptions {
   readonly cluster: Cluster;
@@ -17,6 +18,7 @@ export interface ExtenderOptions {
   readonly binder: Binder;
   readonly preemption: Preemption;
   readonly eviction: Eviction;
+  readonly retry: Retry;
   /** Undefined once all nodes and pods are known. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
@@ -45,6 +47,7 @@ export class Extender {
     if (demand === undefined)
       return { NodeNames: [], FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])) };
     const judged = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
+    if (judged.fitting.length === 0) this.#options.retry.rejected({ ...pod, demand });
     const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.length === 0;
     if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, judged.resolvable);
     return filterText(judged);
