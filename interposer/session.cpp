@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 
 #include "call_numbers.h"
 #include "interposer/callback.h"
@@ -62,14 +63,22 @@ int connectTo(const char* path) {
   return errno = error, -1;
 }
 
-/// A proxy that is restarted leaves its socket for the next one, and for a moment nobody listens there.
+/// Whether somebody may serve it in a moment: a proxy that is restarted leaves its socket for the next one, and a container may start
+/// before the proxy has noticed the directory that it got.
+bool mayComeSoon(const char* path, int error) {
+  if (error != ENOENT) return error == ECONNREFUSED;
+  const std::string directory(path, std::string_view(path).rfind('/') + 1);
+  return access((directory + ".").c_str(), X_OK) == 0;
+}
+
 constexpr int kConnectAttempts = 150;
 constexpr useconds_t kBetweenAttempts = 20'000;
 
 int connectPatiently(const char* path) {
   for (int left = kConnectAttempts;; --left) {
     const int connection = connectTo(path);
-    if (connection >= 0 || errno != ECONNREFUSED || left == 0) return connection;
+    const int error = errno;
+    if (connection >= 0 || left == 0 || !mayComeSoon(path, error)) return errno = error, connection;
     usleep(kBetweenAttempts);
   }
 }

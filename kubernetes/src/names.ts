@@ -18,4 +18,7 @@ export const ANNOTATION = {
 /** Annotation of a node: its GPUs, written by its device plugin. */
 export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 
+/** Annotation of a pod that waits: when our scheduler was last told to try it again. It means nothing to anybody. */
+export const RETRIED_ANNOTATION = 'nvidia-virtual/retried';
+
 export const SCHEDULER_NAME = 'nvidia-virtual-scheduler';

@@ -135,7 +135,8 @@ void Node::observe(const std::string& id, Time now) {
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
-    unused = unused && since > 0;
+    // Work may be over before it is seen here, so it is the cleared word that says that there was some.
+    unused = unused && said.standby.load(std::memory_order_relaxed) != 0 && since > 0;
     idle = idle && since > 0 && now - std::max(since, worker.told) >= static_cast<Time>(kGapNanoseconds);
     schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
   }

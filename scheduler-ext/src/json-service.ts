@@ -5,6 +5,11 @@ import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import type { Logger } from 'pino';
 import { SchedulerError, sentence } from './errors.js';
 
+/** An answer that is JSON already: where it is about thousands of nodes, making objects of them first costs more than all else. */
+export class JsonText {
+  constructor(readonly text: string) {}
+}
+
 /** What is asked at a path, in JSON, and answered in JSON. */
 export type Route = (body: never) => object | Promise<object>;
 
@@ -63,6 +68,6 @@ async function answerTo(request: IncomingMessage, route: Route | undefined): Pro
 }
 
 function respond(response: ServerResponse, status: number, answer: object): void {
-  const body = Buffer.from(JSON.stringify(answer));
+  const body = Buffer.from(answer instanceof JsonText ? answer.text : JSON.stringify(answer));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
 }

@@ -147,6 +147,28 @@ void testALoneTenant() {
   CHECK(worker.grant() == Grant::open);
 }
 
+/// Work that was over before the arbiter looked was work nevertheless: the lower one is in windows from then on.
+void testShortWorkOnStandby() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation high 50 burst 10 g");
+  control.say("allocation low 50 burst 0 g");
+  control.say("worker " + std::to_string(getpid()) + " high");
+  PlayedWorker high(arbiter.socket);
+  CHECK(high.awaitMailbox());
+  high.sayDrained();
+  auto low = saturating(arbiter.socket, control, "low");
+  for (std::uint64_t begun = 1; begun <= 3; ++begun) {
+    CHECK(comesTrue([&] { return high.mailbox->standby.load() == 1 && high.grant() == Grant::window; }));
+    CHECK(high.mailbox->outranks.load() == 1);
+    high.mailbox->standby.store(0);
+    high.poke();
+    CHECK(comesTrue([&] { return control.figures().at("high").windows == begun; }));
+    CHECK(comesTrue([&] { return high.grant() == Grant::closed; }));  // idle, and the lower one waits
+    high.sayDrained();
+  }
+}
+
 /// The one who holds the window is killed; the other has it at once, and for good.
 void testAWorkerDies() {
   Running arbiter;
@@ -304,6 +326,7 @@ int main(int count, char** arguments) {
     testSentences();
     testAWorkerThatIsEarly();
     testALoneTenant();
+    testShortWorkOnStandby();
     testAWorkerDies();
     testAStoppedWorker();
     testANewControlConnection();

@@ -26,6 +26,12 @@ export class Cluster {
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
   readonly #promises = new Map<string, Promised>();
+  readonly #gained: (node: NodeGpus) => void;
+
+  /** @param gained hears of each node on which there may be more room than before */
+  constructor(gained: (node: NodeGpus) => void = () => {}) {
+    this.#gained = gained;
+  }
 
   get counts(): { readonly nodes: number; readonly pods: number; readonly reservations: number } {
     return { nodes: this.#nodes.size, pods: this.#pods.size, reservations: this.#reservations.size };
@@ -44,7 +50,8 @@ export class Cluster {
   }
 
   putNode(name: string, inventory: string | undefined): void {
-    this.#made(name).setInventory(inventory);
+    const node = this.#made(name);
+    if (node.setInventory(inventory)) this.#gained(node);
   }
 
   removeNode(name: string): void {
@@ -115,13 +122,16 @@ export class Cluster {
     const place = pod.nominated ?? chosen;
     for (const [name, holding] of holdings ?? []) {
       const node = this.#nodes.get(name);
-      if (name === place) node?.promised.set(pod.uid, { uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
-      else node?.promised.delete(pod.uid);
+      if (name === place) node?.promise({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      else node?.unpromise(pod.uid);
     }
   }
 
   #unpromise(uid: string): void {
-    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) this.#nodes.get(name)?.promised.delete(uid);
+    for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) {
+      const node = this.#nodes.get(name);
+      if (node?.unpromise(uid)) this.#gained(node);
+    }
     this.#promises.delete(uid);
   }
 
@@ -143,6 +153,7 @@ export class Cluster {
   #leave(uid: string, name: string): void {
     const node = this.#nodes.get(name);
     node?.release(uid);
+    if (node) this.#gained(node);
     this.#forget(node);
   }
 

@@ -26,6 +26,7 @@ export interface Gpu {
 }
 
 const NO_GPUS: readonly Gpu[] = [];
+const STALE = -1;
 
 /** The GPUs of one node and who holds their slots. */
 export class NodeGpus {
@@ -37,38 +38,60 @@ export class NodeGpus {
   readonly holders = new Map<string, Holder>();
   /** Pods that were promised slots here once others are gone. */
   readonly promised = new Map<string, Holder>();
+  /**
+   * Equal for nodes that are alike in everything but names: what one is to a pod, the other is too; never used again for another state. Below 0
+   * when it is to be asked for by currentState(). A plain field, since a scheduler looks at that of thousands of nodes for each pod.
+   */
+  state = STALE;
   #inventory: string | undefined;
-  #state: number | undefined;
+
+  /** Its name as JSON has it. */
+  readonly quotedName: string;
 
   /** @param index of its own, small: what is known of nodes stands in arrays */
   constructor(
     readonly name: string,
     readonly index = 0,
-  ) {}
+  ) {
+    this.quotedName = JSON.stringify(name);
+  }
 
-  /** @param text the annotation of the node. */
-  setInventory(text: string | undefined): void {
+  /**
+   * @param text the annotation of the node.
+   * @returns whether it is another one.
+   */
+  setInventory(text: string | undefined): boolean {
     // Nodes report their state all the time, and their GPUs hardly ever change.
-    if (text === this.#inventory) return;
+    if (text === this.#inventory) return false;
     this.#inventory = text;
     const listed = readGpus(text);
     this.broken = listed === undefined;
     this.gpus = (listed ?? []).map((gpu) => ({ uuid: gpu.uuid, model: modelOf(gpu), healthy: gpu.healthy, used: 0, unknown: 0 }));
     this.signature = this.gpus.map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`).join(' ');
-    this.#state = undefined;
+    this.state = STALE;
     for (const holder of this.holders.values()) this.#count(holder, 1);
+    return true;
   }
 
-  /**
-   * Equal for nodes that are alike in everything but names: what one is to a pod, the other is too. Never used again for another state. None
-   * for a node on which somebody was promised slots, which is not the same to everybody.
-   */
-  get state(): number | undefined {
-    if (this.promised.size > 0) return undefined;
-    this.#state ??= stateOf(
-      `${this.signature}|${this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ')}`,
-    );
-    return this.#state;
+  /** Below 0 for a node that is not the same to everybody, because somebody was promised slots there. */
+  currentState(): number {
+    if (this.state === STALE && this.promised.size === 0) {
+      const use = this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ');
+      this.state = stateOf(`${this.broken}|${this.signature}|${use}`);
+    }
+    return this.state;
+  }
+
+  promise(holder: Holder): void {
+    this.promised.set(holder.uid, holder);
+    this.state = STALE;
+  }
+
+  /** @returns whether there was a promise. */
+  unpromise(uid: string): boolean {
+    if (!this.promised.delete(uid)) return false;
+    this.state = STALE;
+    return true;
   }
 
   hold(holder: Holder): void {
@@ -90,7 +113,7 @@ export class NodeGpus {
   }
 
   #count({ holding, demand }: Holder, sign: 1 | -1): void {
-    this.#state = undefined;
+    this.state = STALE;
     for (const gpu of this.gpus) {
       // Whoever may be served by any of several GPUs counts on each of them: no slot is promised twice.
       const slots = holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);

@@ -15,6 +15,7 @@ import { Binder } from './binder.js';
 import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
 import { Preemption } from './preemption.js';
+import { Retry } from './retry.js';
 
 interface SeenNode {
   readonly name: string;
@@ -23,13 +24,14 @@ interface SeenNode {
 
 /** All that `extender` runs. */
 export class ExtenderService {
-  readonly cluster = new Cluster();
+  readonly cluster = new Cluster((node) => this.#retry.gained(node));
   readonly #metrics = new Metrics();
   readonly #api: ApiServer;
   readonly #nodes: Reflector<V1Node, SeenNode>;
   readonly #pods: Reflector<V1Pod, SeenPod>;
   readonly #binder: Binder;
   readonly #eviction: Eviction;
+  readonly #retry: Retry;
   readonly #server: Server;
   readonly #http: HttpService;
 
@@ -44,7 +46,9 @@ export class ExtenderService {
     const preemption = new Preemption({ cluster, strategy, logger, budgets: () => listBudgets(api) });
     const condition = () => this.#nodes.condition() ?? this.#pods.condition();
     this.#eviction = new Eviction({ api, cluster, preemption, logger });
-    const extender = new Extender({ cluster, strategy, binder: this.#binder, preemption, eviction: this.#eviction, condition, logger });
+    this.#retry = new Retry({ api, cluster, strategy, logger });
+    const [binder, eviction, retry] = [this.#binder, this.#eviction, this.#retry];
+    const extender = new Extender({ cluster, strategy, binder, preemption, eviction, retry, condition, logger });
     const { answered } = this.#metrics;
     this.#server = createServer(jsonListener({ routes: routesOf(extender), logger, answered }));
     // kube-scheduler keeps its connections; one that we closed first could lose a request.
@@ -79,6 +83,7 @@ export class ExtenderService {
     await closed;
     this.#binder.stop();
     this.#eviction.stop();
+    this.#retry.stop();
     await this.#http.move(undefined);
     this.#api.close();
   }

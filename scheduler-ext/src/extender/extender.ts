@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { type SchedulerError, sentence } from '../errors.js';
+import { JsonText } from '../json-service.js';
 import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
@@ -9,6 +10,7 @@ import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
 import type { Preemption } from './preemption.js';
+import type { Retry } from './retry.js';
 
 export interface ExtenderOptions {
   readonly cluster: Cluster;
@@ -16,6 +18,7 @@ export interface ExtenderOptions {
   readonly binder: Binder;
   readonly preemption: Preemption;
   readonly eviction: Eviction;
+  readonly retry: Retry;
   /** Undefined once all nodes and pods are known. */
   readonly condition: () => string | undefined;
   readonly logger: Logger;
@@ -34,7 +37,7 @@ export class Extender {
     this.#options = options;
   }
 
-  filter({ Pod, NodeNames }: ExtenderArgs): FilterResult {
+  filter({ Pod, NodeNames }: ExtenderArgs): FilterResult | JsonText {
     const unready = this.#options.condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };
@@ -43,22 +46,25 @@ export class Extender {
     const { demand, problem = '' } = pod;
     if (demand === undefined)
       return { NodeNames: [], FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])) };
-    const result = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
-    const failed = Object.keys(result.FailedNodes ?? {});
-    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && result.NodeNames?.length === 0;
-    if (mayPreempt && failed.length > 0) this.#options.eviction.consider({ ...pod, demand }, failed);
-    return result;
+    const judged = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
+    if (judged.fitting.length === 0) this.#options.retry.rejected({ ...pod, demand });
+    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.length === 0;
+    if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, judged.resolvable);
+    return filterText(judged);
   }
 
-  prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult {
+  prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult | JsonText {
     const pod = readPod(Pod);
     if (pod?.demand === undefined) return (NodeNames ?? []).map((Host) => ({ Host, Score: 0 }));
     const { cluster } = this.#options;
     const judge = this.#judgeFor(pod.demand);
-    return (NodeNames ?? []).map((Host) => {
-      const verdict = judge.judge(cluster.node(Host), pod);
-      return { Host, Score: 'score' in verdict ? verdict.score : 0 };
-    });
+    let text = '';
+    for (const name of NodeNames ?? []) {
+      const node = cluster.node(name);
+      const verdict = judge.judge(node, pod);
+      text += `${text === '' ? '' : ','}{"Host":${node?.quotedName ?? JSON.stringify(name)},"Score":${'score' in verdict ? verdict.score : 0}}`;
+    }
+    return new JsonText(`[${text}]`);
   }
 
   async bind(args: BindArgs): Promise<BindResult> {
@@ -82,17 +88,21 @@ export class Extender {
     return { NodeNameToMetaVictims: await this.#options.preemption.correct({ ...pod, demand: pod.demand }, asked) };
   }
 
-  #judgeAll(pod: PodRecord, judge: Judge, names: readonly string[]): FilterResult {
+  #judgeAll(pod: PodRecord, judge: Judge, names: readonly string[]): Judged {
     const { cluster } = this.#options;
-    const NodeNames: string[] = [];
-    const FailedNodes: Record<string, string> = {};
-    const FailedAndUnresolvableNodes: Record<string, string> = {};
+    const judged: Judged = { fitting: [], failed: [], unresolvable: [], resolvable: [] };
     for (const name of names) {
-      const verdict = judge.judge(cluster.node(name), pod);
-      if ('score' in verdict) NodeNames.push(name);
-      else (verdict.resolvable ? FailedNodes : FailedAndUnresolvableNodes)[name] = verdict.sentence;
+      const node = cluster.node(name);
+      const verdict = judge.judge(node, pod);
+      const quoted = node?.quotedName ?? JSON.stringify(name);
+      if ('score' in verdict) judged.fitting.push(quoted);
+      else if (!verdict.resolvable) judged.unresolvable.push(`${quoted}:${verdict.quoted}`);
+      else {
+        judged.failed.push(`${quoted}:${verdict.quoted}`);
+        judged.resolvable.push(name);
+      }
     }
-    return { NodeNames, FailedNodes, FailedAndUnresolvableNodes };
+    return judged;
   }
 
   #judgeFor(demand: Demand): Judge {
@@ -105,4 +115,18 @@ export class Extender {
     this.#judges.set(key, judge);
     return judge;
   }
+}
+
+/** Parts of an answer, as JSON has them. */
+interface Judged {
+  readonly fitting: string[];
+  readonly failed: string[];
+  readonly unresolvable: string[];
+  /** Names of the nodes in `failed`. */
+  readonly resolvable: string[];
+}
+
+/** A FilterResult. */
+function filterText({ fitting, failed, unresolvable }: Judged): JsonText {
+  return new JsonText(`{"NodeNames":[${fitting}],"FailedNodes":{${failed}},"FailedAndUnresolvableNodes":{${unresolvable}}}`);
 }

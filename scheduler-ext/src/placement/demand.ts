@@ -13,10 +13,19 @@ export interface Need {
   readonly mode: SharingMode;
 }
 
+/** Slots of a container that lie on one GPU; those of the same container lie on others. */
+export interface Piece {
+  /** Of the need. */
+  readonly index: number;
+  readonly slots: number;
+}
+
 /** What a pod needs, with what was found out about the models of the cluster. */
 export class Demand {
   /** In the order in which the containers start. */
   readonly needs: readonly Need[];
+  /** Of the containers that stay, the largest first. */
+  readonly pieces: readonly Piece[];
   readonly types: readonly string[];
   readonly uuids: ReadonlySet<string>;
   /** By need and model. */
@@ -24,6 +33,9 @@ export class Demand {
 
   constructor(readonly request: PodRequest) {
     this.needs = request.containers.map(needOf);
+    this.pieces = this.needs
+      .flatMap(({ init, gpus, slots }, index) => (init ? [] : Array.from({ length: gpus }, () => ({ index, slots }))))
+      .sort((a, b) => b.slots - a.slots || a.index - b.index);
     this.types = request.gpuTypes.map((type) => type.toLowerCase());
     this.uuids = new Set(request.gpuUuids);
     this.#fits = this.needs.map(() => []);

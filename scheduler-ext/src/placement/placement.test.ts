@@ -73,7 +73,7 @@ test('place() finds a place whenever there is one: as a search through all that 
 
 test('a pod that was promised slots keeps them from those that it goes before', () => {
   const node = nodeWithUsed(0, 0);
-  node.promised.set('high', { uid: 'high', priority: 10, holding: new Map([['a', 8]]), demand: undefined });
+  node.promise({ uid: 'high', priority: 10, holding: new Map([['a', 8]]), demand: undefined });
   expect(freeFor({ uid: 'low', priority: 5 }, node)).toEqual([2, 10]);
   expect(freeFor({ uid: 'higher', priority: 11 }, node)).toEqual([10, 10]);
   expect(freeFor({ uid: 'high', priority: 10 }, node)).toEqual([10, 10]);

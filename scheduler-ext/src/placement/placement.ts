@@ -44,15 +44,8 @@ function lies(placement: Placement, index: number, uuid: string): boolean {
   return placement[index]?.some((gpu) => gpu.uuid === uuid) ?? false;
 }
 
-/** One slot group of a container: it needs a GPU of its own. */
-interface Piece {
-  readonly index: number;
-  readonly need: Need;
-}
-
 class Search {
   readonly #order: readonly number[];
-  readonly #lasting: readonly Piece[];
   readonly #free: number[];
   /** Places on the node, by container. */
   readonly #chosen: number[][];
@@ -64,11 +57,7 @@ class Search {
     readonly free: Free,
     strategy: Strategy,
   ) {
-    const sign = strategy === 'binpack' ? 1 : -1;
-    this.#order = gpus.map((_, place) => place).sort((a, b) => sign * ((free[a] as number) - (free[b] as number)) || a - b);
-    this.#lasting = demand.needs
-      .flatMap((need, index) => (need.init ? [] : Array.from({ length: need.gpus }, () => ({ index, need }))))
-      .sort((a, b) => b.need.slots - a.need.slots || a.index - b.index);
+    this.#order = orderOf(free, strategy);
     this.#free = [...free];
     this.#chosen = demand.needs.map(() => []);
   }
@@ -79,19 +68,18 @@ class Search {
 
   /** Largest first, and back where it led nowhere. */
   #placeLasting(next: number): boolean {
-    const piece = this.#lasting[next];
+    const piece = this.demand.pieces[next];
     if (piece === undefined) return this.#placeInit();
-    const { index, need } = piece;
+    const { index, slots } = piece;
     const chosen = this.#chosen[index] as number[];
     for (const place of this.#order) {
-      if ((this.#free[place] as number) < need.slots || chosen.includes(place) || !this.demand.suits(index, this.gpus[place] as Gpu))
-        continue;
+      if ((this.#free[place] as number) < slots || chosen.includes(place) || !this.demand.suits(index, this.gpus[place] as Gpu)) continue;
       if (++this.#steps > MOST_STEPS) return false;
-      (this.#free[place] as number) -= need.slots;
+      (this.#free[place] as number) -= slots;
       chosen.push(place);
       if (this.#placeLasting(next + 1)) return true;
       chosen.pop();
-      (this.#free[place] as number) += need.slots;
+      (this.#free[place] as number) += slots;
     }
     return false;
   }
@@ -118,4 +106,22 @@ class Search {
     }
     return slots;
   }
+}
+
+/** Places on the node as they are tried. Few, and by the thousand, so they are inserted where they belong. */
+function orderOf(free: Free, strategy: Strategy): number[] {
+  const order: number[] = [];
+  for (let place = 0; place < free.length; place++) {
+    let at = order.length;
+    while (at > 0 && isBefore(free[place] as number, free[order[at - 1] as number] as number, strategy)) {
+      order[at] = order[at - 1] as number;
+      at--;
+    }
+    order[at] = place;
+  }
+  return order;
+}
+
+function isBefore(one: number, other: number, strategy: Strategy): boolean {
+  return strategy === 'binpack' ? one < other : one > other;
 }

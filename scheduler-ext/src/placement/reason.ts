@@ -7,6 +7,8 @@ import { type Free, place } from './placement.js';
 /** Why a node cannot take a pod. */
 export interface Reason {
   readonly sentence: string;
+  /** The same as JSON has it. */
+  readonly quoted: string;
   /** Whether it could if others were not there; else preemption helps nobody. */
   readonly resolvable: boolean;
 }
@@ -90,7 +92,8 @@ export class Reasons {
     const key = code + Object.values(figures).join(' ');
     const known = this.#sentences.get(key);
     if (known) return known;
-    const reason = { sentence: sentence(code, figures), resolvable };
+    const said = sentence(code, figures);
+    const reason = { sentence: said, quoted: JSON.stringify(said), resolvable };
     this.#sentences.set(key, reason);
     return reason;
   }

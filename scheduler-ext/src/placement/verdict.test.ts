@@ -76,11 +76,11 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   ],
 ])('judge(): %s', (sentence, demand, node, resolvable) => {
   const verdict = judge(demand, node);
-  expect(verdict).toEqual({ sentence, resolvable });
+  expect(verdict).toEqual({ sentence, quoted: JSON.stringify(sentence), resolvable });
 });
 
 test('judge() says that containers find no room together', () => {
-  expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toEqual({
+  expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toMatchObject({
     sentence: "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
     resolvable: true,
   });

@@ -22,7 +22,7 @@ export class Judge {
   /** By state of the node. */
   readonly #known = new Map<number, Verdict>();
   /** By index of the node: its state when it was judged last, and what it was then. */
-  readonly #states: (number | undefined)[] = [];
+  readonly #states: number[] = [];
   readonly #verdicts: Verdict[] = [];
   /** The common case, one container and one GPU, is judged without a search. */
   readonly #single: Need | undefined;
@@ -36,14 +36,19 @@ export class Judge {
   }
 
   judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
-    if (node === undefined || node.gpus.length === 0) return this.#reasons.withoutGpus(node);
-    const { state, index } = node;
-    if (state !== undefined && this.#states[index] === state) return this.#verdicts[index] as Verdict;
+    if (node === undefined) return this.#reasons.withoutGpus(node);
+    return this.#states[node.index] === node.state ? (this.#verdicts[node.index] as Verdict) : this.#judgeAnew(node, pod);
+  }
+
+  #judgeAnew(node: NodeGpus, pod: PodIdentity): Verdict {
+    const state = node.currentState();
     // A UUID is somewhere: then nodes that look alike are not.
-    if (state === undefined || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
-    this.#states[index] = state;
-    this.#verdicts[index] = this.#judgeState(state, node, pod);
-    return this.#verdicts[index];
+    if (state < 0 || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
+    // What is judged at a glance is not worth looking up.
+    const verdict = this.#single ? this.#judge(node, freeFor(pod, node)) : this.#judgeState(state, node, pod);
+    this.#states[node.index] = state;
+    this.#verdicts[node.index] = verdict;
+    return verdict;
   }
 
   #judgeState(state: number, node: NodeGpus, pod: PodIdentity): Verdict {
@@ -56,6 +61,7 @@ export class Judge {
   }
 
   #judge(node: NodeGpus, free: Free): Verdict {
+    if (node.gpus.length === 0) return this.#reasons.withoutGpus(node);
     const left = this.#single ? this.#scan(this.#single, node, free) : this.#search(node, free);
     if (left >= 0) return { score: this.#score(left, node) };
     return this.#reasons.forbidding(node) ?? this.#reasons.full(node, free);

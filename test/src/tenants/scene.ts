@@ -10,7 +10,16 @@ import { type Load, Tenant } from './tenant.js';
 
 const PATIENCE_MS = 10_000;
 /** What a state directory holds when nothing is going on. */
-const FILES = ['admin.sock', 'allocations', 'arbiter.sock', 'arbiter.sock.lock', 'arbiter.sock.log', 'boot', 'ledger-owner', 'metrics.json'];
+const FILES = [
+  'admin.sock',
+  'allocations',
+  'arbiter.sock',
+  'arbiter.sock.lock',
+  'arbiter.sock.log',
+  'boot',
+  'ledger-owner',
+  'metrics.json',
+];
 
 /** The compiled programs of test/tenants/. */
 export interface Programs {

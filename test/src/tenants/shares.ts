@@ -43,7 +43,11 @@ export const shares: Case = {
 };
 
 /** Tenants that are always busy get their shares. */
-export async function divided(scene: Scene, wishes: readonly Wish[], aims = wishes.map(({ sharePercent }) => sharePercent)): Promise<void> {
+export async function divided(
+  scene: Scene,
+  wishes: readonly Wish[],
+  { aims = wishes.map(({ sharePercent }) => sharePercent), points = POINTS } = {},
+): Promise<void> {
   const times = await timesOf(scene, wishes);
   const sum = charged(times);
   const got = times.map((time) => (charged([time]) / sum) * 100);
@@ -51,14 +55,14 @@ export async function divided(scene: Scene, wishes: readonly Wish[], aims = wish
   console.log(`${name}: ${got.map((percent) => percent.toFixed(1)).join(':')} of ${(sum / 1e9).toFixed(2)} s`);
   const problems = got.flatMap((percent, i) => {
     const aim = aims[i] as number;
-    return Math.abs(percent - aim) <= POINTS ? [] : [`${percent.toFixed(1)} % instead of ${aim}`];
+    return Math.abs(percent - aim) <= points ? [] : [`${percent.toFixed(1)} % instead of ${aim}`];
   });
   scene.tally.judge(name, problems);
 }
 
 /** Burst shares are weights: what is not promised is divided too. */
 async function weighed(scene: Scene): Promise<void> {
-  await divided(scene, [{ sharePercent: 10 }, { sharePercent: 30 }], [25, 75]);
+  await divided(scene, [{ sharePercent: 10 }, { sharePercent: 30 }], { aims: [25, 75] });
 }
 
 /** A fixed share is a limit, also of who is alone: what was earned, and what may be kept. */

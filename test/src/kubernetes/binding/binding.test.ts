@@ -2,11 +2,10 @@ import { readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ControlPlane } from '../control-plane.js';
-import { BindingScene, eventually } from './scene.js';
+import { ASKING, BindingScene, eventually } from './scene.js';
 
 const MiB = 2 ** 20;
 const HOLDING = 'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
-const ASKING = 'say("init", result("cuInit", 0))';
 const ASKING_FOR_MORE = 'start(); say("total", memory()[1] // MiB, "more", alloc(800 * MiB))';
 const SLOT = Math.floor((8192 * MiB) / 10);
 
@@ -241,8 +240,7 @@ test('annotations lower what the slots hold and never raise it; the priority is 
   const low = await started('low', ['a', 'b'], { annotations });
   const high = await started('high', ['c'], { annotations: { 'nvidia-virtual/memory': '100Gi', 'nvidia-virtual/cores': '99' } });
   for (const { pod, socket } of [low, high]) {
-    const program = scene.run(pod, socket, ASKING);
-    expect(await program.finish()).toBe('init 0\n');
+    expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   }
   expect([scene.specification(low.id), scene.specification(high.id)]).toEqual([
     expect.objectContaining({ memory: 512 * MiB, share: 7, policy: 'fixed', slots: ['a', 'b'] }),
@@ -271,7 +269,7 @@ test('where no single GPU has room the program gets CUDA_ERROR_NO_DEVICE, and th
     ['second', 7],
   ] as const) {
     const { pod, socket } = await started(name, slots(name, count));
-    expect(await scene.run(pod, socket, ASKING).finish()).toBe('init 0\n');
+    expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   }
   const large = await started('large', slots('large', 6));
   const program = scene.run(large.pod, large.socket, ASKING);
@@ -281,7 +279,7 @@ test('where no single GPU has room the program gets CUDA_ERROR_NO_DEVICE, and th
     expect(await scene.events('large')).toEqual([['GpuNotAvailable', expect.stringContaining('has 3 of its 10 slots free')]]),
   );
   const spread = await started('spread', slots('spread', 6), { annotations: { 'nvidia-virtual/gpus': '2' } });
-  expect(await scene.run(spread.pod, spread.socket, ASKING).finish()).toBe('init 0\n');
+  expect(await scene.ask(spread.pod, spread.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(spread.id)).toMatchObject({ gpus: [expect.any(String), expect.any(String)], share: 30, memory: 3 * SLOT });
 });
 
@@ -290,7 +288,7 @@ test('the GPU is the one that our scheduler assigned', async () => {
   const uuid = 'GPU-73696d75-6c61-4064-a970-750000000002';
   const assigned = JSON.stringify({ version: 1, containers: { main: [{ gpu: uuid, slots: 1 }] } });
   const { pod, socket, id } = await started('assigned', ['a'], { annotations: { 'nvidia-virtual/assigned': assigned } });
-  expect(await scene.run(pod, socket, ASKING).finish()).toBe('init 0\n');
+  expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(id)).toMatchObject({ gpus: [uuid] });
 });
 
@@ -381,7 +379,7 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', a
   writeFileSync(failures, '0\n');
   await eventually(async () => expect(await health()).toEqual([expect.stringContaining('does not list the GPU any more'), '']));
   const { pod, socket, id } = await started('elsewhere', ['a']);
-  expect(await scene.run(pod, socket, ASKING).finish()).toBe('init 0\n');
+  expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(id)).toMatchObject({ gpus: [expect.stringMatching(/01$/)] });
   writeFileSync(failures, '');
   await eventually(async () => expect(await health()).toEqual(['', '']));

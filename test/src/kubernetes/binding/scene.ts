@@ -19,6 +19,7 @@ import { KubeletResources } from './kubelet-resources.js';
 import { PodCgroups } from './pod-cgroup.js';
 
 export const NODE = 'node-1';
+export const ASKING = 'say("init", result("cuInit", 0))';
 
 export interface PodOptions {
   readonly annotations?: Record<string, string>;
@@ -133,6 +134,12 @@ export class BindingScene {
     const program = Object.assign(new PodProgram(processFiles, socket, body, wrapper), { containerId: id });
     this.#programs.push(program);
     return program;
+  }
+
+  /** What a program that asks for a GPU got, and what it was told. */
+  async ask(pod: V1Pod, socket: string): Promise<[stdout: string, stderr: string]> {
+    const program = this.run(pod, socket, ASKING);
+    return [await program.finish(), program.stderr];
   }
 
   /** A program in a container that is there, or in none. */

@@ -118,6 +118,19 @@ describe('one node of two GPUs', () => {
     expect(assigned(await cluster.bound('second'))).toEqual({ main: '10 of GPU-a' });
   });
 
+  test('a pod that kube-scheduler asked about before the extender knew of free slots is tried again', async () => {
+    await cluster.create(pod('whole', { slots: 10, annotations: { [ANNOTATION.gpuUuid]: 'GPU-a' } }));
+    await cluster.bound('whole');
+    await cluster.annotateNode('one', { 'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b', { healthy: false })]) });
+    await until('the extender has seen it', () => extender.cluster.node('one')?.gpus[1]?.healthy === false);
+    await cluster.create(pod('waits', { slots: 10 }));
+    await cluster.eventsOf('waits', 'FailedScheduling');
+    // Only the extender hears of it, as if kube-scheduler had heard, and asked, before.
+    extender.cluster.putNode('one', inventory([gpu('GPU-a'), gpu('GPU-b')]));
+    expect(assigned(await cluster.bound('waits'))).toEqual({ main: '10 of GPU-b' });
+    await cluster.annotateNode('one', { 'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b')]) });
+  });
+
   test('22: slots of an init container are those of the containers after it; a sidecar keeps its own', async () => {
     const initContainers = [container('prepare', 6), container('sidecar', 2, { restartPolicy: 'Always' }), container('late', 5)];
     const containers = [container('main', 4), container('other', 4)];

@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { RETRIED_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import type { Logger } from 'pino';
+import type { Cluster } from '../cluster/cluster.js';
+import type { NodeGpus } from '../cluster/node-gpus.js';
+import type { Strategy } from '../placement/placement.js';
+import { Judge } from '../placement/verdict.js';
+import type { Preemptor } from './preemption.js';
+
+export interface RetryOptions {
+  readonly api: ApiServer;
+  readonly cluster: Cluster;
+  readonly strategy: Strategy;
+  readonly logger: Logger;
+}
+
+/** By performance.now(). */
+interface Rejected {
+  readonly pod: Preemptor;
+  readonly at: number;
+}
+
+/** So long kube-scheduler has to try by itself. */
+const PATIENCE = 1000;
+/** What was rejected longer ago was rejected for what was known then, and waits for news that kube-scheduler has as well. */
+const MEMORY = 60_000;
+const MOST_REJECTED = 1000;
+const MOST_RETRIES = 16;
+
+/**
+ * Has pods tried again that were rejected because kube-scheduler heard of free slots before the extender did: both watch the API server,
+ * neither waits for the other, and kube-scheduler asks once for each thing that it hears. Without this such a pod would wait for the next
+ * event, or five minutes.
+ */
+export class Retry {
+  readonly #options: RetryOptions;
+  readonly #end = new AbortController();
+  readonly #rejected = new Map<string, Rejected>();
+  /** Nodes with more room, and since when. */
+  readonly #gained = new Map<NodeGpus, number>();
+
+  constructor(options: RetryOptions) {
+    this.#options = options;
+  }
+
+  stop(): void {
+    this.#end.abort();
+  }
+
+  /** No node took this pod. */
+  rejected(pod: Preemptor): void {
+    this.#rejected.delete(pod.uid);
+    this.#rejected.set(pod.uid, { pod, at: performance.now() });
+    const [oldest] = this.#rejected.keys();
+    if (this.#rejected.size > MOST_REJECTED && oldest !== undefined) this.#rejected.delete(oldest);
+  }
+
+  /** There may be more room on this node. */
+  gained(node: NodeGpus): void {
+    if (this.#rejected.size === 0) return;
+    if (this.#gained.size === 0) void this.#retryLater();
+    this.#gained.set(node, performance.now());
+  }
+
+  async #retryLater(): Promise<void> {
+    await sleep(PATIENCE, undefined, { signal: this.#end.signal }).catch(() => {});
+    const gained = [...this.#gained];
+    this.#gained.clear();
+    if (this.#end.signal.aborted) return;
+    for (const [uid, { at }] of this.#rejected) if (!this.#waits(uid) || at < performance.now() - MEMORY) this.#rejected.delete(uid);
+    const hopeful = [...this.#rejected.values()].filter(({ pod, at }) => this.#fits(pod, at, gained)).slice(0, MOST_RETRIES);
+    await Promise.all(hopeful.map(({ pod }) => this.#retry(pod)));
+  }
+
+  /** A node that gained after the pod was looked at, and has room for it now. */
+  #fits(pod: Preemptor, at: number, gained: readonly (readonly [NodeGpus, number])[]): boolean {
+    const judge = new Judge(pod.demand, this.#options.strategy);
+    return gained.some(([node, since]) => since >= at && 'score' in judge.judge(node, pod));
+  }
+
+  #waits(uid: string): boolean {
+    const { cluster } = this.#options;
+    const pod = cluster.pod(uid);
+    return pod !== undefined && pod.node === undefined && !cluster.isReserved(uid);
+  }
+
+  /** kube-scheduler tries a pod again when the pod itself changed; its role lets it write the status, and annotations with it. */
+  async #retry({ uid, namespace, name }: Preemptor): Promise<void> {
+    const { api, logger } = this.#options;
+    this.#rejected.delete(uid);
+    const body = { metadata: { uid, annotations: { [RETRIED_ANNOTATION]: new Date().toISOString() } } };
+    const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`;
+    logger.info({ pod: `${namespace}/${name}` }, 'there is room now; kube-scheduler is told to try again');
+    await api.request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' }).catch((error: Error) => {
+      logger.warn({ pod: `${namespace}/${name}`, reason: error.message }, 'kube-scheduler could not be told to try again');
+    });
+  }
+}
