@@ -54,7 +54,7 @@ static void work() {
   for (int round = 0; !ended; ++round) {
     compute(round);
     if (round == 0) std::printf("working\n");
-    if (round % 50 == 49) std::printf("%d rounds\n", round + 1);
+    if (round % 10 == 9) std::printf("%d rounds\n", round + 1);
     std::fflush(stdout);
     usleep(100'000);
   }

@@ -4,6 +4,7 @@ import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { buildImage, exportImage, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
 import { debianBase } from '@nvidia-virtual/toolchain/images/debian-base';
 import { buildProductImages } from '@nvidia-virtual/toolchain/images/product-images';
+import { keepImages, previousRevision, type Revision, revisionImages } from '@nvidia-virtual/toolchain/images/revision';
 import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { compileProgram } from '../cuda-program.js';
@@ -32,6 +33,7 @@ export async function buildImages(): Promise<string[]> {
   const progress = showProgress('Images');
   await buildBase((line) => progress.note(line));
   const product = await buildProductImages({ registry: `${REGISTRY}/`, tag: CURRENT, base: BASE }, progress);
+  await keepImages(product);
   await buildPause();
   await buildImage({ name: REDIS, directory: 'test/redis', context: emptyContext('redis'), base: BASE });
   progress.note(`image ${CUDA}`);
@@ -39,6 +41,14 @@ export async function buildImages(): Promise<string[]> {
   const archives = await Promise.all([PAUSE, REDIS, CUDA, ...Object.values(product)].map(archive));
   progress.finish();
   return archives;
+}
+
+/** Archives of the images of the commit before; undefined where there is none, or none with images. */
+export async function previousImages(): Promise<(Revision & { readonly archives: readonly string[] }) | undefined> {
+  const revision = await previousRevision();
+  if (!revision) return undefined;
+  const names = await revisionImages(revision, REGISTRY, BASE);
+  return { ...revision, archives: await Promise.all(names.map(archive)) };
 }
 
 async function buildBase(say: (line: string) => void): Promise<void> {

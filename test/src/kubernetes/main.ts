@@ -5,6 +5,7 @@ import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js'
 import { full } from './scenarios/full.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
+import { reboot } from './scenarios/reboot.js';
 import { restarts } from './scenarios/restarts.js';
 import type { Scenario } from './scenarios/scene.js';
 import { sharing } from './scenarios/sharing.js';
@@ -12,12 +13,14 @@ import { stolenSocket } from './scenarios/stolen-socket.js';
 import { storm } from './scenarios/storm.js';
 import { Tenants } from './scenarios/tenants.js';
 import { uninstallation } from './scenarios/uninstallation.js';
+import { upgrading } from './scenarios/upgrading.js';
+import { usage } from './scenarios/usage.js';
 import { webhook } from './scenarios/webhook.js';
 
-/** In this order, on one cluster: the first makes the product, the last removes it. */
+/** In this order, on one cluster: the first makes the product, which all others but the last need. */
 const SCENARIOS: readonly Scenario[] = [
-  ...[installation, sharing, full, stolenSocket, webhook],
-  ...[restarts, kubeletRestarts, storm, uninstallation],
+  ...[installation, sharing, usage, full, stolenSocket, webhook],
+  ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
 /** What the other container runtime could do differently. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'uninstallation'];

@@ -36,6 +36,11 @@ export async function exportImage(name: string, archive: string): Promise<void> 
   renameSync(unfinished, archive);
 }
 
+/** Another name for an image. */
+export async function tagImage(name: string, other: string): Promise<void> {
+  await buildah(`image ${name} could not be named ${other}`, ['tag', name, other]);
+}
+
 /** Changes when the image does. */
 export async function imageDigest(name: string): Promise<string | undefined> {
   const { status, output } = await run(['inspect', '--type', 'image', '--format', '{{.FromImageDigest}}', name]);

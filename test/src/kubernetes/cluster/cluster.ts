@@ -7,10 +7,12 @@ import { ControlPlane } from '../control-plane.js';
 import type { Daemon } from '../daemon.js';
 import { buildImages } from '../images.js';
 import { type ContainerRuntime, importImages, prepareRuntime, runtimeServes } from './container-runtime.js';
-import { claimNode, sweepNode } from './leavings.js';
+import { claimNode, loseMemory, sweepNode } from './leavings.js';
 import { makeNetwork } from './network.js';
 import { coreDns, kubelet, kubeProxy, NODE_NAME } from './node-agents.js';
 import { NODE_ADDRESS } from './places.js';
+
+const NODE_DAEMONS = ['kubelet', 'kube-proxy', 'containerd'] as const;
 
 /** A Kubernetes of one node on this machine, with nothing in it that is not Kubernetes' own. */
 export class Cluster {
@@ -82,6 +84,24 @@ export class Cluster {
 
   daemon(name: 'containerd' | 'kubelet' | 'kube-proxy' | 'kube-apiserver' | 'kube-scheduler' | 'kube-controller-manager'): Daemon {
     return this.plane.daemon(name);
+  }
+
+  /** As if they had been pulled. */
+  async import(archives: readonly string[]): Promise<void> {
+    await importImages(this.runtime, archives);
+  }
+
+  /** As if its power had failed: what was in memory is gone, and what was on disk is there. */
+  async loseNode(): Promise<void> {
+    await Promise.all(NODE_DAEMONS.map((name) => this.plane.daemon(name).kill()));
+    await loseMemory();
+  }
+
+  /** Boots it. */
+  async startNode(): Promise<void> {
+    for (const name of NODE_DAEMONS) this.plane.daemon(name).start();
+    await this.plane.daemon('containerd').serving(() => runtimeServes(this.runtime));
+    await this.plane.daemon('kubelet').serving(() => this.nodeReady());
   }
 
   /** Ends everything, pods first, and leaves nothing on this machine. */

@@ -5,7 +5,7 @@ import { buildKubernetesTools, CONTAINERD_TOOLS, kubernetesTool } from '@nvidia-
 import type { DaemonOptions } from '../daemon.js';
 import { PAUSE } from '../images.js';
 import { RUNC, writeRunc } from './bounded-runc.js';
-import { CNI_CONFIGURATION, CONTAINERD_SOCKET, NODE_DIRECTORY } from './places.js';
+import { CNI_CONFIGURATION, CONTAINERD_SOCKET, CONTAINERD_STATE, NODE_DIRECTORY } from './places.js';
 
 /** Debian's containerd, and today's, which is built from source. */
 export const RUNTIMES = ['containerd-1', 'containerd-2'] as const;
@@ -88,7 +88,7 @@ BinaryName = "${RUNC}"
 
 function common(): string {
   return `root = "${NODE_DIRECTORY}/containerd/root"
-state = "${NODE_DIRECTORY}/containerd/state"
+state = "${CONTAINERD_STATE}"
 disabled_plugins = ["io.containerd.internal.v1.opt"]
 [grpc]
 address = "${CONTAINERD_SOCKET}"`;

@@ -3,11 +3,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSy
 import path from 'node:path';
 import { pause, processesWith, until } from '../../processes.js';
 import { removeNetwork } from './network.js';
-import { CONTAINERD_SOCKET, KUBELET_ROOT, MARK, NODE_DIRECTORY, STATE_ROOT } from './places.js';
+import { CONTAINERD_SOCKET, CONTAINERD_STATE, KUBELET_ROOT, MARK, NODE_DIRECTORY, STATE_ROOT } from './places.js';
 
 const OURS = [NODE_DIRECTORY, KUBELET_ROOT, STATE_ROOT];
 /** What containerd and its network plugin keep beside those. */
-const RUNTIME_FILES = ['/run/nvidia-virtual-test-node'];
+const RUNTIME_FILES = ['/run/nvidia-virtual-test-node', CONTAINERD_STATE];
 const LOG_LINKS = '/var/log/containers';
 const CGROUPS = '/sys/fs/cgroup';
 /** The kubelet's own, at the root of each controller. */
@@ -28,14 +28,20 @@ export function claimNode(): void {
 /** Removes whatever a test's node left: after a run, and before one, for the last may have been killed. */
 export async function sweepNode(): Promise<void> {
   if (!OURS.some((directory) => existsSync(path.join(directory, MARK)))) return;
+  await loseMemory();
+  removeNetwork();
+  removeLogLinks();
+  for (const directory of OURS) removeDirectory(directory);
+}
+
+/** What a machine loses with its power, as far as the node has it; the bridge stays, for the API server listens on its address. */
+export async function loseMemory(): Promise<void> {
   // Of an earlier run too: shims outlive their containerd, and an arbiter its gpu-proxy.
   for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
   await endPodProcesses();
   unmountAll();
-  removeNetwork();
   removeCgroups();
-  removeLogLinks();
-  for (const directory of [...OURS, ...RUNTIME_FILES]) removeDirectory(directory);
+  for (const directory of RUNTIME_FILES) removeDirectory(directory);
 }
 
 async function endProcesses(commandLine: string): Promise<void> {

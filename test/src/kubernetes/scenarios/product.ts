@@ -23,13 +23,22 @@ const VALUES = {
 };
 
 /** `--set` for each value. */
-export function settings(values: Readonly<Record<string, string>> = {}): string[] {
+function settings(values: Readonly<Record<string, string>> = {}): string[] {
   return Object.entries({ ...VALUES, ...values }).flatMap(([name, value]) => ['--set', `${name}=${value}`]);
 }
 
-/** As the documentation says. */
-export async function install(cluster: Cluster): Promise<void> {
-  await cluster.helm('install', RELEASE, CHART, '-n', NAMESPACE, '--create-namespace', ...settings(), '--wait', '--timeout', '120s');
+/** As the documentation says. @param chart default: this tree's. @param values beyond what every test needs */
+export async function install(cluster: Cluster, chart = CHART, values: Readonly<Record<string, string>> = {}): Promise<void> {
+  await cluster.helm('install', RELEASE, chart, '-n', NAMESPACE, '--create-namespace', ...settings(values), '--wait', '--timeout', '120s');
+}
+
+/** Resolves when the new pods are ready. */
+export async function upgrade(cluster: Cluster): Promise<void> {
+  await cluster.helm('upgrade', RELEASE, CHART, '-n', NAMESPACE, ...settings(), '--wait', '--timeout', '120s');
+}
+
+export async function uninstall(cluster: Cluster): Promise<void> {
+  await cluster.helm('uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '120s');
 }
 
 /** Slots that the node offers, as its status says. */

@@ -47,7 +47,7 @@ async function disturbances(tenants: Scene['tenants'], before: readonly number[]
   for (const [index, name] of TENANTS.entries()) {
     const pod = await tenants.pod(name);
     if (!runsUndisturbed(pod)) problems.push(`${name} was disturbed: ${await tenants.describe(name)}`);
-    else await tenants.logUntil(name, `${(before[index] as number) + 100} rounds`);
+    else await tenants.logUntil(name, `${(before[index] as number) + 20} rounds`);
   }
   return problems;
 }

@@ -29,7 +29,7 @@ export const sharing: Scenario = {
     await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));
     const filled = /^(\d+) MiB, then cudaErrorMemoryAllocation$/m.exec(await tenants.result('greedy'));
     tally.judge('a pod that passes its quota is refused memory', quotaProblems(Number(filled?.[1]), slotMemory / MIB));
-    await tenants.logUntil('anna', `${before + 50} rounds`);
+    await tenants.logUntil('anna', `${before + 20} rounds`);
     const disturbed = (await Promise.all(['anna', 'otto'].map((name) => tenants.pod(name)))).filter((pod) => !runsUndisturbed(pod));
     tally.judge(
       'and its neighbours notice nothing',

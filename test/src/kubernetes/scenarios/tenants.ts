@@ -59,6 +59,11 @@ export class Tenants {
     return (await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name])).output;
   }
 
+  /** No pod is left. */
+  async gone(): Promise<void> {
+    await this.cluster.kubectl('-n', this.namespace, 'wait', 'pod', '--all', '--for=delete', '--timeout=60s');
+  }
+
   /** As many pods of a Deployment as it should have are ready. */
   async available(deployment: string, replicas: number, seconds = 90): Promise<void> {
     const condition = `jsonpath={.status.readyReplicas}=${replicas}`;

@@ -1,0 +1,28 @@
+import { tenantDeployment } from './pods.js';
+import { leavings } from './processes.js';
+import { SLOTS, untilOffered, untilReady } from './product.js';
+import type { Scenario } from './scene.js';
+
+const REPLICAS = 4;
+
+/** Issue of other systems: after a reboot GPU pods fail and are never tried again. */
+export const reboot: Scenario = {
+  name: 'reboot',
+  about: 'the node loses every process, mount and network at once; controllers bring their pods back, and nothing leaks',
+  async play({ cluster, tally, tenants }) {
+    await tenants.apply(tenantDeployment('survives', REPLICAS, { slots: 2 }));
+    await tenants.available('survives', REPLICAS);
+    await cluster.loseNode();
+    await cluster.startNode();
+    await untilReady(cluster, 'node');
+    await untilOffered(cluster, SLOTS);
+    await tenants.available('survives', REPLICAS);
+    const running = (await tenants.pods()).filter(({ status }) => status?.phase === 'Running');
+    for (const { metadata } of running) await tenants.logUntil(metadata?.name ?? '', 'working');
+    tally.judge('after a reboot a Deployment has its pods again', running.length === REPLICAS ? [] : [`${running.length} run`]);
+    await tenants.delete('deployment', 'survives');
+    await tenants.gone();
+    await untilOffered(cluster, SLOTS);
+    tally.judge('and nothing is left', await leavings());
+  },
+};

@@ -1,0 +1,43 @@
+import path from 'node:path';
+import { previousImages } from '../images.js';
+import { tenantDeployment, tenantPod } from './pods.js';
+import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
+import { leavings } from './processes.js';
+import type { Scenario } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const REPLICAS = 3;
+
+/** Issue of other systems: an upgrade writes over the library that running programs have mapped, and they crash. */
+export const upgrading: Scenario = {
+  name: 'upgrading',
+  about: 'from the images of the commit before to these, with pods that run and go on',
+  async play({ cluster, tally, tenants }) {
+    const previous = await previousImages();
+    if (!previous) return tally.skip('upgrade from the commit before', 'it has no images, or history does not reach so far');
+    await cluster.import(previous.archives);
+    await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), { 'images.tag': previous.id });
+    await untilOffered(cluster, SLOTS);
+    await tenants.apply(tenantDeployment('old', REPLICAS, { slots: 2 }));
+    await tenants.available('old', REPLICAS);
+    const old = (await tenants.pods()).map(({ metadata }) => metadata?.name ?? '');
+    for (const name of old) await tenants.logUntil(name, 'working');
+
+    await upgrade(cluster);
+    await untilReady(cluster, 'node');
+    await untilOffered(cluster, SLOTS);
+    const disturbed: string[] = [];
+    for (const name of old) {
+      if (!runsUndisturbed(await tenants.pod(name))) disturbed.push(await tenants.describe(name));
+      else await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
+    }
+    tally.judge(`upgrade from ${previous.id}: who runs goes on`, disturbed);
+    await tenants.apply(tenantPod('new', { does: 'once', slots: 2 }));
+    const printed = await tenants.result('new');
+    tally.judge('and a new pod runs beside them', printed === 'right\n' ? [] : [printed, await tenants.describe('new')]);
+    await tenants.delete('deployment/old', 'pod/new');
+    await tenants.gone();
+    tally.judge('and nothing is left', await leavings());
+    await uninstall(cluster);
+  },
+};

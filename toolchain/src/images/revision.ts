@@ -1,0 +1,69 @@
+import { existsSync, mkdirSync } from 'node:fs';
+import path from 'node:path';
+import { runCommand } from '../command.js';
+import { ToolchainError } from '../errors.js';
+import { buildDirectory, REPOSITORY } from '../repository.js';
+import { imageDigest, tagImage } from './buildah.js';
+import type { ProductImages } from './product-images.js';
+
+/** A state of the project with images of its own. */
+export interface Revision {
+  /** Of a commit. */
+  readonly id: string;
+  /** Where its files are, checked out. */
+  readonly directory: string;
+}
+
+/** The commit before what is here: HEAD where files were changed since, else its parent. Undefined where history does not reach so far. */
+export async function previousRevision(): Promise<Revision | undefined> {
+  const changed = (await git('status', '--porcelain')) !== '';
+  const { status, output } = await runCommand('git', ['rev-parse', '--verify', '--quiet', '--short=12', changed ? 'HEAD' : 'HEAD^']);
+  const id = output.trim();
+  if (status !== 0 || !(await hasImages(id))) return undefined;
+  return { id, directory: path.join(buildDirectory('revisions'), id) };
+}
+
+/** Its images, from an earlier build if there was one. */
+export async function revisionImages({ id, directory }: Revision, registry: string, base: string): Promise<string[]> {
+  const names = ['node', 'control'].map((name) => `${registry}/nvidia-virtual/${name}:${id}`);
+  await checkOut(id, directory);
+  const known = await Promise.all(names.map(imageDigest));
+  if (known.every((digest) => digest !== undefined)) return names;
+  // Its own packages refer to each other by links in node_modules, which a copy has too; files are shared.
+  await must('cp', ['-al', path.join(REPOSITORY, 'node_modules'), path.join(directory, 'node_modules')]);
+  await must(process.execPath, [path.join('node_modules', 'typescript', 'bin', 'tsc'), '-b'], directory);
+  const args = [path.join('toolchain', 'dist', 'images', 'main.js'), '--tag', id, '--base', base, '--registry', registry];
+  await must(process.execPath, args, directory);
+  return names;
+}
+
+/** So that the run for the next commit finds them. */
+export async function keepImages({ node, control }: ProductImages): Promise<void> {
+  if ((await git('status', '--porcelain')) !== '') return;
+  const id = (await git('rev-parse', '--short=12', 'HEAD')).trim();
+  for (const image of [node, control]) await tagImage(image, image.replace(/:[^:]*$/, `:${id}`));
+}
+
+async function hasImages(id: string): Promise<boolean> {
+  return (await runCommand('git', ['cat-file', '-e', `${id}:toolchain/src/images/main.ts`])).status === 0;
+}
+
+/** Without git's own notes about it, so that it can be removed like any directory of build/. */
+async function checkOut(id: string, directory: string): Promise<void> {
+  if (existsSync(directory)) return;
+  const unfinished = `${directory}.unfinished`;
+  await must('rm', ['-rf', unfinished]);
+  mkdirSync(unfinished, { recursive: true });
+  await must('sh', ['-c', `git archive ${id} | tar -x -C '${unfinished}'`]);
+  await must('mv', [unfinished, directory]);
+}
+
+async function git(...args: string[]): Promise<string> {
+  return must('git', args);
+}
+
+async function must(command: string, args: readonly string[], cwd = REPOSITORY): Promise<string> {
+  const { status, output } = await runCommand(command, args, { cwd });
+  if (status !== 0) throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed in ${cwd}:\n${output}`);
+  return output;
+}
