@@ -31,8 +31,11 @@ function tests(name: string, script: string, ...args: string[]): Step {
 
 /** First what everything needs (it makes the release build); its failure does not hide what the others find. */
 const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: true };
-/** What is shared out is time, so nothing else may take it away. */
-const ALONE: Step = tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js'));
+/** What is shared out is time, so nothing else may take it away; and a node of Kubernetes is the whole machine. */
+const ALONE: readonly Step[] = [
+  tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
+  tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js')),
+];
 /** Lanes run side by side; the steps of one lane one after another. */
 const LANES: readonly (readonly Step[])[] = [
   [
@@ -42,6 +45,7 @@ const LANES: readonly (readonly Step[])[] = [
     node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
     node('demo', path.join(TOOLCHAIN, 'demo.js')),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
+    tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [
@@ -53,7 +57,7 @@ const LANES: readonly (readonly Step[])[] = [
 /** Everything that must hold before a change lands; called by .ci/run once the packages are there. */
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
-  const outcomes = [await runStep(FIRST, console.log), await runStep(ALONE)];
+  const outcomes = [await runStep(FIRST, console.log), ...(await runLane(ALONE))];
   const lanes = await Promise.all(LANES.map(runLane));
   outcomes.push(...lanes.flat());
   const failed = outcomes.filter(({ counts }) => counts.failed > 0).map(({ step }) => step.name);

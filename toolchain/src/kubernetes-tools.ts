@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
+import { goProgram } from './go.js';
 import { cacheDirectory, REPOSITORY } from './repository.js';
 
 /** What the tests start; toolchain/kubernetes/go.mod pins it, and everything that belongs to it. */
@@ -62,24 +63,24 @@ export function kubernetesTool(name: KubernetesTool): string {
 /** Builds from upstream source what is not in the cache yet: a quarter of an hour on two cores, once. */
 export async function buildKubernetesTools(names: readonly KubernetesTool[], say: (line: string) => void = () => {}): Promise<void> {
   const missing = names.filter((name) => !existsSync(kubernetesTool(name)));
-  if (missing.length > 0) await ensureGo();
+  const go = missing.length > 0 ? await goProgram(say) : '';
   for (const [index, name] of missing.entries()) {
     say(
       `Building ${name} of ${SOURCES[name].release} (${index + 1} of ${missing.length}, once) into ${path.dirname(kubernetesTool(name))}`,
     );
-    await build(name);
+    await build(name, go);
   }
 }
 
 /** Beside its place first, and renamed when complete: whoever sees the name sees the whole, and two who build at once do no harm. */
-async function build(name: KubernetesTool): Promise<void> {
+async function build(name: KubernetesTool, go: string): Promise<void> {
   const tool = kubernetesTool(name);
   const unfinished = `${tool}.${process.pid}`;
   const { module, package: what, flags } = SOURCES[name];
   mkdirSync(path.dirname(tool), { recursive: true });
   const args = ['build', '-buildvcs=false', '-trimpath', '-ldflags', ['-s', '-w', ...flags].join(' '), '-o', unfinished, what];
   try {
-    const { status, output } = await runCommand('go', args, {
+    const { status, output } = await runCommand(go, args, {
       cwd: path.join(REPOSITORY, 'toolchain', module),
       env: { ...process.env, CGO_ENABLED: '0' },
     });
@@ -88,14 +89,6 @@ async function build(name: KubernetesTool): Promise<void> {
   } finally {
     rmSync(unfinished, { force: true });
   }
-}
-
-/** Any Go that fetches the release which the module names: 1.21 was the first. */
-async function ensureGo(): Promise<void> {
-  const version = /go1\.(\d+)/.exec((await runCommand('go', ['env', 'GOVERSION'])).output)?.[1];
-  if (Number(version ?? 0) >= 21) return;
-  const found = version === undefined ? 'There is no Go here' : `The Go here is 1.${version}`;
-  throw new ToolchainError(`${found}; Kubernetes is built by Go 1.21 or newer. Install it from https://go.dev/dl, and try again.`);
 }
 
 function fromKubernetes(what: string): Source {

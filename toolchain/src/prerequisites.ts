@@ -40,6 +40,18 @@ export const TEST_PREREQUISITES: readonly Prerequisite[] = [
   { name: 'the openssl command', packages: ['openssl'], present: () => answers('openssl', 'version') },
 ];
 
+/** What `npm run test:kubernetes` needs beyond that. Where systemd runs, Debian's containerd is started; it and the test's never meet. */
+export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
+  { name: 'containerd', packages: ['containerd'], present: () => answers('containerd', '--version') },
+  { name: 'runc', packages: ['runc'], present: () => answers('runc', '--version') },
+  { name: 'the network plugins of CNI', packages: ['containernetworking-plugins'], present: async () => existsSync('/usr/lib/cni/bridge') },
+  { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
+  { name: 'mmdebstrap', packages: ['mmdebstrap'], present: () => answers('mmdebstrap', '--version') },
+  { name: 'iptables', packages: ['iptables'], present: () => answers('iptables', '--version') },
+  { name: 'conntrack', packages: ['conntrack'], present: () => answers('conntrack', '--version') },
+  { name: 'the ip command', packages: ['iproute2'], present: () => answers('ip', '-V') },
+];
+
 /** What an installation would do here; a test gives its own. */
 export interface Host {
   readonly isRoot: boolean;

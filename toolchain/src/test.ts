@@ -1,4 +1,5 @@
 import { runMain } from './errors.js';
+import { API_TOOLS, buildKubernetesTools } from './kubernetes-tools.js';
 import { ensurePrerequisites, TEST_PREREQUISITES } from './prerequisites.js';
 import { ctestSuite, hasTestProgram, jestSuite, type Suite, testProgram } from './suites.js';
 import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
@@ -6,6 +7,8 @@ import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
 /** `npm test`: everything that needs no GPU, closed by one line with the sum. */
 await runMain(async () => {
   await ensurePrerequisites(TEST_PREREQUISITES);
+  // Within a test it would take longer than a test may.
+  await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
   let sum = NONE;
   const failed: string[] = [];
   for (const suite of suites()) {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { ensurePrerequisites, KUBERNETES_PREREQUISITES, TEST_PREREQUISITES } from '@nvidia-virtual/toolchain/prerequisites';
 import { Tally } from '../tally.js';
 import { Cluster } from './cluster/cluster.js';
 import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
@@ -40,6 +41,8 @@ else process.exitCode = await main(values.only?.split(','), values.runtime);
 
 async function main(only: readonly string[] | undefined, runtime: string | undefined): Promise<number> {
   const tally = new Tally();
+  if (process.getuid?.() !== 0) throw new Error('A node of Kubernetes needs root: run this as root, on a machine that is no node already.');
+  await ensurePrerequisites([...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES]);
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;
     const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);

@@ -30,7 +30,7 @@ export async function makeContext(name: 'node' | 'control', directory: string, b
   mkdirSync(path.join(root, PROGRAMS), { recursive: true });
   if (name === 'node') {
     await addCommands(root, { 'gpu-proxy': 'gpu-proxy', 'nvidia-virtual-device-plugin': 'device-plugin' });
-    addNativeParts(root, builds);
+    copyNativeParts(path.join(root, 'opt/nvidia-virtual'), builds);
   } else {
     await addCommands(root, { 'nvidia-virtual-scheduler-ext': 'scheduler-ext', 'nvidia-virtual-usage-api': 'usage-api' });
   }
@@ -50,10 +50,11 @@ async function addCommands(root: string, packages: Readonly<Record<string, strin
   }
 }
 
-function addNativeParts(root: string, { portable, ordinary }: NativeBuilds): void {
+/** As gpu-proxy finds them: its NVIDIA_VIRTUAL_BUILD. */
+export function copyNativeParts(directory: string, { portable, ordinary }: NativeBuilds): void {
   for (const [part, place] of Object.entries(INSTALLED)) {
     const from = path.join(PORTABLE_PARTS.includes(part) ? portable : ordinary, part);
-    copyProgram(from, path.join(root, 'opt/nvidia-virtual', place));
+    copyProgram(from, path.join(directory, place));
   }
 }
 

@@ -6,7 +6,7 @@ import { portableBuild } from '../portable-build.js';
 import type { Progress } from '../progress.js';
 import { buildDirectory } from '../repository.js';
 import { buildImage } from './buildah.js';
-import { makeContext } from './context.js';
+import { makeContext, type NativeBuilds } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
 const ORDINARY_PARTS = ['native/launcher/nvidia-virtual-launcher', 'native/simulator/libsimulator-cuda.so.1'];
@@ -33,10 +33,7 @@ export async function buildProductImages(options: ProductImageOptions, progress:
     control: `${registry}nvidia-virtual/control:${tag}`,
     kubeScheduler: `${registry}nvidia-virtual/kube-scheduler:v${KUBERNETES_VERSION}`,
   };
-  const builds = {
-    ordinary: await cmakeBuild({ preset: 'release', targets: ORDINARY_PARTS }, progress),
-    portable: await portableBuild(progress),
-  };
+  const builds = await buildNativeParts(progress);
   for (const name of ['node', 'control'] as const) {
     progress.note(`image ${images[name]}`);
     const context = await makeContext(name, CONTEXTS, builds);
@@ -44,6 +41,11 @@ export async function buildProductImages(options: ProductImageOptions, progress:
   }
   await buildKubeScheduler(images.kubeScheduler, progress);
   return images;
+}
+
+export async function buildNativeParts(progress: Progress): Promise<NativeBuilds> {
+  const ordinary = await cmakeBuild({ preset: 'release', targets: ORDINARY_PARTS }, progress);
+  return { ordinary, portable: await portableBuild(progress) };
 }
 
 async function buildKubeScheduler(name: string, progress: Progress): Promise<void> {

@@ -2,7 +2,7 @@ import type { Rule } from './rule.js';
 import { type TrackedFile, trackedFiles } from './tracked-files.js';
 
 /** Where a link may lead. Package registries are none of them: they are configured where the build runs, and differ from place to place. */
-const KNOWN = ['apache.org', 'biomejs.dev', 'github.com', 'go.dev', 'kubernetes.io', 'nvidia.com', 'kernel.org', 'pytorch.org'];
+const KNOWN = ['apache.org', 'biomejs.dev', 'github.com', 'kubernetes.io', 'nvidia.com', 'kernel.org', 'pytorch.org'];
 /** Written by npm: the homes and sponsors of packages, and no download addresses (omit-lockfile-registry-resolved). */
 const LOCK_FILE = 'package-lock.json';
 /** Also Services, whose names mean something within their cluster only. */

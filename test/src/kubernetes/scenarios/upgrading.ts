@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { previousImages } from '../images.js';
 import { tenantDeployment, tenantPod } from './pods.js';
-import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
 import { leavings } from './processes.js';
+import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
 import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
