@@ -45,9 +45,12 @@ ProcessState* processState() {
   return state;
 }
 
+/// The same in every container, so that a shell without the container's environment finds it too.
+constexpr const char* kContainerSocket = "/run/nvidia-virtual/gpu.sock";
+
 const char* socketPath() {
   const char* path = std::getenv("NVIDIA_VIRTUAL_SOCKET");
-  return path != nullptr && *path != '\0' ? path : "/run/nvidia-virtual/gpu.sock";
+  return path != nullptr && *path != '\0' ? path : kContainerSocket;
 }
 
 int connectTo(const char* path) {
@@ -71,11 +74,13 @@ bool mayComeSoon(const char* path, int error) {
   return access((directory + ".").c_str(), X_OK) == 0;
 }
 
-constexpr int kConnectAttempts = 150;
+/// In a container there is a proxy for certain, but it may just be replaced by a newer one, image pulls included.
+constexpr int kConnectSeconds = 3, kConnectSecondsInContainer = 30;
 constexpr useconds_t kBetweenAttempts = 20'000;
 
 int connectPatiently(const char* path) {
-  for (int left = kConnectAttempts;; --left) {
+  const int seconds = std::strcmp(path, kContainerSocket) == 0 ? kConnectSecondsInContainer : kConnectSeconds;
+  for (int left = seconds * 1'000'000 / static_cast<int>(kBetweenAttempts);; --left) {
     const int connection = connectTo(path);
     const int error = errno;
     if (connection >= 0 || left == 0 || !mayComeSoon(path, error)) return errno = error, connection;
