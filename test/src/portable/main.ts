@@ -28,7 +28,7 @@ async function main(): Promise<number> {
       reasonsAgainst(await readNeeds(path.join(builds.portable, part)), OLDEST),
     );
   }
-  copyNativeParts(INSTALLATION, builds);
+  await copyNativeParts(INSTALLATION, builds);
   for (const { name, loader, libraries } of await oldUserland((line) => console.log(line))) {
     const output = await runOn(loader, libraries);
     tally.judge(`a program of ${name} computes through it`, /^right, with glibc/m.test(output) ? [] : [output]);

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { processesWith, until } from '../../processes.js';
+import { pause, processesWith, until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { tenantPod } from './pods.js';
@@ -7,6 +7,7 @@ import { NAMESPACE, offeredSlots, RELEASE, uninstall, untilOffered } from './pro
 import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
+const PATIENCE_MS = 20_000;
 const KINDS = [
   ...[
     'mutatingwebhookconfigurations',
@@ -35,13 +36,13 @@ export const uninstallation: Scenario = {
 
     await tenants.delete('pod', 'working');
     await uninstall(cluster);
-    await until(() => processesWith(`${STATE_ROOT}/`).length === 0, 20_000);
+    await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
     tally.judge(
       'no process is left',
       processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
     );
     tally.judge('no file is left', filesLeft());
-    tally.judge('no object is left', await objectsLeft(cluster));
+    tally.judge('no object is left', await untilNoneLeft(cluster));
     await untilOffered(cluster, 0);
     tally.judge('the node offers no slots', (await offeredSlots(cluster)) === 0 ? [] : ['it does']);
   },
@@ -50,6 +51,16 @@ export const uninstallation: Scenario = {
 function filesLeft(): string[] {
   const names = existsSync(STATE_ROOT) ? readdirSync(STATE_ROOT).filter((name) => name !== MARK) : [];
   return names.map((name) => `${STATE_ROOT}/${name} is left`);
+}
+
+/** What a hook deleted may take a moment to be gone. */
+async function untilNoneLeft(cluster: Cluster): Promise<string[]> {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const left = await objectsLeft(cluster);
+    if (left.length === 0 || performance.now() > end) return left;
+    await pause(500);
+  }
 }
 
 async function objectsLeft(cluster: Cluster): Promise<string[]> {
