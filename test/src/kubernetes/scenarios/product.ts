@@ -64,12 +64,12 @@ export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]>
   return (await cluster.api.request<{ items: V1Pod[] }>({ path: `/api/v1/namespaces/${NAMESPACE}/pods`, query })).items;
 }
 
-/** All of them are ready. @throws Error when they are not within the time */
-export async function untilReady(cluster: Cluster, part: string, milliseconds = 90_000): Promise<void> {
-  const end = performance.now() + milliseconds;
+/** All of them are ready, in containers that were started since. @throws Error when they are not within the time */
+export async function untilReady(cluster: Cluster, part: string, since = 0): Promise<void> {
+  const end = performance.now() + 90_000;
   for (;;) {
     const pods = await partPods(cluster, part);
-    if (pods.length > 0 && pods.every(isReady)) return;
+    if (pods.length > 0 && pods.every((pod) => isReady(pod, since))) return;
     if (performance.now() > end) {
       const { output } = await cluster.tryKubectl(['-n', NAMESPACE, 'describe', 'pods', '-l', `app.kubernetes.io/component=${part}`]);
       throw new Error(`not all pods of ${part} are ready:\n${output}`);
@@ -78,9 +78,8 @@ export async function untilReady(cluster: Cluster, part: string, milliseconds = 
   }
 }
 
-function isReady({ metadata, status }: V1Pod): boolean {
-  return (
-    metadata?.deletionTimestamp === undefined &&
-    (status?.conditions ?? []).some(({ type, status }) => type === 'Ready' && status === 'True')
-  );
+function isReady({ metadata, status }: V1Pod, since: number): boolean {
+  const ready = (status?.conditions ?? []).some((condition) => condition.type === 'Ready' && condition.status === 'True');
+  const starts = (status?.containerStatuses ?? []).map(({ state }) => Date.parse(String(state?.running?.startedAt)));
+  return metadata?.deletionTimestamp === undefined && ready && starts.every((start) => start >= since);
 }

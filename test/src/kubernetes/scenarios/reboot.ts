@@ -13,8 +13,9 @@ export const reboot: Scenario = {
     await tenants.apply(tenantDeployment('survives', REPLICAS, { slots: 2 }));
     await tenants.available('survives', REPLICAS);
     await cluster.loseNode();
+    const boot = Math.floor(Date.now() / 1000) * 1000;
     await cluster.startNode();
-    await untilReady(cluster, 'node');
+    for (const part of ['node', 'webhook', 'scheduler']) await untilReady(cluster, part, boot);
     await untilOffered(cluster, SLOTS);
     await tenants.available('survives', REPLICAS);
     const running = (await tenants.pods()).filter(({ status }) => status?.phase === 'Running');

@@ -1,4 +1,3 @@
-import { until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { tenantPod } from './pods.js';
 import { killPart, PARTS, type Part } from './processes.js';
@@ -53,9 +52,9 @@ async function disturbances(tenants: Scene['tenants'], before: readonly number[]
 }
 
 async function restart(cluster: Cluster, name: (typeof DAEMONS)[number]): Promise<void> {
+  if (name === 'kubelet') return cluster.restartKubelet();
+  if (name === 'containerd') return cluster.restartRuntime();
   const daemon = cluster.daemon(name);
   await daemon.kill();
   daemon.start();
-  await until(() => daemon.alive, 1000);
-  await daemon.serving(() => cluster.nodeReady());
 }
