@@ -34,6 +34,7 @@ const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: 
 /** What is shared out is time, so nothing else may take it away; and a node of Kubernetes is the whole machine. */
 const ALONE: readonly Step[] = [
   tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
+  tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
   tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js')),
 ];
 /** Lanes run side by side; the steps of one lane one after another. */

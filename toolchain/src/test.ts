@@ -1,17 +1,21 @@
 import { runMain } from './errors.js';
 import { API_TOOLS, buildKubernetesTools } from './kubernetes-tools.js';
-import { ensurePrerequisites, TEST_PREREQUISITES } from './prerequisites.js';
-import { ctestSuite, hasTestProgram, jestSuite, type Suite, testProgram } from './suites.js';
+import { ensurePrerequisites, KUBERNETES_PREREQUISITES, TEST_PREREQUISITES } from './prerequisites.js';
+import { ctestSuite, hasTestProgram, jestSuite, jestSuiteWithKubernetes, type Suite, testProgram } from './suites.js';
 import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
 
-/** `npm test`: everything that needs no GPU, closed by one line with the sum. */
+/**
+ * `npm test`: everything that needs neither a GPU nor Kubernetes, closed by one line with the sum. With `control-plane` as its argument instead: single
+ * parts before a real API server, whose programs are built first (a quarter of an hour, once).
+ */
 await runMain(async () => {
-  await ensurePrerequisites(TEST_PREREQUISITES);
+  const withControlPlane = process.argv[2] === 'control-plane';
+  await ensurePrerequisites(withControlPlane ? [...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES] : TEST_PREREQUISITES);
   // Within a test it would take longer than a test may.
   await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
   let sum = NONE;
   const failed: string[] = [];
-  for (const suite of suites()) {
+  for (const suite of withControlPlane ? suitesWithControlPlane() : suites()) {
     const counts = await runSuite(suite);
     if (counts.failed > 0) failed.push(suite.name);
     sum = add(sum, counts);
@@ -24,6 +28,10 @@ await runMain(async () => {
 function suites(): Suite[] {
   const conformance = hasTestProgram('conformance') ? [testProgram('conformance')] : [];
   return [jestSuite(), ctestSuite('release'), ...conformance];
+}
+
+function suitesWithControlPlane(): Suite[] {
+  return [jestSuiteWithKubernetes(), testProgram('container')];
 }
 
 async function runSuite(suite: Suite): Promise<TestCounts> {
