@@ -43,7 +43,15 @@ export async function importImages(runtime: ContainerRuntime, archives: readonly
 }
 
 function ctr(runtime: ContainerRuntime, ...args: string[]): ReturnType<typeof runCommand> {
-  return runCommand(path.join(binaries(runtime), 'ctr'), ['--address', CONTAINERD_SOCKET, '--namespace', NAMESPACE, ...args]);
+  return runCommand(path.join(binaries(runtime), 'ctr'), [
+    '--address',
+    CONTAINERD_SOCKET,
+    '--connect-timeout',
+    '60s',
+    '--namespace',
+    NAMESPACE,
+    ...args,
+  ]);
 }
 
 function binaries(runtime: ContainerRuntime): string {

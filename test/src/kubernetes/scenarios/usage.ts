@@ -22,7 +22,7 @@ export const usage: Scenario = {
     await tenants.apply(tenantPod('holds', { does: `hold ${USED}`, slots: 2 }), tenantPod('waits', { slots: SLOTS - 1 }));
     await tenants.logUntil('holds', 'working');
 
-    const holds = await untilShown(scene, 'holds', ({ state, memory }) => state === 'Active' && memory > USED * MIB);
+    const holds = await untilShown(scene, 'holds', ({ state, memory }) => state === 'Active' && memory >= USED * MIB);
     tally.judge('a pod that works is Active, with the memory that it holds', holds);
     const waits = await untilShown(scene, 'waits', ({ state, message }) => state === 'Waiting' && message.includes('Insufficient'));
     tally.judge('a pod that waits is shown with the reason', waits);
