@@ -50,6 +50,7 @@ std::vector<Time> waitsAfterDrainsOf(const std::vector<Time>& lengths) {
     schedule.setDemand("a", Demand::waiting, now);
     schedule.advance(now);
     schedule.setDemand("b", Demand::waiting, now);
+    schedule.advance(now);
     while (schedule.order("a").grant != Grant::closed) schedule.advance(now = std::max(now, schedule.deadline()));
     const Time closed = now;
     while (schedule.order("b").grant != Grant::window) schedule.advance(now = schedule.deadline());
