@@ -57,7 +57,7 @@ async function restart({ cluster, tenants }: Scene, round: number): Promise<Roun
     if (printed === 'right\n') ran = true;
     else if (TOO_EARLY.test(status?.message ?? '')) refused++;
     else return { gap, refused, problems: [`round ${round}: ${printed}\n${await tenants.describe(name)}`] };
-    await tenants.delete('pod', name);
+    await tenants.forget(name);
   }
   return { gap, refused, problems: !ran ? [`round ${round}: ${refused} pods were refused, and none ran`] : [] };
 }

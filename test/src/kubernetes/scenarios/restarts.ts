@@ -37,7 +37,7 @@ async function tryKilling({ cluster, tally, tenants }: Scene, what: string, kill
     `${what} was killed: a new pod runs afterwards`,
     printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)],
   );
-  await tenants.delete('pod', name);
+  await tenants.forget(name);
 }
 
 /** Everybody goes on computing, and was never started again. */

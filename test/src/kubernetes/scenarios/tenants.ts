@@ -21,6 +21,11 @@ export class Tenants {
     await this.cluster.kubectl('-n', this.namespace, 'delete', ...what, '--timeout=60s');
   }
 
+  /** A pod that has ended, and that nobody waits for. */
+  async forget(pod: string): Promise<void> {
+    await this.cluster.kubectl('-n', this.namespace, 'delete', 'pod', pod, '--wait=false');
+  }
+
   async pods(): Promise<V1Pod[]> {
     return (await this.cluster.api.request<{ items: V1Pod[] }>({ path: `/api/v1/namespaces/${this.namespace}/pods` })).items;
   }
