@@ -31,6 +31,7 @@ interface Connected {
   readonly registration: RegisterRequest;
   readonly options: DevicePluginOptions;
   readonly client: Plugin;
+  readonly stream: ClientReadableStream<unknown>;
   /** The lists that it sent, oldest first. */
   readonly lists: (readonly Device[])[];
 }
@@ -72,8 +73,9 @@ export class KubeletUnderTest {
 
   /** Connections break; files stay, as those of a killed process do. */
   stop(): void {
-    for (const { client } of this.#plugins.values()) client.close();
+    const plugins = [...this.#plugins.values()];
     this.#plugins.clear();
+    plugins.forEach(disconnect);
     for (const server of this.#servers) server.forceShutdown();
     this.#servers = [];
   }
@@ -121,14 +123,15 @@ export class KubeletUnderTest {
       client.getDevicePluginOptions({}, (error, answer) => (error ? reject(error) : resolve(answer))),
     );
     const { resourceName } = registration;
-    const connected: Connected = { registration, options, client, lists: [] };
-    this.#plugins.set(resourceName, connected);
     const stream = client.listAndWatch({});
+    const connected: Connected = { registration, options, client, stream, lists: [] };
+    this.#plugins.set(resourceName, connected);
     stream.on('data', ({ devices }) => connected.lists.push(devices));
     stream.on('error', () => {});
     stream.once('close', () => {
-      this.#plugins.get(resourceName)?.client.close();
+      const present = this.#plugins.get(resourceName);
       this.#plugins.delete(resourceName);
+      if (present) disconnect(present);
     });
   }
 
@@ -147,4 +150,10 @@ export class KubeletUnderTest {
     );
     this.#servers.push(server);
   }
+}
+
+/** As in Go, where closing a connection ends its streams; here they would go on until they end of themselves. */
+function disconnect({ client, stream }: Connected): void {
+  stream.cancel();
+  client.close();
 }
