@@ -56,6 +56,25 @@ test('a program that never called CUDA is told so, if asked for', async () => {
   expect((await run([], ['true']).end()).stderr).toBe('');
 });
 
+/** What a program sees of a driver that speaks this version of CUDA, and whether it can use it. */
+async function onDriver(version: string, body: string) {
+  const command = new CommandUnderTest(place, ['run', '--backend', 'simulated', '--', ...cudaProgram(body)], {
+    NVIDIA_VIRTUAL_SIMULATED_DRIVER_VERSION: version,
+  });
+  return command.end();
+}
+
+test('number 6: a driver that is newer or older than the library serves programs; one that is too old says so', async () => {
+  const body = 'start(); version = ctypes.c_int(); must("cuDriverGetVersion", ctypes.byref(version)); say(version.value, alloc(MiB))';
+  expect((await onDriver('14.2', body)).stdout).toBe('13000 0\n');
+  expect((await onDriver('12.4', body)).stdout).toBe('12040 0\n');
+  const refused = await onDriver('12.2', 'say(result("cuInit", 0))');
+  expect(refused.stdout).toBe('803\n');
+  expect(refused.stderr).toContain(
+    'driver is too old: it speaks CUDA 12.2, and 12.4 (driver 550) is needed; update the driver of the node',
+  );
+});
+
 test('--memory is what the program sees, and what it cannot pass', async () => {
   const body = 'start(); say(memory()[1] // MiB, alloc(96 * MiB), alloc(96 * MiB), alloc(16 * MiB))';
   expect((await run(['--memory', '128MiB'], cudaProgram(body)).end()).stdout).toBe('128 0 2 0\n');

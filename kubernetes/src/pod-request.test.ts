@@ -52,7 +52,7 @@ test('readPodRequest() reads every annotation', () => {
   });
 });
 
-test('22: init containers, sidecars and containers are told apart, in the order in which they start', () => {
+test('number 22: init containers, sidecars and containers are told apart, in the order in which they start', () => {
   const init = [container('prepare', '2'), container('sidecar', '1', { restartPolicy: 'Always' }), container('nothing')];
   const subject = pod({}, [container('main', '4'), container('other')], init);
   expect(containersOf(subject)).toEqual([
@@ -110,7 +110,7 @@ test('all that is wrong is told at once', () => {
   expect(problemsOf(pod(annotations))).toEqual([
     expect.stringContaining('nvidia-virtual/memory is "much"'),
     expect.stringContaining('which cannot be even'),
-    expect.stringContaining('policy fixed in mode concurrent'),
+    expect.stringContaining('3 GPUs (nvidia-virtual/gpus) in mode concurrent'),
     expect.stringContaining('nvidia-virtual/gpu-uuid names 1 of the 3 GPUs'),
   ]);
 });

@@ -99,15 +99,15 @@ function slotsOf({ name, resources }: V1Container): { container: string; slots: 
   return { container: name, slots: readQuantity(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? '0') ?? 0 };
 }
 
-function contradictions({ container, slots, gpus, policy, mode }: ContainerRequest): string[] {
+function contradictions({ container, slots, gpus, mode }: ContainerRequest): string[] {
   const problems: string[] = [];
   if (slots % gpus !== 0)
     problems.push(
       `Container ${container} asks for ${slots} ${RESOURCE} over ${gpus} GPUs (${ANNOTATION.gpus}), which cannot be even: ask for a multiple of ${gpus}.`,
     );
-  if (policy === 'fixed' && mode === 'concurrent')
+  if (gpus > 1 && mode === 'concurrent')
     problems.push(
-      `Container ${container} asks for policy fixed in mode concurrent, where nobody shares out time: leave out ${ANNOTATION.policy} or ${ANNOTATION.mode}.`,
+      `Container ${container} asks for ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, in which each GPU has an MPS of its own: ask for one GPU, or leave out ${ANNOTATION.mode}.`,
     );
   return problems;
 }

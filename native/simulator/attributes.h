@@ -10,7 +10,7 @@ namespace simulator {
 class Device;
 
 inline constexpr char kDeviceName[] = "Simulated GPU";
-inline constexpr int kDriverVersion = 13000;
+inline constexpr int kNewestApi = 13000;
 inline constexpr unsigned kComputeCapability = 90;
 
 inline constexpr unsigned kMultiprocessors = 132;

@@ -2,6 +2,8 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 
 #include "native/simulator/attributes.h"
@@ -20,6 +22,13 @@ thread_local bool insideHostFunction = false;
 /// A child of fork has none of the threads that execute streams, so as natively the driver is dead there.
 void afterForkInChild() {
   if (state.load() == State::ready) state.store(State::forked);
+}
+
+/// "12.4", or anything else for the version of this library; for trying what a node with another driver means.
+int driverVersionFromEnvironment() {
+  const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_DRIVER_VERSION");
+  int major = 0, minor = 0;
+  return text != nullptr && std::sscanf(text, "%2d.%1d", &major, &minor) == 2 ? major * 1000 + minor * 10 : kNewestApi;
 }
 
 }  // namespace
@@ -60,6 +69,6 @@ DRIVER_CALL cuInit(unsigned int Flags) {
 
 DRIVER_CALL cuDriverGetVersion(int* driverVersion) {
   if (driverVersion == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *driverVersion = kDriverVersion;
+  *driverVersion = driverVersionFromEnvironment();
   return CUDA_SUCCESS;
 }

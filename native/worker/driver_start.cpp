@@ -24,7 +24,10 @@ bool fail(DriverStart& start, CUresult status, const std::string& sentence) {
 bool open(const std::string& path, Driver& driver, DriverStart& start) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return fail(start, CUDA_ERROR_NO_DEVICE, "the CUDA driver " + path + " cannot be loaded: " + dlerror());
-  return load(library, driver) || fail(start, CUDA_ERROR_NO_DEVICE, path + " is not a CUDA driver: functions are missing");
+  if (!load(library, driver)) return fail(start, CUDA_ERROR_NO_DEVICE, path + " is not a CUDA driver: functions are missing");
+  // Drivers before 12.8 know it by its first name only.
+  if (driver.cuEventElapsedTime_v2 == nullptr) driver.cuEventElapsedTime_v2 = driver.cuEventElapsedTime;
+  return true;
 }
 
 bool initialise(const std::string& path, const Driver& driver, DriverStart& start) {

@@ -12,7 +12,7 @@ await runMain(async () => {
   const withControlPlane = process.argv[2] === 'control-plane';
   await ensurePrerequisites(withControlPlane ? [...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES] : TEST_PREREQUISITES);
   // Within a test it would take longer than a test may.
-  await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
+  if (withControlPlane) await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
   let sum = NONE;
   const failed: string[] = [];
   for (const suite of withControlPlane ? suitesWithControlPlane() : suites()) {

@@ -26,7 +26,7 @@ test.each([
   expect(parseCgroup(text)).toEqual({ podUid: UID, containerId: ID });
 });
 
-test('16: a static pod has a UID without dashes, and a process may be in a pod and in no container', () => {
+test('number 16: a static pod has a UID without dashes, and a process may be in a pod and in no container', () => {
   const hash = UID.replaceAll('-', '');
   expect(parseCgroup(`0::/kubepods/burstable/pod${hash}/${ID}\n`)).toEqual({ podUid: hash, containerId: ID });
   expect(parseCgroup(`0::${SLICE}/nvidia-virtual\n`)).toEqual({ podUid: UID, containerId: undefined });

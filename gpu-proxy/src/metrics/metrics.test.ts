@@ -98,7 +98,7 @@ test('figures of an allocation', async () => {
   ]);
 });
 
-test('19: an allocation of a pod has the labels by which its namespace, pod and container are asked for, once each', async () => {
+test('number 19: an allocation of a pod has the labels by which its namespace, pod and container are asked for, once each', async () => {
   const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
   const families = await expose(nodeSnapshot({ specification: { owner } }));
   for (const { name, labels } of allMetrics().filter((metric) => metric.labels.includes('allocation'))) {

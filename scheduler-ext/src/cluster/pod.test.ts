@@ -17,7 +17,7 @@ function assignment(containers: Record<string, [string, number][]>): string {
   return JSON.stringify({ version: 1, containers: Object.fromEntries(lists) });
 }
 
-test('22: what a pod holds of a GPU is its most at a time: init containers before, sidecars beside', () => {
+test('number 22: what a pod holds of a GPU is its most at a time: init containers before, sidecars beside', () => {
   const one = readPod(pod(assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] })));
   expect(one?.holding).toEqual(new Map([['a', 6]]));
   const two = readPod(

@@ -38,7 +38,7 @@ async function started(name: string, slots: readonly string[], options: Paramete
   return { pod, socket, id: idOf(socket) };
 }
 
-test('18: a grant is bound to its pod when the first program connects, by its cgroup and the kubelet, without a lock', async () => {
+test('number 18: a grant is bound to its pod when the first program connects, by its cgroup and the kubelet, without a lock', async () => {
   await scene.serve();
   const [one, two] = await Promise.all([started('one', ['a', 'b']), started('two', ['c', 'd'])]);
   await eventually(async () =>
@@ -100,7 +100,7 @@ test('a socket that nobody has used yet is bound to no pod to which the kubelet 
   await right.finish();
 });
 
-test('22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
+test('number 22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
   await scene.serve();
   const pod = await scene.createPod('both', { slots: 2, initSlots: 2, annotations: { 'nvidia-virtual/memory': 'prepare=300Mi' } });
   // The kubelet lists the app container alone, and replays what it answered for each.
@@ -137,7 +137,7 @@ test('a container that starts again in its pod goes on with its allocation', asy
   expect(await second.finish()).toContain('then 0');
 });
 
-test('22: a process of another container of the pod is refused', async () => {
+test('number 22: a process of another container of the pod is refused', async () => {
   await scene.serve();
   const { pod, socket } = await started('pair', ['a']);
   const main = scene.run(pod, socket, HOLDING);
@@ -205,7 +205,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('4: %s of the proxy: programs go on, 
   await next.finish();
 });
 
-test('4: after a reboot the same pods use the same grants, and nothing of the sessions before is left', async () => {
+test('number 4: after a reboot the same pods use the same grants, and nothing of the sessions before is left', async () => {
   await scene.serve();
   const { pod, socket, id } = await started('reboot', ['a']);
   const program = scene.run(pod, socket, HOLDING);
@@ -311,7 +311,7 @@ test('a sandbox and a process outside of every pod are refused with a sentence',
   expect(outside.stderr).toContain('was refused: it is in no pod by its cgroup');
 });
 
-test('12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
+test('number 12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
   await scene.serve();
   const { pod, socket, id } = await started('shell', ['a']);
   const main = scene.run(pod, socket, HOLDING);
@@ -322,7 +322,7 @@ test('12: a shell without the environment of the container, as another user, has
   await main.finish();
 });
 
-test('1: all programs of a container share one quota; what passes it is refused, and the neighbour notices nothing', async () => {
+test('number 1: all programs of a container share one quota; what passes it is refused, and the neighbour notices nothing', async () => {
   await scene.serve();
   const [greedy, neighbour] = [await started('greedy', ['a']), await started('neighbour', ['b'])];
   const quiet = scene.run(neighbour.pod, neighbour.socket, HOLDING);
@@ -339,6 +339,26 @@ test('1: all programs of a container share one quota; what passes it is refused,
     ]),
   );
   expect(await scene.events('neighbour')).toEqual([]);
+});
+
+const WAYS_TO_A_CALL = `
+start()
+def ask(name, version, function=ctypes.c_void_p()):
+    must(name, b"cuMemAlloc", ctypes.byref(function), version, ctypes.c_uint64(0), *[None][: name.endswith("v2")])
+    return function.value
+def twice(address):
+    call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)(address)
+    return call(ctypes.addressof(ctypes.c_uint64()), 500 * MiB)
+by_name = ctypes.cast(cuda.cuMemAlloc_v2, ctypes.c_void_p).value
+own = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_LOCAL | 8)  # RTLD_DEEPBIND
+handle = ctypes.cast(own.cuMemAlloc_v2, ctypes.c_void_p).value
+say(twice(by_name), *(twice(way) for way in (handle, ask("cuGetProcAddress", 12000), ask("cuGetProcAddress_v2", 13000))))
+`;
+
+test('number 7: whichever way a program finds a call, its quota holds', async () => {
+  await scene.serve();
+  const { pod, socket } = await started('finder', ['a']);
+  expect(await scene.run(pod, socket, WAYS_TO_A_CALL).finish()).toBe('0 2 2 2\n');
 });
 
 test('a container of a version that is not there any more is refused, and its pod told', async () => {
@@ -385,7 +405,7 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', a
   await eventually(async () => expect(await health()).toEqual(['', '']));
 });
 
-test('19: metrics name namespace, pod and container', async () => {
+test('number 19: metrics name namespace, pod and container', async () => {
   const http = path.join(scene.directory, 'http.sock');
   await scene.serve({}, '--http', http);
   const { pod, socket } = await started('metered', ['a']);

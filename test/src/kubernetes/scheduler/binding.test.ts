@@ -64,7 +64,7 @@ test('thirty bindings at the same time sell each slot once', async () => {
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 9, 'GPU-b': 9 });
 });
 
-test('18: a pod that is gone when it is bound holds nothing', async () => {
+test('number 18: a pod that is gone when it is bound holds nothing', async () => {
   const gone = await cluster.create(pod('gone', { slots: 10 }));
   await until('the extender has seen it', () => extender.cluster.pod(gone.metadata?.uid ?? '') !== undefined);
   const [answer] = await Promise.all([bind(gone), cluster.delete('gone')]);
@@ -73,7 +73,7 @@ test('18: a pod that is gone when it is bound holds nothing', async () => {
   expect((await bind(gone)).Error).toBe('Pod default/gone is not there any more, so it is not bound.');
 });
 
-test('18: a pod that was deleted and made again is another one', async () => {
+test('number 18: a pod that was deleted and made again is another one', async () => {
   const former = await cluster.create(pod('again', { slots: 10 }));
   await cluster.delete('again');
   const later = await cluster.create(pod('again', { slots: 2 }));

@@ -131,7 +131,7 @@ describe('one node of two GPUs', () => {
     await cluster.annotateNode('one', { 'nvidia-virtual/inventory': inventory([gpu('GPU-a'), gpu('GPU-b')]) });
   });
 
-  test('22: slots of an init container are those of the containers after it; a sidecar keeps its own', async () => {
+  test('number 22: slots of an init container are those of the containers after it; a sidecar keeps its own', async () => {
     const initContainers = [container('prepare', 6), container('sidecar', 2, { restartPolicy: 'Always' }), container('late', 5)];
     const containers = [container('main', 4), container('other', 4)];
     await cluster.create(pod('many', { spec: { initContainers, containers } }));
@@ -228,14 +228,14 @@ describe('four nodes of two GPUs', () => {
   });
   afterEach(() => cluster.removePods());
 
-  test('3: of more pods than there are slots, those that fit are bound at once, and no slot is sold twice', async () => {
+  test('number 3: of more pods than there are slots, those that fit are bound at once, and no slot is sold twice', async () => {
     await Promise.all(Array.from({ length: 100 }, (_, i) => cluster.create(pod(`storm-${i}`, { slots: 1 + (i % 3) }))));
     const boundSlots = async () => Object.values(slotsSold(await cluster.pods())).reduce((sum, slots) => sum + slots, 0);
     await until('nearly all slots are sold', async () => (await boundSlots()) >= 78);
     for (const slots of Object.values(slotsSold(await cluster.pods()))) expect(slots).toBeLessThanOrEqual(10);
   });
 
-  test('18: a bound pod that never starts holds up nobody else on its node', async () => {
+  test('number 18: a bound pod that never starts holds up nobody else on its node', async () => {
     await cluster.create(pod('stuck', { slots: 10 }));
     const { spec } = await cluster.bound('stuck');
     // No kubelet will ever start it, and the next one is bound to the same node all the same.
@@ -244,7 +244,7 @@ describe('four nodes of two GPUs', () => {
     expect([next.spec?.nodeName, assigned(next)]).toEqual([spec?.nodeName, { main: `10 of GPU-${spec?.nodeName}-b` }]);
   });
 
-  test('18: of equal pods each one has its own GPU by its own name', async () => {
+  test('number 18: of equal pods each one has its own GPU by its own name', async () => {
     await Promise.all(Array.from({ length: 8 }, (_, i) => cluster.create(pod(`equal-${i}`, { slots: 10 }))));
     const bound = await Promise.all(Array.from({ length: 8 }, (_, i) => cluster.bound(`equal-${i}`)));
     expect(new Set(bound.map((one) => assigned(one)['main'])).size).toBe(8);

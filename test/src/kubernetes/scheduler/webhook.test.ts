@@ -204,7 +204,7 @@ test('the inventory of a node is written by its device plugin alone', async () =
   await cluster.removeNode('one');
 });
 
-test('20: while no webhook answers, pods that ask for slots are refused with a reason, and nobody else is held up', async () => {
+test('number 20: while no webhook answers, pods that ask for slots are refused with a reason, and nobody else is held up', async () => {
   await webhook.end();
   try {
     expect(await refusalOf(cluster.create(pod('asks')))).toContain('failed calling webhook "pods.nvidia-virtual.io"');
@@ -241,14 +241,14 @@ describe('the certificate', () => {
     await second.end();
   });
 
-  test('20: is trusted again when somebody wrote over what trusts it', async () => {
+  test('number 20: is trusted again when somebody wrote over what trusts it', async () => {
     const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations/nvidia-virtual`;
     const body = [{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }];
     await cluster.api.request({ method: 'PATCH', path, body, contentType: 'application/json-patch+json' });
     await until('all hold the bundle', async () => new Set([...(await bundles()), await bundle()]).size === 1);
   });
 
-  test('20: is made anew when the Secret was emptied, by one of two, and pods are taken again', async () => {
+  test('number 20: is made anew when the Secret was emptied, by one of two, and pods are taken again', async () => {
     const second = await startWebhook(await freePort(), await freePort());
     const former = await bundle();
     await cluster.api.request({ method: 'PATCH', path: SECRET, body: { data: null }, contentType: MERGE });
