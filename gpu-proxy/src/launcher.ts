@@ -14,10 +14,16 @@ export interface Tenant {
   readonly pid: number;
 }
 
+/**
+ * A process that serves all tenants and works for none, as the arbiter and the MPS daemon do. Little can make it grow and its end is felt by
+ * every program of its GPU, so that the kernel ends it as late as gpu-proxy itself when memory runs out. A worker has what its program has.
+ */
+export type NodeService = 'node service';
+
 /** How processes are started that are to outlive this one. */
 export interface Launcher {
-  /** The command that becomes this one. */
-  command(file: string, args: readonly string[], tenant?: Tenant): Command;
+  /** The command that becomes this one. By default it is a worker that works for nobody yet. */
+  command(file: string, args: readonly string[], purpose?: Tenant | NodeService): Command;
   /** Where a file that such a process would open by this name is seen from here. */
   seen(file: string): string;
   /** Puts one that runs already where it would have been started. */
@@ -50,8 +56,9 @@ export class HostLauncher implements Launcher {
     this.#logger = logger;
   }
 
-  command(file: string, args: readonly string[], tenant?: Tenant): Command {
-    return [this.#executable, [...this.#place(tenant), '--', file, ...args]];
+  command(file: string, args: readonly string[], purpose?: Tenant | NodeService): Command {
+    const place = purpose === 'node service' ? [...this.#place(undefined), '--oom-score', 'keep'] : this.#place(purpose);
+    return [this.#executable, [...place, '--', file, ...args]];
   }
 
   seen(file: string): string {
@@ -60,8 +67,7 @@ export class HostLauncher implements Launcher {
 
   move(pid: number, tenant: Tenant): void {
     execFile(this.#executable, [...this.#place(tenant), '--move', String(pid)], (error, _, said) => {
-      if (error || said !== '')
-        this.#logger.warn({ pid }, `a worker was not moved into the cgroup of its pod: ${said.trim() || error?.message}`);
+      if (error || said !== '') this.#logger.warn({ pid }, `a worker was not given to its pod in full: ${said.trim() || error?.message}`);
     });
   }
 

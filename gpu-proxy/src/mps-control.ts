@@ -43,7 +43,7 @@ export class MpsControl {
 
   /** How the daemon is started: it stays in the foreground, so that whoever starts it sees it end. */
   get daemon(): { readonly command: Command; readonly env: NodeJS.ProcessEnv } {
-    return { command: this.#launcher.command(this.#executable, ['-f']), env: this.#environment };
+    return { command: this.#launcher.command(this.#executable, ['-f'], 'node service'), env: this.#environment };
   }
 
   /** The daemon of these pipes, whoever started it. */

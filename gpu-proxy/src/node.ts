@@ -433,7 +433,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     }
     if (!this.#options.arbitrated) return;
     this.#arbiter = new Arbiter({
-      command: (args) => launcher.command(installation.arbiter, args),
+      command: (args) => launcher.command(installation.arbiter, args, 'node service'),
       socket: state.arbiterSocket,
       logger,
       window: this.#settings.window,

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "native/launcher/cgroup.h"
+#include "native/launcher/oom_score.h"
 
 namespace {
 
@@ -21,14 +22,15 @@ struct Options {
   const char* cgroups = nullptr;    ///< file of the cgroup namespace
   const char* libraries = nullptr;  ///< where the program looks for libraries first; null: nowhere else
   pid_t client = 0;                 ///< a process of the pod
+  bool keepsOomScore = false;       ///< it is as much needed as whoever starts it
   pid_t move = 0;                   ///< a process that runs already; 0: this one, which becomes the program
   std::string pod;                  ///< its UID; empty: the node itself
   char** program = nullptr;
 };
 
 constexpr const char* kUsage =
-    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--pod UID --client PID] "
-    "(--move PID | -- PROGRAM [ARGUMENT...])\n";
+    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--oom-score keep] "
+    "[--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
 
 bool parseNumber(std::string_view text, pid_t& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -43,6 +45,7 @@ bool take(Options& options, std::string_view name, const char* value) {
   if (name == "--cgroups") return options.cgroups = value, true;
   if (name == "--client") return parseNumber(value, options.client);
   if (name == "--move") return parseNumber(value, options.move);
+  if (name == "--oom-score" && std::string_view(value) == "keep") return options.keepsOomScore = true, true;
   if (name == "--pod" && isUid(value)) return options.pod = value, true;
   return false;
 }
@@ -76,6 +79,8 @@ int main(int count, char** arguments) {
   Options options;
   if (!parse(count, arguments, options)) return std::fputs(kUsage, stderr), 2;
   if (options.mounts != nullptr && !enterNamespaces(options.mounts, options.cgroups)) return 126;
+  const std::string unadjusted = options.keepsOomScore ? std::string() : launcher::takeOomScore(options.move, options.client);
+  if (!unadjusted.empty()) say(unadjusted + "; going on without");
   for (const std::string& problem : launcher::place(options.move, options.client, options.pod)) say(problem + "; going on without");
   if (options.move > 0) return 0;
   if (options.libraries != nullptr) setenv("LD_LIBRARY_PATH", options.libraries, 1);

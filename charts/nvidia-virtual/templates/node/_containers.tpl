@@ -103,7 +103,7 @@ securityContext:
       - DAC_OVERRIDE # which gpu-proxy reads
       - FOWNER # and removes
       - KILL # ends it
-      - SYS_RESOURCE # lets it pin memory
+      - SYS_RESOURCE # lets it pin memory, and be ended as late as its program when memory runs out
   # The usual profiles of container runtimes forbid what the capabilities allow.
   appArmorProfile:
     type: Unconfined

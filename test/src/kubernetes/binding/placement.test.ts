@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ControlPlane } from '../control-plane.js';
@@ -53,6 +53,40 @@ test.each(['0', '1'])(
     expect(await program.finish()).toContain('then 0');
   },
 );
+
+/** A kubelet gives gpu-proxy -997, which only CAP_SYS_RESOURCE may set; above 0 whoever may raise it may lower it again. */
+const PROXY_SCORE = '100';
+
+function oomScore(pid: number): string {
+  return readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8').trim();
+}
+
+test.each(['0', '1'])('with %s warm workers, a worker is ended for want of memory as early as its program is', async (warm) => {
+  await scene.serve({}, '--warm-workers', warm, '--slots-per-gpu', '4');
+  writeFileSync(`/proc/${scene.proxy.process.pid}/oom_score_adj`, PROXY_SCORE);
+  if (warm === '1') await scene.warmWorkerReady();
+  for (const [name, slot, score] of [
+    ['besteffort', 'a', '1000'],
+    ['guaranteed', 'b', '0'],
+  ] as const) {
+    const pod = await scene.createPod(name, { slots: 1 });
+    scene.kubelet.give(name, 'main', [slot]);
+    const set = ['sh', '-c', 'echo $0 > /proc/self/oom_score_adj; exec "$@"', score];
+    const program = scene.run(pod, scene.allocate([slot]), HOLDING, set);
+    await program.printed('got 0');
+    const worker = await workerOf(pod.metadata?.uid as string);
+    await eventually(() => expect(oomScore(worker)).toBe(score));
+    expect(await program.finish()).toContain('then 0');
+  }
+});
+
+test('what serves all tenants is ended for want of memory as late as gpu-proxy', async () => {
+  await scene.serve();
+  // One that was started before has inherited nothing.
+  writeFileSync(`/proc/${scene.proxy.process.pid}/oom_score_adj`, PROXY_SCORE);
+  await eventually(() => process.kill(scene.arbiterPid(), 'SIGKILL'));
+  await eventually(() => expect(oomScore(scene.arbiterPid())).toBe(PROXY_SCORE));
+});
 
 test('the arbiter lives in a cgroup of the node', async () => {
   await scene.serve();
