@@ -39,6 +39,8 @@ export interface HostLauncherOptions {
   readonly namespaces: HostNamespaces;
   /** Directory on the host where the driver finds its parts; undefined: where the host's loader looks. */
   readonly libraries?: string | undefined;
+  /** Directory on the host that they see as /dev; undefined: its own. */
+  readonly devices?: string | undefined;
   readonly logger: Logger;
 }
 
@@ -46,19 +48,20 @@ export interface HostLauncherOptions {
 export class HostLauncher implements Launcher {
   readonly #executable: string;
   readonly #namespaces: HostNamespaces;
-  readonly #libraries: readonly string[];
+  /** Where the driver is. */
+  readonly #driver: readonly string[];
   readonly #logger: Logger;
 
-  constructor({ executable, namespaces, libraries, logger }: HostLauncherOptions) {
+  constructor({ executable, namespaces, libraries, devices, logger }: HostLauncherOptions) {
     this.#executable = executable;
     this.#namespaces = namespaces;
-    this.#libraries = libraries === undefined ? [] : ['--libraries', libraries];
+    this.#driver = [...given('--libraries', libraries), ...given('--devices', devices)];
     this.#logger = logger;
   }
 
   command(file: string, args: readonly string[], purpose?: Tenant | NodeService): Command {
     const place = purpose === 'node service' ? [...this.#place(undefined), '--oom-score', 'keep'] : this.#place(purpose);
-    return [this.#executable, [...place, '--', file, ...args]];
+    return [this.#executable, [...place, ...this.#driver, '--', file, ...args]];
   }
 
   seen(file: string): string {
@@ -73,8 +76,12 @@ export class HostLauncher implements Launcher {
 
   #place(tenant: Tenant | undefined): string[] {
     const pod = tenant && isInPod(tenant) ? ['--pod', tenant.podUid, '--client', String(tenant.pid)] : [];
-    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...this.#libraries, ...pod];
+    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...pod];
   }
+}
+
+function given(option: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [option, value];
 }
 
 /** A program whose pid is not seen from here has 0. */

@@ -126,7 +126,8 @@ export class NodeService {
     const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
     const backend = chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot));
     const libraries = driverRoot === '/' ? undefined : path.dirname(backend.driver);
-    const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, logger: this.#log.logger });
+    const { devices } = backend;
+    const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, devices, logger: this.#log.logger });
     return { installation, backend, launcher };
   }
 

@@ -2,6 +2,7 @@
 // its own. What it cannot do it says on stderr, and goes on: a program that is placed badly is better than none.
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,6 +22,7 @@ struct Options {
   const char* mounts = nullptr;     ///< file of the mount namespace to enter; null: none
   const char* cgroups = nullptr;    ///< file of the cgroup namespace
   const char* libraries = nullptr;  ///< where the program looks for libraries first; null: nowhere else
+  const char* devices = nullptr;    ///< what the program sees as /dev; null: what is there
   pid_t client = 0;                 ///< a process of the pod
   bool keepsOomScore = false;       ///< it is as much needed as whoever starts it
   pid_t move = 0;                   ///< a process that runs already; 0: this one, which becomes the program
@@ -29,7 +31,8 @@ struct Options {
 };
 
 constexpr const char* kUsage =
-    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--oom-score keep] "
+    "nvidia-virtual-launcher is started by gpu-proxy with [--mounts FILE --cgroups FILE] [--libraries DIRECTORY] [--devices DIRECTORY] "
+    "[--oom-score keep] "
     "[--pod UID --client PID] (--move PID | -- PROGRAM [ARGUMENT...])\n";
 
 bool parseNumber(std::string_view text, pid_t& number) {
@@ -42,6 +45,7 @@ bool isUid(std::string_view text) { return !text.empty() && text.find_first_not_
 bool take(Options& options, std::string_view name, const char* value) {
   if (name == "--mounts") return options.mounts = value, true;
   if (name == "--libraries") return options.libraries = value, true;
+  if (name == "--devices") return options.devices = value, true;
   if (name == "--cgroups") return options.cgroups = value, true;
   if (name == "--client") return parseNumber(value, options.client);
   if (name == "--move") return parseNumber(value, options.move);
@@ -73,12 +77,23 @@ bool enterNamespaces(const char* mounts, const char* cgroups) {
   return false;
 }
 
+/// In mounts of its own, which still lose what the host unmounts: the host's /dev stays as it is.
+bool showDevices(const char* directory) {
+  if (unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0 &&
+      mount(directory, "/dev", nullptr, MS_BIND | MS_REC, nullptr) == 0) {
+    return true;
+  }
+  say(std::string("cannot show ") + directory + " as /dev: " + std::strerror(errno));
+  return false;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
   Options options;
   if (!parse(count, arguments, options)) return std::fputs(kUsage, stderr), 2;
   if (options.mounts != nullptr && !enterNamespaces(options.mounts, options.cgroups)) return 126;
+  if (options.devices != nullptr && !showDevices(options.devices)) return 126;
   const std::string unadjusted = options.keepsOomScore ? std::string() : launcher::takeOomScore(options.move, options.client);
   if (!unadjusted.empty()) say(unadjusted + "; going on without");
   for (const std::string& problem : launcher::place(options.move, options.client, options.pod)) say(problem + "; going on without");
