@@ -1,5 +1,4 @@
 import { hostname } from 'node:os';
-import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { Registry } from 'prom-client';
@@ -11,6 +10,7 @@ import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { DeviceMemory } from './device-memory.js';
+import { linkDriver } from './driver-libraries.js';
 import { ProxyError } from './errors.js';
 import { GpuHealth } from './gpu-health.js';
 import { whyNoWorker } from './gpu-probe.js';
@@ -83,9 +83,9 @@ export class NodeService {
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    const { installation, backend, launcher } = await this.#prepare();
     const state = StateDirectory.open(current.state);
     this.#state = state;
+    const { installation, backend, launcher } = await this.#prepare(state);
     await this.#moveHttp();
     const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
     const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
@@ -116,7 +116,7 @@ export class NodeService {
   }
 
   /** What workers are started from, and how. @throws ProxyError BUILD_MISSING, VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL */
-  async #prepare(): Promise<Omit<NodeParts, 'gpus'>> {
+  async #prepare({ driver }: StateDirectory): Promise<Omit<NodeParts, 'gpus'>> {
     const { backend: choice, kubernetes } = this.#store.current;
     const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
     const built = locateInstallation();
@@ -125,7 +125,7 @@ export class NodeService {
     const installation = installOnHost(built, versions);
     const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
     const backend = chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot));
-    const libraries = driverRoot === '/' ? undefined : path.dirname(backend.driver);
+    const libraries = linkDriver(backend, driver, namespaces.root);
     const { devices } = backend;
     const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, devices, logger: this.#log.logger });
     return { installation, backend, launcher };

@@ -21,6 +21,8 @@ export class StateDirectory {
   readonly metrics: string;
   /** Of GPUs in concurrent mode. */
   readonly mps: string;
+  /** Of links to the driver's libraries. */
+  readonly driver: string;
 
   readonly #bootId: string;
   #held = true;
@@ -37,6 +39,7 @@ export class StateDirectory {
     this.allocations = path.join(directory, 'allocations');
     this.metrics = path.join(directory, 'metrics.json');
     this.mps = path.join(directory, 'mps');
+    this.driver = path.join(directory, 'driver');
   }
 
   /**
