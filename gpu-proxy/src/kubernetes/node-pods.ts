@@ -1,11 +1,10 @@
 import { EventEmitter } from 'node:events';
 import { CoreV1Api, type KubeConfig, ListWatch, type V1Pod, type V1PodList, Watch } from '@kubernetes/client-node';
 import type { Logger } from 'pino';
+import { findPod } from './pod-identity.js';
 
 const FIRST_RETRY_MS = 200;
 const LONGEST_RETRY_MS = 10_000;
-/** A static pod has another UID in the API than in the kubelet, which names its cgroup by this. */
-const CONFIG_HASH = 'kubernetes.io/config.hash';
 
 interface PodEvents {
   /** A pod came, went or became another. */
@@ -15,6 +14,7 @@ interface PodEvents {
 /** The pods of this node as the API server knows them. While it is away, what it said last holds. */
 export class NodePods extends EventEmitter<PodEvents> {
   readonly #ask: (most?: number) => Promise<V1PodList>;
+  readonly #node: string;
   readonly #logger: Logger;
   readonly #list: ListWatch<V1Pod>;
   #trouble: string | undefined;
@@ -24,6 +24,7 @@ export class NodePods extends EventEmitter<PodEvents> {
 
   constructor(config: KubeConfig, node: string, logger: Logger) {
     super();
+    this.#node = node;
     this.#logger = logger;
     const api = config.makeApiClient(CoreV1Api);
     const fieldSelector = `spec.nodeName=${node}`;
@@ -67,7 +68,7 @@ export class NodePods extends EventEmitter<PodEvents> {
 
   /** @param uid as the kubelet has it. */
   find(uid: string): V1Pod | undefined {
-    return this.all.find(({ metadata }) => metadata?.uid === uid || metadata?.annotations?.[CONFIG_HASH] === uid);
+    return findPod(this.all, uid, this.#node);
   }
 
   /** A stop is not heard while a watch is being opened: it would go on, and keep the process alive. */

@@ -100,6 +100,19 @@ test('a socket that nobody has used yet is bound to no pod to which the kubelet 
   await right.finish();
 });
 
+test('a pod that has the UID of another written on it is not taken for that one', async () => {
+  await scene.serve({}, '--kubernetes-patience', '5s');
+  const thief = await scene.createPod('thief', { slots: 1, annotations: { 'nvidia-virtual/memory': '100Mi' } });
+  const victim = await started('victim', ['a']);
+  const annotations = { ...thief.metadata?.annotations, 'kubernetes.io/config.hash': victim.pod.metadata?.uid as string };
+  const body = { ...thief, metadata: { ...thief.metadata, annotations } };
+  await scene.api.replaceNamespacedPod({ name: 'thief', namespace: 'default', body });
+  const program = scene.run(victim.pod, victim.socket, HOLDING);
+  await program.printed(`got 0 ${Math.floor(SLOT / MiB)}`);
+  expect((await scene.allocations()).map(({ owner }) => owner?.pod)).toEqual(['victim']);
+  await program.finish();
+});
+
 test('number 22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
   await scene.serve();
   const pod = await scene.createPod('both', { slots: 2, initSlots: 2, annotations: { 'nvidia-virtual/memory': 'prepare=300Mi' } });
