@@ -40,6 +40,19 @@ std::string enter(const Hierarchy& hierarchy, const std::string& path, pid_t pro
   return "cannot enter the cgroup " + directory + ": " + std::strerror(errno);
 }
 
+/// `pod<UID>`, `...-pod<UID>.slice` of systemd, or `...-pod<UID>.slice:cri-containerd:<id>`.
+bool isPod(const std::string& component, const std::string& uid) {
+  std::string escaped = uid;  // systemd's names have no dashes within a part
+  std::ranges::replace(escaped, '-', '_');
+  for (const std::string& name : {"pod" + uid, "pod" + escaped}) {
+    const std::size_t at = component.find(name);
+    if (at == std::string::npos || (at > 0 && component[at - 1] != '-')) continue;
+    const std::string rest = component.substr(at + name.size());
+    if (rest.empty() || rest == ".slice" || rest.starts_with(':') || rest.starts_with(".slice:")) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<Hierarchy> parseMounts(const std::string& text) {
@@ -73,12 +86,9 @@ bool matches(const Hierarchy& hierarchy, const Membership& membership) {
 }
 
 std::string workerCgroup(const std::string& path, const std::string& podUid) {
-  std::string escaped = podUid;  // systemd's names have no dashes within a part
-  std::ranges::replace(escaped, '-', '_');
-  for (const std::string& name : {podUid, escaped}) {
-    const std::size_t at = name.empty() ? std::string::npos : path.rfind("pod" + name);
-    if (at == std::string::npos) continue;
-    return path.substr(0, path.find('/', at)) + "/" + kName;
+  for (std::size_t begin = 1, end = 0; !podUid.empty() && begin < path.size(); begin = end + 1) {
+    end = std::min(path.find('/', begin), path.size());
+    if (isPod(path.substr(begin, end - begin), podUid)) return path.substr(0, end) + "/" + kName;
   }
   return std::string("/") + kName;
 }

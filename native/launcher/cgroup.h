@@ -27,7 +27,8 @@ std::vector<Membership> parseMemberships(const std::string& text);
 /// Whether the line is about this hierarchy.
 bool matches(const Hierarchy& hierarchy, const Membership& membership);
 
-/// The cgroup for workers of a pod: beneath the component that names it, or, in a hierarchy where the process is in no such, at the root.
+/// The cgroup for workers of a pod: beneath the outermost component that names it, for the pod itself may make up those beneath, or, in a
+/// hierarchy where the process is in no such, at the root.
 std::string workerCgroup(const std::string& path, const std::string& podUid);
 
 /// Puts `process` (0: this one) into the workers' cgroup of the pod that `client` is in, or into that of the node when `podUid` is empty.

@@ -32,6 +32,38 @@ test('number 16: a static pod has a UID without dashes, and a process may be in 
   expect(parseCgroup(`0::${SLICE}/nvidia-virtual\n`)).toEqual({ podUid: UID, containerId: undefined });
 });
 
+const OTHER = 'c0ffee00-1111-4222-8333-944444444444';
+const OTHER_ID = 'f00d'.padEnd(64, '0');
+const OTHER_SLICE = `kubepods-pod${OTHER.replaceAll('-', '_')}.slice`;
+
+test.each([
+  ['cgroupfs, version 1', `4:memory:/kubepods/pod${UID}/${ID}/kubepods/pod${OTHER}/${OTHER_ID}\n`],
+  ['cgroupfs, version 2', `0::/kubepods/burstable/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`],
+  ['systemd, version 1', `4:memory:${SLICE}/cri-containerd-${ID}.scope/${OTHER_SLICE}/cri-containerd-${OTHER_ID}.scope\n`],
+  ['systemd, version 2', `0::${SLICE}/crio-${ID}.scope/kubepods.slice/${OTHER_SLICE}/crio-${OTHER_ID}.scope\n`],
+  ['a container within its own pod', `0::/kubepods/pod${UID}/${ID}/${OTHER_ID}\n`],
+  ['seen from a private cgroup namespace', `0::/../../pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`],
+  [
+    'one hierarchy of several',
+    `4:memory:/\n2:pids:/kubepods/pod${UID}/${ID}\n1:cpuset:/kubepods/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`,
+  ],
+])('16: a process is in no pod that its container makes up: %s', (_, text) => {
+  for (const init of ['', '4:memory:/\n0::/init.scope\n', '0::/../../../init.scope\n'])
+    expect(parseCgroup(text, init)).toEqual({ podUid: UID, containerId: ID });
+});
+
+test.each([
+  ['cgroupfs, version 1', '4:memory', `/kubepods/pod${OTHER}/${OTHER_ID}`, `/kubepods/besteffort/pod${UID}/${ID}`],
+  ['cgroupfs, version 2', '0:', `/kubepods/pod${OTHER}/${OTHER_ID}`, `/pod${UID}/${ID}`],
+  ['systemd', '0:', `/kubepods.slice/${OTHER_SLICE}/cri-containerd-${OTHER_ID}.scope`, `${SLICE}/cri-containerd-${ID}.scope`],
+])('16: a node that is a container of another cluster has pods of its own: %s', (_, hierarchy, node, pod) => {
+  for (const init of ['', '/init', '/init.scope'])
+    expect(parseCgroup(`${hierarchy}:${node}${pod}\n`, `${hierarchy}:${node}${init}\n`)).toEqual({ podUid: UID, containerId: ID });
+  // What of the node is in no pod of its own.
+  expect(parseCgroup(`${hierarchy}:${node}/kubelet\n`, `${hierarchy}:${node}\n`)).toBeUndefined();
+  expect(parseCgroup(`${hierarchy}:${node}\n`, `${hierarchy}:${node}\n`)).toBeUndefined();
+});
+
 test.each(['0::/\n', '0::/user.slice/session-1.scope\n', `0::/docker/${ID}\n`, `0::/kubepods/podcast/${ID}\n`, `0::/podx${UID}\n`, ''])(
   '16: %j is no pod',
   (text) => {

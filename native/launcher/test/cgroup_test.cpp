@@ -17,6 +17,13 @@ void testWorkerCgroup() {
   CHECK(workerCgroup(slice + "/crio-" + kContainer + ".scope/container/init.scope", kPod) == slice + "/nvidia-virtual");
   CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) ==
         "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
+  // What a container makes up beneath its own, and names that only begin or end so.
+  CHECK(workerCgroup("/kubepods/pod" + kPod + "/x/pod" + kPod + "/y", kPod) == "/kubepods/pod" + kPod + "/nvidia-virtual");
+  CHECK(workerCgroup(slice + "/x.scope" + slice + "/y", kPod) == slice + "/nvidia-virtual");
+  CHECK(workerCgroup("/xpod" + kPod + "/pod" + kPod + "0/pod" + kPod, kPod) ==
+        "/xpod" + kPod + "/pod" + kPod + "0/pod" + kPod + "/nvidia-virtual");
+  CHECK(workerCgroup("/system.slice/kubepods-pod" + kPod + ".slice:cri-containerd:x/z", kPod) ==
+        "/system.slice/kubepods-pod" + kPod + ".slice:cri-containerd:x/nvidia-virtual");
   CHECK(workerCgroup("/user.slice", kPod) == "/nvidia-virtual");
   CHECK(workerCgroup("/kubepods/pod" + kPod + "/x", "") == "/nvidia-virtual");
 }
