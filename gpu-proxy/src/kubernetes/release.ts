@@ -25,6 +25,9 @@ const END_GRACE_MS = 60_000;
 /** A grant of which the kubelet says nothing for so long came from an Allocate whose pod was not admitted. */
 const UNKNOWN_GRACE_MS = 10 * 60_000;
 
+/** The kubelet writes whole seconds. */
+const CLOCK_MS = 1000;
+
 type Holders = ReadonlyMap<string, SlotHolder>;
 
 /**
@@ -127,13 +130,31 @@ export class Release {
   #mayBeNeeded({ slots, createdAt }: ServedGrant, holders: Holders | undefined): boolean {
     if (!holders || Date.now() - Date.parse(createdAt) < UNKNOWN_GRACE_MS) return true;
     if (slots.some((slot) => holders.has(slot))) return true;
-    return this.#options.pods.all.some((pod) => !isOver(pod) && endingInitContainers(pod, slots.length).length > 0);
+    return this.#options.pods.all.some(
+      (pod) => !isOver(pod) && endingInitContainers(pod, slots.length).length > 0 && wasAdmittedWith(pod, Date.parse(createdAt)),
+    );
   }
 
   #lives(podUid: string): boolean {
     const pod: V1Pod | undefined = this.#options.pods.find(podUid);
     return pod !== undefined && !isOver(pod);
   }
+}
+
+/**
+ * Whether a grant of that time may be the pod's. The kubelet grants all that a pod gets when it admits it, writes down at once that it has started,
+ * and later that it is initialised. A sandbox that is lost takes the latter back: then its init containers run again, with the same grant.
+ */
+function wasAdmittedWith({ status }: V1Pod, grantedAt: number): boolean {
+  const initialized = status?.conditions?.find(({ type, status: value }) => type === 'Initialized' && value === 'True');
+  const initializedAt = timeOf(initialized?.lastTransitionTime) ?? Number.POSITIVE_INFINITY;
+  const startedAt = timeOf(status?.startTime) ?? grantedAt;
+  return initializedAt + CLOCK_MS > grantedAt && startedAt < grantedAt + UNKNOWN_GRACE_MS;
+}
+
+/** In milliseconds. What a watch tells is text still. */
+function timeOf(time: Date | string | undefined): number | undefined {
+  return time === undefined ? undefined : new Date(time).getTime();
 }
 
 /** Without the kubelet's word, they may still be. */

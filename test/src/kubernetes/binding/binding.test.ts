@@ -113,6 +113,26 @@ test('a pod that has the UID of another written on it is not taken for that one'
   await program.finish();
 });
 
+test('a grant that nobody uses goes, unless a pod that lives was admitted with it and may run its init container again', async () => {
+  const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
+  // One grant for each pod's size: the first pod was initialised before it was made, the third was admitted long after.
+  const grants = [['a'], ['b', 'c'], ['d', 'e', 'f']].map((slots) => idOf(scene.allocate(slots)));
+  for (const id of grants) scene.changeGrant(id, { createdAt: ago(60) });
+  for (const [slots, started, initialized] of [
+    [1, 90, 80],
+    [2, 60, 50],
+    [3, 30, 20],
+  ] as const) {
+    const pod = await scene.createPod(`pod-${slots}`, { slots, initSlots: slots });
+    const conditions = [{ type: 'Initialized', status: 'True', lastTransitionTime: ago(initialized) }];
+    await scene.patchStatus(pod, { startTime: ago(started), conditions });
+  }
+  await scene.serve();
+  await eventually(() => expect(scene.directories()).toEqual([grants[1]]));
+  await scene.deletePod('pod-2');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
 test('number 22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
   await scene.serve();
   const pod = await scene.createPod('both', { slots: 2, initSlots: 2, annotations: { 'nvidia-virtual/memory': 'prepare=300Mi' } });

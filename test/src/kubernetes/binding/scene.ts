@@ -122,6 +122,12 @@ export class BindingScene {
     return path.join(prepareGrant(this.state, slots, build).clientDirectory, 'gpu.sock');
   }
 
+  /** As it was made at another time. */
+  changeGrant(id: string, changes: object): void {
+    const file = path.join(this.state, 'allocations', id, 'grant.json');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }));
+  }
+
   /** As the device plugin installs a build on the host. */
   installWorker(directory: string): void {
     mkdirSync(directory, { recursive: true });
