@@ -13,6 +13,7 @@ Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runti
   --backend real|simulated   (default: simulated; real trains with PyTorch)
   --api real|played          (default: real, with kube-apiserver; played where that cannot be had)
   --placement pod|none       where workers are to be found: beneath their pod, or wherever gpu-proxy is (default: pod)
+  --cgroups cgroupfs|systemd how the cgroups of pods are named, and with systemd's names in the second version where there is one (default: cgroupfs)
   --show PATH                a file system of this machine that python3 needs, beside the root; several may be given`;
 
 const { values } = parseArgs({
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     backend: { type: 'string', default: 'simulated' },
     api: { type: 'string', default: 'real' },
     placement: { type: 'string', default: 'pod' },
+    cgroups: { type: 'string', default: 'cgroupfs' },
     show: { type: 'string', multiple: true, default: [] },
     help: { type: 'boolean', default: false },
   },
@@ -37,7 +39,9 @@ async function main(backend: 'real' | 'simulated'): Promise<number> {
   const tally = new Tally();
   const directory = mkdtempSync(path.join(tmpdir(), 'cluster-'));
   const cluster = values.api === 'played' ? await playedCluster(directory) : await realCluster();
-  const scene = new Scene({ backend, cluster, shown: values.show, placement: values.placement === 'none' ? 'none' : 'pod' });
+  const placement = values.placement === 'none' ? 'none' : 'pod';
+  const cgroups = values.cgroups === 'systemd' ? 'systemd' : 'cgroupfs';
+  const scene = new Scene({ backend, cluster, shown: values.show, placement, cgroups });
   try {
     await scene.start();
     const [one, other] = [await scene.startPod('one', SLOTS), await scene.startPod('other', SLOTS)];
@@ -76,7 +80,7 @@ async function judgePlacement(scene: Scene, tally: Tally, { pod, container }: St
   let cgroups = await scene.workerCgroups(uid);
   for (; cgroups.length === 0 && performance.now() < end; cgroups = await scene.workerCgroups(uid)) await pause(20);
   await running;
-  const beneath = cgroups.some((line) => line.includes(`pod${uid}`));
+  const beneath = scene.isBeneath(uid, cgroups);
   tally.judge('placement', beneath ? [] : [`the worker is in ${cgroups.join(', ') || 'no cgroup, since there was none'}`]);
 }
 

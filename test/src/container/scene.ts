@@ -7,7 +7,7 @@ import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
 import { KubeletResources } from '../kubernetes/binding/kubelet-resources.js';
-import { PodCgroups } from '../kubernetes/binding/pod-cgroup.js';
+import { type CgroupDriver, PodCgroups } from '../kubernetes/binding/pod-cgroup.js';
 import { until } from '../processes.js';
 import type { Cluster } from './cluster.js';
 import { Container } from './container.js';
@@ -20,6 +20,8 @@ export interface SceneOptions {
   readonly shown: readonly string[];
   /** Where gpu-proxy puts workers. */
   readonly placement: 'pod' | 'none';
+  /** As which the test makes them, in the part of the kubelet. */
+  readonly cgroups: CgroupDriver;
 }
 
 /** A pod with one container, which the kubelet has let start. */
@@ -34,12 +36,13 @@ export class Scene {
   readonly node = new NodeUnderTest({ podResources: false });
   readonly #options: SceneOptions;
   readonly #resources = new KubeletResources(this.node.kubelet.root);
-  readonly #cgroups = new PodCgroups('container');
+  readonly #cgroups: PodCgroups;
   readonly #taken = new Set<string>();
   proxy!: ProcessUnderTest;
 
   constructor(options: SceneOptions) {
     this.#options = options;
+    this.#cgroups = new PodCgroups('container', options.cgroups);
   }
 
   /** @throws when the slots are not offered in time. */
@@ -82,6 +85,12 @@ export class Scene {
 
   async allocations(): Promise<readonly AllocationMessage[]> {
     return (await this.#ask((client) => client.call('listAllocations', {}))).allocations;
+  }
+
+  /** Whether one of these cgroups is beneath the pod's. */
+  isBeneath(podUid: string, cgroups: readonly string[]): boolean {
+    const pods = this.#cgroups.pod(podUid).map((directory) => path.basename(directory));
+    return cgroups.some((line) => pods.some((pod) => line.includes(pod)));
   }
 
   /** cgroups of the worker that serves a pod, when it has one. */

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { ControlPlane } from '../control-plane.js';
+import type { CgroupDriver } from './pod-cgroup.js';
 import { BindingScene, eventually } from './scene.js';
 
 const HOLDING = 'start(); say("got", alloc(100 * 1048576)); sys.stdin.readline(); say("then", alloc(1048576))';
@@ -14,10 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => plane?.stop());
 
-beforeEach(async () => {
-  scene = new BindingScene('placement', plane);
+async function begin(driver: CgroupDriver): Promise<void> {
+  scene = new BindingScene('placement', plane, driver);
   await scene.kubelet.start();
-});
+}
 afterEach(async () => {
   await scene.end();
   const { items } = await scene.api.listNamespacedPod({ namespace: 'default' });
@@ -34,9 +35,15 @@ async function workerOf(podUid: string): Promise<number> {
   return allocation?.sessions[0]?.workerPid as number;
 }
 
-test.each(['0', '1'])(
-  'with %s warm workers, a worker lives beneath the pod of its program, and in no cgroup of the proxy',
-  async (warm) => {
+test.each([
+  ['0', 'cgroupfs'],
+  ['1', 'cgroupfs'],
+  ['0', 'systemd'],
+  ['1', 'systemd'],
+] as const)(
+  'with %s warm workers, a worker lives beneath the pod of its program, and in no cgroup of the proxy, where %s names them',
+  async (warm, driver) => {
+    await begin(driver);
     await scene.serve({}, '--warm-workers', warm);
     if (warm === '1') await scene.warmWorkerReady();
     const pod = await scene.createPod('placed', { slots: 1 });
@@ -48,7 +55,8 @@ test.each(['0', '1'])(
     const worker = await workerOf(uid);
     for (const directory of beneath)
       expect(readFileSync(path.join(directory, 'cgroup.procs'), 'utf8').trim().split('\n')).toContain(String(worker));
-    const others = cgroupsOf(worker).filter((one) => !one.includes(`pod${uid}`));
+    const pods = beneath.map((directory) => path.basename(path.dirname(directory)));
+    const others = cgroupsOf(worker).filter((one) => !pods.some((pod) => one.includes(pod)));
     for (const one of others) expect(one).toMatch(/(^|\/)nvidia-virtual$|^\/$/);
     expect(await program.finish()).toContain('then 0');
   },
@@ -62,6 +70,7 @@ function oomScore(pid: number): string {
 }
 
 test.each(['0', '1'])('with %s warm workers, a worker is ended for want of memory as early as its program is', async (warm) => {
+  await begin('cgroupfs');
   await scene.serve({}, '--warm-workers', warm, '--slots-per-gpu', '4');
   writeFileSync(`/proc/${scene.proxy.process.pid}/oom_score_adj`, PROXY_SCORE);
   if (warm === '1') await scene.warmWorkerReady();
@@ -81,6 +90,7 @@ test.each(['0', '1'])('with %s warm workers, a worker is ended for want of memor
 });
 
 test('what serves all tenants is ended for want of memory as late as gpu-proxy', async () => {
+  await begin('cgroupfs');
   await scene.serve();
   // One that was started before has inherited nothing.
   writeFileSync(`/proc/${scene.proxy.process.pid}/oom_score_adj`, PROXY_SCORE);
@@ -89,6 +99,7 @@ test('what serves all tenants is ended for want of memory as late as gpu-proxy',
 });
 
 test('the arbiter lives in a cgroup of the node', async () => {
+  await begin('cgroupfs');
   await scene.serve();
   await eventually(() => expect(cgroupsOf(scene.arbiterPid()).some((one) => one.endsWith('/nvidia-virtual'))).toBe(true));
 });

@@ -16,7 +16,7 @@ import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
 import type { ControlPlane } from '../control-plane.js';
 import { KubeletResources } from './kubelet-resources.js';
-import { PodCgroups } from './pod-cgroup.js';
+import { type CgroupDriver, PodCgroups } from './pod-cgroup.js';
 
 export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
@@ -82,9 +82,9 @@ export class BindingScene {
   readonly #programs: PodProgram[] = [];
   proxy!: CommandUnderTest;
 
-  constructor(name: string, plane: ControlPlane) {
+  constructor(name: string, plane: ControlPlane, driver: CgroupDriver = 'cgroupfs') {
     this.#plane = plane;
-    this.cgroups = new PodCgroups(name);
+    this.cgroups = new PodCgroups(name, driver);
     const config = new KubeConfig();
     config.loadFromFile(plane.adminKubeconfig);
     this.api = config.makeApiClient(CoreV1Api);
