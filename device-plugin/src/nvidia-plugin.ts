@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import { type CallOptions, type Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { whyNotServed } from '@nvidia-virtual/gpu-proxy/socket';
-import { type ContainerDevices, loadPodResources } from './protocol.js';
+import { loadPodResources } from '@nvidia-virtual/kubernetes/pod-resources';
+import type { ContainerDevices } from './protocol.js';
 
 const PATIENCE_MS = 1000;
 /** What the plugins of NVIDIA, of clouds and of those who share GPUs under NVIDIA's names call their resources. */

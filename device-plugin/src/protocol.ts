@@ -57,16 +57,10 @@ interface DevicePluginPackage {
   readonly Registration: ServiceClientConstructor;
 }
 
+const PROTO = path.resolve(import.meta.dirname, '../proto/device_plugin.proto');
+
 /** Both sides of the protocol: tests are the kubelet. */
 export function loadDevicePluginProtocol(): DevicePluginPackage {
-  return (load('device_plugin.proto') as { v1beta1: DevicePluginPackage }).v1beta1;
-}
-
-export function loadPodResources(): ServiceClientConstructor {
-  return (load('pod_resources.proto') as { v1: { PodResourcesLister: ServiceClientConstructor } }).v1.PodResourcesLister;
-}
-
-function load(file: string): unknown {
-  const definition = loadSync(path.resolve(import.meta.dirname, '../proto', file), { defaults: true });
-  return loadPackageDefinition(definition);
+  const definition = loadPackageDefinition(loadSync(PROTO, { defaults: true }));
+  return (definition as unknown as { v1beta1: DevicePluginPackage }).v1beta1;
 }

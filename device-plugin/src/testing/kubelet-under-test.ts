@@ -9,13 +9,13 @@ import {
   ServerCredentials,
   type ServiceError,
 } from '@grpc/grpc-js';
+import { loadPodResources } from '@nvidia-virtual/kubernetes/pod-resources';
 import {
   type AllocateResponse,
   type ContainerDevices,
   type Device,
   type DevicePluginOptions,
   loadDevicePluginProtocol,
-  loadPodResources,
   type RegisterRequest,
 } from '../protocol.js';
 

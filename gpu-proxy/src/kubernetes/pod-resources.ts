@@ -1,10 +1,9 @@
 import path from 'node:path';
-import { type Client, credentials, loadPackageDefinition, type ServiceClientConstructor, type ServiceError } from '@grpc/grpc-js';
-import { loadSync } from '@grpc/proto-loader';
+import { type Client, credentials, type ServiceError } from '@grpc/grpc-js';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { loadPodResources } from '@nvidia-virtual/kubernetes/pod-resources';
 import { ProxyError } from '../errors.js';
 
-const PROTO = path.resolve(import.meta.dirname, '../../proto/pod-resources.proto');
 const PATIENCE_MS = 5000;
 /** A node of a few hundred pods answers with less. */
 const MOST_BYTES = 16 * 1024 * 1024;
@@ -40,7 +39,7 @@ export class PodResources {
 
   constructor(kubeletRoot: string) {
     this.#socket = path.join(kubeletRoot, 'pod-resources', 'kubelet.sock');
-    const Service = loadPodResourcesService();
+    const Service = loadPodResources();
     this.#client = new Service(`unix:${this.#socket}`, credentials.createInsecure(), {
       'grpc.max_receive_message_length': MOST_BYTES,
       'grpc.max_reconnect_backoff_ms': 1000,
@@ -60,11 +59,6 @@ export class PodResources {
   close(): void {
     this.#client.close();
   }
-}
-
-export function loadPodResourcesService(): ServiceClientConstructor {
-  const definition = loadPackageDefinition(loadSync(PROTO, { defaults: true }));
-  return (definition['v1'] as unknown as { PodResourcesLister: ServiceClientConstructor }).PodResourcesLister;
 }
 
 function holdersIn({ podResources }: ListAnswer): Map<string, SlotHolder> {

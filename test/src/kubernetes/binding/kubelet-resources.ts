@@ -1,8 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
-import { loadPodResourcesService } from '@nvidia-virtual/gpu-proxy/kubernetes/pod-resources';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { loadPodResources } from '@nvidia-virtual/kubernetes/pod-resources';
 
 /** The kubelet's pod-resources API over its real protocol, saying what a test tells it to. */
 export class KubeletResources {
@@ -28,7 +28,7 @@ export class KubeletResources {
     mkdirSync(directory, { recursive: true });
     const server = new Server();
     const list: handleUnaryCall<unknown, unknown> = (_, callback) => callback(null, { podResources: this.#answer() });
-    server.addService(loadPodResourcesService().service, { list });
+    server.addService(loadPodResources().service, { list });
     await new Promise<void>((resolve, reject) =>
       server.bindAsync(`unix:${path.join(directory, 'kubelet.sock')}`, ServerCredentials.createInsecure(), (error) =>
         error ? reject(error) : resolve(),
