@@ -19,11 +19,7 @@ async function begin(driver: CgroupDriver): Promise<void> {
   scene = new BindingScene('placement', plane, driver);
   await scene.kubelet.start();
 }
-afterEach(async () => {
-  await scene.end();
-  const { items } = await scene.api.listNamespacedPod({ namespace: 'default' });
-  for (const { metadata } of items) await scene.deletePod(metadata?.name as string);
-});
+afterEach(() => scene.end());
 
 function cgroupsOf(pid: number): string[] {
   const lines = readFileSync(`/proc/${pid}/cgroup`, 'utf8').trim().split('\n');

@@ -255,6 +255,8 @@ export class BindingScene {
     await this.cgroups.remove();
     rmSync(this.directory, { recursive: true, force: true });
     this.#place.remove();
+    const { items } = await this.api.listNamespacedPod({ namespace: 'default' });
+    for (const { metadata } of items) await this.deletePod(metadata?.name as string);
   }
 }
 
