@@ -1,5 +1,6 @@
 import type { Holding } from './node-gpus.js';
 import { NodeGpus } from './node-gpus.js';
+import { NodeTable } from './node-table.js';
 import type { PodRecord } from './pod.js';
 
 /** Slots that were promised by a binding which the pods do not show yet. */
@@ -22,6 +23,8 @@ interface Promised {
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
+  /** The same by the bytes of their names. */
+  readonly table = new NodeTable(() => this.#nodes.values());
   readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
@@ -159,7 +162,9 @@ export class Cluster {
   }
 
   #forget(node: NodeGpus | undefined): void {
-    if (node?.idle && this.#nodes.delete(node.name)) this.#indices.giveBack(node.index);
+    if (!node?.idle || !this.#nodes.delete(node.name)) return;
+    this.#indices.giveBack(node.index);
+    this.table.changed();
   }
 
   #made(name: string): NodeGpus {
@@ -167,6 +172,7 @@ export class Cluster {
     if (known) return known;
     const node = new NodeGpus(name, this.#indices.take());
     this.#nodes.set(name, node);
+    this.table.changed();
     return node;
   }
 }
