@@ -119,6 +119,13 @@ describe('the node', () => {
     }
   });
 
+  test("has NVIDIA's driver where it is", async () => {
+    const rootOf = ({ pods }: Rendered) =>
+      environmentOf(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy'))['NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT'];
+    expect(rootOf(chart)).toBe('/');
+    expect(rootOf(await render({ values: { node: { driverRoot: '/run/nvidia/driver' } } }))).toBe('/run/nvidia/driver');
+  });
+
   test('keeps its directory under the same path as on the host', () => {
     const pod = chart.pods.get('DaemonSet nvidia-virtual-node');
     for (const { volumeMounts } of [...pod.initContainers, ...pod.containers])
@@ -233,6 +240,7 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
     [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],
     [{ node: { kubeletRoot: 'var/lib/kubelet' } }, /kubeletRoot.*pattern/],
+    [{ node: { driverRoot: 'run/nvidia/driver' } }, /driverRoot.*pattern/],
     [{ redis: { url: 'redis://user:secret@host' } }, /url.*pattern/],
   ])('%j', async (values, sentence) => {
     await expect(render({ values })).rejects.toThrow(sentence);

@@ -29,6 +29,8 @@
   value: "true"
 - name: NVIDIA_VIRTUAL_KUBERNETES_KUBELET_ROOT
   value: {{ $node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT
+  value: {{ $node.driverRoot }}
 - name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
   value: {{ $node.slotsPerGpu | quote }}
 - name: NVIDIA_VIRTUAL_BACKEND
