@@ -142,6 +142,12 @@ describe('the scheduler', () => {
     );
   });
 
+  test('is asked for its health where every version that is supported answers', () => {
+    const scheduler = containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler');
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
+      expect([probe, scheduler[probe].httpGet]).toEqual([probe, { path: '/healthz', port: 'health', scheme: 'HTTPS' }]);
+  });
+
   test('gets another configuration with another strategy, and is started anew', async () => {
     const spread = await render({ values: { scheduler: { strategy: 'spread' } } });
     const annotations = [chart, spread].map(
