@@ -142,6 +142,16 @@ describe('the scheduler', () => {
     );
   });
 
+  test.each([
+    [{ kubeScheduler: 'upstream.example/kube-scheduler' }, 'upstream.example/kube-scheduler:v1.33.5'],
+    [{ kubeScheduler: 'upstream.example:5000/kube-scheduler:v1.33.0' }, 'upstream.example:5000/kube-scheduler:v1.33.0'],
+    [{ kubeScheduler: 'upstream/kube-scheduler', kubeSchedulerTag: 'v1.32.9' }, 'mirror.local/upstream/kube-scheduler:v1.32.9'],
+    [{}, 'mirror.local/nvidia-virtual/kube-scheduler:v1.33.5'],
+  ])('comes from where it was named: %j', async (names, image) => {
+    const { pods } = await render({ version: 'v1.33.5-gke.1014001', values: { images: { registry: 'mirror.local', ...names } } });
+    expect(containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image).toBe(image);
+  });
+
   test('is asked for its health where every version that is supported answers', () => {
     const scheduler = containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler');
     for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
