@@ -16,6 +16,8 @@ import { CHART, containerOf, environmentOf, helm, type KubernetesObject, type Re
 
 const BUILDING_HELM = 900_000;
 const GKE = { apis: ['networking.gke.io/v1'] };
+const OPERATOR = { apis: ['monitoring.coreos.com/v1/PodMonitor'] };
+const PROMETHEUS = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
 const VERSIONS = ['v1.30.0', 'v1.33.5-gke.1014001', 'v1.36.3+k3s1'];
 
 let chart: Rendered;
@@ -239,6 +241,7 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ redis: { enabled: false, url: 'redis://a', tls: { existingSecret: 's' } } }, {}, 'set redis.url to rediss://'],
     [{ redis: { enabled: false, url: 'rediss://a', tls: { clientCertificate: true } } }, {}, 'set redis.tls.existingSecret'],
     [{ monitoring: { podMonitor: true } }, {}, 'install the Prometheus Operator first'],
+    [{ monitoring: { podMonitor: true } }, OPERATOR, 'set networkPolicy.metricsFrom to where Prometheus runs'],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
   ])('%j %j', async (values, options, remedy) => {
@@ -293,12 +296,36 @@ describe('what is asked for besides', () => {
   });
 
   test('a PodMonitor finds every port with metrics', async () => {
-    const rendered = await render({ values: { monitoring: { podMonitor: true } }, apis: ['monitoring.coreos.com/v1/PodMonitor'] });
+    const values = { monitoring: { podMonitor: true }, networkPolicy: { metricsFrom: [PROMETHEUS] } };
+    const rendered = await render({ values, ...OPERATOR });
     const { podMetricsEndpoints } = rendered.find('PodMonitor', 'nvidia-virtual').spec;
     const read = new Set(podMetricsEndpoints.map(({ port }: KubernetesObject) => port));
     const ports = [...rendered.pods.values()].flatMap(({ containers }) => containers.flatMap(({ ports = [] }: KubernetesObject) => ports));
     const metrics = ports.map(({ name }: KubernetesObject) => name).filter((name: string) => name.endsWith('metrics'));
     expect(read).toEqual(new Set(metrics));
+  });
+});
+
+describe('network policies', () => {
+  const METRICS = ['metrics', 'plugin-metrics'];
+  const rulesOf = (rendered: Rendered) =>
+    new Map<string, KubernetesObject[]>(rendered.of('NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec.ingress ?? []]));
+
+  test('let nobody read metrics unless somebody is named', () => {
+    const rules = rulesOf(chart);
+    expect([...rules.keys()].toSorted()).toEqual(
+      ['node', 'redis', 'scheduler', 'usage-api', 'webhook'].map((name) => `nvidia-virtual-${name}`),
+    );
+    const open = [...rules].flatMap(([name, all]) => all.filter(({ from }) => from === undefined).map(({ ports }) => [name, ports]));
+    expect(open).toEqual(['usage-api', 'webhook'].map((name) => [`nvidia-virtual-${name}`, [{ port: 'https' }]]));
+    const ports = [...rules.values()].flat().flatMap((rule) => rule.ports.map(({ port }: KubernetesObject) => port));
+    expect(ports.filter((port) => METRICS.includes(port))).toEqual([]);
+  });
+
+  test('let read metrics who is named', async () => {
+    const rules = rulesOf(await render({ values: { networkPolicy: { metricsFrom: [PROMETHEUS] } } }));
+    const metrics = [...rules.values()].flat().filter(({ ports }) => METRICS.includes(ports[0].port));
+    expect(metrics.map(({ from }) => from)).toEqual(Array(4).fill([PROMETHEUS]));
   });
 });
 
