@@ -67,7 +67,8 @@ async function apply(object: object): Promise<string> {
   return admin('apply', '-f', file);
 }
 
-const node = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'nvidia-virtual/node': 'true' } } });
+const LABELS = { 'nvidia-virtual/node': 'true', 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
+const node = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: LABELS } });
 
 describe('the password of Redis', () => {
   const flags = () => ['--secret', 'nvidia-virtual-redis', '--key', 'password', '--configuration', path.join(directory, 'redis.conf')];

@@ -49,6 +49,18 @@ describe('every pod', () => {
       expect([name, pod.securityContext]).toEqual([name, expect.objectContaining({ runAsNonRoot: true, runAsUser: 65532 })]);
   });
 
+  test('runs on nodes for which its programs are built, and which the values ask for besides', async () => {
+    const platform = { 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
+    const { pods } = await render({ values: { node: { nodeSelector: { pool: 'gpus' } }, control: { nodeSelector: { pool: 'system' } } } });
+    expect(pods.size).toBe(chart.pods.size);
+    for (const [name, pod] of chart.pods) {
+      expect([name, pod.nodeSelector]).toEqual([name, platform]);
+      const pool = pod.hostPID ? 'gpus' : 'system';
+      const chosen = name === 'Pod nvidia-virtual-test-slot' ? platform : { ...platform, pool };
+      expect([name, pods.get(name).nodeSelector]).toEqual([name, chosen]);
+    }
+  });
+
   test('takes images from the registry, with the secrets, that were named', async () => {
     const images = { registry: 'mirror.local/gpu/', tag: 'v9', pullSecrets: [{ name: 'mirror' }], redis: 'redis@sha256:0123' };
     const { pods } = await render({ values: { images } });
