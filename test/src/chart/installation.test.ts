@@ -118,6 +118,7 @@ describe('accounts', () => {
     ['usage-api', ['patch', 'apiservices/v1alpha1.usage.nvidia-virtual.io'], 'yes'],
     ['usage-api', ['patch', 'apiservices/v1.apps'], 'no'],
     ['usage-api', ['create', 'subjectaccessreviews'], 'yes'],
+    ['usage-api', ['create', 'tokenreviews'], 'no'],
     ['scheduler', ['update', 'leases/nvidia-virtual-scheduler'], 'yes'],
     ['scheduler', ['create', 'pods', '--subresource', 'binding', '--all-namespaces'], 'yes'],
     ['scheduler', ['list', 'poddisruptionbudgets', '--all-namespaces'], 'yes'],
