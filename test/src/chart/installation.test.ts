@@ -163,6 +163,13 @@ describe('the account of a node', () => {
     expect(await annotate(name, text)).toContain(sentence);
   });
 
+  test.each([
+    { finalizers: ['example.com/stays'] },
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'two', uid: 'of-nobody' }] },
+  ])('may not bind the life of its own to anything: %j', async (metadata) => {
+    expect(await kubectl(own, 'patch', 'node', 'one', '--patch', JSON.stringify({ metadata }))).toContain('only annotations');
+  });
+
   test('may not label or taint even its own', async () => {
     expect(await kubectl(own, 'label', 'node', 'one', 'x=y')).toContain('only annotations');
     expect(await kubectl(own, 'taint', 'node', 'one', 'x=y:NoSchedule')).toContain('only annotations');
