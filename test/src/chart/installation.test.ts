@@ -211,6 +211,21 @@ describe('the check after an install', () => {
     expect([status, output]).toEqual([1, expect.stringMatching(/not everything runs:.*nvidia-virtual-webhook \(0 of 2 pods ready\)/)]);
   });
 
+  test.each([
+    ['before it began', -600_000, 'not everything runs'],
+    ['since', 60_000, 'no pod of DaemonSet nvidia-virtual-node in: of something'],
+  ])('what was refused %s', async (_, age, sentence) => {
+    const object = { kind: 'DaemonSet', namespace: NAMESPACE, name: 'nvidia-virtual-node' };
+    const at = new Date(Date.now() + age).toISOString().replace(/\.\d+/, '');
+    const event = { reason: 'FailedCreate', type: 'Warning', message: 'Error creating: of something', firstTimestamp: at, lastTimestamp: at };
+    const metadata = { name: 'refused', namespace: NAMESPACE };
+    await apply({ apiVersion: 'v1', kind: 'Event', metadata, involvedObject: object, ...event });
+    const impatient = [...flags, '--patience', '1', '--extent', 'ready', '--kubeconfig', plane.adminKubeconfig];
+    const { status, output } = await command('check-install', ...impatient);
+    await admin('-n', NAMESPACE, 'delete', 'event', 'refused');
+    expect([status, output]).toEqual([1, expect.stringContaining(sentence)]);
+  });
+
   test('says which label is missing where PodSecurity refuses the pods', async () => {
     await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
     await apply(node('three'));
