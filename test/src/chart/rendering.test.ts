@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
+import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { optionsOf } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
@@ -83,6 +83,8 @@ describe('processes', () => {
     const node = chart.pods.get('DaemonSet nvidia-virtual-node');
     expect(unknown(containerOf(node, 'gpu-proxy'), NODE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
+    const cleaning = chart.pods.get('DaemonSet nvidia-virtual-cleaning');
+    expect(unknown(containerOf(cleaning, 'clean'), REMOVE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-usage-api'), 'usage-api'), USAGE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'extender'), EXTENDER_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-webhook'), 'webhook'), WEBHOOK_OPTIONS)).toEqual([]);
@@ -131,6 +133,28 @@ describe('the node', () => {
       expect(volume.hostPath.path).toBe(`/var/lib/k0s/kubelet/${name}`);
       expect(plugin.volumeMounts).toContainEqual(expect.objectContaining({ name, mountPath: volume.hostPath.path }));
     }
+  });
+
+  test('keeps all that is ours in another directory where that is asked for', async () => {
+    const directory = '/home/kubernetes/bin/nvidia-virtual';
+    const { pods, text } = await render({ values: { node: { directory } } });
+    expect(text).not.toContain('/var/lib/nvidia-virtual');
+    const pod = pods.get('DaemonSet nvidia-virtual-node');
+    const state = { name: 'state', mountPath: directory };
+    for (const container of [...pod.initContainers, ...pod.containers]) expect(container.volumeMounts).toContainEqual(state);
+    expect(pod.volumes).toContainEqual({ name: 'state', hostPath: { path: directory, type: 'DirectoryOrCreate' } });
+    const versions = { NVIDIA_VIRTUAL_VERSIONS: `${directory}/versions` };
+    expect(environmentOf(containerOf(pod, 'install'))).toMatchObject(versions);
+    expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({ NVIDIA_VIRTUAL_STATE: `${directory}/state`, ...versions });
+    expect(environmentOf(containerOf(pod, 'gpu-proxy'))).toMatchObject({
+      NVIDIA_VIRTUAL_STATE: `${directory}/state`,
+      NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: `${directory}/versions`,
+    });
+    const cleaning = pods.get('DaemonSet nvidia-virtual-cleaning');
+    const clean = containerOf(cleaning, 'clean');
+    expect(environmentOf(clean)).toMatchObject({ NVIDIA_VIRTUAL_DIRECTORY: directory });
+    expect(clean.volumeMounts).toContainEqual({ name: 'parent', mountPath: '/host/home/kubernetes/bin' });
+    expect(cleaning.volumes).toContainEqual({ name: 'parent', hostPath: { path: '/home/kubernetes/bin', type: 'Directory' } });
   });
 
   test("has NVIDIA's driver where it is", async () => {
@@ -271,6 +295,8 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
     [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],
     [{ node: { kubeletRoot: 'var/lib/kubelet' } }, /kubeletRoot.*pattern/],
+    [{ node: { directory: '/nvidia-virtual' } }, /directory.*pattern/],
+    [{ node: { directory: `/var/${'x'.repeat(44)}` } }, /directory.*48/],
     [{ node: { driverRoot: 'run/nvidia/driver' } }, /driverRoot.*pattern/],
     [{ redis: { url: 'redis://user:secret@host' } }, /url.*pattern/],
   ])('%j', async (values, sentence) => {
