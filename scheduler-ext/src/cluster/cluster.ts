@@ -112,7 +112,7 @@ export class Cluster {
 
   /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
   promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
-    this.#unpromise(pod.uid);
+    this.unpromise(pod.uid);
     this.#promises.set(pod.uid, { holdings, chosen });
     this.#keepPromise(pod);
   }
@@ -127,7 +127,8 @@ export class Cluster {
     }
   }
 
-  #unpromise(uid: string): void {
+  /** Who was to go stays after all. */
+  unpromise(uid: string): void {
     for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) {
       const node = this.#nodes.get(name);
       if (node?.unpromise(uid)) this.#gained(node);
@@ -139,14 +140,14 @@ export class Cluster {
     const reservation = this.#reservations.get(pod.uid);
     this.#reservations.delete(pod.uid);
     if (reservation && reservation.node !== node) this.#leave(pod.uid, reservation.node);
-    this.#unpromise(pod.uid);
+    this.unpromise(pod.uid);
     this.#made(node).hold(pod);
   }
 
   #free(uid: string, node: string | undefined): void {
     const reservation = this.#reservations.get(uid);
     this.#reservations.delete(uid);
-    this.#unpromise(uid);
+    this.unpromise(uid);
     for (const name of new Set([node, reservation?.node])) if (name !== undefined) this.#leave(uid, name);
   }
 
