@@ -217,7 +217,13 @@ describe('the check after an install', () => {
   ])('what was refused %s', async (_, age, sentence) => {
     const object = { kind: 'DaemonSet', namespace: NAMESPACE, name: 'nvidia-virtual-node' };
     const at = new Date(Date.now() + age).toISOString().replace(/\.\d+/, '');
-    const event = { reason: 'FailedCreate', type: 'Warning', message: 'Error creating: of something', firstTimestamp: at, lastTimestamp: at };
+    const event = {
+      reason: 'FailedCreate',
+      type: 'Warning',
+      message: 'Error creating: of something',
+      firstTimestamp: at,
+      lastTimestamp: at,
+    };
     const metadata = { name: 'refused', namespace: NAMESPACE };
     await apply({ apiVersion: 'v1', kind: 'Event', metadata, involvedObject: object, ...event });
     const impatient = [...flags, '--patience', '1', '--extent', 'ready', '--kubeconfig', plane.adminKubeconfig];
