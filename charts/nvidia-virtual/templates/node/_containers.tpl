@@ -113,6 +113,7 @@ securityContext:
       - DAC_OVERRIDE # which gpu-proxy reads
       - FOWNER # and removes
       - KILL # ends it
+      - SYS_RESOURCE # lets it pin memory
   # The usual profiles of container runtimes forbid what the capabilities allow.
   appArmorProfile:
     type: Unconfined
