@@ -113,7 +113,7 @@ securityContext:
       - DAC_OVERRIDE # which gpu-proxy reads
       - FOWNER # and removes
       - KILL # ends it
-      - SYS_RESOURCE # lets it pin memory
+      - SYS_RESOURCE # lets the driver pin memory, and gives a worker the oom_score_adj of its pod
   # The usual profiles of container runtimes forbid what the capabilities allow.
   appArmorProfile:
     type: Unconfined
