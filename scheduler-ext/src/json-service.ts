@@ -10,8 +10,8 @@ export class JsonText {
   constructor(readonly text: string) {}
 }
 
-/** What is asked at a path, in JSON, and answered in JSON. */
-export type Route = (body: never) => object | Promise<object>;
+/** What is asked at a path, in JSON, and answered in JSON. @throws Error what is wrong with the request */
+export type Route = (body: Buffer) => object | Promise<object>;
 
 export interface JsonServiceOptions {
   readonly routes: Readonly<Record<string, Route>>;
@@ -62,9 +62,14 @@ async function answerTo(request: IncomingMessage, route: Route | undefined): Pro
     if (length > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes`);
     chunks.push(chunk);
   }
-  const body: unknown = JSON.parse(Buffer.concat(chunks).toString());
-  if (typeof body !== 'object' || body === null) throw new Error('it is no JSON object');
-  return route(body as never);
+  return route(Buffer.concat(chunks));
+}
+
+/** @throws Error when it is none */
+export function parseObject<T extends object>(body: Buffer): T {
+  const object: unknown = JSON.parse(body.toString());
+  if (typeof object !== 'object' || object === null) throw new Error('it is no JSON object');
+  return object as T;
 }
 
 function respond(response: ServerResponse, status: number, answer: object): void {

@@ -40,12 +40,14 @@ labels:
   {{- include "nvidia-virtual.labels" (slice . 0 2) | nindent 2 }}
 {{- end }}
 
-{{/* An image with the registry before it and, where it names none, a tag behind it: (list $ NAME TAG). */}}
+{{/* An image with the registry before it, unless it names a host, and a tag behind it, unless it names one: (list $ NAME TAG). */}}
 {{- define "nvidia-virtual.image" -}}
 {{- $images := (index . 0).Values.images -}}
 {{- $name := index . 1 -}}
 {{- $last := splitList "/" $name | last -}}
-{{- with $images.registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- /* As container runtimes tell a host from a part of a name. */ -}}
+{{- $hasHost := regexMatch "^([^/]*[.:][^/]*|localhost)/" $name -}}
+{{- if and $images.registry (not $hasHost) }}{{ trimSuffix "/" $images.registry }}/{{ end -}}
 {{- or (contains ":" $last) (contains "@" $last) | ternary $name (printf "%s:%s" $name (index . 2)) -}}
 {{- end }}
 

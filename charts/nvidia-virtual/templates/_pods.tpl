@@ -18,12 +18,16 @@ topologySpreadConstraints:
 {{- include "nvidia-virtual.placement" $control }}
 {{- end }}
 
-{{/* Where pods may run: nodeSelector, affinity and tolerations of a group of values. */}}
-{{- define "nvidia-virtual.placement" -}}
-{{- with .nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
+{{/* Our programs are of this kind, and a cluster may have nodes of several. */}}
+{{- define "nvidia-virtual.platform" -}}
+kubernetes.io/arch: amd64
+kubernetes.io/os: linux
 {{- end }}
+
+{{/* Where pods may run: nodeSelector, affinity and tolerations of a group of values. */}}
+{{- define "nvidia-virtual.placement" }}
+nodeSelector:
+  {{- mergeOverwrite (include "nvidia-virtual.platform" . | fromYaml) (.nodeSelector | default dict) | toYaml | nindent 2 }}
 {{- with .affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}

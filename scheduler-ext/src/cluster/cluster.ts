@@ -1,5 +1,6 @@
 import type { Holding } from './node-gpus.js';
 import { NodeGpus } from './node-gpus.js';
+import { NodeTable } from './node-table.js';
 import type { PodRecord } from './pod.js';
 
 /** Slots that were promised by a binding which the pods do not show yet. */
@@ -22,6 +23,8 @@ interface Promised {
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
+  /** The same by the bytes of their names. */
+  readonly table = new NodeTable(() => this.#nodes.values());
   readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
@@ -112,7 +115,7 @@ export class Cluster {
 
   /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
   promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
-    this.#unpromise(pod.uid);
+    this.unpromise(pod.uid);
     this.#promises.set(pod.uid, { holdings, chosen });
     this.#keepPromise(pod);
   }
@@ -127,7 +130,8 @@ export class Cluster {
     }
   }
 
-  #unpromise(uid: string): void {
+  /** Who was to go stays after all. */
+  unpromise(uid: string): void {
     for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) {
       const node = this.#nodes.get(name);
       if (node?.unpromise(uid)) this.#gained(node);
@@ -139,14 +143,14 @@ export class Cluster {
     const reservation = this.#reservations.get(pod.uid);
     this.#reservations.delete(pod.uid);
     if (reservation && reservation.node !== node) this.#leave(pod.uid, reservation.node);
-    this.#unpromise(pod.uid);
+    this.unpromise(pod.uid);
     this.#made(node).hold(pod);
   }
 
   #free(uid: string, node: string | undefined): void {
     const reservation = this.#reservations.get(uid);
     this.#reservations.delete(uid);
-    this.#unpromise(uid);
+    this.unpromise(uid);
     for (const name of new Set([node, reservation?.node])) if (name !== undefined) this.#leave(uid, name);
   }
 
@@ -158,7 +162,9 @@ export class Cluster {
   }
 
   #forget(node: NodeGpus | undefined): void {
-    if (node?.idle && this.#nodes.delete(node.name)) this.#indices.giveBack(node.index);
+    if (!node?.idle || !this.#nodes.delete(node.name)) return;
+    this.#indices.giveBack(node.index);
+    this.table.changed();
   }
 
   #made(name: string): NodeGpus {
@@ -166,6 +172,7 @@ export class Cluster {
     if (known) return known;
     const node = new NodeGpus(name, this.#indices.take());
     this.#nodes.set(name, node);
+    this.table.changed();
     return node;
   }
 }

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
-import type { PodRecord } from '../cluster/pod.js';
 import type { Preemption, Preemptor } from './preemption.js';
 
 export interface EvictionOptions {
@@ -12,8 +11,10 @@ export interface EvictionOptions {
   readonly logger: Logger;
 }
 
-/** Within this time kube-scheduler has nominated a node, if it found victims itself. */
+/** Within this time, in milliseconds, kube-scheduler has nominated a node, if it found victims itself. */
 const PATIENCE = 1000;
+/** Between two tries, where an eviction is refused or the API server is away. */
+const MOST_PATIENCE = 30_000;
 
 /**
  * Preempts where kube-scheduler does not: on a node whose free slots suffice in number, but lie on several GPUs, it sees nothing to preempt
@@ -37,9 +38,8 @@ export class Eviction {
   consider(pod: Preemptor, nodes: readonly string[]): void {
     if (this.#isUnderWay(pod.uid)) return;
     this.#underWay.set(pod.uid, []);
-    const { logger } = this.#options;
     void this.#preempt(pod, nodes)
-      .catch((error: Error) => logger.warn({ pod: pod.name, reason: error.message }, 'nobody was evicted, or not all'))
+      .catch(() => undefined) // it was stopped
       .finally(() => this.#underWay.get(pod.uid)?.length === 0 && this.#underWay.delete(pod.uid));
   }
 
@@ -47,15 +47,31 @@ export class Eviction {
   #isUnderWay(uid: string): boolean {
     const victims = this.#underWay.get(uid);
     if (victims === undefined) return false;
-    const { cluster } = this.#options;
-    if (victims.length === 0 || victims.some((victim) => isThere(cluster.pod(victim)))) return true;
+    if (victims.length === 0 || victims.some((victim) => this.#isThere(victim))) return true;
     this.#underWay.delete(uid);
     return false;
   }
 
+  /** Until it is done or needless: kube-scheduler does not ask again because an eviction failed. */
   async #preempt(pod: Preemptor, nodes: readonly string[]): Promise<void> {
+    const { cluster, logger } = this.#options;
+    const evicted: string[] = [];
+    for (let patience = PATIENCE; ; patience = Math.min(2 * patience, MOST_PATIENCE)) {
+      await sleep(patience, undefined, { signal: this.#end.signal });
+      if (evicted.some((uid) => this.#isThere(uid))) continue;
+      try {
+        return await this.#evict(pod, nodes, evicted);
+      } catch (error) {
+        logger.warn({ pod: pod.name, reason: (error as Error).message }, 'nobody was evicted, or not all; it is tried again');
+        cluster.unpromise(pod.uid);
+        this.#underWay.set(pod.uid, []);
+      }
+    }
+  }
+
+  /** @throws Error where an eviction is refused; `evicted` are those that went before */
+  async #evict(pod: Preemptor, nodes: readonly string[], evicted: string[]): Promise<void> {
     const { api, cluster, preemption, logger } = this.#options;
-    await sleep(PATIENCE, undefined, { signal: this.#end.signal });
     const found = this.#stillWaits(pod) ? await preemption.cheapest(pod, nodes) : undefined;
     if (found === undefined || !this.#stillWaits(pod)) return;
     const { victims, node, holding } = found;
@@ -68,7 +84,13 @@ export class Eviction {
     for (const { namespace, name, uid } of victims) {
       const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } };
       await api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
+      evicted.push(uid);
     }
+  }
+
+  #isThere(uid: string): boolean {
+    const pod = this.#options.cluster.pod(uid);
+    return pod !== undefined && !pod.ended;
   }
 
   #stillWaits({ uid }: Preemptor): boolean {
@@ -76,8 +98,4 @@ export class Eviction {
     const pod = cluster.pod(uid);
     return pod !== undefined && !pod.ended && pod.node === undefined && pod.nominated === undefined && !cluster.isReserved(uid);
   }
-}
-
-function isThere(pod: PodRecord | undefined): boolean {
-  return pod !== undefined && !pod.ended;
 }

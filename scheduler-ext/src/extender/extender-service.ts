@@ -8,12 +8,13 @@ import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
 import type { Logger } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
-import { jsonListener, listen, type Route } from '../json-service.js';
+import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { ExtenderOptionValues } from '../options.js';
 import { Binder } from './binder.js';
 import { Eviction } from './eviction.js';
 import { Extender } from './extender.js';
+import { readExtenderArgs } from './messages.js';
 import { Preemption } from './preemption.js';
 import { Retry } from './retry.js';
 
@@ -91,10 +92,10 @@ export class ExtenderService {
 
 function routesOf(extender: Extender): Record<string, Route> {
   return {
-    '/filter': (body) => extender.filter(body),
-    '/prioritize': (body) => extender.prioritize(body),
-    '/bind': (body) => extender.bind(body),
-    '/preempt': (body) => extender.preempt(body),
+    '/filter': (body) => extender.filter(readExtenderArgs(body)),
+    '/prioritize': (body) => extender.prioritize(readExtenderArgs(body)),
+    '/bind': (body) => extender.bind(parseObject(body)),
+    '/preempt': (body) => extender.preempt(parseObject(body)),
   };
 }
 

@@ -9,6 +9,7 @@ import { Judge } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
+import type { NodeNames } from './node-names.js';
 import type { Preemption } from './preemption.js';
 import type { Retry } from './retry.js';
 
@@ -42,10 +43,8 @@ export class Extender {
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };
     const pod = readPod(Pod);
-    if (pod === undefined) return { NodeNames };
-    const { demand, problem = '' } = pod;
-    if (demand === undefined)
-      return { NodeNames: [], FailedAndUnresolvableNodes: Object.fromEntries(NodeNames.map((name) => [name, problem])) };
+    if (pod?.demand === undefined) return filterText(this.#judgeNone(pod?.problem, NodeNames));
+    const { demand } = pod;
     const judged = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
     if (judged.fitting.length === 0) this.#options.retry.rejected({ ...pod, demand });
     const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.length === 0;
@@ -55,15 +54,12 @@ export class Extender {
 
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult | JsonText {
     const pod = readPod(Pod);
-    if (pod?.demand === undefined) return (NodeNames ?? []).map((Host) => ({ Host, Score: 0 }));
-    const { cluster } = this.#options;
-    const judge = this.#judgeFor(pod.demand);
+    const judge = pod?.demand && this.#judgeFor(pod.demand);
     let text = '';
-    for (const name of NodeNames ?? []) {
-      const node = cluster.node(name);
-      const verdict = judge.judge(node, pod);
-      text += `${text === '' ? '' : ','}{"Host":${node?.quotedName ?? JSON.stringify(name)},"Score":${'score' in verdict ? verdict.score : 0}}`;
-    }
+    NodeNames?.visit(this.#options.cluster.table, (node, quoted) => {
+      const verdict = judge?.judge(node, pod as PodRecord);
+      text += `${text === '' ? '' : ','}{"Host":${quoted},"Score":${verdict && 'score' in verdict ? verdict.score : 0}}`;
+    });
     return new JsonText(`[${text}]`);
   }
 
@@ -88,20 +84,27 @@ export class Extender {
     return { NodeNameToMetaVictims: await this.#options.preemption.correct({ ...pod, demand: pod.demand }, asked) };
   }
 
-  #judgeAll(pod: PodRecord, judge: Judge, names: readonly string[]): Judged {
-    const { cluster } = this.#options;
+  #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
     const judged: Judged = { fitting: [], failed: [], unresolvable: [], resolvable: [] };
-    for (const name of names) {
-      const node = cluster.node(name);
+    names.visit(this.#options.cluster.table, (node, quoted) => {
       const verdict = judge.judge(node, pod);
-      const quoted = node?.quotedName ?? JSON.stringify(name);
       if ('score' in verdict) judged.fitting.push(quoted);
-      else if (!verdict.resolvable) judged.unresolvable.push(`${quoted}:${verdict.quoted}`);
+      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${quoted}:${verdict.quoted}`);
       else {
         judged.failed.push(`${quoted}:${verdict.quoted}`);
-        judged.resolvable.push(name);
+        judged.resolvable.push(node.name);
       }
-    }
+    });
+    return judged;
+  }
+
+  /** Of a pod that asks for nothing of ours every node is as good; of one that contradicts itself, none. */
+  #judgeNone(problem: string | undefined, names: NodeNames): Judged {
+    const judged: Judged = { fitting: [], failed: [], unresolvable: [], resolvable: [] };
+    names.visit(this.#options.cluster.table, (_, quoted) => {
+      if (problem === undefined) judged.fitting.push(quoted);
+      else judged.unresolvable.push(`${quoted}:${JSON.stringify(problem)}`);
+    });
     return judged;
   }
 

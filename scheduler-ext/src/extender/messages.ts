@@ -1,10 +1,26 @@
 import type { V1Pod } from '@kubernetes/client-node';
+import { parseObject } from '../json-service.js';
+import { NodeNames } from './node-names.js';
 
 /** What kube-scheduler and its extenders say to each other. The names are those of its Go structs. */
 export interface ExtenderArgs {
   readonly Pod: V1Pod;
   /** What a scheduler sends that is told `nodeCacheCapable: true`. */
-  readonly NodeNames?: readonly string[] | null;
+  readonly NodeNames?: NodeNames | undefined;
+}
+
+const NAMES = '"NodeNames":[';
+
+/** Strings are made of the pod only, since it is one, and the names are thousands. @throws Error for what is no such request */
+export function readExtenderArgs(body: Buffer): ExtenderArgs {
+  const key = body.lastIndexOf(NAMES);
+  const list = key < 0 ? undefined : NodeNames.at(body, key + NAMES.length);
+  if (!list) {
+    const { Pod, NodeNames: names } = parseObject<{ Pod: V1Pod; NodeNames?: readonly string[] | null }>(body);
+    return { Pod, NodeNames: names ? NodeNames.of(names) : undefined };
+  }
+  const rest = Buffer.concat([body.subarray(0, key), Buffer.from('"NodeNames":null'), body.subarray(list.end + 1)]);
+  return { Pod: parseObject<{ Pod: V1Pod }>(rest).Pod, NodeNames: list.names };
 }
 
 export interface FilterResult {

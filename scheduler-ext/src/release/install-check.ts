@@ -24,11 +24,13 @@ const PAUSE_MS = 1000;
 
 /** Waits until pods of all our workloads are there, and says why not as soon as that is known. @throws ReleaseError PODS_REFUSED, NOT_READY; ApiError */
 export async function checkInstallation(options: InstallCheckOptions): Promise<void> {
-  const end = Date.now() + options.patience;
+  // Events are dated in whole seconds.
+  const start = Math.floor(Date.now() / 1000) * 1000;
+  const end = start + options.patience;
   for (;;) {
     const waiting = (await findWorkloads(options)).flatMap((workload) => whatIsMissing(workload, options.extent) ?? []);
     if (waiting.length === 0) return;
-    const event = await findRefusal(options, waiting);
+    const event = await findRefusal(options, waiting, start);
     if (event) throw refusalOf(event, options.namespace);
     if (Date.now() >= end) {
       const sentences = waiting.map(({ name, missing }) => `${name} (${missing})`).join(', ');
@@ -66,11 +68,19 @@ function countPods({ spec, status }: Workload): { wanted: number; made: number; 
   return { wanted, made: status?.replicas ?? 0, ready: status?.readyReplicas ?? 0 };
 }
 
-/** The newest event that says that pods of what we wait for cannot be made. Those of a ReplicaSet begin with its Deployment's name. */
-async function findRefusal({ api, namespace }: InstallCheckOptions, waiting: readonly Missing[]): Promise<CoreV1Event | undefined> {
+/**
+ * The newest event that says that pods of what we wait for cannot be made. Those of a ReplicaSet begin with its Deployment's name. What was
+ * refused before `since` may have been mended by now; what was not is tried and refused again.
+ */
+async function findRefusal(
+  { api, namespace }: InstallCheckOptions,
+  waiting: readonly Missing[],
+  since: number,
+): Promise<CoreV1Event | undefined> {
   const fieldSelector = 'reason=FailedCreate';
   const { items } = await api.request<CoreV1EventList>({ path: `/api/v1/namespaces/${namespace}/events`, query: { fieldSelector } });
-  const ours = items.filter(({ involvedObject }) => waiting.some(({ name }) => isOf(involvedObject.name ?? '', name)));
+  const recent = items.filter((event) => timeOf(event) >= since);
+  const ours = recent.filter(({ involvedObject }) => waiting.some(({ name }) => isOf(involvedObject.name ?? '', name)));
   return ours.toSorted((a, b) => timeOf(a) - timeOf(b)).at(-1);
 }
 

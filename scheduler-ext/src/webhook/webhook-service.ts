@@ -5,7 +5,7 @@ import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
 import type { Logger } from 'pino';
-import { jsonListener, listen } from '../json-service.js';
+import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
 import type { Writers } from './validation.js';
@@ -27,7 +27,10 @@ export class WebhookService {
     const name = `${release}-webhook`;
     const webhook = new Webhook(writersOf(options), logger);
     const metrics = new Metrics();
-    const routes = { '/mutate': (body: never) => webhook.mutate(body), '/validate': (body: never) => webhook.validate(body) };
+    const routes: Record<string, Route> = {
+      '/mutate': (body) => webhook.mutate(parseObject(body)),
+      '/validate': (body) => webhook.validate(parseObject(body)),
+    };
     this.#api = ApiServer.load(options.kubeconfig);
     this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
     this.#certificate = new ServingCertificate({

@@ -67,7 +67,8 @@ async function apply(object: object): Promise<string> {
   return admin('apply', '-f', file);
 }
 
-const node = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { 'nvidia-virtual/node': 'true' } } });
+const LABELS = { 'nvidia-virtual/node': 'true', 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
+const node = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata: { name, labels: LABELS } });
 
 describe('the password of Redis', () => {
   const flags = () => ['--secret', 'nvidia-virtual-redis', '--key', 'password', '--configuration', path.join(directory, 'redis.conf')];
@@ -117,6 +118,7 @@ describe('accounts', () => {
     ['usage-api', ['patch', 'apiservices/v1alpha1.usage.nvidia-virtual.io'], 'yes'],
     ['usage-api', ['patch', 'apiservices/v1.apps'], 'no'],
     ['usage-api', ['create', 'subjectaccessreviews'], 'yes'],
+    ['usage-api', ['create', 'tokenreviews'], 'no'],
     ['scheduler', ['update', 'leases/nvidia-virtual-scheduler'], 'yes'],
     ['scheduler', ['create', 'pods', '--subresource', 'binding', '--all-namespaces'], 'yes'],
     ['scheduler', ['list', 'poddisruptionbudgets', '--all-namespaces'], 'yes'],
@@ -161,6 +163,13 @@ describe('the account of a node', () => {
     expect(await annotate(name, text)).toContain(sentence);
   });
 
+  test.each([
+    { finalizers: ['example.com/stays'] },
+    { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'two', uid: 'of-nobody' }] },
+  ])('may not bind the life of its own to anything: %j', async (metadata) => {
+    expect(await kubectl(own, 'patch', 'node', 'one', '--patch', JSON.stringify({ metadata }))).toContain('only annotations');
+  });
+
   test('may not label or taint even its own', async () => {
     expect(await kubectl(own, 'label', 'node', 'one', 'x=y')).toContain('only annotations');
     expect(await kubectl(own, 'taint', 'node', 'one', 'x=y:NoSchedule')).toContain('only annotations');
@@ -200,6 +209,27 @@ describe('the check after an install', () => {
       plane.adminKubeconfig,
     );
     expect([status, output]).toEqual([1, expect.stringMatching(/not everything runs:.*nvidia-virtual-webhook \(0 of 2 pods ready\)/)]);
+  });
+
+  test.each([
+    ['before it began', -600_000, 'not everything runs'],
+    ['since', 60_000, 'no pod of DaemonSet nvidia-virtual-node in: of something'],
+  ])('what was refused %s', async (_, age, sentence) => {
+    const object = { kind: 'DaemonSet', namespace: NAMESPACE, name: 'nvidia-virtual-node' };
+    const at = new Date(Date.now() + age).toISOString().replace(/\.\d+/, '');
+    const event = {
+      reason: 'FailedCreate',
+      type: 'Warning',
+      message: 'Error creating: of something',
+      firstTimestamp: at,
+      lastTimestamp: at,
+    };
+    const metadata = { name: 'refused', namespace: NAMESPACE };
+    await apply({ apiVersion: 'v1', kind: 'Event', metadata, involvedObject: object, ...event });
+    const impatient = [...flags, '--patience', '1', '--extent', 'ready', '--kubeconfig', plane.adminKubeconfig];
+    const { status, output } = await command('check-install', ...impatient);
+    await admin('-n', NAMESPACE, 'delete', 'event', 'refused');
+    expect([status, output]).toEqual([1, expect.stringContaining(sentence)]);
   });
 
   test('says which label is missing where PodSecurity refuses the pods', async () => {

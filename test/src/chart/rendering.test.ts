@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
+import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { optionsOf } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
@@ -16,6 +16,8 @@ import { CHART, containerOf, environmentOf, helm, type KubernetesObject, type Re
 
 const BUILDING_HELM = 900_000;
 const GKE = { apis: ['networking.gke.io/v1'] };
+const OPERATOR = { apis: ['monitoring.coreos.com/v1/PodMonitor'] };
+const PROMETHEUS = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
 const VERSIONS = ['v1.30.0', 'v1.33.5-gke.1014001', 'v1.36.3+k3s1'];
 
 let chart: Rendered;
@@ -47,6 +49,18 @@ describe('every pod', () => {
       expect([name, pod.securityContext]).toEqual([name, expect.objectContaining({ runAsNonRoot: true, runAsUser: 65532 })]);
   });
 
+  test('runs on nodes for which its programs are built, and which the values ask for besides', async () => {
+    const platform = { 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
+    const { pods } = await render({ values: { node: { nodeSelector: { pool: 'gpus' } }, control: { nodeSelector: { pool: 'system' } } } });
+    expect(pods.size).toBe(chart.pods.size);
+    for (const [name, pod] of chart.pods) {
+      expect([name, pod.nodeSelector]).toEqual([name, platform]);
+      const pool = pod.hostPID ? 'gpus' : 'system';
+      const chosen = name === 'Pod nvidia-virtual-test-slot' ? platform : { ...platform, pool };
+      expect([name, pods.get(name).nodeSelector]).toEqual([name, chosen]);
+    }
+  });
+
   test('takes images from the registry, with the secrets, that were named', async () => {
     const images = { registry: 'mirror.local/gpu/', tag: 'v9', pullSecrets: [{ name: 'mirror' }], redis: 'redis@sha256:0123' };
     const { pods } = await render({ values: { images } });
@@ -69,6 +83,8 @@ describe('processes', () => {
     const node = chart.pods.get('DaemonSet nvidia-virtual-node');
     expect(unknown(containerOf(node, 'gpu-proxy'), NODE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
+    const cleaning = chart.pods.get('DaemonSet nvidia-virtual-cleaning');
+    expect(unknown(containerOf(cleaning, 'clean'), REMOVE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-usage-api'), 'usage-api'), USAGE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'extender'), EXTENDER_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(chart.pods.get('Deployment nvidia-virtual-webhook'), 'webhook'), WEBHOOK_OPTIONS)).toEqual([]);
@@ -119,6 +135,35 @@ describe('the node', () => {
     }
   });
 
+  test('keeps all that is ours in another directory where that is asked for', async () => {
+    const directory = '/home/kubernetes/bin/nvidia-virtual';
+    const { pods, text } = await render({ values: { node: { directory } } });
+    expect(text).not.toContain('/var/lib/nvidia-virtual');
+    const pod = pods.get('DaemonSet nvidia-virtual-node');
+    const state = { name: 'state', mountPath: directory };
+    for (const container of [...pod.initContainers, ...pod.containers]) expect(container.volumeMounts).toContainEqual(state);
+    expect(pod.volumes).toContainEqual({ name: 'state', hostPath: { path: directory, type: 'DirectoryOrCreate' } });
+    const versions = { NVIDIA_VIRTUAL_VERSIONS: `${directory}/versions` };
+    expect(environmentOf(containerOf(pod, 'install'))).toMatchObject(versions);
+    expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({ NVIDIA_VIRTUAL_STATE: `${directory}/state`, ...versions });
+    expect(environmentOf(containerOf(pod, 'gpu-proxy'))).toMatchObject({
+      NVIDIA_VIRTUAL_STATE: `${directory}/state`,
+      NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: `${directory}/versions`,
+    });
+    const cleaning = pods.get('DaemonSet nvidia-virtual-cleaning');
+    const clean = containerOf(cleaning, 'clean');
+    expect(environmentOf(clean)).toMatchObject({ NVIDIA_VIRTUAL_DIRECTORY: directory });
+    expect(clean.volumeMounts).toContainEqual({ name: 'parent', mountPath: '/host/home/kubernetes/bin' });
+    expect(cleaning.volumes).toContainEqual({ name: 'parent', hostPath: { path: '/home/kubernetes/bin', type: 'Directory' } });
+  });
+
+  test("has NVIDIA's driver where it is", async () => {
+    const rootOf = ({ pods }: Rendered) =>
+      environmentOf(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy'))['NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT'];
+    expect(rootOf(chart)).toBe('/');
+    expect(rootOf(await render({ values: { node: { driverRoot: '/run/nvidia/driver' } } }))).toBe('/run/nvidia/driver');
+  });
+
   test('keeps its directory under the same path as on the host', () => {
     const pod = chart.pods.get('DaemonSet nvidia-virtual-node');
     for (const { volumeMounts } of [...pod.initContainers, ...pod.containers])
@@ -133,6 +178,22 @@ describe('the scheduler', () => {
     expect(containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image).toBe(
       `nvidia-virtual/kube-scheduler:${plain}`,
     );
+  });
+
+  test.each([
+    [{ kubeScheduler: 'upstream.example/kube-scheduler' }, 'upstream.example/kube-scheduler:v1.33.5'],
+    [{ kubeScheduler: 'upstream.example:5000/kube-scheduler:v1.33.0' }, 'upstream.example:5000/kube-scheduler:v1.33.0'],
+    [{ kubeScheduler: 'upstream/kube-scheduler', kubeSchedulerTag: 'v1.32.9' }, 'mirror.local/upstream/kube-scheduler:v1.32.9'],
+    [{}, 'mirror.local/nvidia-virtual/kube-scheduler:v1.33.5'],
+  ])('comes from where it was named: %j', async (names, image) => {
+    const { pods } = await render({ version: 'v1.33.5-gke.1014001', values: { images: { registry: 'mirror.local', ...names } } });
+    expect(containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image).toBe(image);
+  });
+
+  test('is asked for its health where every version that is supported answers', () => {
+    const scheduler = containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler');
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
+      expect([probe, scheduler[probe].httpGet]).toEqual([probe, { path: '/healthz', port: 'health', scheme: 'HTTPS' }]);
   });
 
   test('gets another configuration with another strategy, and is started anew', async () => {
@@ -216,6 +277,7 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ redis: { enabled: false, url: 'redis://a', tls: { existingSecret: 's' } } }, {}, 'set redis.url to rediss://'],
     [{ redis: { enabled: false, url: 'rediss://a', tls: { clientCertificate: true } } }, {}, 'set redis.tls.existingSecret'],
     [{ monitoring: { podMonitor: true } }, {}, 'install the Prometheus Operator first'],
+    [{ monitoring: { podMonitor: true } }, OPERATOR, 'set networkPolicy.metricsFrom to where Prometheus runs'],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
   ])('%j %j', async (values, options, remedy) => {
@@ -233,6 +295,9 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
     [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],
     [{ node: { kubeletRoot: 'var/lib/kubelet' } }, /kubeletRoot.*pattern/],
+    [{ node: { directory: '/nvidia-virtual' } }, /directory.*pattern/],
+    [{ node: { directory: `/var/${'x'.repeat(44)}` } }, /directory.*48/],
+    [{ node: { driverRoot: 'run/nvidia/driver' } }, /driverRoot.*pattern/],
     [{ redis: { url: 'redis://user:secret@host' } }, /url.*pattern/],
   ])('%j', async (values, sentence) => {
     await expect(render({ values })).rejects.toThrow(sentence);
@@ -269,12 +334,36 @@ describe('what is asked for besides', () => {
   });
 
   test('a PodMonitor finds every port with metrics', async () => {
-    const rendered = await render({ values: { monitoring: { podMonitor: true } }, apis: ['monitoring.coreos.com/v1/PodMonitor'] });
+    const values = { monitoring: { podMonitor: true }, networkPolicy: { metricsFrom: [PROMETHEUS] } };
+    const rendered = await render({ values, ...OPERATOR });
     const { podMetricsEndpoints } = rendered.find('PodMonitor', 'nvidia-virtual').spec;
     const read = new Set(podMetricsEndpoints.map(({ port }: KubernetesObject) => port));
     const ports = [...rendered.pods.values()].flatMap(({ containers }) => containers.flatMap(({ ports = [] }: KubernetesObject) => ports));
     const metrics = ports.map(({ name }: KubernetesObject) => name).filter((name: string) => name.endsWith('metrics'));
     expect(read).toEqual(new Set(metrics));
+  });
+});
+
+describe('network policies', () => {
+  const METRICS = ['metrics', 'plugin-metrics'];
+  const rulesOf = (rendered: Rendered) =>
+    new Map<string, KubernetesObject[]>(rendered.of('NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec.ingress ?? []]));
+
+  test('let nobody read metrics unless somebody is named', () => {
+    const rules = rulesOf(chart);
+    expect([...rules.keys()].toSorted()).toEqual(
+      ['node', 'redis', 'scheduler', 'usage-api', 'webhook'].map((name) => `nvidia-virtual-${name}`),
+    );
+    const open = [...rules].flatMap(([name, all]) => all.filter(({ from }) => from === undefined).map(({ ports }) => [name, ports]));
+    expect(open).toEqual(['usage-api', 'webhook'].map((name) => [`nvidia-virtual-${name}`, [{ port: 'https' }]]));
+    const ports = [...rules.values()].flat().flatMap((rule) => rule.ports.map(({ port }: KubernetesObject) => port));
+    expect(ports.filter((port) => METRICS.includes(port))).toEqual([]);
+  });
+
+  test('let read metrics who is named', async () => {
+    const rules = rulesOf(await render({ values: { networkPolicy: { metricsFrom: [PROMETHEUS] } } }));
+    const metrics = [...rules.values()].flat().filter(({ ports }) => METRICS.includes(ports[0].port));
+    expect(metrics.map(({ from }) => from)).toEqual(Array(4).fill([PROMETHEUS]));
   });
 });
 

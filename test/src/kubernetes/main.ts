@@ -3,6 +3,7 @@ import { ensurePrerequisites, KUBERNETES_PREREQUISITES, TEST_PREREQUISITES } fro
 import { Tally } from '../tally.js';
 import { Cluster } from './cluster/cluster.js';
 import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
+import { containers } from './scenarios/containers.js';
 import { full } from './scenarios/full.js';
 import { installation } from './scenarios/installation.js';
 import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
@@ -20,7 +21,7 @@ import { webhook } from './scenarios/webhook.js';
 
 /** In this order, on one cluster: the first makes the product, which all others but the last need. */
 const SCENARIOS: readonly Scenario[] = [
-  ...[installation, sharing, usage, full, stolenSocket, webhook],
+  ...[installation, sharing, usage, full, containers, stolenSocket, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
 /** What the other container runtime could do differently. */
@@ -40,6 +41,7 @@ if (values.help) console.log(HELP);
 else process.exitCode = await main(values.only?.split(','), values.runtime);
 
 async function main(only: readonly string[] | undefined, runtime: string | undefined): Promise<number> {
+  const begin = performance.now();
   const tally = new Tally();
   if (process.getuid?.() !== 0) throw new Error('A node of Kubernetes needs root: run this as root, on a machine that is no node already.');
   await ensurePrerequisites([...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES]);
@@ -52,6 +54,7 @@ async function main(only: readonly string[] | undefined, runtime: string | undef
       tally,
     );
   }
+  console.log(`all of it: ${seconds(begin)}`);
   return tally.close();
 }
 

@@ -4,12 +4,18 @@
   valueFrom:
     fieldRef: {fieldPath: spec.nodeName}
 - name: NVIDIA_VIRTUAL_STATE
-  value: /var/lib/nvidia-virtual/state
+  value: {{ .Values.node.directory }}/state
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ .Values.logLevel }}
 {{- end }}
 
+{{- define "nvidia-virtual.versionsEnvironment" -}}
+- name: NVIDIA_VIRTUAL_VERSIONS
+  value: {{ .Values.node.directory }}/versions
+{{- end }}
+
 {{- define "nvidia-virtual.pluginEnvironment" -}}
+{{ include "nvidia-virtual.versionsEnvironment" . }}
 - name: NVIDIA_VIRTUAL_KUBELET_ROOT
   value: {{ .Values.node.kubeletRoot }}
 - name: NVIDIA_VIRTUAL_HTTP
@@ -29,6 +35,10 @@
   value: "true"
 - name: NVIDIA_VIRTUAL_KUBERNETES_KUBELET_ROOT
   value: {{ $node.kubeletRoot }}
+- name: NVIDIA_VIRTUAL_KUBERNETES_VERSIONS
+  value: {{ $node.directory }}/versions
+- name: NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT
+  value: {{ $node.driverRoot }}
 - name: NVIDIA_VIRTUAL_SLOTS_PER_GPU
   value: {{ $node.slotsPerGpu | quote }}
 - name: NVIDIA_VIRTUAL_BACKEND
@@ -103,7 +113,7 @@ securityContext:
       - DAC_OVERRIDE # which gpu-proxy reads
       - FOWNER # and removes
       - KILL # ends it
-      - SYS_RESOURCE # lets it pin memory, and be ended as late as its program when memory runs out
+      - SYS_RESOURCE # lets the driver pin memory, and gives a worker the oom_score_adj of its pod
   # The usual profiles of container runtimes forbid what the capabilities allow.
   appArmorProfile:
     type: Unconfined

@@ -1,11 +1,12 @@
-import { tenantDeployment, tenantPod } from './pods.js';
+import { RESOURCE, tenantDeployment, tenantPod } from './pods.js';
 import { SLOTS, untilOffered } from './product.js';
-import type { Scenario } from './scene.js';
+import type { Scenario, Scene } from './scene.js';
 
 export const full: Scenario = {
   name: 'full',
-  about: 'a Deployment fills the GPU, one pod more waits and says why, and deletion frees slots',
-  async play({ cluster, tally, tenants }) {
+  about: 'a Deployment fills the GPU, one pod more waits and says why, and deletion frees slots; a ResourceQuota counts slots',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantDeployment('crowd', SLOTS / 2, { slots: 2 }));
     await tenants.available('crowd', SLOTS / 2);
     tally.judge('a Deployment fills the GPU', []);
@@ -19,5 +20,20 @@ export const full: Scenario = {
     tally.judge('deletion frees slots', []);
     await tenants.delete('deployment/crowd', 'pod/late');
     await untilOffered(cluster, SLOTS);
+    await keepQuota(scene);
   },
 };
+
+/** A namespace may have fewer slots than there are. */
+async function keepQuota({ cluster, tally, tenants }: Scene): Promise<void> {
+  const hard = { [`requests.${RESOURCE}`]: '2' };
+  await tenants.apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'gpus' }, spec: { hard } });
+  const counted = `jsonpath={.status.hard.requests\\.${RESOURCE}}=2`;
+  await cluster.kubectl('-n', tenants.namespace, 'wait', 'resourcequota/gpus', `--for=${counted}`, '--timeout=30s');
+  const create = (name: string, slots: number) =>
+    cluster.tryKubectl(['-n', tenants.namespace, 'apply', '-f', cluster.write([tenantPod(name, { slots })])]);
+  const [within, beyond] = [await create('within', 2), await create('beyond', 1)];
+  const right = within.status === 0 && /exceeded quota.*requests.nvidia-virtual\/gpu=1/.test(beyond.output);
+  tally.judge('a ResourceQuota counts slots', right ? [] : [within.output, beyond.output]);
+  await tenants.delete('pod/within', 'resourcequota/gpus');
+}

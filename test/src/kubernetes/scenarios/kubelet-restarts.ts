@@ -7,8 +7,11 @@ import { runsUndisturbed } from './tenants.js';
 
 const RESTARTS = 20;
 const MOST_TRIES = 20;
-/** What a kubelet says as long as it does not know again which slots there are, and which of them pods had that are gone. */
-const TOO_EARLY = /unregistered device|no healthy devices present|no longer healthy|unhealthy|requested number of devices unavailable/;
+/**
+ * What a kubelet says of pods that it finds in its first list: until it has seen all that should run, the slots of pods that are gone count as
+ * taken. What it says while no plugin is registered is no excuse: the pods here come after the registration.
+ */
+const STILL_COUNTS_THE_GONE = /requested number of devices unavailable/;
 
 /** Issue of other systems: pods fail with UnexpectedAdmissionError, and a kubelet's restart kills those that run. */
 export const kubeletRestarts: Scenario = {
@@ -36,7 +39,7 @@ export const kubeletRestarts: Scenario = {
 interface Round {
   /** Milliseconds from the kubelet's socket to the registration of the plugin. */
   readonly gap: number;
-  /** Pods that the kubelet itself refused, since it knew no slots yet. */
+  /** Pods that the kubelet itself refused at first. */
   readonly refused: number;
   readonly problems: readonly string[];
 }
@@ -55,7 +58,7 @@ async function restart({ cluster, tenants }: Scene, round: number): Promise<Roun
     const printed = await tenants.result(name);
     const { status } = await tenants.pod(name);
     if (printed === 'right\n') ran = true;
-    else if (TOO_EARLY.test(status?.message ?? '')) refused++;
+    else if (STILL_COUNTS_THE_GONE.test(status?.message ?? '')) refused++;
     else return { gap, refused, problems: [`round ${round}: ${printed}\n${await tenants.describe(name)}`] };
     await tenants.forget(name);
   }
@@ -66,5 +69,5 @@ function report(rounds: readonly Round[]): void {
   const gaps = rounds.map(({ gap }) => gap).sort((a, b) => a - b);
   const refused = rounds.reduce((sum, round) => sum + round.refused, 0);
   console.log(`from the kubelet's socket to the plugin's registration, in ms: ${gaps.map((gap) => Math.round(gap)).join(' ')}`);
-  console.log(`${refused} pods came too early`);
+  console.log(`${refused} pods came before the kubelet had forgotten those that are gone`);
 }

@@ -11,6 +11,8 @@ export interface TenantOptions {
 }
 
 export const RESOURCE = 'nvidia-virtual/gpu';
+/** In the image of the programs. */
+const TENANT = '/opt/programs/tenant';
 
 /** A pod that runs a CUDA program with so many slots. */
 export function tenantPod(name: string, options: TenantOptions = {}): object {
@@ -63,12 +65,15 @@ function metadata(name: string | undefined, { annotations = {} }: TenantOptions,
 }
 
 function podSpec({ does = 'work', slots = 1, spec = {} }: TenantOptions): object {
-  const container = {
-    name: 'main',
-    image: CUDA,
-    imagePullPolicy: 'Never',
-    command: ['/opt/programs/tenant', ...does.split(' ')],
-    resources: { limits: { [RESOURCE]: slots } },
-  };
-  return { ...QUICK, containers: [container], ...spec };
+  return { ...QUICK, containers: [tenantContainer('main', slots, does)], ...spec };
+}
+
+/** A container for a pod that has several. @param command instead of the tenant's program */
+export function tenantContainer(
+  name: string,
+  slots: number,
+  does: string,
+  command: readonly string[] = [TENANT, ...does.split(' ')],
+): object {
+  return { name, image: CUDA, imagePullPolicy: 'Never', command, resources: { limits: { [RESOURCE]: slots } } };
 }

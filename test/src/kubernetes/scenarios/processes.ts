@@ -12,6 +12,8 @@ export const PARTS = {
   redis: 'redis-server',
   scheduler: '--config=/etc/kubernetes/scheduler/configuration.yaml',
   extender: 'nvidia-virtual-scheduler-ext\0extender',
+  webhook: 'nvidia-virtual-scheduler-ext\0webhook',
+  'usage API': 'nvidia-virtual-usage-api\0',
 } as const;
 export type Part = keyof typeof PARTS;
 

@@ -1,3 +1,4 @@
+import { usageProblems } from './gpu-usage.js';
 import { tenantDeployment } from './pods.js';
 import { leavings } from './processes.js';
 import { SLOTS, untilOffered, untilReady } from './product.js';
@@ -21,6 +22,8 @@ export const reboot: Scenario = {
     const running = (await tenants.pods()).filter(({ status }) => status?.phase === 'Running');
     for (const { metadata } of running) await tenants.logUntil(metadata?.name ?? '', 'working');
     tally.judge('after a reboot a Deployment has its pods again', running.length === REPLICAS ? [] : [`${running.length} run`]);
+    const slots = Object.fromEntries(running.map(({ metadata }) => [metadata?.name ?? '', 2]));
+    tally.judge('and kubectl gpu-usage shows them', await usageProblems(cluster, tenants.namespace, slots));
     await tenants.delete('deployment', 'survives');
     await tenants.gone();
     await untilOffered(cluster, SLOTS);

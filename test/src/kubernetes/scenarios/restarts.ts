@@ -1,7 +1,8 @@
 import type { Cluster } from '../cluster/cluster.js';
+import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
-import { killPart, PARTS, type Part } from './processes.js';
-import { SLOTS, untilOffered, untilReady } from './product.js';
+import { killPart, leavings, PARTS, type Part } from './processes.js';
+import { restartProduct, SLOTS, untilOffered, untilReady } from './product.js';
 import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
@@ -11,32 +12,37 @@ const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
 /** Issues of other systems: a restart of kubelet or plugin kills GPU pods; a datastore that is away takes everything along. */
 export const restarts: Scenario = {
   name: 'restarts',
-  about: 'each daemon killed under load: no running container fails, and new pods run afterwards',
+  about: 'each daemon killed under load, and all of the product restarted: no running container fails, and new pods run afterwards',
   async play(scene) {
     const { cluster, tenants } = scene;
     await tenants.apply(...TENANTS.map((name) => tenantPod(name)));
     await Promise.all(TENANTS.map((name) => tenants.logUntil(name, 'working')));
     for (const daemon of DAEMONS) await tryKilling(scene, daemon, () => restart(cluster, daemon));
     for (const part of Object.keys(PARTS) as Part[]) await tryKilling(scene, part, () => killPart(part));
+    await interrupt(scene, 'everything was restarted', () => restartProduct(cluster));
     await tenants.delete('pod', ...TENANTS);
     await untilOffered(cluster, SLOTS);
+    scene.tally.judge('and nothing is left', await leavings());
   },
 };
 
-async function tryKilling({ cluster, tally, tenants }: Scene, what: string, kill: () => Promise<void>): Promise<void> {
+function tryKilling(scene: Scene, what: string, kill: () => Promise<void>): Promise<void> {
+  return interrupt(scene, `${what} was killed`, kill);
+}
+
+async function interrupt({ cluster, tally, tenants }: Scene, what: string, happen: () => Promise<void>): Promise<void> {
   const before = await Promise.all(TENANTS.map((name) => tenants.rounds(name)));
-  await kill();
+  await happen();
   await untilOffered(cluster, SLOTS);
   await untilReady(cluster, 'node');
   const problems = await disturbances(tenants, before);
-  tally.judge(`${what} was killed: no running container fails`, problems);
+  tally.judge(`${what}: no running container fails`, problems);
+  const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
+  tally.judge(`${what}: kubectl gpu-usage is right`, await usageProblems(cluster, tenants.namespace, slots));
   const name = `after-${what.replaceAll(/\W/g, '-')}`;
   await tenants.apply(tenantPod(name, { does: 'once' }));
   const printed = await tenants.result(name);
-  tally.judge(
-    `${what} was killed: a new pod runs afterwards`,
-    printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)],
-  );
+  tally.judge(`${what}: a new pod runs afterwards`, printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)]);
   await tenants.forget(name);
 }
 

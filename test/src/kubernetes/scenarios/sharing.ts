@@ -29,6 +29,8 @@ export const sharing: Scenario = {
     await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));
     const filled = /^(\d+) MiB, then cudaErrorMemoryAllocation$/m.exec(await tenants.result('greedy'));
     tally.judge('a pod that passes its quota is refused memory', quotaProblems(Number(filled?.[1]), slotMemory / MIB));
+    await tenants.event('greedy', /of GPU memory/);
+    tally.judge('and its events say so', []);
     await tenants.logUntil('anna', `${before + 20} rounds`);
     const disturbed = (await Promise.all(['anna', 'otto'].map((name) => tenants.pod(name)))).filter((pod) => !runsUndisturbed(pod));
     tally.judge(

@@ -45,11 +45,11 @@ export class Tenants {
     }
   }
 
-  /** What it printed, once it has printed `line`; or at its end. */
-  async logUntil(name: string, line: string | RegExp, milliseconds = PATIENCE_MS): Promise<string> {
-    const end = performance.now() + milliseconds;
+  /** What it printed, once it has printed `line`. @param container of a pod that has several */
+  async logUntil(name: string, line: string | RegExp, container?: string): Promise<string> {
+    const end = performance.now() + PATIENCE_MS;
     for (;;) {
-      const { output } = await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name]);
+      const { output } = await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name, ...(container ? ['-c', container] : [])]);
       if (typeof line === 'string' ? output.split('\n').includes(line) : line.test(output)) return output;
       const { status } = await this.pod(name);
       const over = status?.phase === 'Failed' || performance.now() > end;

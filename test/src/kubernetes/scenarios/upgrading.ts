@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { previousImages } from '../images.js';
+import { usageProblems } from './gpu-usage.js';
 import { tenantDeployment, tenantPod } from './pods.js';
 import { leavings } from './processes.js';
 import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
@@ -32,6 +33,8 @@ export const upgrading: Scenario = {
       else await tenants.logUntil(name, `${(await tenants.rounds(name)) + 20} rounds`);
     }
     tally.judge(`upgrade from ${previous.id}: who runs goes on`, disturbed);
+    const slots = Object.fromEntries(old.map((name) => [name, 2]));
+    tally.judge('and kubectl gpu-usage shows it', await usageProblems(cluster, tenants.namespace, slots));
     await tenants.apply(tenantPod('new', { does: 'once', slots: 2 }));
     const printed = await tenants.result('new');
     tally.judge('and a new pod runs beside them', printed === 'right\n' ? [] : [printed, await tenants.describe('new')]);

@@ -1,14 +1,10 @@
-import path from 'node:path';
-import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
-import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
-import { REPOSITORY } from '../../paths.js';
-import type { Cluster } from '../cluster/cluster.js';
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { NODE_NAME } from '../cluster/node-agents.js';
+import { gpuUsage } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { SLOTS } from './product.js';
 import type { Scenario, Scene } from './scene.js';
 
-const PLUGIN = path.join(REPOSITORY, 'build', 'kubectl-plugin');
 const USED = 64;
 const MIB = 2 ** 20;
 
@@ -18,7 +14,6 @@ export const usage: Scenario = {
   about: 'kubectl gpu-usage shows what each pod holds and uses, and a tenant sees its own namespace only',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
-    await makePlugin();
     await tenants.apply(tenantPod('holds', { does: `hold ${USED}`, slots: 2 }), tenantPod('waits', { slots: SLOTS - 1 }));
     await tenants.logUntil('holds', 'working');
 
@@ -53,13 +48,7 @@ async function untilShown({ cluster, tenants }: Scene, pod: string, holds: (show
 
 function readShown(output: string): Shown {
   const { state, message = '', containers } = JSON.parse(output) as PodGpuUsage;
-  return { state, message, memory: containers.reduce((sum, { memory }) => sum + (memory?.used ?? 0), 0) };
-}
-
-interface PodGpuUsage {
-  readonly state: string;
-  readonly message?: string;
-  readonly containers: readonly { readonly memory?: { readonly used?: number } }[];
+  return { state, message, memory: containers.reduce((sum, { memory }) => sum + (memory.used ?? 0), 0) };
 }
 
 /** A user who may view the namespace, as a cluster's administrator makes one. */
@@ -73,15 +62,4 @@ async function tenantView({ cluster, tenants }: Scene): Promise<string[]> {
     ...(own.status === 0 && own.output.includes('holds') ? [] : [`in its own namespace it sees ${own.output}`]),
     ...[all, nodes].filter(({ status }) => status === 0).map(({ output }) => `it also sees ${output}`),
   ];
-}
-
-/** kubectl finds its plugins in PATH. */
-function gpuUsage(cluster: Cluster, args: readonly string[], kubeconfig = cluster.plane.adminKubeconfig): Promise<CommandResult> {
-  const env = { ...process.env, KUBECONFIG: kubeconfig, PATH: `${PLUGIN}:${process.env['PATH']}` };
-  return runCommand(kubernetesTool('kubectl'), ['gpu-usage', ...args], { env });
-}
-
-async function makePlugin(): Promise<void> {
-  const { status, output } = await runCommand(process.execPath, [path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js')]);
-  if (status !== 0) throw new Error(`the plugin of kubectl could not be made:\n${output}`);
 }

@@ -207,6 +207,20 @@ describe('one node of two GPUs, of which each is full but for four slots', () =>
     await cluster.api.request({ method: 'DELETE', path: '/apis/policy/v1/namespaces/default/poddisruptionbudgets/keep' });
   });
 
+  test('an eviction that is refused is tried again, and its slots are others’ meanwhile', async () => {
+    await fill('low');
+    const binding = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/ours-eviction';
+    await cluster.api.request({ method: 'DELETE', path: binding });
+    await cluster.create(pod('high', { slots: 8, spec: { priorityClassName: 'high' } }));
+    await cluster.eventsOf('high', 'FailedScheduling');
+    await sleep(3000);
+    await cluster.create(pod('small', { slots: 4, spec: { priorityClassName: 'low' } }));
+    await cluster.bound('small');
+    expect(await names()).toEqual(['a1', 'a2', 'b1', 'b2', 'high', 'small']);
+    await grant('eviction');
+    await cluster.bound('high');
+  });
+
   test('nobody goes for a pod of the same priority, nor for one that preempts nobody', async () => {
     await fill('high');
     await cluster.create(pod('same', { slots: 8, spec: { priorityClassName: 'high' } }));

@@ -131,7 +131,7 @@ describe('a pod that asks for slots', () => {
   });
 
   test('keeps what its author wrote: another scheduler, a node, other values', async () => {
-    const annotations = { 'nvidia-virtual/gpus': '2', 'nvidia-virtual/mode': 'concurrent' };
+    const annotations = { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'concurrent' };
     const other = await cluster.create(pod('one', { slots: 2, annotations, spec: { schedulerName: 'other' } }));
     expect([other.spec?.schedulerName, other.metadata?.annotations]).toEqual(['other', annotations]);
     const placed = await cluster.create(pod('two', { spec: { schedulerName: 'default-scheduler', nodeName: 'nowhere' } }));

@@ -1,0 +1,57 @@
+import type { NodeGpus } from '../cluster/node-gpus.js';
+import { HASH_START, hashed, type NodeTable } from '../cluster/node-table.js';
+
+const [QUOTE, COMMA, BACKSLASH, END] = [0x22, 0x2c, 0x5c, 0x5d];
+
+/** A list of names of nodes, as JSON has it. */
+export class NodeNames {
+  readonly #bytes: Buffer;
+  readonly #start: number;
+
+  private constructor(bytes: Buffer, start: number) {
+    this.#bytes = bytes;
+    this.#start = start;
+  }
+
+  /** @throws Error for what is the name of no node */
+  static of(names: readonly string[]): NodeNames {
+    const bytes = Buffer.from(JSON.stringify(names));
+    if (!endOfList(bytes, 1)) throw new Error('its NodeNames are no names of nodes');
+    return new NodeNames(bytes, 1);
+  }
+
+  /**
+   * @param start behind the bracket that opens it
+   * @returns also where the bracket is that closes it; undefined where it is not written as kube-scheduler writes it, without any space
+   */
+  static at(bytes: Buffer, start: number): { readonly names: NodeNames; readonly end: number } | undefined {
+    const end = endOfList(bytes, start);
+    return end === undefined ? undefined : { names: new NodeNames(bytes, start), end };
+  }
+
+  /** @param visit gets each node, if it is known, and its name as JSON has it */
+  visit(table: NodeTable, visit: (node: NodeGpus | undefined, quoted: string) => void): void {
+    const bytes = this.#bytes;
+    let at = this.#start;
+    while (bytes[at] === QUOTE) {
+      const start = at;
+      let hash = HASH_START;
+      for (at++; bytes[at] !== QUOTE; at++) hash = hashed(hash, bytes[at] as number);
+      const node = table.find(bytes, start + 1, hash);
+      visit(node, node?.quotedName ?? bytes.toString('utf8', start, at + 1));
+      at += bytes[at + 1] === COMMA ? 2 : 1;
+    }
+  }
+}
+
+/** Where its bracket is; undefined where it is no list of strings without spaces and escapes. */
+function endOfList(bytes: Buffer, start: number): number | undefined {
+  if (bytes[start] === END) return start;
+  for (let at = start; bytes[at] === QUOTE; at++) {
+    for (at++; bytes[at] !== QUOTE; at++) if (at >= bytes.length || bytes[at] === BACKSLASH) return undefined;
+    at++;
+    if (bytes[at] === END) return at;
+    if (bytes[at] !== COMMA) return undefined;
+  }
+  return undefined;
+}
