@@ -7,7 +7,15 @@ import { SchedulerError, sentence } from './errors.js';
 
 /** An answer that is JSON already: where it is about thousands of nodes, making objects of them first costs more than all else. */
 export class JsonText {
-  constructor(readonly text: string) {}
+  readonly parts: readonly (string | Uint8Array)[];
+
+  constructor(...parts: readonly (string | Uint8Array)[]) {
+    this.parts = parts;
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+  }
 }
 
 /** What is asked at a path, in JSON, and answered in JSON. @throws Error what is wrong with the request */
@@ -73,6 +81,6 @@ export function parseObject<T extends object>(body: Buffer): T {
 }
 
 function respond(response: ServerResponse, status: number, answer: object): void {
-  const body = Buffer.from(answer instanceof JsonText ? answer.text : JSON.stringify(answer));
+  const body = answer instanceof JsonText ? answer.bytes : Buffer.from(JSON.stringify(answer));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
 }

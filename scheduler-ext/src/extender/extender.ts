@@ -9,7 +9,7 @@ import { Judge } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
 import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
-import type { NodeNames } from './node-names.js';
+import { type NodeNames, Selection } from './node-names.js';
 import type { Preemption } from './preemption.js';
 import type { Retry } from './retry.js';
 
@@ -46,8 +46,8 @@ export class Extender {
     if (pod?.demand === undefined) return filterText(this.#judgeNone(pod?.problem, NodeNames));
     const { demand } = pod;
     const judged = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
-    if (judged.fitting.length === 0) this.#options.retry.rejected({ ...pod, demand });
-    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.length === 0;
+    if (judged.fitting.empty) this.#options.retry.rejected({ ...pod, demand });
+    const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.empty;
     if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, judged.resolvable);
     return filterText(judged);
   }
@@ -56,8 +56,9 @@ export class Extender {
     const pod = readPod(Pod);
     const judge = pod?.demand && this.#judgeFor(pod.demand);
     let text = '';
-    NodeNames?.visit(this.#options.cluster.table, (node, quoted) => {
+    NodeNames?.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge?.judge(node, pod as PodRecord);
+      const quoted = node?.quotedName ?? NodeNames.slice(start, end).toString();
       text += `${text === '' ? '' : ','}{"Host":${quoted},"Score":${verdict && 'score' in verdict ? verdict.score : 0}}`;
     });
     return new JsonText(`[${text}]`);
@@ -85,13 +86,13 @@ export class Extender {
   }
 
   #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
-    const judged: Judged = { fitting: [], failed: [], unresolvable: [], resolvable: [] };
-    names.visit(this.#options.cluster.table, (node, quoted) => {
+    const judged: Judged = { fitting: new Selection(names), failed: [], unresolvable: [], resolvable: [] };
+    names.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge.judge(node, pod);
-      if ('score' in verdict) judged.fitting.push(quoted);
-      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${quoted}:${verdict.quoted}`);
+      if ('score' in verdict) judged.fitting.add(start, end);
+      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${names.slice(start, end)}:${verdict.quoted}`);
       else {
-        judged.failed.push(`${quoted}:${verdict.quoted}`);
+        judged.failed.push(`${node.quotedName}:${verdict.quoted}`);
         judged.resolvable.push(node.name);
       }
     });
@@ -100,10 +101,10 @@ export class Extender {
 
   /** Of a pod that asks for nothing of ours every node is as good; of one that contradicts itself, none. */
   #judgeNone(problem: string | undefined, names: NodeNames): Judged {
-    const judged: Judged = { fitting: [], failed: [], unresolvable: [], resolvable: [] };
-    names.visit(this.#options.cluster.table, (_, quoted) => {
-      if (problem === undefined) judged.fitting.push(quoted);
-      else judged.unresolvable.push(`${quoted}:${JSON.stringify(problem)}`);
+    const judged: Judged = { fitting: new Selection(names), failed: [], unresolvable: [], resolvable: [] };
+    names.visit(this.#options.cluster.table, (_, start, end) => {
+      if (problem === undefined) judged.fitting.add(start, end);
+      else judged.unresolvable.push(`${names.slice(start, end)}:${JSON.stringify(problem)}`);
     });
     return judged;
   }
@@ -122,7 +123,7 @@ export class Extender {
 
 /** Parts of an answer, as JSON has them. */
 interface Judged {
-  readonly fitting: string[];
+  readonly fitting: Selection;
   readonly failed: string[];
   readonly unresolvable: string[];
   /** Names of the nodes in `failed`. */
@@ -131,5 +132,5 @@ interface Judged {
 
 /** A FilterResult. */
 function filterText({ fitting, failed, unresolvable }: Judged): JsonText {
-  return new JsonText(`{"NodeNames":[${fitting}],"FailedNodes":{${failed}},"FailedAndUnresolvableNodes":{${unresolvable}}}`);
+  return new JsonText('{"NodeNames":[', ...fitting.bytes, `],"FailedNodes":{${failed}},"FailedAndUnresolvableNodes":{${unresolvable}}}`);
 }

@@ -1,6 +1,7 @@
 import { NodeGpus } from '../cluster/node-gpus.js';
 import { NodeTable } from '../cluster/node-table.js';
 import { readExtenderArgs } from './messages.js';
+import { type NodeNames, Selection } from './node-names.js';
 
 const nodes = ['a', 'b', 'node-1', 'node-10', 'gpu.example.com', 'last'].map((name, index) => new NodeGpus(name, index));
 const table = new NodeTable(() => nodes);
@@ -9,7 +10,7 @@ const table = new NodeTable(() => nodes);
 function found(request: string): [string | undefined, string][] | undefined {
   const seen: [string | undefined, string][] = [];
   const { NodeNames } = readExtenderArgs(Buffer.from(request));
-  NodeNames?.visit(table, (node, quoted) => seen.push([node?.name, quoted]));
+  NodeNames?.visit(table, (node, start, end) => seen.push([node?.name, NodeNames.slice(start, end).toString()]));
   return NodeNames && seen;
 }
 
@@ -36,7 +37,7 @@ test('the pod is read, whatever its annotations look like', () => {
   const pod = { metadata: { name: 'p', annotations: { x: '"NodeNames":["a"]}' } } };
   const { Pod, NodeNames } = readExtenderArgs(Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: ['b'] })));
   const names: string[] = [];
-  NodeNames?.visit(table, (_, quoted) => names.push(quoted));
+  NodeNames?.visit(table, (_, start, end) => names.push(NodeNames.slice(start, end).toString()));
   expect([Pod, names]).toEqual([pod, ['"b"']]);
 });
 
@@ -46,6 +47,21 @@ test.each([['{"Pod":{},"NodeNames":["a'], ['{"Pod":{},"NodeNames":["a",]}'], ['{
     expect(() => readExtenderArgs(Buffer.from(request))).toThrow(Error);
   },
 );
+
+test.each([
+  [[0, 1, 2, 3], '"a","b","c","d"'],
+  [[0, 2, 3], '"a","c","d"'],
+  [[1, 3], '"b","d"'],
+  [[], ''],
+])('of a list some are taken over: %j', (chosen, expected) => {
+  const { NodeNames } = readExtenderArgs(Buffer.from('{"Pod":{},"NodeNames":["a","b","c","d"]}'));
+  const selection = new Selection(NodeNames as NodeNames);
+  let index = 0;
+  NodeNames?.visit(table, (_, start, end) => {
+    if (chosen.includes(index++)) selection.add(start, end);
+  });
+  expect([Buffer.concat(selection.bytes).toString(), selection.empty]).toEqual([expected, chosen.length === 0]);
+});
 
 test('nodes that come and go are found and not found', () => {
   const all = [new NodeGpus('one')];

@@ -29,8 +29,12 @@ export class NodeNames {
     return end === undefined ? undefined : { names: new NodeNames(bytes, start), end };
   }
 
-  /** @param visit gets each node, if it is known, and its name as JSON has it */
-  visit(table: NodeTable, visit: (node: NodeGpus | undefined, quoted: string) => void): void {
+  slice(start: number, end: number): Buffer {
+    return this.#bytes.subarray(start, end);
+  }
+
+  /** @param visit gets each node, if it is known, and where its name begins and ends as JSON has it, quotation marks and all */
+  visit(table: NodeTable, visit: (node: NodeGpus | undefined, start: number, end: number) => void): void {
     const bytes = this.#bytes;
     let at = this.#start;
     while (bytes[at] === QUOTE) {
@@ -38,9 +42,36 @@ export class NodeNames {
       let hash = HASH_START;
       for (at++; bytes[at] !== QUOTE; at++) hash = hashed(hash, bytes[at] as number);
       const node = table.find(bytes, start + 1, hash);
-      visit(node, node?.quotedName ?? bytes.toString('utf8', start, at + 1));
-      at += bytes[at + 1] === COMMA ? 2 : 1;
+      at++;
+      visit(node, start, at);
+      if (bytes[at] === COMMA) at++;
     }
+  }
+}
+
+/** Some of the names of a list, in its order. Those that stand side by side there are taken over together. */
+export class Selection {
+  readonly #names: NodeNames;
+  readonly #runs: [start: number, end: number][] = [];
+
+  constructor(names: NodeNames) {
+    this.#names = names;
+  }
+
+  add(start: number, end: number): void {
+    const last = this.#runs.at(-1);
+    if (last?.[1] === start - 1) last[1] = end;
+    else this.#runs.push([start, end]);
+  }
+
+  get empty(): boolean {
+    return this.#runs.length === 0;
+  }
+
+  /** What stands between the brackets of a list of them. */
+  get bytes(): Uint8Array[] {
+    const comma = Buffer.from(',');
+    return this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [comma] : []), this.#names.slice(start, end)]);
   }
 }
 
