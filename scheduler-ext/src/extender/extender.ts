@@ -5,8 +5,9 @@ import { type SchedulerError, sentence } from '../errors.js';
 import { JsonText } from '../json-service.js';
 import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
-import { Judge } from '../placement/verdict.js';
+import { Judge, MOST_SCORE } from '../placement/verdict.js';
 import type { Binder } from './binder.js';
+import { ByteWriter } from './byte-writer.js';
 import type { Eviction } from './eviction.js';
 import type { BindArgs, BindResult, ExtenderArgs, FilterResult, PreemptionArgs, PreemptionResult, PrioritizeResult } from './messages.js';
 import { type NodeNames, Selection } from './node-names.js';
@@ -24,6 +25,9 @@ export interface ExtenderOptions {
   readonly condition: () => string | undefined;
   readonly logger: Logger;
 }
+
+const [HOST, NEXT_HOST] = [Buffer.from('{"Host":'), Buffer.from(',{"Host":')];
+const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Buffer.from(`,"Score":${score}}`));
 
 /** Kinds of pods; each may know thousands of states. */
 const MOST_JUDGES = 32;
@@ -55,13 +59,14 @@ export class Extender {
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult | JsonText {
     const pod = readPod(Pod);
     const judge = pod?.demand && this.#judgeFor(pod.demand);
-    let text = '';
+    const list = new ByteWriter();
     NodeNames?.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge?.judge(node, pod as PodRecord);
-      const quoted = node?.quotedName ?? NodeNames.slice(start, end).toString();
-      text += `${text === '' ? '' : ','}{"Host":${quoted},"Score":${verdict && 'score' in verdict ? verdict.score : 0}}`;
+      list.write(list.length === 0 ? HOST : NEXT_HOST);
+      list.write(NodeNames.bytes, start, end);
+      list.write(SCORES[verdict && 'score' in verdict ? verdict.score : 0] as Buffer);
     });
-    return new JsonText(`[${text}]`);
+    return new JsonText('[', list.written, ']');
   }
 
   async bind(args: BindArgs): Promise<BindResult> {
@@ -90,7 +95,7 @@ export class Extender {
     names.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge.judge(node, pod);
       if ('score' in verdict) judged.fitting.add(start, end);
-      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${names.slice(start, end)}:${verdict.quoted}`);
+      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${names.bytes.toString('utf8', start, end)}:${verdict.quoted}`);
       else {
         judged.failed.push(`${node.quotedName}:${verdict.quoted}`);
         judged.resolvable.push(node.name);
@@ -104,7 +109,7 @@ export class Extender {
     const judged: Judged = { fitting: new Selection(names), failed: [], unresolvable: [], resolvable: [] };
     names.visit(this.#options.cluster.table, (_, start, end) => {
       if (problem === undefined) judged.fitting.add(start, end);
-      else judged.unresolvable.push(`${names.slice(start, end)}:${JSON.stringify(problem)}`);
+      else judged.unresolvable.push(`${names.bytes.toString('utf8', start, end)}:${JSON.stringify(problem)}`);
     });
     return judged;
   }

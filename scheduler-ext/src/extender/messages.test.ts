@@ -10,7 +10,7 @@ const table = new NodeTable(() => nodes);
 function found(request: string): [string | undefined, string][] | undefined {
   const seen: [string | undefined, string][] = [];
   const { NodeNames } = readExtenderArgs(Buffer.from(request));
-  NodeNames?.visit(table, (node, start, end) => seen.push([node?.name, NodeNames.slice(start, end).toString()]));
+  NodeNames?.visit(table, (node, start, end) => seen.push([node?.name, NodeNames.bytes.toString('utf8', start, end)]));
   return NodeNames && seen;
 }
 
@@ -37,7 +37,7 @@ test('the pod is read, whatever its annotations look like', () => {
   const pod = { metadata: { name: 'p', annotations: { x: '"NodeNames":["a"]}' } } };
   const { Pod, NodeNames } = readExtenderArgs(Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: ['b'] })));
   const names: string[] = [];
-  NodeNames?.visit(table, (_, start, end) => names.push(NodeNames.slice(start, end).toString()));
+  NodeNames?.visit(table, (_, start, end) => names.push(NodeNames.bytes.toString('utf8', start, end)));
   expect([Pod, names]).toEqual([pod, ['"b"']]);
 });
 

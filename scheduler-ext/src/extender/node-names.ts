@@ -5,11 +5,11 @@ const [QUOTE, COMMA, BACKSLASH, END] = [0x22, 0x2c, 0x5c, 0x5d];
 
 /** A list of names of nodes, as JSON has it. */
 export class NodeNames {
-  readonly #bytes: Buffer;
+  readonly bytes: Buffer;
   readonly #start: number;
 
   private constructor(bytes: Buffer, start: number) {
-    this.#bytes = bytes;
+    this.bytes = bytes;
     this.#start = start;
   }
 
@@ -29,13 +29,9 @@ export class NodeNames {
     return end === undefined ? undefined : { names: new NodeNames(bytes, start), end };
   }
 
-  slice(start: number, end: number): Buffer {
-    return this.#bytes.subarray(start, end);
-  }
-
   /** @param visit gets each node, if it is known, and where its name begins and ends as JSON has it, quotation marks and all */
   visit(table: NodeTable, visit: (node: NodeGpus | undefined, start: number, end: number) => void): void {
-    const bytes = this.#bytes;
+    const { bytes } = this;
     let at = this.#start;
     while (bytes[at] === QUOTE) {
       const start = at;
@@ -71,7 +67,7 @@ export class Selection {
   /** What stands between the brackets of a list of them. */
   get bytes(): Uint8Array[] {
     const comma = Buffer.from(',');
-    return this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [comma] : []), this.#names.slice(start, end)]);
+    return this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [comma] : []), this.#names.bytes.subarray(start, end)]);
   }
 }
 

@@ -7,7 +7,7 @@ import { type Reason, Reasons } from './reason.js';
 export type Verdict = { readonly score: number } | Reason;
 
 /** kube-scheduler's scale. */
-const MOST_SCORE = 10;
+export const MOST_SCORE = 10;
 /** How full the GPU gets counts for more than how full its node is: slots that belong together are scarce on a GPU. */
 const OF_GPU = 0.7;
 
