@@ -81,6 +81,12 @@ std::string openFiles(const Options& options, Quota& quota, FiguresFile& figures
   return sentence;
 }
 
+void tellUnknown(const Options& options) {
+  std::string names;
+  for (const std::string& name : options.unknown) names.append(names.empty() ? "" : ", ").append(name);
+  if (!names.empty()) log("gpu-proxy is newer than this worker, which does not know %s, and serves without", names.c_str());
+}
+
 int serve(const Options& options, char** arguments, Output& output, const WarmDriver* warm) {
   wire::Hello hello{};
   if (!peekHello(hello)) return 0;  // somebody who connected and left, or spoke nothing that we know
@@ -94,6 +100,7 @@ int serve(const Options& options, char** arguments, Output& output, const WarmDr
 
   // Not destroyed: threads of the session and of the driver use it until the process is gone.
   auto* session = new Session(kConnection, report, quota, figures.figures(), output, options.limits);
+  tellUnknown(options);
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
   if (!SessionStart(options, *session, client, warm).run()) _exit(0);  // refused, and said so to client and proxy

@@ -94,10 +94,16 @@ std::string usage() {
   return words;
 }
 
-/// How many arguments the option at `arguments` takes up; 0 when it is none.
+bool isName(std::string_view argument) { return argument.starts_with("--") && argument.size() > 2; }
+
+/// How many arguments the option at `arguments` takes up; 0 when it is none, or has a wrong value.
 int take(Options& options, int count, char** arguments) {
   const auto* option = std::ranges::find(kOptions, std::string_view(arguments[0]), &Option::name);
-  if (option == std::end(kOptions)) return 0;
+  if (option == std::end(kOptions)) {
+    if (!isName(arguments[0])) return 0;
+    options.unknown.emplace_back(arguments[0]);
+    return count > 1 && !isName(arguments[1]) ? 2 : 1;
+  }
   const int words = option->value.empty() ? 1 : 2;
   return words <= count && option->take(options, arguments[words - 1]) ? words : 0;
 }

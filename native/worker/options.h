@@ -30,9 +30,11 @@ struct Options {
   std::optional<uid_t> uid;         ///< user and group to serve as
   Mps mps;
   Limits limits;
+  std::vector<std::string> unknown;  ///< names of options that are not known here
 };
 
-/// False, with a sentence, when the arguments are not those.
+/// False, with a sentence, when the arguments are not those. Options that a newer proxy gives, and this worker does not know, are passed over:
+/// programs that began with the libraries of an older build get the worker of that build (gpu-proxy/src/installation.ts).
 bool parse(int count, char** arguments, Options& options, std::string& sentence);
 
 }  // namespace worker

@@ -38,10 +38,17 @@ void testFlags() {
   CHECK(parse({"--processes", "/lib/libnvidia-ml.so.1"}, processes, sentence) && processes.processes == "/lib/libnvidia-ml.so.1");
 }
 
+void testNewer() {
+  worker::Options options;
+  std::string sentence;
+  CHECK(parse({"--color", "red", "--driver", "x", "--fast", "--max-threads", "8", "--last"}, options, sentence));
+  CHECK(options.driver == "x" && options.limits.threads == 8);
+  CHECK((options.unknown == std::vector<std::string>{"--color", "--fast", "--last"}));
+}
+
 void testWrong() {
   for (const auto& wrong : {std::vector<std::string>{"--memory-limit", "1k"},
                             {"--driver"},
-                            {"--color", "red"},
                             {"--quota-slot", "-1"},
                             {"--uid", "0"},
                             {"--uid", "-1"},
@@ -49,7 +56,8 @@ void testWrong() {
                             {"--figures", ""},
                             {"--mps-threads", "0"},
                             {"--mps-threads", "101"},
-                            {"stray"}}) {
+                            {"stray"},
+                            {"--"}}) {
     worker::Options unused;
     std::string sentence;
     CHECK(!parse(wrong, unused, sentence));
@@ -65,6 +73,7 @@ void testWrong() {
 int main() {
   testAll();
   testFlags();
+  testNewer();
   testWrong();
   return wire::test::checkedResult();
 }
