@@ -1,6 +1,6 @@
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
 import { Cluster } from './cluster.js';
-import type { Holding } from './node-gpus.js';
 
 const onA = (slots: number): Holding => new Map([['a', slots]]);
 let cluster: Cluster;

@@ -1,4 +1,4 @@
-import type { Holding } from './node-gpus.js';
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import { NodeGpus } from './node-gpus.js';
 import { NodeTable } from './node-table.js';
 import type { PodRecord } from './pod.js';

@@ -1,9 +1,7 @@
 import { type InventoryGpu, readInventory } from '@nvidia-virtual/kubernetes/assignment';
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { Demand } from '../placement/demand.js';
 import { type Model, modelOf } from './model.js';
-
-/** Slots by UUID of the GPU. */
-export type Holding = ReadonlyMap<string, number>;
 
 /** A pod that holds slots of a node, or is about to. */
 export interface Holder {

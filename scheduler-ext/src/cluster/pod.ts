@@ -1,9 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { type Assignment, readAssignment } from '@nvidia-virtual/kubernetes/assignment';
-import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import { assignedHolding, type Holding } from '@nvidia-virtual/kubernetes/holding';
 import { containersOf, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
-import { Demand, peak } from '../placement/demand.js';
-import type { Holding } from './node-gpus.js';
+import { Demand } from '../placement/demand.js';
 
 /** What is kept of a pod that asks for slots. */
 export interface PodRecord {
@@ -38,8 +36,7 @@ export function seePod(pod: V1Pod): SeenPod {
 
 /** Undefined for a pod that asks for no slots. */
 export function readPod(pod: V1Pod): PodRecord | undefined {
-  const slots = containersOf(pod).filter((container) => container.slots > 0);
-  if (slots.length === 0) return undefined;
+  if (!containersOf(pod).some(({ slots }) => slots > 0)) return undefined;
   const { metadata = {}, spec, status } = pod;
   return {
     uid: metadata.uid ?? '',
@@ -50,7 +47,7 @@ export function readPod(pod: V1Pod): PodRecord | undefined {
     nominated: status?.nominatedNodeName || undefined,
     ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
     labels: metadata.labels ?? {},
-    holding: holdingBy(assignmentOf(metadata.annotations?.[ANNOTATION.assigned]), slots),
+    holding: assignedHolding(pod),
     ...demandOf(pod),
   };
 }
@@ -63,22 +60,4 @@ function demandOf(pod: V1Pod): Pick<PodRecord, 'demand' | 'problem'> {
     if (!(error instanceof PodRequestError)) throw error;
     return { demand: undefined, problem: error.message };
   }
-}
-
-/** What nobody but our scheduler may write is right, or it is as good as missing. */
-function assignmentOf(text: string | undefined): Assignment | undefined {
-  try {
-    return readAssignment(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function holdingBy(assignment: Assignment | undefined, containers: ReturnType<typeof containersOf>): Holding | undefined {
-  if (assignment === undefined) return undefined;
-  const uuids = new Set(Object.values(assignment.containers).flatMap((gpus) => gpus.map(({ gpu }) => gpu)));
-  const slotsOf = (container: string, uuid: string) => assignment.containers[container]?.find(({ gpu }) => gpu === uuid)?.slots ?? 0;
-  return new Map(
-    [...uuids].map((uuid) => [uuid, peak(containers.map(({ container, init }) => ({ init, slots: slotsOf(container, uuid) })))]),
-  );
 }

@@ -1,7 +1,8 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
-import type { Holding, NodeGpus } from '../cluster/node-gpus.js';
+import type { NodeGpus } from '../cluster/node-gpus.js';
 import type { PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
 import { freeFor, holdingOf, type Placement, place, type Strategy } from '../placement/placement.js';

@@ -1,5 +1,6 @@
-import type { Gpu, Holding, NodeGpus } from '../cluster/node-gpus.js';
-import { type Demand, type Need, peak } from './demand.js';
+import { type Holding, peak } from '@nvidia-virtual/kubernetes/holding';
+import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
+import type { Demand, Need } from './demand.js';
 
 export type Strategy = 'binpack' | 'spread';
 
