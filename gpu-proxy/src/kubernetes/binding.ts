@@ -1,4 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
+import { assignedHolding, type Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { AllocationSpecification, GpuRecord, Owner } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Allocation } from '../allocation.js';
@@ -11,7 +12,7 @@ import type { Peer } from './peer.js';
 import { place } from './placement.js';
 import type { EventReason, PodEvents } from './pod-events.js';
 import type { PodResources } from './pod-resources.js';
-import type { SlotSettings } from './slots.js';
+import { type SlotSettings, slotsTaken } from './slots.js';
 import { findTenant } from './tenant.js';
 import { tryPatiently } from './waiting.js';
 
@@ -132,13 +133,24 @@ export class Binding {
     const { node } = this.#options;
     const settings: SlotSettings = { slotsPerGpu: this.#options.slotsPerGpu, warmWorkers: (gpu) => node.settings.warmWorkers(gpu) };
     const present = node.allocations.filter((one) => one.id !== id).map(({ specification }) => specification);
+    const assigned = this.#assigned();
     return {
       ...settings,
       gpus: node.gpus,
-      present,
+      free: (gpu: GpuRecord) => Math.max(0, settings.slotsPerGpu - slotsTaken(gpu, present, assigned)),
       unhealthy: (gpu: GpuRecord) => this.#options.health.reason(gpu),
       admit: (wish: Parameters<GpuNode['admit']>[0]) => node.admit(wish),
     };
+  }
+
+  /** What our scheduler assigned to pods that live, by their UIDs. */
+  #assigned(): Map<string, Holding> {
+    const assigned = new Map<string, Holding>();
+    for (const pod of this.#options.pods.all) {
+      const holding = isOver(pod) ? undefined : assignedHolding(pod);
+      if (holding) assigned.set(targetOf(pod).uid, holding);
+    }
+    return assigned;
   }
 
   #deadline(): number {

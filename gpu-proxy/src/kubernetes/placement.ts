@@ -1,13 +1,14 @@
-import type { AllocationSpecification, GpuRecord, Policy } from '@nvidia-virtual/ledger';
+import type { GpuRecord, Policy } from '@nvidia-virtual/ledger';
 import type { GpuWish, Granted } from '../admission.js';
 import { ProxyError } from '../errors.js';
 import type { GrantRequest } from './container-request.js';
-import { type SlotSettings, slotMemory, slotsTaken } from './slots.js';
+import { type SlotSettings, slotMemory } from './slots.js';
 
 /** What is known of the node when a container gets its GPUs. */
 export interface NodeView extends SlotSettings {
   readonly gpus: readonly GpuRecord[];
-  readonly present: readonly AllocationSpecification[];
+  /** Slots of a GPU that are nobody's. */
+  free(gpu: GpuRecord): number;
   /** Why a GPU cannot be used now; undefined: it can. */
   unhealthy(gpu: GpuRecord): string | undefined;
   /** @throws ProxyError with the figures when it does not fit. */
@@ -48,9 +49,8 @@ function assigned({ assigned: places = [], container }: GrantRequest, node: Node
 /** Best fit: room stays together where there is most. */
 function choose(request: GrantRequest, node: NodeView): GpuRecord[] {
   const each = request.slots / request.gpus;
-  const free = (gpu: GpuRecord) => node.slotsPerGpu - slotsTaken(gpu, node.present);
-  const suitable = node.gpus.filter((gpu) => free(gpu) >= each && suits(gpu, request) && node.unhealthy(gpu) === undefined);
-  const fitting = suitable.sort((a, b) => free(a) - free(b)).filter((gpu) => fits(gpu, request, node));
+  const suitable = node.gpus.filter((gpu) => node.free(gpu) >= each && suits(gpu, request) && node.unhealthy(gpu) === undefined);
+  const fitting = suitable.sort((a, b) => node.free(a) - node.free(b)).filter((gpu) => fits(gpu, request, node));
   if (fitting.length >= request.gpus) return fitting.slice(0, request.gpus);
   const told = node.gpus.map((gpu) => `GPU ${gpu.index} (${gpu.name}) ${whyNot(gpu, request, node)}`).join('; ') || 'there is no GPU';
   const values = { container: request.container, slots: request.slots, gpus: request.gpus, each, told };
@@ -77,7 +77,7 @@ function whyNot(gpu: GpuRecord, request: GrantRequest, node: NodeView): string {
   const unhealthy = node.unhealthy(gpu);
   if (unhealthy !== undefined) return `is unhealthy: ${unhealthy}`;
   if (!suits(gpu, request)) return 'is not of the type, the UUID or the mode that the pod asks for';
-  return `has ${node.slotsPerGpu - slotsTaken(gpu, node.present)} of its ${node.slotsPerGpu} slots free`;
+  return `has ${node.free(gpu)} of its ${node.slotsPerGpu} slots free`;
 }
 
 function shapeOn(gpus: readonly GpuRecord[], request: GrantRequest, node: NodeView): Shape {

@@ -20,6 +20,19 @@ test('settings that leave too little are refused with the figures', () => {
 
 test('slotsTaken() counts slots that two containers of a pod have one after the other once', () => {
   const allocation = (slots: string[], gpus = ['GPU-1']) => ({ ...SPECIFICATION, gpus, slots });
-  expect(slotsTaken(GPU, [allocation(['a', 'b']), allocation(['a', 'b']), allocation(['c']), allocation(['d'], ['GPU-2'])])).toBe(3);
-  expect(slotsTaken(GPU, [allocation(['a', 'b', 'c', 'd'], ['GPU-1', 'GPU-2'])])).toBe(2);
+  const two = [allocation(['a', 'b']), allocation(['a', 'b'])];
+  expect(slotsTaken(GPU, [...two, allocation(['c']), allocation(['d'], ['GPU-2'])], new Map())).toBe(3);
+  expect(slotsTaken(GPU, [allocation(['a', 'b', 'c', 'd'], ['GPU-1', 'GPU-2'])], new Map())).toBe(2);
+});
+
+test('slotsTaken() counts what was assigned to a pod once, whether it uses it already or not', () => {
+  const ownedBy = (podUid: string) => ({ owner: { namespace: 'default', pod: podUid, podUid, container: 'main' } });
+  const assigned = new Map([
+    ['uses-some', new Map([['GPU-1', 4]])],
+    ['elsewhere', new Map([['GPU-2', 3]])],
+    ['starts', new Map([['GPU-1', 2]])],
+  ]);
+  const using = { ...SPECIFICATION, gpus: ['GPU-1'], slots: ['a', 'b'], ...ownedBy('uses-some') };
+  const foreign = { ...SPECIFICATION, gpus: ['GPU-1'], slots: ['c'], ...ownedBy('foreign') };
+  expect(slotsTaken(GPU, [using, foreign], assigned)).toBe(7);
 });

@@ -1,3 +1,4 @@
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
 import { contextsAside } from '../admission.js';
 import { ProxyError } from '../errors.js';
@@ -34,10 +35,15 @@ export function checkSlots(gpus: readonly GpuRecord[], settings: SlotSettings): 
   }
 }
 
-/** How many slots of a GPU are taken. Two allocations may have the same ones, one after the other: these count once. */
-export function slotsTaken(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
-  const here = present.filter(({ gpus }) => gpus.includes(gpu.uuid));
+/**
+ * How many slots of a GPU are taken. What our scheduler assigned to a pod of this node is, from before its first program connects until the pod
+ * is gone; of other pods, what they have. Two allocations may have the same slots, one after the other: these count once.
+ * @param assigned by UID of the pod
+ */
+export function slotsTaken(gpu: GpuRecord, present: readonly AllocationSpecification[], assigned: ReadonlyMap<string, Holding>): number {
+  const promised = [...assigned.values()].reduce((sum, holding) => sum + (holding.get(gpu.uuid) ?? 0), 0);
+  const here = present.filter(({ gpus, owner }) => gpus.includes(gpu.uuid) && !assigned.has(owner?.podUid ?? ''));
   const single = new Set(here.filter(({ gpus }) => gpus.length === 1).flatMap(({ slots = [] }) => slots));
   const spread = here.filter(({ gpus }) => gpus.length > 1).map(({ slots = [], gpus }) => slots.length / gpus.length);
-  return single.size + spread.reduce((sum, count) => sum + count, 0);
+  return promised + single.size + spread.reduce((sum, count) => sum + count, 0);
 }

@@ -415,6 +415,27 @@ test('a container of another version meets the worker of its own', async () => {
   await program.finish();
 });
 
+test('what is assigned to a pod that has not connected yet goes to no pod that another scheduler placed', async () => {
+  await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
+  const [first, second] = (await scene.gpus()).map(({ uuid }) => uuid) as [string, string];
+  const tenSlots = (letter: string) => Array.from({ length: 10 }, (_, index) => `${letter}${index}`);
+  const assigned = JSON.stringify({ version: 1, containers: { main: [{ gpu: first, slots: 10 }] } });
+  const ours = await started('ours', tenSlots('a'), { annotations: { 'nvidia-virtual/assigned': assigned } });
+  const foreign = await started('foreign', ['b', 'c', 'd', 'e', 'f']);
+  expect(await scene.ask(foreign.pod, foreign.socket)).toEqual(['init 0\n', '']);
+  expect(scene.specification(foreign.id)).toMatchObject({ gpus: [second] });
+  const large = await started('large', tenSlots('g'));
+  const [said, why] = await scene.ask(large.pod, large.socket);
+  expect(said).toBe('init 100\n');
+  expect(why).toContain('GPU 0 (Simulated GPU) has 0 of its 10 slots free; GPU 1 (Simulated GPU) has 5 of its 10 slots free');
+  expect(await scene.ask(ours.pod, ours.socket)).toEqual(['init 0\n', '']);
+  expect(scene.specification(ours.id)).toMatchObject({ gpus: [first] });
+  await scene.patchStatus(ours.pod, { phase: 'Succeeded' });
+  await eventually(() => expect(scene.directories()).not.toContain(ours.id));
+  expect(await scene.ask(large.pod, large.socket)).toEqual(['init 0\n', '']);
+  expect(scene.specification(large.id)).toMatchObject({ gpus: [first] });
+});
+
 test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '');
