@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
@@ -25,6 +25,9 @@ const says = (plugin: ProcessUnderTest, text: string) => eventually(() => expect
 const gives = (...deviceIds: string[]) => {
   node.kubelet.allocatable = [{ resourceName: NVIDIA, deviceIds }];
 };
+
+const uuidsOf = (proxy: ProcessUnderTest) =>
+  proxy.log.flatMap(({ gpus }) => (gpus as { uuid: string }[] | undefined) ?? []).map(({ uuid }) => uuid);
 
 async function listen(...names: string[]): Promise<void> {
   const socket = path.join(node.kubelet.root, ...names);
@@ -57,6 +60,37 @@ test('a plugin that has other GPUs of the node is no conflict', async () => {
   await listen('device-plugins', 'nvidia-gpu.sock');
   node.startPlugin();
   await node.startProxy();
+  await offered(10);
+});
+
+test('a GPU that is left to another plugin by configuration has not failed, and is no conflict any more', async () => {
+  const plugin = node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  const [first = '', second = ''] = uuidsOf(both);
+  gives(second);
+  await eventually(() => expect(node.kubelet.plugin()).toBeUndefined());
+  await both.end();
+  await node.startProxy({ gpus: 2, only: [first] });
+  await offered(10);
+  expect(node.kubelet.unhealthy).toEqual([]);
+  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+});
+
+test('what containers have of such a GPU stays theirs until they are gone', async () => {
+  node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  const [first = ''] = uuidsOf(both);
+  const taken = node.kubelet.healthy.slice(10, 14);
+  await node.kubelet.allocate(taken);
+  await both.end();
+  await node.startProxy({ gpus: 2, only: [first] });
+  await offered(10);
+  expect([node.kubelet.devices.length, node.kubelet.healthy.slice(-4)]).toEqual([14, taken]);
+  rmSync(path.join(node.state, 'allocations'), { recursive: true });
+  mkdirSync(path.join(node.state, 'allocations'));
+  await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
   await offered(10);
 });
 

@@ -5,6 +5,7 @@ import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import { readIfThere, writeFileAtomically } from '@nvidia-virtual/gpu-proxy/files';
 import type { InventoryGpu } from '@nvidia-virtual/kubernetes/assignment';
 import { PluginError } from './errors.js';
+import { isUsed, type SlotUser } from './slots.js';
 
 /** A GPU as gpu-proxy told of it last. */
 export interface KnownGpu extends Omit<InventoryGpu, 'healthy'> {
@@ -12,10 +13,19 @@ export interface KnownGpu extends Omit<InventoryGpu, 'healthy'> {
   readonly unhealthy: string;
 }
 
-interface Kept {
+/** What gpu-proxy lists. */
+export interface Listing {
+  readonly gpus: readonly KnownGpu[];
+  /** Which GPUs it is configured to have: another text, other GPUs. */
+  readonly selection: string;
+}
+
+const GONE = new PluginError('GPU_GONE').message;
+
+interface Kept extends Listing {
   readonly version: 1;
   readonly boot: string;
-  readonly gpus: readonly KnownGpu[];
+  readonly leaving: readonly KnownGpu[];
 }
 
 /**
@@ -42,7 +52,7 @@ export class KnownGpus {
     const file = path.join(directory, 'gpus.json');
     return attempt(file, () => {
       mkdirSync(directory, { recursive: true, mode: 0o711 });
-      return new KnownGpus(file, boot, parse(readIfThere(file)) ?? { version: 1, boot, gpus: [] });
+      return new KnownGpus(file, boot, { ...nothing(boot), ...parse(readIfThere(file)) });
     });
   }
 
@@ -51,23 +61,44 @@ export class KnownGpus {
     return this.#kept.gpus;
   }
 
+  /** Those that are the node's no more and that containers still have something of. */
+  get leaving(): readonly KnownGpu[] {
+    return this.#kept.leaving;
+  }
+
   /**
-   * What gpu-proxy lists now. A GPU that it listed before and lists no more has failed, and may come back; after a boot without it, it was taken
-   * out of the machine.
+   * What gpu-proxy lists now. A GPU that it listed before and lists no more has failed, and may come back; when gpu-proxy is configured to have
+   * other GPUs, it leaves; after a boot without it, it was taken out of the machine.
    * @returns whether anything changed. @throws PluginError STATE_NOT_WRITTEN
    */
-  take(listed: readonly KnownGpu[]): boolean {
-    const former = this.#kept;
-    const known = former.boot === this.#boot ? former.gpus : [];
-    const fresh = new Map(listed.map((gpu) => [gpu.uuid, gpu]));
-    const kept = known.map((gpu) => fresh.get(gpu.uuid) ?? { ...gpu, unhealthy: new PluginError('GPU_GONE').message });
-    const added = listed.filter(({ uuid }) => !known.some((gpu) => gpu.uuid === uuid));
-    const now: Kept = { version: 1, boot: this.#boot, gpus: [...kept, ...added] };
-    if (isDeepStrictEqual(now, former)) return false;
+  take({ gpus: listed, selection }: Listing): boolean {
+    const known = this.#kept.boot === this.#boot ? this.#kept : nothing(this.#boot);
+    const isListed = ({ uuid }: KnownGpu) => listed.some((gpu) => gpu.uuid === uuid);
+    const missing = known.gpus.filter((gpu) => !isListed(gpu));
+    const failed = known.selection === selection ? missing : [];
+    const stay = known.gpus.filter((gpu) => isListed(gpu) || failed.includes(gpu));
+    const gpus = stay.map((gpu) => listed.find(({ uuid }) => uuid === gpu.uuid) ?? { ...gpu, unhealthy: GONE });
+    const added = listed.filter(({ uuid }) => !stay.some((gpu) => gpu.uuid === uuid));
+    const leaving = [...known.leaving, ...missing.filter((gpu) => !failed.includes(gpu))].filter((gpu) => !isListed(gpu));
+    return this.#keep({ ...known, selection, gpus: [...gpus, ...added], leaving });
+  }
+
+  /** What leaves is gone once nobody has a slot of it, nor runs on it. @throws PluginError STATE_NOT_WRITTEN */
+  forgetUnused(users: readonly SlotUser[]): void {
+    this.#keep({ ...this.#kept, leaving: this.leaving.filter((gpu) => isUsed(gpu, users)) });
+  }
+
+  /** @returns whether it is anything else. */
+  #keep(now: Kept): boolean {
+    if (isDeepStrictEqual(now, this.#kept)) return false;
     this.#kept = now;
     attempt(this.#file, () => writeFileAtomically(this.#file, JSON.stringify(now), { durable: true }));
     return true;
   }
+}
+
+function nothing(boot: string): Kept {
+  return { version: 1, boot, selection: '', gpus: [], leaving: [] };
 }
 
 /** What cannot be read is as good as nothing: gpu-proxy tells it again. */

@@ -10,7 +10,7 @@ import { findConflict } from './coexistence.js';
 import { answer } from './container-answer.js';
 import { PluginError } from './errors.js';
 import { slotUsers, versionsInUse } from './grants.js';
-import { type KnownGpu, KnownGpus } from './known-gpus.js';
+import { KnownGpus, type Listing } from './known-gpus.js';
 import { KubeletLink } from './kubelet-link.js';
 import { Metrics } from './metrics.js';
 import type { NodeTrouble } from './node-object.js';
@@ -64,12 +64,12 @@ export class PluginService {
     this.#http = this.#makeHttp();
     const inCluster = kubeconfig !== undefined || process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
     this.#reporter = inCluster ? new NodeReporter({ node, kubeconfig, logger: this.#logger }) : undefined;
-    this.#follower = new ProxyFollower({ state, told: (gpus) => this.#hear(gpus), away: (reason) => this.#missProxy(reason) });
+    this.#follower = new ProxyFollower({ state, told: (listing) => this.#hear(listing), away: (reason) => this.#missProxy(reason) });
   }
 
   /** The kubelet first: it refuses pods that it knows, as long as it knows no slots. @throws ProxyError HTTP_NOT_SERVED */
   async start(): Promise<void> {
-    this.#slots.update({ gpus: this.#known.all });
+    this.#showSlots();
     await this.#settle();
     await this.#http.move(this.#options.http);
     this.#follower.start();
@@ -130,18 +130,26 @@ export class PluginService {
     }
   }
 
-  #hear(gpus: readonly KnownGpu[]): void {
+  #hear(listing: Listing): void {
     this.#proxySeen = performance.now();
     this.#proxyAnswers = true;
     this.#proxyAway = undefined;
-    const changed = this.#attempt(() => this.#known.take(gpus)) ?? false;
-    const failed = this.#known.all.some(({ unhealthy }) => unhealthy !== '');
-    const users = failed ? this.#attempt(() => slotUsers(this.#options.state)) : undefined;
-    this.#slots.update({ gpus: this.#known.all, users: users ?? [], closed: false });
+    const changed = this.#attempt(() => this.#known.take(listing)) ?? false;
+    this.#showSlots();
     if (changed) {
-      this.#logger.info({ gpus: this.#known.all }, 'GPUs of the node');
+      const { all: gpus, leaving } = this.#known;
+      this.#logger.info({ gpus, leaving: leaving.map(({ uuid }) => uuid) }, 'GPUs of the node');
       void this.#settle();
     }
+  }
+
+  /** Who has which slots matters only where GPUs have failed, or leave. */
+  #showSlots(): void {
+    const known = this.#known;
+    const matters = known.leaving.length > 0 || known.all.some(({ unhealthy }) => unhealthy !== '');
+    const users = matters ? this.#attempt(() => slotUsers(this.#options.state)) : [];
+    if (users) this.#attempt(() => known.forgetUnused(users));
+    this.#slots.update({ gpus: known.all, leaving: known.leaving, ...(users && { users }), closed: false });
   }
 
   #missProxy(reason: string): void {

@@ -1,6 +1,6 @@
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
-import type { KnownGpu } from './known-gpus.js';
+import type { KnownGpu, Listing } from './known-gpus.js';
 
 const INTERVAL_MS = 2000;
 /** Until the first answer of all, nothing can be offered. */
@@ -8,7 +8,7 @@ const FIRST_INTERVAL_MS = 250;
 
 export interface ProxyFollowerOptions {
   readonly state: string;
-  told(gpus: readonly KnownGpu[]): void;
+  told(listing: Listing): void;
   away(reason: string): void;
 }
 
@@ -39,10 +39,10 @@ export class ProxyFollower {
   async #ask(): Promise<void> {
     try {
       this.#client ??= await AdminClient.connect(this.#options.state);
-      const { gpus } = await this.#client.call('listGpus', {});
+      const { gpus, selection } = await this.#client.call('listGpus', {});
       if (this.#ended) return;
       this.#answered = true;
-      this.#options.told(gpus.map(knownGpu));
+      this.#options.told({ gpus: gpus.map(knownGpu), selection });
     } catch (error) {
       this.#client?.close();
       this.#client = undefined;

@@ -1,12 +1,11 @@
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import type { Device } from './protocol.js';
-import { devicesOf, type SlottedGpu, type SlotUser } from './slots.js';
+import { devicesOf, type SlotState } from './slots.js';
 
 /** The slots as the kubelet is told of them. `changed` comes only when they did. */
 export class SlotList extends EventEmitter<{ changed: [] }> {
-  #gpus: readonly SlottedGpu[] = [];
-  #users: readonly SlotUser[] = [];
+  #state: SlotState = { gpus: [], leaving: [], users: [] };
   #devices: readonly Device[] = [];
   /** gpu-proxy serves nobody: not one slot is of use. */
   #closed = false;
@@ -23,13 +22,12 @@ export class SlotList extends EventEmitter<{ changed: [] }> {
     return this.#devices.filter((device) => device.health === health).length;
   }
 
-  update({ gpus = this.#gpus, users = this.#users, closed = this.#closed }): void {
-    this.#gpus = gpus;
-    this.#users = users;
+  update({ closed = this.#closed, ...changed }: Partial<SlotState> & { readonly closed?: boolean }): void {
+    this.#state = { ...this.#state, ...changed };
     this.#closed = closed;
-    const all = closed ? gpus.map((gpu) => ({ ...gpu, unhealthy: 'gpu-proxy is away' })) : gpus;
     const former = new Set(this.#devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID));
-    const devices = devicesOf(all, users, former);
+    const open = devicesOf(this.#state, former);
+    const devices = closed ? open.map((device) => ({ ...device, health: 'Unhealthy' as const })) : open;
     if (isDeepStrictEqual(devices, this.#devices)) return;
     this.#devices = devices;
     this.emit('changed');

@@ -1,5 +1,5 @@
 import type { Device } from './protocol.js';
-import { devicesOf, type SlottedGpu, slotIds } from './slots.js';
+import { devicesOf, type SlottedGpu, type SlotUser, slotIds } from './slots.js';
 
 const gpu = (number: number, unhealthy = ''): SlottedGpu => ({
   uuid: `GPU-0000000${number}-0000-0000-0000-000000000000`,
@@ -7,8 +7,14 @@ const gpu = (number: number, unhealthy = ''): SlottedGpu => ({
   unhealthy,
 });
 const NONE = new Set<string>();
+const devices = (
+  gpus: readonly SlottedGpu[],
+  users: readonly SlotUser[],
+  former: ReadonlySet<string>,
+  leaving: readonly SlottedGpu[] = [],
+) => devicesOf({ gpus, leaving, users }, former);
 
-const unhealthyOf = (devices: readonly Device[]) => devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
+const unhealthyOf = (all: readonly Device[]) => all.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
 const slot = (number: number, index: number) => slotIds(gpu(number))[index] as string;
 
 test('slotIds() are the same for ever, opaque, and short enough for the kubelet', () => {
@@ -22,8 +28,8 @@ test('slotIds() are the same for ever, opaque, and short enough for the kubelet'
 });
 
 test('every slot is listed, healthy or not', () => {
-  expect(devicesOf([gpu(1), gpu(2, 'fell off the bus')], [], NONE)).toHaveLength(8);
-  expect(unhealthyOf(devicesOf([gpu(1), gpu(2)], [], NONE))).toEqual([]);
+  expect(devices([gpu(1), gpu(2, 'fell off the bus')], [], NONE)).toHaveLength(8);
+  expect(unhealthyOf(devices([gpu(1), gpu(2)], [], NONE))).toEqual([]);
 });
 
 test('as many slots are unhealthy as the failed GPU has, free ones first, whichever GPU they come from', () => {
@@ -31,28 +37,55 @@ test('as many slots are unhealthy as the failed GPU has, free ones first, whiche
     { slots: [slot(2, 0), slot(2, 1)], gpus: [gpu(1).uuid] },
     { slots: [slot(2, 2)], gpus: [] },
   ];
-  const unhealthy = unhealthyOf(devicesOf([gpu(1), gpu(2, 'failed')], users, NONE));
+  const unhealthy = unhealthyOf(devices([gpu(1), gpu(2, 'failed')], users, NONE));
   expect(unhealthy).toEqual([0, 1, 2, 3].map((index) => slot(1, index)));
 });
 
 test('where too few are free, those of containers on the failed GPU follow', () => {
   const on = (number: number) => ({ slots: [0, 1, 2].map((index) => slot(number, index)), gpus: [gpu(number).uuid] });
-  const unhealthy = unhealthyOf(devicesOf([gpu(1), gpu(2, 'failed')], [on(1), on(2)], NONE));
+  const unhealthy = unhealthyOf(devices([gpu(1), gpu(2, 'failed')], [on(1), on(2)], NONE));
   expect(new Set(unhealthy)).toEqual(new Set([slot(1, 3), slot(2, 3), slot(2, 0), slot(2, 1)]));
 });
 
 test('what was unhealthy stays so without a reason, and gives way to a slot that became free', () => {
   const gpus = [gpu(1), gpu(2, 'failed')];
   const former = new Set([slot(1, 3), slot(2, 0), slot(2, 1), slot(2, 3)]);
-  expect(new Set(unhealthyOf(devicesOf(gpus, [], former)))).toEqual(former);
+  expect(new Set(unhealthyOf(devices(gpus, [], former)))).toEqual(former);
   const busy = [{ slots: [slot(2, 0)], gpus: [gpu(2).uuid] }];
-  const unhealthy = unhealthyOf(devicesOf(gpus, busy, former));
+  const unhealthy = unhealthyOf(devices(gpus, busy, former));
   expect(unhealthy).toHaveLength(4);
   expect(unhealthy).not.toContain(slot(2, 0));
 });
 
 test('a GPU that works again gives back as many', () => {
   const former = new Set([0, 1, 2, 3].map((index) => slot(1, index)));
-  expect(unhealthyOf(devicesOf([gpu(1), gpu(2)], [], former))).toEqual([]);
-  expect(unhealthyOf(devicesOf([gpu(1, 'failed'), gpu(2, 'failed')], [], former))).toHaveLength(8);
+  expect(unhealthyOf(devices([gpu(1), gpu(2)], [], former))).toEqual([]);
+  expect(unhealthyOf(devices([gpu(1, 'failed'), gpu(2, 'failed')], [], former))).toHaveLength(8);
+});
+
+describe('of a GPU that leaves', () => {
+  const slotsOf = (number: number, count: number) => slotIds(gpu(number)).slice(0, count);
+  const listed = (...users: SlotUser[]) => {
+    const all = devices([gpu(1)], users, NONE, [gpu(2)]);
+    return { ids: all.map(({ ID }) => ID), unhealthy: unhealthyOf(all) };
+  };
+
+  test('free slots are no more', () => {
+    expect(listed()).toEqual({ ids: slotsOf(1, 4), unhealthy: [] });
+  });
+
+  test('slots of containers that run on it stay theirs, and take nothing from the others', () => {
+    const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
+    expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(2).uuid] })).toEqual({ ids, unhealthy: [] });
+  });
+
+  test('slots of containers that run on another one stay theirs, and as many free ones of that one are unhealthy', () => {
+    const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
+    expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(1).uuid] })).toEqual({ ids, unhealthy: slotsOf(1, 3) });
+    expect(listed({ slots: slotsOf(2, 2), gpus: [gpu(1).uuid, gpu(2).uuid] })).toMatchObject({ unhealthy: slotsOf(1, 1) });
+  });
+
+  test('slots of the others whose containers run on it stay taken', () => {
+    expect(listed({ slots: slotsOf(1, 2), gpus: [gpu(2).uuid] })).toEqual({ ids: slotsOf(1, 4), unhealthy: [] });
+  });
 });

@@ -110,7 +110,7 @@ export class NodeService {
     this.#attempt(() => this.#followSettings());
     this.#ledger = new NodeLedger({ node, backend, stateDirectory: state.directory, ledger: current.ledger, logger });
     kubernetes?.start(node, state);
-    this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted());
+    this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted(backend));
     const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
     logger.info({ ...served, gpus }, 'serving');
   }
@@ -157,9 +157,10 @@ export class NodeService {
   }
 
   /** What the admin API tells beside what the node itself knows. */
-  #granted(): Granted {
-    const { slotsPerGpu, kubernetes } = this.#store.current;
+  #granted({ kind }: Backend): Granted {
+    const { slotsPerGpu, kubernetes, gpu = [] } = this.#store.current;
     return {
+      selection: [kind, ...gpu].join(' '),
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),

@@ -36,13 +36,15 @@ export class NodeUnderTest {
   /** @returns it when it serves. */
   async startProxy({
     gpus = 1,
+    only = [] as readonly string[],
     slots = 10,
     backend = 'simulated',
     placement = 'none',
     kubeconfig = this.#unreachable(),
   } = {}): Promise<ProcessUnderTest> {
     const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
-    const options = ['--node', 'node-1', '--state', this.state, '--backend', backend, ...kubernetes];
+    const selected = only.flatMap((gpu) => ['--gpu', gpu]);
+    const options = ['--node', 'node-1', '--state', this.state, '--backend', backend, ...selected, ...kubernetes];
     const places = { NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions, NVIDIA_VIRTUAL_KUBERNETES_PLACEMENT: placement };
     const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: String(gpus), NVIDIA_VIRTUAL_SIMULATED_MEMORY: '140GiB' };
     const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, ...places, KUBECONFIG: kubeconfig });

@@ -41,6 +41,8 @@ export function sharingModeOf(message: SharingModeMessage | undefined): SharingM
 
 /** What the device plugin granted, and how. */
 export interface Granted {
+  /** Which GPUs of which back end the node is configured to have. */
+  readonly selection: string;
   /** 0: this is no node of Kubernetes. */
   readonly slotsPerGpu: number;
   /** Why a GPU cannot be used now: a sentence. */
@@ -49,7 +51,7 @@ export interface Granted {
   grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
 }
 
-export const NOT_GRANTED: Granted = { slotsPerGpu: 0, grants: () => [], unhealthy: () => undefined };
+export const NOT_GRANTED: Granted = { selection: '', slotsPerGpu: 0, grants: () => [], unhealthy: () => undefined };
 
 export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage {
   return {

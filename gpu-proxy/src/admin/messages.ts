@@ -100,7 +100,7 @@ export interface CreateAllocationRequest {
 
 /** Each call: what is asked, and what is answered. */
 export interface AdminCalls {
-  listGpus: [Record<string, never>, { readonly node: string; readonly gpus: readonly GpuMessage[] }];
+  listGpus: [Record<string, never>, { readonly node: string; readonly gpus: readonly GpuMessage[]; readonly selection: string }];
   createAllocation: [CreateAllocationRequest, AllocationMessage];
   listAllocations: [Record<string, never>, { readonly allocations: readonly AllocationMessage[] }];
   getAllocation: [{ readonly id: string }, AllocationMessage];

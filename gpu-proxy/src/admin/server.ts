@@ -78,7 +78,7 @@ export class AdminServer {
 
 function unaryCalls(node: GpuNode, granted: Granted) {
   const handlers: Handlers = {
-    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)) }),
+    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)), selection: granted.selection }),
     createAllocation: async (request) => allocationMessage(node, await node.create(allocationRequest(request))),
     listAllocations: async () => {
       await node.refresh();
