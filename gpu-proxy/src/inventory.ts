@@ -25,7 +25,8 @@ export async function takeInventory({
   gpus,
   mode = () => 'exclusive',
 }: InventoryOptions): Promise<GpuRecord[]> {
-  const args = ['--inventory', '--driver', backend.driver, ...gpus.flatMap((gpu) => ['--gpu', gpu])];
+  const present = await withoutMissing(gpus, { installation, backend, launcher });
+  const args = ['--inventory', '--driver', backend.driver, ...present.flatMap((gpu) => ['--gpu', gpu])];
   const line = await output(...launcher.command(installation.worker, args));
   try {
     const records = (JSON.parse(line) as { gpus: Omit<GpuRecord, 'mode'>[] }).gpus;
@@ -40,13 +41,24 @@ export async function takeInventory({
 
 /** The UUIDs that the driver sees now, without a context on any of them. @throws ProxyError INVENTORY_FAILED */
 export async function listGpus({ installation, backend, launcher = DIRECT, gpus }: InventoryOptions): Promise<string[]> {
-  const args = ['--presence', '--driver', backend.driver, ...gpus.flatMap((gpu) => ['--gpu', gpu])];
+  const present = await withoutMissing(gpus, { installation, backend, launcher });
+  const args = ['--presence', '--driver', backend.driver, ...present.flatMap((gpu) => ['--gpu', gpu])];
   const line = await output(...launcher.command(installation.worker, args));
   try {
     return (JSON.parse(line) as { gpus: { uuid: string }[] }).gpus.map(({ uuid }) => uuid);
   } catch {
     throw new ProxyError('INVENTORY_FAILED', { reason: `the worker answered ${JSON.stringify(line.slice(0, 200))}` });
   }
+}
+
+/** A driver shows nothing of what follows a UUID that it does not know: one GPU that has failed, or is another node's, would hide others. */
+async function withoutMissing(gpus: readonly string[], machine: Omit<InventoryOptions, 'gpus'>): Promise<readonly string[]> {
+  const isUuid = (name: string) => /^GPU-/i.test(name);
+  if (!gpus.some(isUuid)) return gpus;
+  const listed = await listGpus({ ...machine, gpus: [] });
+  const present = gpus.filter((name) => !isUuid(name) || listed.some((uuid) => uuid.toLowerCase() === name.toLowerCase()));
+  // None at all would mean every one.
+  return present.length > 0 ? present : gpus;
 }
 
 function output(program: string, args: readonly string[]): Promise<string> {
