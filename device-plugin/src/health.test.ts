@@ -17,13 +17,29 @@ test('number 14: when a GPU is lost, as many free slots turn unhealthy; when it 
   await counts(20, 0);
   const taken = node.kubelet.healthy.slice(6, 14);
   await node.kubelet.allocate(taken);
-  await both.end();
-  const one = await node.startProxy({ gpus: 1 });
+  node.fail(1);
   await counts(10, 10);
   expect(node.kubelet.healthy).toEqual(expect.arrayContaining(taken));
-  await one.end();
-  await node.startProxy({ gpus: 2 });
+  node.fail();
   await counts(20, 0);
+  expect(both.running).toBe(true);
+});
+
+test('number 14: a GPU that was lost while gpu-proxy started is back without anybody doing anything', async () => {
+  node.startPlugin();
+  const former = await node.startProxy({ gpus: 2 });
+  await counts(20, 0);
+  await former.end();
+  node.fail(1);
+  const one = await node.startProxy({ gpus: 2 });
+  await counts(10, 10);
+  node.fail();
+  expect(await one.exited()).toBe(0);
+  expect(one.output).toContain('gpu-proxy ends and is to be started again');
+  // As the kubelet does.
+  const both = await node.startProxy({ gpus: 2 });
+  await counts(20, 0);
+  expect(both.running).toBe(true);
 });
 
 test('number 14: a short absence of gpu-proxy changes nothing; a long one makes all slots unhealthy, until it is back', async () => {

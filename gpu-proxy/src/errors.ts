@@ -110,6 +110,14 @@ const TABLE = {
     'The driver does not list the GPU any more. See the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
   ],
   GPU_NOT_LISTED: [125, 'The GPUs of the node cannot be listed: {reason}. Repair the driver.'],
+  GPU_ARRIVED: [
+    125,
+    'GPU {gpu} is there, and was not when gpu-proxy started. gpu-proxy ends and is to be started again, to serve it too; programs go on.',
+  ],
+  GPU_NOT_TAKEN: [
+    125,
+    'GPU {gpu} is there, and was not when gpu-proxy started, which cannot start again with it yet: {reason} It is tried again, less and less often; the other GPUs are served.',
+  ],
   GPU_STARTS_NOTHING: [125, 'No worker can start on the GPU: {reason}. See the log of the kernel of the node (Xid), and reset the GPU.'],
   HOST_NOT_REACHED: [
     125,

@@ -1,6 +1,7 @@
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { ProxyError } from './errors.js';
+import type { GpuArrivals } from './gpu-arrivals.js';
 import type { Session } from './session.js';
 
 export interface GpuHealthOptions {
@@ -9,6 +10,8 @@ export interface GpuHealthOptions {
   readonly everyMs: number;
   /** The UUIDs that the driver lists now, in whose answer no context is involved. @throws ProxyError */
   listed(): Promise<ReadonlySet<string>>;
+  /** Looks after GPUs beside those. */
+  readonly arrivals: Pick<GpuArrivals, 'look'>;
   /** Undefined when a worker can make a context on the GPU, else why not. */
   whyNoWorker(gpu: GpuRecord): Promise<string | undefined>;
 }
@@ -56,6 +59,7 @@ export class GpuHealth {
     try {
       const listed = await this.#options.listed().catch((error: ProxyError) => error);
       for (const gpu of this.#options.gpus) this.#judge(gpu, await this.#whyUnusable(gpu, listed));
+      if (!(listed instanceof Error) && !this.#ended) await this.#options.arrivals.look(listed);
     } finally {
       this.#looking = false;
     }

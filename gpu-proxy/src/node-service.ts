@@ -12,6 +12,7 @@ import type { ConfigurationStore } from './configuration/store.js';
 import { DeviceMemory } from './device-memory.js';
 import { linkDriver } from './driver-libraries.js';
 import { ProxyError } from './errors.js';
+import { GpuArrivals } from './gpu-arrivals.js';
 import { GpuHealth } from './gpu-health.js';
 import { whyNoWorker } from './gpu-probe.js';
 import { findHostNamespaces } from './host-namespaces.js';
@@ -45,6 +46,11 @@ export class NodeService {
   readonly #log: Log;
   readonly #http: HttpService;
   readonly #stopReloading: () => void;
+  #noteArrival = () => {};
+  /** GPUs are there that were not when it started: it is to be started anew. */
+  readonly gpusArrived = new Promise<undefined>((resolve) => {
+    this.#noteArrival = () => resolve(undefined);
+  });
   #served: Address | undefined;
   #state: StateDirectory | undefined;
   #node: GpuNode | undefined;
@@ -73,8 +79,11 @@ export class NodeService {
     }
   }
 
-  /** Programs go on, and the next gpu-proxy on the state directory finds them. */
-  async end(signal: NodeJS.Signals): Promise<void> {
+  /**
+   * Programs go on, and the next gpu-proxy on the state directory finds them.
+   * @param signal that asked for it, if one did.
+   */
+  async end(signal: NodeJS.Signals | undefined): Promise<void> {
     const sessions = this.#node?.allocations.reduce((sum, allocation) => sum + allocation.sessionCount, 0);
     await this.#leave();
     this.#log.logger.info({ signal, sessions }, 'ended: programs go on, and the next gpu-proxy on this state directory finds them');
@@ -87,8 +96,7 @@ export class NodeService {
     this.#state = state;
     const { installation, backend, launcher } = await this.#prepare(state);
     await this.#moveHttp();
-    const mode = (gpu: { uuid: string; index: number }) => forGpu(current.gpuMode, gpu, 'exclusive');
-    const gpus = await takeInventory({ installation, backend, launcher, gpus: current.gpu ?? [], mode });
+    const gpus = await this.#survey({ installation, backend, launcher });
     this.#warnOfUnknownGpus(gpus);
     this.#kubernetes = this.#makeKubernetes({ installation, launcher, backend, gpus });
     const kubernetes = this.#kubernetes;
@@ -115,6 +123,14 @@ export class NodeService {
     logger.info({ ...served, gpus }, 'serving');
   }
 
+  /** The GPUs that a node has which starts now. @throws ProxyError INVENTORY_FAILED, SLOT_MEMORY_SMALL */
+  async #survey(machine: Omit<NodeParts, 'gpus'>): Promise<GpuRecord[]> {
+    const { gpu: selection = [], gpuMode, kubernetes, slotsPerGpu, warmWorkers } = this.#store.current;
+    const gpus = await takeInventory({ ...machine, gpus: selection, mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive') });
+    if (kubernetes.enabled === 'true') checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
+    return gpus;
+  }
+
   /** What workers are started from, and how. @throws ProxyError BUILD_MISSING, VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL */
   async #prepare({ driver }: StateDirectory): Promise<Omit<NodeParts, 'gpus'>> {
     const { backend: choice, kubernetes } = this.#store.current;
@@ -131,13 +147,11 @@ export class NodeService {
     return { installation, backend, launcher };
   }
 
-  /** @throws ProxyError SLOT_MEMORY_SMALL, KUBECONFIG_MISSING */
+  /** @throws ProxyError KUBECONFIG_MISSING */
   #makeKubernetes(parts: NodeParts): KubernetesNode | undefined {
-    const { gpus } = parts;
     const addon = new Addon(parts.installation.addon);
-    const { kubernetes, node = hostname(), slotsPerGpu, warmWorkers } = this.#store.current;
+    const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
-    checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
@@ -146,12 +160,20 @@ export class NodeService {
     });
   }
 
-  #makeHealth({ installation, launcher, backend, gpus }: NodeParts, addon: Addon, everyMs: number): GpuHealth {
+  #makeHealth({ gpus, ...machine }: NodeParts, addon: Addon, everyMs: number): GpuHealth {
     const { logger } = this.#log;
+    const { installation, launcher, backend } = machine;
+    const selection = this.#store.current.gpu ?? [];
     const worker = { executable: installation.worker, driver: backend.driver, addon, launcher, logger };
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
-      listed: async () => new Set(await listGpus({ installation, launcher, backend, gpus: [] })),
+      listed: async () => new Set(await listGpus({ ...machine, gpus: [] })),
+      arrivals: new GpuArrivals({
+        ...{ gpus, selection, logger },
+        selected: () => listGpus({ ...machine, gpus: selection }),
+        survey: () => this.#survey(machine),
+        arrived: () => this.#noteArrival(),
+      }),
       whyNoWorker: (gpu) => whyNoWorker(gpu, worker),
     });
   }
@@ -169,11 +191,13 @@ export class NodeService {
 
   /** One file may be for several nodes, so this is no refusal. */
   #warnOfUnknownGpus(gpus: readonly GpuRecord[]): void {
-    const { gpuMode, warmWorkers } = this.#store.current;
+    const { gpu: selection = [], gpuMode, warmWorkers } = this.#store.current;
     const known = new Set(gpus.flatMap(({ uuid, index }) => [uuid.toLowerCase(), String(index)]));
     const list = gpus.map(({ index, uuid }) => `${index} (${uuid})`).join(', ');
-    for (const [key, { some }] of Object.entries({ gpuMode, warmWorkers }))
-      for (const name of some.keys())
+    // Indices count the GPUs of the machine there, and those of the node here.
+    const uuids = selection.filter((name) => !/^\d+$/.test(name)).map((name) => name.toLowerCase());
+    for (const [key, names] of Object.entries({ gpu: uuids, gpuMode: gpuMode.some.keys(), warmWorkers: warmWorkers.some.keys() }))
+      for (const name of names)
         if (!known.has(name)) this.#log.logger.warn({ key }, new ProxyError('GPU_UNKNOWN', { name, gpus: list }).message);
   }
 

@@ -25,11 +25,11 @@ export async function serve(flags: Flags): Promise<number> {
   return serveNode(store);
 }
 
-/** A node: what is in the state directory goes on when it ends. */
+/** A node: what is in the state directory goes on when it ends. Who supervises it starts it again where it ends without a signal. */
 async function serveNode(store: ConfigurationStore): Promise<number> {
   const ended = firstSignal(['SIGINT', 'SIGTERM'], () => {});
   const service = await NodeService.start(store);
-  await service.end(await ended);
+  await service.end(await Promise.race([ended, service.gpusArrived]));
   return 0;
 }
 

@@ -18,12 +18,19 @@ export class NodeUnderTest {
   readonly installation = path.join(this.directory, 'installation');
   readonly versions = path.join(this.directory, 'versions');
   readonly kubelet: KubeletUnderTest;
+  readonly #failures = path.join(this.directory, 'failures');
   readonly #processes: ProcessUnderTest[] = [];
 
   /** @param options.podResources false where somebody else serves that API of the kubelet. */
   constructor({ podResources = true } = {}) {
     this.kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'), { podResources });
     makeInstallation(this.installation);
+    this.fail();
+  }
+
+  /** These GPUs, by their numbers, have fallen off the bus, and no others. */
+  fail(...gpus: number[]): void {
+    writeFileSync(this.#failures, gpus.join(' '));
   }
 
   /** @param injected what a container runtime mounted into its container */
@@ -43,10 +50,11 @@ export class NodeUnderTest {
     kubeconfig = this.#unreachable(),
   } = {}): Promise<ProcessUnderTest> {
     const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
-    const selected = only.flatMap((gpu) => ['--gpu', gpu]);
+    const selected = [...only.flatMap((gpu) => ['--gpu', gpu]), '--kubernetes-health-interval', '1s'];
     const options = ['--node', 'node-1', '--state', this.state, '--backend', backend, ...selected, ...kubernetes];
     const places = { NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions, NVIDIA_VIRTUAL_KUBERNETES_PLACEMENT: placement };
-    const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: String(gpus), NVIDIA_VIRTUAL_SIMULATED_MEMORY: '140GiB' };
+    const simulated = { GPUS: String(gpus), MEMORY: '140GiB', FAILURES: this.#failures };
+    const machine = Object.fromEntries(Object.entries(simulated).map(([name, value]) => [`NVIDIA_VIRTUAL_SIMULATED_${name}`, value]));
     const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, ...places, KUBECONFIG: kubeconfig });
     await eventually(() => {
       if (!proxy.said('serving')) throw new Error(`gpu-proxy does not serve: ${proxy.output}`);

@@ -35,10 +35,15 @@ export class ProcessUnderTest {
     return this.log.some(({ msg }) => String(msg).includes(message));
   }
 
+  /** Waits for it to end by itself. @returns its exit status. */
+  async exited(): Promise<number | null> {
+    await this.#exited;
+    return this.#child.exitCode;
+  }
+
   /** @returns its exit status. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (this.running) this.#child.kill(signal);
-    await this.#exited;
-    return this.#child.exitCode;
+    return this.exited();
   }
 }

@@ -123,7 +123,7 @@ export class Binding {
   /** An init container has ended before this one started; its sessions are seen to end a moment later. */
   async #awaitEnd(before: Allocation): Promise<void> {
     const { node } = this.#options;
-    const patience = setTimeout(() => before.kill(), this.#deadline() - Date.now());
+    const patience = setTimeout(() => before.kill(), this.#deadline() - Date.now()).unref();
     await before.whenIdle();
     clearTimeout(patience);
     await node.delete(before, { force: true });

@@ -33,9 +33,10 @@ function pause(ms: number, news: EventEmitter<{ changed: [] }>): Promise<void> {
       clearTimeout(timer);
       news.off('changed', end);
       // What many heard at once must not ask in one moment again and again.
-      setTimeout(resolve, 1);
+      setTimeout(resolve, 1).unref();
     };
-    const timer = setTimeout(end, ms);
+    // Who ends waits for nobody.
+    const timer = setTimeout(end, ms).unref();
     news.once('changed', end);
   });
 }

@@ -62,7 +62,8 @@ test('the annotation of the node says what GPUs there are and how they are, and 
   expect((await inventory())?.[0]?.slotMemory).toBeLessThanOrEqual(14 * 2 ** 30);
   expect(await annotations()).toMatchObject({ other: 'stays' });
   await both.end();
-  await node.startProxy({ gpus: 1 });
+  node.fail(1);
+  await node.startProxy({ gpus: 2 });
   await eventually(async () => expect((await inventory())?.map(({ healthy }) => healthy)).toEqual([true, false]));
 });
 
@@ -71,7 +72,8 @@ test('the event of a lost GPU names it', async () => {
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
   await both.end();
-  await node.startProxy({ gpus: 1 });
+  node.fail(1);
+  await node.startProxy({ gpus: 2 });
   await eventually(async () => expect((await events()).map(({ reason }) => reason)).toContain('GpuSlotsUnhealthy'));
   const lost = both.log.flatMap(({ gpus }) => (gpus as { uuid: string }[] | undefined) ?? [])[1]?.uuid;
   expect((await events()).find(({ reason }) => reason === 'GpuSlotsUnhealthy')?.message).toContain(

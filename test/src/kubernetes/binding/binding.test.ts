@@ -455,6 +455,24 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', a
   await eventually(async () => expect(await health()).toEqual(['', '']));
 });
 
+test('for a GPU that was absent at its start and is back, gpu-proxy ends in good order; programs go on', async () => {
+  const failures = path.join(scene.directory, 'failures');
+  writeFileSync(failures, '0\n');
+  const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2', NVIDIA_VIRTUAL_SIMULATED_FAILURES: failures };
+  const interval = ['--kubernetes-health-interval', '1s'];
+  await scene.serve(machine, ...interval);
+  expect(await scene.gpus()).toHaveLength(1);
+  const { pod, socket } = await started('goes-on', ['a']);
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  writeFileSync(failures, '');
+  const { status, stdout } = await scene.proxy.end();
+  expect([status, stdout]).toEqual([0, expect.stringContaining('is there, and was not when gpu-proxy started')]);
+  await scene.serve(machine, ...interval);
+  expect((await scene.gpus()).map(({ unhealthy }) => unhealthy)).toEqual(['', '']);
+  expect(await program.finish()).toContain('then 0');
+});
+
 test('number 19: metrics name namespace, pod and container', async () => {
   const http = path.join(scene.directory, 'http.sock');
   await scene.serve({}, '--http', http);
