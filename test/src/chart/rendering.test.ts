@@ -269,6 +269,17 @@ describe('Redis', () => {
   });
 });
 
+describe('checks', () => {
+  test('have as much time as Helm gives them: pulling their image is none of it', () => {
+    const jobs = chart.of('Job');
+    expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
+      ['finish-uninstall', 'install-check', 'uninstall-check'].map((name) => `nvidia-virtual-${name}`),
+    );
+    for (const { spec } of jobs)
+      expect([spec.activeDeadlineSeconds, spec.template.spec.activeDeadlineSeconds]).toEqual([undefined, undefined]);
+  });
+});
+
 describe('what cannot be installed is refused with what to set', () => {
   test.each([
     [{ redis: { url: 'redis://a' } }, {}, 'set redis.enabled=false'],
