@@ -270,6 +270,8 @@ describe('Redis', () => {
 });
 
 describe('checks', () => {
+  const commandOf = ({ pods }: Rendered, name: string): string[] => pods.get(`Job nvidia-virtual-${name}`).containers[0].command;
+
   test('have as much time as Helm gives them: pulling their image is none of it', () => {
     const jobs = chart.of('Job');
     expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
@@ -277,6 +279,26 @@ describe('checks', () => {
     );
     for (const { spec } of jobs)
       expect([spec.activeDeadlineSeconds, spec.template.spec.activeDeadlineSeconds]).toEqual([undefined, undefined]);
+  });
+
+  test('before an uninstall are there also where pods may run on, so that nothing of a refused one stays', async () => {
+    expect(commandOf(chart, 'uninstall-check')).not.toContain('--with-running-pods');
+    const forced = await render({ values: { uninstall: { withRunningPods: true } } });
+    expect(commandOf(forced, 'uninstall-check')).toContain('--with-running-pods');
+    const policy = 'helm.sh/hook-delete-policy';
+    expect(forced.find('Job', 'nvidia-virtual-uninstall-check').metadata.annotations[policy]).toBe('before-hook-creation,hook-succeeded');
+  });
+
+  test.each([true, false])('after an uninstall remove every hook that does not go by itself; nodes are cleaned: %s', async (cleanNodes) => {
+    const rendered = await render({ values: { uninstall: { cleanNodes } } });
+    const flags = commandOf(rendered, 'finish-uninstall');
+    const tests = rendered.of('Pod').map(({ metadata }) => `--pod=${metadata.name}`);
+    expect(tests).toHaveLength(2);
+    expect(flags).toEqual(expect.arrayContaining([...tests, '--job=nvidia-virtual-install-check', '--lease=nvidia-virtual-scheduler']));
+    expect([flags.includes('--daemon-set=nvidia-virtual-cleaning'), rendered.has('DaemonSet', 'nvidia-virtual-cleaning')]).toEqual([
+      cleanNodes,
+      cleanNodes,
+    ]);
   });
 });
 
