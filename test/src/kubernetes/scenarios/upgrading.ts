@@ -17,7 +17,7 @@ export const upgrading: Scenario = {
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     const previous = await previousImages();
-    if (!previous) return tally.skip('upgrade from the commit before', 'it has no images, or history does not reach so far');
+    if ('missing' in previous) return tally.skip('upgrade from the commit before', previous.missing);
     await cluster.import(previous.archives);
     await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), { 'images.tag': previous.id });
     await untilOffered(cluster, SLOTS);
