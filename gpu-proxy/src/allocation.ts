@@ -269,8 +269,7 @@ export class Allocation {
       }
       const why = this.#whyRefused(connection, peer);
       if (why) {
-        sendRefusal(connection, why.message);
-        this.#refusals.add(why);
+        this.#refuse(connection, why);
         return;
       }
       this.#waiting.push({ connection, peer });
@@ -279,6 +278,13 @@ export class Allocation {
       connection.destroy();
       this.#logger.error((error as Error).message);
     }
+  }
+
+  #refuse(connection: Socket, why: ProxyError): void {
+    sendRefusal(connection, why.message);
+    this.#refusals.add(why);
+    // Whoever may not connect at all is told of by the host that says so.
+    if (why.code === 'SESSIONS_FULL') this.#host.trouble(this.#specification, why);
   }
 
   #whyRefused(connection: Socket, { pid }: PeerCredentials): ProxyError | undefined {

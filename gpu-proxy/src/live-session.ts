@@ -160,10 +160,25 @@ export class LiveSession {
 }
 
 function troubleOf(report: Report, { pid, program }: ProcessRecord): ProxyError | undefined {
-  if (report.event === 'refused') return new ProxyError('SESSION_REFUSED', { pid, program, reason: report.sentence });
-  if (report.event !== 'overQuota') return undefined;
-  const [asked, used, limit] = [report.asked, report.used, report.limit].map(formatMemorySize) as [string, string, string];
-  return new ProxyError('MEMORY_QUOTA_REACHED', { pid, program, asked, used, limit });
+  const client = { pid, program };
+  switch (report.event) {
+    case 'refused':
+      return new ProxyError('SESSION_REFUSED', { ...client, reason: report.sentence });
+    case 'overQuota':
+      return new ProxyError('MEMORY_QUOTA_REACHED', { ...client, ...sizes(report), used: formatMemorySize(report.used) });
+    case 'overPinned':
+      return new ProxyError('PINNED_MEMORY_REACHED', { ...client, ...sizes(report) });
+    case 'overHandles':
+      return new ProxyError('HANDLES_REACHED', { ...client, limit: report.limit });
+    case 'overThreads':
+      return new ProxyError('THREADS_REACHED', { ...client, limit: report.limit });
+    default:
+      return undefined;
+  }
+}
+
+function sizes({ asked, limit }: { asked: number; limit: number }): { asked: string; limit: string } {
+  return { asked: formatMemorySize(asked), limit: formatMemorySize(limit) };
 }
 
 function deathOf({ record: { client }, ended = '' }: Session): ProxyError {

@@ -35,8 +35,6 @@ export class KubernetesNode {
   readonly events: PodEvents;
   readonly #options: KubernetesOptions;
   readonly #podResources: PodResources;
-  /** Ids of allocations whose pods were told that they reached their quota. */
-  readonly #overQuota = new Set<string>();
   #grants: Grants | undefined;
   #release: Release | undefined;
 
@@ -90,10 +88,11 @@ export class KubernetesNode {
 
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
     if (!owner) return;
-    // Programs that live on their quota meet it again and again.
-    if (error.code === 'MEMORY_QUOTA_REACHED' && this.#overQuota.has(id)) return;
-    if (error.code === 'MEMORY_QUOTA_REACHED') this.#overQuota.add(id);
-    this.events.warn({ namespace: owner.namespace, name: owner.pod, uid: owner.podUid }, eventReason(error.code), error.message);
+    const pod = { namespace: owner.namespace, name: owner.pod, uid: owner.podUid };
+    const reason = eventReason(error.code);
+    // Programs that live on a limit meet it again and again, each time with other figures.
+    const limited = reason === 'GpuMemoryQuotaReached' || reason === 'GpuLimitReached';
+    this.events.warn(pod, reason, error.message, limited ? `${error.code} ${id}` : undefined);
   }
 
   get health(): GpuHealth {
