@@ -32,21 +32,33 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** How often its worker is killed within a long time. */
-function killsOf(report: string): number {
-  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
-  appendFileSync(path.join(directory, '1', 'report'), report);
-  let kills = 0;
-  const session = new LiveSession(
+function follow(files: SessionFiles, kill: () => void, trouble: (error: Error) => void): LiveSession {
+  return new LiveSession(
     {
       ...{ record: RECORD, files, addon: {} as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
       memory: () => ({ used: 0, peak: 0, pinned: 0 }),
       introduced: () => {},
-      trouble: () => {},
+      trouble,
       ended: () => {},
     },
-    () => ({ pid: 0, start: 'cold', kill: () => kills++, leave: () => {} }),
+    () => ({ pid: 0, start: 'cold', kill, leave: () => {} }),
+  );
+}
+
+function report(...reports: readonly object[]): void {
+  for (const one of reports) appendFileSync(path.join(directory, '1', 'report'), `${JSON.stringify(one)}\n`);
+}
+
+/** How often its worker is killed within a long time. */
+function killsOf(...reports: readonly object[]): number {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  report(...reports);
+  let kills = 0;
+  const session = follow(
+    files,
+    () => kills++,
+    () => {},
   );
   jest.advanceTimersByTime(LONG_MS);
   session.leave();
@@ -54,9 +66,33 @@ function killsOf(report: string): number {
 }
 
 test('whoever connects and says nothing is sent away', () => {
-  expect(killsOf('')).toBe(1);
+  expect(killsOf()).toBe(1);
 });
 
 test('a session whose worker reported before anybody read it goes on', () => {
-  expect(killsOf(`${JSON.stringify(STARTED)}\n`)).toBe(0);
+  expect(killsOf(STARTED)).toBe(0);
+});
+
+test('each proxy tells the user what none before it has told', () => {
+  SessionFiles.make(path.join(directory, '1'), RECORD);
+  const told = (): string[] => {
+    const heard: string[] = [];
+    const files = new SessionFiles(path.join(directory, '1'));
+    const session = follow(
+      files,
+      () => {},
+      ({ message }) => heard.push(message),
+    );
+    session.leave();
+    return heard;
+  };
+  const overQuota = (asked: number) => ({ event: 'overQuota', asked: asked * 2 ** 20, used: 2 ** 20, limit: 2 ** 21 });
+  report(STARTED, overQuota(3), { event: 'unsupported', call: 'cuX' });
+  expect(told()).toEqual([expect.stringContaining('Process 0 (/bin/x) asked for 3 MiB of GPU memory where 1 MiB of the quota of 2 MiB')]);
+  expect(told()).toEqual([]);
+  report(overQuota(4), { event: 'overHandles', limit: 16 });
+  expect(told()).toEqual([expect.stringContaining('asked for 4 MiB'), expect.stringContaining('has 16 open handles')]);
+  // A proxy that could not note it told it again rather than never.
+  rmSync(path.join(directory, '1', 'told'));
+  expect(told()).toHaveLength(3);
 });

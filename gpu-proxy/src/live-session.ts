@@ -21,7 +21,7 @@ export interface LiveSessionOptions {
   memory(): MemoryUse;
   /** Its client has said hello. */
   introduced(session: Session): void;
-  /** Something went wrong that its user should know; not what was known before this proxy. */
+  /** Something went wrong that its user should know; not what another proxy has told. */
   trouble(error: ProxyError): void;
   ended(): void;
 }
@@ -57,7 +57,7 @@ export class LiveSession {
     this.#unwatchClient = this.#watchClient();
     // Before the first look at the report: what stands there already ends the silence too.
     this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
-    options.files.follow({ report: (line) => this.#takeReport(line), log: (line) => this.session.logger.warn(line) });
+    options.files.follow({ report: (line, told) => this.#takeReport(line, told), log: (line) => this.session.logger.warn(line) });
   }
 
   get workerPid(): number {
@@ -114,7 +114,7 @@ export class LiveSession {
     return record.client.pid === 0 ? () => {} : addon.watchProcess(record.client, () => this.#noteClientGone());
   }
 
-  #takeReport(line: string): void {
+  #takeReport(line: string, told: boolean): void {
     const report = parseReport(line);
     if (!report) {
       this.session.logger.warn({ line: line.slice(0, 200) }, 'the worker wrote a line that is no report');
@@ -122,11 +122,21 @@ export class LiveSession {
     }
     const before = this.session.introduced;
     this.session.apply(report);
-    const trouble = this.#worker.start === 'found' ? undefined : troubleOf(report, this.session.record.client);
-    if (trouble) this.#options.trouble(trouble);
+    if (!told) this.#tellTrouble(report);
     if (before) return;
     clearTimeout(this.#silence);
     this.#options.introduced(this.session);
+  }
+
+  #tellTrouble(report: Report): void {
+    const trouble = troubleOf(report, this.session.record.client);
+    if (!trouble) return;
+    this.#options.trouble(trouble);
+    try {
+      this.#options.files.noteTold();
+    } catch (error) {
+      this.session.logger.warn(`another gpu-proxy will tell it again: ${systemReason(error)}`);
+    }
   }
 
   #noteClientGone(): void {

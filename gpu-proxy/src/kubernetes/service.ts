@@ -48,6 +48,11 @@ export class KubernetesNode {
     this.#podResources = new PodResources(kubeletRoot);
   }
 
+  /** Tells pods what goes wrong on it, and what went wrong while no gpu-proxy was there. */
+  observe(node: GpuNode): void {
+    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
+  }
+
   /** Serves the grants of this node, now and to come. */
   start(node: GpuNode, state: StateDirectory): void {
     const { addon, logger, slotsPerGpu, patienceMs, health } = this.#options;
@@ -57,7 +62,6 @@ export class KubernetesNode {
     this.#grants = new Grants({ node, state, addon, binding, logger });
     this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
-    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
     pods.start();
   }
 
