@@ -1,8 +1,8 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { type Assignment, readAssignment } from '@nvidia-virtual/kubernetes/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import { containersOf, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
-import { Demand, peak } from '../placement/demand.js';
+import { containersOf, PodRequestError, peak, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { Demand } from '../placement/demand.js';
 import type { Holding } from './node-gpus.js';
 
 /** What is kept of a pod that asks for slots. */
