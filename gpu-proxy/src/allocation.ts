@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
-import type { AllocationSpecification, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, DriverMemory, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
@@ -36,10 +36,8 @@ export interface AllocationHost {
   readonly ownCaches: boolean;
   /** Where workers ask for GPU time; undefined: they take it. */
   readonly arbiterSocket: string | undefined;
-  /** Bytes that one context holds on the greediest of these GPUs. */
-  contextMemory(gpus: readonly string[]): number;
-  /** The same of one stream. */
-  streamMemory(gpus: readonly string[]): number;
+  /** Bytes that it costs on the greediest of these GPUs. */
+  cost(what: DriverMemory, gpus: readonly string[]): number;
   /** Whether a worker of it may start now: in concurrent mode not while MPS is away. */
   mayStart(specification: AllocationSpecification): boolean;
   /** How its workers run under MPS; undefined: they do not. */
@@ -393,11 +391,12 @@ export class Allocation {
 
   #workerOptions(slot: number, files: SessionFiles): WorkerOptions {
     const { memory, gpus, limits, uid, mode } = this.#specification;
-    const contextMemory = this.#host.contextMemory(gpus);
+    const contextMemory = this.#host.cost('contextMemory', gpus);
     return {
       driver: this.#host.backend.driver,
       ...{ memoryLimit: memory, quotaPath: this.#quota.path, slot, gpus, limits, uid, contextMemory },
-      streamMemory: this.#host.streamMemory(gpus),
+      streamMemory: this.#host.cost('streamMemory', gpus),
+      heapMemory: this.#host.cost('heapMemory', gpus),
       mps: this.#host.mpsClient(this.#specification),
       // The node provides for one context of an allocation: that of the session in the first slot.
       contextCharge: slot === 0 ? 0 : contextMemory,

@@ -29,8 +29,8 @@ export async function takeInventory({
   const line = await output(...launcher.command(installation.worker, args));
   try {
     const records = (JSON.parse(line) as { gpus: Omit<GpuRecord, 'mode'>[] }).gpus;
-    return records.map(({ uuid, index, name, memory, contextMemory, streamMemory = 0 }) => {
-      const gpu = { uuid, index, name, memory, contextMemory, streamMemory };
+    return records.map(({ uuid, index, name, memory, contextMemory, streamMemory = 0, heapMemory = 0 }) => {
+      const gpu = { uuid, index, name, memory, contextMemory, streamMemory, heapMemory };
       return { ...gpu, mode: mode(gpu) };
     });
   } catch {

@@ -3,7 +3,16 @@ import { EventEmitter } from 'node:events';
 import { chownSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import type { AllocationSpecification, GpuRecord, Limits, NodeSnapshot, Owner, SharingMode, TimeUse } from '@nvidia-virtual/ledger';
+import type {
+  AllocationSpecification,
+  DriverMemory,
+  GpuRecord,
+  Limits,
+  NodeSnapshot,
+  Owner,
+  SharingMode,
+  TimeUse,
+} from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { Addon } from './addon.js';
 import { Admission, type GpuWish, type Granted } from './admission.js';
@@ -129,14 +138,9 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       addon,
       // What a temporary node compiled would be lost with it.
       ownCaches: !options.state.temporary,
-      contextMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.contextMemory),
-      streamMemory: (gpus) => this.#greediest(gpus, (gpu) => gpu.streamMemory ?? 0),
+      cost: (what, gpus) => this.#cost(what, gpus),
       mayStart: (specification) => !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
-      mpsClient: (specification) =>
-        this.#concurrent?.clientOf(
-          specification,
-          this.#greediest(specification.gpus, (gpu) => gpu.contextMemory),
-        ),
+      mpsClient: (specification) => this.#concurrent?.clientOf(specification, this.#cost('contextMemory', specification.gpus)),
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
@@ -398,8 +402,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.emit('changed');
   }
 
-  #greediest(gpus: readonly string[], memory: (gpu: GpuRecord) => number): number {
-    return Math.max(0, ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map(memory));
+  #cost(what: DriverMemory, gpus: readonly string[]): number {
+    return Math.max(0, ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu[what] ?? 0));
   }
 
   /** The simulated GPU runs kernels of several processes side by side anyway; a node that took no inventory has one allocation. */

@@ -6,8 +6,10 @@ import type { Readable } from 'node:stream';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { type Addon, descriptorOf, makeBlocking } from './addon.js';
+import { systemReason } from './errors.js';
 import type { Launcher } from './launcher.js';
 import { identifyProcess } from './process-table.js';
+import { parseReport } from './session.js';
 import { ChildWorker, type Worker, type WorkerFiles, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
 
 export interface WarmWorkersOptions {
@@ -76,16 +78,25 @@ export class WarmWorkers {
 
   #fill(): void {
     while (this.#waiting.size < this.#wanted && !this.#timer) {
-      const worker = new WarmWorker(this.#gpu, this.#options, (reason) => this.#lose(worker, reason));
-      this.#waiting.add(worker);
+      try {
+        const worker = new WarmWorker(this.#gpu, this.#options, (reason) => this.#lose(worker, reason));
+        this.#waiting.add(worker);
+      } catch (error) {
+        this.#tryLater(`does not start: ${systemReason(error)}`);
+      }
     }
   }
 
-  /** What fails again and again must not keep the machine busy. */
   #lose(worker: WarmWorker, reason: string): void {
-    if (!this.#waiting.delete(worker)) return;
-    this.#options.logger.warn({ gpu: this.#gpu.uuid }, `a worker that was to wait for a program ended: ${reason}`);
+    if (!this.#waiting.has(worker)) return;
+    this.#dismiss(worker);
     if (worker.warm) this.#retry = FIRST_RETRY_MS;
+    this.#tryLater(`ended: ${reason}`);
+  }
+
+  /** What fails again and again must not keep the machine busy. */
+  #tryLater(what: string): void {
+    this.#options.logger.warn({ gpu: this.#gpu.uuid }, `a worker that was to wait for a program ${what}`);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -115,13 +126,16 @@ export class WarmWorker {
     this.identity = { pid, startTime: identifyProcess(pid).startTime ?? '' };
     // What it says is heard until it is assigned: then it gets other files, and these end.
     readLines(this.#process.stdio[4] as Readable | null, (line) => {
+      const report = parseReport(line);
+      if (report?.event === 'refused') this.#words = report.sentence;
       this.warm ||= line.includes('"warm"');
     });
     readLines(this.#process.stderr, (line) => {
       this.#words = line;
     });
     this.#process.once('error', (error) => ended(error.message));
-    this.#process.once('exit', (status, signal) => ended(this.#words || `${signal ?? `status ${status}`}`));
+    // Not at its exit: its last words may still have to be read.
+    this.#process.once('close', (status, signal) => ended(this.#words || `${signal ?? `status ${status}`}`));
   }
 
   /** Becomes the worker of this connection, which is closed here as the files are. @throws when it is gone; the connection is left then. */

@@ -38,6 +38,7 @@ test('--inventory says which GPUs there are', () => {
     memory: 512 * MIB,
     contextMemory: expect.any(Number),
     streamMemory: expect.any(Number),
+    heapMemory: 8 * MIB,
   });
   expect(gpus[1].uuid).not.toBe(gpus[0].uuid);
 });

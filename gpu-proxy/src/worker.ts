@@ -22,6 +22,8 @@ export interface WorkerOptions {
   readonly contextMemory: number;
   /** Bytes that a stream costs. */
   readonly streamMemory: number;
+  /** Bytes that the heap of kernels’ malloc costs, once in a context. */
+  readonly heapMemory: number;
   /** How it uses a GPU in concurrent mode; undefined: without MPS. */
   readonly mps: MpsClient | undefined;
   /** The arbiter's socket; undefined: it takes GPU time as it comes. */
@@ -137,6 +139,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
     ...['--stream-memory', String(options.streamMemory)],
+    ...['--heap-memory', String(options.heapMemory)],
     ...given('--mps-pipes', options.mps?.pipes),
     ...given('--mps-threads', options.mps?.threads),
     ...given('--mps-memory', options.mps?.memory),

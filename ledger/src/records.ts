@@ -22,8 +22,13 @@ export interface GpuRecord {
   readonly contextMemory: number;
   /** What one stream takes; undefined: nobody measured it. */
   readonly streamMemory?: number | undefined;
+  /** What the heap of kernels’ malloc takes, once in a context; undefined: nobody measured it. */
+  readonly heapMemory?: number | undefined;
   readonly mode: SharingMode;
 }
+
+/** What the driver takes of a GPU for things that are no allocations. */
+export type DriverMemory = 'contextMemory' | 'streamMemory' | 'heapMemory';
 
 /** The most that one allocation may have, so that it cannot exhaust the node. */
 export interface Limits {

@@ -26,8 +26,10 @@ inline constexpr Grant grantOf(std::uint32_t word) {
   const auto grant = static_cast<Grant>(word & ((1u << kGrantBits) - 1));
   return grant == Grant::closed || grant == Grant::window ? grant : Grant::open;
 }
+/// Of two words that follow each other, one more than that of the first; it comes round after a billion.
+inline constexpr std::uint32_t numberOf(std::uint32_t word) { return word >> kGrantBits; }
 inline constexpr std::uint32_t nextWord(std::uint32_t word, Grant grant) {
-  return (((word >> kGrantBits) + 1) << kGrantBits) | static_cast<std::uint32_t>(grant);
+  return ((numberOf(word) + 1) << kGrantBits) | static_cast<std::uint32_t>(grant);
 }
 
 struct Mailbox {
@@ -53,6 +55,9 @@ static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is
 /// How long a window is kept although nothing runs in it: the worker says so after this time. Handing over at each gap costs more than
 /// the gap (a switch of contexts takes some 0.1 ms).
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
+
+/// How long it is kept for threads that stood at the gate and have not come in yet.
+inline constexpr std::uint64_t kLateNanoseconds = 2'000'000;
 
 /// Being woken takes so long. Who waits for a handover is awake by then: each microsecond that the GPU stands idle is lost to all.
 inline constexpr std::uint64_t kWakeUpNanoseconds = 150'000;

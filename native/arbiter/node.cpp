@@ -137,7 +137,9 @@ void Node::observe(const std::string& id, Time now) {
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
     // Work may be over before it is seen here, so it is the cleared word that says that there was some.
     unused = unused && said.standby.load(std::memory_order_relaxed) != 0 && since > 0;
-    idle = idle && since > 0 && now - std::max(since, worker.told) >= static_cast<Time>(kGapNanoseconds);
+    // Threads that stood at the gate may not have been woken yet: on a loaded machine that takes longer than the gap.
+    const Time gap = static_cast<Time>(said.wants.load(std::memory_order_relaxed) != 0 ? kLateNanoseconds : kGapNanoseconds);
+    idle = idle && since > 0 && now - std::max(since, worker.told) >= gap;
     schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
   }
   const Order order = schedule_.order(id);

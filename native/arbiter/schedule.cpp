@@ -174,15 +174,16 @@ void Schedule::close(Allocation& holder, bool urgent, Time now) {
 /// want its GPUs: they would have to yield without a drain.
 void Schedule::standBy(Allocation& a, Time now) {
   const bool idle = a.demand == Demand::none && (a.stage == Stage::closed || a.stage == Stage::standby) && hasTokens(a);
-  bool lower = a.stage == Stage::standby, others = false;
+  bool lower = a.stage == Stage::standby, others = false, held = false;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || (!holds(other) && !waits(other))) continue;
     (other.terms.priority < a.terms.priority ? lower : others) = true;
+    held = held || (other.terms.priority >= a.terms.priority && holds(other));
   }
   if (idle && lower && !others) {
     a.stage = Stage::standby;
-  } else if (a.stage == Stage::standby && a.demand == Demand::none) {
-    a.stage = Stage::overrunning;  // it may have begun just now: nobody waits for that
+  } else if (a.stage == Stage::standby && (a.demand == Demand::none || held)) {
+    a.stage = Stage::overrunning;  // it has begun, or may have just now: nobody waits for that
     a.closed = now;
     a.end = now + timing_.overlap;
   }

@@ -15,8 +15,6 @@
 #include <cstring>
 #include <vector>
 
-#include "wire/wait.h"
-
 namespace arbiter {
 
 namespace {
@@ -81,9 +79,8 @@ void Server::run(int signals) {
   aloneSince_ = monotonic();
   arm(aloneSince_);
   std::array<epoll_event, 64> events;
-  const bool mayStayAwake = wire::hasProcessorsForSpinning();
   for (;;) {
-    const bool awake = mayStayAwake && node_.isHandingOver(monotonic());
+    const bool awake = mayStayAwake_ && node_.isHandingOver(monotonic());
     const int count = epoll_wait(epoll_, events.data(), events.size(), awake ? 0 : -1);
     const Time now = monotonic();
     for (int i = 0; i < count; ++i) {
@@ -268,7 +265,7 @@ void Server::dropLate(Time now) {
 
 void Server::arm(Time now) {
   Time next = node_.deadline();
-  if (next != kNever) next = std::max(now, next - static_cast<Time>(kWakeUpNanoseconds));
+  if (next != kNever && mayStayAwake_) next = std::max(now, next - static_cast<Time>(kWakeUpNanoseconds));
   for (const auto& [file, connection] : connections_) next = std::min(next, connection.until);
   if (connections_.empty()) next = std::min(next, aloneSince_ + settings_.linger);
   if (next == armed_) return;

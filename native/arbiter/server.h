@@ -11,6 +11,7 @@
 
 #include "native/arbiter/node.h"
 #include "native/arbiter/protocol.h"
+#include "wire/wait.h"
 
 namespace arbiter {
 
@@ -62,6 +63,7 @@ class Server {
   Settings settings_;
   Node node_;
   int epoll_ = -1, listener_ = -1, timer_ = -1, spare_ = -1;
+  const bool mayStayAwake_ = wire::hasProcessorsForSpinning();
   std::map<int, Connection> connections_;
   Time aloneSince_ = 0;
   Time armed_ = kNever;

@@ -35,10 +35,11 @@ struct Context {
   ContextMemory memory;                   ///< what its kernels may reach
   std::atomic<std::size_t> heapBytes{0};  ///< held by malloc in kernels
 
-  std::mutex submission;  ///< makes one order of all operations of the context
-  std::mutex mutex;       ///< guards what follows
-  unsigned retained = 0;  ///< primary contexts: cuDevicePrimaryCtxRetain minus Release
-  std::size_t reservedBytes = 0;
+  std::mutex submission;          ///< makes one order of all operations of the context
+  std::mutex mutex;               ///< guards what follows
+  unsigned retained = 0;          ///< primary contexts: cuDevicePrimaryCtxRetain minus Release
+  std::size_t reservedBytes = 0;  ///< of the device, given back when it ends
+  std::size_t heapLimit = 0;      ///< bytes of the heap of malloc, reserved; 0: no kernel has used it yet
   std::array<std::size_t, kLimits> limits{};
   CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
   std::set<Context*> peers;                    ///< contexts whose memory this one may reach

@@ -43,6 +43,7 @@ CUresult activate(Context& context) {
     const std::lock_guard order(context.submission);
     const std::lock_guard lock(context.mutex);
     context.reservedBytes = bytes;
+    context.heapLimit = 0;
     setDefaultLimits(context);
     context.legacy = std::make_shared<Stream>(context, 0u, 0);
     context.streams.clear();

@@ -15,7 +15,8 @@
 namespace simulator {
 
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
-  const std::uint64_t address = Arena::instance().allocate(&context.device, bytes);
+  Device* charged = kind == MemoryKind::heap ? nullptr : &context.device;  // the heap is reserved as a whole
+  const std::uint64_t address = Arena::instance().allocate(charged, bytes);
   if (address == 0) return 0;
   Allocation allocation;
   allocation.begin = address;

@@ -198,13 +198,13 @@ bool Gate::admit(Pass& pass) {
     const Backlog& backlog = backlogOf(pass);
     return hasRoom(backlog, pass.shape_, begin, now) || catchesUp(backlog, pass.shape_, now);
   };
-  for (; !mayEnter(); now = monotonicNanoseconds()) {
+  // Under the lock: the gate's thread may have said already that nothing more comes.
+  for (; grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) == Grant::window; now = monotonicNanoseconds()) {
+    if (mayEnter()) return enter(pass, now), true;
     wakeIfAsleepFor(kLookEvery, now);
     room_.wait_for(lock, std::chrono::milliseconds(1));
-    if (grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) != Grant::window) return false;
   }
-  enter(pass, now);
-  return true;
+  return false;
 }
 
 /// The gate has closed; true when the pass is inside all the same, because nobody else has the GPU yet.
@@ -296,7 +296,7 @@ void Gate::sleep(Clock nanoseconds) {
   const std::lock_guard lock(mutex_);
   asleepUntil_ = 0;
   if (!link_.connected() || waits[1].revents == 0) return;
-  if (!link_.receive()) become(Grant::open);
+  if (!link_.receive()) become(link_.mailbox().grant.load());
   link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);  // of the new mailbox, if this was one
 }
 
@@ -305,7 +305,7 @@ Gate::Clock Gate::watch() {
   const std::lock_guard looking(looking_);
   std::unique_lock lock(mutex_);
   const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
-  become(grantOf(word));
+  become(word);
   // Who is inside before or after the look may have submitted something that it did not see.
   const bool inside = someoneInside();
   if (last_ != Grant::open) look(lock);
@@ -318,16 +318,22 @@ Gate::Clock Gate::watch() {
   return rest;
 }
 
-void Gate::become(Grant grant) {
-  if (grant == last_) return;
+void Gate::become(std::uint32_t word) {
+  if (word == word_) return;
+  const Grant grant = grantOf(word);
+  // The gate may have been open meanwhile: nobody wakes this thread for that.
+  const bool wasOpen = last_ == Grant::open || arbiter::numberOf(word) != arbiter::numberOf(word_) + 1;
   for (auto& [context, backlog] : backlogs_) {
-    if (grant == Grant::open) backlog->stopMeasuring();
-    if (last_ == Grant::open) backlog->startMeasuring();
+    if (grant == Grant::open)
+      backlog->stopMeasuring();
+    else if (wasOpen)
+      backlog->startMeasuring();
   }
   if (last_ == Grant::open) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
   if (grant == Grant::closed)
     wire::spinUntil(
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
+  word_ = word;
   last_ = grant;
   if (grant == Grant::closed) closedSince_ = monotonicNanoseconds();
   answered_ = 0;

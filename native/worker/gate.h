@@ -76,7 +76,7 @@ class Gate {
   Clock watch();
   Clock watchWindow(Clock now);
   Clock watchClosed(std::uint32_t word, Clock now, bool inside);
-  void become(arbiter::Grant grant);
+  void become(std::uint32_t word);
   void look(std::unique_lock<std::mutex>& lock);
   bool empty() const;
   bool someoneInside() const;
@@ -100,7 +100,8 @@ class Gate {
   std::unordered_set<CUevent> timed_;
   CUcontext current_ = nullptr;                 ///< of the gate's thread
   std::uint32_t waiting_ = 0;                   ///< threads that stand before the closed gate
-  arbiter::Grant last_ = arbiter::Grant::open;  ///< what the gate's thread has acted upon
+  std::uint32_t word_ = 0;                      ///< the grant word that the gate's thread has acted upon last
+  arbiter::Grant last_ = arbiter::Grant::open;  ///< what it says
   std::size_t late_ = 0;                        ///< pieces of work that were let in since the gate closed
   std::uint32_t answered_ = 0;                  ///< the closed grant that was answered with `drained`
   Clock closedSince_ = 0;

@@ -42,6 +42,12 @@ std::uint64_t freeMemory(const Driver& driver) {
   return driver.cuMemGetInfo_v2(&bytes, &total) == CUDA_SUCCESS ? bytes : 0;
 }
 
+/// 0 when nothing was found.
+std::uint64_t middle(std::vector<std::uint64_t>& found) {
+  std::ranges::sort(found);
+  return found.empty() ? 0 : found[found.size() / 2];
+}
+
 /// What a stream takes of the device. Others may allocate or free meanwhile, so the middle one of several batches is believed.
 std::uint64_t streamMemory(const Driver& driver, CUcontext context) {
   constexpr std::size_t kBatches = 3;
@@ -58,8 +64,51 @@ std::uint64_t streamMemory(const Driver& driver, CUcontext context) {
     if (streams.size() == (batch + 1) * kStreams) taken.push_back(before > after ? before - after : 0);
   }
   for (const CUstream stream : streams) driver.cuStreamDestroy_v2(stream);
-  std::ranges::sort(taken);
-  return taken.empty() ? 0 : taken[taken.size() / 2] / kStreams;
+  return middle(taken) / kStreams;
+}
+
+constexpr char kAllocatingKernel[] = R"(.version 6.4
+.target sm_52
+.address_size 64
+.extern .func (.param .b64 result) malloc (.param .b64 size);
+.visible .entry allocate()
+{
+  .reg .b64 %rd<2>;
+  mov.u64 %rd1, 16;
+  {
+    .param .b64 size;
+    .param .b64 result;
+    st.param.b64 [size], %rd1;
+    call.uni (result), malloc, (size);
+  }
+  ret;
+})";
+
+/// Loads a kernel that calls malloc into the current context, and runs it.
+bool allocateInKernel(const Driver& driver) {
+  CUmodule module = nullptr;
+  CUfunction function = nullptr;
+  return driver.cuModuleLoadDataEx(&module, kAllocatingKernel, 0, nullptr, nullptr) == CUDA_SUCCESS &&
+         driver.cuModuleGetFunction(&function, module, "allocate") == CUDA_SUCCESS &&
+         driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS &&
+         driver.cuCtxSynchronize() == CUDA_SUCCESS;
+}
+
+/// What a context takes of the device for the heap of malloc, in the middle one of several contexts.
+std::uint64_t heapMemory(const Driver& driver, CUdevice device) {
+  constexpr int kContexts = 3;
+  std::vector<std::uint64_t> taken;
+  for (int i = 0; i < kContexts; ++i) {
+    CUcontext context = nullptr;
+    if (driver.cuCtxCreate_v2(&context, 0, device) != CUDA_SUCCESS) break;
+    const std::uint64_t before = freeMemory(driver);
+    if (allocateInKernel(driver)) {
+      const std::uint64_t after = freeMemory(driver);
+      taken.push_back(before > after ? before - after : 0);
+    }
+    driver.cuCtxDestroy_v2(context);
+  }
+  return middle(taken);
 }
 
 /// Free memory can be asked for only in a context. So another process makes its contexts first and keeps them while this one makes its own:
@@ -131,7 +180,8 @@ int printInventory(const Options& options) {
                        .add("name", std::string_view(device.name))
                        .add("memory", device.totalMemory)
                        .add("contextMemory", before[i] > after[i] ? before[i] - after[i] : 0)
-                       .add("streamMemory", streamMemory(driver, contexts[i])));
+                       .add("streamMemory", streamMemory(driver, contexts[i]))
+                       .add("heapMemory", heapMemory(driver, static_cast<CUdevice>(i))));
   }
   const std::string line = JsonObject().add("gpus", gpus).text() + '\n';
   return write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()) ? 0 : 1;

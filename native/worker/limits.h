@@ -11,6 +11,7 @@ struct Limits {
   std::uint64_t pinned = 0;         ///< bytes of pinned host memory over all sessions of the allocation; 0: no limit
   std::uint64_t contextMemory = 0;  ///< bytes of device memory that each further context costs
   std::uint64_t streamMemory = 0;   ///< the same of a stream
+  std::uint64_t heapMemory = 0;     ///< the same of the heap that the malloc of kernels takes from, once in a context
 };
 
 }  // namespace worker

@@ -72,6 +72,7 @@ constexpr Option kOptions[] = {
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
     {"--context-memory", "BYTES", limit<&Limits::contextMemory>},
     {"--stream-memory", "BYTES", limit<&Limits::streamMemory>},
+    {"--heap-memory", "BYTES", limit<&Limits::heapMemory>},
     {"--arbiter", "SOCKET", text<&Options::arbiter>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},

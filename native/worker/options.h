@@ -33,8 +33,8 @@ struct Options {
   std::vector<std::string> unknown;  ///< names of options that are not known here
 };
 
-/// False, with a sentence, when the arguments are not those. Options that a newer proxy gives, and this worker does not know, are passed over:
-/// programs that began with the libraries of an older build get the worker of that build (gpu-proxy/src/installation.ts).
+/// False, with a sentence, when the arguments are not those. Options that a newer proxy gives, and this worker does not know, are passed
+/// over: programs that began with the libraries of an older build get the worker of that build (gpu-proxy/src/installation.ts).
 bool parse(int count, char** arguments, Options& options, std::string& sentence);
 
 }  // namespace worker

@@ -57,6 +57,8 @@ void Output::send(Session& session) {
   {
     const std::lock_guard lock(mutex_);
     pieces.swap(pieces_);
+    // Before whoever sees nothing waiting asks how far the text goes: a call's answer says so, and the client awaits it.
+    position_.fetch_add(waiting_);
     waiting_ = 0;
     pending_.store(false);
   }
@@ -65,7 +67,6 @@ void Output::send(Session& session) {
     auto rest = std::as_bytes(std::span(piece.text));
     while (!rest.empty()) {
       const auto part = rest.first(std::min<std::size_t>(rest.size(), std::size_t{1} << 20));
-      position_.fetch_add(part.size());
       session.send(wire::MessageKind::text, piece.stream, part);
       rest = rest.subspan(part.size());
     }

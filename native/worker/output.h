@@ -24,7 +24,7 @@ class Output {
   /// Hands what waits to the client, in order; cheap when there is nothing.
   void send(Session& session);
 
-  /// Bytes sent so far.
+  /// Bytes sent so far, or about to be.
   std::uint64_t position() const { return position_.load(std::memory_order_acquire); }
 
   /// Called by the captured streams. Waits while the client does not read, as a program does that writes to a full pipe.

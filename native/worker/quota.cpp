@@ -173,16 +173,13 @@ void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) 
   charges_[key] = {bytes, owner};
 }
 
-void Quota::forget(std::uint64_t key) {
-  std::uint64_t bytes = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = charges_.find(key);
-    if (found == charges_.end()) return;
-    bytes = found->second.bytes;
-    charges_.erase(found);
-  }
-  refund(bytes);
+std::optional<Quota::Charge> Quota::take(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = charges_.find(key);
+  if (found == charges_.end()) return std::nullopt;
+  const Charge charge = found->second;
+  charges_.erase(found);
+  return charge;
 }
 
 void Quota::forgetOwned(const void* owner) {

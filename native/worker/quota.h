@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -38,8 +39,13 @@ class Quota {
 
   /// Charges for something that is later known by its address, and that ends with its owner (a context) if not before.
   void remember(std::uint64_t key, std::uint64_t bytes, const void* owner);
-  /// Refunds it; nothing happens when it is not known.
-  void forget(std::uint64_t key);
+  struct Charge {
+    std::uint64_t bytes;
+    const void* owner;
+  };
+  /// Takes it out before the address is given back, since somebody else may get that at once; then it is to be refunded, or remembered
+  /// again. Nothing when it is not known.
+  std::optional<Charge> take(std::uint64_t key);
   /// Refunds everything remembered for an owner.
   void forgetOwned(const void* owner);
 
@@ -52,10 +58,6 @@ class Quota {
 
  private:
   struct File;
-  struct Charge {
-    std::uint64_t bytes;
-    const void* owner;
-  };
   File* file_ = nullptr;
   unsigned slot_ = 0;
   std::uint64_t limit_ = 0;

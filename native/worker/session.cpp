@@ -24,6 +24,7 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       contexts(account, counted, most.contextMemory),
       streams(account, most.streamMemory),
       localMemory(driver, account),
+      reserves(driver, account, most.heapMemory),
       connection_(connection),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.setWake(wake_);
@@ -59,6 +60,7 @@ void Session::contextEnded(CUcontext context) {
   contexts.ended(context);
   streams.ended(context);
   localMemory.ended(context);
+  reserves.ended(context);
   codeEnded();
 }
 

@@ -19,6 +19,7 @@
 #include "native/worker/pool_account.h"
 #include "native/worker/quota.h"
 #include "native/worker/report.h"
+#include "native/worker/reserve_account.h"
 #include "native/worker/shared_memory.h"
 #include "native/worker/stream_account.h"
 #include "native/worker/warm_context.h"
@@ -51,6 +52,7 @@ class Session {
   ContextAccount contexts;
   StreamAccount streams;
   LocalMemory localMemory;
+  ReserveAccount reserves;
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds};
 

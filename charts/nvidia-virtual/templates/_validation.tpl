@@ -41,11 +41,11 @@
 {{- if and (eq .Values.criticalPodsQuota.create "never") (include "nvidia-virtual.gkeRefusesCriticalPods" .) }}
 - GKE refuses pods of class {{ .Values.node.priorityClassName }} or {{ .Values.control.priorityClassName }} in namespace {{ .Release.Namespace }} without a ResourceQuota for them: set criticalPodsQuota.create=auto, or priorityClass.create=true.
 {{- end }}
-{{- if and .Values.monitoring.podMonitor (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PodMonitor")) }}
-- monitoring.podMonitor is true, and the cluster knows no PodMonitor: install the Prometheus Operator first, or set monitoring.podMonitor=false (with helm template: --api-versions monitoring.coreos.com/v1/PodMonitor).
+{{- if and .Values.monitoring.serviceMonitor (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}
+- monitoring.serviceMonitor is true, and the cluster knows no ServiceMonitor: install the Prometheus Operator first, or set monitoring.serviceMonitor=false (with helm template: --api-versions monitoring.coreos.com/v1/ServiceMonitor).
 {{- end }}
-{{- if and .Values.monitoring.podMonitor .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) }}
-- monitoring.podMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics: set networkPolicy.metricsFrom to where Prometheus runs, for example --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
+{{- if and .Values.monitoring.serviceMonitor .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) }}
+- monitoring.serviceMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics: set networkPolicy.metricsFrom to where Prometheus runs, for example --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
 {{- end }}
 {{- if eq .Release.Namespace "default" }}
 - The namespace is default, and what runs here is privileged on GPU nodes: install it into one of its own, with -n nvidia-virtual --create-namespace.

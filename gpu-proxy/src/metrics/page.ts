@@ -20,7 +20,7 @@ const END = `
 ## On Kubernetes
 
 Every process of ours serves metrics of its own: the [device plugin](../device-plugin/README.md#metrics), the extender and the webhook ([scheduler-ext](../scheduler-ext/README.md#options)), and the
-[usage API](../usage-api/README.md#what-it-needs). The [chart](../charts/nvidia-virtual/README.md) lets nobody read them until \`networkPolicy.metricsFrom\` names who may. \`monitoring.podMonitor\` has the
+[usage API](../usage-api/README.md#what-it-needs). The [chart](../charts/nvidia-virtual/README.md) lets nobody read them until \`networkPolicy.metricsFrom\` names who may. \`monitoring.serviceMonitor\` has the
 Prometheus Operator read them all, and \`monitoring.grafanaBoard\` brings the board to Grafana.
 
 This page is printed from \`gpu-proxy/src/metrics/\` by \`node gpu-proxy/dist/pages.js\`; a test insists on it.

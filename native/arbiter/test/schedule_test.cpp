@@ -149,6 +149,14 @@ void testAnIdleTenantStandsBy() {
   simulation.run(kPlayed);
   CHECK(near(simulation.share("high") / simulation.share("peer"), 1, 0.4));
 
+  // Of two that begin at the same moment one has it, and what the other has begun is charged.
+  Simulation both({decoder("high", terms(40, Policy::burst, 10)), decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
+  both["high"].from = both["peer"].from = 100 * kMillisecond;
+  both.run(100 * kMillisecond + 3 * kStep);
+  CHECK((both.grant("high") == Grant::window) != (both.grant("peer") == Grant::window));
+  both.run(kPlayed);
+  CHECK(near(both.share("high") / both.share("peer"), 1, 0.4));
+
   // One without priority over whoever has the GPU does not.
   Simulation equals({decoder("idle", terms(50)), batch("busy", terms(50))});
   equals["idle"].from = kSecond;

@@ -5,13 +5,6 @@ namespace worker {
 
 namespace {
 
-/// What the limits reserve on the device counts: a program may not get memory that way either.
-std::uint64_t reservedBy(const Driver& driver, CUlimit limit) {
-  size_t bytes = 0;
-  const bool counts = limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE;
-  return counts && driver.cuCtxGetLimit(&bytes, limit) == CUDA_SUCCESS ? bytes : 0;
-}
-
 CUcontext primaryOf(const Thread& thread, CUdevice device) {
   return static_cast<CUcontext>(thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)));
 }
@@ -59,12 +52,7 @@ CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
   if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t before = reservedBy(thread.driver, limit);
-  const std::uint64_t more = before > 0 && value > before ? value - before : 0;
-  if (more > 0 && !thread.session.quota.charge(more)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status = thread.driver.cuCtxSetLimit(limit, value);
-  if (more > 0 && status != CUDA_SUCCESS) thread.session.quota.refund(more);
-  return status;
+  return thread.session.reserves.setLimit(limit, value);
 }
 
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {

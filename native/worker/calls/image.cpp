@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "native/worker/image_memory.h"
 #include "native/worker/thread.h"
 #include "wire/image.h"
 
@@ -76,13 +75,19 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
   return true;
 }
 
-std::uint64_t Image::memory() const {
+ImageFacts Image::facts() const {
+  if (images_.empty()) return {};
+  ImageFacts facts = inspectImage(images_.front());
   std::uint64_t linked = 0;
-  for (std::size_t i = 1; i < images_.size(); ++i) linked += imageMemory(images_[i]);
-  return images_.empty() ? 0 : std::max(linked, imageMemory(images_.front()));
+  for (std::size_t i = 1; i < images_.size(); ++i) {
+    const ImageFacts part = inspectImage(images_[i]);
+    linked += part.memory;
+    facts.mayPrint = facts.mayPrint || part.mayPrint;
+    facts.mayAllocate = facts.mayAllocate || part.mayAllocate;
+  }
+  facts.memory = std::max(facts.memory, linked);
+  return facts;
 }
-
-bool Image::mayPrint() const { return std::any_of(images_.begin(), images_.end(), imageMayPrint); }
 
 bool JitOptions::decode(wire::Decoder& in) {
   const auto count = in.get<std::uint64_t>();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "native/worker/image_facts.h"
 #include "native/worker/shared_memory.h"
 #include "wire/decoder.h"
 #include "wire/encoder.h"
@@ -19,10 +20,8 @@ class Image {
   /// False when the frame does not parse; pointer() is null when what it names is not there.
   bool decode(Thread& thread, wire::Decoder& in);
   const void* pointer() const { return pointer_; }
-  /// Bytes of device memory that it takes when it is loaded.
-  std::uint64_t memory() const;
-  /// Whether its code may print.
-  bool mayPrint() const;
+  /// Of all that it is made of.
+  ImageFacts facts() const;
 
  private:
   struct Wrapper {

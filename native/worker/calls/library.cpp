@@ -13,12 +13,13 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 4096;
 
-/// Code and variables of the image count; they are remembered under the handle.
+/// Code and variables of the image count, and are remembered under the handle; so does the heap that its kernels' malloc needs.
 template <class Load>
 CUresult loadCharged(Session& session, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
   ImageAccount& account = session.images;
-  const std::uint64_t bytes = image.memory();
-  if (!session.codeMayPrint && image.mayPrint()) session.codeMayPrint = true;
+  const auto [bytes, mayPrint, mayAllocate] = image.facts();
+  if (mayPrint) session.codeMayPrint = true;
+  if (mayAllocate && !session.reserves.takeHeap()) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!account.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = load(image.pointer(), options, handle);
   if (status == CUDA_SUCCESS)

@@ -34,6 +34,17 @@ void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
   thread.session.quota.remember(address, bytes, context);
 }
 
+/// Frees what was charged, by `free`.
+template <class Free>
+CUresult freeCharged(Thread& thread, CUdeviceptr address, Free free) {
+  Quota& quota = thread.session.quota;
+  const auto charge = quota.take(address);
+  const CUresult status = free();
+  if (charge && status == CUDA_SUCCESS) quota.refund(charge->bytes);
+  if (charge && status != CUDA_SUCCESS) quota.remember(address, charge->bytes, charge->owner);
+  return status;
+}
+
 /// The pool that a stream allocates from: that of its device.
 CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
   const Driver& driver = thread.driver;
@@ -99,13 +110,9 @@ CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, s
 
 CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
   thread.passTicket();  // natively too it waits for the work that may use the memory
+  const auto free = [&] { return thread.driver.cuMemFree_v2(dptr); };
   CUresult status = CUDA_SUCCESS;
-  if (thread.session.pools.free(
-          dptr, nullptr, [&] { return thread.driver.cuMemFree_v2(dptr); }, status))
-    return status;
-  status = thread.driver.cuMemFree_v2(dptr);
-  if (status == CUDA_SUCCESS) thread.session.quota.forget(dptr);
-  return status;
+  return thread.session.pools.free(dptr, nullptr, free, status) ? status : freeCharged(thread, dptr, free);
 }
 
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
@@ -121,13 +128,9 @@ CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytes
 
 /// Also of memory that cuMemAlloc_v2 allocated.
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
+  const auto free = [&] { return thread.driver.cuMemFreeAsync(dptr, hStream); };
   CUresult status = CUDA_SUCCESS;
-  if (thread.session.pools.free(
-          dptr, hStream, [&] { return thread.driver.cuMemFreeAsync(dptr, hStream); }, status))
-    return status;
-  status = thread.driver.cuMemFreeAsync(dptr, hStream);
-  if (status == CUDA_SUCCESS) thread.session.quota.forget(dptr);
-  return status;
+  return thread.session.pools.free(dptr, hStream, free, status) ? status : freeCharged(thread, dptr, free);
 }
 
 CUresult cuMemPoolTrimTo(Thread& thread, CUmemoryPool pool, size_t minBytesToKeep) {

@@ -72,12 +72,12 @@ class PlayedArbiter {
     CHECK(arbiter::sendMailbox(connection_, file));
     close(file);
   }
-  /// Returns the new word.
+  /// Returns the new word. A worker whose gate opens is not woken for that.
   std::uint32_t set(Grant grant) {
     const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
     mailbox->grant.store(word);
     wire::futexWakeAll(mailbox->grant);
-    send(connection_, "g", 1, MSG_NOSIGNAL);
+    if (grant != Grant::open) send(connection_, "g", 1, MSG_NOSIGNAL);
     return word;
   }
   bool drained(std::uint32_t word) const {
@@ -202,6 +202,27 @@ void testWorkFromBefore(CUstream stream) {
   CHECK(f.played.mailbox->drained.load() != word);
   hold.release();
   CHECK(f.played.drained(word));
+}
+
+/// The same where the gate was open for a while, of which its thread, asleep with nothing to do, heard nothing.
+void testWorkFromAnOpenGateInBetween() {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  f.submitter.submit(stream);
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+  f.played.set(Grant::window);
+  CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  usleep(20'000);
+  f.played.set(Grant::open);
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  const std::uint32_t word = f.played.set(Grant::closed);
+  usleep(20'000);
+  CHECK(f.played.mailbox->drained.load() != word);
+  hold.release();
+  CHECK(f.played.drained(word));
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
 }
 
 /// However many streams a program has, none is forgotten.
@@ -399,6 +420,7 @@ int main(int, char** arguments) {
   const CUstream stream = createStream();
   testWorkFromBefore(stream);
   driver.cuStreamDestroy_v2(stream);
+  testWorkFromAnOpenGateInBetween();
   testManyStreams();
   testADestroyedStream();
   testADestroyedContext();

@@ -17,8 +17,10 @@ void testAll() {
                "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache",   "/c",
                "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10", "--arbiter", "/a"},
               options, sentence));
-  CHECK(parse({"--mps-pipes", "/m", "--mps-threads", "25", "--mps-memory", "11", "--stream-memory", "12"}, options, sentence));
-  CHECK(options.mps.pipes == "/m" && options.mps.threads == 25 && options.mps.memory == 11 && options.limits.streamMemory == 12);
+  CHECK(parse({"--mps-pipes", "/m", "--mps-threads", "25", "--mps-memory", "11", "--stream-memory", "12", "--heap-memory", "13"}, options,
+              sentence));
+  CHECK(options.mps.pipes == "/m" && options.mps.threads == 25 && options.mps.memory == 11 && options.limits.streamMemory == 12 &&
+        options.limits.heapMemory == 13);
   CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
         options.gpus.size() == 2);
   CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");

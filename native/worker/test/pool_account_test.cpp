@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "native/worker/test/quota_file.h"
 #include "wire/test/check.h"
 
 namespace {
@@ -51,15 +52,6 @@ CUresult freeAsync(CUdeviceptr address, CUstream) {
 
 CUresult streamSynchronize(CUstream) { return synchronize(); }
 
-std::string quotaFile() {
-  char path[] = "/tmp/pool-test-XXXXXX";
-  const int file = mkstemp(path);
-  const std::uint32_t header[4] = {0x4e565131, 2, kLimit, 0};
-  if (ftruncate(file, 8192) != 0 || write(file, header, sizeof header) != sizeof header) std::abort();
-  close(file);
-  return path;
-}
-
 struct Fixture {
   worker::Driver driver{};
   worker::Quota quota;
@@ -72,7 +64,7 @@ struct Fixture {
     driver.cuMemPoolTrimTo = trimTo;
     driver.cuMemFreeAsync = freeAsync;
     driver.cuStreamSynchronize = streamSynchronize;
-    const std::string path = quotaFile();
+    const std::string path = worker::test::makeQuotaFile(kLimit);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
   }

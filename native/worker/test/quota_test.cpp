@@ -10,20 +10,12 @@
 #include <cstring>
 #include <string>
 
+#include "native/worker/test/quota_file.h"
 #include "wire/test/check.h"
 
 namespace {
 
 constexpr std::uint64_t kLimit = 1000;
-
-std::string createFile() {
-  char path[] = "/tmp/quota-test-XXXXXX";
-  const int file = mkstemp(path);
-  const std::uint32_t header[4] = {0x4e565131, 2, kLimit, 0};
-  if (ftruncate(file, 8192) != 0 || write(file, header, sizeof header) != sizeof header) std::abort();
-  close(file);
-  return path;
-}
 
 void clearSlot(const std::string& path, unsigned slot) {
   const int file = open(path.c_str(), O_RDWR);
@@ -50,8 +42,9 @@ void testAlone(const std::string& path) {
   quota.refund(600);
   quota.remember(0x10, 400, nullptr);
   CHECK(quota.used() == 400);
-  quota.forget(0x10);
-  quota.forget(0x10);
+  const auto taken = quota.take(0x10);
+  CHECK(taken && taken->bytes == 400 && !quota.take(0x10) && quota.used() == 400);
+  quota.refund(taken->bytes);
   CHECK(quota.used() == 0 && quota.peak() == kLimit);
   CHECK(quota.charge(5));
   quota.remember(1, 2, &quota);
@@ -143,11 +136,11 @@ void testWrongFile() {
 
 int main() {
   for (const auto test : {testAlone, testPinned, testRace, testKilled}) {
-    const std::string path = createFile();
+    const std::string path = worker::test::makeQuotaFile(kLimit);
     test(path);
     unlink(path.c_str());
   }
-  const std::string path = createFile();
+  const std::string path = worker::test::makeQuotaFile(kLimit);
   worker::Quota quota;
   CHECK(!quota.open(path, 240, kLimit).empty());
   unlink(path.c_str());

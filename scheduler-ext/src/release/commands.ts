@@ -52,18 +52,24 @@ function addInstallCheck(command: MakeCommand): void {
 function addUninstallCheck(command: MakeCommand): void {
   command('check-uninstall', 'fails while pods have a part of a GPU')
     .requiredOption('--release <name>', 'the release')
-    .action((flags: Place & { release: string }) => withApi(flags, (api) => refuseWhileGpusAreUsed(api, flags.release)));
+    .option('--with-running-pods', 'let them lose it', false)
+    .action(async (flags: Place & { release: string; withRunningPods: boolean }) => {
+      if (!flags.withRunningPods) await withApi(flags, (api) => refuseWhileGpusAreUsed(api, flags.release));
+    });
 }
 
 function addFinishUninstall(command: MakeCommand): void {
   command('finish-uninstall', 'waits until the nodes are clean, and removes what no chart can')
-    .requiredOption('--daemon-set <name>', 'whose pods clean the nodes')
-    .option('--lease <names...>', 'Leases to remove', [])
+    .option('--daemon-set <name>', 'whose pods clean the nodes (default: nobody does)')
     .option('--patience <seconds>', 'how long', '180')
-    .action((flags: Place & { daemonSet: string; lease: string[]; patience: string }) =>
+    .option('--lease <names...>', 'Leases to remove', [])
+    .option('--job <names...>', 'Jobs to remove', [])
+    .option('--pod <names...>', 'pods to remove', [])
+    .action((flags: Place & { daemonSet?: string; patience: string; lease: string[]; job: string[]; pod: string[] }) =>
       withApi(flags, (api) => {
         const say = (sentence: string) => process.stdout.write(`${sentence}\n`);
-        return finishUninstall({ api, ...flags, leases: flags.lease, patience: milliseconds(flags.patience), say });
+        const leftovers = { leases: flags.lease, jobs: flags.job, pods: flags.pod };
+        return finishUninstall({ api, ...flags, leftovers, patience: milliseconds(flags.patience), say });
       }),
     );
 }

@@ -7,33 +7,38 @@ import { ReleaseError } from './errors.js';
 export interface NodeCleaningOptions {
   readonly api: ApiServer;
   readonly namespace: string;
-  /** The DaemonSet whose pods clean; such a pod is ready when its node is clean. */
-  readonly daemonSet: string;
-  /** Leases that were made by processes that are gone now. */
-  readonly leases: readonly string[];
+  /** The DaemonSet whose pods clean; such a pod is ready when its node is clean. Without, nodes stay as they are. */
+  readonly daemonSet?: string;
+  /** What was made by processes that are gone now, and what Helm's hooks left. */
+  readonly leftovers: Readonly<Record<LeftoverKind, readonly string[]>>;
   /** Milliseconds until it is given up. */
   readonly patience: number;
   /** Hears what happens. */
   readonly say: (sentence: string) => void;
 }
 
+type LeftoverKind = keyof typeof APIS;
+
+const APIS = { leases: '/apis/coordination.k8s.io/v1', jobs: '/apis/batch/v1', pods: '/api/v1' } as const;
 const PAUSE_MS = 1000;
 const NOT_FOUND = 404;
 
-/** What no chart can remove: it waits until all nodes are clean, and removes our annotations and Leases. @throws ReleaseError NODES_NOT_CLEAN, ApiError */
+/** What no chart can remove: it waits until all nodes are clean, and removes our annotations and leftovers. @throws ReleaseError NODES_NOT_CLEAN, ApiError */
 export async function finishUninstall(options: NodeCleaningOptions): Promise<void> {
-  const unclean = await untilClean(options);
-  for (const lease of options.leases) await removeLease(options, lease);
+  const unclean = options.daemonSet === undefined ? [] : await untilClean(options, options.daemonSet);
+  for (const kind of Object.keys(APIS) as LeftoverKind[]) {
+    for (const name of options.leftovers[kind]) await remove(options, kind, name);
+  }
   await removeAnnotations(options);
   if (unclean.length > 0) throw new ReleaseError('NODES_NOT_CLEAN', { seconds: options.patience / 1000, nodes: unclean.join(', ') });
 }
 
 /** @returns the nodes where it did not come to an end. */
-async function untilClean(options: NodeCleaningOptions): Promise<string[]> {
+async function untilClean(options: NodeCleaningOptions, daemonSet: string): Promise<string[]> {
   const end = Date.now() + options.patience;
   let said = '';
   for (;;) {
-    const waiting = await findUnclean(options);
+    const waiting = await findUnclean(options, daemonSet);
     if (waiting !== undefined && waiting.length === 0) return [];
     if (Date.now() >= end) return waiting ?? ['(their pods were not made)'];
     const sentence = waiting === undefined ? 'The pods that clean the nodes are being made.' : `Being cleaned: ${waiting.join(', ')}.`;
@@ -44,7 +49,7 @@ async function untilClean(options: NodeCleaningOptions): Promise<string[]> {
 }
 
 /** Undefined while not all pods are made. */
-async function findUnclean({ api, namespace, daemonSet }: NodeCleaningOptions): Promise<string[] | undefined> {
+async function findUnclean({ api, namespace }: NodeCleaningOptions, daemonSet: string): Promise<string[] | undefined> {
   const { metadata, spec, status } = await api.request<V1DaemonSet>({
     path: `/apis/apps/v1/namespaces/${namespace}/daemonsets/${daemonSet}`,
   });
@@ -62,9 +67,11 @@ function isReady({ status }: V1Pod): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 }
 
-async function removeLease({ api, namespace }: NodeCleaningOptions, name: string): Promise<void> {
+/** With the pods of a Job, which would stay otherwise. */
+async function remove({ api, namespace }: NodeCleaningOptions, kind: LeftoverKind, name: string): Promise<void> {
+  const path = `${APIS[kind]}/namespaces/${namespace}/${kind}/${name}`;
   try {
-    await api.request({ method: 'DELETE', path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}` });
+    await api.request({ method: 'DELETE', path, query: { propagationPolicy: 'Background' } });
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== NOT_FOUND) throw error;
   }

@@ -53,6 +53,24 @@ function command(...args: readonly string[]): Promise<{ status: number; output: 
   return runCommand(process.execPath, [COMMAND, ...args, '--namespace', NAMESPACE]);
 }
 
+/** With the hooks of the chart, unlike `install`; somebody has to run their Jobs. */
+async function helmWithHooks(verb: string, ...args: readonly string[]): Promise<{ status: number; output: string }> {
+  return helm(verb, RELEASE, ...args, '--namespace', NAMESPACE, '--kubeconfig', plane.adminKubeconfig);
+}
+
+/** What a kubelet does for the pod of a Job, but for the container: its command runs as its account may, and how that ended is told. Returns what it said. */
+async function runJob(name: string): Promise<string> {
+  const { metadata, spec } = await until(async () => {
+    const { items } = await get('pods', '-l', `job-name=${name}`);
+    return items.find(({ status }: KubernetesObject) => status.phase === 'Pending');
+  });
+  const args = spec.containers[0].command.slice(1);
+  const { status, output } = await runCommand(process.execPath, [COMMAND, ...args, '--kubeconfig', await as(spec.serviceAccountName)]);
+  const patch = JSON.stringify({ status: { phase: status === 0 ? 'Succeeded' : 'Failed' } });
+  await admin('-n', NAMESPACE, 'patch', 'pod', metadata.name, '--subresource', 'status', '--patch', patch);
+  return output;
+}
+
 async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
     const found = await look();
@@ -293,5 +311,37 @@ describe('an uninstall', () => {
     const cluster =
       'clusterroles,clusterrolebindings,apiservices,validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses';
     expect((await admin('get', cluster, '-o', 'name')).split('\n').filter((name) => name.includes('nvidia-virtual'))).toEqual([]);
+  });
+
+  test('that is forced although a pod has a part of a GPU leaves nothing of the checks, also of those that failed', async () => {
+    // Before there is a webhook again.
+    await apply(pod('computes', 'one'));
+    await install('install');
+    await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted', '--overwrite');
+    await apply(node('four'));
+    const [upgrade] = await Promise.all([helmWithHooks('upgrade', CHART), runJob('nvidia-virtual-install-check')]);
+    expect([upgrade.status, upgrade.output]).toEqual([1, expect.stringContaining('post-upgrade')]);
+    await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=privileged', '--overwrite');
+    const tests = ['nvidia-virtual-test', 'nvidia-virtual-test-slot'];
+    for (const name of tests) await admin('-n', NAMESPACE, 'run', name, '--image', 'a', '--restart', 'Never');
+
+    const [refused, reason] = await Promise.all([helmWithHooks('uninstall'), runJob('nvidia-virtual-uninstall-check')]);
+    expect([refused.status, reason]).toEqual([1, expect.stringContaining('uninstall.withRunningPods=true')]);
+    const ours = async () => {
+      const names = await admin('-n', NAMESPACE, 'get', 'jobs,pods,serviceaccounts,roles,rolebindings', '-o', 'name');
+      return names.split('\n').filter((name) => name.includes('nvidia-virtual') && !/-(node|redis|scheduler|usage-api|webhook)/.test(name));
+    };
+    const left = ['install-check', 'uninstall-check'].map((name) => expect.stringMatching(`^job.batch/nvidia-virtual-${name}$`));
+    expect(await ours()).toEqual(expect.arrayContaining([...left, ...tests.map((name) => `pod/${name}`)]));
+
+    await install('upgrade', '--set', 'uninstall.withRunningPods=true,uninstall.cleanNodes=false');
+    const jobs = ['nvidia-virtual-uninstall-check', 'nvidia-virtual-finish-uninstall'];
+    const [forced] = await Promise.all([helmWithHooks('uninstall'), ...jobs.map(runJob)]);
+    expect([forced.status, forced.output]).toEqual([0, expect.anything()]);
+    // What was deleted with its owner goes a moment later.
+    await until(async () => ((await ours()).length === 0 ? true : undefined));
+    const cluster = await admin('get', 'clusterroles,clusterrolebindings', '-o', 'name');
+    expect(cluster.split('\n').filter((name) => name.includes('nvidia-virtual'))).toEqual([]);
+    await admin('delete', 'pod', 'computes', '--force', '--grace-period=0');
   });
 });

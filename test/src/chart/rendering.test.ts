@@ -16,7 +16,7 @@ import { CHART, containerOf, environmentOf, helm, type KubernetesObject, type Re
 
 const BUILDING_HELM = 900_000;
 const GKE = { apis: ['networking.gke.io/v1'] };
-const OPERATOR = { apis: ['monitoring.coreos.com/v1/PodMonitor'] };
+const OPERATOR = { apis: ['monitoring.coreos.com/v1/ServiceMonitor'] };
 const PROMETHEUS = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } };
 const VERSIONS = ['v1.30.0', 'v1.33.5-gke.1014001', 'v1.36.3+k3s1'];
 
@@ -269,6 +269,39 @@ describe('Redis', () => {
   });
 });
 
+describe('checks', () => {
+  const commandOf = ({ pods }: Rendered, name: string): string[] => pods.get(`Job nvidia-virtual-${name}`).containers[0].command;
+
+  test('have as much time as Helm gives them: pulling their image is none of it', () => {
+    const jobs = chart.of('Job');
+    expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
+      ['finish-uninstall', 'install-check', 'uninstall-check'].map((name) => `nvidia-virtual-${name}`),
+    );
+    for (const { spec } of jobs)
+      expect([spec.activeDeadlineSeconds, spec.template.spec.activeDeadlineSeconds]).toEqual([undefined, undefined]);
+  });
+
+  test('before an uninstall are there also where pods may run on, so that nothing of a refused one stays', async () => {
+    expect(commandOf(chart, 'uninstall-check')).not.toContain('--with-running-pods');
+    const forced = await render({ values: { uninstall: { withRunningPods: true } } });
+    expect(commandOf(forced, 'uninstall-check')).toContain('--with-running-pods');
+    const policy = 'helm.sh/hook-delete-policy';
+    expect(forced.find('Job', 'nvidia-virtual-uninstall-check').metadata.annotations[policy]).toBe('before-hook-creation,hook-succeeded');
+  });
+
+  test.each([true, false])('after an uninstall remove every hook that does not go by itself; nodes are cleaned: %s', async (cleanNodes) => {
+    const rendered = await render({ values: { uninstall: { cleanNodes } } });
+    const flags = commandOf(rendered, 'finish-uninstall');
+    const tests = rendered.of('Pod').map(({ metadata }) => `--pod=${metadata.name}`);
+    expect(tests).toHaveLength(2);
+    expect(flags).toEqual(expect.arrayContaining([...tests, '--job=nvidia-virtual-install-check', '--lease=nvidia-virtual-scheduler']));
+    expect([flags.includes('--daemon-set=nvidia-virtual-cleaning'), rendered.has('DaemonSet', 'nvidia-virtual-cleaning')]).toEqual([
+      cleanNodes,
+      cleanNodes,
+    ]);
+  });
+});
+
 describe('what cannot be installed is refused with what to set', () => {
   test.each([
     [{ redis: { url: 'redis://a' } }, {}, 'set redis.enabled=false'],
@@ -276,8 +309,8 @@ describe('what cannot be installed is refused with what to set', () => {
     [{ redis: { enabled: false, url: 'redis://a', username: 'u' } }, {}, 'set redis.existingSecret'],
     [{ redis: { enabled: false, url: 'redis://a', tls: { existingSecret: 's' } } }, {}, 'set redis.url to rediss://'],
     [{ redis: { enabled: false, url: 'rediss://a', tls: { clientCertificate: true } } }, {}, 'set redis.tls.existingSecret'],
-    [{ monitoring: { podMonitor: true } }, {}, 'install the Prometheus Operator first'],
-    [{ monitoring: { podMonitor: true } }, OPERATOR, 'set networkPolicy.metricsFrom to where Prometheus runs'],
+    [{ monitoring: { serviceMonitor: true } }, {}, 'install the Prometheus Operator first'],
+    [{ monitoring: { serviceMonitor: true } }, OPERATOR, 'set networkPolicy.metricsFrom to where Prometheus runs'],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
   ])('%j %j', async (values, options, remedy) => {
@@ -285,8 +318,8 @@ describe('what cannot be installed is refused with what to set', () => {
   });
 
   test('all of it at once', async () => {
-    const values = { redis: { enabled: false }, monitoring: { podMonitor: true } };
-    await expect(render({ values })).rejects.toThrow(/redis\.url is empty[\s\S]*knows no PodMonitor/);
+    const values = { redis: { enabled: false }, monitoring: { serviceMonitor: true } };
+    await expect(render({ values })).rejects.toThrow(/redis\.url is empty[\s\S]*knows no ServiceMonitor/);
   });
 
   test.each([
@@ -309,6 +342,13 @@ describe('what cannot be installed is refused with what to set', () => {
 });
 
 describe('what is asked for besides', () => {
+  const isPart = (labels: object, all: KubernetesObject) => Object.entries(labels).every(([name, value]) => all[name] === value);
+  /** The ports of pods that are read through a port of a Service, by name and by number. */
+  const targetsOf =
+    (endpoints: readonly KubernetesObject[]) =>
+    ({ name, port, targetPort }: KubernetesObject): string[] =>
+      endpoints.filter((endpoint) => endpoint.port === name).map(() => `${targetPort} ${port}`);
+
   test('on GKE, a quota lets our pods in', async () => {
     const gke = await render(GKE);
     expect(gke.find('ResourceQuota', 'nvidia-virtual-critical-pods').spec.scopeSelector.matchExpressions[0].values).toEqual([
@@ -333,14 +373,24 @@ describe('what is asked for besides', () => {
     expect(JSON.parse(data['nvidia-virtual.json'])).toEqual(JSON.parse(board));
   });
 
-  test('a PodMonitor finds every port with metrics', async () => {
-    const values = { monitoring: { podMonitor: true }, networkPolicy: { metricsFrom: [PROMETHEUS] } };
+  test('a ServiceMonitor finds every port with metrics, once, and leaves our labels as they are', async () => {
+    const values = { monitoring: { serviceMonitor: true }, networkPolicy: { metricsFrom: [PROMETHEUS] } };
     const rendered = await render({ values, ...OPERATOR });
-    const { podMetricsEndpoints } = rendered.find('PodMonitor', 'nvidia-virtual').spec;
-    const read = new Set(podMetricsEndpoints.map(({ port }: KubernetesObject) => port));
-    const ports = [...rendered.pods.values()].flatMap(({ containers }) => containers.flatMap(({ ports = [] }: KubernetesObject) => ports));
-    const metrics = ports.map(({ name }: KubernetesObject) => name).filter((name: string) => name.endsWith('metrics'));
-    expect(read).toEqual(new Set(metrics));
+    const { selector, endpoints } = rendered.find('ServiceMonitor', 'nvidia-virtual').spec;
+    const read = rendered.of('Service').filter(({ metadata }) => isPart(selector.matchLabels, metadata.labels));
+    const found = (labels: object) =>
+      read.filter(({ spec }) => isPart(spec.selector, labels)).flatMap(({ spec }) => spec.ports.flatMap(targetsOf(endpoints)));
+    const makers = rendered.objects.filter(({ spec }) => spec?.template?.spec);
+    for (const { metadata, spec } of makers) {
+      const ports = spec.template.spec.containers.flatMap((container: KubernetesObject) => container.ports ?? []);
+      const wanted = ports.filter(({ name }: KubernetesObject) => name.endsWith('metrics'));
+      expect([metadata.name, found(spec.template.metadata.labels).toSorted()]).toEqual([
+        metadata.name,
+        wanted.map(({ name, containerPort }: KubernetesObject) => `${name} ${containerPort}`).toSorted(),
+      ]);
+    }
+    expect(endpoints.map(({ honorLabels }: KubernetesObject) => honorLabels)).toEqual([true, true]);
+    expect(chart.of('Service').filter(({ metadata }) => metadata.name.endsWith('metrics'))).toEqual([]);
   });
 });
 

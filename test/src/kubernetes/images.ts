@@ -4,7 +4,7 @@ import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { buildImage, exportImage, imageDigest } from '@nvidia-virtual/toolchain/images/buildah';
 import { debianBase } from '@nvidia-virtual/toolchain/images/debian-base';
 import { buildProductImages } from '@nvidia-virtual/toolchain/images/product-images';
-import { keepImages, previousRevision, type Revision, revisionImages } from '@nvidia-virtual/toolchain/images/revision';
+import { keepImages, type NoRevision, previousRevision, type Revision, revisionImages } from '@nvidia-virtual/toolchain/images/revision';
 import { fetchZig } from '@nvidia-virtual/toolchain/portable-build';
 import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { compileProgram } from '../cuda-program.js';
@@ -43,10 +43,10 @@ export async function buildImages(): Promise<string[]> {
   return archives;
 }
 
-/** Archives of the images of the commit before; undefined where there is none, or none with images. */
-export async function previousImages(): Promise<(Revision & { readonly archives: readonly string[] }) | undefined> {
+/** Archives of the images of the commit before, or why there are none. */
+export async function previousImages(): Promise<(Revision & { readonly archives: readonly string[] }) | NoRevision> {
   const revision = await previousRevision();
-  if (!revision) return undefined;
+  if ('missing' in revision) return revision;
   const names = await revisionImages(revision, REGISTRY, BASE);
   return { ...revision, archives: await Promise.all(names.map(archive)) };
 }

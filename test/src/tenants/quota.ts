@@ -13,11 +13,13 @@ const PATIENCE_S = 120;
 
 export const quota: Case = {
   name: 'quota',
-  about: 'two processes race for the last MiB, allocations keep out of each other, what a killed process had returns',
+  about:
+    'two processes race for the last MiB, allocations keep out of each other, what a killed process had returns, the heap of kernels counts',
   async play(scene) {
     await race(scene);
     await apart(scene);
     await returned(scene);
+    await heap(scene);
   },
 };
 
@@ -72,6 +74,20 @@ async function returned(scene: Scene): Promise<void> {
     second.pieces === first.pieces ? [] : [`it gets ${second.pieces} MiB, the first one got ${first.pieces}`],
   );
   second.process.kill('SIGKILL');
+}
+
+/** Code that calls malloc makes the driver take 8 MiB for it, which are the program's. */
+async function heap({ node, programs, tally }: Scene): Promise<void> {
+  const run = async (memoryBytes: number) => {
+    const { socketPath } = await node.create({ memoryBytes });
+    return runChild(programs.heap, [], { cwd: '/', env: environmentFor(socketPath), seconds: PATIENCE_S });
+  };
+  const { stdout, stderr } = await run(64 * MIB);
+  const [used, got] = stdout.split(' ').map(Number);
+  tally.judge('malloc of a kernel', got === 1 && used === 8 * MIB ? [] : [`it answered ${stdout}${stderr}`]);
+  const refused = await run(4 * MIB);
+  const told = refused.status !== 0 && /cudaErrorMemoryAllocation/.test(refused.stderr);
+  tally.judge('malloc of a kernel where its heap does not fit', told ? [] : [`it heard: ${refused.stdout}${refused.stderr}`]);
 }
 
 /** A process that has taken all that it could. */

@@ -25,6 +25,7 @@ const FILES = [
 export interface Programs {
   readonly neighbour: string;
   readonly quota: string;
+  readonly heap: string;
   readonly malice: string;
 }
 

@@ -5,7 +5,8 @@ import { environmentFor } from '../cuda-program.js';
 import { Diary, type Entry } from '../diary.js';
 import { until } from '../processes.js';
 
-const PATIENCE_MS = 30_000;
+/** Sixty-four programs that start at once on two loaded processors need half a minute. */
+const PATIENCE_MS = 120_000;
 let diaries = 0;
 
 export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'gang' | 'copy' | 'idle';

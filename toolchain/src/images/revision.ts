@@ -6,6 +6,9 @@ import { buildDirectory, REPOSITORY } from '../repository.js';
 import { imageDigest, tagImage } from './buildah.js';
 import type { ProductImages } from './product-images.js';
 
+/** What builds the images. */
+const IMAGES = 'toolchain/src/images/main.ts';
+
 /** A state of the project with images of its own. */
 export interface Revision {
   /** Of a commit. */
@@ -14,13 +17,29 @@ export interface Revision {
   readonly directory: string;
 }
 
-/** The commit before what is here: HEAD where files were changed since, else its parent. Undefined where history does not reach so far. */
-export async function previousRevision(): Promise<Revision | undefined> {
-  const changed = (await git('status', '--porcelain')) !== '';
-  const { status, output } = await runCommand('git', ['rev-parse', '--verify', '--quiet', '--short=12', changed ? 'HEAD' : 'HEAD^']);
+/** Why there is none, as a sentence. */
+export interface NoRevision {
+  readonly missing: string;
+}
+
+/**
+ * The commit before what is here: HEAD where files were changed since, else its parent.
+ * @throws ToolchainError where CI has none and history was not cut short: a check that quietly no longer runs would look as if it passed.
+ */
+export async function previousRevision(repository = REPOSITORY, env = process.env): Promise<Revision | NoRevision> {
+  const changed = (await must('git', ['status', '--porcelain'], repository)) !== '';
+  const name = changed ? 'HEAD' : 'HEAD^';
+  const options = { cwd: repository };
+  const { status, output } = await runCommand('git', ['rev-parse', '--verify', '--quiet', '--short=12', name], options);
   const id = output.trim();
-  if (status !== 0 || !(await hasImages(id))) return undefined;
-  return { id, directory: path.join(buildDirectory('revisions'), id) };
+  if (status === 0 && (await hasImages(id, repository))) return { id, directory: path.join(buildDirectory('revisions'), id) };
+  if (status !== 0 && (await isShallow(repository)))
+    return { missing: `The clone is shallow and has no ${name}: \`git fetch --unshallow\` brings it.` };
+  const missing =
+    status === 0 ? `Commit ${id} (${name}) cannot build images: it has no ${IMAGES}.` : `There is no commit ${name} in ${repository}.`;
+  if (env['CI'])
+    throw new ToolchainError(`${missing} CI upgrades from the images of the commit before, so check out a branch that has one.`);
+  return { missing };
 }
 
 /** Its images, from an earlier build if there was one. */
@@ -39,13 +58,17 @@ export async function revisionImages({ id, directory }: Revision, registry: stri
 
 /** So that the run for the next commit finds them. */
 export async function keepImages({ node, control }: ProductImages): Promise<void> {
-  if ((await git('status', '--porcelain')) !== '') return;
-  const id = (await git('rev-parse', '--short=12', 'HEAD')).trim();
+  if ((await must('git', ['status', '--porcelain'])) !== '') return;
+  const id = (await must('git', ['rev-parse', '--short=12', 'HEAD'])).trim();
   for (const image of [node, control]) await tagImage(image, image.replace(/:[^:]*$/, `:${id}`));
 }
 
-async function hasImages(id: string): Promise<boolean> {
-  return (await runCommand('git', ['cat-file', '-e', `${id}:toolchain/src/images/main.ts`])).status === 0;
+async function isShallow(repository: string): Promise<boolean> {
+  return (await must('git', ['rev-parse', '--is-shallow-repository'], repository)).trim() === 'true';
+}
+
+async function hasImages(id: string, repository: string): Promise<boolean> {
+  return (await runCommand('git', ['cat-file', '-e', `${id}:${IMAGES}`], { cwd: repository })).status === 0;
 }
 
 /** Without git's own notes about it, so that it can be removed like any directory of build/. */
@@ -56,10 +79,6 @@ async function checkOut(id: string, directory: string): Promise<void> {
   mkdirSync(unfinished, { recursive: true });
   await must('sh', ['-c', `git archive ${id} | tar -x -C '${unfinished}'`]);
   await must('mv', [unfinished, directory]);
-}
-
-async function git(...args: string[]): Promise<string> {
-  return must('git', args);
 }
 
 async function must(command: string, args: readonly string[], cwd = REPOSITORY): Promise<string> {

@@ -7,7 +7,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 
 {{/*
 One run of a command of ours, with an account of its own whose rights last as long as it does:
-(dict "root" $ "name" "install-check" "events" … "command" LIST "rules" RULES "clusterRules" RULES "seconds" 120)
+(dict "root" $ "name" "install-check" "events" … "command" LIST "rules" RULES "clusterRules" RULES)
 */}}
 {{- define "nvidia-virtual.hookJob" -}}
 {{- $part := list .root .name -}}
@@ -22,7 +22,10 @@ metadata:
     helm.sh/hook-output-log-policy: hook-failed
 spec:
   backoffLimit: 0
-  activeDeadlineSeconds: {{ .seconds }}
+  # No activeDeadlineSeconds: it would count the time in which the image is pulled. The commands limit their own, and end with a sentence; Helm waits
+  # for as long as --timeout says.
+  # What failed can be looked at for an hour.
+  ttlSecondsAfterFinished: 3600
   template:
     metadata:
       labels:

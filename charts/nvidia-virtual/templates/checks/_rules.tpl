@@ -15,8 +15,9 @@
   verbs: [list]
 {{- end }}
 
-{{/* To see whether the nodes are clean, and to remove what was made at run time. */}}
+{{/* To see whether the nodes are clean, and to remove what no chart can. */}}
 {{- define "nvidia-virtual.finishUninstallRules" -}}
+{{- if .Values.uninstall.cleanNodes -}}
 - apiGroups: [apps]
   resources: [daemonsets]
   resourceNames: [{{ include "nvidia-virtual.name" (list . "cleaning") }}]
@@ -24,9 +25,18 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
+{{ end -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   resourceNames: [{{ include "nvidia-virtual.name" (list . "scheduler") }}]
+  verbs: [delete]
+- apiGroups: [batch]
+  resources: [jobs]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "install-check") }}]
+  verbs: [delete]
+- apiGroups: [""]
+  resources: [pods]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "test") }}, {{ include "nvidia-virtual.name" (list . "test-slot") }}]
   verbs: [delete]
 {{- end }}
 

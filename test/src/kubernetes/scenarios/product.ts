@@ -32,9 +32,9 @@ export async function install(cluster: Cluster, chart = CHART, values: Readonly<
   await cluster.helm('install', RELEASE, chart, '-n', NAMESPACE, '--create-namespace', ...settings(values), '--wait', '--timeout', '120s');
 }
 
-/** Resolves when the new pods are ready. */
-export async function upgrade(cluster: Cluster): Promise<void> {
-  await cluster.helm('upgrade', RELEASE, CHART, '-n', NAMESPACE, ...settings(), '--wait', '--timeout', '120s');
+/** Resolves when the new pods are ready. @param values beyond what every test needs */
+export async function upgrade(cluster: Cluster, values: Readonly<Record<string, string>> = {}): Promise<void> {
+  await cluster.helm('upgrade', RELEASE, CHART, '-n', NAMESPACE, ...settings(values), '--wait', '--timeout', '120s');
 }
 
 /** As an administrator restarts everything of ours at once. Resolves when it has come up again. */

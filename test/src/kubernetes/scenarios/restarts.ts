@@ -39,7 +39,7 @@ async function interrupt({ cluster, tally, tenants }: Scene, what: string, happe
   tally.judge(`${what}: no running container fails`, problems);
   const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
   tally.judge(`${what}: kubectl gpu-usage is right`, await usageProblems(cluster, tenants.namespace, slots));
-  const name = `after-${what.replaceAll(/\W/g, '-')}`;
+  const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
   await tenants.apply(tenantPod(name, { does: 'once' }));
   const printed = await tenants.result(name);
   tally.judge(`${what}: a new pod runs afterwards`, printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)]);

@@ -3,8 +3,8 @@ import { pause, processesWith, until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { tenantPod } from './pods.js';
-import { NAMESPACE, offeredSlots, RELEASE, uninstall, untilOffered } from './product.js';
-import type { Scenario } from './scene.js';
+import { NAMESPACE, offeredSlots, RELEASE, uninstall, untilOffered, upgrade } from './product.js';
+import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
 const PATIENCE_MS = 20_000;
@@ -19,13 +19,14 @@ const KINDS = [
 ];
 /** Everything that a namespace of ours could still hold. */
 const NAMESPACED = 'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets,events';
-/** Kubernetes' own, in every namespace; what is only told of those that were there; and what Helm keeps of a test, for its logs. */
-const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default|pod\/nvidia-virtual-test(-slot)?)$/;
+/** Kubernetes' own, in every namespace; and what is only told of those that were there. */
+const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default)$/;
 
 export const uninstallation: Scenario = {
   name: 'uninstallation',
-  about: 'refused while pods have GPUs; afterwards no process, file, webhook or Secret of ours is left',
-  async play({ cluster, tally, tenants }) {
+  about: 'refused while pods have GPUs, and then forced; afterwards no process, file, webhook or Secret of ours is left',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('working'));
     await tenants.logUntil('working', 'working');
     const refused = await cluster.tryHelm(['uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '60s']);
@@ -34,19 +35,27 @@ export const uninstallation: Scenario = {
     const pod = await tenants.pod('working');
     tally.judge('and the pod goes on', runsUndisturbed(pod) ? [] : [await tenants.describe('working')]);
 
-    await tenants.delete('pod', 'working');
+    await upgrade(cluster, { 'uninstall.withRunningPods': 'true' });
     await uninstall(cluster);
-    await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
-    tally.judge(
-      'no process is left',
-      processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
-    );
-    tally.judge('no file is left', filesLeft());
-    tally.judge('no object is left', await untilNoneLeft(cluster));
-    await untilOffered(cluster, 0);
-    tally.judge('the node offers no slots', (await offeredSlots(cluster)) === 0 ? [] : ['it does']);
+    const printed = await tenants.result('working');
+    tally.judge('forced, it ends the program with a CUDA error', /: cudaError\w+$/m.test(printed) ? [] : [printed]);
+    await tenants.delete('pod', 'working');
+    await judgeWhatIsLeft(scene);
   },
 };
+
+/** After an uninstall. */
+export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
+  await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
+  tally.judge(
+    'no process is left',
+    processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
+  );
+  tally.judge('no file is left', filesLeft());
+  tally.judge('no object is left', await untilNoneLeft(cluster));
+  await untilOffered(cluster, 0);
+  tally.judge('the node offers no slots', (await offeredSlots(cluster)) === 0 ? [] : ['it does']);
+}
 
 function filesLeft(): string[] {
   const names = existsSync(STATE_ROOT) ? readdirSync(STATE_ROOT).filter((name) => name !== MARK) : [];

@@ -6,6 +6,7 @@ import { leavings } from './processes.js';
 import { install, SLOTS, uninstall, untilOffered, untilReady, upgrade } from './product.js';
 import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
+import { judgeWhatIsLeft } from './uninstallation.js';
 
 const REPLICAS = 3;
 
@@ -13,9 +14,10 @@ const REPLICAS = 3;
 export const upgrading: Scenario = {
   name: 'upgrading',
   about: 'from the images of the commit before to these, with pods that run and go on',
-  async play({ cluster, tally, tenants }) {
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
     const previous = await previousImages();
-    if (!previous) return tally.skip('upgrade from the commit before', 'it has no images, or history does not reach so far');
+    if ('missing' in previous) return tally.skip('upgrade from the commit before', previous.missing);
     await cluster.import(previous.archives);
     await install(cluster, path.join(previous.directory, 'charts', 'nvidia-virtual'), { 'images.tag': previous.id });
     await untilOffered(cluster, SLOTS);
@@ -42,5 +44,6 @@ export const upgrading: Scenario = {
     await tenants.gone();
     tally.judge('and nothing is left', await leavings());
     await uninstall(cluster);
+    await judgeWhatIsLeft(scene);
   },
 };

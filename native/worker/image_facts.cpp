@@ -1,4 +1,4 @@
-#include "native/worker/image_memory.h"
+#include "native/worker/image_facts.h"
 
 #include <elf.h>
 
@@ -126,39 +126,42 @@ std::uint64_t textMemory(std::string_view text) {
   return bytes;
 }
 
-std::uint64_t fatbinMemory(std::span<const std::byte> image) {
-  std::uint64_t most = 0;
-  fatbin::eachEntry(image, [&](const fatbin::Entry& entry, std::span<const std::byte> payload) {
+/// A name that ends so: code calls them plainly, or as a part of something longer (`__nv_aligned_device_malloc`).
+bool names(std::string_view content, std::string_view name) {
+  for (std::size_t at = content.find(name); at != content.npos; at = content.find(name, at + 1)) {
+    const char next = at + name.size() < content.size() ? content[at + name.size()] : '\0';
+    if (!std::isalnum(static_cast<unsigned char>(next)) && next != '_') return true;
+  }
+  return false;
+}
+
+ImageFacts factsOf(std::string_view content, std::uint64_t memory) { return {memory, names(content, "vprintf"), names(content, "malloc")}; }
+
+ImageFacts fatbinFacts(std::span<const std::byte> image) {
+  ImageFacts most;
+  const auto add = [&](const ImageFacts& facts) {
+    most.memory = std::max(most.memory, facts.memory);
+    most.mayPrint = most.mayPrint || facts.mayPrint;
+    most.mayAllocate = most.mayAllocate || facts.mayAllocate;
+  };
+  constexpr ImageFacts kUnknown{0, true, true};
+  const bool whole = fatbin::eachEntry(image, [&](const fatbin::Entry& entry, std::span<const std::byte> payload) {
     const auto content = fatbin::contentOf(entry, payload);
-    if (!content) return;
-    const std::uint64_t bytes = entry.kind == fatbin::kPtx ? textMemory(*content) : elfMemory(std::as_bytes(std::span(*content)));
-    most = std::max(most, bytes);
+    if (!content) return add(kUnknown);
+    add(factsOf(*content, entry.kind == fatbin::kPtx ? textMemory(*content) : elfMemory(std::as_bytes(std::span(*content)))));
   });
+  if (!whole) add(kUnknown);
   return most;
 }
 
-bool namesPrintf(std::string_view content) { return content.find("vprintf") != content.npos; }
-
 }  // namespace
 
-bool imageMayPrint(std::span<const std::byte> image) {
+ImageFacts inspectImage(std::span<const std::byte> image) {
   std::uint32_t magic = 0;
+  if (load(image, 0, magic) && magic == wire::kFatbinMagic) return fatbinFacts(image);
   const std::string_view text(reinterpret_cast<const char*>(image.data()), image.size());
-  if (!load(image, 0, magic) || magic != wire::kFatbinMagic) return namesPrintf(text);
-  bool may = false;
-  const bool whole = fatbin::eachEntry(image, [&](const fatbin::Entry& entry, std::span<const std::byte> payload) {
-    const auto content = fatbin::contentOf(entry, payload);
-    may = may || !content || namesPrintf(*content);
-  });
-  return may || !whole;
-}
-
-std::uint64_t imageMemory(std::span<const std::byte> image) {
-  std::uint32_t magic = 0;
-  if (!load(image, 0, magic)) return 0;
-  if (magic == wire::kFatbinMagic) return fatbinMemory(image);
-  if (std::memcmp(image.data(), ELFMAG, SELFMAG) == 0) return elfMemory(image);
-  return textMemory({reinterpret_cast<const char*>(image.data()), image.size()});
+  const bool elf = magic != 0 && std::memcmp(image.data(), ELFMAG, SELFMAG) == 0;
+  return factsOf(text, elf ? elfMemory(image) : textMemory(text));
 }
 
 }  // namespace worker

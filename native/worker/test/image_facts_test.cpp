@@ -1,5 +1,5 @@
-// What an image costs: variables of PTX as they are declared, sections of machine code, the largest of a fat binary's entries.
-#include "native/worker/image_memory.h"
+// What is told of an image: variables of PTX as they are declared, sections of machine code, the largest of a fat binary's entries.
+#include "native/worker/image_facts.h"
 
 #include <elf.h>
 
@@ -12,9 +12,11 @@
 
 namespace {
 
-bool mayPrint(const std::string& image) { return worker::imageMayPrint(std::as_bytes(std::span(image))); }
+bool mayPrint(const std::string& image) { return worker::inspectImage(std::as_bytes(std::span(image))).mayPrint; }
 
-std::uint64_t memory(const std::string& image) { return worker::imageMemory(std::as_bytes(std::span(image))); }
+bool mayAllocate(const std::string& image) { return worker::inspectImage(std::as_bytes(std::span(image))).mayAllocate; }
+
+std::uint64_t memory(const std::string& image) { return worker::inspectImage(std::as_bytes(std::span(image))).memory; }
 
 std::string ptx(const std::string& declarations) { return "\n.version 9.0\n.target sm_80\n.address_size 64\n" + declarations; }
 
@@ -71,6 +73,9 @@ int main() {
   CHECK(mayPrint(ptx(".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n")));
   CHECK(mayPrint(fatbinOf(ptx("call (r), vprintf, (f, a);\n"))));
   const std::string whole = fatbinOf(ptx(".global .u32 x;"));
-  CHECK(mayPrint(whole.substr(0, whole.size() - 1)));  // who knows
+  CHECK(mayPrint(whole.substr(0, whole.size() - 1)) && mayAllocate(whole.substr(0, whole.size() - 1)));  // who knows
+  CHECK(!mayAllocate(ptx("call (r), vprintf, (f, a);\n")) && !mayAllocate(ptx(".func mallocator()")));
+  CHECK(mayAllocate(ptx("call (r), malloc, (s);\n")) && mayAllocate(fatbinOf(ptx("call.uni (r),\nmalloc,\n(s);\n"))));
+  CHECK(mayAllocate(elf(1, 1) + std::string("\0malloc\0", 8)) && mayAllocate(ptx("call (r), __nv_aligned_device_malloc, (s, a);\n")));
   return wire::test::checkedResult();
 }

@@ -1,0 +1,44 @@
+import { readdirSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { GpuRecord } from '@nvidia-virtual/ledger';
+import { pino } from 'pino';
+import { Addon } from './addon.js';
+import { locateInstallation } from './installation.js';
+import { DIRECT } from './launcher.js';
+import { WarmWorkers } from './warm-workers.js';
+
+const GPU: GpuRecord = { uuid: 'GPU-0', index: 0, name: 'g', memory: 1, contextMemory: 0, mode: 'exclusive' };
+
+/** Those that begin, with a driver that there is not; what was said of them. */
+function startInVain(executable: string): { readonly workers: WarmWorkers; readonly said: string[] } {
+  const said: string[] = [];
+  const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });
+  const addon = new Addon(locateInstallation().addon);
+  const workers = new WarmWorkers(GPU, { executable, driver: '/nonexistent/libcuda.so.1', addon, launcher: DIRECT, logger });
+  workers.wanted = 3;
+  return { workers, said };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(10);
+}
+
+const openFiles = () => readdirSync('/proc/self/fd').length;
+
+test('those that end leave nothing open, and are tried again later', async () => {
+  const before = openFiles();
+  const { workers, said } = startInVain(locateInstallation().worker);
+  await until(() => said.length >= 4); // three at once, and one a second later
+  expect(said[0]).toMatch(/^a worker that was to wait for a program ended: .*\/nonexistent\/libcuda\.so\.1/);
+  workers.end();
+  await until(() => openFiles() <= before);
+});
+
+test('so do those that cannot even start', async () => {
+  const before = openFiles();
+  const { workers, said } = startInVain('/nonexistent/worker');
+  await until(() => said.length >= 4);
+  expect(said[0]).toMatch(/^a worker that was to wait for a program ended: spawn \/nonexistent\/worker ENOENT/);
+  workers.end();
+  await until(() => openFiles() <= before);
+});
