@@ -1,8 +1,8 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { type Assignment, readAssignment } from '@nvidia-virtual/kubernetes/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import { containersOf, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
-import { Demand, peak } from '../placement/demand.js';
+import { containersOf, PodRequestError, peak, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { Demand } from '../placement/demand.js';
 import type { Holding } from './node-gpus.js';
 
 /** What is kept of a pod that asks for slots. */
@@ -17,6 +17,8 @@ export interface PodRecord {
   readonly nominated: string | undefined;
   /** It holds nothing any more. */
   readonly ended: boolean;
+  /** When it is to be gone, in milliseconds since 1970; undefined while nobody deletes it. */
+  readonly leavesAt: number | undefined;
   readonly demand: Demand | undefined;
   /** Why there is no demand. */
   readonly problem: string | undefined;
@@ -36,6 +38,14 @@ export function seePod(pod: V1Pod): SeenPod {
   return { uid: pod.metadata?.uid ?? '', record: readPod(pod) };
 }
 
+/** A pod that is so much longer there than it was to be, in milliseconds, is held by something, and nobody waits for it. */
+const OVERDUE = 60_000;
+
+/** It is being deleted, whoever wanted that, and its slots are about to be free. */
+export function isLeaving({ leavesAt }: PodRecord): boolean {
+  return leavesAt !== undefined && Date.now() < leavesAt + OVERDUE;
+}
+
 /** Undefined for a pod that asks for no slots. */
 export function readPod(pod: V1Pod): PodRecord | undefined {
   const slots = containersOf(pod).filter((container) => container.slots > 0);
@@ -49,6 +59,7 @@ export function readPod(pod: V1Pod): PodRecord | undefined {
     node: spec?.nodeName || undefined,
     nominated: status?.nominatedNodeName || undefined,
     ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
+    leavesAt: metadata.deletionTimestamp && new Date(metadata.deletionTimestamp).getTime(),
     labels: metadata.labels ?? {},
     holding: holdingBy(assignmentOf(metadata.annotations?.[ANNOTATION.assigned]), slots),
     ...demandOf(pod),

@@ -1,4 +1,4 @@
-import type { ContainerRequest, PodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, type PodRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { SharingMode } from '@nvidia-virtual/ledger';
 import type { Model } from '../cluster/model.js';
 import type { Gpu } from '../cluster/node-gpus.js';
@@ -66,20 +66,6 @@ export class Demand {
     if (this.uuids.size > 0 && !this.uuids.has(gpu.uuid)) return 0;
     return peak(this.needs.map((need, index) => ({ init: need.init, slots: this.suitsModel(index, gpu.model) ? need.slots : 0 })));
   }
-}
-
-/**
- * Slots of one GPU that containers hold at a time, in the order in which they start: an init container has ended before the next
- * container starts, which takes over its slots; sidecars stay.
- */
-export function peak(containers: readonly { readonly init: boolean; readonly slots: number }[]): number {
-  let lasting = 0;
-  let most = 0;
-  for (const { init, slots } of containers) {
-    if (init) most = Math.max(most, lasting + slots);
-    else lasting += slots;
-  }
-  return Math.max(most, lasting);
 }
 
 /** What a fault of another tenant can reach is only for those who ask for it. */

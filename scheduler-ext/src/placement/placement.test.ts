@@ -1,7 +1,6 @@
-import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
-import { peak } from './demand.js';
 import { freeFor, holdingOf, place, type Strategy } from './placement.js';
 
 const NOBODY = { uid: 'nobody', priority: 0 };

@@ -1,5 +1,6 @@
+import { peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { Gpu, Holding, NodeGpus } from '../cluster/node-gpus.js';
-import { type Demand, type Need, peak } from './demand.js';
+import type { Demand, Need } from './demand.js';
 
 export type Strategy = 'binpack' | 'spread';
 
