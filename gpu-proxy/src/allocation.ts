@@ -374,6 +374,7 @@ export class Allocation {
       if (warm) return warm.assign(options, connection, files.openForWorker(), listener);
     } catch (error) {
       this.#logger.warn(`a worker that waited could not be given a program: ${(error as Error).message}`);
+      warm?.dismiss();
     }
     const command = this.#host.launcher.command(this.#executable(), workerArguments(options), this.#tenant(record));
     return startWorker(command, connection, files.openForWorker(), listener);

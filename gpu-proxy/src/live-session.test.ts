@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import type { Addon } from './addon.js';
 import { LiveSession } from './live-session.js';
 import { SessionFiles } from './session-files.js';
+import type { WorkerExit } from './worker.js';
 
 // Nobody is watched, and no worker runs: what a session hears comes from its files alone.
 const RECORD: SessionRecord = {
@@ -71,6 +72,33 @@ test('whoever connects and says nothing is sent away', () => {
 
 test('a session whose worker reported before anybody read it goes on', () => {
   expect(killsOf(STARTED)).toBe(0);
+});
+
+test('a worker that cannot be looked after is killed, and its session lasts until it has ended', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  const noDescriptor = () => {
+    throw Object.assign(new Error('pidfd_open'), { errno: -24 });
+  };
+  const happened: string[] = [];
+  let exited: (exit: WorkerExit) => void = () => {};
+  new LiveSession(
+    {
+      record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+      ...{ files, addon: { watchProcess: noDescriptor } as unknown as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
+      logger: pino({ level: 'silent' }),
+      memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+      introduced: () => {},
+      trouble: ({ message }) => happened.push(message),
+      ended: () => happened.push('ended'),
+    },
+    (listener) => {
+      exited = listener.exited;
+      return { pid: 0, start: 'cold', kill: () => happened.push('killed'), leave: () => {} };
+    },
+  );
+  expect(happened).toEqual([expect.stringContaining('too many open files'), 'killed']);
+  exited({ status: null, signal: 'SIGKILL' });
+  expect(happened.slice(2)).toEqual(['ended']);
 });
 
 test('each proxy tells the user what none before it has told', () => {

@@ -36,7 +36,7 @@ export class LiveSession {
   readonly session: Session;
   readonly #options: LiveSessionOptions;
   readonly #worker: Worker;
-  readonly #unwatchClient: () => void;
+  #unwatchClient = () => {};
   readonly #silence: NodeJS.Timeout;
   #orphan: NodeJS.Timeout | undefined;
   #clientGone: number | undefined;
@@ -53,11 +53,15 @@ export class LiveSession {
       },
       exited: (exit) => this.#end(exit),
     });
-    this.session = new Session(this.#recordWorker(), options.backend, options.logger);
-    this.#unwatchClient = this.#watchClient();
+    this.session = new Session(this.#wholeRecord(), options.backend, options.logger);
     // Before the first look at the report: what stands there already ends the silence too.
     this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
-    options.files.follow({ report: (line, told) => this.#takeReport(line, told), log: (line) => this.session.logger.warn(line) });
+    try {
+      this.#attend();
+    } catch (error) {
+      if (this.#worker.start === 'found') throw error;
+      this.#giveUp(error as Error);
+    }
   }
 
   get workerPid(): number {
@@ -98,14 +102,26 @@ export class LiveSession {
     this.#options.files.leave();
   }
 
-  /** A proxy that is killed before this is written leaves a record without a worker, and the next one looks for it. */
-  #recordWorker(): SessionRecord {
-    const { record, files } = this.#options;
+  #wholeRecord(): SessionRecord {
+    const { record } = this.#options;
     const { pid } = this.#worker;
-    if (record.worker.pid === pid) return record;
-    const whole = { ...record, worker: { pid, startTime: identifyProcess(pid).startTime ?? '' } };
-    files.writeRecord(whole);
-    return whole;
+    return record.worker.pid === pid ? record : { ...record, worker: { pid, startTime: identifyProcess(pid).startTime ?? '' } };
+  }
+
+  /** A proxy that is killed before the record is written leaves one without a worker, and the next one looks for it. */
+  #attend(): void {
+    const { record, files } = this.#options;
+    if (this.session.record !== record) files.writeRecord(this.session.record);
+    this.#unwatchClient = this.#watchClient();
+    files.follow({ report: (line, told) => this.#takeReport(line, told), log: (line) => this.session.logger.warn(line) });
+  }
+
+  /** The worker is there and cannot be looked after (no descriptor, a full disk): its slot is free once it has ended. */
+  #giveUp(error: Error): void {
+    const said = new ProxyError('WORKER_NOT_STARTED', { pid: this.session.record.client.pid, reason: systemReason(error) });
+    this.session.logger.error(said.message);
+    this.#options.trouble(said);
+    this.kill();
   }
 
   /** A client in a pid namespace that we cannot see has pid 0: its worker alone sees it end. */
