@@ -267,8 +267,7 @@ export class Allocation {
       }
       const why = this.#whyRefused(connection, peer);
       if (why) {
-        sendRefusal(connection, why.message);
-        this.#refusals.add(why);
+        this.#refuse(connection, why);
         return;
       }
       this.#waiting.push({ connection, peer });
@@ -277,6 +276,13 @@ export class Allocation {
       connection.destroy();
       this.#logger.error((error as Error).message);
     }
+  }
+
+  #refuse(connection: Socket, why: ProxyError): void {
+    sendRefusal(connection, why.message);
+    this.#refusals.add(why);
+    // Whoever may not connect at all is told of by the host that says so.
+    if (why.code === 'SESSIONS_FULL') this.#host.trouble(this.#specification, why);
   }
 
   #whyRefused(connection: Socket, { pid }: PeerCredentials): ProxyError | undefined {
@@ -368,6 +374,7 @@ export class Allocation {
       if (warm) return warm.assign(options, connection, files.openForWorker(), listener);
     } catch (error) {
       this.#logger.warn(`a worker that waited could not be given a program: ${(error as Error).message}`);
+      warm?.dismiss();
     }
     const command = this.#host.launcher.command(this.#executable(), workerArguments(options), this.#tenant(record));
     return startWorker(command, connection, files.openForWorker(), listener);

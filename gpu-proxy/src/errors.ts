@@ -32,7 +32,7 @@ const TABLE = {
   DIRECTORY_NOT_MADE: [125, 'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.'],
   SESSIONS_FULL: [
     125,
-    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are taken. It works again when one of them ends.',
+    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are taken. It works again when one of them ends. Start fewer at a time, or have limits.sessions raised.',
   ],
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
   OPTION_OF_NODE: [2, '{option} cannot be combined with {other}: the gpu-proxy that serves there decides it.'],
@@ -103,6 +103,18 @@ const TABLE = {
   MEMORY_QUOTA_REACHED: [
     125,
     'Process {pid} ({program}) asked for {asked} of GPU memory where {used} of the quota of {limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. Let the program use less, or ask for more nvidia-virtual/gpu.',
+  ],
+  PINNED_MEMORY_REACHED: [
+    125,
+    'Process {pid} ({program}) asked for {asked} of pinned host memory where all programs of its allocation together may have {limit}, and got CUDA_ERROR_OUT_OF_MEMORY. Let the programs pin less, or have limits.pinnedMemory raised.',
+  ],
+  HANDLES_REACHED: [
+    125,
+    'Process {pid} ({program}) has {limit} open handles (streams, events, modules and others), as many as it may have, and got CUDA_ERROR_OUT_OF_MEMORY for one more. Let the program destroy what it does not need, or have limits.handles raised.',
+  ],
+  THREADS_REACHED: [
+    125,
+    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} of its threads used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
   ],
   WORKER_DIED: [125, 'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.'],
   GPU_LOST: [

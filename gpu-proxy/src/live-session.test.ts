@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import type { Addon } from './addon.js';
 import { LiveSession } from './live-session.js';
 import { SessionFiles } from './session-files.js';
+import type { WorkerExit } from './worker.js';
 
 // Nobody is watched, and no worker runs: what a session hears comes from its files alone.
 const RECORD: SessionRecord = {
@@ -32,21 +33,33 @@ afterEach(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** How often its worker is killed within a long time. */
-function killsOf(report: string): number {
-  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
-  appendFileSync(path.join(directory, '1', 'report'), report);
-  let kills = 0;
-  const session = new LiveSession(
+function follow(files: SessionFiles, kill: () => void, trouble: (error: Error) => void): LiveSession {
+  return new LiveSession(
     {
       ...{ record: RECORD, files, addon: {} as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
       memory: () => ({ used: 0, peak: 0, pinned: 0 }),
       introduced: () => {},
-      trouble: () => {},
+      trouble,
       ended: () => {},
     },
-    () => ({ pid: 0, start: 'cold', kill: () => kills++, leave: () => {} }),
+    () => ({ pid: 0, start: 'cold', kill, leave: () => {} }),
+  );
+}
+
+function report(...reports: readonly object[]): void {
+  for (const one of reports) appendFileSync(path.join(directory, '1', 'report'), `${JSON.stringify(one)}\n`);
+}
+
+/** How often its worker is killed within a long time. */
+function killsOf(...reports: readonly object[]): number {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  report(...reports);
+  let kills = 0;
+  const session = follow(
+    files,
+    () => kills++,
+    () => {},
   );
   jest.advanceTimersByTime(LONG_MS);
   session.leave();
@@ -54,9 +67,60 @@ function killsOf(report: string): number {
 }
 
 test('whoever connects and says nothing is sent away', () => {
-  expect(killsOf('')).toBe(1);
+  expect(killsOf()).toBe(1);
 });
 
 test('a session whose worker reported before anybody read it goes on', () => {
-  expect(killsOf(`${JSON.stringify(STARTED)}\n`)).toBe(0);
+  expect(killsOf(STARTED)).toBe(0);
+});
+
+test('a worker that cannot be looked after is killed, and its session lasts until it has ended', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  const noDescriptor = () => {
+    throw Object.assign(new Error('pidfd_open'), { errno: -24 });
+  };
+  const happened: string[] = [];
+  let exited: (exit: WorkerExit) => void = () => {};
+  new LiveSession(
+    {
+      record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+      ...{ files, addon: { watchProcess: noDescriptor } as unknown as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
+      logger: pino({ level: 'silent' }),
+      memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+      introduced: () => {},
+      trouble: ({ message }) => happened.push(message),
+      ended: () => happened.push('ended'),
+    },
+    (listener) => {
+      exited = listener.exited;
+      return { pid: 0, start: 'cold', kill: () => happened.push('killed'), leave: () => {} };
+    },
+  );
+  expect(happened).toEqual([expect.stringContaining('too many open files'), 'killed']);
+  exited({ status: null, signal: 'SIGKILL' });
+  expect(happened.slice(2)).toEqual(['ended']);
+});
+
+test('each proxy tells the user what none before it has told', () => {
+  SessionFiles.make(path.join(directory, '1'), RECORD);
+  const told = (): string[] => {
+    const heard: string[] = [];
+    const files = new SessionFiles(path.join(directory, '1'));
+    const session = follow(
+      files,
+      () => {},
+      ({ message }) => heard.push(message),
+    );
+    session.leave();
+    return heard;
+  };
+  const overQuota = (asked: number) => ({ event: 'overQuota', asked: asked * 2 ** 20, used: 2 ** 20, limit: 2 ** 21 });
+  report(STARTED, overQuota(3), { event: 'unsupported', call: 'cuX' });
+  expect(told()).toEqual([expect.stringContaining('Process 0 (/bin/x) asked for 3 MiB of GPU memory where 1 MiB of the quota of 2 MiB')]);
+  expect(told()).toEqual([]);
+  report(overQuota(4), { event: 'overHandles', limit: 16 });
+  expect(told()).toEqual([expect.stringContaining('asked for 4 MiB'), expect.stringContaining('has 16 open handles')]);
+  // A proxy that could not note it told it again rather than never.
+  rmSync(path.join(directory, '1', 'told'));
+  expect(told()).toHaveLength(3);
 });

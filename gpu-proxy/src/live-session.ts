@@ -21,7 +21,7 @@ export interface LiveSessionOptions {
   memory(): MemoryUse;
   /** Its client has said hello. */
   introduced(session: Session): void;
-  /** Something went wrong that its user should know; not what was known before this proxy. */
+  /** Something went wrong that its user should know; not what another proxy has told. */
   trouble(error: ProxyError): void;
   ended(): void;
 }
@@ -36,7 +36,7 @@ export class LiveSession {
   readonly session: Session;
   readonly #options: LiveSessionOptions;
   readonly #worker: Worker;
-  readonly #unwatchClient: () => void;
+  #unwatchClient = () => {};
   readonly #silence: NodeJS.Timeout;
   #orphan: NodeJS.Timeout | undefined;
   #clientGone: number | undefined;
@@ -53,11 +53,15 @@ export class LiveSession {
       },
       exited: (exit) => this.#end(exit),
     });
-    this.session = new Session(this.#recordWorker(), options.backend, options.logger);
-    this.#unwatchClient = this.#watchClient();
+    this.session = new Session(this.#wholeRecord(), options.backend, options.logger);
     // Before the first look at the report: what stands there already ends the silence too.
     this.#silence = setTimeout(() => this.#endSilent(), SILENCE_MS).unref();
-    options.files.follow({ report: (line) => this.#takeReport(line), log: (line) => this.session.logger.warn(line) });
+    try {
+      this.#attend();
+    } catch (error) {
+      if (this.#worker.start === 'found') throw error;
+      this.#giveUp(error as Error);
+    }
   }
 
   get workerPid(): number {
@@ -98,14 +102,26 @@ export class LiveSession {
     this.#options.files.leave();
   }
 
-  /** A proxy that is killed before this is written leaves a record without a worker, and the next one looks for it. */
-  #recordWorker(): SessionRecord {
-    const { record, files } = this.#options;
+  #wholeRecord(): SessionRecord {
+    const { record } = this.#options;
     const { pid } = this.#worker;
-    if (record.worker.pid === pid) return record;
-    const whole = { ...record, worker: { pid, startTime: identifyProcess(pid).startTime ?? '' } };
-    files.writeRecord(whole);
-    return whole;
+    return record.worker.pid === pid ? record : { ...record, worker: { pid, startTime: identifyProcess(pid).startTime ?? '' } };
+  }
+
+  /** A proxy that is killed before the record is written leaves one without a worker, and the next one looks for it. */
+  #attend(): void {
+    const { record, files } = this.#options;
+    if (this.session.record !== record) files.writeRecord(this.session.record);
+    this.#unwatchClient = this.#watchClient();
+    files.follow({ report: (line, told) => this.#takeReport(line, told), log: (line) => this.session.logger.warn(line) });
+  }
+
+  /** The worker is there and cannot be looked after (no descriptor, a full disk): its slot is free once it has ended. */
+  #giveUp(error: Error): void {
+    const said = new ProxyError('WORKER_NOT_STARTED', { pid: this.session.record.client.pid, reason: systemReason(error) });
+    this.session.logger.error(said.message);
+    this.#options.trouble(said);
+    this.kill();
   }
 
   /** A client in a pid namespace that we cannot see has pid 0: its worker alone sees it end. */
@@ -114,7 +130,7 @@ export class LiveSession {
     return record.client.pid === 0 ? () => {} : addon.watchProcess(record.client, () => this.#noteClientGone());
   }
 
-  #takeReport(line: string): void {
+  #takeReport(line: string, told: boolean): void {
     const report = parseReport(line);
     if (!report) {
       this.session.logger.warn({ line: line.slice(0, 200) }, 'the worker wrote a line that is no report');
@@ -122,11 +138,21 @@ export class LiveSession {
     }
     const before = this.session.introduced;
     this.session.apply(report);
-    const trouble = this.#worker.start === 'found' ? undefined : troubleOf(report, this.session.record.client);
-    if (trouble) this.#options.trouble(trouble);
+    if (!told) this.#tellTrouble(report);
     if (before) return;
     clearTimeout(this.#silence);
     this.#options.introduced(this.session);
+  }
+
+  #tellTrouble(report: Report): void {
+    const trouble = troubleOf(report, this.session.record.client);
+    if (!trouble) return;
+    this.#options.trouble(trouble);
+    try {
+      this.#options.files.noteTold();
+    } catch (error) {
+      this.session.logger.warn(`another gpu-proxy will tell it again: ${systemReason(error)}`);
+    }
   }
 
   #noteClientGone(): void {
@@ -160,10 +186,25 @@ export class LiveSession {
 }
 
 function troubleOf(report: Report, { pid, program }: ProcessRecord): ProxyError | undefined {
-  if (report.event === 'refused') return new ProxyError('SESSION_REFUSED', { pid, program, reason: report.sentence });
-  if (report.event !== 'overQuota') return undefined;
-  const [asked, used, limit] = [report.asked, report.used, report.limit].map(formatMemorySize) as [string, string, string];
-  return new ProxyError('MEMORY_QUOTA_REACHED', { pid, program, asked, used, limit });
+  const client = { pid, program };
+  switch (report.event) {
+    case 'refused':
+      return new ProxyError('SESSION_REFUSED', { ...client, reason: report.sentence });
+    case 'overQuota':
+      return new ProxyError('MEMORY_QUOTA_REACHED', { ...client, ...sizes(report), used: formatMemorySize(report.used) });
+    case 'overPinned':
+      return new ProxyError('PINNED_MEMORY_REACHED', { ...client, ...sizes(report) });
+    case 'overHandles':
+      return new ProxyError('HANDLES_REACHED', { ...client, limit: report.limit });
+    case 'overThreads':
+      return new ProxyError('THREADS_REACHED', { ...client, limit: report.limit });
+    default:
+      return undefined;
+  }
+}
+
+function sizes({ asked, limit }: { asked: number; limit: number }): { asked: string; limit: string } {
+  return { asked: formatMemorySize(asked), limit: formatMemorySize(limit) };
 }
 
 function deathOf({ record: { client }, ended = '' }: Session): ProxyError {

@@ -106,6 +106,7 @@ export class NodeService {
       settings: settingsOf(this.#store.current),
       whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
+        kubernetes?.observe(made);
         this.#metrics = metricsOf(made, {
           deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
           file: new MetricsFile(state.metrics, logger),

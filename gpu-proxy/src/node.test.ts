@@ -134,6 +134,59 @@ test('sessions go on while no proxy lives, and are found again by the next', asy
   expect(messages('session').map(({ session }) => session)).toEqual(expect.arrayContaining([1, 2, 3]));
 });
 
+const REFUSED = 'start(); say("ready"); sys.stdin.readline(); say("refused", alloc(500 * MiB)); sys.stdin.readline()';
+
+test('what a program was refused while no proxy lived is told by the next one, and not again by the one after', async () => {
+  const allocation = await node.create({ memory: 400 * MiB });
+  const program = startProgram(allocation, REFUSED);
+  await line(program);
+  node.leave();
+  program.stdin.write('\n');
+  expect(await line(program)).toBe('refused 2');
+
+  const told: string[] = [];
+  const observe: NodeOptions['observe'] = (made) => made.on('trouble', (of, { message }) => told.push(of.id, message));
+  await restart({ observe });
+  const sentence = `Process ${program.pid} (${sessionOf(node.find(allocation.id), program).client.program}) asked for 500 MiB of GPU memory`;
+  expect(told).toEqual([allocation.id, expect.stringContaining(sentence)]);
+  node.leave();
+  await restart({ observe });
+  expect(told).toHaveLength(2);
+});
+
+const TO_EVERY_LIMIT = `
+import threading
+start()
+address, stream = ctypes.c_uint64(), ctypes.c_uint64()
+say("pinned", result("cuMemHostAlloc", ctypes.byref(address), ctypes.c_size_t(5 * MiB), 0))
+while result("cuStreamCreate", ctypes.byref(stream), 0) == 0: pass
+say("streams")
+sys.stdin.readline()
+def use():
+    say("threads", result("cuCtxSynchronize"))
+thread = threading.Thread(target=use)
+thread.start()
+thread.join()
+`;
+
+test('the user of an allocation is told of every limit that a program meets', async () => {
+  const told: [string, string][] = [];
+  node.on('trouble', (_, { code, message }) => told.push([code, message]));
+  const allocation = await node.create({ limits: { sessions: 1, pinnedMemory: 4 * MiB, handles: 32, threads: 1 } });
+  const program = startProgram(allocation, TO_EVERY_LIMIT);
+  expect([await line(program), await line(program)]).toEqual(['pinned 2', 'streams']);
+  const second = startProgram(allocation, 'say("init", result("cuInit", 0))');
+  expect(await line(second)).toBe('init 100');
+  expect(await finish(program)).toBe('threads 46');
+  await allocation.whenIdle();
+  expect(Object.fromEntries(told)).toEqual({
+    PINNED_MEMORY_REACHED: expect.stringContaining('asked for 5 MiB of pinned host memory where all programs of its allocation'),
+    HANDLES_REACHED: expect.stringContaining('has 32 open handles'),
+    SESSIONS_FULL: expect.stringContaining(`process ${second.pid} was refused: all 1 sessions`),
+    THREADS_REACHED: expect.stringContaining('more than 1 of its threads used CUDA'),
+  });
+});
+
 test('what a killed proxy had half made, and what ended without it, is cleaned up', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);

@@ -2,13 +2,13 @@ import { closeSync, type FSWatcher, openSync, watch } from 'node:fs';
 import path from 'node:path';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { createFigures } from './figures.js';
-import { makeDirectoryAtomically, removeDirectoryAtomically, writeFileAtomically } from './files.js';
+import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import { LineFollower } from './line-follower.js';
 import { readSession } from './specification.js';
 
 export interface SessionListener {
-  /** A line of the worker's report. */
-  report(line: string): void;
+  /** A line of the worker's report. `told`: an earlier proxy has told its user what there was to tell. */
+  report(line: string, told: boolean): void;
   /** A line of the worker's own log. */
   log(line: string): void;
 }
@@ -22,13 +22,17 @@ const LOOK_EVERY_MS = 250;
 export class SessionFiles {
   readonly figures: string;
   readonly #directory: string;
+  readonly #told: string;
   #watcher: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   #report: LineFollower | undefined;
   #log: LineFollower | undefined;
+  /** Lines of the report. */
+  #lines = 0;
 
   constructor(directory: string) {
     this.#directory = directory;
+    this.#told = path.join(directory, 'told');
     this.figures = path.join(directory, 'figures');
   }
 
@@ -56,7 +60,8 @@ export class SessionFiles {
 
   /** From the first line on, as they come. */
   follow(listener: SessionListener): void {
-    this.#report = new LineFollower(path.join(this.#directory, 'report'), (line) => listener.report(line));
+    const told = Number(readIfThere(this.#told) ?? 0);
+    this.#report = new LineFollower(path.join(this.#directory, 'report'), (line) => listener.report(line, ++this.#lines <= told));
     this.#log = new LineFollower(path.join(this.#directory, 'log'), (line) => listener.log(line));
     try {
       this.#watcher = watch(this.#directory, () => this.#read()).on('error', () => this.#lookNowAndThen());
@@ -64,6 +69,11 @@ export class SessionFiles {
       this.#lookNowAndThen();
     }
     this.#read();
+  }
+
+  /** The user was told of all that the report said so far, and need not be again by the next proxy, which reads it from the first line. */
+  noteTold(): void {
+    writeFileAtomically(this.#told, String(this.#lines));
   }
 
   /** The worker is gone: hears what it said last. */

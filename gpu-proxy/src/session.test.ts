@@ -24,6 +24,10 @@ test.each([
   STARTED,
   { event: 'refused', sentence: 's' },
   { event: 'unsupported', call: 'cuX' },
+  { event: 'overQuota', asked: 3, used: 2, limit: 4 },
+  { event: 'overPinned', asked: 3, limit: 2 },
+  { event: 'overHandles', limit: 16 },
+  { event: 'overThreads', limit: 8 },
   { event: 'ended', reason: 'r', peakMemory: 1, launches: 2 },
 ])('parseReport() takes $event', (report) => {
   expect(parseReport(JSON.stringify(report))).toEqual(report);
@@ -37,6 +41,10 @@ test.each([
   '{"event":"other"}',
   '{"event":"refused"}',
   '{"event":"unsupported","call":7}',
+  '{"event":"overQuota","asked":3,"used":"2","limit":4}',
+  '{"event":"overPinned","limit":2}',
+  '{"event":"overHandles"}',
+  '{"event":"overThreads","limit":null}',
   '{"event":"ended","reason":"r"}',
   '{"event":"started","pid":7,"program":"x","gpu":null}',
 ])('parseReport() refuses %s', (line) => {

@@ -8,8 +8,21 @@ export type Report =
   | { event: 'started'; pid: number; program: string; gpu: GpuIdentity; driverVersion: number }
   | { event: 'refused'; sentence: string }
   | { event: 'unsupported'; call: string }
-  | { event: 'overQuota'; asked: number; used: number; limit: number }
+  | OverLimit
   | { event: 'ended'; reason: string; peakMemory: number; launches: number; fault?: string };
+
+/** The program was refused something: what its allocation may have is used up. Told again after a while, for as long as it goes on. */
+export type OverLimit =
+  | { event: 'overQuota'; asked: number; used: number; limit: number }
+  | { event: 'overPinned'; asked: number; limit: number }
+  | { event: 'overHandles' | 'overThreads'; limit: number };
+
+const LIMITED: Readonly<Record<OverLimit['event'], string>> = {
+  overQuota: 'the memory quota',
+  overPinned: 'the limit of pinned memory',
+  overHandles: 'the limit of handles',
+  overThreads: 'the limit of threads',
+};
 
 export interface GpuIdentity {
   readonly name: string;
@@ -61,7 +74,10 @@ export class Session {
         this.#noteUnsupported(report.call);
         break;
       case 'overQuota':
-        this.logger.info({ ...report, event: undefined, pid: this.record.client.pid }, 'the memory quota was reached for the first time');
+      case 'overPinned':
+      case 'overHandles':
+      case 'overThreads':
+        this.logger.info({ ...report, event: undefined, pid: this.record.client.pid }, `${LIMITED[report.event]} was reached`);
         break;
       case 'ended':
         this.#reason = report.reason;
@@ -140,6 +156,11 @@ export function parseReport(line: string): Report | undefined {
       return text('call') ? (value as Report) : undefined;
     case 'overQuota':
       return number('asked') && number('used') && number('limit') ? (value as Report) : undefined;
+    case 'overPinned':
+      return number('asked') && number('limit') ? (value as Report) : undefined;
+    case 'overHandles':
+    case 'overThreads':
+      return number('limit') ? (value as Report) : undefined;
     case 'ended':
       return text('reason') && number('peakMemory') && number('launches') ? (value as Report) : undefined;
     default:

@@ -113,6 +113,7 @@ export class WarmWorker {
   readonly #process: ChildProcess;
   readonly #addon: Addon;
   readonly #control: number;
+  #mine = true;
   #words = '';
 
   constructor(gpu: GpuRecord, { executable, driver, addon, launcher }: WarmWorkersOptions, ended: (reason: string) => void) {
@@ -145,16 +146,22 @@ export class WarmWorker {
     try {
       this.#addon.sendDescriptors(this.#control, words, [descriptorOf(connection), files.report, files.log]);
     } finally {
-      for (const fd of [this.#control, files.report, files.log]) closeSync(fd);
+      for (const fd of [files.report, files.log]) closeSync(fd);
+      this.#letGo();
     }
     connection.destroy();
     return new ChildWorker(this.#process, listener, 'warm');
   }
 
-  /** The end of its control socket is its own. */
+  /** The end of its control socket is its own, unless it has become somebody's worker. */
   dismiss(): void {
-    closeSync(this.#control);
+    this.#letGo();
     this.#process.unref();
+  }
+
+  #letGo(): void {
+    if (this.#mine) closeSync(this.#control);
+    this.#mine = false;
   }
 }
 

@@ -51,7 +51,7 @@ test('--inventory of a driver that is none fails with a sentence', () => {
   expect(stderr).toContain('/nonexistent/libcuda.so.1 cannot be loaded');
 });
 
-test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys something, and the log says so once', async () => {
+test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys something, and the report says so once', async () => {
   const program = `
 start()
 def stream():
@@ -69,7 +69,7 @@ say(len(made), status, again, stream()[0], stream()[0])
   const { client, connection } = await scene.connect(cudaProgram(program));
   scene.startWorker(connection, ['--max-handles', '100']);
   expect(await outputOf(client)).toBe('99 2 2 0 2\n'); // the context has one too
-  expect(scene.logged().match(/100 open handles/g)).toHaveLength(1);
+  expect(scene.events().filter(({ event }) => event === 'overHandles')).toEqual([{ event: 'overHandles', limit: 100 }]);
 });
 
 test('--max-pinned is over all sessions of the allocation', async () => {
@@ -94,7 +94,8 @@ sys.stdin.readline()
   }
   expect(sessions.map(({ line }) => line)).toEqual(['0 2 0', '2 2 0']);
   expect(quota.readSlot(0).pinned + quota.readSlot(1).pinned).toBe(60 * MIB);
-  expect(scene.logged()).toContain('pinned host memory');
+  const over = { event: 'overPinned', asked: 40 * MIB, limit: 64 * MIB };
+  expect(scene.events().filter(({ event }) => event === 'overPinned')).toEqual([over, over]); // both sessions, each once
   sessions[0]?.client.stdin.write('\n');
   await lineOf(sessions[0]?.client as never);
   expect(quota.readSlot(0).pinned).toBe(10 * MIB);
@@ -120,7 +121,8 @@ say(alloc(1))
   const exited = once(worker, 'exit');
   expect(await outputOf(client)).toBe('46\n'); // CUDA_ERROR_DEVICE_UNAVAILABLE
   expect(await exited).toEqual([0, null]);
-  expect(scene.events().at(-1)).toMatchObject({ event: 'ended', reason: expect.stringContaining('more than 3 threads') });
+  const ended = { event: 'ended', reason: expect.stringContaining('more than 3 threads') };
+  expect(scene.events().slice(-2)).toEqual([{ event: 'overThreads', limit: 3 }, expect.objectContaining(ended)]);
 });
 
 test('--context-charge is charged when a session starts, and one that does not fit is refused with the figures', async () => {

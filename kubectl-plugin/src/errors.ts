@@ -8,6 +8,8 @@ import { KubeconfigNameError, NoClusterError } from './cluster/kubeconfig-target
  * 1, as kubectl's. docs/errors.md lists the same codes; a test compares the two. A code is never reused for another meaning.
  */
 const TABLE = {
+  NODE_TOO_OLD:
+    'The plugin needs Node {oldest} or later, and {program} is {version}. Install a newer one, and put it into PATH before this one.',
   USAGE: '{reason}. `kubectl gpu-usage --help` shows what can be said.',
   KUBECONFIG: 'The kubeconfig {file} cannot be used: {reason}. Repair it, or choose another by --kubeconfig or KUBECONFIG.',
   NO_SUCH_CONTEXT: 'There is no {what} "{name}" in the kubeconfig; there are: {known}. Choose one of them by --{what}.',

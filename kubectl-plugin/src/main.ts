@@ -4,7 +4,13 @@ import { PluginError } from './errors.js';
 import { GpuUsage } from './gpu-usage.js';
 import { VERSION } from './version.js';
 
+/** As the engines in package.json; where the plugin is no program of its own, it is run by whatever Node there is. */
+const OLDEST_NODE = 20;
+
 async function main(words: readonly string[]): Promise<void> {
+  const { node: version } = process.versions;
+  if (Number.parseInt(version, 10) < OLDEST_NODE)
+    throw new PluginError('NODE_TOO_OLD', { oldest: OLDEST_NODE, program: process.execPath, version });
   if (words[0] === '__complete') {
     process.stdout.write(`${(await complete(words.slice(1), process.env, VERSION)).join('\n')}\n`);
     return;

@@ -1,7 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { type Assignment, readAssignment } from './assignment.js';
 import { ANNOTATION } from './names.js';
-import { containersOf } from './pod-request.js';
+import { containersOf, peak } from './pod-request.js';
 
 /** Slots by UUID of the GPU. */
 export type Holding = ReadonlyMap<string, number>;
@@ -16,20 +16,6 @@ export function assignedHolding(pod: V1Pod): Holding | undefined {
   return new Map(
     [...uuids].map((uuid) => [uuid, peak(containers.map(({ container, init }) => ({ init, slots: slotsOf(container, uuid) })))]),
   );
-}
-
-/**
- * Slots of one GPU that containers hold at a time, in the order in which they start: an init container has ended before the next
- * container starts, which takes over its slots; sidecars stay.
- */
-export function peak(containers: readonly { readonly init: boolean; readonly slots: number }[]): number {
-  let lasting = 0;
-  let most = 0;
-  for (const { init, slots } of containers) {
-    if (init) most = Math.max(most, lasting + slots);
-    else lasting += slots;
-  }
-  return Math.max(most, lasting);
 }
 
 /** What nobody but our scheduler may write is right, or it is as good as missing. */

@@ -1,5 +1,5 @@
 import type { V1Container, V1Pod } from '@kubernetes/client-node';
-import { arbiterPriority, type ContainerRequest, containersOf, type PodRequestError, readPodRequest } from './pod-request.js';
+import { arbiterPriority, type ContainerRequest, containersOf, type PodRequestError, peak, readPodRequest } from './pod-request.js';
 
 function container(name: string, slots?: string, more: Partial<V1Container> = {}): V1Container {
   return { name, ...(slots !== undefined && { resources: { limits: { 'nvidia-virtual/gpu': slots } } }), ...more };
@@ -63,6 +63,15 @@ test('number 22: init containers, sidecars and containers are told apart, in the
     { container: 'other', init: false, slots: 0 },
   ]);
   expect(readPodRequest(subject)?.containers.map((one) => one.container)).toEqual(['prepare', 'sidecar', 'main']);
+});
+
+test.each([
+  ['containers add up', '4 3', 7],
+  ['an init container leaves its slots to the others', '6i 4', 6],
+  ['a sidecar that started before an init container stays beside it', '1 5i 1', 6],
+  ['one that starts after it takes over its slots', '5i 1 1', 5],
+])('peak(): %s (%s)', (_, containers, expected) => {
+  expect(peak(containers.split(' ').map((text) => ({ slots: Number.parseInt(text, 10), init: text.endsWith('i') })))).toBe(expected);
 });
 
 test('readPodRequest() gives a value to one container, and another one to the rest', () => {

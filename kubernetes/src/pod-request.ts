@@ -94,6 +94,20 @@ export function containersOf({ spec }: V1Pod): { container: string; init: boolea
   return [...init, ...(spec?.containers ?? []).map((container) => ({ ...slotsOf(container), init: false }))];
 }
 
+/**
+ * Slots that containers hold at a time, in the order in which they start: an init container has ended before the next container starts, which
+ * takes over its slots; sidecars stay. Kubernetes counts so on a node, and we on each GPU.
+ */
+export function peak(containers: readonly { readonly init: boolean; readonly slots: number }[]): number {
+  let lasting = 0;
+  let most = 0;
+  for (const { init, slots } of containers) {
+    if (init) most = Math.max(most, lasting + slots);
+    else lasting += slots;
+  }
+  return Math.max(most, lasting);
+}
+
 function slotsOf({ name, resources }: V1Container): { container: string; slots: number } {
   // The API server writes 1000 as 1k.
   return { container: name, slots: readQuantity(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? '0') ?? 0 };

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "native/worker/log.h"
 #include "native/worker/thread.h"
 
 namespace worker {
@@ -33,7 +32,7 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
 }
 
 void Session::reportOverQuota(std::uint64_t asked) {
-  if (overQuota_.exchange(true)) return;
+  if (!quotaRefused_.due()) return;
   report.event("overQuota", JsonObject().add("asked", asked).add("used", quota.used()).add("limit", quota.limit()));
 }
 
@@ -91,21 +90,13 @@ void Session::fail(const std::string& why) {
 
 bool Session::handlesUsedUp() {
   if (!handles.full()) return false;
-  if (!toldOfHandles_.exchange(true)) {
-    log("the program has %zu open handles (streams, events, modules and others), as many as its allocation allows: calls that would make "
-        "another answer CUDA_ERROR_OUT_OF_MEMORY; destroy what is not needed, or have the limit raised",
-        handles.size());
-  }
+  if (handlesRefused_.due()) report.event("overHandles", JsonObject().add("limit", limits.handles));
   return true;
 }
 
 bool Session::pinnedFits(std::uint64_t bytes) {
   if (quota.chargePinned(bytes, limits.pinned)) return count(figures.pinned, bytes), true;
-  if (!toldOfPinned_.exchange(true)) {
-    log("the program asked for %llu bytes of pinned host memory, and its allocation may have %llu over all its programs: it got "
-        "CUDA_ERROR_OUT_OF_MEMORY; use ordinary memory, or have the limit raised",
-        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(limits.pinned));
-  }
+  if (pinnedRefused_.due()) report.event("overPinned", JsonObject().add("asked", bytes).add("limit", limits.pinned));
   return false;
 }
 
@@ -116,6 +107,7 @@ void Session::noteFault(CUresult result) {
 
 void Session::startThread(int channelFile) {
   if (threads_.load() >= limits.threads) {
+    report.event("overThreads", JsonObject().add("limit", limits.threads));
     return fail("more than " + std::to_string(limits.threads) +
                 " threads of the program use CUDA, which its allocation does not allow; use fewer threads, or have the limit raised");
   }

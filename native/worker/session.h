@@ -14,6 +14,7 @@
 #include "native/worker/image_account.h"
 #include "native/worker/limits.h"
 #include "native/worker/local_memory.h"
+#include "native/worker/occasion.h"
 #include "native/worker/output.h"
 #include "native/worker/physical_memory.h"
 #include "native/worker/pool_account.h"
@@ -68,10 +69,10 @@ class Session {
   /// Ends the session from any thread; `why` becomes the reason. The first one counts.
   void fail(const std::string& why);
 
-  /// Whether the program may make no more objects that have a handle; says so in the log, once.
+  /// Whether the program may make no more objects that have a handle; then it is reported.
   bool handlesUsedUp();
 
-  /// Charges pinned memory; false, and a sentence in the log once, when the allocation may not have so much.
+  /// Charges pinned memory; false, and it is reported, when the allocation may not have so much.
   bool pinnedFits(std::uint64_t bytes);
 
   /// A pool of the program holds memory, which it may release when a stream gets there, and nobody is told: from here on the session looks.
@@ -89,7 +90,6 @@ class Session {
   CUresult fault() const { return fault_.load(); }
 
  private:
-  /// The first time only: what follows is a matter between program and quota.
   void reportOverQuota(std::uint64_t asked);
   bool receive();
   void wake();
@@ -98,7 +98,6 @@ class Session {
 
   int connection_;
   int wake_;  ///< eventfd: output is waiting, or the session has failed
-  std::atomic<bool> overQuota_{false};
   std::mutex sendMutex_;
   std::mutex failMutex_;
   std::string failure_;
@@ -106,8 +105,9 @@ class Session {
   std::atomic<unsigned> threads_{0};
   std::atomic<bool> poolsWatched_{false};
   std::atomic<unsigned> codeChanges_{0};
-  std::atomic<bool> toldOfHandles_{false};
-  std::atomic<bool> toldOfPinned_{false};
+  Occasion quotaRefused_;
+  Occasion handlesRefused_;
+  Occasion pinnedRefused_;
 };
 
 }  // namespace worker

@@ -38,6 +38,10 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   SLOTS_OF_ANOTHER: 'GpuAccessRefused',
   VERSION_MISSING: 'GpuVersionUnknown',
   MEMORY_QUOTA_REACHED: 'GpuMemoryQuotaReached',
+  PINNED_MEMORY_REACHED: 'GpuLimitReached',
+  HANDLES_REACHED: 'GpuLimitReached',
+  THREADS_REACHED: 'GpuLimitReached',
+  SESSIONS_FULL: 'GpuLimitReached',
   WORKER_DIED: 'GpuWorkerDied',
 };
 

@@ -8,6 +8,7 @@ export type EventReason =
   | 'GpuAccessRefused'
   | 'GpuVersionUnknown'
   | 'GpuMemoryQuotaReached'
+  | 'GpuLimitReached'
   | 'GpuWorkerDied';
 
 export interface EventTarget {
@@ -18,15 +19,19 @@ export interface EventTarget {
 
 interface Told {
   event: CoreV1Event | undefined;
+  /** The latest one. */
+  sentence: string;
   count: number;
+  /** It will be written again. */
+  again?: NodeJS.Timeout;
   /** In milliseconds. */
   at: number;
   first: Date;
 }
 
-/** The same sentence is counted up so often at most. */
+/** The same event is counted up so often at most. */
 const AGAIN_MS = 60_000;
-/** So many different sentences a pod may have in that time; what is more is in the log only. */
+/** So many different ones a pod may have in that time; what is more is in the log only. */
 const MOST_OF_A_POD = 10;
 const FORGET_MS = 60 * 60_000;
 const LONGEST_MESSAGE = 1024;
@@ -36,29 +41,32 @@ export class PodEvents {
   readonly #api: CoreV1Api;
   readonly #node: string;
   readonly #logger: Logger;
+  readonly #againMs: number;
   readonly #told = new Map<string, Told>();
 
-  constructor(config: KubeConfig, node: string, logger: Logger) {
+  constructor(config: KubeConfig, node: string, logger: Logger, againMs = AGAIN_MS) {
     this.#api = config.makeApiClient(CoreV1Api);
     this.#node = node;
     this.#logger = logger;
+    this.#againMs = againMs;
   }
 
-  warn(pod: EventTarget, reason: EventReason, sentence: string): void {
+  /** @param subject what it is about: another sentence about the same takes the place of the former, and is counted. */
+  warn(pod: EventTarget, reason: EventReason, sentence: string, subject = sentence): void {
     const now = Date.now();
-    const key = `${pod.uid} ${reason} ${sentence}`;
+    const key = `${pod.uid} ${reason} ${subject}`;
     this.#forget(now);
     const told = this.#told.get(key);
-    if (told) this.#repeat(pod, told, now);
+    if (told) this.#repeat(pod, told, sentence, key);
     else if (this.#recentOf(pod, now) < MOST_OF_A_POD) void this.#tell(pod, reason, sentence, key, now);
   }
 
   #recentOf({ uid }: EventTarget, now: number): number {
-    return [...this.#told].filter(([key, { at }]) => key.startsWith(`${uid} `) && now - at < AGAIN_MS).length;
+    return [...this.#told].filter(([key, { at }]) => key.startsWith(`${uid} `) && now - at < this.#againMs).length;
   }
 
   async #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): Promise<void> {
-    const told: Told = { event: undefined, count: 1, at, first: new Date(at) };
+    const told: Told = { event: undefined, sentence, count: 1, at, first: new Date(at) };
     this.#told.set(key, told);
     const { namespace, name, uid } = pod;
     const body: CoreV1Event = {
@@ -77,14 +85,27 @@ export class PodEvents {
     }
   }
 
-  #repeat(pod: EventTarget, told: Told, now: number): void {
+  /** The last repetition is written too, later: nobody may come after it. */
+  #repeat(pod: EventTarget, told: Told, sentence: string, key: string): void {
     told.count++;
-    if (!told.event || now - told.at < AGAIN_MS) return;
-    told.at = now;
-    const { namespace, name = '' } = told.event.metadata;
-    const body = { ...told.event, count: told.count, lastTimestamp: new Date(now) };
-    const replaced = this.#api.replaceNamespacedEvent({ namespace: namespace ?? pod.namespace, name, body });
-    replaced.then((event) => Object.assign(told, { event })).catch((error) => this.#noteLost(pod, error));
+    told.sentence = sentence;
+    told.again ??= setTimeout(() => void this.#tellAgain(pod, told, key), told.at + this.#againMs - Date.now()).unref();
+  }
+
+  async #tellAgain(pod: EventTarget, told: Told, key: string): Promise<void> {
+    delete told.again;
+    if (!told.event) return;
+    told.at = Date.now();
+    const { namespace = pod.namespace, name = '' } = told.event.metadata;
+    const message = told.sentence.slice(0, LONGEST_MESSAGE);
+    const body = { ...told.event, message, count: told.count, lastTimestamp: new Date(told.at) };
+    try {
+      told.event = await this.#api.replaceNamespacedEvent({ namespace, name, body });
+    } catch (error) {
+      // It may have expired.
+      this.#told.delete(key);
+      this.#noteLost(pod, error);
+    }
   }
 
   #noteLost({ namespace, name }: EventTarget, error: unknown): void {

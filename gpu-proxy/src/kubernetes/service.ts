@@ -35,8 +35,6 @@ export class KubernetesNode {
   readonly events: PodEvents;
   readonly #options: KubernetesOptions;
   readonly #podResources: PodResources;
-  /** Ids of allocations whose pods were told that they reached their quota. */
-  readonly #overQuota = new Set<string>();
   #grants: Grants | undefined;
   #release: Release | undefined;
 
@@ -50,6 +48,11 @@ export class KubernetesNode {
     this.#podResources = new PodResources(kubeletRoot);
   }
 
+  /** Tells pods what goes wrong on it, and what went wrong while no gpu-proxy was there. */
+  observe(node: GpuNode): void {
+    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
+  }
+
   /** Serves the grants of this node, now and to come. */
   start(node: GpuNode, state: StateDirectory): void {
     const { addon, logger, slotsPerGpu, patienceMs, health } = this.#options;
@@ -59,7 +62,6 @@ export class KubernetesNode {
     this.#grants = new Grants({ node, state, addon, binding, logger });
     this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
-    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
     pods.start();
   }
 
@@ -90,10 +92,11 @@ export class KubernetesNode {
 
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
     if (!owner) return;
-    // Programs that live on their quota meet it again and again.
-    if (error.code === 'MEMORY_QUOTA_REACHED' && this.#overQuota.has(id)) return;
-    if (error.code === 'MEMORY_QUOTA_REACHED') this.#overQuota.add(id);
-    this.events.warn({ namespace: owner.namespace, name: owner.pod, uid: owner.podUid }, eventReason(error.code), error.message);
+    const pod = { namespace: owner.namespace, name: owner.pod, uid: owner.podUid };
+    const reason = eventReason(error.code);
+    // Programs that live on a limit meet it again and again, each time with other figures.
+    const limited = reason === 'GpuMemoryQuotaReached' || reason === 'GpuLimitReached';
+    this.events.warn(pod, reason, error.message, limited ? `${error.code} ${id}` : undefined);
   }
 
   get health(): GpuHealth {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ApiCredentials, ApiTarget } from './api-client.js';
+import { environmentProxy } from './environment-proxy.js';
 import { ExecCredentials } from './exec-credentials.js';
 import { type ClusterEntry, type Kubeconfig, KubeconfigError, type UserEntry } from './kubeconfig.js';
 
@@ -99,7 +100,7 @@ function targetOf(cluster: ClusterEntry, user: UserEntry, environment: NodeJS.Pr
   let tls: ApiCredentials['tls'] = common;
   return {
     server,
-    proxy: cluster['proxy-url'] || proxyFor(new URL(server), environment),
+    proxy: cluster['proxy-url'] || environmentProxy(new URL(server), environment),
     prepare: async () => {
       const credential = await exec?.current();
       if (credential?.certificate && tls.cert !== credential.certificate)
@@ -150,13 +151,4 @@ function readUsed(file: string): Buffer {
   } catch (error) {
     throw new KubeconfigError(file, (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (error as Error).message);
   }
-}
-
-function proxyFor({ protocol, hostname }: URL, environment: NodeJS.ProcessEnv): string | undefined {
-  if (protocol !== 'https:') return undefined;
-  const proxy = environment['HTTPS_PROXY'] || environment['https_proxy'];
-  const direct = (environment['NO_PROXY'] || environment['no_proxy'] || '').split(',').map((one) => one.trim().replace(/^\*?\./, ''));
-  const local = hostname === 'localhost' || hostname === '[::1]' || hostname.startsWith('127.');
-  if (!proxy || local || direct.includes('*')) return undefined;
-  return direct.some((one) => one !== '' && (hostname === one || hostname.endsWith(`.${one}`))) ? undefined : proxy;
 }

@@ -1,5 +1,5 @@
 import type { V1Container, V1Pod } from '@kubernetes/client-node';
-import { readPod } from './pod.js';
+import { isLeaving, type PodRecord, readPod } from './pod.js';
 
 function container(name: string, slots: number, more: Partial<V1Container> = {}): V1Container {
   return { name, resources: { limits: { 'nvidia-virtual/gpu': String(slots) } }, ...more };
@@ -61,4 +61,10 @@ test('a pod that contradicts itself is there, and says why nothing can be done f
   const wrong = pod(undefined);
   (wrong.metadata as { annotations: object }).annotations = { 'nvidia-virtual/memory': 'much' };
   expect(readPod(wrong)).toMatchObject({ demand: undefined, problem: expect.stringContaining('nvidia-virtual/memory is "much"') });
+});
+
+test('a pod that is being deleted leaves, unless it should have been gone long ago', () => {
+  const deleted = (seconds: number) => readPod(pod(undefined, { metadata: { deletionTimestamp: new Date(Date.now() + 1000 * seconds) } }));
+  expect([30, 0, -600].map((seconds) => isLeaving(deleted(seconds) as PodRecord))).toEqual([true, true, false]);
+  expect(isLeaving(readPod(pod(undefined)) as PodRecord)).toBe(false);
 });

@@ -15,6 +15,8 @@ export interface PodRecord {
   readonly nominated: string | undefined;
   /** It holds nothing any more. */
   readonly ended: boolean;
+  /** When it is to be gone, in milliseconds since 1970; undefined while nobody deletes it. */
+  readonly leavesAt: number | undefined;
   readonly demand: Demand | undefined;
   /** Why there is no demand. */
   readonly problem: string | undefined;
@@ -34,6 +36,14 @@ export function seePod(pod: V1Pod): SeenPod {
   return { uid: pod.metadata?.uid ?? '', record: readPod(pod) };
 }
 
+/** A pod that is so much longer there than it was to be, in milliseconds, is held by something, and nobody waits for it. */
+const OVERDUE = 60_000;
+
+/** It is being deleted, whoever wanted that, and its slots are about to be free. */
+export function isLeaving({ leavesAt }: PodRecord): boolean {
+  return leavesAt !== undefined && Date.now() < leavesAt + OVERDUE;
+}
+
 /** Undefined for a pod that asks for no slots. */
 export function readPod(pod: V1Pod): PodRecord | undefined {
   if (!containersOf(pod).some(({ slots }) => slots > 0)) return undefined;
@@ -46,6 +56,7 @@ export function readPod(pod: V1Pod): PodRecord | undefined {
     node: spec?.nodeName || undefined,
     nominated: status?.nominatedNodeName || undefined,
     ended: status?.phase === 'Succeeded' || status?.phase === 'Failed',
+    leavesAt: metadata.deletionTimestamp && new Date(metadata.deletionTimestamp).getTime(),
     labels: metadata.labels ?? {},
     holding: assignedHolding(pod),
     ...demandOf(pod),

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
+import { isLeaving } from '../cluster/pod.js';
 import type { Preemption, Preemptor } from './preemption.js';
 
 export interface EvictionOptions {
@@ -23,7 +24,7 @@ const MOST_PATIENCE = 30_000;
 export class Eviction {
   readonly #options: EvictionOptions;
   readonly #end = new AbortController();
-  /** Pods that wait for this to happen, and the UIDs of those that were evicted for them. */
+  /** Pods that wait for this to happen, and the UIDs of those that were evicted for them or leave anyway. */
   readonly #underWay = new Map<string, readonly string[]>();
 
   constructor(options: EvictionOptions) {
@@ -43,7 +44,7 @@ export class Eviction {
       .finally(() => this.#underWay.get(pod.uid)?.length === 0 && this.#underWay.delete(pod.uid));
   }
 
-  /** Those that were evicted take their time to end. */
+  /** Those that go take their time to end. kube-scheduler asks about the pod again when they have, and every few minutes. */
   #isUnderWay(uid: string): boolean {
     const victims = this.#underWay.get(uid);
     if (victims === undefined) return false;
@@ -73,14 +74,17 @@ export class Eviction {
   async #evict(pod: Preemptor, nodes: readonly string[], evicted: string[]): Promise<void> {
     const { api, cluster, preemption, logger } = this.#options;
     const found = this.#stillWaits(pod) ? await preemption.cheapest(pod, nodes) : undefined;
-    if (found === undefined || !this.#stillWaits(pod)) return;
-    const { victims, node, holding } = found;
+    if (!this.#stillWaits(pod)) return;
+    if (found === undefined) return cluster.unpromise(pod.uid);
+    const { victims, awaited, node, holding } = found;
     cluster.promise(pod, new Map([[node, holding]]), node);
     this.#underWay.set(
       pod.uid,
-      victims.map(({ uid }) => uid),
+      [...victims, ...awaited].map(({ uid }) => uid),
     );
-    logger.info({ pod: pod.name, node, victims: victims.map(({ name }) => name) }, 'evicting, so that the freed slots share a GPU');
+    const names = (pods: typeof victims) => pods.map(({ name }) => name);
+    const figures = { pod: pod.name, node, victims: names(victims), awaited: names(awaited) };
+    logger.info(figures, victims.length > 0 ? 'evicting, so that the freed slots share a GPU' : 'waiting for pods that leave anyway');
     for (const { namespace, name, uid } of victims) {
       const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } };
       await api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
@@ -90,7 +94,7 @@ export class Eviction {
 
   #isThere(uid: string): boolean {
     const pod = this.#options.cluster.pod(uid);
-    return pod !== undefined && !pod.ended;
+    return pod !== undefined && !pod.ended && (pod.leavesAt === undefined || isLeaving(pod));
   }
 
   #stillWaits({ uid }: Preemptor): boolean {

@@ -7,15 +7,18 @@ import { Preemption, type Preemptor } from './preemption.js';
 
 const logger = pino({ level: 'silent' });
 
-/** Pods by GPU, as `name:slots` or `name:slots:priority`. */
-function clusterOf(gpus: Record<string, string[]>): Cluster {
-  const cluster = new Cluster();
-  cluster.putNode('node', inventoryOf(...Object.keys(gpus).map((uuid) => gpuOf(uuid))));
+/** Seconds for which a pod is there yet. */
+const LEAVES: Readonly<Record<string, number>> = { leaves: 30, stuck: -120 };
+
+/** Pods by GPU, as `name:slots`, `name:slots:priority` or `name:slots:priority:leaves`. */
+function clusterOf(gpus: Record<string, string[]>, cluster = new Cluster(), node = 'node'): Cluster {
+  cluster.putNode(node, inventoryOf(...Object.keys(gpus).map((uuid) => gpuOf(uuid))));
   for (const [uuid, pods] of Object.entries(gpus)) {
     for (const text of pods) {
-      const [name = '', slots, priority = '0'] = text.split(':');
-      const labels = { app: name };
-      cluster.putPod(podOf(name, { node: 'node', priority: Number(priority), holding: new Map([[uuid, Number(slots)]]), labels }));
+      const [name = '', slots, priority = '0', leaves = ''] = text.split(':');
+      const leavesAt = leaves === '' ? undefined : Date.now() + 1000 * (LEAVES[leaves] as number);
+      const holding = new Map([[uuid, Number(slots)]]);
+      cluster.putPod(podOf(name, { node, priority: Number(priority), holding, labels: { app: name }, leavesAt }));
     }
   }
   return cluster;
@@ -31,6 +34,15 @@ async function victimsOf(
   const answer = await preemption.correct(pod, { node: { Pods: asked.map((UID) => ({ UID })), NumPDBViolations: 7 } });
   const { Pods, NumPDBViolations } = answer['node'] ?? {};
   return Pods ? { victims: Pods.map(({ UID }) => UID).sort(), violations: NumPDBViolations ?? 0 } : undefined;
+}
+
+/** Who goes and who leaves anyway, where kube-scheduler chose nobody. */
+async function cheapest(cluster: Cluster, slots: number): Promise<Record<string, string> | undefined> {
+  const preemption = new Preemption({ cluster, strategy: 'binpack', budgets: async () => [], logger });
+  const nodes = [...cluster.nodes()].map(({ name }) => name);
+  const found = await preemption.cheapest(podOf('high', { priority: 100, slots }) as Preemptor, nodes);
+  const names = (pods: readonly { readonly name: string }[]) => pods.map(({ name }) => name).join();
+  return found && { node: found.node, victims: names(found.victims), awaited: names(found.awaited) };
 }
 
 test('victims that free what is needed are left as they are', async () => {
@@ -81,6 +93,38 @@ test('what was freed is kept for the pod, once kube-scheduler has chosen the nod
   await victimsOf(cluster, ['a1', 'a2']);
   cluster.putPod(podOf('high', { priority: 100, slots: 8, nominated: 'node' }));
   expect(cluster.node('node')?.promised.get('high')?.holding).toEqual(new Map([['a', 8]]));
+});
+
+test('nobody goes where it is enough that somebody leaves anyway, however important', async () => {
+  const cluster = clusterOf({ a: ['a1:5:0', 'a2:5:1000:leaves'], b: ['b1:5', 'b2:5'] });
+  expect(await cheapest(cluster, 5)).toEqual({ node: 'node', victims: '', awaited: 'a2' });
+});
+
+test('only those who leave from where the pod fits are waited for', async () => {
+  const cluster = clusterOf({ a: ['a1:5:0:leaves', 'a2:5'], b: ['b1:8::leaves', 'b2:2'] });
+  expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: '', awaited: 'b1' });
+});
+
+test('where it is not enough, those who leave are the first of the victims, and cost nothing', async () => {
+  const cluster = clusterOf({ a: ['a1:4', 'a2:2:50', 'a3:4:1000:leaves'], b: ['b1:5:50', 'b2:5'] });
+  expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: 'a1', awaited: 'a3' });
+  expect(await victimsOf(clusterOf({ a: ['a1:4', 'a2:4:0:leaves'], b: ['b1:10:100'] }), ['a1'])).toEqual({
+    victims: ['a1'],
+    violations: 7,
+  });
+});
+
+test('who should have left long ago is neither waited for nor evicted again', async () => {
+  expect(await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'], b: ['b1:5', 'b2:5'] }), 8)).toEqual({
+    ...{ node: 'node', victims: 'b1,b2', awaited: '' },
+  });
+  expect(await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'] }), 8)).toBeUndefined();
+});
+
+test('of very many nodes those are looked at first on which somebody leaves', async () => {
+  const cluster = new Cluster();
+  for (let index = 0; index < 200; index++) clusterOf({ a: [`p${index}:5:0${index === 150 ? ':leaves' : ''}`] }, cluster, `node-${index}`);
+  expect(await cheapest(cluster, 8)).toEqual({ node: 'node-150', victims: '', awaited: 'p150' });
 });
 
 test.each<[object, Record<string, string>, boolean]>([

@@ -3,7 +3,7 @@ import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import type { PodRecord } from '../cluster/pod.js';
+import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
 import { freeFor, holdingOf, type Placement, place, type Strategy } from '../placement/placement.js';
 import { protects } from './budget.js';
@@ -22,6 +22,8 @@ export type Preemptor = PodRecord & { readonly demand: Demand };
 /** Who goes, and what the preemptor gets then. */
 export interface Sacrifice {
   readonly victims: readonly PodRecord[];
+  /** Those who are being deleted already, and whose slots it takes as well. */
+  readonly awaited: readonly PodRecord[];
   readonly holding: Holding;
 }
 
@@ -66,13 +68,24 @@ export class Preemption {
   async cheapest(pod: Preemptor, names: readonly string[]): Promise<(Sacrifice & { readonly node: string }) | undefined> {
     const budgets = await this.#budgets();
     let best: (Sacrifice & { readonly node: string }) | undefined;
-    for (const name of names.slice(0, MOST_NODES)) {
-      const node = this.#options.cluster.node(name);
-      const sacrifice = node && this.#sacrificeOn(pod, node, []);
+    for (const node of this.#promising(names)) {
+      const sacrifice = this.#sacrificeOn(pod, node, []);
       if (sacrifice === undefined || violationsBy(sacrifice.victims, budgets) > 0) continue;
-      if (best === undefined || isBetter(sacrifice, best)) best = { ...sacrifice, node: name };
+      if (best === undefined || isBetter(sacrifice, best)) best = { ...sacrifice, node: node.name };
+      if (best?.victims.length === 0) break;
     }
     return best;
+  }
+
+  /** Those first on which somebody leaves anyway: there it may be that nobody else has to go. */
+  #promising(names: readonly string[]): NodeGpus[] {
+    const nodes = names.flatMap((name) => this.#options.cluster.node(name) ?? []);
+    const leaving = nodes.filter((node) => this.#holdersOn(node).some(isLeaving));
+    return [...new Set([...leaving, ...nodes])].slice(0, MOST_NODES);
+  }
+
+  #holdersOn({ holders }: NodeGpus): PodRecord[] {
+    return [...holders.keys()].flatMap((uid) => this.#options.cluster.pod(uid) ?? []);
   }
 
   async #budgets(): Promise<readonly V1PodDisruptionBudget[]> {
@@ -85,48 +98,45 @@ export class Preemption {
   }
 
   #sacrificeOn(pod: Preemptor, node: NodeGpus, asked: readonly string[]): Sacrifice | undefined {
-    const { cluster } = this.#options;
-    const holders = [...node.holders.keys()].flatMap((uid) => cluster.pod(uid) ?? []);
+    const holders = this.#holdersOn(node);
     const chosen = holders.filter(({ uid }) => asked.includes(uid));
-    const placement = this.#placeWithout(pod, node, chosen);
+    const awaited = holders.filter((holder) => isLeaving(holder) && !chosen.includes(holder));
     // kube-scheduler has its own reasons as well (processors, memory), so what does is left as it is.
-    if (placement) return { victims: chosen, holding: holdingOf(pod.demand, placement) };
-    return this.#fewest(
-      pod,
-      node,
-      holders.filter(({ priority }) => priority < pod.priority),
-      asked,
-    );
+    const placement = asked.length > 0 ? this.#placeWithout(pod, node, [...chosen, ...awaited]) : undefined;
+    if (placement) return { victims: chosen, awaited, holding: holdingOf(pod.demand, placement) };
+    return this.#fewest(pod, node, holders, asked);
   }
 
   /** All that may go are gone; then they come back, the most important ones first, as long as there is room for the pod. */
-  #fewest(pod: Preemptor, node: NodeGpus, lower: readonly PodRecord[], asked: readonly string[]): Sacrifice | undefined {
+  #fewest(pod: Preemptor, node: NodeGpus, holders: readonly PodRecord[], asked: readonly string[]): Sacrifice | undefined {
+    const lower = holders.filter(({ leavesAt, priority }) => leavesAt === undefined && priority < pod.priority);
     let best: Sacrifice | undefined;
     for (const gpu of [undefined, ...node.gpus]) {
-      // Those on one GPU last of all, so that it is the one that is emptied.
+      // Those on one GPU last, so that it is the one that is emptied; last of all those that cost nothing, since they leave anyway.
       const on = ({ holding }: PodRecord) => (gpu !== undefined && holding?.has(gpu.uuid) ? 1 : 0);
-      const order = [...lower].sort((a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b));
-      const sacrifice = this.#reprieve(pod, node, order);
+      const order = lower.toSorted((a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b));
+      const sacrifice = this.#reprieve(pod, node, [...order, ...holders.filter(isLeaving)]);
       if (sacrifice && (best === undefined || isBetter(sacrifice, best))) best = sacrifice;
     }
     return best;
   }
 
   #reprieve(pod: Preemptor, node: NodeGpus, order: readonly PodRecord[]): Sacrifice | undefined {
-    let victims = order;
-    let placement = this.#placeWithout(pod, node, victims);
+    let gone = order;
+    let placement = this.#placeWithout(pod, node, gone);
     if (placement === undefined) return undefined;
     for (const candidate of order) {
-      const fewer = victims.filter((victim) => victim !== candidate);
+      const fewer = gone.filter((one) => one !== candidate);
       const still = this.#placeWithout(pod, node, fewer);
-      if (still) [victims, placement] = [fewer, still];
+      if (still) [gone, placement] = [fewer, still];
     }
-    return { victims, holding: holdingOf(pod.demand, placement) };
+    const victims = gone.filter(({ leavesAt }) => leavesAt === undefined);
+    return { victims, awaited: gone.filter((one) => !victims.includes(one)), holding: holdingOf(pod.demand, placement) };
   }
 
-  #placeWithout(pod: Preemptor, node: NodeGpus, victims: readonly PodRecord[]): Placement | undefined {
+  #placeWithout(pod: Preemptor, node: NodeGpus, gone: readonly PodRecord[]): Placement | undefined {
     const free = freeFor(pod, node);
-    for (const { holding, demand } of victims) {
+    for (const { holding, demand } of gone) {
       for (const [index, gpu] of node.gpus.entries()) {
         (free[index] as number) += holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);
       }
@@ -140,10 +150,10 @@ function rank(asked: readonly string[], { uid }: PodRecord): number {
   return asked.includes(uid) ? 1 : 0;
 }
 
-/** As kube-scheduler compares nodes: the most important victim, then how many. */
+/** As kube-scheduler compares nodes: the most important victim, then how many. Nobody is less important than anybody. */
 function isBetter(one: Sacrifice, other: Sacrifice): boolean {
   const highest = ({ victims }: Sacrifice) => Math.max(...victims.map(({ priority }) => priority));
-  return highest(one) - highest(other) < 0 || (highest(one) === highest(other) && one.victims.length < other.victims.length);
+  return highest(one) < highest(other) || (highest(one) === highest(other) && one.victims.length < other.victims.length);
 }
 
 /** How many victims go although a budget protects them. */

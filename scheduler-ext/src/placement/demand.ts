@@ -1,5 +1,4 @@
-import { peak } from '@nvidia-virtual/kubernetes/holding';
-import type { ContainerRequest, PodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, type PodRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { SharingMode } from '@nvidia-virtual/ledger';
 import type { Model } from '../cluster/model.js';
 import type { Gpu } from '../cluster/node-gpus.js';

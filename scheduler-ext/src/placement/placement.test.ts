@@ -1,5 +1,4 @@
-import { peak } from '@nvidia-virtual/kubernetes/holding';
-import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
 import { freeFor, holdingOf, place, type Strategy } from './placement.js';

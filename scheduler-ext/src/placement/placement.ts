@@ -1,4 +1,5 @@
-import { type Holding, peak } from '@nvidia-virtual/kubernetes/holding';
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
+import { peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
 import type { Demand, Need } from './demand.js';
 

@@ -42,7 +42,15 @@ export function demandOf(...containers: readonly ContainerRequest[]): Demand {
 /** A pod that waits for one container's slots. */
 export function podOf(uid: string, more: Partial<PodRecord> & { readonly slots?: number } = {}): PodRecord {
   const { slots = 1, ...record } = more;
-  const open = { node: undefined, nominated: undefined, ended: false, problem: undefined, holding: undefined, labels: {} };
+  const open = {
+    node: undefined,
+    nominated: undefined,
+    ended: false,
+    leavesAt: undefined,
+    problem: undefined,
+    holding: undefined,
+    labels: {},
+  };
   return { uid, namespace: 'default', name: uid, priority: 0, demand: demandOf(needOf('main', slots)), ...open, ...record };
 }
 

@@ -29,12 +29,6 @@ function read(pod: GpuPod): Asked {
   }
 }
 
-/** Slots that the pod holds on its node: init containers run before the others and leave them theirs. */
-export function slotsOf(containers: readonly Pick<ContainerRequest, 'init' | 'slots'>[]): number {
-  const together = containers.reduce((sum, { init, slots }) => sum + (init ? 0 : slots), 0);
-  return Math.max(together, ...containers.map(({ init, slots }) => (init ? slots : 0)));
-}
-
 /** Annotations may be written by anybody: what cannot be read is as good as missing. */
 export function assignmentOf({ metadata }: GpuPod): ReturnType<typeof readAssignment> {
   return readable(() => readAssignment(metadata?.annotations?.[ANNOTATION.assigned]));

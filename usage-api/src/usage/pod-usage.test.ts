@@ -122,6 +122,25 @@ test('slots lie where the scheduler put them; init containers leave theirs to th
   expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 4, 6]);
 });
 
+test('a sidecar keeps its slots beside an init container that starts after it, as Kubernetes counts', () => {
+  const asking = (name: string, slots: string, more: object = {}) => ({
+    name,
+    resources: { limits: { 'nvidia-virtual/gpu': slots } },
+    ...more,
+  });
+  const spec = {
+    initContainers: [asking('sidecar', '1', { restartPolicy: 'Always' }), asking('first', '5')],
+    containers: [asking('main', '1')],
+  };
+  const onOne = (count: number) => [{ gpu: 'GPU-1', slots: count }];
+  const assigned = { version: 1, containers: { sidecar: onOne(1), first: onOne(5), main: onOne(1) } };
+  const pod = gpuPod({ node: 'n', spec, annotations: { 'nvidia-virtual/assigned': JSON.stringify(assigned) } });
+  const slots = new SlotMap();
+  slots.add(pod, readAsked(pod), undefined);
+  const told = podUsage(pod, { asked: readAsked(pod), figures: undefined, inventory: INVENTORY, trouble: undefined });
+  expect([told.slots, slots.total, slots.on('GPU-1')]).toEqual([6, 6, 6]);
+});
+
 test('an assignment that is no JSON is as good as none', () => {
   const pod = gpuPod({ node: 'n', annotations: { 'nvidia-virtual/assigned': '{' } });
   const slots = new SlotMap();

@@ -1,7 +1,7 @@
 import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
-import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
-import { type Asked, assignmentOf, slotsOf } from './asked.js';
+import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
 import { type GpuPod, whyStarting, whyWaiting } from './pods.js';
 import { timestamp, windowSeconds } from './time.js';
@@ -34,7 +34,7 @@ export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
     state,
     ...(message !== undefined && { message }),
     ...(node !== undefined && { node }),
-    slots: slotsOf(containers),
+    slots: peak(containers),
     ...(context.figures && { timestamp: timestamp(context.figures.at) }),
     ...windowSeconds([...allocations.values()]),
     containers: usages,

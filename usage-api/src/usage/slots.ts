@@ -1,5 +1,5 @@
-import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
-import { type Asked, assignmentOf, slotsOf } from './asked.js';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
 import type { GpuPod } from './pods.js';
 
@@ -17,11 +17,11 @@ export class SlotMap {
   }
 
   add(pod: GpuPod, { containers }: Asked, figures: NodeFigures | undefined): void {
-    this.#total += slotsOf(containers);
+    this.#total += peak(containers);
     const parts = containers.map(({ container, ...request }) => ({ ...request, gpus: gpusOf(pod, container, request, figures) }));
     for (const gpu of new Set(parts.flatMap(({ gpus }) => [...gpus.keys()]))) {
       const here = parts.map(({ init, gpus }) => ({ init, slots: gpus.get(gpu) ?? 0 }));
-      this.#gpus.set(gpu, this.on(gpu) + slotsOf(here));
+      this.#gpus.set(gpu, this.on(gpu) + peak(here));
     }
   }
 }

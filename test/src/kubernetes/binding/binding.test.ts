@@ -370,6 +370,28 @@ test('number 1: all programs of a container share one quota; what passes it is r
   expect(await scene.events('neighbour')).toEqual([]);
 });
 
+test('a pod is told what its programs were refused, also while no gpu-proxy was there', async () => {
+  await scene.serve({}, '--limits-sessions', '1');
+  const { pod, socket } = await started('refused', ['a']);
+  const program = scene.run(
+    pod,
+    socket,
+    'start(); say("ready"); sys.stdin.readline(); say("more", alloc(900 * MiB)); sys.stdin.readline()',
+  );
+  await program.printed('ready');
+  expect(await scene.ask(pod, socket)).toEqual(['init 100\n', expect.stringContaining('all 1 sessions of allocation')]);
+  const full = ['GpuLimitReached', expect.stringContaining('all 1 sessions of allocation')];
+  await eventually(async () => expect(await scene.events('refused')).toEqual([full]));
+
+  await scene.kill();
+  program.process.stdin.write('\n');
+  await program.printed('more 2');
+  await scene.serve();
+  const over = ['GpuMemoryQuotaReached', expect.stringContaining('asked for 900 MiB of GPU memory')];
+  await eventually(async () => expect((await scene.events('refused')).sort()).toEqual([full, over]));
+  await program.finish();
+});
+
 const WAYS_TO_A_CALL = `
 start()
 def ask(name, version, function=ctypes.c_void_p()):

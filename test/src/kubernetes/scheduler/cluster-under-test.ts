@@ -34,8 +34,9 @@ export class ClusterUnderTest {
     return this.api.request<V1Pod>({ method: 'POST', path: PODS, body: pod });
   }
 
-  async delete(name: string): Promise<void> {
-    await this.api.request({ method: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds: 0 } });
+  /** With time to end it stays, since no kubelet is there. */
+  async delete(name: string, gracePeriodSeconds = 0): Promise<void> {
+    await this.api.request({ method: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds } });
   }
 
   get(name: string): Promise<V1Pod> {

@@ -179,10 +179,11 @@ describe('one node of two GPUs, of which each is full but for four slots', () =>
   afterEach(() => cluster.removePods());
   const names = async () => (await cluster.pods()).map(({ metadata }) => metadata?.name).sort();
 
-  async function fill(priorityClassName: string): Promise<void> {
+  async function fill(priority: string, others: Readonly<Record<string, string>> = {}): Promise<void> {
     for (const name of ['a1', 'b1', 'a2', 'b2']) {
       const annotations = { [ANNOTATION.gpuUuid]: `GPU-${name[0]}` };
-      await cluster.create(pod(name, { slots: 3, annotations, labels: { app: name }, spec: { priorityClassName } }));
+      const spec = { priorityClassName: others[name] ?? priority };
+      await cluster.create(pod(name, { slots: 3, annotations, labels: { app: name }, spec }));
       await cluster.bound(name);
     }
   }
@@ -222,6 +223,28 @@ describe('one node of two GPUs, of which each is full but for four slots', () =>
     await grant('eviction');
     expect(assigned(await cluster.bound('high'))).toEqual({ main: '7 of GPU-a' });
     expect(await names()).toEqual(expect.arrayContaining(['b1', 'b2', 'high']));
+  });
+
+  test('nobody goes for a pod that fits once another one has ended that is being deleted', async () => {
+    await fill('low', { a1: 'high' });
+    await cluster.delete('a1', 600);
+    await cluster.create(pod('high', { slots: 7, spec: { priorityClassName: 'high' } }));
+    await cluster.eventsOf('high', 'FailedScheduling');
+    await sleep(3000);
+    expect(await names()).toEqual(['a1', 'a2', 'b1', 'b2', 'high']);
+    await cluster.delete('a1');
+    expect(assigned(await cluster.bound('high'))).toEqual({ main: '7 of GPU-a' });
+    expect(await names()).toEqual(['a2', 'b1', 'b2', 'high']);
+  });
+
+  test('a pod that is being deleted is the first of the victims', async () => {
+    await fill('low', { b1: 'high' });
+    await cluster.delete('b1', 600);
+    await cluster.create(pod('high', { slots: 8, spec: { priorityClassName: 'high' } }));
+    await until('pod b2 is evicted', async () => !(await names()).includes('b2'));
+    await cluster.delete('b1');
+    expect(assigned(await cluster.bound('high'))).toEqual({ main: '8 of GPU-b' });
+    expect(await names()).toEqual(['a1', 'a2', 'high']);
   });
 
   test('nobody goes for a pod of the same priority, nor for one that preempts nobody', async () => {
