@@ -10,6 +10,8 @@ export interface DaemonOptions {
   /** Everything that it prints is appended to this file. */
   readonly logFile: string;
   readonly env?: NodeJS.ProcessEnv;
+  /** While it is waited for it is started again when it ends, as systemd does. */
+  readonly isRevived?: boolean;
 }
 
 /** A part of Kubernetes as a process of the test's: started, killed and started again by its pid, and never outliving the test. */
@@ -61,7 +63,9 @@ export class Daemon {
   async serving(serves: () => Promise<boolean>, milliseconds = 60_000): Promise<void> {
     const end = performance.now() + milliseconds;
     while (!(await serves())) {
-      if (!this.alive || performance.now() > end) throw new Error(`${this.name} did not come up:\n${this.lastLines()}`);
+      const isLate = performance.now() > end;
+      if (isLate || (!this.alive && !this.options.isRevived)) throw new Error(`${this.name} did not come up:\n${this.lastLines()}`);
+      if (!this.alive) this.start();
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   }

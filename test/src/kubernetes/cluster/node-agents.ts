@@ -38,6 +38,8 @@ export function kubelet(plane: ControlPlane): Start {
   return {
     program: kubernetesTool('kubelet'),
     args: [...args, '--root-dir', KUBELET_ROOT, '--cert-dir', path.join(NODE_DIRECTORY, 'pki')],
+    // containerd answers before its CRI service is ready; a kubelet that comes too early gives up and relies on systemd.
+    isRevived: true,
   };
 }
 

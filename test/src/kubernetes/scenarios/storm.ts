@@ -1,6 +1,7 @@
+import type { Cluster } from '../cluster/cluster.js';
 import { tenantJob } from './pods.js';
 import { leavings } from './processes.js';
-import { SLOTS, untilOffered } from './product.js';
+import { NAMESPACE, partPods, SLOTS, untilOffered } from './product.js';
 import type { Scenario } from './scene.js';
 
 const PODS = 100;
@@ -24,9 +25,28 @@ export const storm: Scenario = {
     );
     const refused = pods.filter((pod) => pod.status?.phase === 'Failed').map((pod) => `${pod.metadata?.name}: ${pod.status?.message}`);
     tally.judge('none is refused at admission', refused);
-    console.log(`${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s`);
+    console.log(`${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s; ${await allocateTimes(cluster)}`);
     await tenants.delete('job', 'storm');
     await untilOffered(cluster, SLOTS);
     tally.judge('and nothing is left', await leavings());
   },
 };
+
+/** How long the kubelet waited for Allocate, as the plugin's own metric tells. */
+async function allocateTimes(cluster: Cluster): Promise<string> {
+  const [pod] = await partPods(cluster, 'node');
+  const ports = pod?.spec?.containers.flatMap((container) => container.ports ?? []) ?? [];
+  const port = ports.find(({ name }) => name === 'plugin-metrics')?.containerPort;
+  const metrics = await cluster.kubectl(
+    'get',
+    '--raw',
+    `/api/v1/namespaces/${NAMESPACE}/pods/${pod?.metadata?.name}:${port}/proxy/metrics`,
+  );
+  const line = (bound: string) => `nvidia_virtual_plugin_allocate_seconds_bucket{le="${bound}"} `;
+  const count = (bound: string) =>
+    metrics
+      .split('\n')
+      .find((one) => one.startsWith(line(bound)))
+      ?.split(' ')[1];
+  return `of ${count('+Inf')} calls of Allocate ${count('0.1')} took less than 100 ms`;
+}
