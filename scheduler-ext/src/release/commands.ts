@@ -1,6 +1,6 @@
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { type Command, Option } from 'commander';
-import { refuseWhileGpusAreUsed } from './gpu-pods.js';
+import { type Revision, refuseWhileGpusAreUsed } from './gpu-pods.js';
 import { checkInstallation, type Extent } from './install-check.js';
 import { finishUninstall } from './node-cleaning.js';
 import { provideRedisPassword } from './redis-password.js';
@@ -52,9 +52,10 @@ function addInstallCheck(command: MakeCommand): void {
 function addUninstallCheck(command: MakeCommand): void {
   command('check-uninstall', 'fails while pods have a part of a GPU')
     .requiredOption('--release <name>', 'the release')
+    .requiredOption('--revision <number>', 'of the release, as it is uninstalled')
     .option('--with-running-pods', 'let them lose it', false)
-    .action(async (flags: Place & { release: string; withRunningPods: boolean }) => {
-      if (!flags.withRunningPods) await withApi(flags, (api) => refuseWhileGpusAreUsed(api, flags.release));
+    .action(async (flags: Place & Revision & { withRunningPods: boolean }) => {
+      if (!flags.withRunningPods) await withApi(flags, (api) => refuseWhileGpusAreUsed(api, flags));
     });
 }
 

@@ -9,7 +9,7 @@ const TABLE = {
     'Secret {secret} has nothing under the key {key}: put the password of Redis there, or name the key that has it by redis.passwordKey.',
   PASSWORD_NOT_WRITTEN: 'The configuration of Redis cannot be written to {file}: {reason}.',
   GPU_PODS_LEFT:
-    'Not uninstalled: {count} still on a node with nvidia-virtual/gpu: {pods}. Delete them first, or let their programs fail: `helm upgrade {release} CHART --reset-then-reuse-values --set uninstall.withRunningPods=true`, then uninstall again.',
+    'Not uninstalled: {count} still on a node with nvidia-virtual/gpu: {pods}. Delete them, then uninstall again. To keep the release instead, which Helm takes for half uninstalled now: `helm rollback {release} {revision} -n {namespace}`. To let the programs fail: that, then `helm upgrade {release} CHART -n {namespace} --reset-then-reuse-values --set uninstall.withRunningPods=true`, then uninstall again.',
   NODES_NOT_CLEAN:
     'After {seconds} s these nodes are not cleaned: {nodes}. What is left there are node.directory (/var/lib/nvidia-virtual unless it was set) and the processes that were started from it; docs/install.md says how to remove them by hand.',
   PODS_REFUSED: 'Kubernetes lets no pod of {owner} in: {reason} {remedy}',

@@ -10,14 +10,21 @@ interface PodPage {
 
 const MOST_NAMED = 10;
 
+/** As Helm counts them. */
+export interface Revision {
+  readonly release: string;
+  readonly revision: string;
+  readonly namespace: string;
+}
+
 /** Nothing is uninstalled beneath pods that have a part of a GPU. @throws ReleaseError GPU_PODS_LEFT, ApiError */
-export async function refuseWhileGpusAreUsed(api: ApiServer, release: string): Promise<void> {
+export async function refuseWhileGpusAreUsed(api: ApiServer, { release, revision, namespace }: Revision): Promise<void> {
   const pods = await findGpuPods(api);
   if (pods.length === 0) return;
   const named = pods.slice(0, MOST_NAMED).join(', ');
   const more = pods.length > MOST_NAMED ? ` and ${pods.length - MOST_NAMED} more` : '';
   const count = pods.length === 1 ? '1 pod is' : `${pods.length} pods are`;
-  throw new ReleaseError('GPU_PODS_LEFT', { count, pods: named + more, release });
+  throw new ReleaseError('GPU_PODS_LEFT', { count, pods: named + more, release, revision, namespace });
 }
 
 /** `NAMESPACE/NAME` of those that are on a node and not over. One that still waits has nothing yet. */

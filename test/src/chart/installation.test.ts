@@ -269,7 +269,7 @@ describe('an uninstall', () => {
   test('is refused while a pod has a part of a GPU, and names it', async () => {
     // The webhook does not run here.
     await admin('delete', 'mutatingwebhookconfiguration,validatingwebhookconfiguration', RELEASE);
-    const check = () => command('check-uninstall', '--release', RELEASE, '--kubeconfig', plane.adminKubeconfig);
+    const check = () => command('check-uninstall', '--release', RELEASE, '--revision', '3', '--kubeconfig', plane.adminKubeconfig);
     await apply(pod('waits'));
     expect(await check()).toMatchObject({ status: 0 });
     await apply(pod('computes', 'one'));

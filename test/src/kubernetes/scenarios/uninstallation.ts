@@ -35,6 +35,9 @@ export const uninstallation: Scenario = {
     const pod = await tenants.pod('working');
     tally.judge('and the pod goes on', runsUndisturbed(pod) ? [] : [await tenants.describe('working')]);
 
+    const [, rollback = ''] = /`helm (rollback [^`]+)`/.exec(refused.output) ?? [];
+    tally.judge('the refusal says how to take it back', rollback === '' ? [refused.output] : []);
+    await cluster.helm(...rollback.split(' '));
     await upgrade(cluster, { 'uninstall.withRunningPods': 'true' });
     await uninstall(cluster);
     const printed = await tenants.result('working');
