@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, utimesSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import { makeDirectoryAtomically, removeDirectoryAtomically, syncToDisk } from '@nvidia-virtual/gpu-proxy/files';
@@ -40,11 +40,18 @@ export function installVersion(installation: string, versions: string): Version 
 export function removeOldVersions(versions: string, current: Version, inUse: ReadonlySet<string>): string[] {
   const asked = Date.now() - STARTING_MS;
   const old = readdirSync(versions).filter(
-    (name) => /^(\.new-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name),
+    (name) => /^(\.(new|gone)-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name),
   );
   const removed = old.filter((name) => statSync(path.join(versions, name)).mtimeMs < asked);
-  for (const name of removed) removeDirectoryAtomically(path.join(versions, name));
+  for (const name of removed) remove(versions, name);
   return removed;
+}
+
+/** What a kill left half removed has the name that it goes by already. */
+function remove(versions: string, name: string): void {
+  const directory = path.join(versions, name);
+  if (name.startsWith('.gone-')) rmSync(directory, { recursive: true, force: true });
+  else removeDirectoryAtomically(directory);
 }
 
 function filesOf(installation: string): string[] {
