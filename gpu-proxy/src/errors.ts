@@ -55,6 +55,10 @@ const TABLE = {
     125,
     '{file} is of version {version}, and this gpu-proxy knows {known}. It is left as it is; start the newer gpu-proxy again.',
   ],
+  GRANT_BROKEN: [
+    125,
+    '{file} cannot be read as a grant of version {known}, so the container that has its directory gets no GPU, and no old version of the library is removed. Start the newer gpu-proxy again if there was one; else delete the pod, then {directory}.',
+  ],
   INVENTORY_FAILED: [125, 'The GPUs of this machine cannot be listed: {reason}. Repair the driver, or use --backend simulated.'],
   GPU_UNKNOWN: [125, 'There is no GPU {name} here; there are: {gpus}. Name one of them, or leave the choice to the node.'],
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],

@@ -20,6 +20,16 @@ export function writeFileAtomically(file: string, text: string, { durable = fals
   renameSync(unfinished, file);
 }
 
+/** What is in the file, or which entries the directory has, is there after a crash of the machine too. */
+export function syncToDisk(file: string): void {
+  const fd = openSync(file, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 export function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import path from 'node:path';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
@@ -78,6 +80,27 @@ test('one that an earlier proxy left is found, taken as it is, and missed when i
   await until(() => events.length === 4);
   expect(events).toEqual(['ready', 'ready', 'restarted', 'ready']);
   expect(control.find()?.pid).not.toBe(pid);
+});
+
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+asRoot.each([
+  ['another user', 'os.setuid(65534)'],
+  ['another user who became this one', 'os.setresuid(65534, 0, 0)'],
+  ['another root directory', 'os.chroot(sys.argv[1])'],
+])('a process that looks like it but has %s is not taken for it', async (_, change) => {
+  const script = `import os, sys, time; ${change}; print("there", flush=True); time.sleep(600)`;
+  const env = { PATH: process.env['PATH'], CUDA_MPS_PIPE_DIRECTORY: control.pipes };
+  const other = spawn('python3', ['-c', script, directory, 'nvidia-cuda-mps-control', '-f'], { env });
+  try {
+    await once(other.stdout, 'data');
+    expect(control.find()).toBeUndefined();
+    const daemon = start();
+    await until(() => daemon.ready);
+    expect(control.find()?.pid).not.toBe(other.pid);
+  } finally {
+    other.kill('SIGKILL');
+  }
 });
 
 test('end() ends it, and leave() does not', async () => {

@@ -265,7 +265,7 @@ export class NodeService {
     await this.#http.move(undefined);
     this.#kubernetes?.leave();
     this.#node?.leave();
-    this.#metrics?.save();
+    this.#metrics?.leave();
     this.#state?.release();
   }
 }
