@@ -117,6 +117,10 @@ const TABLE = {
     'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} of its threads used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
   ],
   WORKER_DIED: [125, 'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.'],
+  REPORT_ENDLESS: [
+    125,
+    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended, since its report grew beyond {limit}, which no sound worker does. Look at what the program does before you start it again.',
+  ],
   GPU_LOST: [
     125,
     'The driver does not list the GPU any more. See the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
