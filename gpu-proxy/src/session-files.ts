@@ -61,7 +61,13 @@ export class SessionFiles {
 
   /** Descriptors for the worker, to be closed by the caller. */
   openForWorker(): { report: number; log: number } {
-    return { report: openSync(path.join(this.#directory, 'report'), 'a'), log: openSync(path.join(this.#directory, 'log'), 'a') };
+    const report = openSync(path.join(this.#directory, 'report'), 'a');
+    try {
+      return { report, log: openSync(path.join(this.#directory, 'log'), 'a') };
+    } catch (error) {
+      closeSync(report);
+      throw error;
+    }
   }
 
   /** From the first line on, as they come. */
