@@ -21,7 +21,7 @@ import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
 import { readSpecification } from './specification.js';
 import { StartAllowance } from './start-allowance.js';
-import { removeUnfinished } from './state-directory.js';
+import { removeUnfinished, SPECIFICATION } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
 import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
 
@@ -65,7 +65,6 @@ interface Waiting {
 }
 
 const HOLDER = 'holder.json';
-const SPECIFICATION = 'allocation.json';
 /** All that an allocation is made of beside its specification and its socket. */
 const PARTS = ['cache', 'sessions', 'quota'] as const;
 
@@ -149,7 +148,12 @@ export class Allocation {
   static load(directory: string, host: AllocationHost): Allocation {
     const specification = readSpecification(path.join(directory, SPECIFICATION));
     const allocation = new Allocation(directory, specification, openQuota(path.join(directory, 'quota')), host);
-    allocation.#takeSessionsOver();
+    try {
+      allocation.#takeSessionsOver();
+    } catch (error) {
+      allocation.leave();
+      throw error;
+    }
     return allocation;
   }
 

@@ -55,6 +55,10 @@ const TABLE = {
     125,
     '{file} is of version {version}, and this gpu-proxy knows {known}. It is left as it is; start the newer gpu-proxy again.',
   ],
+  ALLOCATION_NOT_SERVED: [
+    125,
+    'Allocation {id} is not served: {reason} Programs that have its GPU go on, none gets it anew, and {promised}.',
+  ],
   INVENTORY_FAILED: [125, 'The GPUs of this machine cannot be listed: {reason}. Repair the driver, or use --backend simulated.'],
   GPU_UNKNOWN: [125, 'There is no GPU {name} here; there are: {gpus}. Name one of them, or leave the choice to the node.'],
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],

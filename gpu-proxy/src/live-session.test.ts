@@ -101,6 +101,33 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
   expect(happened.slice(2)).toEqual(['ended']);
 });
 
+test('a worker of an earlier proxy that cannot be looked after is left alone', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  const happened: string[] = [];
+  const find = () =>
+    new LiveSession(
+      {
+        record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+        files,
+        addon: {
+          watchProcess: () => {
+            throw new Error('pidfd_open');
+          },
+        } as unknown as Addon,
+        backend: { kind: 'simulated', driver: 'd' },
+        logger: pino({ level: 'silent' }),
+        memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+        introduced: () => {},
+        trouble: ({ message }) => happened.push(message),
+        ended: () => happened.push('ended'),
+      },
+      () => ({ pid: 0, start: 'found', kill: () => happened.push('killed'), leave: () => happened.push('left') }),
+    );
+  expect(find).toThrow('pidfd_open');
+  jest.advanceTimersByTime(LONG_MS);
+  expect(happened).toEqual(['left']);
+});
+
 test('a worker whose report has no end is ended with a sentence, and what it wrote is not read', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   const line = `${JSON.stringify({ event: 'overHandles', limit: 16 })}\n`;

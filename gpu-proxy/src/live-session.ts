@@ -61,7 +61,11 @@ export class LiveSession {
     try {
       this.#attend();
     } catch (error) {
-      if (this.#worker.start === 'found') throw error;
+      if (this.#worker.start === 'found') {
+        // Its timers must not end what another proxy can take over.
+        this.leave();
+        throw error;
+      }
       this.#giveUp(error as Error);
     }
   }

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
@@ -260,17 +260,26 @@ test('a record without a worker does not get that of another session, nor its sl
 });
 
 test('a specification of a later version is left alone, with a sentence', async () => {
-  const [newer, broken] = [await node.create({ memory: MiB }), await node.create({ memory: MiB })];
+  const newer = await node.create({ memory: 100 * MiB });
+  const { memory: left } = node.left(node.gpus[0] as never);
+  const broken = await node.create({ memory: MiB });
   node.leave();
   const files = [newer, broken].map((allocation) => path.join(allocation.directory, 'allocation.json'));
   const texts = [JSON.stringify({ ...newer.specification, version: 2 }), '{'];
   for (const [i, file] of files.entries()) writeFileSync(file, texts[i] as string);
   await restart();
   expect(node.allocations).toEqual([]);
+  expect(node.left(node.gpus[0] as never).memory).toBe(left);
   const said = log.map(({ msg }) => msg);
   expect(said).toContainEqual(expect.stringContaining(`${files[0]} is of version 2, and this gpu-proxy knows 1.`));
+  expect(said).toContainEqual(
+    expect.stringMatching(/start the newer gpu-proxy again\. .* its memory stays promised to it until its directory is removed\.$/),
+  );
   expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
+  expect(said).toContainEqual(expect.stringMatching(/remove its directory\. .* nobody can tell how much it is\.$/));
   expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(texts);
+  rmSync(newer.directory, { recursive: true });
+  expect(node.left(node.gpus[0] as never).memory).toBe(left + 100 * MiB + (node.gpus[0]?.contextMemory ?? 0));
 });
 
 test('one state directory has one proxy', async () => {
