@@ -8,6 +8,8 @@ import { makePrivateDirectory } from './private-directory.js';
 import { identifyProcess, isAlive, type ProcessIdentity, readBootId } from './process-table.js';
 
 export const DEFAULT_STATE = '/run/nvidia-virtual';
+/** In the directory of an allocation: without it, there is none yet, or none any more. */
+export const SPECIFICATION = 'allocation.json';
 
 /** What was begun within this time may be a grant that the device plugin makes just now. */
 const UNDER_WAY_MS = 10 * 60_000;
@@ -79,7 +81,7 @@ export class StateDirectory {
   /** Those of allocations: a grant that nobody has used yet is none. */
   allocationIds(): string[] {
     const has = (id: string, file: string) => existsSync(path.join(this.allocations, id, file));
-    return this.ids().filter((id) => has(id, 'allocation.json') || !has(id, GRANT));
+    return this.ids().filter((id) => has(id, SPECIFICATION) || !has(id, GRANT));
   }
 
   /** Gives the lock back; a temporary one goes with all that is in it. */

@@ -168,6 +168,31 @@ say(alloc(1))
   expect(scene.events().slice(-2)).toEqual([{ event: 'overThreads', limit: 3 }, expect.objectContaining(ended)]);
 });
 
+test('of the calls that a client tells of without end, the report has a bounded number, once each, and no other text', async () => {
+  // As libcuda.so.1 would send them, on the connection that it opened: MessageKind::unsupported of wire/message.h.
+  const program = `
+import socket, struct
+start()
+[descriptor] = [fd for fd in range(3, 100) if os.path.realpath(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith("socket:")]
+connection = socket.socket(fileno=descriptor)
+def tell(name): connection.sendall(struct.pack("<IIQ", 8, len(name), 0) + name)
+for i in range(4): tell(b"\\x01" * (4 << 20))
+for i in range(2000):
+    tell(b"cu%d" % (i // 2))
+tell(b"cu last\\n")
+say(alloc(1))
+connection.detach()
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  const worker = scene.startWorker(connection, []);
+  const exited = once(worker, 'exit');
+  expect(await outputOf(client)).toBe('0\n');
+  expect(await exited).toEqual([0, null]);
+  const calls = scene.events().filter(({ event }) => event === 'unsupported');
+  expect(calls.map(({ call }) => call)).toEqual(Array.from({ length: 512 }, (_, i) => `cu${i}`));
+  expect(scene.events().at(-1)).toMatchObject({ event: 'ended', reason: 'client exited' });
+});
+
 test('--context-charge is charged when a session starts, and one that does not fit is refused with the figures', async () => {
   const limit = 600 * MIB;
   const quota = quotaFile(limit);

@@ -43,6 +43,7 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   THREADS_REACHED: 'GpuLimitReached',
   SESSIONS_FULL: 'GpuLimitReached',
   WORKER_DIED: 'GpuWorkerDied',
+  REPORT_ENDLESS: 'GpuWorkerDied',
 };
 
 export function eventReason(code: ErrorCode): EventReason {

@@ -54,7 +54,8 @@ export class Grants {
     const { node, state } = this.#options;
     const ids = new Set(state.ids());
     for (const grant of this.all) if (!ids.has(grant.id)) this.#forget(grant);
-    const known = new Set([...this.#served.keys(), ...node.allocations.map(({ id }) => id)]);
+    // By its files and not only by what the node serves: beneath one that this proxy cannot read, workers of another may run.
+    const known = new Set([...this.#served.keys(), ...node.allocations.map(({ id }) => id), ...state.allocationIds()]);
     for (const id of ids) if (!known.has(id)) this.#serve(id);
   }
 
