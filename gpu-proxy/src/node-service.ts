@@ -14,7 +14,7 @@ import { linkDriver } from './driver-libraries.js';
 import { ProxyError } from './errors.js';
 import { GpuArrivals } from './gpu-arrivals.js';
 import { GpuHealth } from './gpu-health.js';
-import { whyNoWorker } from './gpu-probe.js';
+import { GpuProbe } from './gpu-probe.js';
 import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
 import { type Installation, installOnHost, locateInstallation } from './installation.js';
@@ -165,7 +165,7 @@ export class NodeService {
     const { logger } = this.#log;
     const { installation, launcher, backend } = machine;
     const selection = this.#store.current.gpu ?? [];
-    const worker = { executable: installation.worker, driver: backend.driver, addon, launcher, logger };
+    const probe = new GpuProbe({ executable: installation.worker, driver: backend.driver, addon, launcher, logger });
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
       listed: async () => new Set(await listGpus({ ...machine, gpus: [] })),
@@ -175,7 +175,7 @@ export class NodeService {
         survey: () => this.#survey(machine),
         arrived: () => this.#noteArrival(),
       }),
-      whyNoWorker: (gpu) => whyNoWorker(gpu, worker),
+      whyNoWorker: (gpu) => probe.whyNoWorker(gpu),
     });
   }
 
