@@ -22,7 +22,7 @@ import { listGpus, takeInventory } from './inventory.js';
 import { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
 import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
-import { Log } from './log.js';
+import { Log, logUncaught } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
 import { MetricsFile } from './metrics/metrics-file.js';
 import { GpuNode, type NodeSettings } from './node.js';
@@ -62,6 +62,7 @@ export class NodeService {
   private constructor(store: ConfigurationStore) {
     this.#store = store;
     this.#log = new Log(logOptions(store.current));
+    logUncaught(this.#log.logger);
     this.#http = this.#makeHttp();
     this.#stopReloading = store.reloadOnHangup(this.#log.logger);
     store.on('reloaded', () => void this.#follow());
