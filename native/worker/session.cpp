@@ -57,6 +57,7 @@ void Session::forwardDriverLog() {
 
 void Session::contextEnded(CUcontext context) {
   contexts.ended(context);
+  images.forgetOwned(context);
   streams.ended(context);
   localMemory.ended(context);
   reserves.ended(context);
