@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -14,6 +14,7 @@ const PTRACE_SEIZE = 0x4206;
 
 let plane: ControlPlane;
 let scene: BindingScene;
+const tracers: ChildProcess[] = [];
 
 beforeAll(async () => {
   plane = await ControlPlane.start();
@@ -24,7 +25,10 @@ beforeEach(async () => {
   scene = new BindingScene('adversity', plane);
   await scene.kubelet.start();
 });
-afterEach(() => scene.end());
+afterEach(async () => {
+  for (const tracer of tracers.splice(0)) tracer.kill();
+  await scene.end();
+});
 
 /** The directory of an allocation, by its socket. */
 function directoryOf(socket: string): string {
@@ -129,8 +133,9 @@ test('what fails on the node is said to the program and to its pod', async () =>
 async function withhold(pid: number): Promise<() => void> {
   const seize = `import ctypes, sys; print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); sys.stdin.read()`;
   const tracer = spawn('python3', ['-c', seize], { stdio: ['pipe', 'pipe', 'inherit'] });
+  tracers.push(tracer);
   const [answer] = await once(tracer.stdout, 'data');
-  expect(String(answer)).toBe('0\n');
+  expect(String(answer).trim()).toBe('0');
   return () => tracer.stdin.end();
 }
 
