@@ -181,6 +181,14 @@ const TABLE = {
     125,
     'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that another one takes its place.',
   ],
+  SLOTS_NOT_FREE: [
+    125,
+    'The slots {slots} cannot be used yet: pod {pod} had them before, and its worker {workers} does not end, not even when it is killed. It hangs in the driver: see the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
+  ],
+  GRANT_NOT_BOUND: [
+    125,
+    'The GPU of the program could not be made ready: {reason}. Repair that on the node, where the log of gpu-proxy says more; then start the program again.',
+  ],
   CONTAINER_NOT_KNOWN: [
     125,
     'The API server does not know yet which container of pod {pod} has the id {id}. Start the program again in a moment.',

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
 import type { Backend } from './backend.js';
 import { ProxyError, systemReason } from './errors.js';
-import { type Figures, readFigures } from './figures.js';
+import { type Figures, NO_FIGURES, readFigures } from './figures.js';
 import { formatMemorySize } from './memory-size.js';
 import { identifyProcess } from './process-table.js';
 import type { MemoryUse } from './quota.js';
@@ -43,6 +43,8 @@ export class LiveSession {
   #over = false;
   /** A line that is no report was logged: one says as much as many. */
   #noReport = false;
+  #figures = NO_FIGURES;
+  #figuresLost = false;
 
   /** @param worker makes it, or finds it, and tells the listener of its end, not before it returns. */
   constructor(options: LiveSessionOptions, worker: (listener: WorkerListener) => Worker) {
@@ -84,9 +86,15 @@ export class LiveSession {
     return { memory: used, peakMemory: peak, contexts, launches, bytesCopied, faults };
   }
 
-  /** All that its worker counts. */
+  /** All that its worker counts; where its file is gone, what that said last: counters must not fall. */
   get figures(): Figures {
-    return readFigures(this.#options.files.figures);
+    try {
+      this.#figures = readFigures(this.#options.files.figures);
+    } catch (error) {
+      if (!this.#figuresLost) this.session.logger.error(`The figures of the session cannot be read any more: ${systemReason(error)}.`);
+      this.#figuresLost = true;
+    }
+    return this.#figures;
   }
 
   /** Ends it now: the client gets an error from its next call. */

@@ -54,11 +54,11 @@ export class MpsControl {
 
   /** Whether the daemon answers. */
   answers(): Promise<boolean> {
-    return new Promise((resolve) => {
+    return new Promise<boolean>((resolve) => {
       const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
       this.#asking = execFile(...this.#launcher.command(this.#executable, []), options, (error) => resolve(error === null));
       this.#asking.stdin?.on('error', () => {}).end('get_server_list\n');
-    });
+    }).catch(() => false);
   }
 
   /** Ends the daemon and its server, by request if it hears one. Returns when that is done: this is for a node that ends itself. */

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
@@ -133,6 +134,15 @@ test('a directory whose sockets would have too long names is refused', () => {
   };
   const daemon = () => new MpsDaemon({ ...options, directory: long, ready: () => {}, restarted: () => {} });
   expect(daemon).toThrow(/more than the 107 that the system allows/);
+});
+
+test('one that cannot be started just now is tried again, with a sentence', async () => {
+  const inTheWay = path.join(directory, 'mps', 'daemon.log');
+  mkdirSync(inTheWay, { recursive: true });
+  const daemon = start();
+  expect(log[0]?.['msg']).toMatch(/^The MPS control daemon of GPU 3 ended: illegal operation on a directory\. It is started again/);
+  rmSync(inTheWay, { recursive: true });
+  await until(() => daemon.ready);
 });
 
 test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', () => {

@@ -389,12 +389,35 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #watchHolder(allocation: Allocation): void {
     const { holder } = allocation;
     if (!holder) return;
-    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () => this.drain(allocation));
+    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () =>
+      this.#noteHolderGone(allocation),
+    );
     this.#unwatchHolders.set(allocation.id, unwatch);
   }
 
+  #noteHolderGone(allocation: Allocation): void {
+    try {
+      this.drain(allocation);
+    } catch (error) {
+      const reason = systemReason(error);
+      this.#options.logger.error(
+        named(allocation),
+        `That the allocation is drained, whose holder ended, could not be written down: ${reason}.`,
+      );
+      this.#removeWhenDrained(allocation);
+    }
+  }
+
   #removeWhenDrained(allocation: Allocation): void {
-    void allocation.whenIdle().then(() => this.#remove(allocation));
+    allocation
+      .whenIdle()
+      .then(() => this.#remove(allocation))
+      .catch((error) =>
+        this.#options.logger.error(
+          named(allocation),
+          `What is left of the drained allocation could not be removed: ${systemReason(error)}.`,
+        ),
+      );
   }
 
   /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */
