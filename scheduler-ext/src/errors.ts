@@ -25,11 +25,12 @@ const TABLE = {
   NODES_NOT_NAMES:
     'The scheduler sends whole nodes where names are expected: set nodeCacheCapable of the extender in its KubeSchedulerConfiguration.',
   POD_GONE: 'Pod {pod} is not there any more, so it is not bound.',
+  POD_BOUND: 'Pod {pod} is bound to node {bound} already, so it is not bound to node {node}.',
   POD_REPLACED: 'Pod {pod} is not the one that was to be bound: it was deleted and made again. The new one is scheduled by itself.',
   POD_ASKS_NOTHING: 'Pod {pod} asks for no nvidia-virtual/gpu, so it is not for this extender to bind.',
   SLOTS_TAKEN: 'Another pod was faster: pod {pod} does not fit node {node} any more ({reason}). It is scheduled again.',
   BIND_FAILED: 'Pod {pod} was not bound to node {node}: {reason} Its slots are free again.',
-  BIND_UNKNOWN: 'Whether pod {pod} was bound to node {node} is not known: {reason} Its slots stay reserved until the API server answers.',
+  BIND_UNKNOWN: 'Whether pod {pod} was bound to node {node} is not known: {reason} Its slots stay reserved until that is known.',
   ASSIGNED_FORBIDDEN:
     'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, and only the scheduler {scheduler} may write it, not {user}: leave it out.',
   INVENTORY_FORBIDDEN:

@@ -105,6 +105,7 @@ test('a promise holds on the node that was chosen, until the pod is there or gon
     ['two', new Map([['c', 8]])],
   ]);
   const promised = () => ['one', 'two'].map((name) => cluster.node(name)?.promised.size);
+  cluster.putPod(podOf('p', { priority: 5 }));
   cluster.promise(podOf('p', { priority: 5 }), holdings);
   expect(promised()).toEqual([0, 0]);
   cluster.putPod(podOf('p', { priority: 5, nominated: 'two' }));

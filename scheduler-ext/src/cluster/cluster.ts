@@ -113,9 +113,14 @@ export class Cluster {
     if (reservation && this.#pods.get(uid)?.node === undefined) this.#leave(uid, reservation.node);
   }
 
-  /** Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. */
+  /**
+   * Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. A pod that is
+   * gone or bound by now gets nothing: no word of it would end the promise.
+   */
   promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
     this.unpromise(pod.uid);
+    const known = this.#pods.get(pod.uid);
+    if (known === undefined || known.ended || known.node !== undefined) return;
     this.#promises.set(pod.uid, { holdings, chosen });
     this.#keepPromise(pod);
   }

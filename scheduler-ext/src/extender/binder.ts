@@ -25,7 +25,12 @@ export interface BinderOptions {
  */
 const TIMEOUT = 4000;
 const [NOT_FOUND, CONFLICT] = [404, 409];
-const LONGEST_PAUSE = 10_000;
+const LONGEST_PAUSE = 5000;
+/**
+ * A binding that was given up may still be held by the API server, and happen after the pod was seen unbound. It ends within this time, in
+ * milliseconds: etcd gives up after some 7 s.
+ */
+const LATEST = 10_000;
 
 /** Binds pods: chooses the GPUs and reserves them in one step, then lets the API server know. */
 export class Binder {
@@ -45,6 +50,9 @@ export class Binder {
     const { cluster } = this.#options;
     const pod = cluster.pod(args.PodUID) ?? (await this.#fetch(args));
     const name = nameOf(args);
+    // An earlier attempt of which kube-scheduler did not hear, or somebody else: what the pod holds is known, and nothing is to be chosen.
+    if (pod.node === args.Node) return;
+    if (pod.node !== undefined) throw new SchedulerError('POD_BOUND', { pod: name, node: args.Node, bound: pod.node });
     if (cluster.isReserved(pod.uid)) {
       throw new SchedulerError('BIND_UNKNOWN', { pod: name, node: args.Node, reason: 'an earlier attempt is not settled yet.' });
     }
@@ -102,18 +110,21 @@ export class Binder {
     throw new SchedulerError('BIND_UNKNOWN', figures);
   }
 
-  /** Asks until the pod says where it is. Nobody else gets the slots before. */
+  /** Asks until the pod says where it is, or cannot be bound any more. Nobody else gets the slots before. */
   async #settle(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
-    for (let attempt = 0; cluster.isReserved(args.PodUID) && !this.#end.signal.aborted; attempt++) {
-      try {
-        const pod = await this.#fetch(args);
-        if (pod.node === undefined) cluster.release(args.PodUID);
-        else cluster.putPod(pod);
-      } catch (error) {
-        if (error instanceof SchedulerError) cluster.release(args.PodUID);
-        else await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal: this.#end.signal }).catch(() => {});
-      }
+    const { signal } = this.#end;
+    const latest = performance.now() + LATEST;
+    for (let attempt = 0; cluster.isReserved(args.PodUID) && !signal.aborted; attempt++) {
+      const asked = performance.now();
+      const pod = await this.#fetch(args).catch((error: Error) => (error instanceof SchedulerError ? ('gone' as const) : undefined));
+      // What was heard meanwhile is newer: a pod that was deleted must not come back.
+      if (!cluster.isReserved(args.PodUID)) return;
+      if (pod === 'gone') cluster.release(args.PodUID);
+      else if (pod?.node !== undefined) cluster.putPod(pod);
+      // The API server binds no pod that is being deleted.
+      else if (pod && (asked > latest || pod.leavesAt !== undefined)) cluster.release(args.PodUID);
+      else await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal }).catch(() => {});
     }
   }
 

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { isLeaving } from '../cluster/pod.js';
@@ -14,6 +15,11 @@ export interface EvictionOptions {
 
 /** Within this time, in milliseconds, kube-scheduler has nominated a node, if it found victims itself. */
 const PATIENCE = 1000;
+/**
+ * kube-scheduler tries a waiting pod again at least every five and a half minutes. A node that it did not name for so long, in milliseconds, does
+ * not take the pod for other reasons, and what is promised there would be free for nobody.
+ */
+const FORGOTTEN = 7 * 60_000;
 /** Between two tries, where an eviction is refused or the API server is away. */
 const MOST_PATIENCE = 30_000;
 
@@ -26,6 +32,8 @@ export class Eviction {
   readonly #end = new AbortController();
   /** Pods that wait for this to happen, and the UIDs of those that were evicted for them or leave anyway. */
   readonly #underWay = new Map<string, readonly string[]>();
+  /** Where pods were promised slots here, and what takes that back. */
+  readonly #promised = new Map<string, { readonly node: string; readonly expiry: NodeJS.Timeout }>();
 
   constructor(options: EvictionOptions) {
     this.#options = options;
@@ -37,6 +45,8 @@ export class Eviction {
 
   /** Returns at once. @param nodes that would take the pod if others were not there */
   consider(pod: Preemptor, nodes: readonly string[]): void {
+    const promised = this.#promised.get(pod.uid);
+    if (promised && nodes.includes(promised.node)) promised.expiry.refresh();
     if (this.#isUnderWay(pod.uid)) return;
     this.#underWay.set(pod.uid, []);
     void this.#preempt(pod, nodes)
@@ -77,7 +87,7 @@ export class Eviction {
     if (!this.#stillWaits(pod)) return;
     if (found === undefined) return cluster.unpromise(pod.uid);
     const { victims, awaited, node, holding } = found;
-    cluster.promise(pod, new Map([[node, holding]]), node);
+    this.#promise(pod, node, holding);
     this.#underWay.set(
       pod.uid,
       [...victims, ...awaited].map(({ uid }) => uid),
@@ -90,6 +100,20 @@ export class Eviction {
       await api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
       evicted.push(uid);
     }
+  }
+
+  #promise(pod: Preemptor, node: string, holding: Holding): void {
+    const { uid } = pod;
+    this.#options.cluster.promise(pod, new Map([[node, holding]]), node);
+    clearTimeout(this.#promised.get(uid)?.expiry);
+    this.#promised.set(uid, { node, expiry: setTimeout(() => this.#forget(uid), FORGOTTEN).unref() });
+  }
+
+  /** Where kube-scheduler has nominated a node since, the promise is that one's. */
+  #forget(uid: string): void {
+    const { cluster } = this.#options;
+    this.#promised.delete(uid);
+    if (cluster.pod(uid)?.nominated === undefined) cluster.unpromise(uid);
   }
 
   #isThere(uid: string): boolean {

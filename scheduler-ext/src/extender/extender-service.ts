@@ -8,7 +8,7 @@ import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
 import type { Logger } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
-import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
+import { close, jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { ExtenderOptionValues } from '../options.js';
 import { Binder } from './binder.js';
@@ -79,9 +79,7 @@ export class ExtenderService {
   async end(): Promise<void> {
     this.#nodes.stop();
     this.#pods.stop();
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    await closed;
+    await close(this.#server);
     this.#binder.stop();
     this.#eviction.stop();
     this.#retry.stop();

@@ -27,10 +27,15 @@ function clusterOf(gpus: Record<string, string[]>, cluster = new Cluster(), node
 async function victimsOf(
   cluster: Cluster,
   asked: readonly string[],
-  { slots = 8, budgets = [] as V1PodDisruptionBudget[] } = {},
+  { slots = 8, budgets = [] as V1PodDisruptionBudget[], nominated = undefined as string | undefined, meanwhile = () => {} } = {},
 ): Promise<{ readonly victims: string[]; readonly violations: number } | undefined> {
-  const preemption = new Preemption({ cluster, strategy: 'binpack', budgets: async () => budgets, logger });
-  const pod = podOf('high', { priority: 100, slots }) as Preemptor;
+  const listed = async () => {
+    meanwhile();
+    return budgets;
+  };
+  const preemption = new Preemption({ cluster, strategy: 'binpack', budgets: listed, logger });
+  const pod = podOf('high', { priority: 100, slots, nominated }) as Preemptor;
+  cluster.putPod(pod);
   const answer = await preemption.correct(pod, { node: { Pods: asked.map((UID) => ({ UID })), NumPDBViolations: 7 } });
   const { Pods, NumPDBViolations } = answer['node'] ?? {};
   return Pods ? { victims: Pods.map(({ UID }) => UID).sort(), violations: NumPDBViolations ?? 0 } : undefined;
@@ -93,6 +98,17 @@ test('what was freed is kept for the pod, once kube-scheduler has chosen the nod
   await victimsOf(cluster, ['a1', 'a2']);
   cluster.putPod(podOf('high', { priority: 100, slots: 8, nominated: 'node' }));
   expect(cluster.node('node')?.promised.get('high')?.holding).toEqual(new Map([['a', 8]]));
+});
+
+test.each<[string, (cluster: Cluster) => void]>([
+  ['deleted', (cluster) => cluster.removePod('high')],
+  ['bound', (cluster) => cluster.putPod(podOf('high', { node: 'elsewhere' }))],
+  ['ended', (cluster) => cluster.putPod(podOf('high', { ended: true }))],
+])('nothing is kept for a pod that is %s while its victims are looked for', async (_, happens) => {
+  const cluster = clusterOf({ a: ['a1:5', 'a2:5'] });
+  const meanwhile = () => happens(cluster);
+  await victimsOf(cluster, ['a1', 'a2'], { nominated: 'node', meanwhile });
+  expect(cluster.node('node')?.promised.size).toBe(0);
 });
 
 test('nobody goes where it is enough that somebody leaves anyway, however important', async () => {

@@ -5,7 +5,7 @@ import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
 import type { Logger } from 'pino';
-import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
+import { close, jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
 import type { Writers } from './validation.js';
@@ -13,6 +13,9 @@ import { Webhook } from './webhook.js';
 
 /** The API server learns within this time that a replica that is to end is asked no more. */
 const FAREWELL = 5000;
+
+/** The API server closes connections that were idle for 90 s. One that we closed first could lose its next request, and refuse a pod. */
+const LONGEST_IDLE = 120_000;
 
 /** All that `webhook` runs. */
 export class WebhookService {
@@ -33,6 +36,7 @@ export class WebhookService {
     };
     this.#api = ApiServer.load(options.kubeconfig);
     this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
+    this.#server.keepAliveTimeout = LONGEST_IDLE;
     this.#certificate = new ServingCertificate({
       api: this.#api,
       secret: { namespace, name },
@@ -65,9 +69,7 @@ export class WebhookService {
     this.#ending = true;
     await sleep(FAREWELL);
     this.#certificate.stop();
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
-    await closed;
+    await close(this.#server);
     await this.#http.move(undefined);
     this.#api.close();
   }

@@ -5,10 +5,12 @@ import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { assigned, ClusterUnderTest, slotsSold, until } from './cluster-under-test.js';
 import { gpu, pod } from './objects.js';
+import { SlowWay } from './slow-way.js';
 
 /** The extender is asked as kube-scheduler asks it, at moments that kube-scheduler would have to be lucky to meet. */
 let plane: ControlPlane;
 let cluster: ClusterUnderTest;
+let way: SlowWay;
 let extender: ExtenderService;
 
 beforeAll(async () => {
@@ -16,12 +18,14 @@ beforeAll(async () => {
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
   await cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]);
   const listen = { host: '127.0.0.1', port: 0 };
-  const options = { kubeconfig: plane.adminKubeconfig, listen, strategy: 'binpack', http: undefined, logLevel: 'info' } as const;
+  way = await SlowWay.start(plane);
+  const options = { kubeconfig: way.kubeconfig(plane.directory), listen, strategy: 'binpack', http: undefined, logLevel: 'info' } as const;
   extender = await ExtenderService.start(options, pino({ level: 'silent' }));
   await until('the extender knows the node', () => extender.cluster.node('one')?.gpus.length === 2);
 });
 afterAll(async () => {
   await extender?.end();
+  way?.stop();
   cluster?.api.close();
   await plane?.stop();
 });
@@ -82,11 +86,66 @@ test('number 18: a pod that was deleted and made again is another one', async ()
   expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
 });
 
-test('a pod that cannot be bound twice is asked where it is', async () => {
-  const twice = await cluster.create(pod('twice', { slots: 4, spec: { nodeName: 'elsewhere' } }));
-  expect((await bind(twice)).Error).toContain('Whether pod default/twice was bound to node one is not known');
+test('a pod that somebody else binds meanwhile is asked where it is', async () => {
+  const twice = await cluster.create(pod('twice', { slots: 4 }));
+  way.hold('bindings');
+  const answer = bind(twice);
+  await until('the binding is held', () => way.count('bindings') === 1);
+  await cluster.bind('twice', 'elsewhere');
+  way.letGo('bindings');
+  expect((await answer).Error).toContain('Whether pod default/twice was bound to node one is not known');
   await until('the extender has asked', () => extender.cluster.counts.reservations === 0);
   expect(used()).toEqual([0, 0]);
+});
+
+test('a pod that is known to be bound keeps what it holds, and nothing else is reserved for it', async () => {
+  const foreign = await cluster.create(pod('foreign', { slots: 4, spec: { nodeName: 'elsewhere' } }));
+  const elsewhere = 'Pod default/foreign is bound to node elsewhere already, so it is not bound to node one.';
+  expect(await bind(foreign)).toEqual({ Error: elsewhere });
+  const ours = await cluster.create(pod('ours', { slots: 4 }));
+  expect(await bind(ours)).toEqual({});
+  await until('the extender has seen it bound', () => extender.cluster.pod(ours.metadata?.uid ?? '')?.node === 'one');
+  way.hold('bindings');
+  // kube-scheduler did not hear of it, and asks again.
+  expect(await bind(ours)).toEqual({});
+  expect([way.count('bindings'), used()]).toEqual([0, [4, 0]]);
+  way.letGo('bindings');
+});
+
+test('a binding that happens after it was given up finds its slots reserved', async () => {
+  const [late, other] = [await cluster.create(pod('late', { slots: 10 })), await cluster.create(pod('other', { slots: 10 }))];
+  expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
+  way.hold('bindings');
+  const { questions } = way;
+  expect((await bind(late)).Error).toContain('Whether pod default/late was bound to node one is not known');
+  // Asked twice, so that the first answer, that it is not bound, changed nothing.
+  await until('the pod is asked again', () => way.questions > questions + 1);
+  expect((await bind(other)).Error).toContain('Another pod was faster');
+  way.letGo('bindings');
+  await cluster.bound('late');
+  expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 10, 'GPU-b': 10 });
+  await until('the pod said so', () => extender.cluster.counts.reservations === 0);
+  expect(used()).toEqual([10, 10]);
+});
+
+test('a pod that is deleted while it is asked whether it was bound holds nothing', async () => {
+  const asked = await cluster.create(pod('asked', { slots: 10 }));
+  const uid = asked.metadata?.uid ?? '';
+  await until('the extender has seen it', () => extender.cluster.pod(uid) !== undefined);
+  way.hold('bindings');
+  way.hold('questions');
+  await bind(asked);
+  await until('the pod is asked', () => way.count('questions') === 1);
+  way.letGo('bindings');
+  await until('the extender has seen it bound', () => extender.cluster.pod(uid)?.node === 'one');
+  way.hold('answers');
+  way.letGo('questions');
+  await until('the API server has answered', () => way.count('answers') === 1);
+  await cluster.delete('asked');
+  await until('the extender has seen it gone', () => extender.cluster.pod(uid) === undefined);
+  way.letGo('answers');
+  expect(await bind(await cluster.create(pod('next', { slots: 10 })))).toEqual({});
+  expect(used()).toEqual([10, 0]);
 });
 
 test('while no API server answers, slots stay reserved, and afterwards they are whose the pod says', async () => {
@@ -95,7 +154,7 @@ test('while no API server answers, slots stay reserved, and afterwards they are 
   await until('the extender has seen them', () => [first, second].every((one) => extender.cluster.pod(uid(one)) !== undefined));
   await plane.daemon('kube-apiserver').kill();
   const answers = await Promise.all([bind(first), bind(second)]);
-  for (const { Error: refusal } of answers) expect(refusal).toContain('Its slots stay reserved until the API server answers.');
+  for (const { Error: refusal } of answers) expect(refusal).toContain('Its slots stay reserved until that is known.');
   expect(used()).toEqual([10, 10]);
   plane.daemon('kube-apiserver').start();
   await plane.ready();

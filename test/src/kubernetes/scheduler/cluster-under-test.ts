@@ -39,6 +39,12 @@ export class ClusterUnderTest {
     await this.api.request({ method: 'DELETE', path: `${PODS}/${name}`, query: { gracePeriodSeconds } });
   }
 
+  /** As a scheduler that knows nothing of slots. */
+  async bind(name: string, node: string): Promise<void> {
+    const body = { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target: { apiVersion: 'v1', kind: 'Node', name: node } };
+    await this.api.request({ method: 'POST', path: `${PODS}/${name}/binding`, body });
+  }
+
   get(name: string): Promise<V1Pod> {
     return this.api.request<V1Pod>({ path: `${PODS}/${name}` });
   }

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
@@ -112,6 +114,18 @@ test('it is not ready, and says why, until there is what it writes to', async ()
     await cluster.removePods();
     return made?.spec?.schedulerName === SCHEDULER_NAME;
   });
+});
+
+test('a connection that is not used outlives the 90 s after which the API server would close it', async () => {
+  const kept = await new Promise<string>((resolve, reject) => {
+    const agent = new Agent({ keepAlive: true, rejectUnauthorized: false });
+    const answered = ({ headers }: IncomingMessage) => {
+      resolve(String(headers['keep-alive']));
+      agent.destroy();
+    };
+    request({ host: '127.0.0.1', port, method: 'POST', path: '/validate', agent }, answered).on('error', reject).end('{}');
+  });
+  expect(Number(/^timeout=(\d+)$/.exec(kept)?.[1])).toBeGreaterThan(90);
 });
 
 describe('a pod that asks for slots', () => {
