@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
+import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
 import { locateInstallation } from './installation.js';
@@ -19,26 +19,22 @@ function startInVain(executable: string): { readonly workers: WarmWorkers; reado
   return { workers, said };
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(10);
-}
-
 const openFiles = () => readdirSync('/proc/self/fd').length;
 
 test('those that end leave nothing open, and are tried again later', async () => {
   const before = openFiles();
   const { workers, said } = startInVain(locateInstallation().worker);
-  await until(() => said.length >= 4); // three at once, and one a second later
+  await eventually(() => expect(said.length).toBeGreaterThanOrEqual(4)); // three at once, and one a second later
   expect(said[0]).toMatch(/^a worker that was to wait for a program ended: .*\/nonexistent\/libcuda\.so\.1/);
   workers.end();
-  await until(() => openFiles() <= before);
+  await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
 });
 
 test('so do those that cannot even start', async () => {
   const before = openFiles();
   const { workers, said } = startInVain('/nonexistent/worker');
-  await until(() => said.length >= 4);
+  await eventually(() => expect(said.length).toBeGreaterThanOrEqual(4));
   expect(said[0]).toMatch(/^a worker that was to wait for a program ended: spawn \/nonexistent\/worker ENOENT/);
   workers.end();
-  await until(() => openFiles() <= before);
+  await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
 });

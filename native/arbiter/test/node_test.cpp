@@ -1,64 +1,50 @@
 // What the arbiter makes of what workers say in their mailboxes, in virtual time.
 #include "native/arbiter/node.h"
 
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <array>
 
+#include "native/arbiter/test/played.h"
 #include "wire/test/check.h"
 
 namespace {
 
 using namespace arbiter;
 
-/// A worker's end of the connection, and the mailbox that came over it.
+std::array<int, 2> socketPair() {
+  std::array<int, 2> ends;
+  CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  return ends;
+}
+
+/// A worker of the node, and what it says.
 class Worker {
  public:
   Worker(Node& node, pid_t pid, const std::string& id, Time now) {
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_) == 0);
     CHECK(node.setWorker(pid, id, now));
-    node.join(ends_[0], pid, now);
-    mailbox = receive();
+    node.join(connection_, pid, now);
+    if (!played_.awaitMailbox()) std::abort();
   }
-  ~Worker() {
-    munmap(mailbox, kMailboxBytes);
-    for (const int end : ends_) close(end);
-  }
+  ~Worker() { close(connection_); }
   Worker(const Worker&) = delete;
 
+  Mailbox& mailbox() const { return *played_.mailbox; }
   void say(Node& node, Time now) const {
-    node.look(ends_[0], now);
+    node.look(connection_, now);
     node.update(now);
   }
   void waits(Node& node, Time now) const {
-    mailbox->wants = 1;
+    mailbox().wants = 1;
     say(node, now);
   }
-  bool has(Grant grant) const { return grantOf(mailbox->grant.load()) == grant; }
-
-  Mailbox* mailbox = nullptr;
+  bool has(Grant grant) const { return played_.grant() == grant; }
 
  private:
-  Mailbox* receive() const {
-    char byte;
-    iovec data{&byte, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-    msghdr message{};
-    message.msg_iov = &data;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    if (recvmsg(ends_[1], &message, 0) <= 0 || message.msg_controllen == 0) std::abort();
-    int file = -1;
-    std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
-    void* page = mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    return static_cast<Mailbox*>(page);
-  }
-
-  int ends_[2];
+  const std::array<int, 2> ends_ = socketPair();
+  const int connection_ = ends_[0];
+  test::PlayedWorker played_{ends_[1]};
 };
 
 Terms half() { return {.weight = 50, .gpus = {"GPU-0"}}; }
@@ -79,10 +65,10 @@ void testAWindowIsKeptForThoseWhoAreWoken() {
   CHECK(one.has(Grant::closed));
 
   // Once they have come in and have nothing more to do, the gap counts.
-  one.mailbox->drained = one.mailbox->grant.load();
+  one.mailbox().drained = one.mailbox().grant.load();
   one.say(node, now);
   CHECK(other.has(Grant::window));
-  other.mailbox->wants = 0;
+  other.mailbox().wants = 0;
   one.say(node, now += kMillisecond);
   CHECK(other.has(Grant::closed));
 }

@@ -106,7 +106,9 @@ class Control {
 /// A worker's end of its connection and mailbox.
 class PlayedWorker {
  public:
-  explicit PlayedWorker(const std::string& path) : connection_(connectTo(path)) { send(connection_, "worker 1\n", 9, MSG_NOSIGNAL); }
+  explicit PlayedWorker(const std::string& path) : PlayedWorker(connectTo(path)) { send(connection_, "worker 1\n", 9, MSG_NOSIGNAL); }
+  /// Where no server is in between.
+  explicit PlayedWorker(int connection) : connection_(connection) {}
   ~PlayedWorker() { close(connection_); }
   PlayedWorker(const PlayedWorker&) = delete;
   PlayedWorker& operator=(const PlayedWorker&) = delete;

@@ -192,16 +192,21 @@ void testStandby() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// Work of the time when the gate was open, on streams of every kind, is waited for.
-void testWorkFromBefore(CUstream stream) {
-  Fixture f(Grant::open);
-  Hold hold(stream);
-  f.submitter.submit(stream);
+/// The gate closes, and what is held is waited for.
+void testItIsWaitedFor(Fixture& f, Hold& hold) {
   const std::uint32_t word = f.played.set(Grant::closed);
   usleep(20'000);
   CHECK(f.played.mailbox->drained.load() != word);
   hold.release();
   CHECK(f.played.drained(word));
+}
+
+/// Work of the time when the gate was open, on streams of every kind, is waited for.
+void testWorkFromBefore(CUstream stream) {
+  Fixture f(Grant::open);
+  Hold hold(stream);
+  f.submitter.submit(stream);
+  testItIsWaitedFor(f, hold);
 }
 
 /// The same where the gate was open for a while, of which its thread, asleep with nothing to do, heard nothing.
@@ -216,11 +221,7 @@ void testWorkFromAnOpenGateInBetween() {
   f.played.set(Grant::open);
   Hold hold(stream);
   f.submitter.submit(stream);
-  const std::uint32_t word = f.played.set(Grant::closed);
-  usleep(20'000);
-  CHECK(f.played.mailbox->drained.load() != word);
-  hold.release();
-  CHECK(f.played.drained(word));
+  testItIsWaitedFor(f, hold);
   f.gate.forget(stream);
   driver.cuStreamDestroy_v2(stream);
 }
@@ -232,11 +233,7 @@ void testManyStreams() {
   for (CUstream& stream : streams) stream = createStream();
   Hold hold(streams[100]);
   for (const CUstream stream : streams) f.submitter.submit(stream);
-  const std::uint32_t word = f.played.set(Grant::closed);
-  usleep(20'000);
-  CHECK(f.played.mailbox->drained.load() != word);
-  hold.release();
-  CHECK(f.played.drained(word));
+  testItIsWaitedFor(f, hold);
   for (const CUstream stream : streams) f.gate.forget(stream), driver.cuStreamDestroy_v2(stream);
 }
 
