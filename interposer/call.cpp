@@ -31,9 +31,7 @@ bool followContext(Session& session, Thread& thread) {
 
 /// The worker has no context where the program's is destroyed; the program is told the difference.
 CUresult contextError(const Thread& thread) {
-  ContextRecord record;
-  const bool destroyed = thread.context() != nullptr && findContext(thread.context(), record) && !record.live;
-  return destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+  return isDestroyed(thread.context()) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 }  // namespace
@@ -46,8 +44,10 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   channel_ = thread_->openChannel(*session);
   if (channel_ == nullptr || session->lost()) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]]
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]] {
+    if (wire::isFault(deferred)) session->noteFault();
     return status_ = static_cast<CUresult>(deferred), false;
+  }
   if (!followContext(*session, *thread_)) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
   number_ = number;

@@ -57,6 +57,13 @@ void popIf(CUcontext context) {
 
 }  // namespace
 
+bool isDestroyed(CUcontext context) {
+  const std::shared_lock lock(contexts().mutex, std::try_to_lock);  // the thread may be the one that holds it
+  if (!lock.owns_lock()) return false;
+  const auto found = contexts().records.find(context);
+  return found != contexts().records.end() && !found->second.live;
+}
+
 bool findContext(CUcontext context, ContextRecord& record) {
   if (context == nullptr || context == reinterpret_cast<CUcontext>(-1)) context = Thread::current().context();
   const std::shared_lock lock(contexts().mutex);
@@ -111,13 +118,13 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 
 namespace {
 
-/// What the process knows of a context's content ends with it.
-void forgetContentOf(const ContextRecord& record) {
+/// What the process knows of a context's content ends with it. What is returned is to be let go when nothing is locked.
+std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& record) {
   ++contexts().changes;
   Session::current()->deviceRanges.clear();
-  closeStaging();
   forgetKernelAttributes();
   clearContextStorage(record.id);
+  return closeStaging(context);
 }
 
 }  // namespace
@@ -126,13 +133,14 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (!validDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
   const CUcontext context = primaryContext(dev);
+  std::shared_ptr<void> staging;
   const std::lock_guard lock(contexts().mutex);
   ContextRecord& record = contexts().records[context];
   if (record.retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
   if (--record.retained > 0 || !record.live) return CUDA_SUCCESS;
   record.live = false;
   const CUresult status = remote::cuDevicePrimaryCtxRelease_v2(dev);
-  forgetContentOf(record);
+  staging = forgetContentOf(context, record);
   return status;
 }
 
@@ -140,12 +148,13 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (!validDevice(dev)) return CUDA_ERROR_INVALID_DEVICE;
   const CUcontext context = primaryContext(dev);
+  std::shared_ptr<void> staging;
   const std::lock_guard lock(contexts().mutex);
   ContextRecord& record = contexts().records[context];
   const CUresult status = remote::cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
   record.live = false;  // also while somebody retains it: the next to retain makes it anew (recorded)
-  forgetContentOf(record);
+  staging = forgetContentOf(context, record);
   return CUDA_SUCCESS;
 }
 
@@ -178,7 +187,8 @@ CUresult cuCtxCreate_v4(CUcontext* pctx, CUctxCreateParams* ctxCreateParams, uns
   if (ctxCreateParams != nullptr && ctxCreateParams->numExecAffinityParams != 0) return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
   if (ctxCreateParams != nullptr && ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   Call call;
-  if (!call.begin(CallNumber::cuCtxCreate_v4, 16, kUnordered)) return call.status();
+  // In order: one that another thread destroys may have been at the same address.
+  if (!call.begin(CallNumber::cuCtxCreate_v4, 16, kOrdered)) return call.status();
   call.encoder().put(flags);
   call.encoder().put(dev);
   wire::Decoder reply;
@@ -218,7 +228,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
     contexts().records[ctx].live = false;
   }
   popIf(ctx);
-  forgetContentOf(record);
+  forgetContentOf(ctx, record);
   return CUDA_SUCCESS;
 }
 

@@ -19,6 +19,8 @@ struct ContextRecord {
 
 /// The record of a context handle as a copy; false for a number that never was one. Null names the calling thread's current context.
 bool findContext(CUcontext context, ContextRecord& record);
+/// Whether the context was there and is no more; false also while that cannot be told.
+bool isDestroyed(CUcontext context);
 /// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is none.
 CUresult currentDevice(CUdevice* device);
 /// The handle of a device's primary context, the same before and after it is retained.

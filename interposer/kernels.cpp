@@ -37,7 +37,7 @@ Kernel* findKernel(std::uint64_t handle) {
 
 Kernel* readKernel(wire::Decoder& reply) {
   const auto handle = reply.get<std::uint64_t>();
-  const char* name = reply.getString(4096);
+  const char* name = reply.getString(wire::kNameBytes);
   const auto unknown = reply.get<CUresult>();
   const auto parameters = reply.getArray<KernelParameter>(4096);
   if (!reply.ok()) return nullptr;

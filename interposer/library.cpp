@@ -11,6 +11,7 @@ namespace interposer {
 CUresult getKernel(CallNumber number, std::uint64_t owner, const char* name, std::uint64_t& found) {
   Call call;
   const std::size_t nameBytes = std::strlen(name) + 1;
+  if (nameBytes > wire::kNameBytes) return CUDA_ERROR_NOT_FOUND;
   if (!call.begin(number, 32 + nameBytes, kOrdered)) return call.status();
   call.encoder().put(owner);
   call.encoder().putBytes(name, nameBytes);

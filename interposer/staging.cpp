@@ -33,7 +33,13 @@ class Staging {
  public:
   /// The current context's; made at its first large pageable copy. Null with `status` set when there is no memory for it.
   static std::shared_ptr<Staging> ofContext(CUresult& status);
-  static void close();
+
+  Staging() = default;
+  /// Also when its context is gone, and the events with it.
+  ~Staging() {
+    if (memory_ != nullptr) interposer::cuMemFreeHost(memory_);
+  }
+  Staging(const Staging&) = delete;
 
   /// A chunk that no copy uses, waiting for the oldest one in flight; false when all are in other hands.
   bool tryTake(Chunk& chunk, CUresult& status);
@@ -47,6 +53,7 @@ class Staging {
  private:
   CUresult open();
 
+  void* memory_ = nullptr;
   std::mutex mutex_;
   std::condition_variable released_;
   std::deque<Chunk> free_;
@@ -73,17 +80,11 @@ std::shared_ptr<Staging> Staging::ofContext(CUresult& status) {
   return status == CUDA_SUCCESS ? staging = opened : nullptr;
 }
 
-void Staging::close() {
-  const std::lock_guard lock(stagings().mutex);
-  stagings().ofContext.erase(Thread::current().context());
-}
-
 CUresult Staging::open() {
-  void* memory = nullptr;
-  if (const CUresult status = interposer::cuMemHostAlloc(&memory, kChunks * kChunkBytes, CU_MEMHOSTALLOC_PORTABLE); status != CUDA_SUCCESS)
+  if (const CUresult status = interposer::cuMemHostAlloc(&memory_, kChunks * kChunkBytes, CU_MEMHOSTALLOC_PORTABLE); status != CUDA_SUCCESS)
     return status;
   for (std::size_t i = 0; i < kChunks; ++i) {
-    Chunk chunk{static_cast<std::byte*>(memory) + i * kChunkBytes, nullptr};
+    Chunk chunk{static_cast<std::byte*>(memory_) + i * kChunkBytes, nullptr};
     if (const CUresult status = remote::cuEventCreate(&chunk.done, CU_EVENT_DISABLE_TIMING); status != CUDA_SUCCESS) return status;
     free_.push_back(chunk);
   }
@@ -139,7 +140,11 @@ CUresult wait(CUstream stream, bool synchronise) { return synchronise ? remote::
 
 }  // namespace
 
-void closeStaging() { Staging::close(); }
+std::shared_ptr<void> closeStaging(CUcontext context) {
+  const std::lock_guard lock(stagings().mutex);
+  const auto found = stagings().ofContext.extract(context);
+  return found ? found.mapped() : nullptr;
+}
 
 CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream, bool synchronise) {
   CUresult status = CUDA_SUCCESS;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "cuda_abi.h"
 
@@ -14,7 +15,7 @@ CUresult stageDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUs
 /// A two-dimensional copy with pageable memory at one end or both.
 CUresult stage2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise);
 
-/// Forgets the chunks of the calling thread's context, which has ended.
-void closeStaging();
+/// Forgets the chunks of a context that has ended. Their memory goes with what is returned, which calls the worker: when nothing is locked.
+std::shared_ptr<void> closeStaging(CUcontext context);
 
 }  // namespace interposer

@@ -14,6 +14,9 @@ inline constexpr std::size_t kReplyBytes = std::size_t{128} << 10;
 /// The longest frame, header included. Longer payloads travel in staging chunks or as a memory file (message.h).
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{96} << 10;
 
+/// The longest name of a kernel that is taken, its end included. Those of templates grow long.
+inline constexpr std::size_t kNameBytes = std::size_t{64} << 10;
+
 /// The most bytes of a copy that travel inside a frame or a reply.
 inline constexpr std::size_t kInlineCopyBytes = std::size_t{64} << 10;
 

@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import path from 'node:path';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
@@ -88,8 +88,8 @@ test('what containers have of such a GPU stays theirs until they are gone', asyn
   await node.startProxy({ gpus: 2, only: [first] });
   await offered(10);
   expect([node.kubelet.devices.length, node.kubelet.healthy.slice(-4)]).toEqual([14, taken]);
-  rmSync(path.join(node.state, 'allocations'), { recursive: true });
-  mkdirSync(path.join(node.state, 'allocations'));
+  const allocations = path.join(node.state, 'allocations');
+  for (const id of readdirSync(allocations)) rmSync(path.join(allocations, id), { recursive: true });
   await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
   await offered(10);
 });

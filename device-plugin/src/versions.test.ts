@@ -74,6 +74,15 @@ test('versions that nobody has go, but not those of containers, nor one that was
   expect(readdirSync(versions).sort()).toEqual([used.name, fresh.name, current.name].sort());
 });
 
+test('what a kill left half made or half removed goes, but not at once', () => {
+  const current = installVersion(installation, versions);
+  const [made, removed, fresh] = ['.new-0000000000000001', '.gone-0000000000000002', '.gone-0000000000000003'];
+  for (const name of [made, removed, fresh]) mkdirSync(path.join(versions, name, 'lib'), { recursive: true });
+  for (const name of [made, removed]) age(name);
+  expect(removeOldVersions(versions, current, new Set()).sort()).toEqual([removed, made]);
+  expect(readdirSync(versions).sort()).toEqual([fresh, current.name].sort());
+});
+
 test('versionsInUse() are those of the grants; one that does not say it may have any', () => {
   const state = path.join(directory, 'state');
   mkdirSync(path.join(state, 'allocations', '0011223344556677'), { recursive: true });

@@ -1,7 +1,7 @@
-import { closeSync, copyFileSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync, utimesSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
 import path from 'node:path';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
-import { makeDirectoryAtomically, removeDirectoryAtomically } from '@nvidia-virtual/gpu-proxy/files';
+import { makeDirectoryAtomically, removeDirectoryAtomically, syncToDisk } from '@nvidia-virtual/gpu-proxy/files';
 import { filesOfBuild, versionName } from '@nvidia-virtual/gpu-proxy/version-name';
 import { PluginError } from './errors.js';
 
@@ -29,7 +29,7 @@ export function installVersion(installation: string, versions: string): Version 
     mkdirSync(versions, { recursive: true, mode: 0o755 });
     if (existsSync(directory)) touch(directory);
     else makeDirectoryAtomically(directory, 0o755, (unfinished) => copy(installation, files, unfinished));
-    sync(versions);
+    syncToDisk(versions);
   } catch (error) {
     throw new PluginError('VERSION_NOT_INSTALLED', { version: name, directory: versions, reason: systemReason(error) });
   }
@@ -39,10 +39,19 @@ export function installVersion(installation: string, versions: string): Version 
 /** Removes the versions that no container has and no plugin wants. @param inUse by containers. @returns their names. */
 export function removeOldVersions(versions: string, current: Version, inUse: ReadonlySet<string>): string[] {
   const asked = Date.now() - STARTING_MS;
-  const old = readdirSync(versions).filter((name) => /^(\.new-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name));
+  const old = readdirSync(versions).filter(
+    (name) => /^(\.(new|gone)-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name),
+  );
   const removed = old.filter((name) => statSync(path.join(versions, name)).mtimeMs < asked);
-  for (const name of removed) removeDirectoryAtomically(path.join(versions, name));
+  for (const name of removed) remove(versions, name);
   return removed;
+}
+
+/** What a kill left half removed has the name that it goes by already. */
+function remove(versions: string, name: string): void {
+  const directory = path.join(versions, name);
+  if (name.startsWith('.gone-')) rmSync(directory, { recursive: true, force: true });
+  else removeDirectoryAtomically(directory);
 }
 
 function filesOf(installation: string): string[] {
@@ -61,24 +70,15 @@ function copy(installation: string, files: readonly string[], target: string): v
     const to = path.join(target, file);
     mkdirSync(path.dirname(to), { recursive: true, mode: 0o755 });
     copyFileSync(path.join(installation, file), to);
-    sync(to);
-    sync(path.dirname(to));
+    syncToDisk(to);
+    syncToDisk(path.dirname(to));
   }
-  sync(target);
+  syncToDisk(target);
 }
 
 function touch(directory: string): void {
   const now = new Date();
   utimesSync(directory, now, now);
-}
-
-function sync(file: string): void {
-  const fd = openSync(file, 'r');
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
 }
 
 function attempt<T>(file: string, step: () => T): T {

@@ -7,7 +7,7 @@ import type { Addon, PeerCredentials } from './addon.js';
 import type { Backend } from './backend.js';
 import { ClientSocket } from './client-socket.js';
 import type { MpsClient } from './concurrent-gpus.js';
-import { ProxyError } from './errors.js';
+import { ProxyError, systemReason } from './errors.js';
 import { makeDirectoryAtomically, readIfThere, removeDirectoryAtomically, writeFileAtomically } from './files.js';
 import { GRANT, readGrant } from './grant.js';
 import { type Installation, workerOf } from './installation.js';
@@ -21,7 +21,7 @@ import type { Session } from './session.js';
 import { SessionFiles } from './session-files.js';
 import { readSpecification } from './specification.js';
 import { StartAllowance } from './start-allowance.js';
-import { removeUnfinished } from './state-directory.js';
+import { removeUnfinished, SPECIFICATION } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
 import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
 
@@ -65,7 +65,6 @@ interface Waiting {
 }
 
 const HOLDER = 'holder.json';
-const SPECIFICATION = 'allocation.json';
 /** All that an allocation is made of beside its specification and its socket. */
 const PARTS = ['cache', 'sessions', 'quota'] as const;
 
@@ -74,6 +73,14 @@ interface Start {
   readonly connection: Socket;
   readonly files: SessionFiles;
   readonly listener: WorkerListener;
+}
+
+/** What an earlier proxy left of a session. */
+interface FoundSession {
+  readonly files: SessionFiles;
+  readonly record: SessionRecord | undefined;
+  readonly worker: ProcessIdentity | undefined;
+  readonly lives: boolean;
 }
 
 /** So many workers of one allocation start at one time; who connects beyond waits. A tenant cannot flood the node with processes. */
@@ -141,7 +148,12 @@ export class Allocation {
   static load(directory: string, host: AllocationHost): Allocation {
     const specification = readSpecification(path.join(directory, SPECIFICATION));
     const allocation = new Allocation(directory, specification, openQuota(path.join(directory, 'quota')), host);
-    allocation.#takeSessionsOver();
+    try {
+      allocation.#takeSessionsOver();
+    } catch (error) {
+      allocation.leave();
+      throw error;
+    }
     return allocation;
   }
 
@@ -329,15 +341,27 @@ export class Allocation {
     }
     const slot = this.#quota.takeSlot();
     this.#starts.take();
+    let files: SessionFiles | undefined;
     try {
       if (slot === undefined) throw new Error('the memory account has no slot left');
       const record = this.#newRecord(peer, slot);
-      const files = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
-      this.#begin(record, files, (listener) => this.#startWorker({ record, connection, files, listener }));
+      const made = SessionFiles.make(path.join(this.directory, 'sessions', String(record.number)), record);
+      files = made;
+      this.#begin(record, made, (listener) => this.#startWorker({ record, connection, files: made, listener }));
     } catch (error) {
       if (slot !== undefined) this.#quota.releaseSlot(slot);
+      this.#removeUnused(files);
       this.#noteNotStarted(connection, peer, error as Error);
       this.#noteIdle();
+    }
+  }
+
+  /** No worker has them. What cannot be removed now, the next proxy removes. */
+  #removeUnused(files: SessionFiles | undefined): void {
+    try {
+      files?.remove();
+    } catch (error) {
+      this.#logger.warn(`the files of a session that did not start remain for a while: ${systemReason(error)}`);
     }
   }
 
@@ -375,6 +399,7 @@ export class Allocation {
     } catch (error) {
       this.#logger.warn(`a worker that waited could not be given a program: ${(error as Error).message}`);
       warm?.dismiss();
+      if (warm) files.writeRecord(record);
     }
     const command = this.#host.launcher.command(this.#executable(), workerArguments(options), this.#tenant(record));
     return startWorker(command, connection, files.openForWorker(), listener);
@@ -454,26 +479,33 @@ export class Allocation {
   #takeSessionsOver(): void {
     const parent = path.join(this.directory, 'sessions');
     removeUnfinished(parent);
-    for (const name of readdirSync(parent)) this.#takeOver(new SessionFiles(path.join(parent, name)));
+    const found = readdirSync(parent).map((name) => this.#find(new SessionFiles(path.join(parent, name))));
+    // A slot is of one worker: one that lives comes before what a dead one left behind.
+    for (const one of [...found.filter(({ lives }) => lives), ...found.filter(({ lives }) => !lives)]) this.#takeOver(one);
     this.#quota.clearOthers();
   }
 
-  #takeOver(files: SessionFiles): void {
+  #find(files: SessionFiles): FoundSession {
     const record = files.readRecord();
-    const worker = record && this.#findWorker(record);
-    if (!record || !worker) {
+    const worker = record && findWorker(record, files);
+    return { files, record, worker, lives: worker !== undefined && isAlive(worker) };
+  }
+
+  #takeOver({ files, record, worker }: FoundSession): void {
+    if (!record || !worker || !this.#quota.claimSlot(record.slot)) {
       files.remove();
       return;
     }
-    this.#quota.claimSlot(record.slot);
     this.#begin(record, files, (listener) => new FoundWorker(this.#host.addon, worker, listener));
   }
+}
 
-  /** A record without a pid was written by a proxy that was killed while it started the worker. */
-  #findWorker({ worker, slot }: SessionRecord): ProcessIdentity | undefined {
-    if (worker.pid > 0) return { ...worker, program: '' };
-    return findProcess('--quota', this.#quota.path, '--quota-slot', String(slot));
-  }
+/**
+ * A record without a pid was written by a proxy that was killed while it started the worker. Then the worker has the figures of this very
+ * session; its slot it may have from one that went before.
+ */
+function findWorker({ worker }: SessionRecord, { figures }: SessionFiles): ProcessIdentity | undefined {
+  return worker.pid > 0 ? { ...worker, program: '' } : findProcess('--figures', figures);
 }
 
 function makeParts(directory: string, specification: AllocationSpecification): void {

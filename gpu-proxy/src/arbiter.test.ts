@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import { pino } from 'pino';
@@ -129,4 +129,13 @@ test('one that cannot start is an error that says why', async () => {
   while (log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   expect(log[0]?.['msg']).toContain('The arbiter of GPU time ended: spawn /nonexistent ENOENT.');
   rmSync(`${directory}.sock.log`);
+});
+
+test('what cannot even be tried is tried again, with a sentence', async () => {
+  mkdirSync(`${socket}.log`);
+  const arbiter = start();
+  while (log.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  expect(log[0]?.['msg']).toBe('The arbiter of GPU time ended: illegal operation on a directory. It is started again.');
+  rmSync(`${socket}.log`, { recursive: true });
+  await known(arbiter, SPECIFICATION.id);
 });

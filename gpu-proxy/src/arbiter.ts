@@ -4,6 +4,7 @@ import { createConnection, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { AllocationSpecification, TimeUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
+import { systemReason } from './errors.js';
 import { readIfThere } from './files.js';
 import type { Command } from './launcher.js';
 
@@ -161,14 +162,23 @@ export class Arbiter {
     const { socket } = this.#options;
     if (this.#known) this.#options.restarted?.();
     this.#known = true;
-    const log = `${socket}.log`;
+    try {
+      this.#process = this.#spawn(`${socket}.log`, this.#options.command(['--socket', socket]));
+    } catch (error) {
+      this.#noteEnd(systemReason(error));
+    }
+  }
+
+  #spawn(log: string, [file, args]: Command): ChildProcess {
     const fd = openSync(log, 'w', 0o600);
-    const [file, args] = this.#options.command(['--socket', socket]);
-    const child = spawn(file, args, { stdio: ['ignore', 'ignore', fd], detached: true });
-    closeSync(fd);
-    this.#process = child;
-    child.once('error', (error) => this.#noteEnd(error.message));
-    child.once('exit', (status, signal) => this.#noteEnd(readIfThere(log)?.trim() || `it ended with ${signal ?? `status ${status}`}`));
+    try {
+      const child = spawn(file, args, { stdio: ['ignore', 'ignore', fd], detached: true });
+      child.once('error', (error) => this.#noteEnd(error.message));
+      child.once('exit', (status, signal) => this.#noteEnd(readIfThere(log)?.trim() || `it ended with ${signal ?? `status ${status}`}`));
+      return child;
+    } finally {
+      closeSync(fd);
+    }
   }
 
   #noteEnd(reason: string): void {

@@ -1,13 +1,14 @@
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification, GpuRecord, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
+import { systemReason } from './errors.js';
+import { inquire } from './inquiry.js';
 import type { Installation } from './installation.js';
 import type { Launcher } from './launcher.js';
 
-const TIME_LIMIT_MS = 5000;
+const PATIENCE_MS = 5000;
 const FRESH_MS = 5000;
 
 /** Bytes by GPU, by process. */
@@ -26,6 +27,7 @@ export interface DeviceMemoryOptions {
   readonly backend: Backend;
   readonly launcher: Launcher;
   readonly logger: Logger;
+  readonly patienceMs?: number;
 }
 
 /** Who holds how much of the GPUs, by NVML, which a process of its own asks: no proxy ever loads a part of the driver. */
@@ -50,17 +52,18 @@ export class DeviceMemory {
     return this.#known;
   }
 
-  #ask(): Promise<ProcessMemory> {
-    const { installation, launcher, logger } = this.#options;
-    const [file, args] = launcher.command(installation.worker, ['--processes', this.#library]);
-    return new Promise((resolve) => {
-      const options = { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' } as const;
-      execFile(file, args, options, (error, stdout, stderr) => {
-        if (error && !this.#failed) logger.warn(`NVML does not say what the workers hold: ${stderr.trim() || error.message}`);
-        this.#failed = error !== null;
-        resolve(error ? new Map() : parseProcessMemory(stdout));
-      });
-    });
+  async #ask(): Promise<ProcessMemory> {
+    const { installation, launcher, logger, patienceMs = PATIENCE_MS } = this.#options;
+    try {
+      const said = await inquire(launcher.command(installation.worker, ['--processes', this.#library]), patienceMs);
+      const memory = parseProcessMemory(said);
+      this.#failed = false;
+      return memory;
+    } catch (error) {
+      if (!this.#failed) logger.warn(`NVML does not say what the workers hold: ${systemReason(error)}`);
+      this.#failed = true;
+      return new Map();
+    }
   }
 }
 

@@ -55,6 +55,14 @@ const TABLE = {
     125,
     '{file} is of version {version}, and this gpu-proxy knows {known}. It is left as it is; start the newer gpu-proxy again.',
   ],
+  GRANT_BROKEN: [
+    125,
+    '{file} cannot be read as a grant of version {known}, so the container that has its directory gets no GPU, and no old version of the library is removed. Start the newer gpu-proxy again if there was one; else delete the pod, then {directory}.',
+  ],
+  ALLOCATION_NOT_SERVED: [
+    125,
+    'Allocation {id} is not served: {reason} Programs that have its GPU go on, none gets it anew, and {promised}.',
+  ],
   INVENTORY_FAILED: [125, 'The GPUs of this machine cannot be listed: {reason}. Repair the driver, or use --backend simulated.'],
   GPU_UNKNOWN: [125, 'There is no GPU {name} here; there are: {gpus}. Name one of them, or leave the choice to the node.'],
   GPU_MODE: [125, 'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.'],
@@ -117,6 +125,10 @@ const TABLE = {
     'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} of its threads used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
   ],
   WORKER_DIED: [125, 'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.'],
+  REPORT_ENDLESS: [
+    125,
+    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended, since its report grew beyond {limit}, which no sound worker does. Look at what the program does before you start it again.',
+  ],
   GPU_LOST: [
     125,
     'The driver does not list the GPU any more. See the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
@@ -168,6 +180,14 @@ const TABLE = {
   SLOTS_NOT_LISTED: [
     125,
     'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that another one takes its place.',
+  ],
+  SLOTS_NOT_FREE: [
+    125,
+    'The slots {slots} cannot be used yet: pod {pod} had them before, and its worker {workers} does not end, not even when it is killed. It hangs in the driver: see the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
+  ],
+  GRANT_NOT_BOUND: [
+    125,
+    'The GPU of the program could not be made ready: {reason}. Repair that on the node, where the log of gpu-proxy says more; then start the program again.',
   ],
   CONTAINER_NOT_KNOWN: [
     125,

@@ -42,9 +42,13 @@ export function createFigures(path: string): void {
   }
 }
 
-/** @throws when the file is gone. A worker is not trusted: what it wrote may be any number, but each is one. */
+/** @throws when the file is gone. */
 export function readFigures(path: string): Figures {
-  const bytes = Buffer.concat([readFileSync(path), Buffer.alloc(FILE_BYTES)]);
+  return figuresIn(Buffer.concat([readFileSync(path), Buffer.alloc(FILE_BYTES)]));
+}
+
+/** A worker is not trusted: what it wrote may be any number, but each is one. */
+function figuresIn(bytes: Buffer): Figures {
   const word = (offset: number) => Number(bytes.readBigUInt64LE(offset));
   return {
     launches: word(8),
@@ -59,3 +63,6 @@ export function readFigures(path: string): Figures {
     roundTrips: Array.from({ length: ROUND_TRIP_BUCKETS }, (_, i) => word(ROUND_TRIPS_OFFSET + 8 * i)),
   };
 }
+
+/** Of a session of which nothing was read yet. */
+export const NO_FIGURES = figuresIn(Buffer.alloc(FILE_BYTES));

@@ -20,6 +20,16 @@ export function writeFileAtomically(file: string, text: string, { durable = fals
   renameSync(unfinished, file);
 }
 
+/** What is in the file, or which entries the directory has, is there after a crash of the machine too. */
+export function syncToDisk(file: string): void {
+  const fd = openSync(file, 'r');
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 export function readIfThere(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');
@@ -43,10 +53,15 @@ export function makeDirectoryAtomically(directory: string, mode: number, fill: (
   }
 }
 
-/** Removes a directory and all in it; it is there whole or not at all. */
+/** Removes a directory and all in it, if it is there; it is whole or not at all. */
 export function removeDirectoryAtomically(directory: string): void {
   const gone = path.join(path.dirname(directory), `.gone-${path.basename(directory)}`);
   rmSync(gone, { recursive: true, force: true });
-  renameSync(directory, gone);
+  try {
+    renameSync(directory, gone);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
   rmSync(gone, { recursive: true, force: true });
 }

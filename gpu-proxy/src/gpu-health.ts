@@ -1,6 +1,6 @@
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
-import { ProxyError } from './errors.js';
+import { ProxyError, systemReason } from './errors.js';
 import type { GpuArrivals } from './gpu-arrivals.js';
 import type { Session } from './session.js';
 
@@ -60,6 +60,8 @@ export class GpuHealth {
       const listed = await this.#options.listed().catch((error: ProxyError) => error);
       for (const gpu of this.#options.gpus) this.#judge(gpu, await this.#whyUnusable(gpu, listed));
       if (!(listed instanceof Error) && !this.#ended) await this.#options.arrivals.look(listed);
+    } catch (error) {
+      this.#options.logger.error(`The health of the GPUs could not be found out: ${systemReason(error)}. It is tried again.`);
     } finally {
       this.#looking = false;
     }

@@ -4,20 +4,39 @@ import { WarmWorker, type WarmWorkersOptions } from './warm-workers.js';
 /** Natively a context takes a third of a second; a driver that hangs must not hang us. */
 const PATIENCE_MS = 60_000;
 
-/** Tries what every program's worker does first. Undefined when it works, else why not. */
-export function whyNoWorker(gpu: GpuRecord, options: WarmWorkersOptions): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const worker = new WarmWorker(gpu, options, (reason) => end(reason));
-    const looks = setInterval(() => worker.warm && end(undefined), 50);
-    const patience = setTimeout(() => end(`a worker has no context after ${PATIENCE_MS / 1000} s`), PATIENCE_MS);
-    let over = false;
-    const end = (reason: string | undefined) => {
-      if (over) return;
-      over = true;
-      clearInterval(looks);
-      clearTimeout(patience);
-      worker.dismiss();
-      resolve(reason);
-    };
-  });
+/** Tries what every program's worker does first. */
+export class GpuProbe {
+  readonly #options: WarmWorkersOptions;
+  readonly #patienceMs: number;
+  /** Those that were killed and are not gone, by their GPUs: another would only hang too. */
+  readonly #hanging = new Map<string, WarmWorker>();
+
+  constructor(options: WarmWorkersOptions, patienceMs = PATIENCE_MS) {
+    this.#options = options;
+    this.#patienceMs = patienceMs;
+  }
+
+  /** Undefined when it works, else why not. */
+  async whyNoWorker(gpu: GpuRecord): Promise<string | undefined> {
+    const former = this.#hanging.get(gpu.uuid);
+    if (former) return `worker ${former.identity.pid}, which tried it before, hangs and cannot be ended`;
+    return new Promise((resolve) => {
+      const settle = (reason: string | undefined) => {
+        clearInterval(looks);
+        clearTimeout(patience);
+        worker.dismiss();
+        resolve(reason);
+      };
+      const worker = new WarmWorker(gpu, this.#options, (reason) => {
+        this.#hanging.delete(gpu.uuid);
+        settle(reason);
+      });
+      const looks = setInterval(() => worker.warm && settle(undefined), 50);
+      const patience = setTimeout(() => {
+        this.#hanging.set(gpu.uuid, worker);
+        worker.kill();
+        settle(`a worker has no context after ${this.#patienceMs / 1000} s`);
+      }, this.#patienceMs);
+    });
+  }
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
-import { makeDirectoryAtomically, readIfThere, writeFileAtomically } from './files.js';
+import { makeDirectoryAtomically, readIfThere, syncToDisk, writeFileAtomically } from './files.js';
 
 /** In the directory of an allocation to be, and of one that was made of it. */
 export const GRANT = 'grant.json';
@@ -20,17 +20,22 @@ export interface Grant {
 
 /**
  * Prepares a directory in the state directory, whole or not at all, in one step and without asking anybody: gpu-proxy may be away just then.
+ * It is on disk for good, since the kubelet's answer is: containers that start after a crash of the machine get the same directory again.
  * @returns the grant, and the directory that the container gets, in which gpu-proxy will serve the socket.
  */
 export function prepareGrant(stateDirectory: string, slots: readonly string[], build?: string): { grant: Grant; clientDirectory: string } {
   const id = randomBytes(8).toString('hex');
   const grant: Grant = { version: 1, id, slots, createdAt: new Date().toISOString(), ...(build !== undefined && { build }) };
   const directory = path.join(stateDirectory, 'allocations', grant.id);
-  mkdirSync(path.dirname(directory), { recursive: true, mode: 0o711 });
+  const allocations = path.dirname(directory);
+  mkdirSync(allocations, { recursive: true, mode: 0o711 });
   makeDirectoryAtomically(directory, 0o711, (unfinished) => {
-    writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant));
+    writeFileAtomically(path.join(unfinished, GRANT), JSON.stringify(grant), { durable: true });
     mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
+    syncToDisk(unfinished);
   });
+  syncToDisk(allocations);
+  syncToDisk(stateDirectory);
   return { grant, clientDirectory: path.join(directory, 'client') };
 }
 

@@ -1,11 +1,11 @@
-import { execFile } from 'node:child_process';
 import type { GpuRecord, SharingMode } from '@nvidia-virtual/ledger';
 import type { Backend } from './backend.js';
-import { ProxyError } from './errors.js';
+import { ProxyError, systemReason } from './errors.js';
+import { inquire } from './inquiry.js';
 import type { Installation } from './installation.js';
-import { DIRECT, type Launcher } from './launcher.js';
+import { type Command, DIRECT, type Launcher } from './launcher.js';
 
-const TIME_LIMIT_MS = 120_000;
+const PATIENCE_MS = 120_000;
 
 export interface InventoryOptions {
   readonly installation: Installation;
@@ -13,6 +13,8 @@ export interface InventoryOptions {
   readonly launcher?: Launcher | undefined;
   /** Indices or UUIDs of those that the node may use; empty: all. */
   readonly gpus: readonly string[];
+  /** A driver that hangs must not hang us. */
+  readonly patienceMs?: number;
   /** By default every GPU is `exclusive`. */
   mode?(gpu: Omit<GpuRecord, 'mode'>): SharingMode;
 }
@@ -24,10 +26,11 @@ export async function takeInventory({
   launcher = DIRECT,
   gpus,
   mode = () => 'exclusive',
+  patienceMs = PATIENCE_MS,
 }: InventoryOptions): Promise<GpuRecord[]> {
-  const present = await withoutMissing(gpus, { installation, backend, launcher });
+  const present = await withoutMissing(gpus, { installation, backend, launcher, patienceMs });
   const args = ['--inventory', '--driver', backend.driver, ...present.flatMap((gpu) => ['--gpu', gpu])];
-  const line = await output(...launcher.command(installation.worker, args));
+  const line = await output(launcher.command(installation.worker, args), patienceMs);
   try {
     const records = (JSON.parse(line) as { gpus: Omit<GpuRecord, 'mode'>[] }).gpus;
     return records.map(({ uuid, index, name, memory, contextMemory, streamMemory = 0, heapMemory = 0 }) => {
@@ -40,10 +43,11 @@ export async function takeInventory({
 }
 
 /** The UUIDs that the driver sees now, without a context on any of them. @throws ProxyError INVENTORY_FAILED */
-export async function listGpus({ installation, backend, launcher = DIRECT, gpus }: InventoryOptions): Promise<string[]> {
-  const present = await withoutMissing(gpus, { installation, backend, launcher });
+export async function listGpus(options: InventoryOptions): Promise<string[]> {
+  const { installation, backend, launcher = DIRECT, gpus, patienceMs = PATIENCE_MS } = options;
+  const present = await withoutMissing(gpus, { installation, backend, launcher, patienceMs });
   const args = ['--presence', '--driver', backend.driver, ...present.flatMap((gpu) => ['--gpu', gpu])];
-  const line = await output(...launcher.command(installation.worker, args));
+  const line = await output(launcher.command(installation.worker, args), patienceMs);
   try {
     return (JSON.parse(line) as { gpus: { uuid: string }[] }).gpus.map(({ uuid }) => uuid);
   } catch {
@@ -61,12 +65,10 @@ async function withoutMissing(gpus: readonly string[], machine: Omit<InventoryOp
   return present.length > 0 ? present : gpus;
 }
 
-function output(program: string, args: readonly string[]): Promise<string> {
-  return new Promise((resolve, reject) => {
-    execFile(program, args, { timeout: TIME_LIMIT_MS, killSignal: 'SIGKILL' }, (error, stdout, stderr) => {
-      const reason = stderr.trim().split('\n').at(-1) || error?.message || '';
-      if (error) reject(new ProxyError('INVENTORY_FAILED', { reason }));
-      else resolve(stdout);
-    });
-  });
+async function output(command: Command, patienceMs: number): Promise<string> {
+  try {
+    return await inquire(command, patienceMs);
+  } catch (error) {
+    throw new ProxyError('INVENTORY_FAILED', { reason: systemReason(error) });
+  }
 }

@@ -101,6 +101,65 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
   expect(happened.slice(2)).toEqual(['ended']);
 });
 
+test('a worker of an earlier proxy that cannot be looked after is left alone', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  const happened: string[] = [];
+  const find = () =>
+    new LiveSession(
+      {
+        record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+        files,
+        addon: {
+          watchProcess: () => {
+            throw new Error('pidfd_open');
+          },
+        } as unknown as Addon,
+        backend: { kind: 'simulated', driver: 'd' },
+        logger: pino({ level: 'silent' }),
+        memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+        introduced: () => {},
+        trouble: ({ message }) => happened.push(message),
+        ended: () => happened.push('ended'),
+      },
+      () => ({ pid: 0, start: 'found', kill: () => happened.push('killed'), leave: () => happened.push('left') }),
+    );
+  expect(find).toThrow('pidfd_open');
+  jest.advanceTimersByTime(LONG_MS);
+  expect(happened).toEqual(['left']);
+});
+
+test('a worker whose report has no end is ended with a sentence, and what it wrote is not read', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  const line = `${JSON.stringify({ event: 'overHandles', limit: 16 })}\n`;
+  appendFileSync(path.join(directory, '1', 'report'), line.repeat((5 * 2 ** 20) / line.length));
+  const happened: string[] = [];
+  const session = follow(
+    files,
+    () => happened.push('killed'),
+    ({ message }) => happened.push(message),
+  );
+  jest.runOnlyPendingTimers();
+  session.leave();
+  expect(happened.slice(0, 2)).toEqual([expect.stringContaining('its report grew beyond 4 MiB'), 'killed']);
+  expect(happened.filter((one) => one !== 'killed')).toHaveLength(1);
+});
+
+test('a long report is heard to its end', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  report(STARTED);
+  appendFileSync(path.join(directory, '1', 'report'), 'none of ours\n'.repeat(100_000));
+  report({ event: 'unsupported', call: 'cuLast' });
+  const session = follow(
+    files,
+    () => {},
+    () => {},
+  );
+  expect([...session.session.unsupported]).toEqual([]);
+  jest.advanceTimersByTime(1000);
+  expect([...session.session.unsupported]).toEqual(['cuLast']);
+  session.leave();
+});
+
 test('each proxy tells the user what none before it has told', () => {
   SessionFiles.make(path.join(directory, '1'), RECORD);
   const told = (): string[] => {

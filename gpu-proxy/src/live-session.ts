@@ -3,12 +3,12 @@ import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
 import type { Backend } from './backend.js';
 import { ProxyError, systemReason } from './errors.js';
-import { type Figures, readFigures } from './figures.js';
+import { type Figures, NO_FIGURES, readFigures } from './figures.js';
 import { formatMemorySize } from './memory-size.js';
 import { identifyProcess } from './process-table.js';
 import type { MemoryUse } from './quota.js';
 import { parseReport, type Report, Session } from './session.js';
-import type { SessionFiles } from './session-files.js';
+import { REPORT_BYTES, type SessionFiles } from './session-files.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from './worker.js';
 
 export interface LiveSessionOptions {
@@ -41,6 +41,10 @@ export class LiveSession {
   #orphan: NodeJS.Timeout | undefined;
   #clientGone: number | undefined;
   #over = false;
+  /** A line that is no report was logged: one says as much as many. */
+  #noReport = false;
+  #figures = NO_FIGURES;
+  #figuresLost = false;
 
   /** @param worker makes it, or finds it, and tells the listener of its end, not before it returns. */
   constructor(options: LiveSessionOptions, worker: (listener: WorkerListener) => Worker) {
@@ -59,7 +63,11 @@ export class LiveSession {
     try {
       this.#attend();
     } catch (error) {
-      if (this.#worker.start === 'found') throw error;
+      if (this.#worker.start === 'found') {
+        // Its timers must not end what another proxy can take over.
+        this.leave();
+        throw error;
+      }
       this.#giveUp(error as Error);
     }
   }
@@ -78,9 +86,15 @@ export class LiveSession {
     return { memory: used, peakMemory: peak, contexts, launches, bytesCopied, faults };
   }
 
-  /** All that its worker counts. */
+  /** All that its worker counts; where its file is gone, what that said last: counters must not fall. */
   get figures(): Figures {
-    return readFigures(this.#options.files.figures);
+    try {
+      this.#figures = readFigures(this.#options.files.figures);
+    } catch (error) {
+      if (!this.#figuresLost) this.session.logger.error(`The figures of the session cannot be read any more: ${systemReason(error)}.`);
+      this.#figuresLost = true;
+    }
+    return this.#figures;
   }
 
   /** Ends it now: the client gets an error from its next call. */
@@ -113,7 +127,11 @@ export class LiveSession {
     const { record, files } = this.#options;
     if (this.session.record !== record) files.writeRecord(this.session.record);
     this.#unwatchClient = this.#watchClient();
-    files.follow({ report: (line, told) => this.#takeReport(line, told), log: (line) => this.session.logger.warn(line) });
+    files.follow({
+      report: (line, told) => this.#takeReport(line, told),
+      log: (line) => this.session.logger.warn(line),
+      endless: () => this.#endEndless(),
+    });
   }
 
   /** The worker is there and cannot be looked after (no descriptor, a full disk): its slot is free once it has ended. */
@@ -133,7 +151,8 @@ export class LiveSession {
   #takeReport(line: string, told: boolean): void {
     const report = parseReport(line);
     if (!report) {
-      this.session.logger.warn({ line: line.slice(0, 200) }, 'the worker wrote a line that is no report');
+      if (!this.#noReport) this.session.logger.warn({ line: line.slice(0, 200) }, 'the worker wrote a line that is no report');
+      this.#noReport = true;
       return;
     }
     const before = this.session.introduced;
@@ -165,6 +184,14 @@ export class LiveSession {
 
   #endSilent(): void {
     this.session.logger.warn({ pid: this.session.record.client.pid }, 'a program connected and said nothing: it is sent away');
+    this.kill();
+  }
+
+  #endEndless(): void {
+    const { pid, program } = this.session.record.client;
+    const said = new ProxyError('REPORT_ENDLESS', { pid, program, limit: formatMemorySize(REPORT_BYTES) });
+    this.session.logger.error(said.message);
+    this.#options.trouble(said);
     this.kill();
   }
 

@@ -44,6 +44,15 @@ export class Log {
   }
 }
 
+/** What nobody caught ends this process, a rejection too; the log must say why. */
+export function logUncaught(logger: Logger): void {
+  process.once('uncaughtException', (error: unknown) => {
+    const stack = error instanceof Error ? error.stack : String(error);
+    logger.fatal({ stack }, 'gpu-proxy ends because of an error that it should have handled: report it, with these lines');
+    process.exit(1);
+  });
+}
+
 /** Every line about an allocation names it, so that one filter follows it through all of its life. */
 export function allocationLogger(logger: Logger, { id, name }: Pick<AllocationSpecification, 'id' | 'name'>): Logger {
   return logger.child({ allocation: id, ...(name !== undefined && { name }) });

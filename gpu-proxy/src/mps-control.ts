@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import type { Command, Launcher } from './launcher.js';
-import { findProcessesWith, isAlive, type ProcessIdentity } from './process-table.js';
+import { findProcessesWith, hasRoot, isAlive, isOfUser, type ProcessIdentity } from './process-table.js';
 
 const NAME = 'nvidia-cuda-mps-control';
 const ANSWER_MS = 5000;
@@ -46,18 +46,19 @@ export class MpsControl {
     return { command: this.#launcher.command(this.#executable, ['-f'], 'node service'), env: this.#environment };
   }
 
-  /** The daemon of these pipes, whoever started it. */
+  /** The daemon of these pipes, whichever gpu-proxy started it. */
   find(): ProcessIdentity | undefined {
-    return this.#processes().find(({ words }) => words.at(-1) === '-f')?.identity;
+    const uid = process.getuid?.() ?? 0;
+    return this.#processes().find(({ words, identity }) => words.at(-1) === '-f' && isOfUser(identity, uid))?.identity;
   }
 
   /** Whether the daemon answers. */
   answers(): Promise<boolean> {
-    return new Promise((resolve) => {
+    return new Promise<boolean>((resolve) => {
       const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
       this.#asking = execFile(...this.#launcher.command(this.#executable, []), options, (error) => resolve(error === null));
       this.#asking.stdin?.on('error', () => {}).end('get_server_list\n');
-    });
+    }).catch(() => false);
   }
 
   /** Ends the daemon and its server, by request if it hears one. Returns when that is done: this is for a node that ends itself. */
@@ -73,9 +74,11 @@ export class MpsControl {
     areGone(processes);
   }
 
+  /** A process of a pod may have the same words and variable, but neither the host's root directory nor, where it is shared, this user. */
   #processes() {
-    return findProcessesWith(`CUDA_MPS_PIPE_DIRECTORY=${this.pipes}`).filter(({ words }) =>
-      words.some((word) => /nvidia-cuda-mps-/.test(word)),
+    const root = this.#launcher.seen('/');
+    return findProcessesWith(`CUDA_MPS_PIPE_DIRECTORY=${this.pipes}`).filter(
+      ({ words, identity }) => words.some((word) => /nvidia-cuda-mps-/.test(word)) && hasRoot(identity, root),
     );
   }
 }

@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
@@ -80,6 +83,27 @@ test('one that an earlier proxy left is found, taken as it is, and missed when i
   expect(control.find()?.pid).not.toBe(pid);
 });
 
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+asRoot.each([
+  ['another user', 'os.setuid(65534)'],
+  ['another user who became this one', 'os.setresuid(65534, 0, 0)'],
+  ['another root directory', 'os.chroot(sys.argv[1])'],
+])('a process that looks like it but has %s is not taken for it', async (_, change) => {
+  const script = `import os, sys, time; ${change}; print("there", flush=True); time.sleep(600)`;
+  const env = { PATH: process.env['PATH'], CUDA_MPS_PIPE_DIRECTORY: control.pipes };
+  const other = spawn('python3', ['-c', script, directory, 'nvidia-cuda-mps-control', '-f'], { env });
+  try {
+    await once(other.stdout, 'data');
+    expect(control.find()).toBeUndefined();
+    const daemon = start();
+    await until(() => daemon.ready);
+    expect(control.find()?.pid).not.toBe(other.pid);
+  } finally {
+    other.kill('SIGKILL');
+  }
+});
+
 test('end() ends it, and leave() does not', async () => {
   const daemon = start();
   await until(() => daemon.ready);
@@ -110,6 +134,15 @@ test('a directory whose sockets would have too long names is refused', () => {
   };
   const daemon = () => new MpsDaemon({ ...options, directory: long, ready: () => {}, restarted: () => {} });
   expect(daemon).toThrow(/more than the 107 that the system allows/);
+});
+
+test('one that cannot be started just now is tried again, with a sentence', async () => {
+  const inTheWay = path.join(directory, 'mps', 'daemon.log');
+  mkdirSync(inTheWay, { recursive: true });
+  const daemon = start();
+  expect(log[0]?.['msg']).toMatch(/^The MPS control daemon of GPU 3 ended: illegal operation on a directory\. It is started again/);
+  rmSync(inTheWay, { recursive: true });
+  await until(() => daemon.ready);
 });
 
 test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', () => {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon } from './addon.js';
-import { ProxyError } from './errors.js';
+import { ProxyError, systemReason } from './errors.js';
 import { readIfThere } from './files.js';
 import { MpsControl, type MpsProgram } from './mps-control.js';
 import { checkSocketPath } from './socket.js';
@@ -97,21 +97,29 @@ export class MpsDaemon {
 
   #begin(): void {
     this.#begun = Date.now();
-    const found = this.#control.find();
-    if (found) this.#unwatch = this.#options.addon.watchProcess(found, () => this.#lose('nobody saw how'));
-    else this.#start();
+    try {
+      const found = this.#control.find();
+      if (found) this.#unwatch = this.#options.addon.watchProcess(found, () => this.#lose('nobody saw how'));
+      else this.#start();
+    } catch (error) {
+      this.#lose(systemReason(error));
+      return;
+    }
     void this.#ask();
   }
 
   #start(): void {
     const log = path.join(this.#options.directory, 'daemon.log');
     const fd = openSync(log, 'w', 0o600);
-    const { command, env } = this.#control.daemon;
-    const child = spawn(...command, { env, stdio: ['ignore', fd, fd], detached: true });
-    closeSync(fd);
-    this.#process = child;
-    child.once('error', (error) => this.#lose(error.message));
-    child.once('exit', (status, signal) => this.#lose(lastLine(log) ?? `${signal ?? `status ${status}`}`));
+    try {
+      const { command, env } = this.#control.daemon;
+      const child = spawn(...command, { env, stdio: ['ignore', fd, fd], detached: true });
+      this.#process = child;
+      child.once('error', (error) => this.#lose(error.message));
+      child.once('exit', (status, signal) => this.#lose(lastLine(log) ?? `${signal ?? `status ${status}`}`));
+    } finally {
+      closeSync(fd);
+    }
   }
 
   /** Until it answers, or is gone. */

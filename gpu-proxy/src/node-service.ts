@@ -14,7 +14,7 @@ import { linkDriver } from './driver-libraries.js';
 import { ProxyError } from './errors.js';
 import { GpuArrivals } from './gpu-arrivals.js';
 import { GpuHealth } from './gpu-health.js';
-import { whyNoWorker } from './gpu-probe.js';
+import { GpuProbe } from './gpu-probe.js';
 import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
 import { type Installation, installOnHost, locateInstallation } from './installation.js';
@@ -22,7 +22,7 @@ import { listGpus, takeInventory } from './inventory.js';
 import { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
 import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
-import { Log } from './log.js';
+import { Log, logUncaught } from './log.js';
 import type { Metrics } from './metrics/metrics.js';
 import { MetricsFile } from './metrics/metrics-file.js';
 import { GpuNode, type NodeSettings } from './node.js';
@@ -62,6 +62,7 @@ export class NodeService {
   private constructor(store: ConfigurationStore) {
     this.#store = store;
     this.#log = new Log(logOptions(store.current));
+    logUncaught(this.#log.logger);
     this.#http = this.#makeHttp();
     this.#stopReloading = store.reloadOnHangup(this.#log.logger);
     store.on('reloaded', () => void this.#follow());
@@ -165,7 +166,7 @@ export class NodeService {
     const { logger } = this.#log;
     const { installation, launcher, backend } = machine;
     const selection = this.#store.current.gpu ?? [];
-    const worker = { executable: installation.worker, driver: backend.driver, addon, launcher, logger };
+    const probe = new GpuProbe({ executable: installation.worker, driver: backend.driver, addon, launcher, logger });
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
       listed: async () => new Set(await listGpus({ ...machine, gpus: [] })),
@@ -175,7 +176,7 @@ export class NodeService {
         survey: () => this.#survey(machine),
         arrived: () => this.#noteArrival(),
       }),
-      whyNoWorker: (gpu) => whyNoWorker(gpu, worker),
+      whyNoWorker: (gpu) => probe.whyNoWorker(gpu),
     });
   }
 
@@ -265,7 +266,7 @@ export class NodeService {
     await this.#http.move(undefined);
     this.#kubernetes?.leave();
     this.#node?.leave();
-    this.#metrics?.save();
+    this.#metrics?.leave();
     this.#state?.release();
   }
 }

@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
@@ -10,6 +10,7 @@ import type { GpuNode, NodeOptions } from './node.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 import { findProcess, isAlive } from './process-table.js';
 import { clientEnvironment } from './run.js';
+import { SessionFiles } from './session-files.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { type LogLine, startNode } from './testing/node-under-test.js';
 
@@ -65,6 +66,15 @@ function sessionOf(allocation: Allocation, program: ChildProcessWithoutNullStrea
 
 function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+function openFiles(): string[] {
+  const list = '/proc/self/fd';
+  return readdirSync(list).map((fd) => {
+    const file = path.join(list, fd);
+    // That of the listing itself is there no more.
+    return lstatSync(file, { throwIfNoEntry: false }) ? readlinkSync(file) : '';
+  });
 }
 
 function messages(text: string): LogLine[] {
@@ -210,18 +220,66 @@ test('what a killed proxy had half made, and what ended without it, is cleaned u
   expect(node.find(allocation.id).memoryUsed).toBe(0);
 });
 
+test('a session whose worker cannot be started leaves nothing behind', async () => {
+  const installation = { ...locateInstallation(), worker: '/nonexistent\0' };
+  node.leave();
+  await restart({ installation });
+  const allocation = await node.create({});
+  for (let i = 0; i < 3; i++) expect(await line(startProgram(allocation, 'say(result("cuInit", 0))'))).not.toBe('0');
+  expect(log.filter(({ msg }) => String(msg).includes('could not be started')).length).toBeGreaterThanOrEqual(3);
+  expect(readdirSync(path.join(allocation.directory, 'sessions'))).toEqual([]);
+  expect(allocation.sessionCount).toBe(0);
+  expect(openFiles().filter((file) => file.includes('/sessions/'))).toEqual([]);
+});
+
+test('a record without a worker does not get that of another session, nor its slot', async () => {
+  const allocation = await node.create({});
+  const program = startProgram(allocation, HOLDING);
+  await line(program);
+  const { worker } = sessionOf(allocation, program);
+  node.leave();
+  // As if sessions before it had not been started, and their slot had become free.
+  const sessions = path.join(allocation.directory, 'sessions');
+  const record = JSON.parse(readFileSync(path.join(sessions, '1', 'session.json'), 'utf8'));
+  for (const [name, pid] of [
+    ['0', 0],
+    ['2', 0],
+    ['00', 2 ** 22 + 1],
+  ] as const) {
+    SessionFiles.make(path.join(sessions, name), { ...record, number: Number(name), worker: { pid, startTime: '1' } });
+  }
+  await restart();
+  const again = node.find(allocation.id);
+  expect(again.sessions.map(({ session }) => session.record.worker)).toEqual([worker]);
+  expect(readdirSync(sessions)).toEqual(['1']);
+  expect(again.memoryUsed).toBe(150 * MiB);
+  const other = startProgram(again, HOLDING);
+  expect(await line(other)).toBe('got 0');
+  expect(again.memoryUsed).toBe(300 * MiB);
+  expect([await finish(program), await finish(other)]).toEqual(['then 0', 'then 0']);
+});
+
 test('a specification of a later version is left alone, with a sentence', async () => {
-  const [newer, broken] = [await node.create({ memory: MiB }), await node.create({ memory: MiB })];
+  const newer = await node.create({ memory: 100 * MiB });
+  const { memory: left } = node.left(node.gpus[0] as never);
+  const broken = await node.create({ memory: MiB });
   node.leave();
   const files = [newer, broken].map((allocation) => path.join(allocation.directory, 'allocation.json'));
   const texts = [JSON.stringify({ ...newer.specification, version: 2 }), '{'];
   for (const [i, file] of files.entries()) writeFileSync(file, texts[i] as string);
   await restart();
   expect(node.allocations).toEqual([]);
+  expect(node.left(node.gpus[0] as never).memory).toBe(left);
   const said = log.map(({ msg }) => msg);
   expect(said).toContainEqual(expect.stringContaining(`${files[0]} is of version 2, and this gpu-proxy knows 1.`));
+  expect(said).toContainEqual(
+    expect.stringMatching(/start the newer gpu-proxy again\. .* its memory stays promised to it until its directory is removed\.$/),
+  );
   expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
+  expect(said).toContainEqual(expect.stringMatching(/remove its directory\. .* nobody can tell how much it is\.$/));
   expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(texts);
+  rmSync(newer.directory, { recursive: true });
+  expect(node.left(node.gpus[0] as never).memory).toBe(left + 100 * MiB + (node.gpus[0]?.contextMemory ?? 0));
 });
 
 test('one state directory has one proxy', async () => {

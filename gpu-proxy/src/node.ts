@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { chownSync } from 'node:fs';
+import { chownSync, existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import type {
@@ -22,14 +22,14 @@ import type { Backend } from './backend.js';
 import type { ClientSocket } from './client-socket.js';
 import { ConcurrentGpus } from './concurrent-gpus.js';
 import { counted } from './counted.js';
-import { ProxyError } from './errors.js';
+import { ProxyError, systemReason } from './errors.js';
 import type { Installation } from './installation.js';
 import { DIRECT, type Launcher } from './launcher.js';
 import type { LiveSession } from './live-session.js';
 import type { ProcessIdentity } from './process-table.js';
 import type { Session } from './session.js';
-import { checkWishes, DEFAULT_LIMITS, DEFAULT_WINDOW, type Wishes } from './specification.js';
-import type { StateDirectory } from './state-directory.js';
+import { checkWishes, DEFAULT_LIMITS, DEFAULT_WINDOW, readPromised, type Wishes } from './specification.js';
+import { SPECIFICATION, type StateDirectory } from './state-directory.js';
 import { type WarmWorker, WarmWorkers } from './warm-workers.js';
 
 /** What may change while a node runs. */
@@ -116,6 +116,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #admission: Admission;
   readonly #host: AllocationHost;
   readonly #allocations = new Map<string, Allocation>();
+  /** What cannot be served, by the files of their specifications: it still takes its part of the GPUs. */
+  readonly #leftAlone = new Map<string, AllocationSpecification>();
   readonly #unwatchHolders = new Map<string, () => void>();
   readonly #warmWorkers = new Map<GpuRecord, WarmWorkers>();
   #arbiter: Arbiter | undefined;
@@ -287,9 +289,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** Ends; programs go on, and the next node on this state directory finds them. */
   leave(): void {
     this.#arbiter?.leave();
-    this.#concurrent?.leave(
-      new Set(this.allocations.filter(({ sessionCount }) => sessionCount > 0).flatMap(({ specification }) => specification.gpus)),
-    );
+    const used = this.allocations.filter(({ sessionCount }) => sessionCount > 0).map(({ specification }) => specification);
+    this.#concurrent?.leave(new Set([...used, ...this.#leftAlone.values()].flatMap(({ gpus }) => gpus)));
     for (const workers of this.#warmWorkers.values()) workers.end();
     for (const allocation of this.#allocations.values()) allocation.leave();
     for (const unwatch of this.#unwatchHolders.values()) unwatch();
@@ -353,8 +354,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     if (uid !== undefined) chownSync(path.join(directory, 'cache'), uid, uid);
   }
 
+  /** With those that are left alone, until somebody removes them. */
   #specifications(): AllocationSpecification[] {
-    return this.allocations.map(({ specification }) => specification);
+    const leftAlone = [...this.#leftAlone].filter(([file]) => existsSync(file)).map(([, specification]) => specification);
+    return [...this.allocations.map(({ specification }) => specification), ...leftAlone];
   }
 
   /** What cannot be read is said and left alone: another proxy may know better. */
@@ -368,19 +371,53 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       if (allocation.specification.draining) this.#removeWhenDrained(allocation);
       else this.#watchHolder(allocation);
     } catch (error) {
-      logger.error({ allocation: id }, (error as Error).message);
+      this.#leaveAlone(id, error as Error);
     }
+  }
+
+  #leaveAlone(id: string, error: Error): void {
+    const file = path.join(this.#options.state.allocations, id, SPECIFICATION);
+    const specification = this.#allocations.get(id)?.specification ?? readPromised(file);
+    if (specification && !this.#allocations.has(id)) this.#leftAlone.set(file, specification);
+    const reason = error instanceof ProxyError ? error.message : `${systemReason(error)}.`;
+    const promised = specification
+      ? 'its memory stays promised to it until its directory is removed'
+      : 'its memory is not counted, since nobody can tell how much it is';
+    this.#options.logger.error({ allocation: id }, new ProxyError('ALLOCATION_NOT_SERVED', { id, reason, promised }).message);
   }
 
   #watchHolder(allocation: Allocation): void {
     const { holder } = allocation;
     if (!holder) return;
-    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () => this.drain(allocation));
+    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () =>
+      this.#noteHolderGone(allocation),
+    );
     this.#unwatchHolders.set(allocation.id, unwatch);
   }
 
+  #noteHolderGone(allocation: Allocation): void {
+    try {
+      this.drain(allocation);
+    } catch (error) {
+      const reason = systemReason(error);
+      this.#options.logger.error(
+        named(allocation),
+        `That the allocation is drained, whose holder ended, could not be written down: ${reason}.`,
+      );
+      this.#removeWhenDrained(allocation);
+    }
+  }
+
   #removeWhenDrained(allocation: Allocation): void {
-    void allocation.whenIdle().then(() => this.#remove(allocation));
+    allocation
+      .whenIdle()
+      .then(() => this.#remove(allocation))
+      .catch((error) =>
+        this.#options.logger.error(
+          named(allocation),
+          `What is left of the drained allocation could not be removed: ${systemReason(error)}.`,
+        ),
+      );
   }
 
   /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 
 /** A process as it was seen at one moment: a pid alone may mean another process later, with its start time it does not. */
 export interface ProcessIdentity {
@@ -39,6 +39,23 @@ export function findProcessesWith(variable: string): { readonly identity: Proces
     .filter((pid) => list(pid, 'environ').includes(variable))
     .map((pid) => ({ identity: identifyProcess(Number(pid)), words: list(pid, 'cmdline').slice(0, -1) }))
     .filter(({ identity }) => isAlive(identity));
+}
+
+/** Whether it sees this directory as its root, which a process in a container of its own does not. */
+export function hasRoot({ pid }: ProcessIdentity, directory: string): boolean {
+  const [own, wanted] = [`/proc/${pid}/root/`, directory].map((each) => readOrUndefined(() => statSync(each)));
+  return own !== undefined && own.dev === wanted?.dev && own.ino === wanted.ino;
+}
+
+/** Whether it runs as this user and was started as it: the real, effective, saved and file system's one. */
+export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
+  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+  const uids =
+    status
+      ?.match(/^Uid:(.*)$/m)?.[1]
+      ?.trim()
+      .split(/\s+/) ?? [];
+  return uids.length > 0 && uids.every((each) => each === String(uid));
 }
 
 /** Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's foreground group. */

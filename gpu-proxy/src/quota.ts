@@ -52,9 +52,11 @@ export class QuotaFile {
     throw new Error('it is no quota file of this version');
   }
 
-  /** For the worker of an earlier proxy, that has this slot. */
-  claimSlot(slot: number): void {
+  /** For the worker of an earlier proxy, that has this slot. False when another one has it. */
+  claimSlot(slot: number): boolean {
+    if (this.#taken.has(slot)) return false;
     this.#taken.add(slot);
+    return true;
   }
 
   /** Clears what dead workers left in slots that nobody claimed. */

@@ -99,3 +99,18 @@ test('what the server decides cannot be asked for by run', async () => {
   const outcome = await gpuProxy(place, 'run', '--socket', socket, '--memory', '1MiB', '--', 'true');
   expect([outcome.status, outcome.stderr]).toEqual([2, expect.stringContaining('--memory cannot be combined with --socket')]);
 });
+
+test.each(['throw error', 'Promise.reject(error)'])('what nobody caught (%s) ends it with its stack in the log', async (fault) => {
+  server.process.kill('SIGKILL');
+  await server.end();
+  const hook = `process.once("SIGUSR2", () => { const error = new Error("a fault"); ${fault}; });`;
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
+  server = new CommandUnderTest(place, ['serve', '--backend', 'simulated', '--socket', socket], env);
+  await server.printed('"msg":"serving"');
+  server.process.kill('SIGUSR2');
+  expect((await server.end()).status).toBe(1);
+  expect(logLines().at(-1)).toMatchObject({
+    stack: expect.stringMatching(/^Error: a fault\n +at /),
+    msg: expect.stringContaining('report it'),
+  });
+});

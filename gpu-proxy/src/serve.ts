@@ -7,7 +7,7 @@ import { ConfigurationStore } from './configuration/store.js';
 import { EmbeddedNode } from './embedded-node.js';
 import { ProxyError } from './errors.js';
 import { locateInstallation } from './installation.js';
-import { Log } from './log.js';
+import { Log, logUncaught } from './log.js';
 import { formatMemorySize } from './memory-size.js';
 import { NodeService } from './node-service.js';
 import { type Flags, SERVE_OPTIONS } from './options.js';
@@ -40,6 +40,7 @@ async function serveSocket(socketPath: string, configuration: Configuration, mem
   const installation = locateInstallation();
   const backend = chooseBackend(configuration.backend, installation);
   const { logger } = new Log({ file: log, level });
+  logUncaught(logger);
   const node = await EmbeddedNode.start({ installation, backend, logger, settings: { limits }, gpus, memory, socketPath });
   const { allocation } = node;
   const quota = memory === 0 ? 'the whole GPU' : formatMemorySize(memory);

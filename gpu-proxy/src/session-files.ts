@@ -11,8 +11,12 @@ export interface SessionListener {
   report(line: string, told: boolean): void;
   /** A line of the worker's own log. */
   log(line: string): void;
+  /** The report is longer than one can be, and is read no further. */
+  endless(): void;
 }
 
+/** The report stays whole while the session lives, and no sound worker gets near: it says what is new, and that sparingly. */
+export const REPORT_BYTES = 4 * 1024 * 1024;
 /** A worker that talks without end must not fill the disk. */
 const LOG_BYTES = 1024 * 1024;
 /** Where the system has no watch left to give. */
@@ -29,6 +33,8 @@ export class SessionFiles {
   #log: LineFollower | undefined;
   /** Lines of the report. */
   #lines = 0;
+  /** There was more to read than is read at once. */
+  #next: NodeJS.Immediate | undefined;
 
   constructor(directory: string) {
     this.#directory = directory;
@@ -55,7 +61,13 @@ export class SessionFiles {
 
   /** Descriptors for the worker, to be closed by the caller. */
   openForWorker(): { report: number; log: number } {
-    return { report: openSync(path.join(this.#directory, 'report'), 'a'), log: openSync(path.join(this.#directory, 'log'), 'a') };
+    const report = openSync(path.join(this.#directory, 'report'), 'a');
+    try {
+      return { report, log: openSync(path.join(this.#directory, 'log'), 'a') };
+    } catch (error) {
+      closeSync(report);
+      throw error;
+    }
   }
 
   /** From the first line on, as they come. */
@@ -64,11 +76,11 @@ export class SessionFiles {
     this.#report = new LineFollower(path.join(this.#directory, 'report'), (line) => listener.report(line, ++this.#lines <= told));
     this.#log = new LineFollower(path.join(this.#directory, 'log'), (line) => listener.log(line));
     try {
-      this.#watcher = watch(this.#directory, () => this.#read()).on('error', () => this.#lookNowAndThen());
+      this.#watcher = watch(this.#directory, () => this.#read(listener)).on('error', () => this.#lookNowAndThen(listener));
     } catch {
-      this.#lookNowAndThen();
+      this.#lookNowAndThen(listener);
     }
-    this.#read();
+    this.#read(listener);
   }
 
   /** The user was told of all that the report said so far, and need not be again by the next proxy, which reads it from the first line. */
@@ -94,19 +106,30 @@ export class SessionFiles {
     this.#stop();
   }
 
-  #read(): void {
-    this.#report?.read();
-    this.#log?.read();
+  #read(listener: SessionListener): void {
+    if (this.#next) return;
+    if (this.#report && this.#report.size > REPORT_BYTES) {
+      this.#report.close();
+      this.#report = undefined;
+      listener.endless();
+    }
+    const more = [this.#report?.read(), this.#log?.read()].includes(true);
     this.#log?.limit(LOG_BYTES);
+    if (!more) return;
+    this.#next = setImmediate(() => {
+      this.#next = undefined;
+      this.#read(listener);
+    });
   }
 
-  #lookNowAndThen(): void {
-    this.#timer ??= setInterval(() => this.#read(), LOOK_EVERY_MS).unref();
+  #lookNowAndThen(listener: SessionListener): void {
+    this.#timer ??= setInterval(() => this.#read(listener), LOOK_EVERY_MS).unref();
   }
 
   #stop(): void {
     this.#watcher?.close();
     clearInterval(this.#timer);
+    clearImmediate(this.#next);
     this.#report = undefined;
     this.#log = undefined;
   }

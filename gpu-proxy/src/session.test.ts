@@ -41,6 +41,9 @@ test.each([
   '{"event":"other"}',
   '{"event":"refused"}',
   '{"event":"unsupported","call":7}',
+  '{"event":"unsupported","call":""}',
+  '{"event":"unsupported","call":"cu\\n"}',
+  `{"event":"unsupported","call":"${'a'.repeat(129)}"}`,
   '{"event":"overQuota","asked":3,"used":"2","limit":4}',
   '{"event":"overPinned","limit":2}',
   '{"event":"overHandles"}',
@@ -113,6 +116,12 @@ test('a call that is not supported is logged once by name', () => {
   const { session, lines } = newSession();
   for (const call of ['cuX', 'cuX', 'cuY']) session.apply({ event: 'unsupported', call });
   expect(lines.map((line) => line['call'])).toEqual(['cuX', 'cuY']);
+});
+
+test('of calls without end as many are kept and logged as there can be', () => {
+  const { session, lines } = newSession();
+  for (let i = 0; i < 10_000; i++) session.apply({ event: 'unsupported', call: `cu${i}` });
+  expect([session.unsupported.size, lines.length]).toEqual([512, 512]);
 });
 
 test('a connection that never opened a session is no news', () => {

@@ -3,6 +3,10 @@ import type { Logger } from 'pino';
 import type { Backend } from './backend.js';
 import type { WorkerExit } from './worker.js';
 
+/** As many as a worker reports, which is not trusted blindly: native/worker/unsupported_calls.h. */
+const MOST_UNSUPPORTED = 512;
+const CALL = /^[A-Za-z0-9_ ]{1,128}$/;
+
 /** What a worker says about itself, one JSON object a line. */
 export type Report =
   | { event: 'started'; pid: number; program: string; gpu: GpuIdentity; driverVersion: number }
@@ -130,7 +134,7 @@ export class Session {
   }
 
   #noteUnsupported(call: string): void {
-    if (this.unsupported.has(call)) return;
+    if (this.unsupported.has(call) || this.unsupported.size >= MOST_UNSUPPORTED) return;
     this.unsupported.add(call);
     this.logger.warn({ pid: this.record.client.pid, call }, `${call} is not supported yet and answered CUDA_ERROR_NOT_SUPPORTED`);
   }
@@ -153,7 +157,7 @@ export function parseReport(line: string): Report | undefined {
     case 'refused':
       return text('sentence') ? (value as Report) : undefined;
     case 'unsupported':
-      return text('call') ? (value as Report) : undefined;
+      return text('call') && CALL.test(value['call'] as string) ? (value as Report) : undefined;
     case 'overQuota':
       return number('asked') && number('used') && number('limit') ? (value as Report) : undefined;
     case 'overPinned':

@@ -67,6 +67,20 @@ export function readSpecification(file: string): AllocationSpecification {
   }
 }
 
+/**
+ * What an allocation that cannot be served still takes of the node, of whichever version its specification is. Undefined when the file does not
+ * say even that.
+ */
+export function readPromised(file: string): AllocationSpecification | undefined {
+  try {
+    const value = { ...DEFAULTS, limits: DEFAULT_LIMITS, ...readJson(file) } as unknown as AllocationSpecification;
+    const { gpus, memory, share } = value;
+    return Array.isArray(gpus) && isWhole(memory, 0) && isWhole(share, 1, 100) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The record of a session; undefined when the file is missing or holds none. */
 export function readSession(file: string): SessionRecord | undefined {
   try {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 import { StateDirectory } from './state-directory.js';
@@ -40,12 +40,13 @@ test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])('a lock that nobody 
   state.release();
 });
 
-test('what a killed proxy had begun is removed, and nothing else', () => {
+test('what a killed proxy had begun is removed, and nothing else: not a grant that is being made either', () => {
   StateDirectory.open(place).release();
-  for (const name of ['.new-0123456789abcdef', '.gone-0123456789abcdef', '0123456789abcdef', 'precious'])
-    mkdirSync(path.join(place, 'allocations', name));
+  const begun = ['.new-0123456789abcdef', '.gone-0123456789abcdef'];
+  for (const name of [...begun, '.new-fedcba9876543210', '0123456789abcdef', 'precious']) mkdirSync(path.join(place, 'allocations', name));
+  for (const name of begun) utimesSync(path.join(place, 'allocations', name), new Date(0), new Date(0));
   const state = StateDirectory.open(place);
-  expect(readdirSync(state.allocations).sort()).toEqual(['0123456789abcdef', 'precious']);
+  expect(readdirSync(state.allocations).sort()).toEqual(['.new-fedcba9876543210', '0123456789abcdef', 'precious']);
   expect(state.ids()).toEqual(['0123456789abcdef']);
   state.release();
 });

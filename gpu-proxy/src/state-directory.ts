@@ -1,4 +1,4 @@
-import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
 import { readIfThere, UNFINISHED } from './files.js';
@@ -8,6 +8,11 @@ import { makePrivateDirectory } from './private-directory.js';
 import { identifyProcess, isAlive, type ProcessIdentity, readBootId } from './process-table.js';
 
 export const DEFAULT_STATE = '/run/nvidia-virtual';
+/** In the directory of an allocation: without it, there is none yet, or none any more. */
+export const SPECIFICATION = 'allocation.json';
+
+/** What was begun within this time may be a grant that the device plugin makes just now. */
+const UNDER_WAY_MS = 10 * 60_000;
 
 /**
  * Where a node keeps what outlives its process: one directory per allocation, the sockets of the admin API and of the arbiter, and a lock.
@@ -53,7 +58,7 @@ export class StateDirectory {
       mkdirSync(state.allocations, { recursive: true, mode: 0o711 });
       state.#lock();
       forgetFormerBoot(state.directory, bootId);
-      removeUnfinished(state.allocations);
+      removeUnfinished(state.allocations, UNDER_WAY_MS);
       return state;
     } catch (error) {
       if (error instanceof ProxyError) throw error;
@@ -76,7 +81,7 @@ export class StateDirectory {
   /** Those of allocations: a grant that nobody has used yet is none. */
   allocationIds(): string[] {
     const has = (id: string, file: string) => existsSync(path.join(this.allocations, id, file));
-    return this.ids().filter((id) => has(id, 'allocation.json') || !has(id, GRANT));
+    return this.ids().filter((id) => has(id, SPECIFICATION) || !has(id, GRANT));
   }
 
   /** Gives the lock back; a temporary one goes with all that is in it. */
@@ -125,11 +130,18 @@ export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
 }
 
-/** What a proxy that was killed had begun to make or to remove. */
-export function removeUnfinished(directory: string): void {
-  for (const name of readdirSync(directory).filter((entry) => UNFINISHED.test(entry))) {
-    rmSync(path.join(directory, name), { recursive: true, force: true });
+/** What a proxy that was killed had begun to make or to remove. @param underWayMs what is younger is left. */
+export function removeUnfinished(directory: string, underWayMs = 0): void {
+  const latest = underWayMs === 0 ? Number.MAX_VALUE : Date.now() - underWayMs;
+  const unfinished = readdirSync(directory).filter((entry) => UNFINISHED.test(entry));
+  for (const file of unfinished.map((name) => path.join(directory, name))) {
+    if (isFrom(file, latest)) rmSync(file, { recursive: true, force: true });
   }
+}
+
+/** Whether it is there and was last changed at this time or before, in milliseconds. */
+function isFrom(file: string, latest: number): boolean {
+  return (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) <= latest;
 }
 
 function tryLink(from: string, to: string): boolean {

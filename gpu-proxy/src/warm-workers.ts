@@ -7,6 +7,7 @@ import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { type Addon, descriptorOf, makeBlocking } from './addon.js';
 import { systemReason } from './errors.js';
+import { abandon } from './inquiry.js';
 import type { Launcher } from './launcher.js';
 import { identifyProcess } from './process-table.js';
 import { parseReport } from './session.js';
@@ -157,6 +158,11 @@ export class WarmWorker {
   dismiss(): void {
     this.#letGo();
     this.#process.unref();
+  }
+
+  /** At once, whatever it does; it is dismissed beside that. */
+  kill(): void {
+    abandon(this.#process);
   }
 
   #letGo(): void {

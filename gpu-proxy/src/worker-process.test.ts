@@ -102,6 +102,49 @@ sys.stdin.readline()
   quota.close();
 });
 
+test('what a context had for pageable copies goes with it: a program may reset as often as it likes', async () => {
+  const quota = quotaFile(0);
+  const program = `
+start()
+source = ctypes.create_string_buffer(16 * MiB)
+def copy():
+    address = ctypes.c_uint64()
+    status = result("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(16 * MiB))
+    return status or result("cuMemcpyHtoD_v2", address, source, ctypes.c_size_t(16 * MiB))
+for turn in range(4):
+    say(copy())
+    must("cuCtxSetCurrent", None)
+    if turn % 2: must("cuDevicePrimaryCtxReset_v2", 0)
+    must("cuDevicePrimaryCtxRelease_v2", 0)
+    start()
+say("over")
+sys.stdin.readline()
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  scene.startWorker(connection, [...quotaArguments(quota, 0), '--max-pinned', String(48 * MIB)]);
+  const said = [];
+  for (let turn = 0; turn < 5; turn++) said.push(await lineOf(client));
+  expect(said).toEqual(['0', '0', '0', '0', 'over']);
+  expect(quota.readSlot(0)).toMatchObject({ used: 0, pinned: 0 });
+  quota.close();
+});
+
+test('a kernel may have a long name, and a program may ask for one that is too long for anybody', async () => {
+  const name = 'k'.repeat(20_000);
+  const text = `.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry ${name}() { ret; }\n`;
+  const program = `
+start()
+module, function = ctypes.c_void_p(), ctypes.c_void_p()
+must("cuModuleLoadData", ctypes.byref(module), ${JSON.stringify(text)}.encode())
+must("cuModuleGetFunction", ctypes.byref(function), module, b"k" * 20000)
+must("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
+say(result("cuCtxSynchronize"), result("cuModuleGetFunction", ctypes.byref(function), module, b"k" * 100000), alloc(1))
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  scene.startWorker(connection, []);
+  expect(await lineOf(client)).toBe('0 500 0');
+});
+
 test('--max-threads: a program with more ends, with the reason in the report', async () => {
   const program = `
 import threading
@@ -123,6 +166,31 @@ say(alloc(1))
   expect(await exited).toEqual([0, null]);
   const ended = { event: 'ended', reason: expect.stringContaining('more than 3 threads') };
   expect(scene.events().slice(-2)).toEqual([{ event: 'overThreads', limit: 3 }, expect.objectContaining(ended)]);
+});
+
+test('of the calls that a client tells of without end, the report has a bounded number, once each, and no other text', async () => {
+  // As libcuda.so.1 would send them, on the connection that it opened: MessageKind::unsupported of wire/message.h.
+  const program = `
+import socket, struct
+start()
+[descriptor] = [fd for fd in range(3, 100) if os.path.realpath(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith("socket:")]
+connection = socket.socket(fileno=descriptor)
+def tell(name): connection.sendall(struct.pack("<IIQ", 8, len(name), 0) + name)
+for i in range(4): tell(b"\\x01" * (4 << 20))
+for i in range(2000):
+    tell(b"cu%d" % (i // 2))
+tell(b"cu last\\n")
+say(alloc(1))
+connection.detach()
+`;
+  const { client, connection } = await scene.connect(cudaProgram(program));
+  const worker = scene.startWorker(connection, []);
+  const exited = once(worker, 'exit');
+  expect(await outputOf(client)).toBe('0\n');
+  expect(await exited).toEqual([0, null]);
+  const calls = scene.events().filter(({ event }) => event === 'unsupported');
+  expect(calls.map(({ call }) => call)).toEqual(Array.from({ length: 512 }, (_, i) => `cu${i}`));
+  expect(scene.events().at(-1)).toMatchObject({ event: 'ended', reason: 'client exited' });
 });
 
 test('--context-charge is charged when a session starts, and one that does not fit is refused with the figures', async () => {

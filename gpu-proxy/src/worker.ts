@@ -61,18 +61,21 @@ export interface Worker {
 }
 
 /**
- * Starts a worker for `connection`, which must never have been read; it and the files are closed here. By contract with native/worker,
- * descriptor 3 is the connection, 4 the report.
+ * Starts a worker for `connection`, which must never have been read; it and the files are closed here, the files also when none can be
+ * started. By contract with native/worker, descriptor 3 is the connection, 4 the report.
  */
 export function startWorker(command: Command, connection: Socket, files: WorkerFiles, listener: WorkerListener): Worker {
-  makeBlocking(connection);
-  const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
-  // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
-  const child = spawn(command[0], command[1], { stdio: [...stdio], detached: true });
-  connection.destroy();
-  closeSync(files.log);
-  closeSync(files.report);
-  return new ChildWorker(child, listener, 'cold');
+  try {
+    makeBlocking(connection);
+    const stdio = ['ignore', 'ignore', files.log, connection, files.report] as const;
+    // A session of its own: Ctrl-C at the terminal reaches the program and not the worker that still serves it, and it outlives this proxy.
+    const child = spawn(command[0], command[1], { stdio: [...stdio], detached: true });
+    connection.destroy();
+    return new ChildWorker(child, listener, 'cold');
+  } finally {
+    closeSync(files.log);
+    closeSync(files.report);
+  }
 }
 
 /** A worker that this proxy started. */

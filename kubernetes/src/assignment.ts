@@ -37,7 +37,7 @@ export function readAssignment(text: string | undefined): Assignment | undefined
   if (version !== 1 || !isObject(containers)) return undefined;
   const lists = Object.values(containers);
   return lists.every((list) => Array.isArray(list) && list.every(isAssignedGpu))
-    ? { version, containers: containers as Assignment['containers'] }
+    ? { version, containers: plain(containers as Assignment['containers']) }
     : undefined;
 }
 
@@ -45,6 +45,11 @@ export function readAssignment(text: string | undefined): Assignment | undefined
 export function readInventory(text: string | undefined): Inventory | undefined {
   const { version, gpus } = readObject(text);
   return version === 1 && Array.isArray(gpus) && gpus.every(isInventoryGpu) ? { version, gpus } : undefined;
+}
+
+/** Without what every object has: containers may be named `constructor`. */
+function plain<T>(record: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.assign(Object.create(null) as Record<string, T>, record);
 }
 
 function readObject(text: string | undefined): Record<string, unknown> {

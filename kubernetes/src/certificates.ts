@@ -99,8 +99,9 @@ export class ServingCertificate {
 
   #use(serving: KeyPair): void {
     if (serving.certificate === this.#current?.certificate) return;
+    const context = contextOf(serving);
     this.#current = serving;
-    for (const server of this.#servers) server.setSecureContext(contextOf(serving));
+    for (const server of this.#servers) server.setSecureContext(context);
     this.#options.logger.info('serving with a new certificate');
   }
 }

@@ -23,6 +23,12 @@ test('assignedHolding() counts slots that an init container leaves to later ones
   );
 });
 
+test('assignedHolding() counts nothing for a container that is named like something every object has', () => {
+  const pod = podWith(assignment({ one: [{ gpu: 'a', slots: 4 }] }));
+  pod.spec?.containers.push({ name: 'constructor' }, { name: 'toString' });
+  expect(assignedHolding(pod)).toEqual(new Map([['a', 4]]));
+});
+
 test.each([undefined, '', '{', 'null', '{"version":2,"containers":{}}'])('assignedHolding() is undefined for %j', (text) => {
   expect(assignedHolding(podWith(text))).toBeUndefined();
 });

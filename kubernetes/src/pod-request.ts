@@ -108,9 +108,13 @@ export function peak(containers: readonly { readonly init: boolean; readonly slo
   return Math.max(most, lasting);
 }
 
+/** A quantity of slots; Kubernetes writes a thousand as `1k`. */
+export function readSlots(quantity: string | undefined): number {
+  return readQuantity(quantity ?? '') ?? 0;
+}
+
 function slotsOf({ name, resources }: V1Container): { container: string; slots: number } {
-  // The API server writes 1000 as 1k.
-  return { container: name, slots: readQuantity(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? '0') ?? 0 };
+  return { container: name, slots: readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) };
 }
 
 function contradictions({ container, slots, gpus, mode }: ContainerRequest): string[] {

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { KubernetesObject } from '@kubernetes/client-node';
 import type { Logger } from 'pino';
 import { ApiError, type ApiServer, type Query } from './api-server.js';
 
@@ -16,7 +17,7 @@ export interface ReflectorOptions<Raw, T> {
   /** For example `/api/v1/pods`. */
   readonly path: string;
   readonly query?: Query;
-  /** What is kept of an object; called at once, so that a long list is never held as a whole. */
+  /** What is kept of an object; called at once, so that a long list is never held as a whole. One for which it throws is left out. */
   readonly read: (object: Raw) => T;
   readonly reflection: Reflection<T>;
   readonly logger: Logger;
@@ -73,14 +74,14 @@ export class Reflector<Raw, T> {
   }
 
   async #list(): Promise<void> {
-    const { api, path, query, read, reflection } = this.#options;
+    const { api, path, query, reflection } = this.#options;
     const since = performance.now();
     const objects: T[] = [];
     let next: string | undefined;
     let version: string | undefined;
     do {
       const answer: ListAnswer<Raw> = await api.request({ path, query: { ...query, limit: PAGE, continue: next }, timeout: 60_000 });
-      for (const item of answer.items ?? []) objects.push(read(item));
+      for (const item of answer.items ?? []) this.#read(item, (object) => objects.push(object));
       next = answer.metadata?.continue || undefined;
       version = answer.metadata?.resourceVersion;
     } while (next !== undefined && !this.#end.signal.aborted);
@@ -101,11 +102,25 @@ export class Reflector<Raw, T> {
   }
 
   #apply({ type, object }: WatchEvent<Raw>): void {
-    const { read, reflection } = this.#options;
+    const { reflection } = this.#options;
     if (type === 'ERROR') throw new ApiError(object.message ?? 'the watch failed', object.code);
     this.#version = object.metadata?.resourceVersion ?? this.#version;
-    if (type === 'ADDED' || type === 'MODIFIED') reflection.put(read(object));
-    else if (type === 'DELETED') reflection.remove(read(object));
+    if (type === 'ADDED' || type === 'MODIFIED') this.#read(object, (one) => reflection.put(one));
+    else if (type === 'DELETED') this.#read(object, (one) => reflection.remove(one));
+  }
+
+  /** Whoever makes an object that nobody foresaw must not stop all others from being seen. */
+  #read(object: Raw, take: (object: T) => void): void {
+    const { read, path, logger } = this.#options;
+    let one: T;
+    try {
+      one = read(object);
+    } catch (error) {
+      const { namespace, name } = (object as KubernetesObject).metadata ?? {};
+      logger.error({ namespace, name, err: error }, `an object of ${path} cannot be read and is left out`);
+      return;
+    }
+    take(one);
   }
 
   #recovered(): void {

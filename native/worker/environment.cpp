@@ -23,11 +23,30 @@ void clearCudaVariables() {
   for (const auto& name : names) unsetenv(name.c_str());
 }
 
-/// The driver's log belongs to the program, which the interposer writes for. MPS belongs to the node: a client that could name its pipes
-/// would have the worker talk to whom the client likes, and one that could set its limits would have none.
-bool isForTheDriver(std::string_view variable) {
-  return variable.starts_with("CUDA_") && !variable.starts_with("CUDA_LOG_FILE=") && !variable.starts_with("CUDA_MPS_");
-}
+/// What changes how a program's own work is done. The worker lives among the host's mounts, so that none is here that names a file or a
+/// library (core dumps, logs, the cache, what is injected) or holds up a process, and none that is the node's: MPS, clocks, sizes on disk.
+constexpr std::string_view kForTheDriver[] = {
+    "CUDA_BINARY_LOADER_THREAD_COUNT",
+    "CUDA_CACHE_DISABLE",
+    "CUDA_DEVICE_DEFAULT_PERSISTING_L2_CACHE_PERCENTAGE_LIMIT",
+    "CUDA_DEVICE_MAX_CONNECTIONS",
+    "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_DISABLE_JIT",
+    "CUDA_DISABLE_PTX_JIT",
+    "CUDA_FORCE_JIT",
+    "CUDA_FORCE_PRELOAD_LIBRARIES",
+    "CUDA_FORCE_PTX_JIT",
+    "CUDA_GRAPHS_USE_NODE_PRIORITY",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_MANAGED_FORCE_DEVICE_ALLOC",
+    "CUDA_MODULE_DATA_LOADING",
+    "CUDA_MODULE_LOADING",
+    "CUDA_SCALE_LAUNCH_QUEUES",
+    kVisible,
+};
+
+bool isForTheDriver(std::string_view name) { return std::ranges::find(kForTheDriver, name) != std::end(kForTheDriver); }
 
 /// MPS knows limits in MiB; device 0 is the only one that such a worker sees.
 void addMps(Environment& environment, const Mps& mps) {
@@ -38,16 +57,10 @@ void addMps(Environment& environment, const Mps& mps) {
   if (mps.memory > 0) environment["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = "0=" + std::to_string((mps.memory - 1) / kMebibyte + 1) + "M";
 }
 
-/// Of the toolkit and of container images, not of the driver; and what is the default anyway, which PyTorch sets in every process.
-bool meansNothing(const Environment::value_type& variable) {
-  static constexpr std::string_view kOfOthers[] = {"CUDA_HOME",     "CUDA_PATH",     "CUDA_ROOT",         "CUDA_VERSION",
-                                                   "CUDA_BIN_PATH", "CUDA_LIB_PATH", "CUDA_INCLUDE_PATH", "CUDA_TOOLKIT_ROOT_DIR"};
-  const auto& [name, value] = variable;
-  return std::ranges::find(kOfOthers, name) != std::end(kOfOthers) || (name == "CUDA_MODULE_LOADING" && value == "LAZY");
-}
-
+/// Without what is the default anyway, which PyTorch sets in every process.
 Environment relevant(Environment environment) {
-  std::erase_if(environment, meansNothing);
+  const auto loading = environment.find("CUDA_MODULE_LOADING");
+  if (loading != environment.end() && loading->second == "LAZY") environment.erase(loading);
   return environment;
 }
 
@@ -93,7 +106,9 @@ Environment driverEnvironment(std::span<const std::byte> variables, const std::v
     const std::string variable(rest.data());
     rest.remove_prefix(variable.size() + 1);
     const std::size_t equals = variable.find('=');
-    if (equals != std::string::npos && isForTheDriver(variable)) environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+    if (equals == std::string::npos) continue;
+    const std::string name = variable.substr(0, equals);
+    if (isForTheDriver(name)) environment[name] = variable.substr(equals + 1);
   }
   const auto wanted = environment.find(kVisible);
   if (wanted != environment.end() || !gpus.empty())

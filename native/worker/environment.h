@@ -19,8 +19,8 @@ struct Mps {
   std::uint64_t memory = 0;  ///< bytes of the GPU that it may have, with its contexts; 0: no limit
 };
 
-/// The CUDA_ variables that the driver is to see; `variables` are the client's, NUL-terminated NAME=value. `ownCache`: the driver's JIT
-/// cache lies where cache.h says.
+/// The CUDA_ variables that the driver is to see; `variables` are the client's, NUL-terminated NAME=value, of which it gets those that
+/// docs/environment.md lists. `ownCache`: the driver's JIT cache lies where cache.h says.
 Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache, const Mps& mps);
 
 /// Replaces this process's CUDA_ variables.

@@ -21,18 +21,23 @@ class ImageAccount {
   bool charge(std::uint64_t bytes);
   void refund(std::uint64_t bytes);
 
-  /// The image is loaded, under this handle.
-  void remember(std::uint64_t handle, std::uint64_t bytes);
+  /// The image is loaded, under this handle. It ends with its owner (the context of a module; a library has none) if not before.
+  void remember(std::uint64_t handle, std::uint64_t bytes, const void* owner);
   /// It is unloaded; nothing happens when it is not known.
   void forget(std::uint64_t handle);
+  void forgetOwned(const void* owner);
 
  private:
+  struct Loaded {
+    std::uint64_t bytes;
+    const void* owner;
+  };
   static std::uint64_t beyond(std::uint64_t total) { return total > kProvided ? total - kProvided : 0; }
 
   Quota& quota_;
   std::mutex mutex_;
   std::uint64_t total_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> images_;  ///< handle -> bytes
+  std::unordered_map<std::uint64_t, Loaded> images_;  ///< by handle
 };
 
 }  // namespace worker

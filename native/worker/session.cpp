@@ -57,6 +57,7 @@ void Session::forwardDriverLog() {
 
 void Session::contextEnded(CUcontext context) {
   contexts.ended(context);
+  images.forgetOwned(context);
   streams.ended(context);
   localMemory.ended(context);
   reserves.ended(context);
@@ -122,6 +123,10 @@ void Session::startThread(int channelFile) {
   }).detach();
 }
 
+void Session::noteUnsupported(std::string_view call) {
+  if (unsupported_.isNews(call)) report.event("unsupported", JsonObject().add("call", call));
+}
+
 bool Session::receive() {
   wire::Message message;
   if (!wire::receiveMessage(connection_, message)) return false;
@@ -130,8 +135,7 @@ bool Session::receive() {
     case wire::MessageKind::memory: shared.put(message.header.id, message.file); return true;
     case wire::MessageKind::callbackDone: callbacks.done(message.header.id); break;
     case wire::MessageKind::unsupported:
-      report.event("unsupported", JsonObject().add("call", std::string_view(reinterpret_cast<const char*>(message.payload.data()),
-                                                                            message.payload.size())));
+      noteUnsupported({reinterpret_cast<const char*>(message.payload.data()), message.payload.size()});
       break;
     default: fail("the client sent a message of an unknown kind");
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "driver.h"
 #include "native/worker/callbacks.h"
@@ -23,6 +24,7 @@
 #include "native/worker/reserve_account.h"
 #include "native/worker/shared_memory.h"
 #include "native/worker/stream_account.h"
+#include "native/worker/unsupported_calls.h"
 #include "native/worker/warm_context.h"
 #include "wire/fault.h"
 #include "wire/handle_table.h"
@@ -95,6 +97,7 @@ class Session {
   void wake();
   bool settlePools();
   void startThread(int channelFile);
+  void noteUnsupported(std::string_view call);
 
   int connection_;
   int wake_;  ///< eventfd: output is waiting, or the session has failed
@@ -108,6 +111,7 @@ class Session {
   Occasion quotaRefused_;
   Occasion handlesRefused_;
   Occasion pinnedRefused_;
+  UnsupportedCalls unsupported_;
 };
 
 }  // namespace worker

@@ -12,12 +12,12 @@ namespace {
 /// Files that wait to be asked for: a client that sends more than it uses is cut off.
 constexpr std::size_t kMaxWaiting = 4096;
 
-std::uint64_t sizeOf(int file) {
+/// Of a memory file with these seals; 0 for any other file. The seals first: without them it could change right after.
+std::uint64_t sealedSize(int file, int seals) {
+  const int has = fcntl(file, F_GET_SEALS);  // -1 where there can be none
   struct stat status {};
-  return fstat(file, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+  return has >= 0 && (has & seals) == seals && fstat(file, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
-
-bool sealed(int file, int seals) { return (fcntl(file, F_GET_SEALS) & seals) == seals; }
 
 }  // namespace
 
@@ -50,9 +50,8 @@ int SharedMemory::take(std::uint64_t id) {
 SealedBytes SharedMemory::takeSealed(std::uint64_t id) {
   const int file = take(id);
   if (file < 0) return {};
-  const std::uint64_t bytes = sizeOf(file);
-  void* data = MAP_FAILED;
-  if (bytes > 0 && sealed(file, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)) data = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  const std::uint64_t bytes = sealedSize(file, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+  void* data = bytes > 0 ? mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
   ::close(file);
   return data != MAP_FAILED ? SealedBytes(static_cast<const std::byte*>(data), bytes) : SealedBytes();
 }
@@ -65,7 +64,7 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
   const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
                     (next == mapped_.begin() || std::prev(next)->first + std::prev(next)->second <= address);
   const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 && window.contains(address, bytes) &&
-                       sizeOf(file) >= bytes && sealed(file, F_SEAL_SHRINK);
+                       sealedSize(file, F_SEAL_SHRINK) >= bytes;
   const bool done = allowed && wire::mapShared(address, bytes, file);
   ::close(file);
   if (done) mapped_[address] = bytes;

@@ -130,6 +130,10 @@ function watchUse(node: GpuNode, granted: Granted): handleServerStreamingCall<{ 
 
 /** Who does not read misses what was so meanwhile. */
 async function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode, granted: Granted): Promise<void> {
-  await node.refresh();
-  if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node, granted));
+  try {
+    await node.refresh();
+    if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node, granted));
+  } catch (error) {
+    call.emit('error', failure(error as Error));
+  }
 }

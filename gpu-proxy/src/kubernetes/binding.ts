@@ -12,9 +12,10 @@ import type { Peer } from './peer.js';
 import { place } from './placement.js';
 import type { EventReason, PodEvents } from './pod-events.js';
 import type { PodResources } from './pod-resources.js';
+import { asRefusal } from './served-grant.js';
 import { type SlotSettings, slotsTaken } from './slots.js';
 import { findTenant } from './tenant.js';
-import { tryPatiently } from './waiting.js';
+import { endsWithin, tryPatiently } from './waiting.js';
 
 export interface BindingOptions {
   readonly node: GpuNode;
@@ -43,6 +44,7 @@ const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   THREADS_REACHED: 'GpuLimitReached',
   SESSIONS_FULL: 'GpuLimitReached',
   WORKER_DIED: 'GpuWorkerDied',
+  REPORT_ENDLESS: 'GpuWorkerDied',
 };
 
 export function eventReason(code: ErrorCode): EventReason {
@@ -63,9 +65,10 @@ export class Binding {
     try {
       return await this.#bind(grant, peer);
     } catch (error) {
+      const refusal = asRefusal(error);
       const pod = pods.find(peer.podUid);
-      if (error instanceof ProxyError && pod) events.warn(targetOf(pod), eventReason(error.code), error.message);
-      throw error;
+      if (pod) events.warn(targetOf(pod), eventReason(refusal.code), refusal.message);
+      throw refusal;
     }
   }
 
@@ -112,25 +115,22 @@ export class Binding {
 
   /**
    * The kubelet has given these slots away anew: whoever had them is at its end, be it an init container of the same pod or another pod. Its
-   * memory is free when its last worker is gone.
+   * memory is free when its last worker is gone; one that hangs in the driver does not go, not even when it is killed.
    */
   async #awaitPredecessors({ id, slots }: BindableGrant, owner: Owner): Promise<void> {
-    const { node, logger } = this.#options;
+    const { node, logger, patienceMs } = this.#options;
     const shares = (specification: AllocationSpecification) => specification.slots?.some((slot) => slots.includes(slot));
     for (const before of node.allocations.filter((one) => one.id !== id && shares(one.specification))) {
       logger.info({ allocation: id, predecessor: before.id }, 'slots are free when those that had them before are gone');
-      if (before.specification.owner?.podUid !== owner.podUid) await node.release(before);
-      else await this.#awaitEnd(before);
+      const ofSamePod = before.specification.owner?.podUid === owner.podUid;
+      // An init container has ended before this one started; its sessions are seen to end a moment later.
+      if (ofSamePod) await endsWithin(patienceMs, before.whenIdle());
+      const end = ofSamePod ? node.delete(before, { force: true }) : node.release(before);
+      if (await endsWithin(patienceMs, end)) continue;
+      const workers = before.sessions.map(({ workerPid }) => workerPid).join(', ');
+      const former = before.specification.owner;
+      throw new ProxyError('SLOTS_NOT_FREE', { slots: slots.join(', '), pod: `${former?.namespace}/${former?.pod}`, workers });
     }
-  }
-
-  /** An init container has ended before this one started; its sessions are seen to end a moment later. */
-  async #awaitEnd(before: Allocation): Promise<void> {
-    const { node } = this.#options;
-    const patience = setTimeout(() => before.kill(), this.#deadline() - Date.now()).unref();
-    await before.whenIdle();
-    clearTimeout(patience);
-    await node.delete(before, { force: true });
   }
 
   #view({ id }: BindableGrant) {

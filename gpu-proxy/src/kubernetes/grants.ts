@@ -1,10 +1,11 @@
-import { type FSWatcher, watch } from 'node:fs';
+import { existsSync, type FSWatcher, watch } from 'node:fs';
 import path from 'node:path';
 import type { Logger } from 'pino';
 import type { Addon } from '../addon.js';
 import type { ClientSocket } from '../client-socket.js';
+import { ProxyError } from '../errors.js';
 import { removeDirectoryAtomically } from '../files.js';
-import { readGrant } from '../grant.js';
+import { GRANT, readGrant } from '../grant.js';
 import type { GpuNode } from '../node.js';
 import type { StateDirectory } from '../state-directory.js';
 import type { Binding } from './binding.js';
@@ -26,6 +27,8 @@ const LOOK_EVERY_MS = 5000;
 export class Grants {
   readonly #options: GrantsOptions;
   readonly #served = new Map<string, ServedGrant>();
+  /** The log has them. */
+  readonly #broken = new Set<string>();
   readonly #timer: NodeJS.Timeout;
   #watcher: FSWatcher | undefined;
 
@@ -51,7 +54,8 @@ export class Grants {
     const { node, state } = this.#options;
     const ids = new Set(state.ids());
     for (const grant of this.all) if (!ids.has(grant.id)) this.#forget(grant);
-    const known = new Set([...this.#served.keys(), ...node.allocations.map(({ id }) => id)]);
+    // By its files and not only by what the node serves: beneath one that this proxy cannot read, workers of another may run.
+    const known = new Set([...this.#served.keys(), ...node.allocations.map(({ id }) => id), ...state.allocationIds()]);
     for (const id of ids) if (!known.has(id)) this.#serve(id);
   }
 
@@ -79,7 +83,10 @@ export class Grants {
     const { state, addon, binding, logger } = this.#options;
     const directory = path.join(state.allocations, id);
     const grant = readGrant(directory);
-    if (!grant) return;
+    if (!grant) {
+      this.#noteBroken(id, directory);
+      return;
+    }
     const served = new ServedGrant({
       ...{ directory, grant, logger, socket },
       identify: (connection) => identifyPeer(addon, connection),
@@ -94,6 +101,14 @@ export class Grants {
         logger.error({ allocation: id }, error.message);
       },
     );
+  }
+
+  /** Says it once. It may be of another version, so it stays. */
+  #noteBroken(id: string, directory: string): void {
+    const file = path.join(directory, GRANT);
+    if (this.#broken.has(id) || !existsSync(file)) return;
+    this.#broken.add(id);
+    this.#options.logger.error({ allocation: id }, new ProxyError('GRANT_BROKEN', { file, known: 1, directory }).message);
   }
 
   #forget(grant: ServedGrant): void {

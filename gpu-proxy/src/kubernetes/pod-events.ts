@@ -18,15 +18,19 @@ export interface EventTarget {
 }
 
 interface Told {
+  readonly reason: EventReason;
+  /** As the API server has it; undefined: it does not, since it did not take it, or it may have expired. */
   event: CoreV1Event | undefined;
   /** The latest one. */
   sentence: string;
   count: number;
   /** It will be written again. */
   again?: NodeJS.Timeout;
-  /** In milliseconds. */
+  /** Resolves once that is over, well or not. */
+  written: Promise<void>;
+  /** When it was written last, or should have been; in milliseconds. */
   at: number;
-  first: Date;
+  readonly first: Date;
 }
 
 /** The same event is counted up so often at most. */
@@ -57,55 +61,59 @@ export class PodEvents {
     const key = `${pod.uid} ${reason} ${subject}`;
     this.#forget(now);
     const told = this.#told.get(key);
-    if (told) this.#repeat(pod, told, sentence, key);
-    else if (this.#recentOf(pod, now) < MOST_OF_A_POD) void this.#tell(pod, reason, sentence, key, now);
+    if (told) this.#repeat(pod, told, sentence);
+    else if (this.#recentOf(pod, now) < MOST_OF_A_POD) this.#tell(pod, reason, sentence, key, now);
   }
 
   #recentOf({ uid }: EventTarget, now: number): number {
     return [...this.#told].filter(([key, { at }]) => key.startsWith(`${uid} `) && now - at < this.#againMs).length;
   }
 
-  async #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): Promise<void> {
-    const told: Told = { event: undefined, sentence, count: 1, at, first: new Date(at) };
+  #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): void {
+    const told: Told = { reason, event: undefined, sentence, count: 1, at, first: new Date(at), written: Promise.resolve() };
     this.#told.set(key, told);
-    const { namespace, name, uid } = pod;
+    told.written = this.#write(pod, told);
+  }
+
+  /** The last repetition is written too, later: nobody may come after it. */
+  #repeat(pod: EventTarget, told: Told, sentence: string): void {
+    told.count++;
+    told.sentence = sentence;
+    told.again ??= setTimeout(
+      () => {
+        delete told.again;
+        told.at = Date.now();
+        told.written = told.written.then(() => this.#write(pod, told));
+      },
+      told.at + this.#againMs - Date.now(),
+    ).unref();
+  }
+
+  /** What is not taken is not tried again before it is time: an API server that refuses is asked no more often than one that does not. */
+  async #write(pod: EventTarget, told: Told): Promise<void> {
+    try {
+      told.event = await (told.event ? this.#replace(pod, told, told.event) : this.#create(pod, told));
+    } catch (error) {
+      told.event = undefined;
+      this.#noteLost(pod, error);
+    }
+  }
+
+  #create({ namespace, name, uid }: EventTarget, { reason, sentence, count, at, first }: Told): Promise<CoreV1Event> {
     const body: CoreV1Event = {
       metadata: { generateName: `${name.slice(0, 200)}.gpu-`, namespace },
       involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
       ...{ type: 'Warning', reason, message: sentence.slice(0, LONGEST_MESSAGE) },
       source: { component: 'nvidia-virtual', host: this.#node },
-      ...{ count: 1, firstTimestamp: told.first, lastTimestamp: told.first },
+      ...{ count, firstTimestamp: first, lastTimestamp: new Date(at) },
     };
-    try {
-      told.event = await this.#api.createNamespacedEvent({ namespace, body });
-    } catch (error) {
-      // It may be told anew.
-      this.#told.delete(key);
-      this.#noteLost(pod, error);
-    }
+    return this.#api.createNamespacedEvent({ namespace, body });
   }
 
-  /** The last repetition is written too, later: nobody may come after it. */
-  #repeat(pod: EventTarget, told: Told, sentence: string, key: string): void {
-    told.count++;
-    told.sentence = sentence;
-    told.again ??= setTimeout(() => void this.#tellAgain(pod, told, key), told.at + this.#againMs - Date.now()).unref();
-  }
-
-  async #tellAgain(pod: EventTarget, told: Told, key: string): Promise<void> {
-    delete told.again;
-    if (!told.event) return;
-    told.at = Date.now();
-    const { namespace = pod.namespace, name = '' } = told.event.metadata;
-    const message = told.sentence.slice(0, LONGEST_MESSAGE);
-    const body = { ...told.event, message, count: told.count, lastTimestamp: new Date(told.at) };
-    try {
-      told.event = await this.#api.replaceNamespacedEvent({ namespace, name, body });
-    } catch (error) {
-      // It may have expired.
-      this.#told.delete(key);
-      this.#noteLost(pod, error);
-    }
+  #replace(pod: EventTarget, { sentence, count, at }: Told, event: CoreV1Event): Promise<CoreV1Event> {
+    const { namespace = pod.namespace, name = '' } = event.metadata;
+    const body = { ...event, message: sentence.slice(0, LONGEST_MESSAGE), count, lastTimestamp: new Date(at) };
+    return this.#api.replaceNamespacedEvent({ namespace, name, body });
   }
 
   #noteLost({ namespace, name }: EventTarget, error: unknown): void {

@@ -1,6 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import type { Logger } from 'pino';
 import type { Allocation } from '../allocation.js';
+import { systemReason } from '../errors.js';
 import type { GpuNode } from '../node.js';
 import type { Grants } from './grants.js';
 import { isOver, type NodePods } from './node-pods.js';
@@ -97,17 +98,20 @@ export class Release {
     if (this.#releasing.has(allocation.id)) return;
     this.#releasing.add(allocation.id);
     logger.info({ allocation: allocation.id, owner: allocation.specification.owner }, 'the pod is gone: what it had is given back');
-    void node.release(allocation).finally(() => {
-      this.#releasing.delete(allocation.id);
-      this.#gone.delete(allocation.id);
-    });
+    node
+      .release(allocation)
+      .catch((error) => logger.error({ allocation: allocation.id }, `What the pod had could not be removed: ${systemReason(error)}.`))
+      .finally(() => {
+        this.#releasing.delete(allocation.id);
+        this.#gone.delete(allocation.id);
+      });
   }
 
   #lookAtGrant(grant: ServedGrant, holders: Holders | undefined): void {
     if (grant.busy) return;
     const { grants, logger } = this.#options;
     const pod = grant.pod ?? this.#podOf(grant, holders);
-    if (pod ? this.#lives(pod.podUid) : this.#mayBeNeeded(grant, holders)) return;
+    if (pod ? this.#lives(pod.podUid) || this.#mayBeSuccessors(grant, pod, holders) : this.#mayBeNeeded(grant, holders)) return;
     logger.info(
       { allocation: grant.id, slots: grant.slots, pod },
       'the grant is removed: its pod is gone, or the kubelet knows it no more',
@@ -115,15 +119,32 @@ export class Release {
     grants.remove(grant);
   }
 
-  /** Written down as soon as it is known: later the slots may be another pod's. */
+  /**
+   * Written down as soon as it is known: later the slots may be another pod's. The kubelet says a name alone, and in an old list of pods it is
+   * that of a predecessor.
+   */
   #podOf(grant: ServedGrant, holders: Holders | undefined): GrantedPod | undefined {
-    const holder = grant.slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
-    const pod =
-      holder && this.#options.pods.all.find(({ metadata }) => metadata?.name === holder.pod && metadata.namespace === holder.namespace);
-    if (!holder || !pod?.metadata?.uid) return undefined;
-    const granted = { namespace: holder.namespace, pod: holder.pod, podUid: pod.metadata.uid };
-    grant.pod = granted;
-    return granted;
+    const holder = holderOf(grant, holders);
+    const pod = holder && this.#options.pods.trouble === undefined ? this.#named(holder) : undefined;
+    return holder && pod && !isOver(pod) ? tag(grant, holder, pod) : undefined;
+  }
+
+  /**
+   * Whether the grant is, or may be, of the pod that took the place and the name of the one that was written down: the kubelet hears of a pod
+   * before us, so that its name stood for the former one here when its slots were looked up.
+   */
+  #mayBeSuccessors(grant: ServedGrant, { namespace, pod: name }: GrantedPod, holders: Holders | undefined): boolean {
+    if (!holders || this.#options.pods.trouble !== undefined) return true;
+    const holder = holderOf(grant, holders);
+    if (holder?.namespace !== namespace || holder.pod !== name) return false;
+    const successor = this.#named(holder);
+    if (!successor) return true;
+    if (isOver(successor) || !startedSoonAfter(successor, Date.parse(grant.createdAt))) return false;
+    return tag(grant, holder, successor) !== undefined;
+  }
+
+  #named(holder: SlotHolder): V1Pod | undefined {
+    return this.#options.pods.all.find(({ metadata }) => metadata?.name === holder.pod && metadata.namespace === holder.namespace);
   }
 
   /** The kubelet does not list what an init container alone has. */
@@ -145,11 +166,25 @@ export class Release {
  * Whether a grant of that time may be the pod's. The kubelet grants all that a pod gets when it admits it, writes down at once that it has started,
  * and later that it is initialised. A sandbox that is lost takes the latter back: then its init containers run again, with the same grant.
  */
-function wasAdmittedWith({ status }: V1Pod, grantedAt: number): boolean {
-  const initialized = status?.conditions?.find(({ type, status: value }) => type === 'Initialized' && value === 'True');
+function wasAdmittedWith(pod: V1Pod, grantedAt: number): boolean {
+  const initialized = pod.status?.conditions?.find(({ type, status: value }) => type === 'Initialized' && value === 'True');
   const initializedAt = timeOf(initialized?.lastTransitionTime) ?? Number.POSITIVE_INFINITY;
-  const startedAt = timeOf(status?.startTime) ?? grantedAt;
-  return initializedAt + CLOCK_MS > grantedAt && startedAt < grantedAt + UNKNOWN_GRACE_MS;
+  return initializedAt + CLOCK_MS > grantedAt && startedSoonAfter(pod, grantedAt);
+}
+
+/** Else the grant is of a pod that had the same slots before. */
+function startedSoonAfter({ status }: V1Pod, grantedAt: number): boolean {
+  return (timeOf(status?.startTime) ?? grantedAt) < grantedAt + UNKNOWN_GRACE_MS;
+}
+
+function holderOf({ slots }: ServedGrant, holders: Holders | undefined): SlotHolder | undefined {
+  return slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
+}
+
+function tag(grant: ServedGrant, { namespace, pod }: SlotHolder, { metadata }: V1Pod): GrantedPod | undefined {
+  if (metadata?.uid === undefined) return undefined;
+  grant.pod = { namespace, pod, podUid: metadata.uid };
+  return grant.pod;
 }
 
 /** In milliseconds. What a watch tells is text still. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import type { Logger } from 'pino';
 import type { Allocation } from '../allocation.js';
 import { ClientSocket } from '../client-socket.js';
-import { ProxyError } from '../errors.js';
+import { ProxyError, systemReason } from '../errors.js';
 import { readIfThere, writeFileAtomically } from '../files.js';
 import type { Grant } from '../grant.js';
 import type { BindableGrant } from '../node.js';
@@ -118,10 +118,10 @@ export class ServedGrant implements BindableGrant {
     this.#binding.add(podUid);
     try {
       const allocation = await this.#options.bind(this, peer);
-      const { owner } = allocation.specification;
-      if (owner) this.pod = { namespace: owner.namespace, pod: owner.pod, podUid: owner.podUid };
-      this.#refusals.end();
+      // First of all: what is an allocation must not be taken for a grant any more, whatever fails.
       this.#options.bound();
+      this.#noteOwner(allocation);
+      this.#refusals.end();
       for (const { connection } of this.#waiting.splice(0)) allocation.accept(connection);
     } catch (error) {
       const refused = this.#waiting.filter((one) => one.podUid === podUid);
@@ -132,9 +132,24 @@ export class ServedGrant implements BindableGrant {
     }
   }
 
-  #refuse(connection: Socket, error: Error): void {
-    this.#refusals.add(error);
-    if (error instanceof ProxyError) sendRefusal(connection, error.message);
-    else connection.destroy();
+  /** For when it is a grant again. The kubelet says it too. */
+  #noteOwner({ specification: { owner } }: Allocation): void {
+    if (!owner) return;
+    try {
+      this.pod = { namespace: owner.namespace, pod: owner.pod, podUid: owner.podUid };
+    } catch (error) {
+      this.#options.logger.warn({ allocation: this.id }, `Whose the grant is could not be written down: ${systemReason(error)}.`);
+    }
   }
+
+  #refuse(connection: Socket, error: Error): void {
+    const refusal = asRefusal(error);
+    this.#refusals.add(refusal);
+    sendRefusal(connection, refusal.message);
+  }
+}
+
+/** A program is told a sentence, whatever went wrong. */
+export function asRefusal(error: unknown): ProxyError {
+  return error instanceof ProxyError ? error : new ProxyError('GRANT_NOT_BOUND', { reason: systemReason(error) });
 }

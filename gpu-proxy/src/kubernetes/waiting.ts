@@ -27,6 +27,19 @@ export async function tryPatiently<T>({ until, news, waits }: Patience, attempt:
   }
 }
 
+/** Whether it came to its end in so many milliseconds; what fails by then fails here. */
+export async function endsWithin(ms: number, work: Promise<void>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false).unref();
+  });
+  try {
+    return await Promise.race([work.then(() => true), patience]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 function pause(ms: number, news: EventEmitter<{ changed: [] }>): Promise<void> {
   return new Promise((resolve) => {
     const end = () => {

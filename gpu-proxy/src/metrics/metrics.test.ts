@@ -6,7 +6,7 @@ import { type Family, parseExposition } from '../testing/exposition.js';
 import { ALLOCATION, GPU, nodeSnapshot, sessionRecord, sessionUse } from '../testing/node-snapshot.js';
 import { allMetrics } from './list.js';
 import { Metrics, type MetricsSource } from './metrics.js';
-import { MetricsFile } from './metrics-file.js';
+import { MetricsFile, type SavedMetrics } from './metrics-file.js';
 
 const NO_LOGGER = { error: () => {} };
 const NAME = 'a "name"\\with\nall';
@@ -207,6 +207,64 @@ test('counters go on in the next proxy, also after a kill right behind a scrape'
   } finally {
     removePrivateDirectory(directory);
   }
+});
+
+describe('with no scraper', () => {
+  let directory: string;
+  let written: SavedMetrics[];
+  let file: MetricsFile;
+  beforeEach(() => {
+    directory = makePrivateDirectory();
+    written = [];
+    file = new (class extends MetricsFile {
+      override save(metrics: SavedMetrics): void {
+        super.save(metrics);
+        written.push(metrics);
+      }
+    })(path.join(directory, 'metrics.json'), NO_LOGGER);
+  });
+  afterEach(() => removePrivateDirectory(directory));
+
+  test('sessions that end in a row are written once, and at the latest when the proxy leaves', () => {
+    const metrics = new Metrics(
+      'node-1',
+      sourceOf(() => nodeSnapshot({})),
+      file,
+    );
+    for (let number = 1; number <= 100; number++) metrics.sessionEnded('client_ended', sessionRecord(number), sessionUse(1), []);
+    expect(written).toHaveLength(0);
+    metrics.leave();
+    expect(written).toHaveLength(1);
+    expect(file.load().events?.sessionsEnded.client_ended).toBe(100);
+  });
+
+  test('sessions that ended are written before long', async () => {
+    const metrics = new Metrics(
+      'node-1',
+      sourceOf(() => nodeSnapshot({})),
+      file,
+    );
+    metrics.sessionEnded('killed', sessionRecord(1), sessionUse(1), []);
+    while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(file.load().events?.sessionsEnded.killed).toBe(1);
+    metrics.leave();
+  });
+
+  test('sessions and allocations that are gone are forgotten', async () => {
+    let asked = 0;
+    const snapshot = () => {
+      if (++asked === 1) throw new Error('not yet');
+      return nodeSnapshot({});
+    };
+    const metrics = new Metrics('node-1', sourceOf(snapshot), file, 1);
+    metrics.sessionEnded('client_ended', sessionRecord(1), sessionUse(1), []);
+    metrics.sessionEnded('client_ended', sessionRecord(1, 'ffff'), sessionUse(1), []);
+    while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    metrics.leave();
+    const { allocations = {} } = file.load();
+    expect(Object.keys(allocations)).toEqual([ALLOCATION]);
+    expect(allocations[ALLOCATION]?.ended).toEqual([]);
+  });
 });
 
 test('a file of counters that cannot be written is said once', () => {

@@ -30,6 +30,11 @@ export interface MetricsSource {
   ledgerConnected(): boolean;
 }
 
+/** So often the figures are asked for where no scraper does: else what is gone would never be forgotten. */
+const LOOK_EVERY_MS = 60_000;
+/** Sessions may end in rows; the file, which is of all allocations, is written once for those of such a time. */
+const SAVE_AFTER_MS = 1000;
+
 type Subject<T> = readonly [labels: Labels, subject: T];
 
 /** What a node tells Prometheus. */
@@ -41,9 +46,11 @@ export class Metrics {
   readonly #file: MetricsFile | undefined;
   #figures: NodeFigures = { gpus: [], allocations: [], ledgerConnected: false };
   #underWay: Promise<string> | undefined;
+  readonly #look: NodeJS.Timeout;
+  #saveSoon: NodeJS.Timeout | undefined;
 
   /** @param node its name, a label of everything. @param file where counters go on, if they do. */
-  constructor(node: string, source: MetricsSource, file?: MetricsFile) {
+  constructor(node: string, source: MetricsSource, file?: MetricsFile, lookEveryMs = LOOK_EVERY_MS) {
     this.#source = source;
     this.#file = file;
     const before = file?.load() ?? {};
@@ -64,22 +71,32 @@ export class Metrics {
       ),
     );
     this.events = new NodeEvents(this.#registry, before.events);
+    // A source that fails now is asked again.
+    this.#look = setInterval(() => void this.exposition().catch(() => {}), lookEveryMs).unref();
   }
 
   get contentType(): string {
     return this.#registry.contentType;
   }
 
-  /** To be called before the files of the session are removed: what it did still counts for its allocation. */
+  /** To be called when the files of the session have been read for the last time: what it did still counts for its allocation. */
   sessionEnded(cause: EndCause, session: SessionRecord, use: SessionUse, roundTrips: RoundTrips): void {
     if (!this.#totals.end(session, use, roundTrips)) return;
     this.events.sessionEnded(cause);
-    this.save();
+    this.#saveSoon ??= setTimeout(() => this.save(), SAVE_AFTER_MS).unref();
   }
 
   /** What was told must not be taken back by a proxy that starts again: Prometheus would count all of it once more. */
   save(): void {
+    clearTimeout(this.#saveSoon);
+    this.#saveSoon = undefined;
     this.#file?.save({ events: this.events.counts, allocations: this.#totals.saved });
+  }
+
+  /** Nothing is counted any more; the next proxy goes on from here. */
+  leave(): void {
+    clearInterval(this.#look);
+    this.save();
   }
 
   /** All metrics in Prometheus' text format. Who asks while an answer is made gets the same. */

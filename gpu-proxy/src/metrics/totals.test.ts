@@ -66,6 +66,17 @@ test('the next proxy goes on where this one was, and counts no session twice tha
   expect(see(next, {})).toBe(17);
 });
 
+test('what was told of a session counts in the next proxy, which does not find the session any more', () => {
+  const totals = keeper();
+  see(totals, { 1: 5, 2: 7 });
+  const saved = JSON.parse(JSON.stringify(totals.saved));
+  // Session 1 ended, and the proxy was killed before it wrote that.
+  expect(see(new TotalsKeeper(saved), { 2: 8 })).toBe(13);
+  const next = new TotalsKeeper(saved);
+  next.end(sessionRecord(1), sessionUse(6), roundTrips(6));
+  expect(see(next, { 2: 8 })).toBe(14);
+});
+
 test('an allocation that is gone is forgotten', () => {
   const totals = keeper();
   see(totals, { 1: 5 });

@@ -12,12 +12,14 @@ export interface Totals {
   readonly roundTrips: RoundTrips;
 }
 
-/** Of sessions that are gone, by allocation; in metrics.json. */
+/** What was told, by allocation; in metrics.json. */
 export type SavedTotals = Readonly<Record<string, SavedSums>>;
 interface SavedSums {
   readonly gone: Counters;
   /** Sessions in `gone` whose directories may still be there. */
   readonly ended: readonly number[];
+  /** What the others had done when they were last seen, by number: they may be gone before this is written again. */
+  readonly live?: Readonly<Record<number, Counters>>;
 }
 
 /** Keeps for each allocation what its sessions did, also those that are gone. */
@@ -72,17 +74,18 @@ function toCounters({ launches, faults, bytesCopied }: SessionUse, roundTrips: R
 /** The sums over the sessions of one allocation. */
 class SessionSums {
   #gone: Counters;
-  #live = new Map<number, Counters>();
+  readonly #live: Map<number, Counters>;
   /** Sessions that ended, as long as a snapshot that was taken before may still name them. */
   readonly #ended: Set<number>;
 
-  constructor({ gone, ended }: SavedSums = { gone: [], ended: [] }) {
+  constructor({ gone, ended, live = {} }: SavedSums = { gone: [], ended: [] }) {
     this.#gone = gone;
     this.#ended = new Set(ended);
+    this.#live = new Map(Object.entries(live).map(([number, counters]) => [Number(number), counters]));
   }
 
   get saved(): SavedSums {
-    return { gone: this.#gone, ended: [...this.#ended] };
+    return { gone: this.#gone, ended: [...this.#ended], live: Object.fromEntries(this.#live) };
   }
 
   get total(): Counters {

@@ -16,7 +16,7 @@ export async function startNode(state: string, options: Partial<NodeOptions> = {
     backend,
     gpus: await takeInventory({ installation, backend, gpus: [] }),
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
-    state: StateDirectory.open(state),
+    state: options.state ?? StateDirectory.open(state),
     arbitrated: false,
     ...options,
   });

@@ -84,3 +84,13 @@ test('a TLS client that trusts the bundle accepts the certificate', async () => 
   socket.destroy();
   server.close();
 });
+
+test.each([
+  ['serving key', (keyring: Keyring, other: Keyring) => ({ ...keyring, serving: { ...keyring.serving, key: other.serving.key } })],
+  ['key of the authority', (keyring: Keyring, other: Keyring) => ({ ...keyring, authorityKey: other.authorityKey })],
+])('renew() makes all anew where the %s belongs to another certificate', async (_, mix) => {
+  const mixed = mix(await renew(undefined, HOSTS, at(0)), await renew(undefined, HOSTS, at(0)));
+  const mended = await renew(mixed, HOSTS, at(1));
+  expect(mended.bundle).not.toBe(mixed.bundle);
+  expect(isTrusted(mended, mended.bundle)).toBe(true);
+});

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { AUTHORITY_LIFE, BACKDATED, issue, type KeyPair, makeAuthority, SERVING_LIFE } from './authority.js';
 
@@ -85,7 +85,9 @@ function signed(authority: X509Certificate, certificate: X509Certificate): boole
 /** A Secret may hold anything. */
 function isWhole({ bundle, authorityKey, serving }: Keyring): boolean {
   try {
-    return certificatesOf(bundle).length > 0 && authorityKey !== '' && serving.key !== '' && !!new X509Certificate(serving.certificate);
+    const authorities = certificatesOf(bundle);
+    const belongs = ({ certificate, key }: KeyPair) => new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+    return authorities.length > 0 && belongs({ certificate: String(authorities.at(-1)), key: authorityKey }) && belongs(serving);
   } catch {
     return false;
   }

@@ -36,6 +36,7 @@ CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   if (!in.finished()) return thread.refuseFrame();
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   thread.contextChanged();
+  thread.session.warmContext.drop(thread.driver, device);  // nobody counts it
   CUcontext context = nullptr;
   const CUresult status =
       thread.session.contexts.make(device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
@@ -55,7 +56,10 @@ CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
   return thread.session.reserves.setLimit(limit, value);
 }
 
+/// The client counts who retains it and asks here for the first time only: more would keep it beyond its release.
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
+  *pctx = primaryOf(thread, dev);
+  if (*pctx != nullptr) return CUDA_SUCCESS;
   const CUresult status = thread.session.contexts.make(dev, pctx, [&] {
     *pctx = thread.session.warmContext.take(dev);
     return *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
@@ -71,12 +75,20 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
   return thread.driver.cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-/// The client counts who retains it and asks here for the last release only.
+/// The client asks here for the last release only. The driver still counts those who retained it before a reset, and what it
+/// holds returns only when it is gone.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
+  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   endPrimary(thread, dev);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
-  const CUresult status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
+  CUresult status = CUDA_SUCCESS;
+  unsigned flags = 0;
+  int active = 1;
+  while (active != 0 && status == CUDA_SUCCESS) {
+    status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
+    if (thread.driver.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS) active = 0;
+  }
   thread.session.contextEnded(context);
   return status;
 }

@@ -15,7 +15,6 @@ struct Parameter {
   std::uint32_t size;
 };
 
-constexpr std::size_t kMaxNameBytes = 4096;
 constexpr std::size_t kMaxParameters = 4096;
 
 struct Parameters {
@@ -39,7 +38,7 @@ Parameters parametersOf(Ask ask) {
 
 CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, const Parameters& parameters) {
   const std::size_t bytes = std::strlen(name) + 1;
-  if (bytes > kMaxNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
+  if (bytes > wire::kNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
   out.put(handle);
   out.putBytes(name, bytes);
   out.put(parameters.status);

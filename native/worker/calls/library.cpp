@@ -11,11 +11,9 @@ namespace worker {
 
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 4096;
-
 /// Code and variables of the image count, and are remembered under the handle; so does the heap that its kernels' malloc needs.
 template <class Load>
-CUresult loadCharged(Session& session, const Image& image, JitOptions& options, std::uint64_t& handle, Load load) {
+CUresult loadCharged(Session& session, const Image& image, JitOptions& options, CUcontext owner, std::uint64_t& handle, Load load) {
   ImageAccount& account = session.images;
   const auto [bytes, mayPrint, mayAllocate] = image.facts();
   if (mayPrint) session.codeMayPrint = true;
@@ -23,15 +21,16 @@ CUresult loadCharged(Session& session, const Image& image, JitOptions& options, 
   if (!account.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = load(image.pointer(), options, handle);
   if (status == CUDA_SUCCESS)
-    account.remember(handle, bytes);
+    account.remember(handle, bytes, owner);
   else
     account.refund(bytes);
   return status;
 }
 
-/// What cuLibraryLoadData and cuModuleLoadDataEx share; `load` calls the driver and mints the handle.
+/// What cuLibraryLoadData and cuModuleLoadDataEx share; `load` calls the driver and mints the handle. `owner`: the context that a module
+/// ends with; a library has none.
 template <class Load>
-CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load load) {
+CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUcontext owner, Load load) {
   Image image;
   JitOptions options;
   if (!image.decode(thread, in) || !options.decode(in) || !in.finished()) return thread.refuseFrame();
@@ -42,7 +41,7 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
   else if (thread.full())
     status = CUDA_ERROR_OUT_OF_MEMORY;
   else if (image.pointer() != nullptr)
-    status = loadCharged(thread.session, image, options, handle, load);
+    status = loadCharged(thread.session, image, options, owner, handle, load);
   if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);
@@ -53,7 +52,7 @@ CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, Load l
 template <class T>
 CUresult decodeNamed(Thread& thread, wire::Decoder& in, std::uint64_t& handle, T& object, const char*& name) {
   handle = in.get<std::uint64_t>();
-  name = in.getString(kMaxNameBytes);
+  name = in.getString(wire::kNameBytes);
   if (!in.finished()) return thread.refuseFrame();
   return thread.find<T>(handle, &object);
 }
@@ -86,7 +85,7 @@ CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUresu
 }  // namespace
 
 CUresult cuLibraryLoadData(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  return loadImage(thread, in, out, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
+  return loadImage(thread, in, out, nullptr, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
     CUlibrary library = nullptr;
     const CUresult status =
         thread.driver.cuLibraryLoadData(&library, code, options.options(), options.values(), options.count(), nullptr, nullptr, 0);
@@ -127,7 +126,9 @@ CUresult cuKernelGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
 }
 
 CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  return loadImage(thread, in, out, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
+  CUcontext context = nullptr;
+  thread.driver.cuCtxGetCurrent(&context);
+  return loadImage(thread, in, out, context, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
     CUmodule module = nullptr;
     const CUresult status = thread.driver.cuModuleLoadDataEx(&module, code, options.count(), options.options(), options.values());
     if (status == CUDA_SUCCESS) handle = thread.add(wire::HandleKind::module, module);

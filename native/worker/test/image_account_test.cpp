@@ -8,18 +8,31 @@ int main() {
   worker::Quota quota;
   worker::ImageAccount account(quota);
   CHECK(account.charge(kProvided - 10) && quota.used() == 0);
-  account.remember(1, kProvided - 10);
+  account.remember(1, kProvided - 10, nullptr);
   CHECK(account.charge(30) && quota.used() == 20);
-  account.remember(2, 30);
+  account.remember(2, 30, nullptr);
   CHECK(account.charge(1000) && quota.used() == 1020);
   account.refund(1000);
   account.forget(1);
   account.forget(1);
   CHECK(quota.used() == 0);
   CHECK(account.charge(kProvided) && quota.used() == 30);
-  account.remember(3, kProvided);
+  account.remember(3, kProvided, nullptr);
   account.forget(2);
   account.forget(3);
+  CHECK(quota.used() == 0);
+
+  // A module goes with its context, a library does not.
+  const int context = 0;
+  CHECK(account.charge(kProvided + 5) && account.charge(7) && quota.used() == 12);
+  account.remember(4, kProvided + 5, nullptr);
+  account.remember(5, 7, &context);
+  account.forgetOwned(nullptr);
+  CHECK(quota.used() == 12);
+  account.forgetOwned(&context);
+  account.forget(5);
+  CHECK(quota.used() == 5);
+  account.forget(4);
   CHECK(quota.used() == 0);
   return wire::test::checkedResult();
 }

@@ -58,6 +58,15 @@ int main() {
   CHECK(shared.takeSealed(3).content().size() == kBytes);
   shared.put(4, memoryFile(kPinned));
   CHECK(shared.takeSealed(4).content().empty());
+  // A file that knows no seals has none.
+  char path[] = "/tmp/shared-memory-test-XXXXXX";
+  for (const std::uint64_t id : {6, 7}) {
+    const int file = id == 6 ? mkstemp(path) : open(path, O_RDWR | O_CLOEXEC);
+    CHECK(file >= 0 && ftruncate(file, kBytes) == 0);
+    shared.put(id, file);
+  }
+  unlink(path);
+  CHECK(shared.takeSealed(6).content().empty() && !shared.map(7, begin, kBytes));
   shared.close();
   CHECK(shared.takeSealed(5).content().empty());  // never came
   return wire::test::checkedResult();

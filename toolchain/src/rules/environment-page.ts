@@ -8,9 +8,12 @@ const PAGE = 'docs/environment.md';
 const CODE = /(?<!\.test)\.(ts|cpp|h|py)$/;
 /** As code spells the name of a variable; a CMake switch (-DNVIDIA_VIRTUAL_...) is none. */
 const NAME = /['"](NVIDIA_VIRTUAL_\w+)['"]/g;
+/** What the worker hands to the driver of the program's environment. */
+const FOR_THE_DRIVER = 'native/worker/environment.cpp';
+const NAME_OF_CUDA = /"(CUDA_\w+)"/g;
 
 export const environmentPage: Rule = {
-  law: `every environment variable of ours stands in ${PAGE}`,
+  law: `every environment variable of ours, and of CUDA's that the driver is given, stands in ${PAGE}`,
   check: async () => {
     const page = readFileSync(path.join(REPOSITORY, PAGE), 'utf8');
     const files = (await trackedFiles()).filter((file) => CODE.test(file.path));
@@ -19,6 +22,7 @@ export const environmentPage: Rule = {
 };
 
 export function findUndocumented(file: string, code: string, page: string): string[] {
-  const names = new Set([...code.matchAll(NAME)].map((match) => match[1] as string));
+  const found = [...code.matchAll(NAME), ...(file === FOR_THE_DRIVER ? code.matchAll(NAME_OF_CUDA) : [])];
+  const names = new Set(found.map((match) => match[1] as string));
   return [...names].filter((name) => !page.includes(`\`${name}\``)).map((name) => `${file} reads ${name}, which ${PAGE} does not explain.`);
 }

@@ -58,4 +58,8 @@ test('findForbiddenLibraries() lets libc pass and nothing else', () => {
 test('findUndocumented() compares what code reads with the page', () => {
   const code = `getenv("NVIDIA_VIRTUAL_A"); process.env['NVIDIA_VIRTUAL_B']; build('-DNVIDIA_VIRTUAL_FUZZ=ON')`;
   expect(findUndocumented('x.ts', code, 'explains `NVIDIA_VIRTUAL_A`')).toEqual([expect.stringContaining('x.ts reads NVIDIA_VIRTUAL_B')]);
+  const list = '{"CUDA_A", "CUDA_B"}';
+  const problems = findUndocumented('native/worker/environment.cpp', list, 'explains `CUDA_A`');
+  expect(problems).toEqual([expect.stringContaining('reads CUDA_B')]);
+  expect(findUndocumented('x.cpp', list, '')).toEqual([]);
 });

@@ -1,6 +1,7 @@
 import type { V1Node } from '@kubernetes/client-node';
 import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
 import { INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { readSlots } from '@nvidia-virtual/kubernetes/pod-request';
 import { API_VERSION, type GpuUsage, type NodeGpuUsage, type SlotCount } from '../resources.js';
 import { inventoryOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
@@ -18,14 +19,14 @@ export interface GpuNode {
 }
 
 export function keepNode({ metadata = {}, status }: V1Node): GpuNode | undefined {
-  const capacity = Number(status?.capacity?.[RESOURCE] ?? 0);
+  const capacity = readSlots(status?.capacity?.[RESOURCE]);
   if (capacity === 0 && metadata.annotations?.[INVENTORY_ANNOTATION] === undefined) return undefined;
   return {
     name: metadata.name ?? '',
     labels: metadata.labels,
     creationTimestamp: metadata.creationTimestamp && timestamp(metadata.creationTimestamp),
     inventory: inventoryOf(metadata.annotations),
-    allocatable: Number(status?.allocatable?.[RESOURCE] ?? 0),
+    allocatable: readSlots(status?.allocatable?.[RESOURCE]),
   };
 }
 

@@ -2,6 +2,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import type { NodeSnapshot } from '@nvidia-virtual/ledger';
 import { snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
 import { readAsked } from './asked.js';
+import { keepNode } from './node-usage.js';
 import { podUsage } from './pod-usage.js';
 import { type GpuPod, keepPod } from './pods.js';
 import { SlotMap } from './slots.js';
@@ -146,4 +147,11 @@ test('an assignment that is no JSON is as good as none', () => {
   const slots = new SlotMap();
   slots.add(pod, readAsked(pod), undefined);
   expect([slots.total, slots.on('GPU-1')]).toEqual([4, 0]);
+});
+
+test('a thousand slots are seen, which Kubernetes writes as 1k', () => {
+  const slots = { 'nvidia-virtual/gpu': '1k' };
+  const pod = { metadata: { name: 'p', uid: 'u' }, spec: { containers: [{ name: 'main', resources: { limits: slots } }] } };
+  expect(keepPod(pod as unknown as V1Pod)).toBeDefined();
+  expect(keepNode({ metadata: { name: 'n' }, status: { capacity: slots, allocatable: slots } })).toMatchObject({ allocatable: 1000 });
 });

@@ -1,5 +1,6 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { readSlots } from '@nvidia-virtual/kubernetes/pod-request';
 
 /** A pod that asks for slots, as far as it matters here. */
 export type GpuPod = Pick<V1Pod, 'metadata' | 'spec' | 'status'>;
@@ -10,7 +11,7 @@ const OURS = Object.values(ANNOTATION) as readonly string[];
 export function keepPod(pod: V1Pod): GpuPod | undefined {
   const { metadata = {}, spec, status } = pod;
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const asks = containers.some(({ resources }) => Number(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE] ?? 0) > 0);
+  const asks = containers.some(({ resources }) => readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) > 0);
   if (!asks || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
   const { name, namespace, uid, labels, creationTimestamp, deletionTimestamp, annotations = {} } = metadata;
   const slim = ({ name: container, resources, restartPolicy }: (typeof containers)[number]) => ({

@@ -109,6 +109,18 @@ test('a pod that has the UID of another written on it is not taken for that one'
   await program.finish();
 });
 
+test('a grant that cannot be read is said once, and left', async () => {
+  const id = idOf(scene.allocate(['a']));
+  writeFileSync(path.join(scene.state, 'allocations', id, 'grant.json'), '');
+  await scene.serve();
+  await scene.proxy.printed('grant.json cannot be read as a grant of version 1, so the container that has its directory gets no GPU');
+  // A new grant has it look again.
+  const other = idOf(scene.allocate(['b']));
+  await eventually(async () => expect((await scene.allocations()).map(({ slots }) => slots)).toEqual([['b']]));
+  expect(scene.proxy.stdout.split('cannot be read as a grant')).toHaveLength(2);
+  expect(scene.directories().sort()).toEqual([id, other].sort());
+});
+
 test('a grant that nobody uses goes, unless a pod that lives was admitted with it and may run its init container again', async () => {
   const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
   // One grant for each pod's size: the first pod was initialised before it was made, the third was admitted long after.

@@ -9,6 +9,8 @@ export class KubeletResources {
   readonly #root: string;
   readonly #containers = new Map<string, { namespace: string; pod: string; container: string; slots: readonly string[] }>();
   #server: Server | undefined;
+  /** How often it was asked. */
+  asked = 0;
 
   constructor(kubeletRoot: string) {
     this.#root = kubeletRoot;
@@ -43,6 +45,7 @@ export class KubeletResources {
   }
 
   #answer() {
+    this.asked++;
     return [...this.#containers.values()].map(({ namespace, pod: name, container, slots }) => ({
       ...{ namespace, name },
       containers: [{ name: container, devices: [{ resourceName: RESOURCE, deviceIds: slots }] }],

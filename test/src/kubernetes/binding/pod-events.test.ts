@@ -19,8 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => plane?.stop());
 
-function podEvents(): PodEvents {
-  return new PodEvents(config, 'node-1', pino({ level: 'silent' }), AGAIN_MS);
+function podEvents(againMs = AGAIN_MS, log: string[] = []): PodEvents {
+  return new PodEvents(config, 'node-1', pino({ base: null }, { write: (line: string) => log.push(line) }), againMs);
 }
 
 function pod(name: string) {
@@ -52,5 +52,32 @@ test('an event that is there no more is told anew', async () => {
   await eventually(async () => {
     events.warn(pod('two'), 'GpuMemoryQuotaReached', 'the next', 'quota');
     expect(await told('two')).toEqual([['the next', expect.any(Number)]]);
+  });
+});
+
+test('an event that is not taken is not tried again before it is time', async () => {
+  const log: string[] = [];
+  const events = podEvents(600_000, log);
+  const target = { ...pod('three'), namespace: 'nowhere' };
+  events.warn(target, 'GpuMemoryQuotaReached', 'the first', 'quota');
+  await eventually(() => expect(log).toEqual([expect.stringContaining('An event of the pod could not be written')]));
+  for (const asked of [1, 2, 3]) events.warn(target, 'GpuMemoryQuotaReached', `asked for ${asked}`, 'quota');
+  for (let subject = 0; subject < 20; subject++) events.warn(target, 'GpuWorkerDied', `program ${subject} died`);
+  await eventually(() => expect(log).toHaveLength(10));
+  await api.listNamespacedEvent({ namespace: 'nowhere' });
+  expect(log).toHaveLength(10);
+});
+
+test('an event that was not taken is told later, with all that it is about', async () => {
+  const log: string[] = [];
+  const events = podEvents(AGAIN_MS, log);
+  const target = { ...pod('four'), namespace: 'later' };
+  events.warn(target, 'GpuMemoryQuotaReached', 'the first', 'quota');
+  await eventually(() => expect(log).toHaveLength(1));
+  await api.createNamespace({ body: { metadata: { name: 'later' } } });
+  events.warn(target, 'GpuMemoryQuotaReached', 'the next', 'quota');
+  await eventually(async () => {
+    const { items } = await api.listNamespacedEvent({ namespace: 'later' });
+    expect(items.map(({ message, count }) => [message, count])).toEqual([['the next', 2]]);
   });
 });

@@ -1,0 +1,158 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
+import { readIfThere } from '@nvidia-virtual/gpu-proxy/files';
+import { ControlPlane } from '../control-plane.js';
+import { Forwarder } from './forwarder.js';
+import { ASKING, BindingScene, eventually } from './scene.js';
+
+const HOLDING = 'start(); say("got", alloc(100 * MiB)); sys.stdin.readline(); say("then", alloc(MiB))';
+const PTRACE_SEIZE = 0x4206;
+
+let plane: ControlPlane;
+let scene: BindingScene;
+const tracers: ChildProcess[] = [];
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+});
+afterAll(() => plane?.stop());
+
+beforeEach(async () => {
+  scene = new BindingScene('adversity', plane);
+  await scene.kubelet.start();
+});
+afterEach(async () => {
+  for (const tracer of tracers.splice(0)) tracer.kill();
+  await scene.end();
+});
+
+/** The directory of an allocation, by its socket. */
+function directoryOf(socket: string): string {
+  return path.dirname(path.dirname(socket));
+}
+
+function taggedUid(socket: string): string | undefined {
+  const text = readIfThere(path.join(directoryOf(socket), 'pod.json'));
+  return text === undefined ? undefined : JSON.parse(text).podUid;
+}
+
+/** What could be concluded from the kubelet's word was. */
+async function lookedAgain(): Promise<void> {
+  const before = scene.kubelet.asked;
+  await eventually(() => expect(scene.kubelet.asked).toBeGreaterThan(before + 1));
+}
+
+async function started(name: string, slots: readonly string[]): Promise<{ pod: V1Pod; socket: string }> {
+  const pod = await scene.createPod(name, { slots: slots.length });
+  scene.kubelet.give(name, 'main', slots);
+  return { pod, socket: scene.allocate(slots) };
+}
+
+/** Whatever is written there fails, as on a full disk. */
+function preventWriting(socket: string, name: string): string {
+  const inTheWay = path.join(directoryOf(socket), `.new-${name}`);
+  mkdirSync(inTheWay);
+  return inTheWay;
+}
+
+test('a pod that took the name of another while the API server was away keeps its grant', async () => {
+  const forwarder = await Forwarder.start(plane.url);
+  try {
+    await scene.createPod('web-0', { slots: 1 });
+    await scene.serve({ KUBECONFIG: forwarder.writeKubeconfig(plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig')) });
+    await lookedAgain();
+    forwarder.closed = true;
+    await scene.proxy.printed('The API server is away');
+    await scene.deletePod('web-0');
+    const { pod, socket } = await started('web-0', ['a']);
+    await lookedAgain();
+    expect(taggedUid(socket)).toBeUndefined();
+    forwarder.closed = false;
+    await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
+    const program = scene.run(pod, socket, HOLDING);
+    await program.printed('got 0');
+    await program.finish();
+  } finally {
+    forwarder.end();
+  }
+});
+
+test('a grant that was taken for the former pod of a name is its successor’s by the kubelet, and goes with that', async () => {
+  const { pod, socket } = await started('web-1', ['a']);
+  writeFileSync(path.join(directoryOf(socket), 'pod.json'), JSON.stringify({ namespace: 'default', pod: 'web-1', podUid: 'former' }));
+  await scene.serve();
+  await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
+  await scene.deletePod('web-1');
+  scene.kubelet.take('web-1', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('a grant whose pod the kubelet knows and the list not yet is left alone', async () => {
+  scene.kubelet.give('web-2', 'main', ['a']);
+  const socket = scene.allocate(['a']);
+  writeFileSync(path.join(directoryOf(socket), 'pod.json'), JSON.stringify({ namespace: 'default', pod: 'web-2', podUid: 'former' }));
+  await scene.serve();
+  await lookedAgain();
+  expect(scene.directories()).toHaveLength(1);
+  scene.kubelet.take('web-2', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('whose a grant is cannot be written down: the program has its GPU, and the end of the pod is none of gpu-proxy', async () => {
+  await scene.serve();
+  const { pod, socket } = await started('full', ['a']);
+  preventWriting(socket, 'pod.json');
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await scene.proxy.printed('Whose the grant is could not be written down');
+  await program.finish();
+  scene.kubelet.take('full', 'main');
+  await scene.deletePod('full');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+  expect(await scene.allocations()).toEqual([]);
+});
+
+test('what fails on the node is said to the program and to its pod', async () => {
+  await scene.serve();
+  const { pod, socket } = await started('unlucky', ['a']);
+  const inTheWay = preventWriting(socket, 'allocation.json');
+  const [said, why] = await scene.ask(pod, socket);
+  expect([said, why]).toEqual(['init 100\n', expect.stringContaining('could not be made ready: illegal operation on a directory.')]);
+  await eventually(async () =>
+    expect(await scene.events('unlucky')).toEqual([['GpuNotAvailable', expect.stringContaining('could not be made ready')]]),
+  );
+  rmSync(inTheWay, { recursive: true });
+  expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
+});
+
+/** Its parent does not hear of its end before this process ends: to it the worker is one that no signal reaches. */
+async function withhold(pid: number): Promise<() => void> {
+  const seize = `import ctypes, sys; print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); sys.stdin.read()`;
+  const tracer = spawn('python3', ['-c', seize], { stdio: ['pipe', 'pipe', 'inherit'] });
+  tracers.push(tracer);
+  const [answer] = await once(tracer.stdout, 'data');
+  expect(String(answer).trim()).toBe('0');
+  return () => tracer.stdin.end();
+}
+
+test('a predecessor whose worker cannot be ended is waited for no longer than patience lasts', async () => {
+  await scene.serve({}, '--kubernetes-patience', '1s');
+  const before = await started('before', ['a']);
+  const old = scene.run(before.pod, before.socket, HOLDING);
+  await old.printed('got 0');
+  const worker = (await scene.allocations())[0]?.sessions[0]?.workerPid as number;
+  const letGo = await withhold(worker);
+  scene.kubelet.take('before', 'main');
+  const after = await started('after', ['a']);
+  const refused = scene.run(after.pod, after.socket, ASKING);
+  expect(await refused.finish()).toBe('init 100\n');
+  const sentence = `pod default/before had them before, and its worker ${worker} does not end`;
+  expect(refused.stderr).toContain(sentence);
+  await eventually(async () => expect(await scene.events('after')).toEqual([['GpuNotAvailable', expect.stringContaining(sentence)]]));
+  letGo();
+  await eventually(async () => expect(await scene.ask(after.pod, after.socket)).toEqual(['init 0\n', '']));
+});
