@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
@@ -32,17 +33,28 @@ const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Buffer.from(
 /** Kinds of pods; each may know thousands of states. */
 const MOST_JUDGES = 32;
 
+/**
+ * A kube-scheduler that ends gives its lease back at once, so another one may lead while bindings that the former extender asked for are still under
+ * way. They are seen, or given up, within this time, in milliseconds; it is less than kube-scheduler waits for an answer.
+ */
+const SUCCESSION = 5000;
+
 /** What kube-scheduler asks, one method for each verb. */
 export class Extender {
   readonly #options: ExtenderOptions;
   /** Replicas ask for the same, and so does a pod that is filtered first and then weighed. */
   readonly #judges = new Map<string, Judge>();
+  /** Since kube-scheduler asked for the first time: it may have become the leader just now. */
+  #succession: Promise<void> | undefined;
 
   constructor(options: ExtenderOptions) {
     this.#options = options;
   }
 
-  filter({ Pod, NodeNames }: ExtenderArgs): FilterResult | JsonText {
+  /** kube-scheduler asks about one pod after another, so the first one waits for all, and none is refused. */
+  async filter({ Pod, NodeNames }: ExtenderArgs): Promise<FilterResult | JsonText> {
+    this.#succession ??= sleep(SUCCESSION);
+    await this.#succession;
     const unready = this.#options.condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };

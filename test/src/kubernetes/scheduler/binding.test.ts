@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
@@ -17,11 +18,8 @@ beforeAll(async () => {
   plane = await ControlPlane.start();
   cluster = new ClusterUnderTest(plane.adminKubeconfig);
   await cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]);
-  const listen = { host: '127.0.0.1', port: 0 };
   way = await SlowWay.start(plane);
-  const options = { kubeconfig: way.kubeconfig(plane.directory), listen, strategy: 'binpack', http: undefined, logLevel: 'info' } as const;
-  extender = await ExtenderService.start(options, pino({ level: 'silent' }));
-  await until('the extender knows the node', () => extender.cluster.node('one')?.gpus.length === 2);
+  extender = await startExtender(way.kubeconfig(plane.directory));
 });
 afterAll(async () => {
   await extender?.end();
@@ -34,12 +32,19 @@ afterEach(async () => {
   await until('nothing is held', () => used().every((slots) => slots === 0) && extender.cluster.counts.reservations === 0);
 });
 
+async function startExtender(kubeconfig: string): Promise<ExtenderService> {
+  const options = { kubeconfig, listen: { host: '127.0.0.1', port: 0 }, strategy: 'binpack', http: undefined, logLevel: 'info' } as const;
+  const started = await ExtenderService.start(options, pino({ level: 'silent' }));
+  await until('the extender knows the node', () => started.cluster.node('one')?.gpus.length === 2);
+  return started;
+}
+
 function used(): number[] {
   return extender.cluster.node('one')?.gpus.map((gpu) => gpu.used) ?? [];
 }
 
-async function ask<T>(verb: string, body: string): Promise<T> {
-  const answer = await fetch(`http://127.0.0.1:${extender.port}/${verb}`, { method: 'POST', body });
+async function ask<T>(verb: string, body: string, { port } = extender): Promise<T> {
+  const answer = await fetch(`http://127.0.0.1:${port}/${verb}`, { method: 'POST', body });
   return (await answer.json()) as T;
 }
 
@@ -126,6 +131,21 @@ test('a binding that happens after it was given up finds its slots reserved', as
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 10, 'GPU-b': 10 });
   await until('the pod said so', () => extender.cluster.counts.reservations === 0);
   expect(used()).toEqual([10, 10]);
+});
+
+test('a successor that leads at once sees what its predecessor asked for last', async () => {
+  const [late, other] = [await cluster.create(pod('late', { slots: 10 })), await cluster.create(pod('other', { slots: 10 }))];
+  expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
+  const successor = await startExtender(plane.adminKubeconfig);
+  way.hold('bindings');
+  const bound = bind(late);
+  await until('the binding is held', () => way.count('bindings') === 1);
+  const filtered = ask('filter', JSON.stringify({ Pod: other, NodeNames: ['one'] }), successor);
+  await sleep(1000);
+  way.letGo('bindings');
+  expect(await bound).toEqual({});
+  expect(await filtered).toMatchObject({ NodeNames: [], FailedNodes: { one: expect.stringContaining('the most on one: 0 of 10') } });
+  await successor.end();
 });
 
 test('a pod that is deleted while it is asked whether it was bound holds nothing', async () => {
