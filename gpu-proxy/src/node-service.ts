@@ -112,6 +112,7 @@ export class NodeService {
           deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
           file: new MetricsFile(state.metrics, logger),
           ledgerConnected: () => this.#ledger?.connected ?? false,
+          podsFollowed: () => kubernetes && kubernetes.pods.trouble === undefined,
         });
       },
     });

@@ -31,7 +31,7 @@ function older(one: V1Pod | undefined, other: V1Pod): V1Pod {
   return one === undefined || madeAt(other) < madeAt(one) ? other : one;
 }
 
-/** In milliseconds. What a watch tells is text still. */
+/** In milliseconds. What the API server tells is text still. */
 function madeAt({ metadata }: V1Pod): number {
   return new Date(metadata?.creationTimestamp ?? Date.now()).getTime();
 }

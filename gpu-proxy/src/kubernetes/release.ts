@@ -187,7 +187,7 @@ function tag(grant: ServedGrant, { namespace, pod }: SlotHolder, { metadata }: V
   return grant.pod;
 }
 
-/** In milliseconds. What a watch tells is text still. */
+/** In milliseconds. What the API server tells is text still. */
 function timeOf(time: Date | string | undefined): number | undefined {
   return time === undefined ? undefined : new Date(time).getTime();
 }

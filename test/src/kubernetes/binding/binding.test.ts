@@ -268,7 +268,7 @@ test('the API server is away at the first connect: the program waits, and the lo
   await scene.serve();
   const program = scene.run(pod, socket, HOLDING);
   await scene.proxy.printed('a program waits for its GPU: The pod');
-  await scene.proxy.printed('The API server is away');
+  await scene.proxy.printed('/api/v1/pods cannot be followed');
   plane.daemon('kube-apiserver').start();
   await plane.ready();
   await program.printed('got 0');
@@ -513,7 +513,7 @@ test('number 19: metrics name namespace, pod and container', async () => {
   const { pod, socket } = await started('metered', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
-  const lines = (await scene.metrics(http)).split('\n').filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
+  const lines = (await scene.get(http, '/metrics')).split('\n').filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
   expect(lines).toEqual([expect.stringMatching(/namespace="default",pod="metered",container="main".*} 104857600$/)]);
   await program.finish();
 });

@@ -224,9 +224,10 @@ export class BindingScene {
     }
   }
 
-  metrics(socketPath: string): Promise<string> {
+  /** What is served on that socket beneath that path. */
+  get(socketPath: string, served: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      get({ socketPath, path: '/metrics' }, (answer) => text(answer).then(resolve, reject)).on('error', reject);
+      get({ socketPath, path: served }, (answer) => text(answer).then(resolve, reject)).on('error', reject);
     });
   }
 
