@@ -170,10 +170,9 @@ export class NodeService {
     const probe = new GpuProbe({ executable: installation.worker, driver: backend.driver, addon, launcher, logger });
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
-      listed: async () => new Set(await listGpus({ ...machine, gpus: [] })),
+      listed: async () => new Set(await listGpus(machine)),
       arrivals: new GpuArrivals({
         ...{ gpus, selection, logger },
-        selected: () => listGpus({ ...machine, gpus: selection }),
         survey: () => this.#survey(machine),
         arrived: () => this.#noteArrival(),
       }),
