@@ -184,7 +184,7 @@ export class NodeService {
   #granted({ kind }: Backend): Granted {
     const { slotsPerGpu, kubernetes, gpu = [] } = this.#store.current;
     return {
-      selection: [kind, ...gpu].join(' '),
+      selection: [kind, ...simulatedGpus(kind), ...gpu].join(' '),
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
@@ -269,6 +269,12 @@ export class NodeService {
     this.#metrics?.leave();
     this.#state?.release();
   }
+}
+
+/** A simulated GPU that there is no more was configured away: the simulator makes as many as it is told. */
+function simulatedGpus(kind: Backend['kind']): string[] {
+  const count = process.env['NVIDIA_VIRTUAL_SIMULATED_GPUS'];
+  return kind === 'simulated' && count !== undefined ? [`of ${count}`] : [];
 }
 
 function logOptions({ log = '-', logLevel }: Configuration) {
