@@ -79,7 +79,7 @@ export class KubernetesNode {
       const pod = this.pods.find(peer.podUid);
       const values = { pid: peer.pid, id, pod: `${owner.namespace}/${owner.pod}`, owner: owner.container };
       let refusal: ProxyError | undefined;
-      if (peer.podUid !== owner.podUid && pod?.metadata?.uid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
+      if (peer.podUid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
       const container = pod && containerNamed(pod, peer.containerId);
       if (!refusal && container !== undefined && container !== owner.container)
         refusal = new ProxyError('PEER_OTHER_CONTAINER', { ...values, container });

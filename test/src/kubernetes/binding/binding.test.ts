@@ -513,7 +513,9 @@ test('number 19: metrics name namespace, pod and container', async () => {
   const { pod, socket } = await started('metered', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
-  const lines = (await scene.get(http, '/metrics')).split('\n').filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
+  const lines = (await scene.get(http, '/metrics'))
+    .split('\n')
+    .filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
   expect(lines).toEqual([expect.stringMatching(/namespace="default",pod="metered",container="main".*} 104857600$/)]);
   await program.finish();
 });
