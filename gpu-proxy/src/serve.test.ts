@@ -70,6 +70,21 @@ test('several programs at once, each with a worker of its own, on one account', 
   expect(connect('').status).toBe(0);
 });
 
+test('a program that makes its worker complain with every call does not fill the log', async () => {
+  const image = '.version 8.0\\n.target sm_50\\n.address_size 64\\nnonsense\\n';
+  const program = runThere(`
+start()
+for count in range(300): say(result("cuModuleLoadData", ctypes.byref(ctypes.c_void_p()), b"${image}"))`);
+  const { status, stdout } = await program.end();
+  expect(status).toBe(0);
+  expect(stdout.match(/^[1-9]\d*$/gm)).toHaveLength(300);
+  server.process.kill('SIGTERM');
+  await server.end();
+  const warnings = logLines().filter(({ level, session }) => level === 40 && session !== undefined);
+  expect(warnings).toHaveLength(100);
+  expect(logLines()).toContainEqual(expect.objectContaining({ lines: expect.any(Number), msg: expect.stringContaining('is not logged') }));
+});
+
 test('the first SIGTERM lets programs finish and refuses new ones', async () => {
   const program = runThere('start(); say("ready"); sys.stdin.read(); say("result", alloc(MiB))');
   await program.printed('ready');
