@@ -137,7 +137,7 @@ export class Binding {
   #view({ id }: BindableGrant) {
     const { node } = this.#options;
     const settings: SlotSettings = { slotsPerGpu: this.#options.slotsPerGpu, warmWorkers: (gpu) => node.settings.warmWorkers(gpu) };
-    const present = node.allocations.filter((one) => one.id !== id).map(({ specification }) => specification);
+    const present = node.promised.filter((one) => one.id !== id);
     const assigned = this.#assigned();
     return {
       ...settings,

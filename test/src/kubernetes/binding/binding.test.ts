@@ -470,6 +470,23 @@ test('what is assigned to a pod that has not connected yet goes to no pod that a
   expect(scene.specification(large.id)).toMatchObject({ gpus: [first] });
 });
 
+test('an allocation that this gpu-proxy cannot serve keeps its slots', async () => {
+  const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' };
+  const sixSlots = (letter: string) => Array.from({ length: 6 }, (_, index) => `${letter}${index}`);
+  const little = { annotations: { 'nvidia-virtual/memory': '64Mi' } };
+  await scene.serve(machine);
+  const newer = await started('newer', sixSlots('a'), little);
+  expect(await scene.ask(newer.pod, newer.socket)).toEqual(['init 0\n', '']);
+  await scene.kill();
+  const { gpus, ...specification } = scene.specification(newer.id);
+  const file = path.join(scene.state, 'allocations', newer.id, 'allocation.json');
+  writeFileSync(file, JSON.stringify({ ...specification, gpus, version: 2 }));
+  await scene.serve(machine);
+  const next = await started('next', sixSlots('b'), little);
+  expect(await scene.ask(next.pod, next.socket)).toEqual(['init 0\n', '']);
+  expect(scene.specification(next.id)['gpus']).not.toEqual(gpus);
+});
+
 test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '');
