@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { openSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
@@ -18,6 +18,8 @@ const PATIENCE_MS = 60_000;
 const LOOK_MS = 1500;
 /** What an ordinary session makes of it is some 10 MiB. */
 const WORKER_MEMORY = 96 * MIB;
+/** Of a session's report: a few hundred names are in it. */
+const REPORT = 256 * 1024;
 /** Of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
@@ -32,6 +34,7 @@ const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
   flood: () => [],
   long: () => [String(LONG_KERNEL_S)],
   threads: () => [],
+  reports: () => [],
 };
 
 export const malice: Case = {
@@ -96,14 +99,23 @@ async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly
   return had;
 }
 
-/** Its workers are as many as it may have sessions, and none of them grows. */
+/** Its workers are as many as it may have sessions, and none of them grows, nor what it writes. */
 async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
   const { sessions } = await node.look(allocation);
   const large = sessions.map(({ workerPid }) => residentMemory(workerPid)).filter((bytes) => bytes > WORKER_MEMORY);
   return [
     ...(sessions.length > LIMITS.sessions ? [`it has ${sessions.length} sessions`] : []),
+    ...reportSizes(node, allocation)
+      .filter((bytes) => bytes > REPORT)
+      .map((bytes) => `one of its workers has written a report of ${bytes} bytes`),
     ...large.map((bytes) => `one of its workers holds ${(bytes / MIB).toFixed(0)} MiB`),
   ];
+}
+
+function reportSizes(node: TestNode, allocation: AllocationMessage): number[] {
+  const sessions = path.join(node.directoryOf(allocation), 'sessions');
+  const sizeOf = (name: string) => statSync(path.join(sessions, name, 'report'), { throwIfNoEntry: false })?.size ?? 0;
+  return readdirSync(sessions).map(sizeOf);
 }
 
 function equal(one: readonly string[], other: readonly string[]): boolean {
