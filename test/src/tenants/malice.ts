@@ -88,6 +88,7 @@ async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly
   const had = await look(node, good[0], busy);
   judge('the others', await goOn(good));
   judge('what it takes of the node', await takings(scene, bad));
+  judge('that it goes on', isOver(process) ? [`it ended: ${process.exitCode ?? process.signalCode}`] : []);
   process.kill('SIGKILL');
   judge('what it leaves behind', await disagreements(node, bad, []));
   const closed = await until(() => equal(node.openFiles(), files), PATIENCE_MS);
@@ -135,6 +136,10 @@ async function look(node: TestNode, thinking: Tenant, busy: AllocationMessage): 
   return { time: had / (had + waited - before.waited), calls: (paces / (performance.now() - begin)) * 1000 };
 }
 
+function isOver({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
 /** Waits until the malice has begun. */
 async function start({ programs, directory }: Scene, args: readonly string[], { socketPath }: AllocationMessage) {
   const said = openSync(path.join(directory, `malice-${args.join('-').replaceAll('/', '')}`), 'w');
@@ -143,7 +148,6 @@ async function start({ programs, directory }: Scene, args: readonly string[], { 
   createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
     ready ||= line === 'ready';
   });
-  const over = () => process.exitCode !== null || process.signalCode !== null;
-  await until(() => ready || over(), PATIENCE_MS);
+  await until(() => ready || isOver(process), PATIENCE_MS);
   return { process, problems: ready ? [] : [`it did not begin: ${process.exitCode ?? process.signalCode ?? 'it hangs'}`] };
 }
