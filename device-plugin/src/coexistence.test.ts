@@ -77,6 +77,17 @@ test('a GPU that is left to another plugin by configuration has not failed, and 
   expect(plugin.output).not.toContain('gpu-proxy lists it no more');
 });
 
+test('a simulated GPU that is not to be any more has not failed either', async () => {
+  const plugin = node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  await both.end();
+  await node.startProxy({ gpus: 1 });
+  await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
+  expect(node.kubelet.unhealthy).toEqual([]);
+  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+});
+
 test('what containers have of such a GPU stays theirs until they are gone', async () => {
   node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });

@@ -24,6 +24,7 @@ import { StartAllowance } from './start-allowance.js';
 import { removeUnfinished, SPECIFICATION } from './state-directory.js';
 import type { WarmWorker } from './warm-workers.js';
 import { FoundWorker, startWorker, type Worker, type WorkerListener, type WorkerOptions, workerArguments } from './worker.js';
+import { WorkerLog } from './worker-log.js';
 
 /** What a node gives to each of its allocations. */
 export interface AllocationHost {
@@ -97,6 +98,7 @@ export class Allocation {
   readonly #quota: QuotaFile;
   readonly #sessions = new Map<number, LiveSession>();
   readonly #refusals: RefusalLog;
+  readonly #workerLog: WorkerLog;
   #specification: AllocationSpecification;
   #socket: ClientSocket;
   #waiting: Waiting[] = [];
@@ -121,6 +123,7 @@ export class Allocation {
     this.#host = host;
     this.#logger = host.logger.child({ allocation: specification.id, name: specification.name });
     this.#refusals = new RefusalLog(this.#logger);
+    this.#workerLog = new WorkerLog(this.#logger);
     this.#socket = socket;
     socket.accept = (connection) => this.accept(connection);
     this.#lastNumber = readLastNumber(directory);
@@ -266,6 +269,7 @@ export class Allocation {
     for (const { connection } of this.#waiting.splice(0)) connection.destroy();
     for (const session of this.#sessions.values()) session.leave();
     this.#refusals.end();
+    this.#workerLog.end();
     this.#quota.close();
   }
 
@@ -307,6 +311,7 @@ export class Allocation {
 
   #finish(): void {
     this.#refusals.end();
+    this.#workerLog.end();
     this.#peak = this.#quota.readPeak();
     this.#quota.close();
   }
@@ -443,6 +448,7 @@ export class Allocation {
       {
         ...{ record, files, addon: this.#host.addon, backend: this.#host.backend },
         logger: this.#logger.child({ session: record.number }),
+        workerLog: this.#workerLog,
         memory: () => this.#quota.readSlot(record.slot),
         introduced: (introduced) => this.#noteIntroduced(introduced),
         trouble: (error) => this.#host.trouble(this.#specification, error),

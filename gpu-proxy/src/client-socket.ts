@@ -1,8 +1,8 @@
-import { chmodSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
-import { checkSocketPath, clearStaleSocket } from './socket.js';
+import { checkSocketPath, clearStaleSocket, listenAt } from './socket.js';
 
 /**
  * The socket that the programs of one allocation connect to. In an allocation's own directory it is put in place in one step, over the one
@@ -64,18 +64,13 @@ export class ClientSocket {
   async #replace(): Promise<void> {
     const unfinished = path.join(path.dirname(this.path), 'new.sock');
     rmSync(unfinished, { force: true });
-    await this.#bind(unfinished, 0o666);
+    await listenAt(this.#server, unfinished, 0o666);
     renameSync(unfinished, this.path);
   }
 
   async #listenElsewhere(): Promise<void> {
     mkdirSync(path.dirname(this.path), { recursive: true });
     await clearStaleSocket(this.path);
-    await this.#bind(this.path, 0o600);
-  }
-
-  async #bind(where: string, mode: number): Promise<void> {
-    await new Promise<void>((resolve, reject) => this.#server.once('error', reject).listen(where, resolve));
-    chmodSync(where, mode);
+    await listenAt(this.#server, this.path, 0o600);
   }
 }

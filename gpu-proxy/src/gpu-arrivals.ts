@@ -1,6 +1,7 @@
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import { ProxyError } from './errors.js';
+import { selectGpus } from './inventory.js';
 
 export interface GpuArrivalsOptions {
   /** Those that the node has. */
@@ -8,8 +9,6 @@ export interface GpuArrivalsOptions {
   /** Indices or UUIDs of those that it may have; empty: all. */
   readonly selection: readonly string[];
   readonly logger: Logger;
-  /** UUIDs of the GPUs that the selection means now. @throws ProxyError */
-  selected(): Promise<readonly string[]>;
   /** What a node would have that started now. @throws ProxyError why it could not start. */
   survey(): Promise<readonly GpuRecord[]>;
   arrived(): void;
@@ -32,17 +31,16 @@ export class GpuArrivals {
     this.#options = options;
   }
 
-  /** @param listed UUIDs of all GPUs that the driver lists. */
+  /** @param listed UUIDs of all GPUs that the driver lists, in its order. */
   async look(listed: ReadonlySet<string>): Promise<void> {
     if (this.#left > 0) {
       this.#left--;
       return;
     }
-    const { gpus, selection, selected, logger } = this.#options;
+    const { gpus, selection, logger } = this.#options;
     // An index means another GPU as long as one before it is missing.
     if (selection.some((name) => /^\d+$/.test(name)) && !gpus.every(({ uuid }) => listed.has(uuid))) return;
-    const wanted = selection.length === 0 ? [...listed] : await selected().catch(() => []);
-    const fresh = wanted.filter((uuid) => !gpus.some((gpu) => gpu.uuid === uuid));
+    const fresh = selectGpus([...listed], selection).filter((uuid) => !gpus.some((gpu) => gpu.uuid === uuid));
     if (fresh.length === 0) {
       this.#pause = 0;
       return;

@@ -58,7 +58,7 @@ async function until<T>(holds: () => Promise<T | undefined>): Promise<T> {
 }
 
 test('a driver that hangs is waited for no longer than patience lasts, asked by no second process, and asked again when the first is gone', async () => {
-  const list = () => listGpus({ installation, backend, gpus: [], patienceMs: PATIENCE_MS });
+  const list = () => listGpus({ installation, backend, patienceMs: PATIENCE_MS });
   await expect(list()).rejects.toThrow('cannot be listed: the driver does not answer for 0.2 s.');
   for (let time = 0; time < 3; time++) await expect(list()).rejects.toThrow(HANGS);
   expect(linesOf('asked')).toHaveLength(1);
@@ -99,7 +99,7 @@ test('a probe that hangs is killed, and while it is not gone the GPU is tried by
 
 test('the GPUs of a driver that hangs are unhealthy, and healthy when it answers again', async () => {
   const logger = pino({ level: 'silent' });
-  const listed = async () => new Set(await listGpus({ installation, backend, gpus: [], patienceMs: PATIENCE_MS }));
+  const listed = async () => new Set(await listGpus({ installation, backend, patienceMs: PATIENCE_MS }));
   const whyNoWorker = async () => undefined;
   const health = new GpuHealth({ gpus: [GPU], logger, everyMs: 1e6, listed, arrivals: { look: async () => {} }, whyNoWorker });
   await health.look();

@@ -7,14 +7,17 @@ import { type Command, DIRECT, type Launcher } from './launcher.js';
 
 const PATIENCE_MS = 120_000;
 
-export interface InventoryOptions {
+export interface ListOptions {
   readonly installation: Installation;
   readonly backend: Backend;
   readonly launcher?: Launcher | undefined;
-  /** Indices or UUIDs of those that the node may use; empty: all. */
-  readonly gpus: readonly string[];
   /** A driver that hangs must not hang us. */
   readonly patienceMs?: number;
+}
+
+export interface InventoryOptions extends ListOptions {
+  /** Indices or UUIDs of those that the node may use; empty: all. */
+  readonly gpus: readonly string[];
   /** By default every GPU is `exclusive`. */
   mode?(gpu: Omit<GpuRecord, 'mode'>): SharingMode;
 }
@@ -42,11 +45,9 @@ export async function takeInventory({
   }
 }
 
-/** The UUIDs that the driver sees now, without a context on any of them. @throws ProxyError INVENTORY_FAILED */
-export async function listGpus(options: InventoryOptions): Promise<string[]> {
-  const { installation, backend, launcher = DIRECT, gpus, patienceMs = PATIENCE_MS } = options;
-  const present = await withoutMissing(gpus, { installation, backend, launcher, patienceMs });
-  const args = ['--presence', '--driver', backend.driver, ...present.flatMap((gpu) => ['--gpu', gpu])];
+/** The UUIDs that the driver sees now, in its order, without a context on any of them. @throws ProxyError INVENTORY_FAILED */
+export async function listGpus({ installation, backend, launcher = DIRECT, patienceMs = PATIENCE_MS }: ListOptions): Promise<string[]> {
+  const args = ['--presence', '--driver', backend.driver];
   const line = await output(launcher.command(installation.worker, args), patienceMs);
   try {
     return (JSON.parse(line) as { gpus: { uuid: string }[] }).gpus.map(({ uuid }) => uuid);
@@ -55,14 +56,36 @@ export async function listGpus(options: InventoryOptions): Promise<string[]> {
   }
 }
 
-/** A driver shows nothing of what follows a UUID that it does not know: one GPU that has failed, or is another node's, would hide others. */
-async function withoutMissing(gpus: readonly string[], machine: Omit<InventoryOptions, 'gpus'>): Promise<readonly string[]> {
-  const isUuid = (name: string) => /^GPU-/i.test(name);
+/**
+ * Which of the listed UUIDs takeInventory() would find, so that the driver need not be asked again; it shows nothing of what follows an index
+ * that it does not know.
+ * @param selection indices or UUIDs; empty: all.
+ */
+export function selectGpus(listed: readonly string[], selection: readonly string[]): string[] {
+  if (selection.length === 0) return [...listed];
+  const meant = presentOf(selection, listed).map((name) => (isUuid(name) ? findUuid(listed, name) : listed[Number(name)]));
+  const unknown = meant.indexOf(undefined);
+  return (unknown < 0 ? meant : meant.slice(0, unknown)) as string[];
+}
+
+async function withoutMissing(gpus: readonly string[], machine: ListOptions): Promise<readonly string[]> {
   if (!gpus.some(isUuid)) return gpus;
-  const listed = await listGpus({ ...machine, gpus: [] });
-  const present = gpus.filter((name) => !isUuid(name) || listed.some((uuid) => uuid.toLowerCase() === name.toLowerCase()));
+  const present = presentOf(gpus, await listGpus(machine));
   // None at all would mean every one.
   return present.length > 0 ? present : gpus;
+}
+
+/** A driver shows nothing of what follows a UUID that it does not know: one GPU that has failed, or is another node's, would hide others. */
+function presentOf(gpus: readonly string[], listed: readonly string[]): string[] {
+  return gpus.filter((name) => !isUuid(name) || findUuid(listed, name) !== undefined);
+}
+
+function isUuid(name: string): boolean {
+  return /^GPU-/i.test(name);
+}
+
+function findUuid(listed: readonly string[], name: string): string | undefined {
+  return listed.find((uuid) => uuid.toLowerCase() === name.toLowerCase());
 }
 
 async function output(command: Command, patienceMs: number): Promise<string> {

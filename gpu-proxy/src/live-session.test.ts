@@ -38,6 +38,7 @@ function follow(files: SessionFiles, kill: () => void, trouble: (error: Error) =
     {
       ...{ record: RECORD, files, addon: {} as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
+      workerLog: { add: () => {} },
       memory: () => ({ used: 0, peak: 0, pinned: 0 }),
       introduced: () => {},
       trouble,
@@ -86,6 +87,7 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
       record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
       ...{ files, addon: { watchProcess: noDescriptor } as unknown as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
+      workerLog: { add: () => {} },
       memory: () => ({ used: 0, peak: 0, pinned: 0 }),
       introduced: () => {},
       trouble: ({ message }) => happened.push(message),
@@ -116,6 +118,7 @@ test('a worker of an earlier proxy that cannot be looked after is left alone', (
         } as unknown as Addon,
         backend: { kind: 'simulated', driver: 'd' },
         logger: pino({ level: 'silent' }),
+        workerLog: { add: () => {} },
         memory: () => ({ used: 0, peak: 0, pinned: 0 }),
         introduced: () => {},
         trouble: ({ message }) => happened.push(message),

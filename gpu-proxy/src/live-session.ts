@@ -10,6 +10,7 @@ import type { MemoryUse } from './quota.js';
 import { parseReport, type Report, Session } from './session.js';
 import { REPORT_BYTES, type SessionFiles } from './session-files.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from './worker.js';
+import type { WorkerLog } from './worker-log.js';
 
 export interface LiveSessionOptions {
   readonly record: SessionRecord;
@@ -17,6 +18,8 @@ export interface LiveSessionOptions {
   readonly addon: Addon;
   readonly backend: Backend;
   readonly logger: Logger;
+  /** Of all sessions of the allocation. */
+  readonly workerLog: Pick<WorkerLog, 'add'>;
   /** The slot of the quota file. */
   memory(): MemoryUse;
   /** Its client has said hello. */
@@ -129,7 +132,7 @@ export class LiveSession {
     this.#unwatchClient = this.#watchClient();
     files.follow({
       report: (line, told) => this.#takeReport(line, told),
-      log: (line) => this.session.logger.warn(line),
+      log: (line) => this.#options.workerLog.add(this.session.logger, line),
       endless: () => this.#endEndless(),
     });
   }

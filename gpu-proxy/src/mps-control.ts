@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
+import { abandon } from './inquiry.js';
 import type { Command, Launcher } from './launcher.js';
 import { findProcessesWith, hasRoot, isAlive, isOfUser, type ProcessIdentity } from './process-table.js';
 
@@ -24,12 +25,16 @@ export class MpsControl {
   readonly #executable: string;
   readonly #environment: NodeJS.ProcessEnv;
   readonly #launcher: Launcher;
+  readonly #answerMs: number;
   #asking: ChildProcess | undefined;
+  /** The one that asks was killed, and is not gone: another would only hang too. */
+  #hangs = false;
 
   /** @param directory of this daemon alone. @param gpu its UUID. */
-  constructor({ executable, driver, launcher }: MpsProgram, directory: string, gpu: string) {
+  constructor({ executable, driver, launcher }: MpsProgram, directory: string, gpu: string, answerMs = ANSWER_MS) {
     this.#executable = executable;
     this.#launcher = launcher;
+    this.#answerMs = answerMs;
     this.pipes = path.join(directory, 'pipes');
     this.logs = path.join(directory, 'logs');
     this.#environment = {
@@ -52,12 +57,22 @@ export class MpsControl {
     return this.#processes().find(({ words, identity }) => words.at(-1) === '-f' && isOfUser(identity, uid))?.identity;
   }
 
-  /** Whether the daemon answers. */
+  /** Whether the daemon answers. Patience ends whether or not the process does that asks. */
   answers(): Promise<boolean> {
+    if (this.#hangs) return Promise.resolve(false);
     return new Promise<boolean>((resolve) => {
-      const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
-      this.#asking = execFile(...this.#launcher.command(this.#executable, []), options, (error) => resolve(error === null));
-      this.#asking.stdin?.on('error', () => {}).end('get_server_list\n');
+      const asking = execFile(...this.#launcher.command(this.#executable, []), { env: this.#environment }, (error) => {
+        clearTimeout(patience);
+        this.#hangs = false;
+        resolve(error === null);
+      });
+      const patience = setTimeout(() => {
+        this.#hangs = true;
+        abandon(asking);
+        resolve(false);
+      }, this.#answerMs);
+      asking.stdin?.on('error', () => {}).end('get_server_list\n');
+      this.#asking = asking;
     }).catch(() => false);
   }
 
@@ -67,11 +82,14 @@ export class MpsControl {
     this.#asking?.kill('SIGKILL');
     const processes = this.#processes().map(({ identity }) => identity);
     if (processes.length === 0) return;
-    const options = { env: this.#environment, timeout: ANSWER_MS, killSignal: 'SIGKILL' } as const;
-    const { status } = spawnSync(...this.#launcher.command(this.#executable, []), { ...options, input: 'quit\n' });
-    if (status === 0 && areGone(processes)) return;
+    if (!this.#hangs && this.#askToQuit() && areGone(processes)) return;
     for (const { pid } of processes.filter(isAlive)) killIfThere(pid);
     areGone(processes);
+  }
+
+  #askToQuit(): boolean {
+    const options = { env: this.#environment, timeout: this.#answerMs, killSignal: 'SIGKILL', input: 'quit\n' } as const;
+    return spawnSync(...this.#launcher.command(this.#executable, []), options).status === 0;
   }
 
   /** A process of a pod may have the same words and variable, but neither the host's root directory nor, where it is shared, this user. */

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pino } from 'pino';
 import { Addon } from './addon.js';
+import { readIfThere } from './files.js';
 import { locateInstallation } from './installation.js';
 import { DIRECT } from './launcher.js';
 import { findMpsControl, MpsControl } from './mps-control.js';
@@ -81,6 +82,20 @@ test('one that an earlier proxy left is found, taken as it is, and missed when i
   await until(() => events.length === 4);
   expect(events).toEqual(['ready', 'ready', 'restarted', 'ready']);
   expect(control.find()?.pid).not.toBe(pid);
+});
+
+/** Its output stays open when it is killed, as that of a process that no signal reaches: what it has started keeps it. */
+test('a process that asks and cannot be ended is waited for no longer than patience lasts, and is not joined by another', async () => {
+  const executable = path.join(directory, 'hanging');
+  const asked = path.join(directory, 'asked');
+  writeFileSync(executable, `#!/bin/sh\nsleep 1000 &\necho $! >>${asked}\nwait\n`, { mode: 0o755 });
+  const hanging = new MpsControl({ executable, driver: DRIVER, launcher: DIRECT }, path.join(directory, 'mps'), GPU, 3000);
+  expect([await hanging.answers(), await hanging.answers()]).toEqual([false, false]);
+  const [keeper, ...more] = (readIfThere(asked) ?? '').trim().split('\n');
+  expect(more).toEqual([]);
+  writeFileSync(executable, '#!/bin/sh\nexit 0\n');
+  process.kill(Number(keeper), 'SIGKILL');
+  while (!(await hanging.answers())) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;

@@ -7,15 +7,14 @@ import type { RoundTrips } from './metrics/totals.js';
 import type { GpuNode } from './node.js';
 import type { Session } from './session.js';
 
-export interface NodeMetricsOptions {
+export interface NodeMetricsOptions extends Pick<MetricsSource, 'ledgerConnected' | 'podsFollowed'> {
   readonly deviceMemory: DeviceMemory;
   /** Where counters go on. */
   readonly file: MetricsFile;
-  ledgerConnected(): boolean;
 }
 
 /** The metrics of a node, which hear its events from now on. */
-export function metricsOf(node: GpuNode, { deviceMemory, file, ledgerConnected }: NodeMetricsOptions): Metrics {
+export function metricsOf(node: GpuNode, { deviceMemory, file, ...connections }: NodeMetricsOptions): Metrics {
   let processes: ProcessMemory = new Map();
   const gpuOf = (uuid: string) => node.gpus.find((gpu) => gpu.uuid === uuid);
   const left = (uuid: string) => {
@@ -31,7 +30,7 @@ export function metricsOf(node: GpuNode, { deviceMemory, file, ledgerConnected }
     warmWorkers: (gpu) => left(gpu)?.warmWorkersReady ?? 0,
     memoryLeft: (gpu) => left(gpu)?.memory ?? 0,
     reportedMemory: (allocation) => compareMemory(allocation, node.gpus, processes),
-    ledgerConnected,
+    ...connections,
   };
   const metrics = new Metrics(node.name, source, file);
   node.on('sessionStarted', (worker) => metrics.events.sessionStarted(worker));

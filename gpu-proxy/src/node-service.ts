@@ -112,6 +112,7 @@ export class NodeService {
           deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
           file: new MetricsFile(state.metrics, logger),
           ledgerConnected: () => this.#ledger?.connected ?? false,
+          podsFollowed: () => kubernetes && kubernetes.pods.trouble === undefined,
         });
       },
     });
@@ -169,10 +170,9 @@ export class NodeService {
     const probe = new GpuProbe({ executable: installation.worker, driver: backend.driver, addon, launcher, logger });
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
-      listed: async () => new Set(await listGpus({ ...machine, gpus: [] })),
+      listed: async () => new Set(await listGpus(machine)),
       arrivals: new GpuArrivals({
         ...{ gpus, selection, logger },
-        selected: () => listGpus({ ...machine, gpus: selection }),
         survey: () => this.#survey(machine),
         arrived: () => this.#noteArrival(),
       }),
@@ -184,7 +184,7 @@ export class NodeService {
   #granted({ kind }: Backend): Granted {
     const { slotsPerGpu, kubernetes, gpu = [] } = this.#store.current;
     return {
-      selection: [kind, ...gpu].join(' '),
+      selection: [kind, ...simulatedGpus(kind), ...gpu].join(' '),
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
@@ -269,6 +269,12 @@ export class NodeService {
     this.#metrics?.leave();
     this.#state?.release();
   }
+}
+
+/** A simulated GPU that there is no more was configured away: the simulator makes as many as it is told. */
+function simulatedGpus(kind: Backend['kind']): string[] {
+  const count = process.env['NVIDIA_VIRTUAL_SIMULATED_GPUS'];
+  return kind === 'simulated' && count !== undefined ? [`of ${count}`] : [];
 }
 
 function logOptions({ log = '-', logLevel }: Configuration) {

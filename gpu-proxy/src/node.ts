@@ -158,7 +158,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     options.observe?.(node);
     for (const id of options.state.allocationIds()) await node.#takeOver(id);
     try {
-      node.#admission.checkWarmWorkers(node.#specifications());
+      node.#admission.checkWarmWorkers(node.promised);
       node.#startMps();
     } catch (error) {
       node.leave();
@@ -172,9 +172,15 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return [...this.#allocations.values()];
   }
 
+  /** What takes its part of the GPUs: allocations, and those that are left alone, until somebody removes them. */
+  get promised(): AllocationSpecification[] {
+    const leftAlone = [...this.#leftAlone].filter(([file]) => existsSync(file)).map(([, specification]) => specification);
+    return [...this.allocations.map(({ specification }) => specification), ...leftAlone];
+  }
+
   /** @throws ProxyError WARM_WORKERS_NOT_LEFT; then what was before holds. */
   set settings(settings: NodeSettings) {
-    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(this.#specifications());
+    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(this.promised);
     this.#settings = settings;
     for (const [gpu, workers] of this.#warmWorkers) workers.wanted = this.warmWorkers(gpu);
     if (this.#arbiter) this.#arbiter.window = settings.window;
@@ -237,7 +243,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** What a new allocation would get. @throws ProxyError when it does not fit, with the figures. */
   admit(wish: GpuWish): Granted {
-    return this.#admission.admit(wish, this.#specifications());
+    return this.#admission.admit(wish, this.promised);
   }
 
   /** Everything that the ledger and the metrics want to know. */
@@ -256,7 +262,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   /** Bytes that an allocation could get on a GPU, percent that a fixed one could, and workers that could serve a program now. */
   left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkersReady: number } {
-    const present = this.#specifications();
+    const present = this.promised;
     const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
     return { memory, fixedShare, warmWorkersReady: this.#warmWorkers.get(gpu)?.ready ?? 0 };
   }
@@ -312,7 +318,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #specify(request: AllocationRequest): AllocationSpecification {
     const { limits, ...wishes } = checkWishes({ ...request, limits: { ...this.#settings.limits, ...request.limits } });
     const wish = { ...wishes, gpus: request.gpus ?? [], memory: request.memory ?? 0 };
-    const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.#specifications()) : wish;
+    const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.promised) : wish;
     return {
       version: 1,
       id: request.grant?.id ?? randomBytes(8).toString('hex'),
@@ -343,7 +349,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #freeUser(): number | undefined {
     const { users } = this.#settings;
     if (!users) return undefined;
-    const taken = new Set(this.#specifications().map(({ uid }) => uid));
+    const taken = new Set(this.promised.map(({ uid }) => uid));
     if (this.gpus.some(({ mode }) => mode === 'concurrent')) taken.add(this.#concurrentUser);
     for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
     throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
@@ -352,12 +358,6 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   /** The driver's cache is what its workers write to. */
   #giveCache({ directory, specification: { uid } }: Allocation): void {
     if (uid !== undefined) chownSync(path.join(directory, 'cache'), uid, uid);
-  }
-
-  /** With those that are left alone, until somebody removes them. */
-  #specifications(): AllocationSpecification[] {
-    const leftAlone = [...this.#leftAlone].filter(([file]) => existsSync(file)).map(([, specification]) => specification);
-    return [...this.allocations.map(({ specification }) => specification), ...leftAlone];
   }
 
   /** What cannot be read is said and left alone: another proxy may know better. */
@@ -452,7 +452,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   #startMps(): void {
     const { backend, state, logger } = this.#options;
     if (backend.kind !== 'real' || this.gpus.length === 0) return;
-    const used = new Set(this.#specifications().flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
+    const used = new Set(this.promised.flatMap((each) => (this.#needsMps(each) ? each.gpus : [])));
     this.#concurrent = new ConcurrentGpus({
       gpus: this.gpus.filter((gpu) => this.#needsMps(gpu) || used.has(gpu.uuid)),
       ...{ backend, logger, directory: state.mps, uid: this.#concurrentUser },

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { chmodSync } from 'node:fs';
 import path from 'node:path';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
 import { cudaProgram } from './testing/cuda-program.js';
@@ -55,6 +57,32 @@ test('several programs at once, each with a worker of its own, on one account', 
   }
   expect(sessions.map((session) => session['peakMemory']).sort()).toEqual([0, 150 * 2 ** 20]);
   expect(place.leftovers()).toEqual([]);
+});
+
+(process.getuid?.() === 0 ? test : test.skip)('another user of the machine cannot connect', () => {
+  chmodSync(place.directory, 0o711);
+  const connect = (become: string) => {
+    const script = `import os, socket, sys; ${become}socket.socket(socket.AF_UNIX).connect(sys.argv[1])`;
+    return spawnSync('python3', ['-c', script, socket], { encoding: 'utf8' });
+  };
+  const other = connect('os.setgroups([]); os.setgid(65534); os.setuid(65534); ');
+  expect([other.status, other.stderr]).toEqual([1, expect.stringContaining('PermissionError')]);
+  expect(connect('').status).toBe(0);
+});
+
+test('a program that makes its worker complain with every call does not fill the log', async () => {
+  const image = '.version 8.0\\n.target sm_50\\n.address_size 64\\nnonsense\\n';
+  const program = runThere(`
+start()
+for count in range(300): say(result("cuModuleLoadData", ctypes.byref(ctypes.c_void_p()), b"${image}"))`);
+  const { status, stdout } = await program.end();
+  expect(status).toBe(0);
+  expect(stdout.match(/^[1-9]\d*$/gm)).toHaveLength(300);
+  server.process.kill('SIGTERM');
+  await server.end();
+  const warnings = logLines().filter(({ level, session }) => level === 40 && session !== undefined);
+  expect(warnings).toHaveLength(100);
+  expect(logLines()).toContainEqual(expect.objectContaining({ lines: expect.any(Number), msg: expect.stringContaining('is not logged') }));
 });
 
 test('the first SIGTERM lets programs finish and refuses new ones', async () => {

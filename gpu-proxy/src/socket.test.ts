@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
-import { checkSocketPath, clearStaleSocket, whyNotServed } from './socket.js';
+import { checkSocketPath, clearStaleSocket, listenAt, whyNotServed } from './socket.js';
 
 let directory: string;
 let socket: string;
@@ -30,6 +30,16 @@ test('whyNotServed() tells a missing, a dead and a served socket apart', async (
   await new Promise<void>((resolve) => server.listen(socket, resolve));
   expect(await whyNotServed(socket)).toBeUndefined();
   await expect(clearStaleSocket(socket)).rejects.toThrow(`Another gpu-proxy already serves ${socket}.`);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test.each([0o600, 0o666])('listenAt() makes a socket of mode %d at once, whatever the umask', async (mode) => {
+  const server = createServer();
+  const former = process.umask(mode === 0o600 ? 0 : 0o077);
+  const umask = process.umask();
+  const listening = listenAt(server, socket, mode);
+  expect([statSync(socket).mode & 0o777, process.umask(former)]).toEqual([mode, umask]);
+  await listening;
   await new Promise((resolve) => server.close(resolve));
 });
 

@@ -1,5 +1,5 @@
 import { lstatSync, rmSync } from 'node:fs';
-import { createConnection } from 'node:net';
+import { createConnection, type Server } from 'node:net';
 import { ProxyError, systemReason } from './errors.js';
 
 /** sun_path holds 108 bytes, the last one zero. */
@@ -8,6 +8,16 @@ const PATH_LIMIT = 107;
 export function checkSocketPath(path: string): void {
   const bytes = Buffer.byteLength(path);
   if (bytes > PATH_LIMIT) throw new ProxyError('SOCKET_PATH_LONG', { path, bytes, limit: PATH_LIMIT });
+}
+
+/** Listens there with these permissions from the first moment on: between a bind and a chmod others may connect. */
+export function listenAt(server: Server, path: string, mode: number): Promise<void> {
+  const former = process.umask(0o777 & ~mode);
+  try {
+    return new Promise((resolve, reject) => server.once('error', reject).listen(path, resolve));
+  } finally {
+    process.umask(former);
+  }
 }
 
 /** Undefined when somebody listens there, else why not. */

@@ -30,11 +30,15 @@ test('those that end leave nothing open, and are tried again later', async () =>
   await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
 });
 
-test('so do those that cannot even start', async () => {
+test.each([
+  ['', '/nonexistent/worker', 4, /^a worker that was to wait for a program ended: spawn \/nonexistent\/worker ENOENT/],
+  // A word with a zero in it is what spawn throws at.
+  [', not even as far as a failure', 'a\0b', 2, /^a worker that was to wait for a program does not start: .*null bytes/],
+])('so do those that cannot even start%s', async (_, executable, times, sentence) => {
   const before = openFiles();
-  const { workers, said } = startInVain('/nonexistent/worker');
-  await eventually(() => expect(said.length).toBeGreaterThanOrEqual(4));
-  expect(said[0]).toMatch(/^a worker that was to wait for a program ended: spawn \/nonexistent\/worker ENOENT/);
+  const { workers, said } = startInVain(executable);
+  await eventually(() => expect(said.length).toBeGreaterThanOrEqual(times));
+  expect(said[0]).toMatch(sentence);
   workers.end();
   await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
 });

@@ -118,12 +118,18 @@ export class WarmWorker {
   #words = '';
 
   constructor(gpu: GpuRecord, { executable, driver, addon, launcher }: WarmWorkersOptions, ended: (reason: string) => void) {
-    const [control, theirs] = addon.socketPair();
     const [file, args] = launcher.command(executable, ['--warm', '--driver', driver, '--gpu', gpu.uuid]);
+    const [control, theirs] = addon.socketPair();
     this.#addon = addon;
     this.#control = control;
-    this.#process = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', theirs, 'pipe'], detached: true });
-    closeSync(theirs);
+    try {
+      this.#process = spawn(file, args, { stdio: ['ignore', 'ignore', 'pipe', theirs, 'pipe'], detached: true });
+    } catch (error) {
+      this.#letGo();
+      throw error;
+    } finally {
+      closeSync(theirs);
+    }
     const pid = this.#process.pid ?? 0;
     this.identity = { pid, startTime: identifyProcess(pid).startTime ?? '' };
     // What it says is heard until it is assigned: then it gets other files, and these end.

@@ -72,20 +72,25 @@ export class ApiServer {
       return JSON.parse(await text(response)) as T;
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      throw this.#unanswered(asked, signal.aborted ? `no answer came within ${timeout / SECOND} s` : (error as Error).message);
+      throw this.#unanswered(asked, signal.aborted ? silence(timeout) : (error as Error).message);
     }
   }
 
-  /** The answer as it comes, for watches. @throws ApiError */
+  /** The answer as it comes, for watches; the time-out is for its beginning. @throws ApiError */
   async stream(asked: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
+    const { timeout = 10 * SECOND } = asked;
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), timeout);
     try {
-      const response = await this.#send(asked, signal);
+      const response = await this.#send(asked, AbortSignal.any([signal, patience.signal]));
       // A peer that vanished without a word is noticed in about half a minute.
       response.socket.setKeepAlive(true, 20 * SECOND);
       return response;
     } catch (error) {
       if (error instanceof ApiError) throw error;
-      throw this.#unanswered(asked, (error as Error).message);
+      throw this.#unanswered(asked, patience.signal.aborted ? silence(timeout) : (error as Error).message);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -137,6 +142,10 @@ export class ApiServer {
   #unanswered({ method = 'GET', path }: ApiRequest, reason: string): ApiError {
     return new ApiError(`The API server ${this.address} was asked to ${method} ${path}, and did not answer: ${reason}.`, undefined);
   }
+}
+
+function silence(timeout: number): string {
+  return `no answer came within ${timeout / SECOND} s`;
 }
 
 function refusal({ method = 'GET', path }: ApiRequest, status: number, answer: string): ApiError {

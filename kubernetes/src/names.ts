@@ -21,4 +21,7 @@ export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 /** Annotation of a pod that waits: when our scheduler was last told to try it again. It means nothing to anybody. */
 export const RETRIED_ANNOTATION = 'nvidia-virtual/retried';
 
+/** Annotation of the pod by which a kubelet shows a static pod to the API server: the UID that the kubelet has for it, and keeps. */
+export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+
 export const SCHEDULER_NAME = 'nvidia-virtual-scheduler';

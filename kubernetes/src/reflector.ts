@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KubernetesObject } from '@kubernetes/client-node';
 import type { Logger } from 'pino';
@@ -98,7 +99,7 @@ export class Reflector<Raw, T> {
     const watch = { watch: true, allowWatchBookmarks: true, resourceVersion: this.#version, timeoutSeconds };
     const response = await api.stream({ path, query: { ...query, ...watch } }, signal);
     this.#recovered();
-    for await (const line of createInterface(response)) if (line !== '') this.#apply(JSON.parse(line) as WatchEvent<Raw>);
+    for await (const line of linesOf(response, path)) if (line !== '') this.#apply(JSON.parse(line) as WatchEvent<Raw>);
   }
 
   #apply({ type, object }: WatchEvent<Raw>): void {
@@ -141,5 +142,14 @@ export class Reflector<Raw, T> {
     this.#options.logger.warn({ reason: error.message }, `${this.#options.path} cannot be followed; tried again`);
     const milliseconds = Math.min(LONGEST_PAUSE, 250 * 2 ** this.#failures) * (0.5 + Math.random() / 2);
     await sleep(milliseconds, undefined, { signal: this.#end.signal }).catch(() => {});
+  }
+}
+
+/** @throws ApiError when it breaks off, as with the API server's end: what it told holds, and it can be gone on from. */
+async function* linesOf(watch: Readable, path: string): AsyncGenerator<string> {
+  try {
+    yield* createInterface(watch);
+  } catch (error) {
+    throw new ApiError(`The watch of ${path} broke off: ${(error as Error).message}.`, undefined);
   }
 }

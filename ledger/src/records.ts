@@ -45,6 +45,7 @@ export interface Limits {
 export interface Owner {
   readonly namespace: string;
   readonly pod: string;
+  /** As the kubelet has it: a static pod's is not the API server's. */
   readonly podUid: string;
   readonly container: string;
 }

@@ -8,6 +8,7 @@
 //   malice flood                      launches on many streams from many threads, and no wait
 //   malice long SECONDS               a kernel that goes on so long, again and again
 //   malice threads                    threads without end that use CUDA
+//   malice reports                   names of calls that are not there, for the worker's report, without end
 //   malice tame MODE ...              the same load without malice: what others keep beside the one is compared with the other
 // It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
 #include <cuda_runtime.h>
@@ -254,6 +255,23 @@ static void threads() {
   }
 }
 
+static void reports() {
+  cudaFree(nullptr);
+  constexpr int kMany = 10'000;
+  constexpr std::uint32_t kUnsupported = 8;  // wire/message.h
+  struct {
+    std::uint32_t kind = kUnsupported, bytes = sizeof name;
+    std::uint64_t id = 0;
+    char name[64];
+  } message;
+  for (int i = 0;; ++i) {
+    if (tame || i == kMany) ready();
+    while (tame) pause();
+    for (char& c : message.name) c = static_cast<char>('a' + random_() % 26);
+    if (send(sessionSocket, &message, sizeof message, MSG_NOSIGNAL) < 0) std::exit(1);
+  }
+}
+
 int main(int count, char** arguments) {
   tame = count > 1 && std::strcmp(arguments[1], "tame") == 0;
   if (tame) --count, ++arguments;
@@ -267,5 +285,6 @@ int main(int count, char** arguments) {
   if (mode == "flood") return flood(), 0;
   if (mode == "long" && count == 3) return longKernels(std::atoi(arguments[2])), 0;
   if (mode == "threads") return threads(), 0;
+  if (mode == "reports") return reports(), 0;
   return std::fprintf(stderr, "see the head of malice.cu\n"), 2;
 }

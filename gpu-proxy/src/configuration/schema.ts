@@ -38,7 +38,7 @@ export const NODE_OPTIONS = {
     default: DEFAULT_STATE,
   }),
   socket: option(filePath, {
-    help: 'serve one allocation over this socket, with backend, gpu, limits and log of these options and no other, and keep nothing',
+    help: 'serve one allocation over this socket, to programs of the same user, with backend, gpu, limits and log of these options and no other, and keep nothing',
     otherwise: 'a node, whose allocations have sockets of their own',
     // NVIDIA_VIRTUAL_SOCKET is read in the program; a proxy that a program starts must not listen on its parent's socket.
     variable: false,

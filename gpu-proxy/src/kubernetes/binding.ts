@@ -11,6 +11,7 @@ import { isOver, type NodePods } from './node-pods.js';
 import type { Peer } from './peer.js';
 import { place } from './placement.js';
 import type { EventReason, PodEvents } from './pod-events.js';
+import { kubeletUid } from './pod-identity.js';
 import type { PodResources } from './pod-resources.js';
 import { asRefusal } from './served-grant.js';
 import { type SlotSettings, slotsTaken } from './slots.js';
@@ -74,7 +75,7 @@ export class Binding {
 
   async #bind(grant: BindableGrant, peer: Peer): Promise<Allocation> {
     const { pod, container } = await this.#findTenant(grant, peer);
-    const owner = ownerOf(pod, container);
+    const owner = ownerOf(pod, container, peer);
     const request = requestOf(pod, container, grant.slots.length);
     await this.#awaitPredecessors(grant, owner);
     const { node, logger } = this.#options;
@@ -136,7 +137,7 @@ export class Binding {
   #view({ id }: BindableGrant) {
     const { node } = this.#options;
     const settings: SlotSettings = { slotsPerGpu: this.#options.slotsPerGpu, warmWorkers: (gpu) => node.settings.warmWorkers(gpu) };
-    const present = node.allocations.filter((one) => one.id !== id).map(({ specification }) => specification);
+    const present = node.promised.filter((one) => one.id !== id);
     const assigned = this.#assigned();
     return {
       ...settings,
@@ -147,7 +148,7 @@ export class Binding {
     };
   }
 
-  /** What our scheduler assigned to pods that live, by their UIDs. */
+  /** What our scheduler assigned to pods that live, by the kubelet's UIDs. */
   #assigned(): Map<string, Holding> {
     const assigned = new Map<string, Holding>();
     for (const pod of this.#options.pods.all) {
@@ -162,10 +163,11 @@ export class Binding {
   }
 }
 
-export function targetOf({ metadata }: V1Pod) {
-  return { namespace: metadata?.namespace ?? '', name: metadata?.name ?? '', uid: metadata?.uid ?? '' };
+/** With the kubelet's UID, under which kubectl looks for events of a static pod too. */
+export function targetOf(pod: V1Pod) {
+  return { namespace: pod.metadata?.namespace ?? '', name: pod.metadata?.name ?? '', uid: kubeletUid(pod) };
 }
 
-function ownerOf({ metadata }: V1Pod, container: string): Owner {
-  return { namespace: metadata?.namespace ?? '', pod: metadata?.name ?? '', podUid: metadata?.uid ?? '', container };
+function ownerOf({ metadata }: V1Pod, container: string, { podUid }: Peer): Owner {
+  return { namespace: metadata?.namespace ?? '', pod: metadata?.name ?? '', podUid, container };
 }

@@ -1,10 +1,9 @@
 import { EventEmitter } from 'node:events';
-import { CoreV1Api, type KubeConfig, ListWatch, type V1Pod, type V1PodList, Watch } from '@kubernetes/client-node';
+import type { V1Pod } from '@kubernetes/client-node';
+import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
 import type { Logger } from 'pino';
 import { findPod } from './pod-identity.js';
-
-const FIRST_RETRY_MS = 200;
-const LONGEST_RETRY_MS = 10_000;
 
 interface PodEvents {
   /** A pod came, went or became another. */
@@ -13,57 +12,46 @@ interface PodEvents {
 
 /** The pods of this node as the API server knows them. While it is away, what it said last holds. */
 export class NodePods extends EventEmitter<PodEvents> {
-  readonly #ask: (most?: number) => Promise<V1PodList>;
   readonly #node: string;
-  readonly #logger: Logger;
-  readonly #list: ListWatch<V1Pod>;
-  #trouble: string | undefined;
-  #retry = FIRST_RETRY_MS;
-  #timer: NodeJS.Timeout | undefined;
-  #ended = false;
+  readonly #reflector: Reflector<V1Pod, V1Pod>;
+  /** By their UIDs. */
+  #pods = new Map<string | undefined, V1Pod>();
 
-  constructor(config: KubeConfig, node: string, logger: Logger) {
+  constructor(api: ApiServer, node: string, logger: Logger) {
     super();
     this.#node = node;
-    this.#logger = logger;
-    const api = config.makeApiClient(CoreV1Api);
-    const fieldSelector = `spec.nodeName=${node}`;
-    this.#ask = (limit) => api.listPodForAllNamespaces({ fieldSelector, ...(limit !== undefined && { limit }) });
-    const list = async () => {
-      const pods = await this.#ask();
-      if (this.#ended) throw new Error('nobody wants to know any more');
-      this.#noteReached();
-      return pods;
-    };
-    this.#list = new ListWatch('/api/v1/pods', new Watch(config), list, false, undefined, fieldSelector);
-    for (const verb of ['add', 'update', 'delete'] as const) this.#list.on(verb, () => this.emit('changed'));
-    this.#list.on('error', (error: unknown) => this.#noteError(error));
+    this.#reflector = new Reflector<V1Pod, V1Pod>({
+      ...{ api, logger, path: '/api/v1/pods', query: { fieldSelector: `spec.nodeName=${node}` } },
+      read: (pod) => pod,
+      reflection: {
+        replace: (pods) => this.#change(() => (this.#pods = new Map(pods.map((pod) => [pod.metadata?.uid, pod])))),
+        put: (pod) => this.#change(() => this.#pods.set(pod.metadata?.uid, pod)),
+        remove: ({ metadata }) => this.#change(() => this.#pods.delete(metadata?.uid)),
+      },
+    });
     this.setMaxListeners(0);
   }
 
   start(): void {
-    void this.#watch();
+    void this.#reflector.run();
   }
 
   stop(): void {
-    this.#ended = true;
-    clearTimeout(this.#timer);
-    void this.#list.stop();
+    this.#reflector.stop();
   }
 
   /** All pods were listed at least once: what is not here is nowhere. */
   get synced(): boolean {
-    return this.#list.latestResourceVersion() !== '';
+    return this.#reflector.condition() === undefined;
   }
 
   /** Why what is here may be old: a sentence; undefined: it is not. */
   get trouble(): string | undefined {
-    if (this.#trouble !== undefined) return this.#trouble;
-    return this.synced ? undefined : 'The API server was not reached yet.';
+    return this.#reflector.condition() ?? this.#reflector.lag();
   }
 
   get all(): readonly V1Pod[] {
-    return this.#list.list();
+    return [...this.#pods.values()];
   }
 
   /** @param uid as the kubelet has it. */
@@ -71,37 +59,9 @@ export class NodePods extends EventEmitter<PodEvents> {
     return findPod(this.all, uid, this.#node);
   }
 
-  /** A stop is not heard while a watch is being opened: it would go on, and keep the process alive. */
-  async #watch(): Promise<void> {
-    await this.#list.start();
-    if (this.#ended) await this.#list.stop();
-  }
-
-  #noteReached(): void {
-    if (this.#trouble !== undefined) this.#logger.info('the API server is there again');
-    this.#trouble = undefined;
-    this.#retry = FIRST_RETRY_MS;
-  }
-
-  #noteError(error: unknown): void {
-    if (this.#ended) return;
-    const reason = error instanceof Error ? error.message.split('\n')[0] : String(error);
-    if (this.#trouble === undefined) this.#logger.warn(`The API server is away: ${reason}. Running pods go on; it is asked again.`);
-    this.#trouble = `The API server is away: ${reason}.`;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#again(), this.#retry).unref();
-    this.#retry = Math.min(LONGEST_RETRY_MS, this.#retry * 2);
-  }
-
-  /** A watch that goes on from where it was says nothing until something changes, so that it is asked first whether anybody is there. */
-  async #again(): Promise<void> {
-    try {
-      await this.#ask(1);
-      this.#noteReached();
-      await this.#watch();
-    } catch (error) {
-      this.#noteError(error);
-    }
+  #change(change: () => unknown): void {
+    change();
+    this.emit('changed');
   }
 }
 

@@ -1,4 +1,5 @@
-import { CoreV1Api, type CoreV1Event, type KubeConfig } from '@kubernetes/client-node';
+import type { CoreV1Event } from '@kubernetes/client-node';
+import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Logger } from 'pino';
 
 /** What Kubernetes calls the kind of an event. Users filter by these, so they stay. */
@@ -42,14 +43,14 @@ const LONGEST_MESSAGE = 1024;
 
 /** Tells a pod's user what went wrong, as events of the pod. It is the best that can be done: what the API server does not take is lost. */
 export class PodEvents {
-  readonly #api: CoreV1Api;
+  readonly #api: ApiServer;
   readonly #node: string;
   readonly #logger: Logger;
   readonly #againMs: number;
   readonly #told = new Map<string, Told>();
 
-  constructor(config: KubeConfig, node: string, logger: Logger, againMs = AGAIN_MS) {
-    this.#api = config.makeApiClient(CoreV1Api);
+  constructor(api: ApiServer, node: string, logger: Logger, againMs = AGAIN_MS) {
+    this.#api = api;
     this.#node = node;
     this.#logger = logger;
     this.#againMs = againMs;
@@ -107,13 +108,13 @@ export class PodEvents {
       source: { component: 'nvidia-virtual', host: this.#node },
       ...{ count, firstTimestamp: first, lastTimestamp: new Date(at) },
     };
-    return this.#api.createNamespacedEvent({ namespace, body });
+    return this.#api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/events`, body });
   }
 
   #replace(pod: EventTarget, { sentence, count, at }: Told, event: CoreV1Event): Promise<CoreV1Event> {
     const { namespace = pod.namespace, name = '' } = event.metadata;
     const body = { ...event, message: sentence.slice(0, LONGEST_MESSAGE), count, lastTimestamp: new Date(at) };
-    return this.#api.replaceNamespacedEvent({ namespace, name, body });
+    return this.#api.request({ method: 'PUT', path: `/api/v1/namespaces/${namespace}/events/${name}`, body });
   }
 
   #noteLost({ namespace, name }: EventTarget, error: unknown): void {

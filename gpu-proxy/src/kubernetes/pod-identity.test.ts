@@ -1,5 +1,5 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { findPod } from './pod-identity.js';
+import { findPod, isStatic, kubeletUid } from './pod-identity.js';
 
 const [VICTIM, THIEF] = ['0b6f6c5e-1111-4222-8333-944444444444', 'c0ffee00-1111-4222-8333-944444444444'];
 /** A static pod's. */
@@ -33,6 +33,12 @@ test('number 16: a static pod is found by the UID that the kubelet has for it', 
   const shown = mirror('static-node-1', THIEF);
   expect(findPod([named('other', VICTIM), shown], HASH, 'node-1')).toBe(shown);
   expect(findPod([shown], THIEF, 'node-1')).toBe(shown);
+});
+
+test('what the kubelet calls a pod is its UID, and that of a static pod what is written on its mirror', () => {
+  expect([mirror('static-node-1', THIEF), named('other', VICTIM)].map(kubeletUid)).toEqual([HASH, VICTIM]);
+  expect(kubeletUid(named('thief', THIEF, written(HASH)))).toBe(THIEF);
+  expect([HASH, VICTIM].map(isStatic)).toEqual([true, false]);
 });
 
 test.each([

@@ -5,6 +5,7 @@ import { systemReason } from '../errors.js';
 import type { GpuNode } from '../node.js';
 import type { Grants } from './grants.js';
 import { isOver, type NodePods } from './node-pods.js';
+import { isStatic, kubeletUid } from './pod-identity.js';
 import type { PodResources, SlotHolder } from './pod-resources.js';
 import type { GrantedPod, ServedGrant } from './served-grant.js';
 import { endingInitContainers } from './tenant.js';
@@ -82,7 +83,7 @@ export class Release {
 
   #lookAt(allocation: Allocation, holders: Holders | undefined): void {
     const { owner } = allocation.specification;
-    if (!owner || !allocation.granted || this.#lives(owner.podUid)) {
+    if (!owner || !allocation.granted || this.#lives(owner.podUid) || this.#isStaticStill(allocation, owner, holders)) {
       this.#gone.delete(allocation.id);
       return;
     }
@@ -91,6 +92,12 @@ export class Release {
     if (!allocation.specification.draining) allocation.drain();
     if (allocation.sessionCount === 0 || Date.now() - since > END_GRACE_MS || !stillHeld(allocation, owner, holders))
       this.#release(allocation);
+  }
+
+  /** What shows a static pod can be deleted, and is made again; the pod goes on beneath its kubelet, which alone knows. */
+  #isStaticStill(allocation: Allocation, owner: GrantedPod, holders: Holders | undefined): boolean {
+    const { podUid } = owner;
+    return isStatic(podUid) && this.#options.pods.find(podUid) === undefined && stillHeld(allocation, owner, holders);
   }
 
   #release(allocation: Allocation): void {
@@ -181,13 +188,12 @@ function holderOf({ slots }: ServedGrant, holders: Holders | undefined): SlotHol
   return slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
 }
 
-function tag(grant: ServedGrant, { namespace, pod }: SlotHolder, { metadata }: V1Pod): GrantedPod | undefined {
-  if (metadata?.uid === undefined) return undefined;
-  grant.pod = { namespace, pod, podUid: metadata.uid };
+function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod | undefined {
+  grant.pod = { namespace, pod: name, podUid: kubeletUid(pod) };
   return grant.pod;
 }
 
-/** In milliseconds. What a watch tells is text still. */
+/** In milliseconds. What the API server tells is text still. */
 function timeOf(time: Date | string | undefined): number | undefined {
   return time === undefined ? undefined : new Date(time).getTime();
 }

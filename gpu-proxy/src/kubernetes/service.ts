@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { KubeConfig } from '@kubernetes/client-node';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
 import type { Addon } from '../addon.js';
@@ -34,6 +34,7 @@ export class KubernetesNode {
   readonly pods: NodePods;
   readonly events: PodEvents;
   readonly #options: KubernetesOptions;
+  readonly #api: ApiServer;
   readonly #podResources: PodResources;
   #grants: Grants | undefined;
   #release: Release | undefined;
@@ -41,10 +42,10 @@ export class KubernetesNode {
   /** @throws ProxyError KUBECONFIG_MISSING */
   constructor(options: KubernetesOptions) {
     this.#options = options;
-    const config = loadConfig();
+    this.#api = loadApi();
     const { nodeName, kubeletRoot, logger } = options;
-    this.pods = new NodePods(config, nodeName, logger);
-    this.events = new PodEvents(config, nodeName, logger);
+    this.pods = new NodePods(this.#api, nodeName, logger);
+    this.events = new PodEvents(this.#api, nodeName, logger);
     this.#podResources = new PodResources(kubeletRoot);
   }
 
@@ -78,7 +79,7 @@ export class KubernetesNode {
       const pod = this.pods.find(peer.podUid);
       const values = { pid: peer.pid, id, pod: `${owner.namespace}/${owner.pod}`, owner: owner.container };
       let refusal: ProxyError | undefined;
-      if (peer.podUid !== owner.podUid && pod?.metadata?.uid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
+      if (peer.podUid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
       const container = pod && containerNamed(pod, peer.containerId);
       if (!refusal && container !== undefined && container !== owner.container)
         refusal = new ProxyError('PEER_OTHER_CONTAINER', { ...values, container });
@@ -109,6 +110,7 @@ export class KubernetesNode {
     this.#grants?.leave();
     this.pods.stop();
     this.#podResources.close();
+    this.#api.close();
   }
 }
 
@@ -117,12 +119,10 @@ function gpusOf(node: GpuNode, { record }: Session): readonly string[] {
 }
 
 /** In a pod its service account, else KUBECONFIG or ~/.kube/config. */
-function loadConfig(): KubeConfig {
-  const config = new KubeConfig();
+function loadApi(): ApiServer {
   try {
-    config.loadFromDefault();
+    return ApiServer.load();
   } catch (error) {
     throw new ProxyError('KUBECONFIG_MISSING', { reason: (error as Error).message });
   }
-  return config;
 }

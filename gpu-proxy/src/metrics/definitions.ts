@@ -25,6 +25,8 @@ export interface NodeFigures {
   readonly gpus: readonly GpuFigures[];
   readonly allocations: readonly AllocationFigures[];
   readonly ledgerConnected: boolean;
+  /** Undefined outside of Kubernetes. */
+  readonly podsFollowed: boolean | undefined;
 }
 
 type Labels = Readonly<Record<string, string | number>>;
@@ -52,6 +54,12 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
     name: 'nvidia_virtual_ledger_connected',
     help: '1 while the ledger is written, 0 while its Redis is away.',
     read: ({ ledgerConnected }) => Number(ledgerConnected),
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_pods_followed',
+    help: '1 while the API server tells of the pods of the node, 0 while it is away. Absent outside of Kubernetes.',
+    read: ({ podsFollowed }) => (podsFollowed === undefined ? [] : Number(podsFollowed)),
   },
 ];
 

@@ -14,7 +14,8 @@ const NAME = 'a "name"\\with\nall';
 function sourceOf(snapshot: MetricsSource['snapshot'], roundTrips: readonly number[] = []): MetricsSource {
   const memory = { reported: 3e9, unaccounted: -5 };
   return {
-    ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9, ledgerConnected: () => true },
+    ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
+    ...{ ledgerConnected: () => true, podsFollowed: () => true },
     reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
   };
 }

@@ -28,6 +28,8 @@ export interface MetricsSource {
   /** What NVML says of the workers of an allocation, as of the latest snapshot; undefined: nothing. */
   reportedMemory(allocation: NodeSnapshot['allocations'][number]): ReportedMemory | undefined;
   ledgerConnected(): boolean;
+  /** What the API server says of the node's pods is heard; undefined: nobody asks it. */
+  podsFollowed(): boolean | undefined;
 }
 
 /** So often the figures are asked for where no scraper does: else what is gone would never be forgotten. */
@@ -44,7 +46,7 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #totals: TotalsKeeper;
   readonly #file: MetricsFile | undefined;
-  #figures: NodeFigures = { gpus: [], allocations: [], ledgerConnected: false };
+  #figures: NodeFigures = { gpus: [], allocations: [], ledgerConnected: false, podsFollowed: undefined };
   #underWay: Promise<string> | undefined;
   readonly #look: NodeJS.Timeout;
   #saveSoon: NodeJS.Timeout | undefined;
@@ -128,6 +130,7 @@ export class Metrics {
         totals: this.#totals.totalsOf(specification.id),
       })),
       ledgerConnected: source.ledgerConnected(),
+      podsFollowed: source.podsFollowed(),
     };
   }
 

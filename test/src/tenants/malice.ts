@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { openSync, readdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { AllocationMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
@@ -18,6 +18,8 @@ const PATIENCE_MS = 60_000;
 const LOOK_MS = 1500;
 /** What an ordinary session makes of it is some 10 MiB. */
 const WORKER_MEMORY = 96 * MIB;
+/** Of a session's report: a few hundred names are in it. */
+const REPORT = 256 * 1024;
 /** Of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
@@ -32,6 +34,7 @@ const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
   flood: () => [],
   long: () => [String(LONG_KERNEL_S)],
   threads: () => [],
+  reports: () => [],
 };
 
 export const malice: Case = {
@@ -85,6 +88,7 @@ async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly
   const had = await look(node, good[0], busy);
   judge('the others', await goOn(good));
   judge('what it takes of the node', await takings(scene, bad));
+  judge('that it goes on', isOver(process) ? [`it ended: ${process.exitCode ?? process.signalCode}`] : []);
   process.kill('SIGKILL');
   judge('what it leaves behind', await disagreements(node, bad, []));
   const closed = await until(() => equal(node.openFiles(), files), PATIENCE_MS);
@@ -96,14 +100,23 @@ async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly
   return had;
 }
 
-/** Its workers are as many as it may have sessions, and none of them grows. */
+/** Its workers are as many as it may have sessions, and none of them grows, nor what it writes. */
 async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
   const { sessions } = await node.look(allocation);
   const large = sessions.map(({ workerPid }) => residentMemory(workerPid)).filter((bytes) => bytes > WORKER_MEMORY);
   return [
     ...(sessions.length > LIMITS.sessions ? [`it has ${sessions.length} sessions`] : []),
+    ...reportSizes(node, allocation)
+      .filter((bytes) => bytes > REPORT)
+      .map((bytes) => `one of its workers has written a report of ${bytes} bytes`),
     ...large.map((bytes) => `one of its workers holds ${(bytes / MIB).toFixed(0)} MiB`),
   ];
+}
+
+function reportSizes(node: TestNode, allocation: AllocationMessage): number[] {
+  const sessions = path.join(node.directoryOf(allocation), 'sessions');
+  const sizeOf = (name: string) => statSync(path.join(sessions, name, 'report'), { throwIfNoEntry: false })?.size ?? 0;
+  return readdirSync(sessions).map(sizeOf);
 }
 
 function equal(one: readonly string[], other: readonly string[]): boolean {
@@ -123,6 +136,10 @@ async function look(node: TestNode, thinking: Tenant, busy: AllocationMessage): 
   return { time: had / (had + waited - before.waited), calls: (paces / (performance.now() - begin)) * 1000 };
 }
 
+function isOver({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
 /** Waits until the malice has begun. */
 async function start({ programs, directory }: Scene, args: readonly string[], { socketPath }: AllocationMessage) {
   const said = openSync(path.join(directory, `malice-${args.join('-').replaceAll('/', '')}`), 'w');
@@ -131,7 +148,6 @@ async function start({ programs, directory }: Scene, args: readonly string[], { 
   createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
     ready ||= line === 'ready';
   });
-  const over = () => process.exitCode !== null || process.signalCode !== null;
-  await until(() => ready || over(), PATIENCE_MS);
+  await until(() => ready || isOver(process), PATIENCE_MS);
   return { process, problems: ready ? [] : [`it did not begin: ${process.exitCode ?? process.signalCode ?? 'it hangs'}`] };
 }

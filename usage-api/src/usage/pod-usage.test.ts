@@ -21,24 +21,25 @@ interface Shape {
   readonly status?: object;
   readonly spec?: object;
   readonly deleted?: boolean;
+  readonly name?: string;
 }
 
-function gpuPod({ node, annotations = {}, status = {}, spec = {}, deleted = false }: Shape = {}): GpuPod {
+function gpuPod({ node, annotations = {}, status = {}, spec = {}, deleted = false, name = 'p' }: Shape = {}): GpuPod {
   const limits = (slots: number) => ({ resources: { limits: { 'nvidia-virtual/gpu': String(slots) } } });
-  const metadata = { name: 'p', namespace: 'a', uid: 'u', annotations, ...(deleted && { deletionTimestamp: new Date(0) }) };
+  const metadata = { name, namespace: 'a', uid: 'u', annotations, ...(deleted && { deletionTimestamp: new Date(0) }) };
   const pod = { metadata, spec: { nodeName: node, containers: [{ name: 'main', ...limits(4) }], ...spec }, status };
   const kept = keepPod(pod as unknown as V1Pod);
   if (!kept) throw new Error('nothing was kept of the pod');
   return kept;
 }
 
-function usage(shape: Shape, figures = true) {
+function usage(shape: Shape, figures = true, podUid = 'u') {
   const pod = gpuPod(shape);
   const told = snapshot({ allocations: 1, sessions: 2, memory: 100 });
   const owned = told.allocations.map((one) => ({
     ...one,
     rate: undefined,
-    specification: { ...one.specification, owner: { namespace: 'a', pod: 'p', podUid: 'u', container: 'main' } },
+    specification: { ...one.specification, owner: { namespace: 'a', pod: 'p', podUid, container: 'main' } },
   })) as NodeSnapshot['allocations'];
   const node = { gpus: told.gpus, at: 1.7e12, allocations: owned.map((one) => ({ ...one, rate: undefined })) };
   return podUsage(pod, { asked: readAsked(pod), figures: figures ? node : undefined, inventory: INVENTORY, trouble: undefined });
@@ -54,6 +55,12 @@ test('a pod that uses its part', () => {
       { gpus: [{ uuid: 'GPU-1', index: 0 }], memory: { used: 200, peak: 200 }, time: { share: 25, busySeconds: 0 }, sessions: 2 },
     ],
   });
+});
+
+test('a static pod has what is written of the UID that its kubelet has for it, and no pod of another name has', () => {
+  const annotations = { 'kubernetes.io/config.mirror': 'hash' };
+  const used = (shape: Shape) => usage({ node: 'n', status: RUNNING, ...shape }, true, 'hash').state;
+  expect([used({ annotations }), used({}), used({ annotations, name: 'thief' })]).toEqual(['Active', 'Idle', 'Idle']);
 });
 
 test('a pod that has not used it yet has what its slots hold, or less if it says so', () => {

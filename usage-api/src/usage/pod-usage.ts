@@ -3,6 +3,7 @@ import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-requ
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
+import { type Allocation, allocationOf } from './ownership.js';
 import { type GpuPod, whyStarting, whyWaiting } from './pods.js';
 import { timestamp, windowSeconds } from './time.js';
 
@@ -16,12 +17,10 @@ export interface PodContext {
   readonly trouble: string | undefined;
 }
 
-type Allocation = NodeFigures['allocations'][number];
-
 export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
   const { name = '', namespace = '', labels, creationTimestamp, uid = '' } = pod.metadata ?? {};
   const { containers } = context.asked;
-  const allocations = new Map(containers.map(({ container }) => [container, allocationOf(uid, container, context.figures)]));
+  const allocations = new Map(containers.map(({ container }) => [container, allocationOf(pod, container, context.figures)]));
   const usages = containers.map((request) => containerUsage(request, allocations.get(request.container), pod, context));
   const state = stateOf(pod, context, usages);
   const message = messageOf(pod, state, context);
@@ -39,11 +38,6 @@ export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
     ...windowSeconds([...allocations.values()]),
     containers: usages,
   };
-}
-
-/** A container that was granted its part a second time has a younger allocation. */
-function allocationOf(podUid: string, container: string, figures: NodeFigures | undefined): Allocation | undefined {
-  return figures?.allocations.findLast(({ specification: { owner } }) => owner?.podUid === podUid && owner.container === container);
 }
 
 function containerUsage(request: ContainerRequest, allocation: Allocation | undefined, pod: GpuPod, context: PodContext): ContainerUsage {

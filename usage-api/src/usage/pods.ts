@@ -1,11 +1,11 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
-import { ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
 import { readSlots } from '@nvidia-virtual/kubernetes/pod-request';
 
 /** A pod that asks for slots, as far as it matters here. */
 export type GpuPod = Pick<V1Pod, 'metadata' | 'spec' | 'status'>;
 
-const OURS = Object.values(ANNOTATION) as readonly string[];
+const USED = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as readonly string[];
 
 /** A cluster has many pods, and most ask for nothing of ours: of these nothing is kept, of the others what is needed. */
 export function keepPod(pod: V1Pod): GpuPod | undefined {
@@ -22,7 +22,7 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
   return {
     metadata: {
       ...{ name, namespace, uid, labels, creationTimestamp, deletionTimestamp },
-      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => OURS.includes(key))),
+      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => USED.includes(key))),
     },
     spec: {
       nodeName: spec?.nodeName,

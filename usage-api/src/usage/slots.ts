@@ -1,6 +1,7 @@
 import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
+import { allocationOf } from './ownership.js';
 import type { GpuPod } from './pods.js';
 
 /** Which slots of a node its pods hold, and on which GPU, where that is known. */
@@ -35,10 +36,6 @@ function gpusOf(
 ): Map<string, number> {
   const assigned = assignmentOf(pod)?.containers[container];
   if (assigned) return new Map(assigned.map(({ gpu, slots: count }) => [gpu, count]));
-  const uid = pod.metadata?.uid;
-  const allocation = figures?.allocations.findLast(
-    ({ specification: { owner } }) => owner?.podUid === uid && owner?.container === container,
-  );
-  const gpus = allocation?.specification.gpus ?? [];
+  const gpus = allocationOf(pod, container, figures)?.specification.gpus ?? [];
   return new Map(gpus.map((gpu) => [gpu, slots / gpus.length]));
 }

@@ -66,7 +66,7 @@ test('a pod that took the name of another while the API server was away keeps it
     await scene.serve({ KUBECONFIG: forwarder.writeKubeconfig(plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig')) });
     await lookedAgain();
     forwarder.closed = true;
-    await scene.proxy.printed('The API server is away');
+    await scene.proxy.printed('/api/v1/pods cannot be followed');
     await scene.deletePod('web-0');
     const { pod, socket } = await started('web-0', ['a']);
     await lookedAgain();
@@ -76,6 +76,27 @@ test('a pod that took the name of another while the API server was away keeps it
     const program = scene.run(pod, socket, HOLDING);
     await program.printed('got 0');
     await program.finish();
+  } finally {
+    forwarder.end();
+  }
+});
+
+test('an API server that takes connections and says nothing is noticed, told, and followed again', async () => {
+  const forwarder = await Forwarder.start(plane.url);
+  const http = path.join(scene.directory, 'http.sock');
+  try {
+    const kubeconfig = forwarder.writeKubeconfig(plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig'));
+    await scene.serve({ KUBECONFIG: kubeconfig }, '--http', http);
+    await eventually(async () => expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 1$/m));
+    forwarder.silent = true;
+    await eventually(async () => expect(await scene.get(http, '/readyz')).toContain('no answer came within 10 s'));
+    expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 0$/m);
+    const { pod, socket } = await started('heard-of-later', ['a']);
+    const program = scene.run(pod, socket, HOLDING);
+    forwarder.silent = false;
+    await program.printed('got 0');
+    await program.finish();
+    await eventually(async () => expect(await scene.get(http, '/readyz')).toBe('{"ready":true}\n'));
   } finally {
     forwarder.end();
   }

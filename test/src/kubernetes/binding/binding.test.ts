@@ -268,7 +268,7 @@ test('the API server is away at the first connect: the program waits, and the lo
   await scene.serve();
   const program = scene.run(pod, socket, HOLDING);
   await scene.proxy.printed('a program waits for its GPU: The pod');
-  await scene.proxy.printed('The API server is away');
+  await scene.proxy.printed('/api/v1/pods cannot be followed');
   plane.daemon('kube-apiserver').start();
   await plane.ready();
   await program.printed('got 0');
@@ -470,6 +470,23 @@ test('what is assigned to a pod that has not connected yet goes to no pod that a
   expect(scene.specification(large.id)).toMatchObject({ gpus: [first] });
 });
 
+test('an allocation that this gpu-proxy cannot serve keeps its slots', async () => {
+  const machine = { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' };
+  const sixSlots = (letter: string) => Array.from({ length: 6 }, (_, index) => `${letter}${index}`);
+  const little = { annotations: { 'nvidia-virtual/memory': '64Mi' } };
+  await scene.serve(machine);
+  const newer = await started('newer', sixSlots('a'), little);
+  expect(await scene.ask(newer.pod, newer.socket)).toEqual(['init 0\n', '']);
+  await scene.kill();
+  const { gpus, ...specification } = scene.specification(newer.id);
+  const file = path.join(scene.state, 'allocations', newer.id, 'allocation.json');
+  writeFileSync(file, JSON.stringify({ ...specification, gpus, version: 2 }));
+  await scene.serve(machine);
+  const next = await started('next', sixSlots('b'), little);
+  expect(await scene.ask(next.pod, next.socket)).toEqual(['init 0\n', '']);
+  expect(scene.specification(next.id)['gpus']).not.toEqual(gpus);
+});
+
 test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '');
@@ -513,7 +530,9 @@ test('number 19: metrics name namespace, pod and container', async () => {
   const { pod, socket } = await started('metered', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
-  const lines = (await scene.metrics(http)).split('\n').filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
+  const lines = (await scene.get(http, '/metrics'))
+    .split('\n')
+    .filter((line) => line.startsWith('nvidia_virtual_allocation_memory_used_bytes{'));
   expect(lines).toEqual([expect.stringMatching(/namespace="default",pod="metered",container="main".*} 104857600$/)]);
   await program.finish();
 });

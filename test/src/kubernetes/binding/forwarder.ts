@@ -2,13 +2,15 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, connect as open, type Socket } from 'node:net';
 
-/** The way of one client to the API server, which can be cut while others reach it. */
+/** The way of one client to the API server, which can be cut, or lead nowhere, while others reach it. */
 export class Forwarder {
   readonly #target: URL;
   readonly #server = createServer((client) => this.#forward(client));
   readonly #connections = new Set<Socket>();
   /** Nobody comes through. */
   #closed = false;
+  /** Who comes hears nothing, as when a machine vanished. */
+  #silent = false;
 
   private constructor(target: URL) {
     this.#target = target;
@@ -29,7 +31,13 @@ export class Forwarder {
 
   set closed(closed: boolean) {
     this.#closed = closed;
-    if (closed) for (const connection of this.#connections) connection.destroy();
+    if (closed) this.#cut();
+  }
+
+  /** Connections that are there are cut. */
+  set silent(silent: boolean) {
+    this.#silent = silent;
+    this.#cut();
   }
 
   end(): void {
@@ -37,9 +45,18 @@ export class Forwarder {
     this.#server.close();
   }
 
+  #cut(): void {
+    for (const connection of this.#connections) connection.destroy();
+  }
+
   #forward(client: Socket): void {
     if (this.#closed) {
       client.destroy();
+      return;
+    }
+    if (this.#silent) {
+      this.#connections.add(client.on('error', () => client.destroy()));
+      client.once('close', () => this.#connections.delete(client));
       return;
     }
     const server = open(Number(this.#target.port), this.#target.hostname);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 import { PodEvents } from '@nvidia-virtual/gpu-proxy/kubernetes/pod-events';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
 import { eventually } from './scene.js';
@@ -9,18 +10,22 @@ const AGAIN_MS = 300;
 
 let plane: ControlPlane;
 let api: CoreV1Api;
-let config: KubeConfig;
+let server: ApiServer;
 
 beforeAll(async () => {
   plane = await ControlPlane.start();
-  config = new KubeConfig();
+  const config = new KubeConfig();
   config.loadFromFile(plane.adminKubeconfig);
   api = config.makeApiClient(CoreV1Api);
+  server = new ApiServer(config);
 });
-afterAll(() => plane?.stop());
+afterAll(async () => {
+  server?.close();
+  await plane?.stop();
+});
 
 function podEvents(againMs = AGAIN_MS, log: string[] = []): PodEvents {
-  return new PodEvents(config, 'node-1', pino({ base: null }, { write: (line: string) => log.push(line) }), againMs);
+  return new PodEvents(server, 'node-1', pino({ base: null }, { write: (line: string) => log.push(line) }), againMs);
 }
 
 function pod(name: string) {

@@ -5,7 +5,7 @@ import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { CoreV1Api, KubeConfig, type V1Container, type V1Pod } from '@kubernetes/client-node';
+import { CoreV1Api, KubeConfig, type V1Container, type V1ObjectMeta, type V1Pod } from '@kubernetes/client-node';
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
@@ -26,6 +26,8 @@ export interface PodOptions {
   readonly slots?: number;
   readonly initSlots?: number;
   readonly priority?: number;
+  /** UID that the kubelet has for a static pod, which this pod shows. */
+  readonly shows?: string;
 }
 
 /** A program in a container of a pod: a real process in the pod's cgroup, with what Allocate would have mounted. */
@@ -104,9 +106,9 @@ export class BindingScene {
 
   /** What the scheduler and the kubelet have done when a container starts. */
   async createPod(name: string, options: PodOptions = {}): Promise<V1Pod> {
-    const { annotations = {}, slots = 1, initSlots = 0, priority } = options;
+    const { annotations = {}, slots = 1, initSlots = 0, priority, shows } = options;
     const body: V1Pod = {
-      metadata: { name, annotations },
+      metadata: { name, annotations, ...(shows !== undefined && mirrorOf(shows)) },
       spec: {
         nodeName: NODE,
         containers: [container('main', slots)],
@@ -224,9 +226,10 @@ export class BindingScene {
     }
   }
 
-  metrics(socketPath: string): Promise<string> {
+  /** What is served on that socket beneath that path. */
+  get(socketPath: string, served: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      get({ socketPath, path: '/metrics' }, (answer) => text(answer).then(resolve, reject)).on('error', reject);
+      get({ socketPath, path: served }, (answer) => text(answer).then(resolve, reject)).on('error', reject);
     });
   }
 
@@ -258,6 +261,14 @@ export class BindingScene {
     const { items } = await this.api.listNamespacedPod({ namespace: 'default' });
     for (const { metadata } of items) await this.deletePod(metadata?.name as string);
   }
+}
+
+/** As a kubelet makes the pod by which it shows a static one. */
+function mirrorOf(uid: string): V1ObjectMeta {
+  const annotations = Object.fromEntries(
+    Object.entries({ hash: uid, mirror: uid, source: 'file' }).map(([key, value]) => [`kubernetes.io/config.${key}`, value]),
+  );
+  return { annotations, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: NODE, uid: 'any', controller: true }] };
 }
 
 function container(name: string, slots: number): V1Container {

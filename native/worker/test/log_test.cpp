@@ -1,0 +1,23 @@
+// A worker says so many lines at most, and then that it says no more.
+#include "native/worker/log.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "wire/test/check.h"
+
+int main() {
+  const int file = memfd_create("log", 0);
+  const int before = dup(STDERR_FILENO);
+  dup2(file, STDERR_FILENO);
+  for (int i = 0; i < 3 * worker::kMostLines; ++i) worker::log("line %d", i);
+  dup2(before, STDERR_FILENO);
+  std::string text(lseek(file, 0, SEEK_END), '\0');
+  CHECK(pread(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+  CHECK(std::ranges::count(text, '\n') == worker::kMostLines + 1);
+  CHECK(text.starts_with("line 0\nline 1\n") && text.find("line 999\nno more is logged") != std::string::npos);
+  return wire::test::checkedResult();
+}
