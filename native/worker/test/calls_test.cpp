@@ -1,5 +1,6 @@
 // Bodies of calls before the simulated driver: what they hold is free when it is refunded, and no wait of one thread stops another.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <cstdlib>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "native/worker/test/quota_file.h"
 #include "native/worker/thread.h"
@@ -166,6 +168,31 @@ void testWaitsAlone() {
   allocating.join();
 }
 
+/// Host memory that the driver does not let go stays where it is.
+void testHostMemoryStays() {
+  Fixture test;
+  constexpr std::uint64_t kBytes = 4096;
+  void* const free = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto address = reinterpret_cast<std::uint64_t>(free);
+  test.session.shared.window = {address, address + kBytes};
+  const int file = memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  CHECK(ftruncate(file, kBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+  test.session.shared.put(1, file);
+  const auto call = [&](auto body, auto... arguments) {
+    std::vector<std::byte> bytes(4096);
+    wire::Encoder out(bytes.data(), bytes.size());
+    (out.put(arguments), ...);
+    wire::Decoder in(bytes.data(), out.size());
+    return body(test.thread, in, out);
+  };
+  CHECK(call(worker::cuMemHostAlloc, std::uint64_t{1}, address, kBytes, 0u) == CUDA_SUCCESS);
+  CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
+  CHECK(call(worker::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT && test.session.shared.contains(address, kBytes));
+  CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
+  CHECK(call(worker::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
+  CHECK(call(worker::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -176,5 +203,6 @@ int main(int count, char** arguments) {
   testFreedWithContext();
   testDestroyedPool();
   testWaitsAlone();
+  testHostMemoryStays();
   return wire::test::checkedResult();
 }
