@@ -20,7 +20,7 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
     wait();
     lock.lock();
     trimAll();
-    room = !pool->ended && makeRoom(*pool, bytes);
+    room = makeRoom(*pool, bytes);
   }
   if (pool->ended) return CUDA_ERROR_INVALID_VALUE;
   if (!room) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -78,6 +78,7 @@ CUresult PoolAccount::destroy(CUmemoryPool handle, const Call& call) {
   const CUresult status = call();
   if (status != CUDA_SUCCESS) return status;
   lower(*pool, 0);
+  pool->ended = true;
   pool->handle = nullptr;
   pools_.erase(handle);
   return CUDA_SUCCESS;
