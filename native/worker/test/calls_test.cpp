@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "call_numbers.h"
 #include "native/worker/test/quota_file.h"
 #include "native/worker/thread.h"
 #include "wire/test/check.h"
@@ -68,6 +69,23 @@ struct Fixture {
     CHECK(worker::cuMemPoolCreate(thread, &pool, &properties) == CUDA_SUCCESS);
     return pool;
   }
+
+  /// A frame of the client. The first word of the reply is `answer`.
+  template <class... T>
+  CUresult call(CallNumber number, T... arguments) {
+    std::vector<std::byte> bytes(4096);
+    wire::Encoder frame(bytes.data(), bytes.size());
+    (frame.put(arguments), ...);
+    std::vector<std::byte> replied(wire::kReplyBytes);
+    wire::Encoder reply(replied.data(), replied.size());
+    wire::Decoder in(bytes.data(), frame.size());
+    wire::FrameHeader header{};
+    header.call = static_cast<std::uint16_t>(number);
+    const CUresult status = worker::dispatch(thread, header, in, reply);
+    answer = wire::Decoder(replied.data(), reply.size()).get<std::uint64_t>();
+    return status;
+  }
+  std::uint64_t answer = 0;
 
   /// On a thread of its own, as for another thread of the client.
   std::thread beside(const std::function<void(worker::Thread&)>& work) {
@@ -178,19 +196,35 @@ void testHostMemoryStays() {
   const int file = memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   CHECK(ftruncate(file, kBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
   test.session.shared.put(1, file);
-  const auto call = [&](auto body, auto... arguments) {
-    std::vector<std::byte> bytes(4096);
-    wire::Encoder out(bytes.data(), bytes.size());
-    (out.put(arguments), ...);
-    wire::Decoder in(bytes.data(), out.size());
-    return body(test.thread, in, out);
-  };
-  CHECK(call(worker::cuMemHostAlloc, std::uint64_t{1}, address, kBytes, 0u) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMemHostAlloc, std::uint64_t{1}, address, kBytes, 0u) == CUDA_SUCCESS);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(call(worker::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT && test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT && test.session.shared.contains(address, kBytes));
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
-  CHECK(call(worker::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
-  CHECK(call(worker::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
+}
+
+/// What was made in a context has no handle any more when that has ended, and what was not keeps it.
+void testHandlesOfContext() {
+  Fixture test;
+  const auto make = [&](CallNumber call, auto... arguments) {
+    CHECK(test.call(call, arguments...) == CUDA_SUCCESS);
+    return test.answer;
+  };
+  const auto lives = [&](wire::HandleKind kind, std::uint64_t handle) { return test.session.handles.find(kind, handle) != nullptr; };
+  const std::uint64_t kept = make(CallNumber::cuEventCreate, 0u);
+  for (const bool primary : {false, true}) {
+    const std::uint64_t context = primary ? wire::primaryContextHandle(0) : make(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    const std::uint64_t before = test.session.handles.size();
+    const std::uint64_t stream = make(CallNumber::cuStreamCreate, 0u);
+    const std::uint64_t event = make(CallNumber::cuEventCreate, 0u);
+    CHECK(test.session.handles.size() == before + 2);
+    CHECK(primary ? test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS
+                  : test.call(CallNumber::cuCtxDestroy_v2, context) == CUDA_SUCCESS);
+    CHECK(test.call(CallNumber::cuStreamQuery, stream) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(!lives(wire::HandleKind::stream, stream) && !lives(wire::HandleKind::event, event));
+    CHECK(lives(wire::HandleKind::event, kept) == !primary);
+  }
 }
 
 }  // namespace
@@ -204,5 +238,6 @@ int main(int count, char** arguments) {
   testDestroyedPool();
   testWaitsAlone();
   testHostMemoryStays();
+  testHandlesOfContext();
   return wire::test::checkedResult();
 }
