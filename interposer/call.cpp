@@ -29,9 +29,9 @@ bool followContext(Session& session, Thread& thread) {
   return !session.lost();
 }
 
-/// The worker has no context where the program's is destroyed; the program is told the difference.
-CUresult contextError(const Thread& thread) {
-  return isDestroyed(thread.context()) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
+/// The worker has no context where the program's is destroyed, and nothing that was made in it; the program is told the difference.
+CUresult contextError(const Thread& thread, CUresult status) {
+  return isDestroyed(thread.context()) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
 }
 
 }  // namespace
@@ -84,9 +84,10 @@ CUresult Call::wait(wire::Decoder& reply) {
     header.status = deferred;
   if (wire::isFault(header.status)) [[unlikely]]
     thread_->session->noteFault();
-  if (header.status == CUDA_ERROR_INVALID_CONTEXT) [[unlikely]]
-    return contextError(*thread_);
-  return static_cast<CUresult>(header.status);
+  const auto status = static_cast<CUresult>(header.status);
+  if (status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
+    return contextError(*thread_, status);
+  return status;
 }
 
 CUresult Call::enqueue(bool plausible) {

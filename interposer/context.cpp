@@ -64,6 +64,8 @@ bool isDestroyed(CUcontext context) {
   return found != contexts().records.end() && !found->second.live;
 }
 
+CUresult unknownHandle() { return isDestroyed(Thread::current().context()) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE; }
+
 bool findContext(CUcontext context, ContextRecord& record) {
   if (context == nullptr || context == reinterpret_cast<CUcontext>(-1)) context = Thread::current().context();
   const std::shared_lock lock(contexts().mutex);
@@ -122,6 +124,7 @@ namespace {
 std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& record) {
   ++contexts().changes;
   Session::current()->deviceRanges.clear();
+  forgetCode(number(context));
   forgetKernelAttributes();
   clearContextStorage(record.id);
   return closeStaging(context);

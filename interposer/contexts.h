@@ -21,6 +21,8 @@ struct ContextRecord {
 bool findContext(CUcontext context, ContextRecord& record);
 /// Whether the context was there and is no more; false also while that cannot be told.
 bool isDestroyed(CUcontext context);
+/// What a call gets that names an object which is not there: a destroyed current context took it along.
+CUresult unknownHandle();
 /// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is none.
 CUresult currentDevice(CUdevice* device);
 /// The handle of a device's primary context, the same before and after it is retained.

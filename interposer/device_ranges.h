@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <shared_mutex>
 
@@ -10,15 +11,21 @@ namespace interposer {
 /// Thread-safe. An address that is not listed is not an error: the worker's driver decides then.
 class DeviceRanges {
  public:
-  void add(std::uint64_t address, std::uint64_t bytes);
+  /// `code`: the handle of the module or library whose variable it is.
+  void add(std::uint64_t address, std::uint64_t bytes, std::uint64_t code = 0);
   void remove(std::uint64_t address);
+  void removeOf(const std::function<bool(std::uint64_t code)>& ended);
   void clear();
   /// True when [address, address + bytes) lies inside one known allocation.
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
 
  private:
   mutable std::shared_mutex mutex_;
-  std::map<std::uint64_t, std::uint64_t> ranges_;  ///< begin -> end
+  struct Range {
+    std::uint64_t end;
+    std::uint64_t code;
+  };
+  std::map<std::uint64_t, Range> ranges_;  ///< by where they begin
 };
 
 }  // namespace interposer

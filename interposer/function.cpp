@@ -14,7 +14,7 @@ namespace {
 template <class Ask>
 CUresult rememberedAttribute(Kernel* kernel, int attribute, CUdevice device, int* value, Ask ask) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   const std::pair key(attribute, device);
   {
     const std::lock_guard lock(kernel->mutex);
@@ -29,7 +29,7 @@ CUresult rememberedAttribute(Kernel* kernel, int attribute, CUdevice device, int
 
 template <class Set>
 CUresult setAttribute(Kernel* kernel, int attribute, CUdevice device, int value, Set set) {
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   const std::pair key(attribute, device);
   {
     const std::lock_guard lock(kernel->mutex);
@@ -44,7 +44,7 @@ CUresult setAttribute(Kernel* kernel, int attribute, CUdevice device, int value,
 
 CUresult parameterInfo(Kernel* kernel, size_t index, size_t* offset, size_t* size) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   const std::vector<KernelParameter>* layout = nullptr;
   if (const CUresult status = kernel->parameters(layout); status != CUDA_SUCCESS) return status;
   if (offset == nullptr || index >= layout->size()) return CUDA_ERROR_INVALID_VALUE;
@@ -85,7 +85,7 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Kernel* const record = findKernel(kernel);
-  if (record == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (record == nullptr) return unknownHandle();
   const CUcontext context = Thread::current().context();
   {
     const std::lock_guard lock(record->mutex);
@@ -96,7 +96,7 @@ CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {
   call.encoder().put(number(kernel));
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  const Kernel* const function = readKernel(reply);
+  const auto function = readKernel(reply, {number(kernel), number(context)});
   if (function == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   const std::lock_guard lock(record->mutex);
   *pFunc = record->functions[context] = handle<CUfunction>(function->handle);
@@ -107,7 +107,7 @@ CUresult cuKernelGetName(const char** name, CUkernel hfunc) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   const Kernel* const kernel = findKernel(hfunc);
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   *name = kernel->name.c_str();
   return CUDA_SUCCESS;
 }

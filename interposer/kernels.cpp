@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <shared_mutex>
-#include <unordered_map>
 
 #include "interposer/call.h"
 
@@ -11,13 +9,8 @@ namespace interposer {
 
 namespace {
 
-struct Registry {
-  std::shared_mutex mutex;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Kernel>> kernels;
-};
-
-Registry& registry() {
-  static Registry* const instance = new Registry;
+LoadedCode& loadedCode() {
+  static LoadedCode* const instance = new LoadedCode;
   return *instance;
 }
 
@@ -27,30 +20,39 @@ Kernel* findKernel(std::uint64_t handle) {
   static_assert(kKernelsRemembered == 64);
   auto& [rememberedHandle, remembered] = Thread::current().kernels[(handle * 0x9e3779b97f4a7c15u) >> 58];
   if (rememberedHandle == handle && remembered != nullptr) [[likely]]
-    return remembered;
-  const std::shared_lock lock(registry().mutex);
-  const auto found = registry().kernels.find(handle);
-  if (found == registry().kernels.end()) return nullptr;
+    return remembered.get();
+  auto found = loadedCode().find(handle);
+  if (found == nullptr) return nullptr;
   rememberedHandle = handle;
-  return remembered = found->second.get();
+  remembered = std::move(found);
+  return remembered.get();
 }
 
-Kernel* readKernel(wire::Decoder& reply) {
+std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners) {
   const auto handle = reply.get<std::uint64_t>();
   const char* name = reply.getString(wire::kNameBytes);
   const auto unknown = reply.get<CUresult>();
   const auto parameters = reply.getArray<KernelParameter>(4096);
   if (!reply.ok()) return nullptr;
-  const std::lock_guard lock(registry().mutex);
-  auto& kernel = registry().kernels[handle];
-  if (kernel == nullptr) {
-    kernel = std::make_unique<Kernel>();
-    kernel->handle = handle;
-    kernel->name = name;
-  }
+  auto described = std::make_shared<Kernel>();
+  described->handle = handle;
+  described->name = name;
+  auto kernel = loadedCode().add(handle, owners, std::move(described));
   if (unknown == CUDA_SUCCESS) kernel->setParameters(parameters);
   kernel->whyUnknown = unknown;
-  return kernel.get();
+  return kernel;
+}
+
+void addModule(CUmodule module, std::uint64_t library) {
+  loadedCode().add(number(module), {library, number(Thread::current().context())}, nullptr);
+}
+
+void forgetCode(std::uint64_t ended) {
+  const LoadedCode::Ended all = loadedCode().end(ended);
+  for (const auto& [handle, kernel] : all) {
+    if (kernel != nullptr) kernel->forgetAnswers();  // for a thread that still finds it
+  }
+  Session::current()->deviceRanges.removeOf([&](std::uint64_t code) { return all.contains(code); });
 }
 
 void Kernel::setParameters(std::span<const KernelParameter> layout) {
@@ -70,7 +72,7 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   call.encoder().put(handle);
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  if (readKernel(reply) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  if (readKernel(reply, {}) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   return known_ ? CUDA_SUCCESS : whyUnknown.load();
 }
 
@@ -99,20 +101,18 @@ void Kernel::forgetAnswers() {
 }
 
 void forgetAnswersOf(const std::string& name) {
-  const std::shared_lock lock(registry().mutex);
-  for (auto& [handle, kernel] : registry().kernels) {
-    if (kernel->name == name) kernel->forgetAnswers();
-  }
+  loadedCode().eachKernel([&](Kernel& kernel) {
+    if (kernel.name == name) kernel.forgetAnswers();
+  });
 }
 
 void forgetKernelAttributes() {
-  const std::shared_lock lock(registry().mutex);
-  for (auto& [handle, kernel] : registry().kernels) {
-    kernel->forgetAnswers();
-    const std::lock_guard content(kernel->mutex);
-    kernel->settings.clear();
-    kernel->functions.clear();
-  }
+  loadedCode().eachKernel([](Kernel& kernel) {
+    kernel.forgetAnswers();
+    const std::lock_guard content(kernel.mutex);
+    kernel.settings.clear();
+    kernel.functions.clear();
+  });
 }
 
 }  // namespace interposer

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "call_numbers.h"
 #include "cuda_abi.h"
+#include "interposer/loaded_code.h"
 #include "wire/decoder.h"
 
 namespace interposer {
@@ -71,14 +73,19 @@ struct Kernel {
   std::uint32_t parameterBytes_ = 0;
 };
 
-/// The kernel of a handle; null when it never was one. Records live as long as the process: a handle of an unloaded kernel is still
-/// found, and the driver refuses it.
+/// The kernel of a handle; null when it is none. The thread keeps the record until it has found some others, also when the kernel is
+/// unloaded: then it is still found, and the driver refuses it.
 Kernel* findKernel(std::uint64_t handle);
 inline Kernel* findKernel(CUfunction function) { return findKernel(reinterpret_cast<std::uint64_t>(function)); }
 inline Kernel* findKernel(CUkernel kernel) { return findKernel(reinterpret_cast<std::uint64_t>(kernel)); }
 
 /// Reads a kernel as the worker describes it (native/worker/calls/kernel_description.h) and registers it. Null when it does not parse.
-Kernel* readKernel(wire::Decoder& reply);
+std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners);
+
+/// A module that is loaded, or a library's.
+void addModule(CUmodule module, std::uint64_t library = 0);
+/// A module, a library or a context has ended: forgets all kernels, and the addresses of all variables, that went with it.
+void forgetCode(std::uint64_t ended);
 
 /// Asks for the kernel of a library or function of a module by its name; on success `found` is its handle.
 CUresult getKernel(CallNumber call, std::uint64_t owner, const char* name, std::uint64_t& found);

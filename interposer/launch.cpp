@@ -81,7 +81,7 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame, std::span<const CUla
                 void** extra) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(frame.function);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   if (const CUresult status = checkGrid(frame.grid, frame.block); status != CUDA_SUCCESS) return status;
   Parameters parameters;
   if (const CUresult status = readParameters(*kernel, kernelParams, extra, parameters); status != CUDA_SUCCESS) return status;

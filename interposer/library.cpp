@@ -17,7 +17,7 @@ CUresult getKernel(CallNumber number, std::uint64_t owner, const char* name, std
   call.encoder().putBytes(name, nameBytes);
   wire::Decoder reply;
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  const Kernel* kernel = readKernel(reply);
+  const auto kernel = readKernel(reply, {.code = owner});
   if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   found = kernel->handle;
   return CUDA_SUCCESS;
@@ -37,7 +37,7 @@ CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, 
     const auto kernels = reply.get<std::uint32_t>();
     if (kernels == 0) return CUDA_SUCCESS;
     for (unsigned i = 0; i < kernels && done < count; ++i, ++done) {
-      const Kernel* kernel = readKernel(reply);
+      const auto kernel = readKernel(reply, {.code = owner});
       if (kernel == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
       found(done, *kernel);
     }
@@ -65,6 +65,18 @@ CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_o
                                        libraryOptionValues, numLibraryOptions);
 }
 
+CUresult cuLibraryUnload(CUlibrary library) {
+  const CUresult status = remote::cuLibraryUnload(library);
+  if (status == CUDA_SUCCESS) forgetCode(number(library));
+  return status;
+}
+
+CUresult cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
+  const CUresult status = remote::cuLibraryGetModule(pMod, library);
+  if (status == CUDA_SUCCESS) addModule(*pMod, number(library));
+  return status;
+}
+
 CUresult cuLibraryGetKernel(CUkernel* pKernel, CUlibrary library, const char* name) {
   if (pKernel == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t found = 0;
@@ -84,7 +96,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
   CUdeviceptr address = 0;
   size_t size = 0;
   if (const CUresult status = remote::cuLibraryGetGlobal(&address, &size, library, name); status != CUDA_SUCCESS) return status;
-  Session::current()->deviceRanges.add(address, size);
+  Session::current()->deviceRanges.add(address, size, number(library));
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

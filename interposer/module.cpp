@@ -9,7 +9,15 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int nu
   if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t loaded = 0;
   const CUresult status = load(CallNumber::cuModuleLoadDataEx, image, {numOptions, options, optionValues}, loaded);
-  if (status == CUDA_SUCCESS) *module = handle<CUmodule>(loaded);
+  if (status != CUDA_SUCCESS) return status;
+  *module = handle<CUmodule>(loaded);
+  addModule(*module);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule hmod) {
+  const CUresult status = remote::cuModuleUnload(hmod);
+  if (status == CUDA_SUCCESS) forgetCode(number(hmod));
   return status;
 }
 
@@ -48,7 +56,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
   CUdeviceptr address = 0;
   size_t size = 0;
   if (const CUresult status = remote::cuModuleGetGlobal_v2(&address, &size, hmod, name); status != CUDA_SUCCESS) return status;
-  Session::current()->deviceRanges.add(address, size);
+  Session::current()->deviceRanges.add(address, size, number(hmod));
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

@@ -50,7 +50,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (numBlocks == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Kernel* const kernel = findKernel(func);
-  if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (kernel == nullptr) return unknownHandle();
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
   const std::pair key(device, std::array<std::uint64_t, 3>{static_cast<std::uint64_t>(blockSize), dynamicSMemSize, flags});

@@ -32,7 +32,8 @@ struct Thread {
   CUcontext deviceContext = nullptr;  ///< the context whose device is `device`,
   unsigned deviceChange = 0;          ///< as of this many changes
   CUdevice device = 0;
-  std::array<std::pair<std::uint64_t, Kernel*>, kKernelsRemembered> kernels{};  ///< by their handles: where findKernel() looks first
+  /// By their handles: where findKernel() looks first.
+  std::array<std::pair<std::uint64_t, std::shared_ptr<Kernel>>, kKernelsRemembered> kernels{};
   unsigned waiting = 0;  ///< above 0: calls that need no answer wait all the same (Waiting in call.h)
 
   std::unique_ptr<wire::ClientChannel> channel;

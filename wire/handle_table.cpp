@@ -54,7 +54,7 @@ void* HandleTable::find(HandleKind kind, std::uint64_t handle) const {
   return barrier::glance(slot->handle) == handle ? object : nullptr;
 }
 
-std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t parent) {
+std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t parent, std::uint64_t context) {
   std::lock_guard lock(mutex_);
   if (object == nullptr) return 0;
   if (const auto known = handles_.find({object, kind}); known != handles_.end()) return known->second;
@@ -64,8 +64,15 @@ std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t pare
   if (index == kNone) return 0;
   const std::uint64_t handle = makeHandle(kind, ++slot(index).generation, index);
   occupy(index, handle, object);
+  slot(index).context = context;
   if (above != nullptr) link(index, indexOf(parent));
   return handle;
+}
+
+std::uint64_t HandleTable::handleOf(HandleKind kind, void* object) const {
+  std::lock_guard lock(mutex_);
+  const auto known = handles_.find({object, kind});
+  return known != handles_.end() ? known->second : 0;
 }
 
 void HandleTable::bind(std::uint64_t handle, void* object) {
@@ -75,14 +82,14 @@ void HandleTable::bind(std::uint64_t handle, void* object) {
   reachSlot(index);
   const bool bound = barrier::glance(slot(index).handle) != 0;
   if (bound && barrier::glance(slot(index).object) == object) return;
-  if (bound) endTree(index);
+  if (bound) end(index);
   if (object != nullptr) occupy(index, handle, object);
 }
 
 void HandleTable::remove(std::uint64_t handle) {
   std::lock_guard lock(mutex_);
   const Slot* slot = slotOf(handle);
-  if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle) endTree(indexOf(handle));
+  if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle) end(indexOf(handle));
 }
 
 bool HandleTable::full() const { return size() >= limit_; }
@@ -157,8 +164,18 @@ void HandleTable::vacate(std::uint32_t index) {
   if (known != handles_.end() && known->second == handle) handles_.erase(known);
   show();
   barrier::publish<std::uint64_t>(slot.handle, 0);
+  slot.context = 0;
   // A slot whose generations are used up is never used again: an old handle must not come back to life.
   if (index >= kPrimaryContexts && slot.generation < kGenerationMask) free_.push_back(index);
+}
+
+/// Contexts end seldom enough for a look at every slot.
+void HandleTable::end(std::uint32_t index) {
+  const std::uint64_t handle = barrier::glance(slot(index).handle);
+  endTree(index);
+  for (std::uint32_t at = 0; handleKind(handle) == HandleKind::context && at < used_; ++at) {
+    if (slot(at).context == handle) endTree(at);
+  }
 }
 
 void HandleTable::endTree(std::uint32_t index) {

@@ -54,15 +54,18 @@ class HandleTable {
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  /// The handle of `object`; the same one while the object lives. `parent` (a handle, or 0) ends it with itself.
+  /// The handle of `object`; the same one while the object lives. `parent` (a handle, or 0) ends it with itself, and so does the `context`
+  /// that it was made in.
   /// 0 when the parent has ended already, `object` is null, or 4 million objects live. The limit is not looked at: whoever is about to make
   /// an object asks full() first, since afterwards it is too late.
-  std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0);
-  /// Gives a handle that is fixed beforehand (a primary context) its object; null takes it away, and its children with it.
+  std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0, std::uint64_t context = 0);
+  /// The handle that an object has; 0 when it has none.
+  std::uint64_t handleOf(HandleKind kind, void* object) const;
+  /// Gives a handle that is fixed beforehand (a primary context) its object; null takes it away, and what ends with it.
   void bind(std::uint64_t handle, void* object);
   /// The object, or null when the handle is not one of this kind or has ended.
   void* find(HandleKind kind, std::uint64_t handle) const;
-  /// Ends a handle and its children. Nothing happens when it has ended already.
+  /// Ends a handle and what ends with it. Nothing happens when it has ended already.
   void remove(std::uint64_t handle);
   /// Whether as many live as the limit says.
   bool full() const;
@@ -78,6 +81,7 @@ class HandleTable {
     std::atomic<std::uint64_t> handle{0};  ///< 0: free
     std::atomic<void*> object{nullptr};
     std::uint32_t generation = 0;  ///< of the last handle given out
+    std::uint64_t context = 0;     ///< the handle of the one that it ends with
     std::uint32_t parent = kNone, firstChild = kNone, nextSibling = kNone, previousSibling = kNone;
   };
   struct Key {
@@ -98,6 +102,7 @@ class HandleTable {
   void link(std::uint32_t index, std::uint32_t parent);
   void unlink(std::uint32_t index);
   void vacate(std::uint32_t index);
+  void end(std::uint32_t index);
   void endTree(std::uint32_t index);
 
   mutable std::mutex mutex_;

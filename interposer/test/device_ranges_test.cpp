@@ -17,6 +17,10 @@ int main() {
   ranges.remove(0x1000);
   CHECK(!ranges.contains(0x1000, 1));
   CHECK(ranges.contains(0x1100, 0x100));
+  ranges.add(0x2000, 0x100, 7);
+  ranges.add(0x3000, 0x100, 8);
+  ranges.removeOf([](std::uint64_t code) { return code == 7; });
+  CHECK(!ranges.contains(0x2000, 1) && ranges.contains(0x3000, 1) && ranges.contains(0x1100, 1));
   ranges.clear();
   CHECK(!ranges.contains(0x1100, 1));
   return wire::test::checkedResult();

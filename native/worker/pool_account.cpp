@@ -1,68 +1,106 @@
 #include "native/worker/pool_account.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace worker {
 
-CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstream stream, CUdeviceptr* address, const Call& call,
-                               const Call& wait) {
+void PoolAccount::created(CUmemoryPool handle, CUdevice device) {
   const std::lock_guard lock(mutex_);
-  Pool& pool = poolOf(handle);
-  if (!raise(pool, neededFor(pool, bytes))) {
-    wait();
-    trimAll();
-    if (!raise(pool, neededFor(pool, bytes))) return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const CUresult status = call();
-  if (status != CUDA_SUCCESS || *address == 0) return settle(pool), status;
-  allocations_[*address] = pools_[handle];
-  ++pool.allocations;
-  return correct(pool, *address, stream);
+  pools_[handle] = std::make_shared<Pool>(Pool{handle, device});
 }
 
-/// The pool has grown by a step, and that may be more than was reserved.
-CUresult PoolAccount::correct(Pool& pool, CUdeviceptr address, CUstream stream) {
-  const std::uint64_t now = reserved(pool);
-  if (raise(pool, now)) return lower(pool, now), CUDA_SUCCESS;
-  trimAll();
-  if (raise(pool, reserved(pool))) return settle(pool), CUDA_SUCCESS;
-  driver_.cuMemFreeAsync(address, stream);
+CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstream stream, CUdeviceptr* address, const Call& call,
+                               const Call& wait) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Pool> pool = poolOf(handle);
+  bool room = makeRoom(*pool, bytes);
+  if (!room) {
+    lock.unlock();
+    wait();
+    lock.lock();
+    trimAll();
+    room = makeRoom(*pool, bytes);
+  }
+  if (pool->ended) return CUDA_ERROR_INVALID_VALUE;
+  if (!room) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = call();
+  if (status != CUDA_SUCCESS || *address == 0) return settle(*pool), status;
+  if (fits(*pool)) return allocations_[*address] = pool, CUDA_SUCCESS;
+  driver_.cuMemFreeAsync(*address, stream);
+  lock.unlock();
+  wait();
   driver_.cuStreamSynchronize(stream);
-  forget(address, pool);
+  lock.lock();
   trimAll();
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-bool PoolAccount::free(CUdeviceptr address, CUstream stream, const Call& call, CUresult& status) {
-  const std::lock_guard lock(mutex_);
-  const auto found = allocations_.find(address);
-  if (found == allocations_.end()) return false;
-  const std::shared_ptr<Pool> pool = found->second;
+bool PoolAccount::makeRoom(Pool& pool, std::uint64_t bytes) { return !pool.ended && raise(pool, neededFor(pool, bytes)); }
+
+/// The pool has grown by a step, and that may be more than was reserved. It counts even if the allocation is undone: that takes until the
+/// stream gets there.
+bool PoolAccount::fits(Pool& pool) {
+  bool fits = raise(pool, reserved(pool));
+  if (!fits) {
+    trimAll();
+    fits = raise(pool, reserved(pool));
+  }
+  settle(pool);
+  return fits;
+}
+
+/// The address is forgotten first: once it is free, another thread may be given it.
+bool PoolAccount::free(CUdeviceptr address, const Call& call, CUresult& status) {
+  std::unique_lock lock(mutex_);
+  const auto found = allocations_.extract(address);
+  if (found.empty()) return false;
+  const std::shared_ptr<Pool> pool = found.mapped();
+  lock.unlock();
   status = call();
-  if (status != CUDA_SUCCESS) return true;
-  forget(address, *pool);
-  if (!pool->destroyed) return settle(*pool), true;
-  if (pool->allocations > 0) return true;
-  driver_.cuStreamSynchronize(stream);  // nobody can ask such a pool any more; its memory is free once this free was reached
-  return lower(*pool, 0), true;
+  lock.lock();
+  if (status != CUDA_SUCCESS) return allocations_[address] = pool, true;
+  if (pool->handle != nullptr) settle(*pool);
+  return true;
 }
 
 CUresult PoolAccount::change(CUmemoryPool handle, const Call& call) {
   const std::lock_guard lock(mutex_);
   const CUresult status = call();
-  settle(poolOf(handle));
+  settle(*poolOf(handle));
   return status;
 }
 
 CUresult PoolAccount::destroy(CUmemoryPool handle, const Call& call) {
   const std::lock_guard lock(mutex_);
+  const std::shared_ptr<Pool> pool = poolOf(handle);
+  if (pool->device && driver_.cuMemPoolTrimTo(handle, 0) == CUDA_SUCCESS && reserved(*pool) > 0) return end(*pool), CUDA_SUCCESS;
   const CUresult status = call();
-  const auto found = pools_.find(handle);
-  if (status != CUDA_SUCCESS || found == pools_.end()) return status;
-  found->second->destroyed = true;
-  if (found->second->allocations == 0) lower(*found->second, 0);
-  pools_.erase(found);
+  if (status != CUDA_SUCCESS) return status;
+  lower(*pool, 0);
+  pool->ended = true;
+  pool->handle = nullptr;
+  pools_.erase(handle);
   return CUDA_SUCCESS;
+}
+
+/// For the program it is destroyed: a device that allocated from it goes back to its own pool.
+void PoolAccount::end(Pool& pool) {
+  CUmemoryPool current = nullptr;
+  const bool chosen = driver_.cuDeviceGetMemPool(&current, *pool.device) == CUDA_SUCCESS && current == pool.handle;
+  if (chosen && driver_.cuDeviceGetDefaultMemPool(&current, *pool.device) == CUDA_SUCCESS)
+    driver_.cuDeviceSetMemPool(*pool.device, current);
+  pool.ended = true;
+}
+
+void PoolAccount::destroyEmpty() {
+  std::erase_if(pools_, [&](const auto& entry) {
+    const auto& [handle, pool] = entry;
+    if (!pool->ended || pool->charged > 0) return false;
+    driver_.cuMemPoolDestroy(handle);
+    pool->handle = nullptr;
+    return true;
+  });
 }
 
 bool PoolAccount::settle() {
@@ -76,7 +114,11 @@ bool PoolAccount::settleUnlessBusy() {
 }
 
 bool PoolAccount::settleAll() {
-  for (auto& [handle, pool] : pools_) settle(*pool);
+  for (auto& [handle, pool] : pools_) {
+    if (pool->ended) driver_.cuMemPoolTrimTo(handle, 0);
+    settle(*pool);
+  }
+  destroyEmpty();
   return std::ranges::any_of(pools_, [](const auto& entry) { return entry.second->charged > 0; });
 }
 
@@ -85,10 +127,10 @@ void PoolAccount::trim() {
   trimAll();
 }
 
-PoolAccount::Pool& PoolAccount::poolOf(CUmemoryPool handle) {
+std::shared_ptr<PoolAccount::Pool> PoolAccount::poolOf(CUmemoryPool handle) {
   auto& pool = pools_[handle];
   if (pool == nullptr) pool = std::make_shared<Pool>(Pool{handle});
-  return *pool;
+  return pool;
 }
 
 /// What it is charged with when the driver does not say.
@@ -118,21 +160,19 @@ void PoolAccount::lower(Pool& pool, std::uint64_t to) {
   pool.charged = to;
 }
 
+/// What it holds counts, also beyond the limit.
 void PoolAccount::settle(Pool& pool) {
   const std::uint64_t now = reserved(pool);
-  if (raise(pool, now)) lower(pool, now);
+  if (now > pool.charged) quota_.chargeBeyond(now - std::exchange(pool.charged, now));
+  lower(pool, now);
 }
 
 void PoolAccount::trimAll() {
   for (auto& [handle, pool] : pools_) {
     driver_.cuMemPoolTrimTo(handle, 0);
-    settle(*pool);
+    lower(*pool, reserved(*pool));
   }
-}
-
-void PoolAccount::forget(CUdeviceptr address, Pool& pool) {
-  --pool.allocations;
-  allocations_.erase(address);  // the pool lives: whoever calls holds it
+  destroyEmpty();
 }
 
 }  // namespace worker

@@ -114,7 +114,7 @@ bool Quota::charge(std::uint64_t bytes) {
   return false;
 }
 
-bool Quota::chargeAtOnce(std::uint64_t bytes) {
+bool Quota::chargeUpTo(std::uint64_t limit, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
   if (file_ == nullptr) {
     ownUsed_ += bytes;
@@ -123,7 +123,7 @@ bool Quota::chargeAtOnce(std::uint64_t bytes) {
   }
   const Locked locked(file_->mutex);
   const std::uint64_t before = file_->sum(&File::Slot::used);
-  if (limit_ > 0 && (before > limit_ || bytes > limit_ - before)) return false;
+  if (limit > 0 && (before > limit || bytes > limit - before)) return false;
   File::Slot& slot = file_->slots[slot_];
   std::atomic_ref(slot.used).store(slot.used + bytes, std::memory_order_relaxed);
   slot.peak = std::max(slot.peak, slot.used);

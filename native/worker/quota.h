@@ -54,9 +54,13 @@ class Quota {
   /// Called with the bytes of each charge that was refused in the end.
   void setRefused(std::function<void(std::uint64_t)> refused) { refused_ = std::move(refused); }
   /// A charge as charge() does it, but never with a call of that function.
-  bool chargeAtOnce(std::uint64_t bytes);
+  bool chargeAtOnce(std::uint64_t bytes) { return chargeUpTo(limit_, bytes); }
+  /// Charges what is held already, whatever the limit says: until it is given back, nobody gets more.
+  void chargeBeyond(std::uint64_t bytes) { chargeUpTo(0, bytes); }
 
  private:
+  bool chargeUpTo(std::uint64_t limit, std::uint64_t bytes);
+
   struct File;
   File* file_ = nullptr;
   unsigned slot_ = 0;

@@ -56,6 +56,7 @@ class Session {
   StreamAccount streams;
   LocalMemory localMemory;
   ReserveAccount reserves;
+  std::atomic<unsigned> pendingFrees{0};  ///< of memory that no pool gave, in streams that have not got there
   std::atomic<bool> codeMayPrint{false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds};
 

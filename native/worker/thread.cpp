@@ -67,6 +67,12 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function) {
   return true;
 }
 
+std::uint64_t Thread::currentContext() const {
+  CUcontext context = nullptr;
+  driver.cuCtxGetCurrent(&context);
+  return session.handles.handleOf(wire::HandleKind::context, context);
+}
+
 CUresult Thread::refuseFrame() {
   session.fail("the client sent a frame that does not parse");
   ended_ = true;

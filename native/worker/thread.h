@@ -45,10 +45,10 @@ class Thread {
   template <class T>
   CUresult find(std::uint64_t handle, T* object) const;
 
-  /// The handle for a new object of the driver, which ends with `parent` (a handle, or 0).
+  /// The handle for a new object of the driver, which ends with `parent` (a handle, or 0), and with the current context if it is of one.
   template <class T>
   std::uint64_t add(wire::HandleKind kind, T object, std::uint64_t parent = 0) {
-    return session.handles.add(kind, (void*)object, parent);
+    return session.handles.add(kind, (void*)object, parent, endsWithContext(kind, parent) ? currentContext() : 0);
   }
 
   /// Whether no object may be made that needs a handle: CUDA_ERROR_OUT_OF_MEMORY then, before the driver makes one.
@@ -76,6 +76,13 @@ class Thread {
   CUresult refuseFrame();
 
  private:
+  /// A function of a module ends with that: whatever context is current, the module's is the function's.
+  static bool endsWithContext(wire::HandleKind kind, std::uint64_t parent) {
+    using enum wire::HandleKind;
+    return kind == stream || kind == event || kind == module || (kind == function && wire::handleKind(parent) == kernel);
+  }
+  /// Its handle; 0 without one.
+  std::uint64_t currentContext() const;
   /// What was found out of functions means nothing in another context.
   void forgetLaunched() { launched_.fill(nullptr); }
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);

@@ -79,6 +79,34 @@ void parentsEndTheirChildren() {
   CHECK(table.add(HandleKind::function, object(40), module) == 0);
 }
 
+void contextsEndWhatWasMadeInThem() {
+  HandleTable table;
+  const std::uint64_t primary = primaryContextHandle(0);
+  table.bind(primary, object(1));
+  const std::uint64_t own = table.add(HandleKind::context, object(2));
+  CHECK(table.handleOf(HandleKind::context, object(2)) == own && table.handleOf(HandleKind::context, object(1)) == primary);
+  CHECK(table.handleOf(HandleKind::stream, object(2)) == 0 && table.handleOf(HandleKind::context, object(3)) == 0);
+  const std::uint64_t library = table.add(HandleKind::library, object(3));
+  for (const std::uint64_t context : {primary, own, primary}) {
+    const std::uint64_t stream = table.add(HandleKind::stream, object(4), 0, context);
+    const std::uint64_t module = table.add(HandleKind::module, object(5), library, context);
+    const std::uint64_t function = table.add(HandleKind::function, object(6), module);
+    const std::uint64_t other = table.add(HandleKind::event, object(7), 0, context == own ? primary : own);
+    if (context == own) table.remove(own);
+    if (context == primary) table.bind(primary, nullptr);
+    CHECK(table.find(HandleKind::stream, stream) == nullptr && table.find(HandleKind::module, module) == nullptr);
+    CHECK(table.find(HandleKind::function, function) == nullptr && table.find(HandleKind::event, other) == object(7));
+    table.remove(other);
+    table.bind(primary, object(1));
+  }
+  // With its parent too; and a slot that is used again is of no context any more.
+  table.add(HandleKind::module, object(5), library, primary);
+  table.remove(library);
+  const std::uint64_t event = table.add(HandleKind::event, object(8));
+  table.bind(primary, nullptr);
+  CHECK(table.find(HandleKind::event, event) == object(8) && table.size() == 1);
+}
+
 void primaryContextsKeepTheirHandle() {
   HandleTable table;
   const std::uint64_t primary = primaryContextHandle(3);
@@ -158,6 +186,7 @@ int main() {
   wire::handlesLookLikeNothingElse();
   wire::anEndedHandleStaysInert();
   wire::parentsEndTheirChildren();
+  wire::contextsEndWhatWasMadeInThem();
   wire::primaryContextsKeepTheirHandle();
   wire::noOtherNumberIsAHandle();
   wire::growsByChunks();

@@ -29,15 +29,15 @@ CUresult cuMemHostAlloc(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   return status;
 }
 
-/// The registration may have ended with its context already; the mapping has not.
+/// The registration may have ended with its context already; the mapping has not. Any other refusal of the driver means that the GPU may
+/// still reach the memory.
 CUresult cuMemFreeHost(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto address = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   if (!thread.session.shared.contains(address, 1)) return CUDA_ERROR_INVALID_VALUE;
   thread.passTicket();  // natively too it waits for copies that use the memory
   const CUresult status = thread.driver.cuMemHostUnregister(reinterpret_cast<void*>(address));
-  const bool ended =
-      status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED || status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_INVALID_CONTEXT;
+  const bool ended = status == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED || status == CUDA_ERROR_INVALID_VALUE;
   if (status != CUDA_SUCCESS && !ended) return status;
   const std::uint64_t bytes = thread.session.shared.unmap(address);
   release(thread, bytes);

@@ -1,5 +1,6 @@
 // Every way of getting device memory: charged to the quota before the driver is asked, refunded when it refuses or the memory is freed.
 #include <algorithm>
+#include <memory>
 
 #include "native/worker/thread.h"
 #include "worker_bodies.h"
@@ -17,11 +18,11 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return bytes > ~std::uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
 }
 
-/// Pools may be about to release memory that the program has freed: then that is waited for.
+/// Pools and streams may be about to release memory that the program has freed: then that is waited for.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
   if (session.quota.charge(bytes)) return true;
-  if (!session.pools.settle()) return false;
+  if (!session.pools.settle() && session.pendingFrees == 0) return false;
   thread.passTicket();
   thread.driver.cuCtxSynchronize();
   return session.quota.charge(bytes);
@@ -34,15 +35,40 @@ void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
   thread.session.quota.remember(address, bytes, context);
 }
 
-/// Frees what was charged, by `free`.
-template <class Free>
-CUresult freeCharged(Thread& thread, CUdeviceptr address, Free free) {
+/// Frees by `free` what was charged; `refund` is called with its charge.
+template <class Free, class Refund>
+CUresult freeCharged(Thread& thread, CUdeviceptr address, Free free, Refund refund) {
   Quota& quota = thread.session.quota;
   const auto charge = quota.take(address);
   const CUresult status = free();
-  if (charge && status == CUDA_SUCCESS) quota.refund(charge->bytes);
+  if (charge && status == CUDA_SUCCESS) refund(*charge);
   if (charge && status != CUDA_SUCCESS) quota.remember(address, charge->bytes, charge->owner);
   return status;
+}
+
+/// Memory that a stream frees when it gets there. Its charge is remembered under the address of this: the memory's own may be given to
+/// somebody else before we hear of it.
+struct PendingFree {
+  Session& session;
+  std::uint64_t key() const { return reinterpret_cast<std::uint64_t>(this); }
+};
+
+void refundPending(void* argument) {
+  const std::unique_ptr<PendingFree> pending(static_cast<PendingFree*>(argument));
+  Session& session = pending->session;
+  if (const auto charge = session.quota.take(pending->key())) session.quota.refund(charge->bytes);
+  --session.pendingFrees;
+}
+
+/// Refunds once the stream has come so far. Where the driver never calls back, since the context died, it happens with the context's end.
+void refundBehind(Thread& thread, CUstream stream, const Quota::Charge& charge) {
+  auto* pending = new PendingFree{thread.session};
+  ++thread.session.pendingFrees;
+  thread.session.quota.remember(pending->key(), charge.bytes, charge.owner);
+  if (thread.driver.cuLaunchHostFunc(stream, refundPending, pending) == CUDA_SUCCESS) return;
+  thread.passTicket();
+  thread.driver.cuStreamSynchronize(stream);
+  refundPending(pending);
 }
 
 /// The pool that a stream allocates from: that of its device.
@@ -112,7 +138,8 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
   thread.passTicket();  // natively too it waits for the work that may use the memory
   const auto free = [&] { return thread.driver.cuMemFree_v2(dptr); };
   CUresult status = CUDA_SUCCESS;
-  return thread.session.pools.free(dptr, nullptr, free, status) ? status : freeCharged(thread, dptr, free);
+  if (thread.session.pools.free(dptr, free, status)) return status;
+  return freeCharged(thread, dptr, free, [&](const Quota::Charge& charge) { thread.session.quota.refund(charge.bytes); });
 }
 
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
@@ -130,7 +157,8 @@ CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytes
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
   const auto free = [&] { return thread.driver.cuMemFreeAsync(dptr, hStream); };
   CUresult status = CUDA_SUCCESS;
-  return thread.session.pools.free(dptr, hStream, free, status) ? status : freeCharged(thread, dptr, free);
+  if (thread.session.pools.free(dptr, free, status)) return status;
+  return freeCharged(thread, dptr, free, [&](const Quota::Charge& charge) { refundBehind(thread, hStream, charge); });
 }
 
 CUresult cuMemPoolTrimTo(Thread& thread, CUmemoryPool pool, size_t minBytesToKeep) {
@@ -145,7 +173,9 @@ CUresult cuMemPoolDestroy(Thread& thread, CUmemoryPool pool) {
 CUresult cuMemPoolCreate(Thread& thread, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_NOT_SUPPORTED;
-  return thread.driver.cuMemPoolCreate(pool, poolProps);
+  const CUresult status = thread.driver.cuMemPoolCreate(pool, poolProps);
+  if (status == CUDA_SUCCESS) thread.session.pools.created(*pool, poolProps->location.id);
+  return status;
 }
 
 CUresult cuMemPoolSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&) {

@@ -52,11 +52,18 @@ CUresult freeAsync(CUdeviceptr address, CUstream) {
 
 CUresult streamSynchronize(CUstream) { return synchronize(); }
 
+CUresult destroyPool(CUmemoryPool pool) { return pools.erase(pool) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
+/// The default pool and the chosen one are pool 2.
+CUresult getPool(CUmemoryPool* pool, CUdevice) { return *pool = handle(2), CUDA_SUCCESS; }
+CUresult setPool(CUdevice, CUmemoryPool) { return CUDA_ERROR_UNKNOWN; }
+
 struct Fixture {
   worker::Driver driver{};
   worker::Quota quota;
   worker::PoolAccount account{driver, quota};
   CUdeviceptr next = 0x100;
+  std::function<void()> whileWaiting;
 
   Fixture() {
     pools = {{handle(1), {}}, {handle(2), {}}};
@@ -64,6 +71,9 @@ struct Fixture {
     driver.cuMemPoolTrimTo = trimTo;
     driver.cuMemFreeAsync = freeAsync;
     driver.cuStreamSynchronize = streamSynchronize;
+    driver.cuMemPoolDestroy = destroyPool;
+    driver.cuDeviceGetMemPool = driver.cuDeviceGetDefaultMemPool = getPool;
+    driver.cuDeviceSetMemPool = setPool;
     const std::string path = worker::test::makeQuotaFile(kLimit);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
@@ -80,14 +90,18 @@ struct Fixture {
       allocated[address] = {handle(number), bytes};
       return CUDA_SUCCESS;
     };
-    const CUresult status = account.allocate(handle(number), bytes, nullptr, &address, call, synchronize);
+    const auto wait = [&] {
+      if (whileWaiting) whileWaiting();
+      return synchronize();
+    };
+    const CUresult status = account.allocate(handle(number), bytes, nullptr, &address, call, wait);
     return status == CUDA_SUCCESS ? address : 0;
   }
 
   void free(CUdeviceptr address, std::uint64_t bytes) {
     CUresult status = CUDA_ERROR_UNKNOWN;
     CHECK(account.free(
-              address, nullptr, [&] { return pending += bytes, CUDA_SUCCESS; }, status) &&
+              address, [&] { return pending += bytes, CUDA_SUCCESS; }, status) &&
           status == CUDA_SUCCESS);
   }
 };
@@ -115,6 +129,15 @@ void testUndone() {
   CHECK(test.allocate(1, 22) != 0 && test.quota.used() == 82);
 }
 
+/// What is to be undone counts until its stream frees it: meanwhile nobody else gets what is left, from whatever pool.
+void testCountedUntilUndone() {
+  Fixture test;
+  CHECK(test.quota.charge(60));
+  std::uint64_t meanwhile = 0;
+  test.whileWaiting = [&] { meanwhile = test.quota.used(); };
+  CHECK(test.allocate(1, 33) == 0 && meanwhile == 124 && test.quota.used() == 60);
+}
+
 /// Freed memory that a pool keeps makes room, in the same pool and for others, and pending frees are waited for.
 void testReclaimed() {
   Fixture test;
@@ -128,20 +151,31 @@ void testReclaimed() {
   CHECK(test.quota.charge(kLimit) && test.quota.used() == kLimit);
 }
 
-/// A pool without a handle costs until its last allocation is freed.
+/// A pool that the program has destroyed costs until its last allocation is free, and only then is it gone.
 void testDestroyed() {
   Fixture test;
+  test.account.created(handle(1), 0);
   const CUdeviceptr one = test.allocate(1, 10);
-  const CUdeviceptr other = test.allocate(1, 10);
-  CHECK(test.account.destroy(handle(1), [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
-  CHECK(!test.account.settle() && test.quota.used() == 32);
+  const CUdeviceptr other = test.allocate(1, 40);
+  const auto destroy = [&](std::uintptr_t number) {
+    return test.account.destroy(handle(number), [&] { return destroyPool(handle(number)); });
+  };
+  CHECK(destroy(1) == CUDA_SUCCESS && pools.contains(handle(1)));
+  CHECK(test.account.settle() && test.quota.used() == 64 && test.allocate(1, 10) == 0);
+  test.free(other, 40);
+  CHECK(test.account.settle() && test.quota.used() == 64);  // the stream is not there yet
+  synchronize();
+  CHECK(test.account.settle() && test.quota.used() == 32);
   test.free(one, 10);
-  CHECK(test.quota.used() == 32);
-  test.free(other, 10);
-  CHECK(test.quota.used() == 0);
+  CHECK(test.account.settle() && test.quota.used() == 32 && pools.contains(handle(1)));
+  synchronize();
+  CHECK(!test.account.settle() && test.quota.used() == 0 && !pools.contains(handle(1)));
   CUresult status = CUDA_SUCCESS;
   CHECK(!test.account.free(
-      other, nullptr, [] { return CUDA_SUCCESS; }, status));
+      other, [] { return CUDA_SUCCESS; }, status));
+  // An empty one goes at once; one that is not the program's, as the driver says.
+  test.account.created(handle(2), 0);
+  CHECK(destroy(2) == CUDA_SUCCESS && !pools.contains(handle(2)));
   CHECK(test.account.destroy(handle(2), [] { return CUDA_ERROR_UNKNOWN; }) == CUDA_ERROR_UNKNOWN);
 }
 
@@ -150,6 +184,7 @@ void testDestroyed() {
 int main() {
   testReservedCounts();
   testUndone();
+  testCountedUntilUndone();
   testReclaimed();
   testDestroyed();
   return wire::test::checkedResult();

@@ -64,6 +64,9 @@ void testAlone(const std::string& path) {
   CHECK(!quota.charge(401) && reclaimed == 2 && quota.used() == 600);
   quota.setReclaim({});
   quota.refund(600);
+  quota.chargeBeyond(kLimit + 1);
+  CHECK(quota.used() == kLimit + 1 && !quota.charge(1) && !quota.charge(0));
+  quota.refund(kLimit + 1);
 }
 
 /// Pinned memory is a sum of its own, over all slots too.
