@@ -1,5 +1,4 @@
-import type { Server as HttpServer, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Server as HttpsServer } from 'node:https';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
 import type { Address } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
@@ -58,15 +57,6 @@ export async function listen(server: Server, address: Address, option: string): 
     server.once('error', (error) => reject(new SchedulerError('NOT_SERVED', { address: shown, reason: systemReason(error), option })));
     server.listen(address, resolve);
   });
-}
-
-/** Requests under way are seen to their end. */
-export async function close(server: HttpServer | HttpsServer): Promise<void> {
-  // A connection on which somebody is answered just now would be kept after that, and more be asked on it.
-  server.keepAliveTimeout = 1;
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  await closed;
 }
 
 class NotServed extends Error {}

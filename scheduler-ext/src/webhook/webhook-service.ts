@@ -1,11 +1,12 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
 import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
 import type { Logger } from 'pino';
-import { close, jsonListener, listen, parseObject, type Route } from '../json-service.js';
+import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
 import type { Writers } from './validation.js';
@@ -21,6 +22,7 @@ const LONGEST_IDLE = 120_000;
 export class WebhookService {
   readonly #api: ApiServer;
   readonly #server: Server;
+  readonly #connections: Connections;
   readonly #http: HttpService;
   readonly #certificate: ServingCertificate;
   #ending = false;
@@ -36,6 +38,7 @@ export class WebhookService {
     };
     this.#api = ApiServer.load(options.kubeconfig);
     this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
+    this.#connections = new Connections(this.#server);
     this.#server.keepAliveTimeout = LONGEST_IDLE;
     this.#certificate = new ServingCertificate({
       api: this.#api,
@@ -69,7 +72,7 @@ export class WebhookService {
     this.#ending = true;
     await sleep(FAREWELL);
     this.#certificate.stop();
-    await close(this.#server);
+    await this.#connections.end();
     await this.#http.move(undefined);
     this.#api.close();
   }

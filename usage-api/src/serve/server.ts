@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
 import type { Logger } from 'pino';
 import { UsageError } from '../errors.js';
 import type { Metrics } from '../metrics.js';
@@ -16,6 +17,7 @@ export interface ServerOptions {
 /** The port to which the API server passes requests on. Certificates come later, and change while it runs. */
 export class UsageServer {
   readonly server: Server;
+  readonly #connections: Connections;
   readonly #options: ServerOptions;
   #context: SecureContextOptions = {};
 
@@ -23,6 +25,7 @@ export class UsageServer {
     this.#options = options;
     // Who has no certificate gets an answer that says so, and /readyz.
     this.server = createServer({ requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
+    this.#connections = new Connections(this.server);
     this.server.on('request', (request, response) => {
       const begin = performance.now();
       const watch = /[?&]watch=(true|1)/.test(request.url ?? '');
@@ -61,11 +64,7 @@ export class UsageServer {
 
   /** Lets requests end, and ends watches. */
   async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.server.close(resolve));
     this.#options.handler.close();
-    this.server.closeIdleConnections();
-    const late = setTimeout(() => this.server.closeAllConnections(), 5000);
-    await closed;
-    clearTimeout(late);
+    await this.#connections.end();
   }
 }
