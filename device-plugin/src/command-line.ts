@@ -1,6 +1,7 @@
 import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
 import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
 import { Command, CommanderError } from 'commander';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
@@ -14,9 +15,9 @@ const OWN_FAILURE = 125;
 type Flags = Readonly<Record<string, unknown>>;
 
 /** Carries out one command line. Resolves to the exit status; never ends the process itself. */
-export async function execute(argv: readonly string[]): Promise<number> {
+export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {
   try {
-    await commandLine().parseAsync([...argv]);
+    await commandLine(endSignal).parseAsync([...argv]);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
@@ -25,7 +26,7 @@ export async function execute(argv: readonly string[]): Promise<number> {
   }
 }
 
-function commandLine(): Command {
+function commandLine(endSignal: EndSignal): Command {
   const program = new Command('nvidia-virtual-device-plugin')
     .description(
       'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
@@ -33,7 +34,7 @@ function commandLine(): Command {
     .addHelpText('after', '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.')
     .enablePositionalOptions()
     .exitOverride()
-    .action((flags: Flags) => serve(flags));
+    .action((flags: Flags) => serve(flags, endSignal));
   const install = program
     .command('install')
     .description('install this build for containers, and print where; a serving plugin does the same')
@@ -54,17 +55,10 @@ function commandLine(): Command {
   return program;
 }
 
-async function serve(flags: Flags): Promise<void> {
-  const ended = firstSignal();
+async function serve(flags: Flags, endSignal: EndSignal): Promise<void> {
   const service = new PluginService(loadOptions(SERVE_OPTIONS, { flags, environment: process.env }));
   await service.start();
-  await service.end(await ended);
-}
-
-function firstSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve);
-  });
+  await service.end(await endSignal.first());
 }
 
 function addOptions(command: Command, schema: Schema): void {
