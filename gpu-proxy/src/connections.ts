@@ -2,6 +2,9 @@ import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node
 import type { Server as HttpsServer } from 'node:https';
 import type { Socket } from 'node:net';
 
+/** Who finds a server by its Service learns within so many milliseconds that one which is not ready any more is asked no more. */
+export const FAREWELL = 5000;
+
 /** Milliseconds that requests under way have at the end; a pod has 30 s for all of its end. */
 const LONGEST_END = 10_000;
 

@@ -61,6 +61,11 @@ export interface Subject {
   readonly name?: string | undefined;
 }
 
+/** The API server found nobody behind it who answers. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && [502, 503, 504].includes(error.code);
+}
+
 /** Whatever went wrong on the way to the API, as a sentence; what is none of this is a defect and stays as it is. */
 export function explain(error: unknown, subject: Subject): unknown {
   if (error instanceof ApiError) return explainAnswer(error, subject);
@@ -83,11 +88,12 @@ export function explainKubeconfig(error: unknown): unknown {
   return error;
 }
 
-function explainAnswer({ code, status, message }: ApiError, { server, resource, namespace = '', name }: Subject): PluginError {
+function explainAnswer(error: ApiError, { server, resource, namespace = '', name }: Subject): PluginError {
+  const { code, status, message } = error;
   const reason = message.replace(/\.$/, '');
   if (code === 401) return new PluginError('NOT_LOGGED_IN', { server });
   if (code === 403) return new PluginError('FORBIDDEN', { reason, resource });
-  if (code === 503 || code === 502 || code === 504) return new PluginError('API_AWAY', { reason });
+  if (isAway(error)) return new PluginError('API_AWAY', { reason });
   if (code !== 404) return new PluginError('REFUSED', { reason: message });
   // Ours says what was not found; an API server without our API says only that there is nothing at this path.
   if (status.reason !== 'NotFound' || name === undefined) return new PluginError('NOT_INSTALLED', { server });

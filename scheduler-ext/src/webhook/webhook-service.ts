@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
+import { Connections, FAREWELL } from '@nvidia-virtual/gpu-proxy/connections';
 import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
@@ -11,9 +11,6 @@ import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
 import type { Writers } from './validation.js';
 import { Webhook } from './webhook.js';
-
-/** The API server learns within this time that a replica that is to end is asked no more. */
-const FAREWELL = 5000;
 
 /** The API server closes connections that were idle for 90 s. One that we closed first could lose its next request, and refuse a pod. */
 const LONGEST_IDLE = 120_000;
