@@ -93,7 +93,7 @@ export class UsageService {
     if ('path' in address)
       throw new UsageError('ADDRESS_NOT_SERVED', { address: address.path, reason: 'it is no HOST:PORT', option: '--address' });
     await this.#http.move(http);
-    this.#port = await this.#server.listen(address.host, address.port);
+    this.#port = await this.#server.listen(address);
     for (const reflector of this.#reflectors) void reflector.run();
     this.#frontProxy.on('changed', (proxy) => this.#server.trust(proxy.authority));
     this.#frontProxy.start();

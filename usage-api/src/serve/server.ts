@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { addressText, type NetworkAddress } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
 import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
 import type { Logger } from 'pino';
 import { UsageError } from '../errors.js';
@@ -49,12 +50,12 @@ export class UsageServer {
   }
 
   /** @throws UsageError ADDRESS_NOT_SERVED */
-  async listen(host: string, port: number): Promise<number> {
+  async listen(address: NetworkAddress): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       const refuse = ({ message }: Error) =>
-        reject(new UsageError('ADDRESS_NOT_SERVED', { address: `${host}:${port}`, reason: message, option: '--address' }));
+        reject(new UsageError('ADDRESS_NOT_SERVED', { address: addressText(address), reason: message, option: '--address' }));
       this.server.once('error', refuse);
-      this.server.listen(port, host, () => {
+      this.server.listen(address, () => {
         this.server.off('error', refuse);
         resolve();
       });
