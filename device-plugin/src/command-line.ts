@@ -1,14 +1,21 @@
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
 import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { Command, CommanderError } from 'commander';
+import { PluginError } from './errors.js';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
+import { Release } from './release.js';
 import { removeFromNode } from './removal.js';
 import { installVersion } from './versions.js';
 
+const NAME = 'nvidia-virtual-device-plugin';
+const LONG_MS = 3_600_000;
 const USAGE_ERROR = 2;
 const OWN_FAILURE = 125;
 
@@ -21,13 +28,13 @@ export async function execute(argv: readonly string[], endSignal: EndSignal): Pr
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    process.stderr.write(`nvidia-virtual-device-plugin: ${(error as Error).message}\n`);
+    process.stderr.write(`${NAME}: ${(error as Error).message}\n`);
     return error instanceof ProxyError ? error.exitStatus : OWN_FAILURE;
   }
 }
 
 function commandLine(endSignal: EndSignal): Command {
-  const program = new Command('nvidia-virtual-device-plugin')
+  const program = new Command(NAME)
     .description(
       'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
     )
@@ -45,10 +52,7 @@ function commandLine(endSignal: EndSignal): Command {
   const remove = program
     .command('remove')
     .description('remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended')
-    .action((flags: Flags) => {
-      const options = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
-      return removeFromNode({ ...options, patience: options.patience / 1000 });
-    });
+    .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);
   addOptions(remove, REMOVE_OPTIONS);
   addOptions(install, INSTALL_OPTIONS);
@@ -59,6 +63,23 @@ async function serve(flags: Flags, endSignal: EndSignal): Promise<void> {
   const service = new PluginService(loadOptions(SERVE_OPTIONS, { flags, environment: process.env }));
   await service.start();
   await service.end(await endSignal.first());
+}
+
+async function removeUnlessServed(flags: Flags): Promise<void> {
+  const {
+    daemonSet,
+    namespace,
+    node = hostname(),
+    kubeconfig,
+    ...options
+  } = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
+  const removal = { ...options, patience: options.patience / 1000 };
+  if (daemonSet === undefined) return removeFromNode(removal);
+  const release = new Release({ api: ApiServer.load(kubeconfig), namespace, daemonSet, node });
+  if (!(await release.lives())) return removeFromNode({ ...removal, whoElse: () => release.whoIsHere() });
+  process.stderr.write(`${NAME}: ${new PluginError('RELEASE_LIVES', { node, daemonSet, namespace }).message}\n`);
+  // A container that ended would be started again, and might look in the very moment in which somebody replaces the DaemonSet.
+  for (;;) await sleep(LONG_MS);
 }
 
 function addOptions(command: Command, schema: Schema): void {
