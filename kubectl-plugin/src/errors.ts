@@ -1,7 +1,7 @@
 import { ApiCredentialsError, ApiError, ApiUnreachableError } from './cluster/api-client.js';
 import { ExecCredentialError } from './cluster/exec-credentials.js';
 import { KubeconfigError } from './cluster/kubeconfig.js';
-import { KubeconfigNameError, NoClusterError } from './cluster/kubeconfig-target.js';
+import { KubeconfigNameError, NoClusterError, ProxyKindError } from './cluster/kubeconfig-target.js';
 
 /**
  * Everything that `kubectl gpu-usage` can fail at: one code, one sentence (what happened, to which object, what to do). The exit status is
@@ -14,6 +14,8 @@ const TABLE = {
   KUBECONFIG: 'The kubeconfig {file} cannot be used: {reason}. Repair it, or choose another by --kubeconfig or KUBECONFIG.',
   NO_SUCH_CONTEXT: 'There is no {what} "{name}" in the kubeconfig; there are: {known}. Choose one of them by --{what}.',
   NO_CLUSTER: 'No cluster is chosen. Choose one by `kubectl config use-context`, --context or --kubeconfig.',
+  PROXY_KIND:
+    'The proxy {proxy} for the cluster {server} cannot be used: the plugin goes through http:// and https:// only. Let `kubectl proxy` run, which knows others too, and give --server=http://127.0.0.1:8001.',
   CREDENTIALS: 'The program {command}, which the kubeconfig names for credentials, gave none: {reason}. {hint}',
   CERTIFICATE: 'A certificate or key for the cluster {server} cannot be used: {reason}. Check those that the kubeconfig or the flags name.',
   UNREACHABLE: 'The cluster {server} cannot be reached: {reason}. Check the address, the network and --context.',
@@ -78,6 +80,7 @@ export function explainKubeconfig(error: unknown): unknown {
   if (error instanceof KubeconfigError) return new PluginError('KUBECONFIG', { file: error.file, reason: error.reason });
   if (error instanceof KubeconfigNameError)
     return new PluginError('NO_SUCH_CONTEXT', { what: error.what, name: error.missing, known: error.known.join(', ') || 'none' });
+  if (error instanceof ProxyKindError) return new PluginError('PROXY_KIND', { proxy: error.proxy, server: error.server });
   if (error instanceof NoClusterError) return new PluginError('NO_CLUSTER');
   if (error instanceof ExecCredentialError)
     return new PluginError('CREDENTIALS', {
