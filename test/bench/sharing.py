@@ -25,6 +25,7 @@ from h200 import HERE, REPOSITORY, json_lines, machine, record
 PROXY = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
 LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
 TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
+ROUNDS = 5
 MPS_LEAD_SECONDS = 6  # that, and the server that the first client has to wait for
 GIB = 1 << 30
 
@@ -93,10 +94,10 @@ def mps_control():
     return found
 
 
-def start(program, mode, begin, seconds, *arguments, environment=None):
+def start(program, mode, moments, seconds, *arguments, environment=None):
     programs = {'train': [sys.executable, str(HERE / 'programs' / 'train.py')], 'gang': [str(program.with_name('gang'))]}
     executable = programs.get(mode, [str(program)])
-    command = [*executable, mode, f'{begin:.3f}', str(seconds), *map(str, arguments)]
+    command = [*executable, mode, ','.join(f'{moment:.3f}' for moment in moments), str(seconds), *map(str, arguments)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -138,7 +139,7 @@ class Bench:
     def together(self, tenants, environments, lead=LEAD_SECONDS):
         trains = any(tenant['mode'] == 'train' for tenant in tenants)
         begin = time.time() + (TRAINING_LEAD_SECONDS if trains else lead)
-        processes = [start(self.program, tenant['mode'], begin, self.seconds, *self.arguments(tenant), environment=environment)
+        processes = [start(self.program, tenant['mode'], [begin], self.seconds, *self.arguments(tenant), environment=environment)
                      for tenant, environment in zip(tenants, environments)]
         return [finish(process) for process in processes]
 
@@ -199,7 +200,7 @@ class Bench:
     def beside_kill(self, node, tenant, allocate):
         """A tenant whose control daemon is killed in the middle of its time."""
         begin = time.time() + MPS_LEAD_SECONDS
-        process = start(self.program, tenant['mode'], begin, self.seconds, *self.arguments(tenant), environment=allocate())
+        process = start(self.program, tenant['mode'], [begin], self.seconds, *self.arguments(tenant), environment=allocate())
         time.sleep(max(0, begin + self.seconds / 2 - time.time()))
         for pid, name in mps_processes(node.state):
             if name == 'nvidia-cuda-mps-control':
@@ -229,6 +230,15 @@ class Bench:
 
     def scenario(self, name, tenants, node_options=(), limit=None):
         """Each tenant: mode, kernel (us), options (of `gpu-proxy create`)."""
+        measure = self.in_rounds if all(tenant['mode'] == 'train' for tenant in tenants) else self.one_by_one
+        outcome = described(name, tenants, *measure(tenants, node_options))
+        if limit:
+            outcome.update(limit(outcome))
+        print(json.dumps(outcome), flush=True)
+        return outcome
+
+    def one_by_one(self, tenants, node_options):
+        """What each does alone, sliced by the hardware, and shared."""
         for tenant in tenants:
             self.arguments(tenant)
         alone = [self.alone(tenant) for tenant in tenants]
@@ -236,14 +246,28 @@ class Bench:
         node = Node(self.backend, *node_options)
         try:
             environments = [node.allocate(tenant.get('options', [])) for tenant in tenants]
-            shared = self.together(tenants, environments)
+            return alone, sliced, self.together(tenants, environments)
         finally:
             node.close()
-        outcome = described(name, tenants, alone, sliced, shared)
-        if limit:
-            outcome.update(limit(outcome))
-        print(json.dumps(outcome), flush=True)
-        return outcome
+
+    def in_rounds(self, tenants, node_options):
+        """The same, in turns, several times, in the same processes: alone, one training makes 46 to 50 steps a second, from process to process."""
+        begin = time.time() + 2 * TRAINING_LEAD_SECONDS
+        moments = [begin + number * (self.seconds + 0.5) for number in range(3 * ROUNDS)]
+        alone, sliced, shared = moments[0::3], moments[1::3], moments[2::3]
+        run = lambda tenant, when, environment=None: start(self.program, tenant['mode'], when, self.seconds, environment=environment)
+        node = Node(self.backend, *node_options)
+        try:
+            native = [run(tenants[0], sorted([*alone, *sliced])), *(run(tenant, sliced) for tenant in tenants[1:])]
+            ours = [run(tenant, shared, node.allocate(tenant['options'])) for tenant in tenants]
+            first, *others = [finish(process) for process in native]
+            shared = [finish(process) for process in ours]
+        finally:
+            node.close()
+        if 'error' in first:
+            return [first] * len(tenants), [first, *others], shared
+        part = lambda number: {**first, 'rate': statistics.median(first['rates'][number::2]), 'rates': first['rates'][number::2]}
+        return [part(0)] * len(tenants), [part(1), *others], shared
 
 
 def described(name, tenants, alone, sliced, shared):
