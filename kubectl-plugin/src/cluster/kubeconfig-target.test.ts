@@ -8,7 +8,8 @@ import { ApiClient } from './api-client.js';
 import type { ClusterEntry, Kubeconfig, UserEntry } from './kubeconfig.js';
 import { selectTarget } from './kubeconfig-target.js';
 
-const SUBJECT = { server: 'https://[::1]:6443', resource: 'podgpuusages' } as const;
+const LOOPBACK = '[::1]';
+const SUBJECT = { server: `https://${LOOPBACK}:6443`, resource: 'podgpuusages' } as const;
 
 function select(cluster: ClusterEntry, user: UserEntry = {}, environment: NodeJS.ProcessEnv = {}) {
   const config: Kubeconfig = {
@@ -34,8 +35,11 @@ test.each([
   [{ 'proxy-url': 'proxy:3128' }, {}, 'proxy:3128'],
   [{}, { HTTPS_PROXY: 'socks5h://proxy' }, 'socks5h://proxy'],
 ])('a proxy of a kind that is not known is refused: %j %j', (cluster, environment, shown) => {
-  const refused = refusal(() => select({ server: 'https://k8s.example', ...cluster }, {}, environment));
-  expect(refused).toMatchObject({ code: 'PROXY_KIND', message: expect.stringContaining(`The proxy ${shown} for the cluster https://k8s`) });
+  const refused = refusal(() => select({ server: 'https://k8s.svc', ...cluster }, {}, environment));
+  expect(refused).toMatchObject({
+    code: 'PROXY_KIND',
+    message: expect.stringContaining(`The proxy ${shown} for the cluster https://k8s.svc`),
+  });
 });
 
 test('kubectl proxy beside it is no matter of a proxy', () => {
@@ -69,7 +73,7 @@ test('a program for credentials is told of the cluster what kubectl tells it: no
       args: ['-e', program],
       provideClusterInfo: true,
     };
-    const cluster = { server: 'https://k8s.example', 'proxy-url': 'http://proxy:3128' };
+    const cluster = { server: 'https://k8s.svc', 'proxy-url': 'http://proxy.svc:3128' };
     const { headers } = await select({ ...cluster, 'certificate-authority': authority }, { exec }).prepare();
     const information = JSON.parse(String(headers['authorization']).replace('Bearer ', '')) as { spec: { cluster: object } };
     expect(information.spec.cluster).toEqual({
