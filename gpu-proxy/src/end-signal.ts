@@ -1,9 +1,12 @@
+import { constants } from 'node:os';
+
 /**
  * What asks this process to end. A pod may be told so while it still starts, and Node as process 1 is deaf to it until somebody listens:
- * made before anything else is loaded. Until somebody waits for the signal there is nothing that has to end in order.
+ * made before anything else is loaded. Until somebody waits for the signal there is nothing that has to end in order;
+ * the exit status is then that of a program that hears of no signals, so that nobody takes what was cut short for done.
  */
 export class EndSignal {
-  #heard: (signal: NodeJS.Signals) => void = () => process.exit(0);
+  #heard: (signal: NodeJS.Signals) => void = (signal) => process.exit(128 + constants.signals[signal]);
 
   constructor() {
     this.hear('SIGINT');
