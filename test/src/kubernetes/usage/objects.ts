@@ -55,6 +55,13 @@ export function registration(address: string, ports: readonly number[]): object[
       ports: [{ name: 'https', port, protocol: 'TCP' }],
       endpoints: [{ addresses: [address], conditions: { ready: true } }],
     })),
+    // What the aggregation layer looks at before Kubernetes 1.33.
+    {
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata,
+      subsets: ports.map((port) => ({ addresses: [{ ip: address }], ports: [{ name: 'https', port, protocol: 'TCP' }] })),
+    },
     {
       apiVersion: 'apiregistration.k8s.io/v1',
       kind: 'APIService',
