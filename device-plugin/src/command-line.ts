@@ -1,39 +1,47 @@
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
 import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { Command, CommanderError } from 'commander';
+import { PluginError } from './errors.js';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
+import { Release } from './release.js';
 import { removeFromNode } from './removal.js';
 import { installVersion } from './versions.js';
 
+const NAME = 'nvidia-virtual-device-plugin';
+const LONG_MS = 3_600_000;
 const USAGE_ERROR = 2;
 const OWN_FAILURE = 125;
 
 type Flags = Readonly<Record<string, unknown>>;
 
 /** Carries out one command line. Resolves to the exit status; never ends the process itself. */
-export async function execute(argv: readonly string[]): Promise<number> {
+export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {
   try {
-    await commandLine().parseAsync([...argv]);
+    await commandLine(endSignal).parseAsync([...argv]);
     return 0;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : USAGE_ERROR;
-    process.stderr.write(`nvidia-virtual-device-plugin: ${(error as Error).message}\n`);
+    process.stderr.write(`${NAME}: ${(error as Error).message}\n`);
     return error instanceof ProxyError ? error.exitStatus : OWN_FAILURE;
   }
 }
 
-function commandLine(): Command {
-  const program = new Command('nvidia-virtual-device-plugin')
+function commandLine(endSignal: EndSignal): Command {
+  const program = new Command(NAME)
     .description(
       'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
     )
     .addHelpText('after', '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.')
     .enablePositionalOptions()
     .exitOverride()
-    .action((flags: Flags) => serve(flags));
+    .action((flags: Flags) => serve(flags, endSignal));
   const install = program
     .command('install')
     .description('install this build for containers, and print where; a serving plugin does the same')
@@ -44,27 +52,34 @@ function commandLine(): Command {
   const remove = program
     .command('remove')
     .description('remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended')
-    .action((flags: Flags) => {
-      const options = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
-      return removeFromNode({ ...options, patience: options.patience / 1000 });
-    });
+    .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);
   addOptions(remove, REMOVE_OPTIONS);
   addOptions(install, INSTALL_OPTIONS);
   return program;
 }
 
-async function serve(flags: Flags): Promise<void> {
-  const ended = firstSignal();
+async function serve(flags: Flags, endSignal: EndSignal): Promise<void> {
   const service = new PluginService(loadOptions(SERVE_OPTIONS, { flags, environment: process.env }));
   await service.start();
-  await service.end(await ended);
+  await service.end(await endSignal.first());
 }
 
-function firstSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, resolve);
-  });
+async function removeUnlessServed(flags: Flags): Promise<void> {
+  const {
+    daemonSet,
+    namespace,
+    node = hostname(),
+    kubeconfig,
+    ...options
+  } = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
+  const removal = { ...options, patience: options.patience / 1000 };
+  if (daemonSet === undefined) return removeFromNode(removal);
+  const release = new Release({ api: ApiServer.load(kubeconfig), namespace, daemonSet, node });
+  if (!(await release.lives())) return removeFromNode({ ...removal, whoElse: () => release.whoIsHere() });
+  process.stderr.write(`${NAME}: ${new PluginError('RELEASE_LIVES', { node, daemonSet, namespace }).message}\n`);
+  // A container that ended would be started again, and might look in the very moment in which somebody replaces the DaemonSet.
+  for (;;) await sleep(LONG_MS);
 }
 
 function addOptions(command: Command, schema: Schema): void {

@@ -23,6 +23,8 @@ const TABLE = {
   API_NOT_REACHED: 'The API server cannot be told of node {node}: {reason}. It is tried again; slots do not depend on it.',
   NODE_STILL_SERVED:
     "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or take the node's label away.",
+  RELEASE_LIVES:
+    'Nothing is removed from node {node}, because the DaemonSet {daemonSet} in namespace {namespace} serves it: this is for after an uninstall. Delete the DaemonSet that started this; whoever applies the chart without Helm renders it by `helm template --no-hooks`.',
   PROCESSES_LEFT:
     'What was started from {directory} does not end: {processes}. Look at what holds them, for example in `dmesg`; the rest is removed once they are gone.',
   MOUNTS_LEFT: 'Nothing was removed from {directory}, because something is mounted in it: {mounts}. Unmount that first.',

@@ -1,3 +1,5 @@
-import { execute } from './command-line.js';
+import { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 
-process.exitCode = await execute(process.argv);
+const endSignal = new EndSignal();
+const { execute } = await import('./command-line.js');
+process.exitCode = await execute(process.argv, endSignal);

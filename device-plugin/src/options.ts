@@ -16,6 +16,13 @@ export const INSTALL_OPTIONS = {
 };
 
 export const REMOVE_OPTIONS = {
+  daemonSet: option(nodeName, {
+    help: 'the DaemonSet that serves the nodes: as long as it is there, nothing is removed',
+    otherwise: 'the API server is not asked',
+  }),
+  namespace: option(nodeName, { help: 'the namespace of that DaemonSet', default: 'nvidia-virtual' }),
+  node: option(node.kind, { help: 'the name that Kubernetes has for this node', otherwise: "the host's name" }),
+  kubeconfig: option(filePath, { help: 'how the API server is reached', otherwise: "the pod's service account" }),
   host: option(filePath, {
     help: "where the host's directories are mounted here; the host's processes must be seen here too",
     default: '/',

@@ -18,6 +18,8 @@ export interface RemovalOptions {
   readonly cgroup: string;
   /** Milliseconds that device plugin, gpu-proxy and what they started get to end. */
   readonly patience: number;
+  /** Asks elsewhere, too, who still serves this node. */
+  readonly whoElse?: () => Promise<string | undefined>;
 }
 
 const PAUSE_MS = 200;
@@ -32,7 +34,7 @@ export async function removeFromNode(options: RemovalOptions): Promise<void> {
   const sockets = path.join(host, kubeletRoot, 'device-plugins');
   await until(
     patience,
-    () => whoServes(options, sockets),
+    async () => (await whoServes(options, sockets)) ?? options.whoElse?.(),
     (who) => new PluginError('NODE_STILL_SERVED', { directory, who }),
   );
   refuseMounts(options);

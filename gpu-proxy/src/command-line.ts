@@ -3,6 +3,7 @@ import { loadFlags } from './configuration/configuration.js';
 import { flagsOf } from './configuration/flags.js';
 import type { Schema } from './configuration/option.js';
 import { CONFIGURATION_FILE, NODE_OPTIONS } from './configuration/schema.js';
+import { EndSignal } from './end-signal.js';
 import { ProxyError } from './errors.js';
 import { CLIENT_OPTIONS, CREATE_OPTIONS, type Flags, LIST_OPTIONS, RUN_OPTIONS, SERVE_OPTIONS, TOP_OPTIONS } from './options.js';
 import { run } from './run.js';
@@ -71,7 +72,10 @@ function addServe(program: Command, carryOut: CarryOut): void {
     .command('serve')
     .description('own the GPUs of this machine: allocations are made, seen and removed by the other commands')
     .addHelpText('after', SERVE_HELP)
-    .action((flags: Flags) => carryOut(async () => (await import('./serve.js')).serve(flags)));
+    .action((flags: Flags) => {
+      const endSignal = new EndSignal();
+      return carryOut(async () => (await import('./serve.js')).serve(flags, endSignal));
+    });
   for (const schema of [CONFIGURATION_FILE, NODE_OPTIONS, SERVE_OPTIONS]) addOptions(command, schema);
 }
 

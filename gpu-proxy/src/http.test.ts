@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { createConnection, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
@@ -50,6 +50,14 @@ function connect(): Socket {
 function ended(socket: Socket): Promise<unknown> {
   return new Promise((resolve) => socket.once('close', resolve).resume());
 }
+
+const hasIpv6 = Object.values(networkInterfaces()).some((addresses) => addresses?.some(({ address }) => address === '::1'));
+
+test.each(hasIpv6 ? ['127.0.0.1', '[::1]'] : ['127.0.0.1'])('without a host it is found at %s', async (host) => {
+  await make().move({ port: 0 });
+  const { port } = new URL(service.address ?? '');
+  expect((await fetch(`http://${host}:${port}/healthz`)).status).toBe(200);
+});
 
 test('answers over TCP', async () => {
   await make().move(LOOPBACK);

@@ -1,8 +1,8 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo, ListenOptions } from 'node:net';
+import type { ListenOptions } from 'node:net';
 import type { Logger } from 'pino';
-import type { Address } from './configuration/kinds.js';
+import { type Address, addressText } from './configuration/kinds.js';
 import { ProxyError, systemReason } from './errors.js';
 import { whyNotServed } from './socket.js';
 
@@ -45,7 +45,7 @@ export class HttpService {
   /** Where it is served, with the port that it has: `http://127.0.0.1:9400`; undefined while it is not. */
   get address(): string | undefined {
     const bound = this.#server?.address();
-    return bound ? addressText(typeof bound === 'string' ? { path: bound } : bound) : undefined;
+    return bound ? shown(typeof bound === 'string' ? { path: bound } : { host: bound.address, port: bound.port }) : undefined;
   }
 
   /** Serves there from now on, and nowhere else. @throws ProxyError HTTP_NOT_SERVED; then it is served where it was. */
@@ -66,7 +66,7 @@ export class HttpService {
       return server;
     } catch (error) {
       server.close();
-      throw new ProxyError('HTTP_NOT_SERVED', { address: addressText(address), reason: systemReason(error) });
+      throw new ProxyError('HTTP_NOT_SERVED', { address: shown(address), reason: systemReason(error) });
     }
   }
 
@@ -138,10 +138,8 @@ function json(status: number, value: object): Answer {
   return { status, type: 'application/json', body: `${JSON.stringify(value)}\n` };
 }
 
-function addressText(address: Address | AddressInfo): string {
-  if ('path' in address) return address.path;
-  const host = 'address' in address ? address.address : address.host;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+function shown(address: Address): string {
+  return 'path' in address ? address.path : `http://${addressText(address)}`;
 }
 
 /** One that a killed gpu-proxy left; one that is served stays, and listening fails then. */

@@ -1,7 +1,7 @@
 import { ApiCredentialsError, ApiError, ApiUnreachableError } from './cluster/api-client.js';
 import { ExecCredentialError } from './cluster/exec-credentials.js';
 import { KubeconfigError } from './cluster/kubeconfig.js';
-import { KubeconfigNameError, NoClusterError } from './cluster/kubeconfig-target.js';
+import { KubeconfigNameError, NoClusterError, ProxyKindError } from './cluster/kubeconfig-target.js';
 
 /**
  * Everything that `kubectl gpu-usage` can fail at: one code, one sentence (what happened, to which object, what to do). The exit status is
@@ -14,6 +14,8 @@ const TABLE = {
   KUBECONFIG: 'The kubeconfig {file} cannot be used: {reason}. Repair it, or choose another by --kubeconfig or KUBECONFIG.',
   NO_SUCH_CONTEXT: 'There is no {what} "{name}" in the kubeconfig; there are: {known}. Choose one of them by --{what}.',
   NO_CLUSTER: 'No cluster is chosen. Choose one by `kubectl config use-context`, --context or --kubeconfig.',
+  PROXY_KIND:
+    'The proxy {proxy} for the cluster {server} cannot be used: the plugin goes through http:// and https:// only. Let `kubectl proxy` run, which knows others too, and give --server=http://127.0.0.1:8001.',
   CREDENTIALS: 'The program {command}, which the kubeconfig names for credentials, gave none: {reason}. {hint}',
   CERTIFICATE: 'A certificate or key for the cluster {server} cannot be used: {reason}. Check those that the kubeconfig or the flags name.',
   UNREACHABLE: 'The cluster {server} cannot be reached: {reason}. Check the address, the network and --context.',
@@ -61,6 +63,11 @@ export interface Subject {
   readonly name?: string | undefined;
 }
 
+/** The API server found nobody behind it who answers. */
+export function isAway(error: unknown): boolean {
+  return error instanceof ApiError && [502, 503, 504].includes(error.code);
+}
+
 /** Whatever went wrong on the way to the API, as a sentence; what is none of this is a defect and stays as it is. */
 export function explain(error: unknown, subject: Subject): unknown {
   if (error instanceof ApiError) return explainAnswer(error, subject);
@@ -73,6 +80,7 @@ export function explainKubeconfig(error: unknown): unknown {
   if (error instanceof KubeconfigError) return new PluginError('KUBECONFIG', { file: error.file, reason: error.reason });
   if (error instanceof KubeconfigNameError)
     return new PluginError('NO_SUCH_CONTEXT', { what: error.what, name: error.missing, known: error.known.join(', ') || 'none' });
+  if (error instanceof ProxyKindError) return new PluginError('PROXY_KIND', { proxy: error.proxy, server: error.server });
   if (error instanceof NoClusterError) return new PluginError('NO_CLUSTER');
   if (error instanceof ExecCredentialError)
     return new PluginError('CREDENTIALS', {
@@ -83,11 +91,12 @@ export function explainKubeconfig(error: unknown): unknown {
   return error;
 }
 
-function explainAnswer({ code, status, message }: ApiError, { server, resource, namespace = '', name }: Subject): PluginError {
+function explainAnswer(error: ApiError, { server, resource, namespace = '', name }: Subject): PluginError {
+  const { code, status, message } = error;
   const reason = message.replace(/\.$/, '');
   if (code === 401) return new PluginError('NOT_LOGGED_IN', { server });
   if (code === 403) return new PluginError('FORBIDDEN', { reason, resource });
-  if (code === 503 || code === 502 || code === 504) return new PluginError('API_AWAY', { reason });
+  if (isAway(error)) return new PluginError('API_AWAY', { reason });
   if (code !== 404) return new PluginError('REFUSED', { reason: message });
   // Ours says what was not found; an API server without our API says only that there is nothing at this path.
   if (status.reason !== 'NotFound' || name === undefined) return new PluginError('NOT_INSTALLED', { server });

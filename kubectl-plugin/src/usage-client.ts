@@ -1,7 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { API_VERSION, type NodeGpuUsage, type PodGpuUsage, type UsageObject } from '@nvidia-virtual/usage-api/resources';
 import { ApiClient, ApiError, type ApiTarget } from './cluster/api-client.js';
 import { linesOf } from './cluster/lines.js';
-import { explain, type Subject } from './errors.js';
+import { explain, isAway, type Subject } from './errors.js';
 
 /** What is asked for. */
 export interface Selection {
@@ -24,6 +25,8 @@ export interface WatchEvent<T> {
 }
 
 const PAGE = 500;
+/** Milliseconds between attempts: until the API server has learnt which replicas there are after one ended. */
+const PAUSES = [250, 500, 1000, 2000];
 
 /** Reads the usage API. All that fails is a PluginError. */
 export class UsageClient {
@@ -67,7 +70,8 @@ export class UsageClient {
     for (;;) {
       const watch = { watch: 'true', allowWatchBookmarks: 'true', resourceVersion: version };
       try {
-        const stream = await this.#client.open(pathOf({ resource, ...selection }, watch), { timeout: this.#timeout });
+        const path = pathOf({ resource, ...selection }, watch);
+        const stream = await patiently(() => this.#client.open(path, { timeout: this.#timeout }));
         for await (const line of linesOf(stream)) {
           const event = JSON.parse(line) as WatchEvent<T>;
           version = event.object.metadata.resourceVersion ?? version;
@@ -102,7 +106,8 @@ export class UsageClient {
 
   async #read<T>(subject: Omit<Subject, 'server'> & Selection, query: Record<string, string>): Promise<T> {
     try {
-      const { body, headers } = await this.#client.answer<T>(pathOf(subject, query), { timeout: this.#timeout });
+      const path = pathOf(subject, query);
+      const { body, headers } = await patiently(() => this.#client.answer<T>(path, { timeout: this.#timeout }));
       this.#tellWarnings(headers['warning'] ?? '');
       return body;
     } catch (error) {
@@ -125,6 +130,19 @@ function pathOf({ resource, namespace, name, labels, fields }: Omit<Subject, 'se
   const parameters = new URLSearchParams({ ...selectors, ...query }).toString();
   const object = name === undefined ? '' : `/${encodeURIComponent(name)}`;
   return `/apis/${API_VERSION}/${place}${object}${parameters === '' ? '' : `?${parameters}`}`;
+}
+
+/** Who is away for a moment only is asked again. */
+async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  for (const pause of PAUSES) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!isAway(error)) throw error;
+    }
+    await sleep(pause);
+  }
+  return ask();
 }
 
 /** A replica ended in the middle of a watch: the other one goes on. */

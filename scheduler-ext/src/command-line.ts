@@ -1,6 +1,7 @@
 import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
 import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
+import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
 import { Log } from '@nvidia-virtual/gpu-proxy/log';
 import { ApiError } from '@nvidia-virtual/kubernetes/api-server';
@@ -18,7 +19,7 @@ interface Service {
 }
 
 /** @returns the exit status: 0 ended by a signal, 1 failed, 2 wrong usage. */
-export async function execute(argv: readonly string[]): Promise<number> {
+export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {
   let ended: Promise<number> = Promise.resolve(0);
   const program = new Command('nvidia-virtual-scheduler-ext').description('Places pods that ask for nvidia-virtual/gpu.');
   const add = (name: string, description: string, schema: Schema, serve: (flags: Record<string, unknown>) => Promise<number>) => {
@@ -31,11 +32,11 @@ export async function execute(argv: readonly string[]): Promise<number> {
   const environment = process.env;
   add('extender', 'what a kube-scheduler asks', EXTENDER_OPTIONS, (flags) => {
     const options = loadOptions(EXTENDER_OPTIONS, { flags, environment });
-    return run(options.logLevel, (logger) => ExtenderService.start(options, logger));
+    return run(options.logLevel, endSignal, (logger) => ExtenderService.start(options, logger));
   });
   add('webhook', 'what the API server asks about pods', WEBHOOK_OPTIONS, (flags) => {
     const options = loadOptions(WEBHOOK_OPTIONS, { flags, environment });
-    return run(options.logLevel, (logger) => WebhookService.start(options, logger));
+    return run(options.logLevel, endSignal, (logger) => WebhookService.start(options, logger));
   });
   addReleaseCommands(program);
   try {
@@ -50,14 +51,12 @@ export async function execute(argv: readonly string[]): Promise<number> {
 
 async function run(
   level: 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal',
+  endSignal: EndSignal,
   start: (logger: Logger) => Promise<Service>,
 ): Promise<number> {
   const { logger } = new Log({ file: '-', level });
-  const signal = new Promise<NodeJS.Signals>((resolve) => {
-    for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, resolve);
-  });
   const service = await start(logger);
-  logger.info({ signal: await signal }, 'ending');
+  logger.info({ signal: await endSignal.first() }, 'ending');
   await service.end();
   return 0;
 }

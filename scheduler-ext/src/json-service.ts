@@ -1,7 +1,6 @@
-import type { Server as HttpServer, IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Server as HttpsServer } from 'node:https';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
-import type { Address } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
+import { type Address, addressText } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import type { Logger } from 'pino';
 import { SchedulerError, sentence } from './errors.js';
@@ -53,20 +52,12 @@ export function jsonListener({ routes, logger, answered }: JsonServiceOptions): 
 
 /** @throws SchedulerError NOT_SERVED */
 export async function listen(server: Server, address: Address, option: string): Promise<void> {
-  const shown = 'path' in address ? address.path : `${address.host}:${address.port}`;
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(new SchedulerError('NOT_SERVED', { address: shown, reason: systemReason(error), option })));
+    server.once('error', (error) =>
+      reject(new SchedulerError('NOT_SERVED', { address: addressText(address), reason: systemReason(error), option })),
+    );
     server.listen(address, resolve);
   });
-}
-
-/** Requests under way are seen to their end. */
-export async function close(server: HttpServer | HttpsServer): Promise<void> {
-  // A connection on which somebody is answered just now would be kept after that, and more be asked on it.
-  server.keepAliveTimeout = 1;
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  server.closeIdleConnections();
-  await closed;
 }
 
 class NotServed extends Error {}

@@ -27,7 +27,7 @@ export const EXTENDER_OPTIONS = {
 
 export const WEBHOOK_OPTIONS = {
   ...COMMON,
-  listen: option(address, { help: 'where the API server asks, over TLS', default: '0.0.0.0:8443' }),
+  listen: option(address, { help: 'where the API server asks, over TLS', default: ':8443' }),
   namespace: option(nodeName, { help: 'the namespace of this installation', default: 'nvidia-virtual' }),
   release: option(nodeName, {
     help: 'what the names of the objects of this installation begin with: the Secret and the Service RELEASE-webhook, the webhook configurations RELEASE, the service accounts RELEASE-scheduler and RELEASE-node',

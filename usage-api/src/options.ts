@@ -6,7 +6,7 @@ const { ledger, http, logLevel } = NODE_OPTIONS;
 
 /** Every option of nvidia-virtual-usage-api: flag, variable and help come from here. */
 export const OPTIONS = {
-  address: option(address, { help: 'where the API server of Kubernetes finds this one', default: '0.0.0.0:8443' }),
+  address: option(address, { help: 'where the API server of Kubernetes finds this one', default: ':8443' }),
   http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),
   kubeconfig: option(filePath, {
     help: 'how the API server of Kubernetes is reached, outside of a pod',

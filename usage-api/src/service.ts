@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
+import { FAREWELL } from '@nvidia-virtual/gpu-proxy/connections';
 import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
@@ -34,6 +36,7 @@ export class UsageService {
   readonly #certificate: ServingCertificate;
   readonly #http: HttpService;
   #port = 0;
+  #ending = false;
 
   /** @throws LedgerError, ApiError for options with which nothing can be reached */
   constructor(options: Options, logger: Logger) {
@@ -68,6 +71,7 @@ export class UsageService {
         nodes: ofNodes.condition,
         certificate: this.#certificate.condition,
         frontProxy: () => this.#frontProxy.problem,
+        end: () => (this.#ending ? 'The usage API ends.' : undefined),
       },
       notes: { ledger: () => figures.trouble?.message, pods: ofPods.lag, nodes: ofNodes.lag },
     });
@@ -89,7 +93,7 @@ export class UsageService {
     if ('path' in address)
       throw new UsageError('ADDRESS_NOT_SERVED', { address: address.path, reason: 'it is no HOST:PORT', option: '--address' });
     await this.#http.move(http);
-    this.#port = await this.#server.listen(address.host, address.port);
+    this.#port = await this.#server.listen(address);
     for (const reflector of this.#reflectors) void reflector.run();
     this.#frontProxy.on('changed', (proxy) => this.#server.trust(proxy.authority));
     this.#frontProxy.start();
@@ -97,12 +101,15 @@ export class UsageService {
     this.#logger.info({ port: this.#port, http: this.#http.address }, 'serving');
   }
 
+  /** Not ready from now on, and asked no more a little later; who watches goes on at another replica. */
   async stop(): Promise<void> {
+    this.#ending = true;
+    await sleep(FAREWELL);
+    await this.#server.close();
     this.#certificate.stop();
     this.#frontProxy.stop();
     for (const reflector of this.#reflectors) reflector.stop();
     this.#board.close();
-    await this.#server.close();
     await this.#http.move(undefined);
     await this.#ledger.close();
     this.#api.close();

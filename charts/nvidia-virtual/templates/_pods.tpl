@@ -131,7 +131,7 @@ subjects:
 - name: NVIDIA_VIRTUAL_NAMESPACE
   value: {{ $root.Release.Namespace }}
 - name: NVIDIA_VIRTUAL_HTTP
-  value: 0.0.0.0:9402
+  value: ":9402"
 - name: NVIDIA_VIRTUAL_LOG_LEVEL
   value: {{ $root.Values.logLevel }}
 {{- end }}

@@ -32,6 +32,7 @@ test.each<[Kind<unknown>, string, unknown]>([
   [redisUrl, 'unix:///run/redis.sock', 'unix:///run/redis.sock'],
   [address, '127.0.0.1:9400', { host: '127.0.0.1', port: 9400 }],
   [address, '[::1]:0', { host: '::1', port: 0 }],
+  [address, ':9400', { port: 9400 }],
   [address, '/run/x/../http.sock', { path: '/run/http.sock' }],
 ])('%# understands %j', (kind, text, value) => {
   expect(kind.entry(text)).toEqual(value);
@@ -58,7 +59,7 @@ test.each<[Kind<unknown>, readonly string[]]>([
       'unix://run',
     ],
   ],
-  [address, ['9400', ':9400', 'host', 'host:65536', '::1:9400', 'http.sock', '']],
+  [address, ['9400', ':', ':65536', '[]:9400', 'host', 'host:65536', '::1:9400', 'http.sock', '']],
 ])('%# refuses what it does not allow', (kind, texts) => {
   expect(texts.filter((text) => kind.entry(text) !== undefined)).toEqual([]);
 });

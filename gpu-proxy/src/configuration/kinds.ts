@@ -136,14 +136,26 @@ export const redisUrl = one(
   (text) => (REDIS_URL.test(text) && URL.canParse(text) ? text : undefined),
 );
 
-export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
+/** Without a host all addresses of this machine: of IPv6 and IPv4 where it has both, else of the one that it has. */
+export type NetworkAddress = { readonly host?: string; readonly port: number };
+export type Address = NetworkAddress | { readonly path: string };
 
 /** Port 0: any that is free. */
-export const address = one<Address>('address', 'HOST:PORT, [HOST]:PORT or the absolute path of a Unix socket', (text) => {
-  if (text.startsWith('/')) return { path: path.resolve(text) };
-  const [, bracketed, host = bracketed, port] = /^(?:\[([\da-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text) ?? [];
-  return host !== undefined && Number(port) < 65536 ? { host, port: Number(port) } : undefined;
-});
+export const address = one<Address>(
+  'address',
+  'HOST:PORT, [HOST]:PORT, :PORT for all addresses, or the absolute path of a Unix socket',
+  (text) => {
+    if (text.startsWith('/')) return { path: path.resolve(text) };
+    const [, bracketed, host = bracketed, port] = /^(?:\[([\da-f:.]+)\]|([\w.-]+))?:(\d{1,5})$/i.exec(text) ?? [];
+    return Number(port) < 65536 ? { ...(host !== undefined && { host }), port: Number(port) } : undefined;
+  },
+);
+
+export function addressText(address: Address): string {
+  if ('path' in address) return address.path;
+  const { host = '', port } = address;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
 
 const MICROSECONDS: Record<string, number> = { us: 1, ms: 1e3, s: 1e6 };
 

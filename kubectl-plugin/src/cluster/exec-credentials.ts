@@ -39,6 +39,7 @@ export class ExecCredentials {
   readonly #environment: NodeJS.ProcessEnv;
   #current: { readonly credential: ExecCredential; readonly until: number } | undefined;
 
+  /** @param cluster with the authority itself: the program is told of no files. */
   constructor(entry: ExecEntry, cluster: ClusterEntry, environment: NodeJS.ProcessEnv) {
     this.#entry = entry;
     this.#cluster = cluster;
@@ -77,8 +78,8 @@ export class ExecCredentials {
 
   #clusterInformation(): object {
     if (!this.#entry.provideClusterInfo) return {};
-    const { server, 'certificate-authority-data': ca, 'tls-server-name': name, 'insecure-skip-tls-verify': skip } = this.#cluster;
-    return { cluster: { server, 'certificate-authority-data': ca, 'tls-server-name': name, 'insecure-skip-tls-verify': skip } };
+    const told = ['server', 'certificate-authority-data', 'tls-server-name', 'insecure-skip-tls-verify', 'proxy-url'] as const;
+    return { cluster: Object.fromEntries(told.map((key) => [key, this.#cluster[key]])) };
   }
 
   #error(reason: string): ExecCredentialError {

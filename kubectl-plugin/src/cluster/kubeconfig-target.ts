@@ -39,13 +39,25 @@ export class NoClusterError extends Error {
   override readonly name = 'NoClusterError';
 }
 
+/** A proxy of another kind than those through which we go. */
+export class ProxyKindError extends Error {
+  override readonly name = 'ProxyKindError';
+
+  constructor(
+    readonly server: string,
+    readonly proxy: string,
+  ) {
+    super(`${proxy} is no HTTP proxy`);
+  }
+}
+
 export interface Selected {
   readonly target: ApiTarget;
   /** Of the context; undefined where it has none. */
   readonly namespace: string | undefined;
 }
 
-/** @throws KubeconfigNameError, NoClusterError, KubeconfigError */
+/** @throws KubeconfigNameError, NoClusterError, KubeconfigError, ProxyKindError */
 export function selectTarget(config: Kubeconfig, overrides: KubeconfigOverrides, environment: NodeJS.ProcessEnv): Selected {
   const contextName = overrides.context ?? config.currentContext;
   const context = contextName === undefined ? undefined : config.contexts.get(contextName);
@@ -95,12 +107,14 @@ function applyToUser(entry: UserEntry, overrides: KubeconfigOverrides): UserEntr
 
 function targetOf(cluster: ClusterEntry, user: UserEntry, environment: NodeJS.ProcessEnv): ApiTarget {
   const server = cluster.server as string;
-  const exec = user.exec && !user.token && !user.tokenFile ? new ExecCredentials(user.exec, cluster, environment) : undefined;
-  const common = { ...clusterTls(cluster), ...userTls(user) };
+  const ca = fileOrData(cluster['certificate-authority'], cluster['certificate-authority-data']);
+  const told = { ...cluster, ...(ca && { 'certificate-authority-data': ca.toString('base64') }) };
+  const exec = user.exec && !user.token && !user.tokenFile ? new ExecCredentials(user.exec, told, environment) : undefined;
+  const common = { ...clusterTls(cluster, ca), ...userTls(user) };
   let tls: ApiCredentials['tls'] = common;
   return {
     server,
-    proxy: cluster['proxy-url'] || environmentProxy(new URL(server), environment),
+    proxy: proxyOf(cluster, new URL(server), environment),
     prepare: async () => {
       const credential = await exec?.current();
       if (credential?.certificate && tls.cert !== credential.certificate)
@@ -110,8 +124,16 @@ function targetOf(cluster: ClusterEntry, user: UserEntry, environment: NodeJS.Pr
   };
 }
 
-function clusterTls(cluster: ClusterEntry): ApiCredentials['tls'] {
-  const ca = fileOrData(cluster['certificate-authority'], cluster['certificate-authority-data']);
+/** @throws ProxyKindError */
+function proxyOf(cluster: ClusterEntry, server: URL, environment: NodeJS.ProcessEnv): string | undefined {
+  if (server.protocol !== 'https:') return undefined;
+  const proxy = cluster['proxy-url'] || environmentProxy(server, environment);
+  if (!proxy || /^https?:\/\/[^/]/.test(proxy)) return proxy;
+  // A password in it is nobody's business.
+  throw new ProxyKindError(server.origin, proxy.replace(/\/\/.*@/, '//'));
+}
+
+function clusterTls(cluster: ClusterEntry, ca: Buffer | undefined): ApiCredentials['tls'] {
   return {
     ...(cluster['insecure-skip-tls-verify'] ? { rejectUnauthorized: false } : ca === undefined ? {} : { ca }),
     ...(cluster['tls-server-name'] ? { servername: cluster['tls-server-name'] } : {}),

@@ -1,6 +1,6 @@
 import { request as plainRequest } from 'node:http';
 import { Agent, request } from 'node:https';
-import type { Socket } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect } from 'node:tls';
 
@@ -16,7 +16,8 @@ export class TunnelAgent extends Agent {
 
   override createConnection(options: ConnectionOptions, done: (error: Error | null, stream: Duplex) => void): undefined {
     const { protocol, username, password } = this.#proxy;
-    const target = `${options.host}:${options.port}`;
+    const { host = '' } = options;
+    const target = `${isIPv6(host) ? `[${host}]` : host}:${options.port}`;
     const login = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64');
     const headers = { host: target, ...(username === '' ? {} : { 'proxy-authorization': `Basic ${login}` }) };
     const fail = (reason: string) => done(Object.assign(new Error(reason), { code: 'EPROXY' }), undefined as unknown as Duplex);
@@ -24,7 +25,7 @@ export class TunnelAgent extends Agent {
     send(new URL(this.#proxy.origin), { method: 'CONNECT', path: target, headers, agent: false })
       .once('connect', ({ statusCode }, socket: Socket) => {
         if (statusCode !== 200) fail(`the proxy ${this.#proxy.host} answered ${statusCode} to the wish for a connection to ${target}`);
-        else done(null, connect({ servername: options.host ?? '', ...options, socket } as ConnectionOptions));
+        else done(null, connect({ servername: host, ...options, socket } as ConnectionOptions));
       })
       .once('error', (error) => fail(`the proxy ${this.#proxy.host} cannot be reached: ${error.message}`))
       .end();

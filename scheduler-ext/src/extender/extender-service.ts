@@ -1,6 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
+import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
 import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
@@ -8,7 +9,7 @@ import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
 import type { Logger } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
-import { close, jsonListener, listen, parseObject, type Route } from '../json-service.js';
+import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { ExtenderOptionValues } from '../options.js';
 import { Binder } from './binder.js';
@@ -34,6 +35,7 @@ export class ExtenderService {
   readonly #eviction: Eviction;
   readonly #retry: Retry;
   readonly #server: Server;
+  readonly #connections: Connections;
   readonly #http: HttpService;
 
   private constructor(options: ExtenderOptionValues, logger: Logger) {
@@ -52,6 +54,7 @@ export class ExtenderService {
     const extender = new Extender({ cluster, strategy, binder, preemption, eviction, retry, condition, logger });
     const { answered } = this.#metrics;
     this.#server = createServer(jsonListener({ routes: routesOf(extender), logger, answered }));
+    this.#connections = new Connections(this.#server);
     // kube-scheduler keeps its connections; one that we closed first could lose a request.
     this.#server.keepAliveTimeout = 0;
     this.#metrics.follow(cluster);
@@ -79,7 +82,7 @@ export class ExtenderService {
   async end(): Promise<void> {
     this.#nodes.stop();
     this.#pods.stop();
-    await close(this.#server);
+    await this.#connections.end();
     this.#binder.stop();
     this.#eviction.stop();
     this.#retry.stop();

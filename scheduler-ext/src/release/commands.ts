@@ -61,12 +61,13 @@ function addUninstallCheck(command: MakeCommand): void {
 
 function addFinishUninstall(command: MakeCommand): void {
   command('finish-uninstall', 'waits until the nodes are clean, and removes what no chart can')
+    .requiredOption('--served-by <name>', 'the DaemonSet that served the nodes; nothing is removed while it is there')
     .option('--daemon-set <name>', 'whose pods clean the nodes (default: nobody does)')
     .option('--patience <seconds>', 'how long', '180')
     .option('--lease <names...>', 'Leases to remove', [])
     .option('--job <names...>', 'Jobs to remove', [])
     .option('--pod <names...>', 'pods to remove', [])
-    .action((flags: Place & { daemonSet?: string; patience: string; lease: string[]; job: string[]; pod: string[] }) =>
+    .action((flags: Place & { servedBy: string; daemonSet?: string; patience: string; lease: string[]; job: string[]; pod: string[] }) =>
       withApi(flags, (api) => {
         const say = (sentence: string) => process.stdout.write(`${sentence}\n`);
         const leftovers = { leases: flags.lease, jobs: flags.job, pods: flags.pod };

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1DaemonSet, V1Node, V1NodeList, V1Pod, V1PodList } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { daemonSetState } from '@nvidia-virtual/kubernetes/daemon-set';
 import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
 import { ReleaseError } from './errors.js';
 
 export interface NodeCleaningOptions {
   readonly api: ApiServer;
   readonly namespace: string;
+  /** The DaemonSet whose pods serve the nodes: while it is there and meant to stay, nothing is removed. */
+  readonly servedBy: string;
   /** The DaemonSet whose pods clean; such a pod is ready when its node is clean. Without, nodes stay as they are. */
   readonly daemonSet?: string;
   /** What was made by processes that are gone now, and what Helm's hooks left. */
@@ -23,8 +26,11 @@ const APIS = { leases: '/apis/coordination.k8s.io/v1', jobs: '/apis/batch/v1', p
 const PAUSE_MS = 1000;
 const NOT_FOUND = 404;
 
-/** What no chart can remove: it waits until all nodes are clean, and removes our annotations and leftovers. @throws ReleaseError NODES_NOT_CLEAN, ApiError */
+/** What no chart can remove: it waits until all nodes are clean, and removes our annotations and leftovers. @throws ReleaseError RELEASE_LIVES, NODES_NOT_CLEAN, ApiError */
 export async function finishUninstall(options: NodeCleaningOptions): Promise<void> {
+  const { api, namespace, servedBy } = options;
+  if ((await daemonSetState(api, namespace, servedBy)) === 'lives')
+    throw new ReleaseError('RELEASE_LIVES', { namespace, daemonSet: servedBy });
   const unclean = options.daemonSet === undefined ? [] : await untilClean(options, options.daemonSet);
   for (const kind of Object.keys(APIS) as LeftoverKind[]) {
     for (const name of options.leftovers[kind]) await remove(options, kind, name);

@@ -1,18 +1,16 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Connections, FAREWELL } from '@nvidia-virtual/gpu-proxy/connections';
 import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
 import type { Logger } from 'pino';
-import { close, jsonListener, listen, parseObject, type Route } from '../json-service.js';
+import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
 import type { Writers } from './validation.js';
 import { Webhook } from './webhook.js';
-
-/** The API server learns within this time that a replica that is to end is asked no more. */
-const FAREWELL = 5000;
 
 /** The API server closes connections that were idle for 90 s. One that we closed first could lose its next request, and refuse a pod. */
 const LONGEST_IDLE = 120_000;
@@ -21,6 +19,7 @@ const LONGEST_IDLE = 120_000;
 export class WebhookService {
   readonly #api: ApiServer;
   readonly #server: Server;
+  readonly #connections: Connections;
   readonly #http: HttpService;
   readonly #certificate: ServingCertificate;
   #ending = false;
@@ -36,6 +35,7 @@ export class WebhookService {
     };
     this.#api = ApiServer.load(options.kubeconfig);
     this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
+    this.#connections = new Connections(this.#server);
     this.#server.keepAliveTimeout = LONGEST_IDLE;
     this.#certificate = new ServingCertificate({
       api: this.#api,
@@ -69,7 +69,7 @@ export class WebhookService {
     this.#ending = true;
     await sleep(FAREWELL);
     this.#certificate.stop();
-    await close(this.#server);
+    await this.#connections.end();
     await this.#http.move(undefined);
     this.#api.close();
   }

@@ -1,13 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
 import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { parse } from 'yaml';
 import { ControlPlane } from '../kubernetes/control-plane.js';
-import { CHART, helm, type KubernetesObject } from './chart.js';
+import { CHART, helm, type KubernetesObject, render } from './chart.js';
 
 const BUILDING_TOOLS = 1800_000;
 const COMMAND = path.join(REPOSITORY, 'scheduler-ext', 'bin', 'scheduler-ext.js');
@@ -279,6 +280,53 @@ describe('an uninstall', () => {
     expect(await check()).toMatchObject({ status: 0 });
   });
 
+  /** What the pods of the cleaning DaemonSet do on node one, with the rights that they have. */
+  async function startCleaner(...flags: readonly string[]) {
+    const host = mkdtempSync(path.join(directory, 'node-'));
+    const ours = path.join(host, 'nvidia-virtual');
+    mkdirSync(ours);
+    const place = ['--directory', ours, '--kubelet-root', path.join(host, 'kubelet'), '--cgroup', path.basename(host)];
+    const release = ['--daemon-set', 'nvidia-virtual-node', '--namespace', NAMESPACE, '--node', 'one'];
+    const program = path.join(REPOSITORY, 'device-plugin', 'bin', 'device-plugin.js');
+    const kubeconfig = await as('nvidia-virtual-cleaning');
+    const cleaner = new ProcessUnderTest([process.execPath, program, 'remove', ...place, ...release, '--kubeconfig', kubeconfig, ...flags]);
+    return { cleaner, isClean: () => !existsSync(ours) };
+  }
+
+  test('that is none, where somebody applied the hooks as objects, removes nothing', async () => {
+    await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=privileged', '--overwrite');
+    const file = path.join(directory, 'rendered.yaml');
+    writeFileSync(file, (await render({ namespace: NAMESPACE })).text);
+    const hooks = ['-n', NAMESPACE, '-l', 'app.kubernetes.io/component in (cleaning,finish-uninstall)'];
+    await admin('apply', '-f', file, ...hooks);
+    await admin('annotate', 'node', 'one', 'nvidia-virtual/inventory={}');
+    expect(await runJob('nvidia-virtual-finish-uninstall')).toContain(
+      'the DaemonSet nvidia-virtual-node in namespace gpus serves the nodes',
+    );
+    expect((await get('node', 'one')).metadata.annotations).toMatchObject({ 'nvidia-virtual/inventory': '{}' });
+
+    const mistaken = await startCleaner();
+    await until(async () =>
+      mistaken.cleaner.output.includes('Nothing is removed from node one, because the DaemonSet') ? true : undefined,
+    );
+    // No kubelet says of a pod on a node that it has ended, so it stays.
+    const { uid } = (await get('daemonset', 'nvidia-virtual-node')).metadata;
+    const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'nvidia-virtual-node', uid };
+    const metadata = { name: 'serves', namespace: NAMESPACE, ownerReferences: [owner] };
+    await apply({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { nodeName: 'one', containers: [{ name: 'a', image: 'a' }] } });
+    await admin('-n', NAMESPACE, 'delete', 'daemonset', 'nvidia-virtual-node');
+    const early = await startCleaner('--patience', '1s');
+    expect(await early.cleaner.exited()).not.toBe(0);
+    expect([early.isClean(), early.cleaner.output]).toEqual([false, expect.stringContaining('pod gpus/serves still runs on this node')]);
+    await admin('-n', NAMESPACE, 'delete', 'pod', 'serves', '--force', '--grace-period=0');
+    const meant = await startCleaner();
+    expect([await meant.cleaner.exited(), meant.isClean()]).toEqual([0, true]);
+    await mistaken.cleaner.end();
+    expect(mistaken.isClean()).toBe(false);
+    await admin('delete', 'daemonsets,jobs,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings', ...hooks);
+    await install('upgrade');
+  });
+
   test('leaves nothing that was made at run time', async () => {
     await admin('annotate', 'node', 'one', 'nvidia-virtual/inventory={}', 'other=kept');
     await install('uninstall', '--wait');
@@ -292,6 +340,8 @@ describe('an uninstall', () => {
       spec: { selector, template: { ...template, spec: { ...template.spec, nodeName: undefined, nodeSelector: { none: 'here' } } } },
     });
     const flags = [
+      '--served-by',
+      'nvidia-virtual-node',
       '--daemon-set',
       'cleaning',
       '--lease',

@@ -1,6 +1,8 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
+import { addressText, type NetworkAddress } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
+import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
 import type { Logger } from 'pino';
 import { UsageError } from '../errors.js';
 import type { Metrics } from '../metrics.js';
@@ -16,6 +18,7 @@ export interface ServerOptions {
 /** The port to which the API server passes requests on. Certificates come later, and change while it runs. */
 export class UsageServer {
   readonly server: Server;
+  readonly #connections: Connections;
   readonly #options: ServerOptions;
   #context: SecureContextOptions = {};
 
@@ -23,6 +26,7 @@ export class UsageServer {
     this.#options = options;
     // Who has no certificate gets an answer that says so, and /readyz.
     this.server = createServer({ requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
+    this.#connections = new Connections(this.server);
     this.server.on('request', (request, response) => {
       const begin = performance.now();
       const watch = /[?&]watch=(true|1)/.test(request.url ?? '');
@@ -46,12 +50,12 @@ export class UsageServer {
   }
 
   /** @throws UsageError ADDRESS_NOT_SERVED */
-  async listen(host: string, port: number): Promise<number> {
+  async listen(address: NetworkAddress): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       const refuse = ({ message }: Error) =>
-        reject(new UsageError('ADDRESS_NOT_SERVED', { address: `${host}:${port}`, reason: message, option: '--address' }));
+        reject(new UsageError('ADDRESS_NOT_SERVED', { address: addressText(address), reason: message, option: '--address' }));
       this.server.once('error', refuse);
-      this.server.listen(port, host, () => {
+      this.server.listen(address, () => {
         this.server.off('error', refuse);
         resolve();
       });
@@ -61,11 +65,7 @@ export class UsageServer {
 
   /** Lets requests end, and ends watches. */
   async close(): Promise<void> {
-    const closed = new Promise((resolve) => this.server.close(resolve));
     this.#options.handler.close();
-    this.server.closeIdleConnections();
-    const late = setTimeout(() => this.server.closeAllConnections(), 5000);
-    await closed;
-    clearTimeout(late);
+    await this.#connections.end();
   }
 }

@@ -46,10 +46,13 @@ export class Watch<T extends UsageObject> {
     if (query.bookmarks) this.#timers.push(setInterval(() => this.#bookmark(), BOOKMARK_EVERY));
   }
 
+  /** With the version from which another watch goes on. */
   end(): void {
-    this.#options.collection.off('changes', this.#listener);
+    const { collection, query, response } = this.#options;
+    collection.off('changes', this.#listener);
     for (const timer of this.#timers) clearTimeout(timer);
-    this.#options.response.end();
+    if (query.bookmarks && response.writable) this.#bookmark();
+    response.end();
   }
 
   /** What begins to match is added for this watch, and what ends to match deleted. */

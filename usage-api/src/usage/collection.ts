@@ -66,14 +66,12 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
     this.emit('changes', changes);
   }
 
-  /** What happened after a version; undefined when that is too long ago to know. */
+  /** What happened after a version, which may be another replica's: what may have happened before is told, too. Undefined when that is too long ago to know. */
   changesSince(revision: number): Change<T>[] | undefined {
     if (revision < this.#since - SKEW || revision < this.#forgotten || revision > Date.now() + SKEW) return undefined;
-    const changed = this.list()
-      .map((object) => ({ type: 'MODIFIED' as const, object, revision: Number(object.metadata.resourceVersion) }))
-      .filter((change) => change.revision > revision);
-    const deleted = this.#deleted.filter((change) => change.revision > revision - SKEW && !this.#objects.has(keyOf(change.object)));
-    return [...deleted, ...changed].sort((a, b) => a.revision - b.revision);
+    const changed = this.list().map((object) => ({ type: 'MODIFIED' as const, object, revision: Number(object.metadata.resourceVersion) }));
+    const deleted = this.#deleted.filter(({ object }) => !this.#objects.has(keyOf(object)));
+    return [...deleted, ...changed].filter((change) => change.revision > revision - SKEW).sort((a, b) => a.revision - b.revision);
   }
 
   #remember(changes: readonly Change<T>[]): void {

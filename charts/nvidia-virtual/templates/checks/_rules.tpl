@@ -17,11 +17,11 @@
 
 {{/* To see whether the nodes are clean, and to remove what no chart can. */}}
 {{- define "nvidia-virtual.finishUninstallRules" -}}
-{{- if .Values.uninstall.cleanNodes -}}
 - apiGroups: [apps]
   resources: [daemonsets]
-  resourceNames: [{{ include "nvidia-virtual.name" (list . "cleaning") }}]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "node") }}, {{ include "nvidia-virtual.name" (list . "cleaning") }}]
   verbs: [get]
+{{ if .Values.uninstall.cleanNodes -}}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list]
@@ -38,6 +38,17 @@
   resources: [pods]
   resourceNames: [{{ include "nvidia-virtual.name" (list . "test") }}, {{ include "nvidia-virtual.name" (list . "test-slot") }}]
   verbs: [delete]
+{{- end }}
+
+{{/* To see whether the release is gone. */}}
+{{- define "nvidia-virtual.cleaningRules" -}}
+- apiGroups: [apps]
+  resources: [daemonsets]
+  resourceNames: [{{ include "nvidia-virtual.name" (list . "node") }}]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [list]
 {{- end }}
 
 {{- define "nvidia-virtual.finishUninstallClusterRules" -}}

@@ -19,7 +19,7 @@
 - name: NVIDIA_VIRTUAL_KUBELET_ROOT
   value: {{ .Values.node.kubeletRoot }}
 - name: NVIDIA_VIRTUAL_HTTP
-  value: "0.0.0.0:{{ .Values.node.pluginMetricsPort }}"
+  value: ":{{ .Values.node.pluginMetricsPort }}"
 {{- with .Values.node.allow }}
 - name: NVIDIA_VIRTUAL_ALLOW
   value: {{ join "," . }}
@@ -66,7 +66,7 @@
 - name: NVIDIA_VIRTUAL_LIMITS_HANDLES
   value: {{ $node.limits.handles | quote }}
 - name: NVIDIA_VIRTUAL_HTTP
-  value: "0.0.0.0:{{ $node.metricsPort }}"
+  value: ":{{ $node.metricsPort }}"
 - name: NVIDIA_VISIBLE_DEVICES
   value: void
 {{- if ne $node.backend "real" }}

@@ -108,7 +108,7 @@ export class UsageScene {
 
   #startReplica(index: number, port: number): Daemon {
     const kubeconfig = this.plane.kubeconfig('usage-api');
-    const listen = ['--address', `0.0.0.0:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
+    const listen = ['--address', `:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
     const ledger = ['--ledger-url', this.redis.url, '--ledger-maximum-age', '60s', '--interval', '500ms', '--resting-interval', '1s'];
     const args = [PROGRAM, '--kubeconfig', kubeconfig, ...listen, ...ledger];
     return this.plane.startDaemon(`usage-api-${index}`, { program: process.execPath, args });

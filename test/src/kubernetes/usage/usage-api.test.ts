@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { podObject, readers } from './objects.js';
 import { run, UsageScene } from './scene.js';
@@ -174,6 +176,32 @@ describe('the usage API in a real API server', () => {
       () => scene.kubectl(['get', 'pgu', '-n', 'team-a', 'train']),
       (after) => after.errors === '' && after.output.includes('Active'),
     );
+  });
+
+  test('a replica that is to end is not ready first, goes on answering, and says to its watches where to go on', async () => {
+    const api = ApiServer.load(scene.plane.adminKubeconfig);
+    const path = '/apis/usage.nvidia-virtual.io/v1alpha1/podgpuusages';
+    const watch = await api.stream({ path, query: { watch: true, allowWatchBookmarks: true } }, new AbortController().signal);
+    const events = text(watch);
+    for (const { pid } of scene.replicas) process.kill(pid, 'SIGTERM');
+    const readyz = ['-s', '--unix-socket', `${scene.directory}/1.sock`, 'http://localhost/readyz'];
+    await scene.eventually(
+      () => run('curl', readyz),
+      ({ output }) => output.includes('"notReady":{"end":"The usage API ends."}'),
+    );
+    expect((await api.request<{ items: object[] }>({ path })).items).toHaveLength(4);
+    const last = JSON.parse((await events).trimEnd().split('\n').at(-1) ?? '') as object;
+    expect(last).toMatchObject({ type: 'BOOKMARK', object: { metadata: { resourceVersion: expect.stringMatching(/^\d+$/) } } });
+    await scene.eventually(
+      async () => scene.replicas.some(({ alive }) => alive),
+      (alive) => !alive,
+    );
+    for (const replica of scene.replicas) replica.start();
+    await scene.eventually(
+      () => scene.kubectl(['get', 'pgu', '-A', '-o', 'name']),
+      ({ status }) => status === 0,
+    );
+    api.close();
   });
 
   test('health and metrics are told', async () => {

@@ -1,0 +1,39 @@
+import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
+import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
+import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
+import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { Log } from '@nvidia-virtual/gpu-proxy/log';
+import { ApiError } from '@nvidia-virtual/kubernetes/api-server';
+import { LedgerError } from '@nvidia-virtual/ledger';
+import { Command } from 'commander';
+import { UsageError } from './errors.js';
+import { OPTIONS } from './options.js';
+import { UsageService } from './service.js';
+
+const DESCRIPTION =
+  'Serves usage.nvidia-virtual.io: what pods and nodes use of their GPUs. Each option is a variable too: NVIDIA_VIRTUAL_ and its name.';
+
+/** @returns the exit status: 0 ended by a signal, 1 failed, 2 wrong usage. */
+export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {
+  const program = new Command('nvidia-virtual-usage-api').description(DESCRIPTION);
+  for (const flag of flagsOf(OPTIONS)) program.addOption(flag);
+  program.action((flags: Record<string, unknown>) => serve(flags, endSignal));
+  try {
+    await program.parseAsync(argv);
+    return 0;
+  } catch (error) {
+    const known = error instanceof ProxyError || error instanceof UsageError || error instanceof LedgerError || error instanceof ApiError;
+    if (!known) throw error;
+    process.stderr.write(`nvidia-virtual-usage-api: ${error.message}\n`);
+    return error instanceof ProxyError ? error.exitStatus : 1;
+  }
+}
+
+async function serve(flags: Record<string, unknown>, endSignal: EndSignal): Promise<void> {
+  const options = loadOptions(OPTIONS, { flags, environment: process.env });
+  const { logger } = new Log({ file: '-', level: options.logLevel });
+  const service = new UsageService(options, logger);
+  await service.start();
+  logger.info({ signal: await endSignal.first() }, 'ending');
+  await service.stop();
+}
