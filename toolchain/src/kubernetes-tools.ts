@@ -9,6 +9,7 @@ import { cacheDirectory, REPOSITORY } from './repository.js';
 export const KUBERNETES_VERSION = '1.36.3';
 export const CONTAINERD_VERSION = '2.4.2';
 const COREDNS_VERSION = '1.13.2';
+const KREW_VERSION = '0.5.0';
 
 interface Source {
   /** Beneath toolchain/: a Go module that pins the program and all that it is made of. */
@@ -44,6 +45,7 @@ const SOURCES = {
   'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
   ctr: fromContainerd('ctr'),
   coredns: { module: 'coredns', package: '.', release: `coredns-${COREDNS_VERSION}`, flags: [] },
+  krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', release: `krew-${KREW_VERSION}`, flags: [] },
 } satisfies Record<string, Source>;
 
 export type KubernetesTool = keyof typeof SOURCES;

@@ -1,8 +1,10 @@
 import { parseArgs } from 'node:util';
+import { buildKubernetesTools, NODE_TOOLS } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { ensurePrerequisites, KUBERNETES_PREREQUISITES, TEST_PREREQUISITES } from '@nvidia-virtual/toolchain/prerequisites';
 import { Tally } from '../tally.js';
 import { Cluster } from './cluster/cluster.js';
 import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
+import { buildImages } from './images.js';
 import { containers } from './scenarios/containers.js';
 import { full } from './scenarios/full.js';
 import { installation } from './scenarios/installation.js';
@@ -45,23 +47,29 @@ async function main(only: readonly string[] | undefined, runtime: string | undef
   const tally = new Tally();
   if (process.getuid?.() !== 0) throw new Error('A node of Kubernetes needs root: run this as root, on a machine that is no node already.');
   await ensurePrerequisites([...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES]);
+  await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
+  const archives = await buildImages();
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;
     const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
-    await playOn(
-      one,
-      SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name)),
-      tally,
-    );
+    console.log(`== ${one}`);
+    const scenarios = SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name));
+    await playOn({ runtime: one, archives, scenarios, tally });
   }
   console.log(`all of it: ${seconds(begin)}`);
   return tally.close();
 }
 
-async function playOn(runtime: ContainerRuntime, scenarios: readonly Scenario[], tally: Tally): Promise<void> {
+interface Play {
+  readonly runtime: ContainerRuntime;
+  readonly archives: readonly string[];
+  readonly scenarios: readonly Scenario[];
+  readonly tally: Tally;
+}
+
+async function playOn({ runtime, archives, scenarios, tally }: Play): Promise<void> {
   const begin = performance.now();
-  console.log(`== ${runtime}`);
-  const cluster = await Cluster.start(runtime, (line) => console.log(line));
+  const cluster = await Cluster.start(runtime, archives, (line) => console.log(line));
   console.log(`the cluster is up after ${seconds(begin)}`);
   try {
     for (const scenario of scenarios) await play(scenario, cluster, tally);
@@ -79,9 +87,15 @@ async function play(scenario: Scenario, cluster: Cluster, tally: Tally): Promise
   } catch (error) {
     tally.judge(scenario.name, [(error as Error).stack ?? String(error)]);
   } finally {
-    await cluster.tryKubectl(['delete', 'namespace', namespace, '--timeout=60s']);
+    await clear(cluster, namespace);
   }
   console.log(`${scenario.name}: ${seconds(begin)}`);
+}
+
+/** Without its pods a namespace is in nobody's way; that it goes takes Kubernetes another half a dozen seconds. */
+async function clear(cluster: Cluster, namespace: string): Promise<void> {
+  await cluster.tryKubectl(['delete', 'namespace', namespace, '--wait=false']);
+  await cluster.tryKubectl(['-n', namespace, 'wait', 'pods', '--all', '--for=delete', '--timeout=60s']);
 }
 
 function seconds(begin: number): string {

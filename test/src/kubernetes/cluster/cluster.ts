@@ -3,10 +3,9 @@ import path from 'node:path';
 import type { V1Node } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
-import { buildKubernetesTools, kubernetesTool, NODE_TOOLS } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { ControlPlane } from '../control-plane.js';
 import type { Daemon } from '../daemon.js';
-import { buildImages } from '../images.js';
 import { type ContainerRuntime, importImages, prepareRuntime, runtimeServes } from './container-runtime.js';
 import { claimNode, loseMemory, sweepNode } from './leavings.js';
 import { makeNetwork } from './network.js';
@@ -29,12 +28,13 @@ export class Cluster {
     this.runtime = runtime;
   }
 
-  /** Resolves once its node is ready. The caller calls stop(). */
-  static async start(runtime: ContainerRuntime, say: (line: string) => void): Promise<Cluster> {
-    await buildKubernetesTools(NODE_TOOLS, say);
+  /**
+   * Resolves once its node is ready. The caller calls stop().
+   * @param archives of the images that it shall have
+   */
+  static async start(runtime: ContainerRuntime, archives: readonly string[], say: (line: string) => void): Promise<Cluster> {
     await sweepNode();
     claimNode();
-    const archives = await buildImages();
     makeNetwork();
     const plane = await ControlPlane.start({ address: NODE_ADDRESS, controllerManager: true, scheduler: true, say });
     const cluster = new Cluster(plane, runtime);

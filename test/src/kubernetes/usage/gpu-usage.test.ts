@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { freePorts } from '../ports.js';
 import { install, readPlatforms } from './krew.js';
@@ -21,6 +21,7 @@ describe('kubectl gpu-usage', () => {
   beforeAll(async () => {
     const made = await run(process.execPath, [path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js')]);
     if (made.status !== 0) throw new Error(made.errors);
+    await buildKubernetesTools(['krew']);
     scene = await UsageScene.start();
     await scene.apply(...readers('anna', 'team-a'), ...readers('olga'));
     anna = scene.plane.kubeconfig('anna', [], 'team-a');
@@ -68,7 +69,7 @@ describe('kubectl gpu-usage', () => {
     );
   });
 
-  test('krew finds it for every platform, and what it installs works', async () => {
+  test('krew installs it on every platform, and what it installs works', async () => {
     const platforms = readPlatforms(path.join(BUILD, 'gpu-usage.yaml'));
     const names = platforms.map(({ selector: { matchLabels } }) => `${matchLabels.os}/${matchLabels.arch}`);
     expect(names).toEqual(['linux/amd64', 'linux/arm64', 'darwin/amd64', 'darwin/arm64']);

@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readFileSync } from 'node:fs';
 import path from 'node:path';
+import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { parse } from 'yaml';
 import { run } from './scene.js';
 
@@ -8,9 +8,7 @@ import { run } from './scene.js';
 export interface KrewPlatform {
   readonly selector: { readonly matchLabels: { readonly os: string; readonly arch: string } };
   readonly uri: string;
-  readonly sha256: string;
   readonly bin: string;
-  readonly files: readonly { readonly from: string; readonly to: string }[];
 }
 
 export function readPlatforms(manifest: string): readonly KrewPlatform[] {
@@ -18,26 +16,21 @@ export function readPlatforms(manifest: string): readonly KrewPlatform[] {
 }
 
 /**
- * As krew does it: the archive must be the one that is meant, the files that the manifest lists are taken from it, and a link by the plugin's
- * name leads to its program.
- * @param archives where they are, instead of where the manifest says that they are published
- * @returns a directory for PATH
+ * `krew install`, as on a machine of that platform, from the archive that would be published.
+ * @param built where manifest and archives are
+ * @param into for a home of krew
+ * @returns krew's directory for PATH
  */
-export async function install({ uri, sha256, bin, files }: KrewPlatform, archives: string, into: string): Promise<string> {
-  const archive = path.join(archives, path.basename(uri));
-  const sum = createHash('sha256').update(readFileSync(archive)).digest('hex');
-  if (sum !== sha256) throw new Error(`${archive} has the sha256 ${sum}, and the manifest says ${sha256}`);
-  const [unpacked, store, linked] = ['unpacked', 'store', 'bin'].map((name) => mkdtempSync(path.join(into, name))) as [
-    string,
-    string,
-    string,
-  ];
-  const { status, errors } = await run('tar', ['-xzf', archive, '-C', unpacked]);
+export async function install({ uri, selector }: KrewPlatform, built: string, into: string): Promise<string> {
+  const home = mkdtempSync(path.join(into, 'krew-'));
+  const { os, arch } = selector.matchLabels;
+  const from = ['--manifest', path.join(built, 'gpu-usage.yaml'), '--archive', path.join(built, path.basename(uri))];
+  const { status, errors } = await run(kubernetesTool('krew'), ['install', ...from], '', {
+    KREW_ROOT: home,
+    KREW_OS: os,
+    KREW_ARCH: arch,
+    HOME: into,
+  });
   if (status !== 0) throw new Error(errors);
-  for (const { from, to } of files) {
-    mkdirSync(path.join(store, to), { recursive: true });
-    copyFileSync(path.join(unpacked, from), path.join(store, to, path.basename(from)));
-  }
-  symlinkSync(path.join(store, bin), path.join(linked, 'kubectl-gpu_usage'));
-  return linked;
+  return path.join(home, 'bin');
 }
