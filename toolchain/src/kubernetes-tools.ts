@@ -5,11 +5,19 @@ import { ToolchainError } from './errors.js';
 import { goProgram } from './go.js';
 import { cacheDirectory, REPOSITORY } from './repository.js';
 
-/** What the tests start; toolchain/kubernetes/go.mod pins it, and everything that belongs to it. */
-export const KUBERNETES_VERSION = '1.36.3';
+/** What the chart promises, from one end to the other. The go.mod of each pins it, and everything that belongs to it. */
+const RELEASES = {
+  newest: { version: '1.36.3', module: 'kubernetes' },
+  oldest: { version: '1.30.14', module: 'kubernetes-oldest' },
+} as const;
+/** Which one the tests start. */
+const KUBERNETES = chosenRelease(process.env['NVIDIA_VIRTUAL_KUBERNETES'] ?? 'newest');
+export const KUBERNETES_VERSION = KUBERNETES.version;
 export const CONTAINERD_VERSION = '2.4.2';
 const COREDNS_VERSION = '1.13.2';
 const KREW_VERSION = '0.5.0';
+
+type Release = (typeof RELEASES)[keyof typeof RELEASES];
 
 interface Source {
   /** Beneath toolchain/: a Go module that pins the program and all that it is made of. */
@@ -20,27 +28,19 @@ interface Source {
   readonly flags: readonly string[];
 }
 
-const KUBERNETES = `kubernetes-${KUBERNETES_VERSION}`;
 const CONTAINERD = `containerd-${CONTAINERD_VERSION}`;
-
-/** Without a version, Kubernetes' parts call themselves v0.0.0, and refuse each other. */
-const KUBERNETES_FLAGS = [
-  ['gitVersion', `v${KUBERNETES_VERSION}`],
-  ['gitMajor', KUBERNETES_VERSION.split('.')[0]],
-  ['gitMinor', KUBERNETES_VERSION.split('.')[1]],
-].map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
 
 const CONTAINERD_FLAGS = [`-X github.com/containerd/containerd/v2/version.Version=${CONTAINERD_VERSION}`];
 
 const SOURCES = {
-  etcd: fromKubernetes('go.etcd.io/etcd/server/v3'),
+  etcd: fromKubernetes('go.etcd.io/etcd/server/v3', RELEASES.newest),
   'kube-apiserver': fromKubernetes('k8s.io/kubernetes/cmd/kube-apiserver'),
   'kube-controller-manager': fromKubernetes('k8s.io/kubernetes/cmd/kube-controller-manager'),
   'kube-scheduler': fromKubernetes('k8s.io/kubernetes/cmd/kube-scheduler'),
   'kube-proxy': fromKubernetes('k8s.io/kubernetes/cmd/kube-proxy'),
   kubelet: fromKubernetes('k8s.io/kubernetes/cmd/kubelet'),
-  kubectl: fromKubernetes('k8s.io/kubernetes/cmd/kubectl'),
-  helm: fromKubernetes('helm.sh/helm/v3/cmd/helm'),
+  kubectl: fromKubernetes('k8s.io/kubernetes/cmd/kubectl', RELEASES.newest),
+  helm: fromKubernetes('helm.sh/helm/v3/cmd/helm', RELEASES.newest),
   containerd: fromContainerd('containerd'),
   'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
   ctr: fromContainerd('ctr'),
@@ -93,8 +93,17 @@ async function build(name: KubernetesTool, go: string): Promise<void> {
   }
 }
 
-function fromKubernetes(what: string): Source {
-  return { module: 'kubernetes', package: what, release: KUBERNETES, flags: KUBERNETES_FLAGS };
+function chosenRelease(name: string): Release {
+  if (Object.hasOwn(RELEASES, name)) return RELEASES[name as keyof typeof RELEASES];
+  throw new ToolchainError(`NVIDIA_VIRTUAL_KUBERNETES is ${JSON.stringify(name)}. It may be one of: ${Object.keys(RELEASES).join(', ')}.`);
+}
+
+/** Without a version, Kubernetes' parts call themselves v0.0.0, and refuse each other. */
+function fromKubernetes(what: string, { version, module }: Release = KUBERNETES): Source {
+  const [major, minor] = version.split('.');
+  const named = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
+  const flags = Object.entries(named).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
+  return { module, package: what, release: `kubernetes-${version}`, flags };
 }
 
 function fromContainerd(name: string): Source {
