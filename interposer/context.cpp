@@ -124,8 +124,8 @@ namespace {
 std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& record) {
   ++contexts().changes;
   Session::current()->deviceRanges.clear();
-  forgetCode(number(context));
   forgetKernelAttributes();
+  forgetCode(number(context));
   clearContextStorage(record.id);
   return closeStaging(context);
 }

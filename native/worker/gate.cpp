@@ -255,9 +255,11 @@ void Gate::forget(CUevent event) {
 }
 
 void Gate::created(CUevent event, unsigned flags) {
-  if ((flags & CU_EVENT_DISABLE_TIMING) != 0) return;
   const std::lock_guard lock(mutex_);
-  timed_.insert(event);
+  if ((flags & CU_EVENT_DISABLE_TIMING) == 0)
+    timed_.insert(event);
+  else
+    timed_.erase(event);  // one that ended with its context may have been there
 }
 
 void Gate::recorded(CUevent event) {

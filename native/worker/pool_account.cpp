@@ -84,8 +84,10 @@ CUresult PoolAccount::destroy(CUmemoryPool handle, const Call& call) {
   return CUDA_SUCCESS;
 }
 
-/// For the program it is destroyed: a device that allocated from it goes back to its own pool.
+/// For the program it is destroyed: a device that allocated from it goes back to its own pool, and what is freed is released by itself.
 void PoolAccount::end(Pool& pool) {
+  cuuint64_t nothing = 0;
+  driver_.cuMemPoolSetAttribute(pool.handle, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &nothing);
   CUmemoryPool current = nullptr;
   const bool chosen = driver_.cuDeviceGetMemPool(&current, *pool.device) == CUDA_SUCCESS && current == pool.handle;
   if (chosen && driver_.cuDeviceGetDefaultMemPool(&current, *pool.device) == CUDA_SUCCESS)
@@ -110,7 +112,26 @@ bool PoolAccount::settle() {
 
 bool PoolAccount::settleUnlessBusy() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  return !lock.owns_lock() || settleAll();
+  if (!lock.owns_lock()) return true;
+  for (auto& [handle, pool] : pools_) settle(*pool);
+  return holdMemory();
+}
+
+void PoolAccount::deviceEnds(CUdevice device) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(pools_, [&](const auto& entry) {
+    const auto& [handle, pool] = entry;
+    if (!pool->ended || pool->device != device) return false;
+    driver_.cuMemPoolDestroy(handle);
+    pool->handle = nullptr;
+    left_.push_back(pool);
+    return true;
+  });
+}
+
+void PoolAccount::deviceEnded(CUdevice device) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(left_, [&](const auto& pool) { return pool->device == device && (lower(*pool, 0), true); });
 }
 
 bool PoolAccount::settleAll() {
@@ -119,6 +140,10 @@ bool PoolAccount::settleAll() {
     settle(*pool);
   }
   destroyEmpty();
+  return holdMemory();
+}
+
+bool PoolAccount::holdMemory() const {
   return std::ranges::any_of(pools_, [](const auto& entry) { return entry.second->charged > 0; });
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "driver.h"
 #include "native/worker/quota.h"
@@ -40,9 +41,14 @@ class PoolAccount {
   /// that too, and cannot be asked any more how much it is.
   CUresult destroy(CUmemoryPool pool, const Call& call);
 
+  /// What the device holds for this process is about to end: nobody asks any more for the pools that the program has destroyed.
+  void deviceEnds(CUdevice device);
+  /// It has ended; what those pools held is free.
+  void deviceEnded(CUdevice device);
+
   /// Gives back what pools have released meanwhile; true when some still hold memory.
   bool settle();
-  /// The same for the thread that must never wait; true also when the pools are busy.
+  /// The same for the thread that must never wait: it only asks. True also when the pools are busy.
   bool settleUnlessBusy();
 
   /// Has the pools release what they do not use.
@@ -65,6 +71,7 @@ class PoolAccount {
   bool fits(Pool& pool);
   void settle(Pool& pool);
   bool settleAll();
+  bool holdMemory() const;
   void trimAll();
   void end(Pool& pool);
   void destroyEmpty();
@@ -74,6 +81,7 @@ class PoolAccount {
   std::mutex mutex_;
   std::map<CUmemoryPool, std::shared_ptr<Pool>> pools_;
   std::unordered_map<CUdeviceptr, std::shared_ptr<Pool>> allocations_;
+  std::vector<std::shared_ptr<Pool>> left_;  ///< to the driver, by deviceEnds()
 };
 
 }  // namespace worker

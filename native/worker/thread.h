@@ -76,10 +76,11 @@ class Thread {
   CUresult refuseFrame();
 
  private:
-  /// A function of a module ends with that: whatever context is current, the module's is the function's.
+  /// A function of a module ends with that, and the module of a function with that one: whatever context is current, they have the same.
   static bool endsWithContext(wire::HandleKind kind, std::uint64_t parent) {
     using enum wire::HandleKind;
-    return kind == stream || kind == event || kind == module || (kind == function && wire::handleKind(parent) == kernel);
+    const wire::HandleKind of = wire::handleKind(parent);
+    return kind == stream || kind == event || (kind == module && of != function) || (kind == function && of == kernel);
   }
   /// Its handle; 0 without one.
   std::uint64_t currentContext() const;

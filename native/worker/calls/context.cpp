@@ -15,7 +15,13 @@ CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, C
 }
 
 void endPrimary(Thread& thread, CUdevice device) {
+  thread.session.pools.deviceEnds(device);
   if (const CUcontext context = primaryOf(thread, device)) thread.ends(context);
+}
+
+void primaryEnded(Thread& thread, CUdevice device, CUcontext context) {
+  thread.session.contextEnded(context);
+  thread.session.pools.deviceEnded(device);
 }
 
 }  // namespace
@@ -89,7 +95,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
     status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
     if (thread.driver.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS) active = 0;
   }
-  thread.session.contextEnded(context);
+  primaryEnded(thread, dev, context);
   return status;
 }
 
@@ -98,7 +104,7 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   endPrimary(thread, dev);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  thread.session.contextEnded(primaryOf(thread, dev));
+  primaryEnded(thread, dev, primaryOf(thread, dev));
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   return CUDA_SUCCESS;
 }

@@ -31,6 +31,11 @@ CUresult getAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* va
   return CUDA_SUCCESS;
 }
 
+/// These release nothing by themselves.
+CUresult setAttribute(CUmemoryPool pool, CUmemPool_attribute, void*) {
+  return pools.contains(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult trimTo(CUmemoryPool pool, size_t) {
   FakePool& found = pools.at(pool);
   found.reserved = (found.used + kStep - 1) / kStep * kStep;
@@ -68,6 +73,7 @@ struct Fixture {
   Fixture() {
     pools = {{handle(1), {}}, {handle(2), {}}};
     driver.cuMemPoolGetAttribute = getAttribute;
+    driver.cuMemPoolSetAttribute = setAttribute;
     driver.cuMemPoolTrimTo = trimTo;
     driver.cuMemFreeAsync = freeAsync;
     driver.cuStreamSynchronize = streamSynchronize;
@@ -179,6 +185,24 @@ void testDestroyed() {
   CHECK(test.account.destroy(handle(2), [] { return CUDA_ERROR_UNKNOWN; }) == CUDA_ERROR_UNKNOWN);
 }
 
+/// What a destroyed pool still holds ends with the device's context; the driver is not asked for it from then on.
+void testEndsWithTheDevice() {
+  Fixture test;
+  test.account.created(handle(1), 0);
+  const CUdeviceptr address = test.allocate(1, 10);
+  CHECK(test.account.destroy(handle(1), [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS && pools.contains(handle(1)));
+  test.account.deviceEnds(1);
+  CHECK(pools.contains(handle(1)));
+  test.account.deviceEnds(0);
+  CHECK(!pools.contains(handle(1)) && !test.account.settle() && !test.account.settleUnlessBusy() && test.quota.used() == 32);
+  test.account.deviceEnded(0);
+  CHECK(test.quota.used() == 0);
+  CUresult status = CUDA_SUCCESS;
+  CHECK(test.account.free(
+            address, [] { return CUDA_ERROR_INVALID_VALUE; }, status) &&
+        status == CUDA_ERROR_INVALID_VALUE && test.quota.used() == 0);
+}
+
 }  // namespace
 
 int main() {
@@ -187,5 +211,6 @@ int main() {
   testCountedUntilUndone();
   testReclaimed();
   testDestroyed();
+  testEndsWithTheDevice();
   return wire::test::checkedResult();
 }
