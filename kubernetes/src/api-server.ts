@@ -40,6 +40,7 @@ const LONGEST_IDLE = 30 * SECOND;
 export class ApiServer {
   readonly #config: KubeConfig;
   readonly #agent: HttpAgent;
+  #closed = false;
   readonly #server: URL;
 
   constructor(config: KubeConfig) {
@@ -95,6 +96,7 @@ export class ApiServer {
   }
 
   close(): void {
+    this.#closed = true;
     this.#agent.destroy();
   }
 
@@ -121,7 +123,7 @@ export class ApiServer {
         request.on('error', failed).end(body);
       });
     } catch (error) {
-      if (again || !reused || (error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+      if (again || !reused || this.#closed || (error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
       return this.#respond(options, body, true);
     }
   }

@@ -101,9 +101,9 @@ def start(program, mode, moments, seconds, *arguments, environment=None):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def finish(process):
+def finish(process, seconds=120):
     try:
-        stdout, stderr = process.communicate(timeout=120)
+        stdout, stderr = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -260,8 +260,9 @@ class Bench:
         try:
             native = [run(tenants[0], sorted([*alone, *sliced])), *(run(tenant, sliced) for tenant in tenants[1:])]
             ours = [run(tenant, shared, node.allocate(tenant['options'])) for tenant in tenants]
-            first, *others = [finish(process) for process in native]
-            shared = [finish(process) for process in ours]
+            patience = moments[-1] - time.time() + 60
+            first, *others = [finish(process, patience) for process in native]
+            shared = [finish(process, patience) for process in ours]
         finally:
             node.close()
         if 'error' in first:

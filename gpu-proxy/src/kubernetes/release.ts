@@ -147,7 +147,8 @@ export class Release {
     const successor = this.#named(holder);
     if (!successor) return true;
     if (isOver(successor) || !startedSoonAfter(successor, Date.parse(grant.createdAt))) return false;
-    return tag(grant, holder, successor) !== undefined;
+    tag(grant, holder, successor);
+    return true;
   }
 
   #named(holder: SlotHolder): V1Pod | undefined {
@@ -188,7 +189,7 @@ function holderOf({ slots }: ServedGrant, holders: Holders | undefined): SlotHol
   return slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
 }
 
-function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod | undefined {
+function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod {
   grant.pod = { namespace, pod: name, podUid: kubeletUid(pod) };
   return grant.pod;
 }

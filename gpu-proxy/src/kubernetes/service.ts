@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import type { V1Pod } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
@@ -79,7 +80,7 @@ export class KubernetesNode {
       const pod = this.pods.find(peer.podUid);
       const values = { pid: peer.pid, id, pod: `${owner.namespace}/${owner.pod}`, owner: owner.container };
       let refusal: ProxyError | undefined;
-      if (peer.podUid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
+      if (peer.podUid !== owner.podUid && !this.#isStaticPodOf(owner.podUid, pod)) refusal = new ProxyError('PEER_OTHER_POD', values);
       const container = pod && containerNamed(pod, peer.containerId);
       if (!refusal && container !== undefined && container !== owner.container)
         refusal = new ProxyError('PEER_OTHER_CONTAINER', { ...values, container });
@@ -89,6 +90,11 @@ export class KubernetesNode {
       if (error instanceof ProxyError) return error;
       throw error;
     }
+  }
+
+  /** Allocations of static pods that were bound by an earlier build have the UID of what shows the pod. */
+  #isStaticPodOf(ownerUid: string, pod: V1Pod | undefined): boolean {
+    return pod !== undefined && pod === this.pods.find(ownerUid);
   }
 
   #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {

@@ -51,7 +51,8 @@ export class Watch<T extends UsageObject> {
     const { collection, query, response } = this.#options;
     collection.off('changes', this.#listener);
     for (const timer of this.#timers) clearTimeout(timer);
-    if (query.bookmarks && response.writable) this.#bookmark();
+    if (response.writableEnded || response.destroyed) return;
+    if (query.bookmarks) this.#bookmark();
     response.end();
   }
 

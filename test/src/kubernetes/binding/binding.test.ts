@@ -478,9 +478,8 @@ test('an allocation that this gpu-proxy cannot serve keeps its slots', async () 
   const newer = await started('newer', sixSlots('a'), little);
   expect(await scene.ask(newer.pod, newer.socket)).toEqual(['init 0\n', '']);
   await scene.kill();
-  const { gpus, ...specification } = scene.specification(newer.id);
-  const file = path.join(scene.state, 'allocations', newer.id, 'allocation.json');
-  writeFileSync(file, JSON.stringify({ ...specification, gpus, version: 2 }));
+  const { gpus } = scene.specification(newer.id);
+  scene.rewrite(newer.id, (specification) => ({ ...specification, version: 2 }));
   await scene.serve(machine);
   const next = await started('next', sixSlots('b'), little);
   expect(await scene.ask(next.pod, next.socket)).toEqual(['init 0\n', '']);

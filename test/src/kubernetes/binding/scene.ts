@@ -245,7 +245,16 @@ export class BindingScene {
   }
 
   specification(id: string): Record<string, unknown> {
-    return JSON.parse(readFileSync(path.join(this.state, 'allocations', id, 'allocation.json'), 'utf8'));
+    return JSON.parse(readFileSync(this.#specificationFile(id), 'utf8'));
+  }
+
+  /** As another build would have written it; while nobody serves. */
+  rewrite(id: string, change: (specification: Record<string, unknown>) => Record<string, unknown>): void {
+    writeFileSync(this.#specificationFile(id), JSON.stringify(change(this.specification(id))));
+  }
+
+  #specificationFile(id: string): string {
+    return path.join(this.state, 'allocations', id, 'allocation.json');
   }
 
   async end(): Promise<void> {

@@ -53,3 +53,20 @@ test('a static pod has its GPU by the UID that the kubelet has for it, and keeps
   scene.kubelet.take(NAME, 'main');
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
+
+test('an earlier build bound a static pod by the UID of what shows it: its programs go on getting their GPU', async () => {
+  const { metadata: { uid: shown } = {} } = await scene.createPod(NAME, { shows: UID });
+  scene.kubelet.give(NAME, 'main', ['a']);
+  const socket = scene.allocate(['a']);
+  await scene.run(POD, socket, ASKING).finish();
+  const [bound] = await scene.allocations();
+  await scene.kill();
+  scene.rewrite(bound?.id ?? '', (specification) => ({
+    ...specification,
+    owner: { ...(specification['owner'] as object), podUid: shown },
+  }));
+  await scene.serve();
+  expect(await scene.run(POD, socket, ASKING).finish()).toBe('init 0\n');
+  await lookedAgain();
+  expect(await scene.allocations()).toMatchObject([{ id: bound?.id, draining: false }]);
+});
