@@ -52,9 +52,13 @@ export class Extender {
   }
 
   /** kube-scheduler asks about one pod after another, so the first one waits for all, and none is refused. */
-  async filter({ Pod, NodeNames }: ExtenderArgs): Promise<FilterResult | JsonText> {
+  async filter(args: ExtenderArgs): Promise<FilterResult | JsonText> {
     this.#succession ??= sleep(SUCCESSION);
     await this.#succession;
+    return this.#filter(args);
+  }
+
+  #filter({ Pod, NodeNames }: ExtenderArgs): FilterResult | JsonText {
     const unready = this.#options.condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
     if (!NodeNames) return { Error: sentence('NODES_NOT_NAMES') };
