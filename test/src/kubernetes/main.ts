@@ -27,7 +27,7 @@ const SCENARIOS: readonly Scenario[] = [
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
 /** What the other container runtime could do differently. */
-const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'uninstallation'];
+const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket'];
 
 const HELP = `The product in a real Kubernetes on this machine, used as people use it. It needs root.
   --only NAMES        these scenarios alone, with commas between them, after the installation
