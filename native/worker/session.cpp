@@ -58,6 +58,7 @@ void Session::forwardDriverLog() {
 void Session::contextEnded(CUcontext context) {
   contexts.ended(context);
   images.forgetOwned(context);
+  shared.ended(context);
   streams.ended(context);
   localMemory.ended(context);
   reserves.ended(context);

@@ -62,12 +62,12 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
   const std::lock_guard lock(mutex_);
   const auto next = mapped_.lower_bound(address);
   const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
-                    (next == mapped_.begin() || std::prev(next)->first + std::prev(next)->second <= address);
+                    (next == mapped_.begin() || std::prev(next)->first + std::prev(next)->second.bytes <= address);
   const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 && window.contains(address, bytes) &&
                        sealedSize(file, F_SEAL_SHRINK) >= bytes;
   const bool done = allowed && wire::mapShared(address, bytes, file);
   ::close(file);
-  if (done) mapped_[address] = bytes;
+  if (done) mapped_[address] = {.bytes = bytes};
   return done;
 }
 
@@ -75,10 +75,28 @@ std::uint64_t SharedMemory::unmap(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto found = mapped_.find(address);
   if (found == mapped_.end()) return 0;
-  const std::uint64_t bytes = found->second;
+  const std::uint64_t bytes = found->second.bytes;
   wire::unmapShared(found->first, bytes);
   mapped_.erase(found);
   return bytes;
+}
+
+void SharedMemory::registered(std::uint64_t address, CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = mapped_.find(address); found != mapped_.end()) found->second.context = context;
+}
+
+void SharedMemory::ended(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, mapping] : mapped_) {
+    if (mapping.context == context) mapping.context = nullptr;
+  }
+}
+
+bool SharedMemory::outlived(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(address);
+  return found != mapped_.end() && found->second.context == nullptr;
 }
 
 bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
@@ -87,7 +105,7 @@ bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
   if (next == mapped_.begin()) return false;
   --next;
   const std::uint64_t offset = address - next->first;
-  return offset < next->second && bytes <= next->second - offset;
+  return offset < next->second.bytes && bytes <= next->second.bytes - offset;
 }
 
 }  // namespace worker

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 
+#include "cuda_abi.h"
 #include "wire/address_window.h"
 
 namespace worker {
@@ -48,17 +49,28 @@ class SharedMemory {
   /// How many bytes were mapped there; 0 when nothing was.
   std::uint64_t unmap(std::uint64_t address);
 
+  /// What is mapped there is registered with the context, and stays so until that ends.
+  void registered(std::uint64_t address, CUcontext context);
+  void ended(CUcontext context);
+  /// Its context has ended, and the registration with it.
+  bool outlived(std::uint64_t address) const;
+
   /// True when [address, address + bytes) lies inside memory mapped by map().
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
 
  private:
+  struct Mapping {
+    std::uint64_t bytes;
+    CUcontext context = nullptr;
+  };
+
   int take(std::uint64_t id);
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   bool closed_ = false;
   std::map<std::uint64_t, int> files_;
-  std::map<std::uint64_t, std::uint64_t> mapped_;  ///< begin -> bytes
+  std::map<std::uint64_t, Mapping> mapped_;  ///< by where they begin
 };
 
 }  // namespace worker

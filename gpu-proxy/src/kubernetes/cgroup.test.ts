@@ -22,7 +22,7 @@ test.each([
   ],
   ['seen from a private cgroup namespace', `0::/../../kubepods-burstable-pod${ESCAPED}.slice/cri-containerd-${ID}.scope\n`],
   ['some hierarchies only', `9:name=systemd:/\n4:memory:/\n2:pids:/kubepods/pod${UID}/${ID}\n0::/\n`],
-])('16: pod and container of a process under %s', (_, text) => {
+])('number 16: pod and container of a process under %s', (_, text) => {
   expect(parseCgroup(text)).toEqual({ podUid: UID, containerId: ID });
 });
 
@@ -47,7 +47,7 @@ test.each([
     'one hierarchy of several',
     `4:memory:/\n2:pids:/kubepods/pod${UID}/${ID}\n1:cpuset:/kubepods/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`,
   ],
-])('16: a process is in no pod that its container makes up: %s', (_, text) => {
+])('number 16: a process is in no pod that its container makes up: %s', (_, text) => {
   for (const init of ['', '4:memory:/\n0::/init.scope\n', '0::/../../../init.scope\n'])
     expect(parseCgroup(text, init)).toEqual({ podUid: UID, containerId: ID });
 });
@@ -56,7 +56,7 @@ test.each([
   ['cgroupfs, version 1', '4:memory', `/kubepods/pod${OTHER}/${OTHER_ID}`, `/kubepods/besteffort/pod${UID}/${ID}`],
   ['cgroupfs, version 2', '0:', `/kubepods/pod${OTHER}/${OTHER_ID}`, `/pod${UID}/${ID}`],
   ['systemd', '0:', `/kubepods.slice/${OTHER_SLICE}/cri-containerd-${OTHER_ID}.scope`, `${SLICE}/cri-containerd-${ID}.scope`],
-])('16: a node that is a container of another cluster has pods of its own: %s', (_, hierarchy, node, pod) => {
+])('number 16: a node that is a container of another cluster has pods of its own: %s', (_, hierarchy, node, pod) => {
   for (const init of ['', '/init', '/init.scope'])
     expect(parseCgroup(`${hierarchy}:${node}${pod}\n`, `${hierarchy}:${node}${init}\n`)).toEqual({ podUid: UID, containerId: ID });
   // What of the node is in no pod of its own.
@@ -65,7 +65,7 @@ test.each([
 });
 
 test.each(['0::/\n', '0::/user.slice/session-1.scope\n', `0::/docker/${ID}\n`, `0::/kubepods/podcast/${ID}\n`, `0::/podx${UID}\n`, ''])(
-  '16: %j is no pod',
+  'number 16: %j is no pod',
   (text) => {
     expect(parseCgroup(text)).toBeUndefined();
   },

@@ -91,7 +91,7 @@ function meanwhile(signal: NodeJS.Signals, reached: (startTime: string | undefin
 describe.each([
   ['a pidfd', Addon],
   ['its start time, before Linux 6.5', AddonOfOldKernel],
-])('16: who connects is known by %s', (_, Kernel) => {
+])('number 16: who connects is known by %s', (_, Kernel) => {
   const addon = new Kernel(locateInstallation().addon);
 
   test('as long as it lives', () => {

@@ -193,15 +193,23 @@ void testHostMemoryStays() {
   void* const free = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const auto address = reinterpret_cast<std::uint64_t>(free);
   test.session.shared.window = {address, address + kBytes};
-  const int file = memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  CHECK(ftruncate(file, kBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-  test.session.shared.put(1, file);
-  CHECK(test.call(CallNumber::cuMemHostAlloc, std::uint64_t{1}, address, kBytes, 0u) == CUDA_SUCCESS);
+  const auto allocate = [&](std::uint64_t id) {
+    const int file = memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(ftruncate(file, kBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    test.session.shared.put(id, file);
+    CHECK(test.call(CallNumber::cuMemHostAlloc, id, address, kBytes, 0u) == CUDA_SUCCESS);
+  };
+  allocate(1);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT && test.session.shared.contains(address, kBytes));
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
+  // Nothing holds what was registered with a context that has ended.
+  allocate(2);
+  CHECK(test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS);
+  CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
 }
 
 /// What was made in a context has no handle any more when that has ended, and what was not keeps it.
