@@ -225,7 +225,7 @@ test('a grant of a pod that never used it goes with the pod; one that ran to its
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test.each(['SIGKILL', 'SIGTERM'] as const)('number 4: %s of the proxy: programs go on, grants and owners are found again', async (signal) => {
+test.each(['SIGKILL', 'SIGTERM'] as const)('number 4: %s of the proxy: programs go on, grants are found again', async (signal) => {
   await scene.serve();
   const used = await started('used', ['a']);
   const gone = await started('gone', ['b']);
