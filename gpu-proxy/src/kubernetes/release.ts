@@ -73,9 +73,12 @@ export class Release {
     if (this.#looking || !pods.synced) return;
     this.#looking = true;
     try {
+      const asked = Date.now();
       const holders = await podResources.holders().catch(() => undefined);
       for (const allocation of node.allocations) this.#lookAt(allocation, holders);
-      for (const grant of grants.all) this.#lookAtGrant(grant, holders);
+      // Of slots that were granted since, the kubelet has named who had them before.
+      const known = grants.all.filter(({ createdAt }) => Date.parse(createdAt) < asked);
+      for (const grant of known) this.#lookAtGrant(grant, holders);
     } finally {
       this.#looking = false;
     }

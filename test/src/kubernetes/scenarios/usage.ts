@@ -41,7 +41,8 @@ async function untilShown({ cluster, tenants }: Scene, pod: string, holds: (show
   const end = performance.now() + 40_000;
   for (;;) {
     const { status, output } = await gpuUsage(cluster, ['pod', pod, '-n', tenants.namespace, '-o', 'json']);
-    if (status === 0 && holds(readShown(output))) return [];
+    const whole = status === 0 && output.startsWith('{'); // else it begins with a warning
+    if (whole && holds(readShown(output))) return [];
     if (performance.now() > end) return [output];
   }
 }
