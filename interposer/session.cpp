@@ -169,7 +169,7 @@ bool Session::greet(const std::string& hello, wire::Message& reply) {
       reply.header.kind == wire::MessageKind::welcome && reply.payload.size() >= sizeof(wire::Welcome)) {
     return true;
   }
-  log("the GPU proxy at %s closed the connection before a worker answered; its log says why", socketPath());
+  log("the GPU proxy at %s closed the connection before a worker answered: its log says why; start the program again", socketPath());
   close(socket_);
   return false;
 }
@@ -207,7 +207,8 @@ std::uint64_t Session::sendMemory(int file) {
 std::unique_ptr<wire::ClientChannel> Session::openChannel() {
   auto channel = wire::ClientChannel::create();
   if (channel == nullptr) {
-    log("cannot create the memory shared with the GPU worker: %s", std::strerror(errno));
+    log("cannot create the memory shared with the GPU worker: %s; raise the container's memory limit, or its limit of open files",
+        std::strerror(errno));
     return nullptr;
   }
   {
@@ -229,17 +230,16 @@ void Session::receiveMessages() {
   while (wire::receiveMessage(socket_, message)) {
     if (message.header.kind == wire::MessageKind::text) writeText(message);
     if (message.header.kind == wire::MessageKind::callback) enqueueCallback(*this, message);
-    if (message.header.kind == wire::MessageKind::log) {
-      log("%.*s", static_cast<int>(message.payload.size()), reinterpret_cast<const char*>(message.payload.data()));
-    }
     if (message.file >= 0) close(message.file);
   }
   lose();
 }
 
 void Session::writeText(const wire::Message& message) {
-  FILE* const stream = message.header.id == 2 ? stderr : stdout;
-  std::fwrite(message.payload.data(), 1, message.payload.size(), stream);
+  if (message.header.id == wire::kLogStream)
+    log("%.*s", static_cast<int>(message.payload.size()), reinterpret_cast<const char*>(message.payload.data()));
+  else
+    std::fwrite(message.payload.data(), 1, message.payload.size(), message.header.id == 2 ? stderr : stdout);
   const std::lock_guard lock(textMutex_);
   text_.fetch_add(message.payload.size());
   textWritten_.notify_all();

@@ -14,18 +14,19 @@ inline constexpr std::uint32_t kHelloVersion = 1;
 inline constexpr std::size_t kMaxMessageBytes = std::size_t{4} << 20;
 
 enum class MessageKind : std::uint32_t {
-  hello = 1,         ///< client: Hello, then `NAME=value` strings of the environment that the driver reads
-  welcome = 2,       ///< worker: Welcome, then devices (interposer/devices.h), or a refusal with its sentence
-  channel = 3,       ///< client: the memory file of a new channel
-  memory = 4,        ///< client: a memory file, named by an id that a later frame refers to
-  text = 5,          ///< worker: bytes for the program's stdout (stream 1) or stderr (stream 2)
-  callback = 6,      ///< worker: run a host function of the program
+  hello = 1,     ///< client: Hello, then `NAME=value` strings of the environment that the driver reads
+  welcome = 2,   ///< worker: Welcome, then devices (interposer/devices.h), or a refusal with its sentence
+  channel = 3,   ///< client: the memory file of a new channel
+  memory = 4,    ///< client: a memory file, named by an id that a later frame refers to
+  text = 5,      ///< worker: bytes for the program's stdout (stream 1) or stderr (stream 2), or a sentence for CUDA_LOG_FILE (kLogStream)
+  callback = 6,  ///< worker: run a host function of the program
   callbackDone = 7,  ///< client: it returned
   unsupported = 8,   ///< client: the name of a call that it refused, for the log
-  log = 9,           ///< worker: a sentence of the driver, for CUDA_LOG_FILE
 };
 
-inline constexpr MessageKind kLastMessageKind = MessageKind::log;
+inline constexpr MessageKind kLastMessageKind = MessageKind::unsupported;
+
+inline constexpr int kLogStream = 0;
 
 struct MessageHeader {
   MessageKind kind;

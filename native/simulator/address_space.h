@@ -26,7 +26,7 @@ struct Allocation {
   std::uint64_t begin = 0;
   std::uint64_t size = 0;  ///< as asked for
   MemoryKind kind = MemoryKind::device;
-  Context* context = nullptr;  ///< in which it was made
+  Context* context = nullptr;  ///< with which it ends; null for what is of a pool or mapped: those are the device's
   Device* device = nullptr;    ///< whose memory it takes; null for host memory
   unsigned flags = 0;          ///< host memory: of cuMemHostAlloc or cuMemHostRegister
   std::uint64_t id = 0;        ///< CU_POINTER_ATTRIBUTE_BUFFER_ID

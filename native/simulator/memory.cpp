@@ -38,7 +38,7 @@ void release(const Allocation& allocation) {
 void freeAll(Context& context) {
   std::vector<std::uint64_t> owned;
   Allocations::all().each([&](const Allocation& allocation) {
-    if (allocation.context == &context && allocation.kind != MemoryKind::mapped) owned.push_back(allocation.begin);
+    if (allocation.context == &context) owned.push_back(allocation.begin);
   });
   for (const std::uint64_t address : owned) {
     const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; });

@@ -21,8 +21,7 @@ CUresult put(void* data, Value value) {
 CUmemorytype memoryType(const Allocation& allocation) { return allocation.host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; }
 
 CUcontext contextOf(const Allocation& allocation) {
-  const bool belongsToNone = allocation.kind == MemoryKind::mapped || allocation.kind == MemoryKind::pool;
-  return belongsToNone ? nullptr : handleOf<CUcontext>(allocation.context);
+  return allocation.context == nullptr ? nullptr : handleOf<CUcontext>(allocation.context);
 }
 
 int ordinalOf(const Allocation& allocation) {

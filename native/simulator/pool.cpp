@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "native/simulator/arena.h"
-#include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
@@ -42,7 +41,7 @@ bool Pool::take(std::size_t bytes) {
   return false;
 }
 
-std::uint64_t Pool::allocate(Context& context, std::size_t bytes) {
+std::uint64_t Pool::allocate(std::size_t bytes) {
   if (bytes > device.totalBytes || !take(bytes)) return 0;
   const std::uint64_t address = Arena::instance().allocate(nullptr, bytes);
   if (address == 0) {
@@ -53,7 +52,6 @@ std::uint64_t Pool::allocate(Context& context, std::size_t bytes) {
   allocation.begin = address;
   allocation.size = bytes;
   allocation.kind = MemoryKind::pool;
-  allocation.context = &context;
   allocation.device = &device;
   allocation.pool = shared_from_this();
   Allocations::all().add(std::move(allocation));

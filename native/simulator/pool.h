@@ -14,7 +14,6 @@
 namespace simulator {
 
 class Device;
-struct Context;
 
 struct Pool : std::enable_shared_from_this<Pool> {
   Pool(Device& device, bool isDefault) : device(device), isDefault(isDefault) {}
@@ -26,8 +25,8 @@ struct Pool : std::enable_shared_from_this<Pool> {
   std::set<const Device*> peers;  ///< devices beside its own that may reach it; changed under Allocations::changeAccess only
 
   bool accessibleFrom(const Device& other) const { return &other == &device || peers.contains(&other); }
-  /// Memory for an allocation of `bytes` made in `context`; 0 when the device is full.
-  std::uint64_t allocate(Context& context, std::size_t bytes);
+  /// Memory for an allocation of `bytes`; 0 when the device is full. It outlives the context in which it is made.
+  std::uint64_t allocate(std::size_t bytes);
   /// An allocation of `bytes` ended.
   void giveBack(std::size_t bytes);
   void trim(std::size_t keep);

@@ -55,18 +55,18 @@ CUresult poolOf(CUmemoryPool* pool, CUdevice dev, Choose&& choose) {
   });
 }
 
-CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes, Context& context) {
+CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes) {
   if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
   }
-  std::uint64_t address = pool.allocate(context, bytes);
+  std::uint64_t address = pool.allocate(bytes);
   if (address == 0) {
     // What is freed in stream order but not reached yet comes back first.
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();
-    address = pool.allocate(context, bytes);
+    address = pool.allocate(bytes);
   }
   if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
   *dptr = address;
@@ -81,14 +81,13 @@ Device* deviceAt(const CUmemLocation* location) {
 }  // namespace
 
 DRIVER_CALL cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return onStream(
-      hStream, [&](Context&, Stream& stream) { return allocateFrom(*currentPool(stream.context.device), dptr, bytesize, stream.context); });
+  return onStream(hStream, [&](Context&, Stream& stream) { return allocateFrom(*currentPool(stream.context.device), dptr, bytesize); });
 }
 
 DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
+  return onStream(hStream, [&](Context&, Stream&) -> CUresult {
     const auto from = Handles<Pool>::all().find(pool);
-    return from == nullptr ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*from, dptr, bytesize, stream.context);
+    return from == nullptr ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*from, dptr, bytesize);
   });
 }
 

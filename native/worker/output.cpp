@@ -20,7 +20,7 @@ struct Captured {
 
 ssize_t appendCaptured(void* cookie, const char* text, std::size_t bytes) {
   const auto* captured = static_cast<Captured*>(cookie);
-  captured->output->append(captured->stream, text, bytes);
+  captured->output->append(captured->stream, {text, bytes});
   return static_cast<ssize_t>(bytes);
 }
 
@@ -39,12 +39,21 @@ void Output::capture() {
   if (FILE* file = openCaptured(this, 2)) stderr = file;
 }
 
-void Output::append(int stream, const char* text, std::size_t bytes) {
+void Output::log(std::string_view sentence) {
+  const std::lock_guard lock(mutex_);
+  if (waiting_ < kMostWaiting) put(wire::kLogStream, sentence.substr(0, kMostOfSentence));
+}
+
+void Output::append(int stream, std::string_view text) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_ < kMostWaiting; });
-  waiting_ += bytes;
-  if (pieces_.empty() || pieces_.back().stream != stream) pieces_.push_back({stream, {}});
-  pieces_.back().text.append(text, bytes);
+  put(stream, text);
+}
+
+void Output::put(int stream, std::string_view text) {
+  waiting_ += text.size();
+  if (pieces_.empty() || pieces_.back().stream != stream || stream == wire::kLogStream) pieces_.push_back({stream, {}});
+  pieces_.back().text.append(text);
   if (pending_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = write(wake_, &one, sizeof one);

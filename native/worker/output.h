@@ -1,4 +1,5 @@
-// Device printf and assertions: the driver writes them to this process's stdout and stderr, the client to the program's.
+// What the program is to read. Device printf and assertions: the driver writes them to this process's stdout and stderr, the client to the
+// program's. And the sentence behind an error, for its CUDA_LOG_FILE.
 #pragma once
 
 #include <atomic>
@@ -6,6 +7,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace worker {
@@ -27,15 +29,21 @@ class Output {
   /// Bytes sent so far, or about to be.
   std::uint64_t position() const { return position_.load(std::memory_order_acquire); }
 
+  /// A sentence for the program's CUDA_LOG_FILE, from any thread; there before the answer of the call that it is about. Never waits: where
+  /// too much waits already, it is left out.
+  void log(std::string_view sentence);
+
   /// Called by the captured streams. Waits while the client does not read, as a program does that writes to a full pipe.
-  void append(int stream, const char* text, std::size_t bytes);
+  void append(int stream, std::string_view text);
 
  private:
   struct Piece {
     int stream;
     std::string text;
   };
-  static constexpr std::size_t kMostWaiting = std::size_t{8} << 20;
+  void put(int stream, std::string_view text);  ///< with mutex_ held
+
+  static constexpr std::size_t kMostWaiting = std::size_t{8} << 20, kMostOfSentence = 4096;
 
   std::mutex mutex_;      ///< guards what waits
   std::mutex sendMutex_;  ///< one sender at a time, so that pieces stay in order

@@ -23,7 +23,7 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
     room = makeRoom(*pool, bytes);
   }
   if (pool->ended) return CUDA_ERROR_INVALID_VALUE;
-  if (!room) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!room) return quota_.refuse(bytes), CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = call();
   if (status != CUDA_SUCCESS || *address == 0) return settle(*pool), status;
   if (fits(*pool)) return allocations_[*address] = pool, CUDA_SUCCESS;
@@ -33,6 +33,7 @@ CUresult PoolAccount::allocate(CUmemoryPool handle, std::uint64_t bytes, CUstrea
   driver_.cuStreamSynchronize(stream);
   lock.lock();
   trimAll();
+  quota_.refuse(bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -115,23 +116,6 @@ bool PoolAccount::settleUnlessBusy() {
   if (!lock.owns_lock()) return true;
   for (auto& [handle, pool] : pools_) settle(*pool);
   return holdMemory();
-}
-
-void PoolAccount::deviceEnds(CUdevice device) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(pools_, [&](const auto& entry) {
-    const auto& [handle, pool] = entry;
-    if (!pool->ended || pool->device != device) return false;
-    driver_.cuMemPoolDestroy(handle);
-    pool->handle = nullptr;
-    left_.push_back(pool);
-    return true;
-  });
-}
-
-void PoolAccount::deviceEnded(CUdevice device) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(left_, [&](const auto& pool) { return pool->device == device && (lower(*pool, 0), true); });
 }
 
 bool PoolAccount::settleAll() {

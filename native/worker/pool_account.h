@@ -1,5 +1,6 @@
 // Memory pools against the quota. A pool keeps memory that the program has freed, and grows in steps of its own, so what counts is what it
-// has reserved on the device, not what was allocated from it.
+// has reserved on the device, not what was allocated from it. Pools are the device's: what they hold outlives every context, the primary
+// one too (recorded by test/conformance/programs/pools_and_contexts.cu).
 #pragma once
 
 #include <functional>
@@ -8,7 +9,6 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <vector>
 
 #include "driver.h"
 #include "native/worker/quota.h"
@@ -40,11 +40,6 @@ class PoolAccount {
   /// `call` destroys the pool. One that holds memory is destroyed later, when the streams have freed the last of it: a destroyed pool holds
   /// that too, and cannot be asked any more how much it is.
   CUresult destroy(CUmemoryPool pool, const Call& call);
-
-  /// What the device holds for this process is about to end: nobody asks any more for the pools that the program has destroyed.
-  void deviceEnds(CUdevice device);
-  /// It has ended; what those pools held is free.
-  void deviceEnded(CUdevice device);
 
   /// Gives back what pools have released meanwhile; true when some still hold memory.
   bool settle();
@@ -81,7 +76,6 @@ class PoolAccount {
   std::mutex mutex_;
   std::map<CUmemoryPool, std::shared_ptr<Pool>> pools_;
   std::unordered_map<CUdeviceptr, std::shared_ptr<Pool>> allocations_;
-  std::vector<std::shared_ptr<Pool>> left_;  ///< to the driver, by deviceEnds()
 };
 
 }  // namespace worker

@@ -105,13 +105,20 @@ std::uint64_t Quota::used() const { return file_ != nullptr ? file_->sum(&File::
 std::uint64_t Quota::peak() const { return file_ != nullptr ? file_->slots[slot_].peak : ownPeak_; }
 
 bool Quota::charge(std::uint64_t bytes) {
-  if (chargeAtOnce(bytes)) return true;
-  if (reclaim_) {
-    reclaim_();
-    if (chargeAtOnce(bytes)) return true;
-  }
-  if (refused_) refused_(bytes);
+  if (tryCharge(bytes)) return true;
+  refuse(bytes);
   return false;
+}
+
+bool Quota::tryCharge(std::uint64_t bytes) {
+  if (chargeAtOnce(bytes)) return true;
+  if (!reclaim_) return false;
+  reclaim_();
+  return chargeAtOnce(bytes);
+}
+
+void Quota::refuse(std::uint64_t bytes) const {
+  if (refused_) refused_(bytes);
 }
 
 bool Quota::chargeUpTo(std::uint64_t limit, std::uint64_t bytes) {

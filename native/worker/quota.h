@@ -29,8 +29,12 @@ class Quota {
   /// The most that this worker has held.
   std::uint64_t peak() const;
 
-  /// False when the bytes do not fit any more; nothing is charged then.
+  /// False when the bytes do not fit any more; nothing is charged then, and it is told.
   bool charge(std::uint64_t bytes);
+  /// The same for who can still make room: nobody is told.
+  bool tryCharge(std::uint64_t bytes);
+  /// So many bytes were refused in the end: the function of setRefused() is called.
+  void refuse(std::uint64_t bytes) const;
   void refund(std::uint64_t bytes);
 
   /// The same for pinned host memory, of which all workers of the allocation together may have `limit` bytes (0: any).
@@ -53,7 +57,7 @@ class Quota {
   void setReclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
   /// Called with the bytes of each charge that was refused in the end.
   void setRefused(std::function<void(std::uint64_t)> refused) { refused_ = std::move(refused); }
-  /// A charge as charge() does it, but never with a call of that function.
+  /// A charge as charge() does it, but with a call of neither function.
   bool chargeAtOnce(std::uint64_t bytes) { return chargeUpTo(limit_, bytes); }
   /// Charges what is held already, whatever the limit says: until it is given back, nobody gets more.
   void chargeBeyond(std::uint64_t bytes) { chargeUpTo(0, bytes); }

@@ -4,9 +4,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <thread>
 
+#include "native/worker/memory_size.h"
 #include "native/worker/thread.h"
 
 namespace worker {
@@ -33,7 +33,11 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
 
 void Session::reportOverQuota(std::uint64_t asked) {
   if (!quotaRefused_.due()) return;
-  report.event("overQuota", JsonObject().add("asked", asked).add("used", quota.used()).add("limit", quota.limit()));
+  const std::uint64_t used = quota.used(), limit = quota.limit();
+  report.event("overQuota", JsonObject().add("asked", asked).add("used", used).add("limit", limit));
+  output.log(formatMemorySize(asked) + " of GPU memory were asked for where " + formatMemorySize(used) + " of the quota of " +
+             formatMemorySize(limit) +
+             " were in use: CUDA_ERROR_OUT_OF_MEMORY. Let the program use less, or ask for a larger part of the GPU");
 }
 
 bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
@@ -44,9 +48,7 @@ bool Session::send(wire::MessageKind kind, std::uint64_t id, std::span<const std
 namespace {
 
 /// On whatever thread of ours made the failing call.
-void forward(void* session, CUlogLevel, char* message, size_t length) {
-  static_cast<Session*>(session)->send(wire::MessageKind::log, 0, std::as_bytes(std::span(message, std::min<std::size_t>(length, 4096))));
-}
+void forward(void* session, CUlogLevel, char* message, size_t length) { static_cast<Session*>(session)->output.log({message, length}); }
 
 }  // namespace
 
@@ -92,13 +94,20 @@ void Session::fail(const std::string& why) {
 
 bool Session::handlesUsedUp() {
   if (!handles.full()) return false;
-  if (handlesRefused_.due()) report.event("overHandles", JsonObject().add("limit", limits.handles));
+  if (!handlesRefused_.due()) return true;
+  report.event("overHandles", JsonObject().add("limit", limits.handles));
+  output.log("the program has " + std::to_string(limits.handles) +
+             " streams, events, modules and other objects, and its allocation allows no more: CUDA_ERROR_OUT_OF_MEMORY. Destroy what is "
+             "not needed");
   return true;
 }
 
 bool Session::pinnedFits(std::uint64_t bytes) {
   if (quota.chargePinned(bytes, limits.pinned)) return count(figures.pinned, bytes), true;
-  if (pinnedRefused_.due()) report.event("overPinned", JsonObject().add("asked", bytes).add("limit", limits.pinned));
+  if (!pinnedRefused_.due()) return false;
+  report.event("overPinned", JsonObject().add("asked", bytes).add("limit", limits.pinned));
+  output.log(formatMemorySize(bytes) + " of pinned host memory were asked for, which is more than is left of the " +
+             formatMemorySize(limits.pinned) + " that the allocation allows: CUDA_ERROR_OUT_OF_MEMORY. Pin less, or have the limit raised");
   return false;
 }
 

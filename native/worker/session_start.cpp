@@ -10,14 +10,9 @@
 #include "native/worker/devices.h"
 #include "native/worker/environment.h"
 #include "native/worker/log.h"
+#include "native/worker/memory_size.h"
 
 namespace worker {
-
-namespace {
-
-std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
-
-}  // namespace
 
 std::string SessionStart::programName(pid_t pid) {
   char path[4096];
@@ -89,9 +84,10 @@ void SessionStart::checkMps() {
 /// Not refunded: the context goes with the process.
 bool SessionStart::chargeContext() {
   if (session_.quota.charge(options_.contextCharge)) return true;
-  return fail(CUDA_ERROR_OUT_OF_MEMORY, "the memory quota of " + mebibytes(session_.quota.limit()) + " has no room for one more session: " +
-                                            mebibytes(session_.quota.used()) + " are in use, and its context takes " +
-                                            mebibytes(options_.contextCharge) + "; end another session, or ask for more memory");
+  return fail(CUDA_ERROR_OUT_OF_MEMORY, "the memory quota of " + formatMemorySize(session_.quota.limit()) +
+                                            " has no room for one more session: " + formatMemorySize(session_.quota.used()) +
+                                            " are in use, and its context takes " + formatMemorySize(options_.contextCharge) +
+                                            "; end another session, or ask for more memory");
 }
 
 void SessionStart::report() {

@@ -14,16 +14,6 @@ CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, C
                                           : driver.cuCtxCreate_v2(context, flags, device);
 }
 
-void endPrimary(Thread& thread, CUdevice device) {
-  thread.session.pools.deviceEnds(device);
-  if (const CUcontext context = primaryOf(thread, device)) thread.ends(context);
-}
-
-void primaryEnded(Thread& thread, CUdevice device, CUcontext context) {
-  thread.session.contextEnded(context);
-  thread.session.pools.deviceEnded(device);
-}
-
 }  // namespace
 
 /// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
@@ -86,7 +76,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  endPrimary(thread, dev);
+  thread.ends(context);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   CUresult status = CUDA_SUCCESS;
   unsigned flags = 0;
@@ -95,16 +85,17 @@ CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
     status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
     if (thread.driver.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS) active = 0;
   }
-  primaryEnded(thread, dev, context);
+  thread.session.contextEnded(context);
   return status;
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   thread.session.warmContext.drop(thread.driver, dev);
-  endPrimary(thread, dev);
+  const CUcontext context = primaryOf(thread, dev);
+  if (context != nullptr) thread.ends(context);
   const CUresult status = thread.driver.cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  primaryEnded(thread, dev, primaryOf(thread, dev));
+  thread.session.contextEnded(context);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
   return CUDA_SUCCESS;
 }

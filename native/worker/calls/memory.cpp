@@ -21,10 +21,11 @@ std::uint64_t rounded(std::uint64_t bytes) {
 /// Pools and streams may be about to release memory that the program has freed: then that is waited for.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
-  if (session.quota.charge(bytes)) return true;
-  if (!session.pools.settle() && session.pendingFrees == 0) return false;
-  thread.passTicket();
-  thread.driver.cuCtxSynchronize();
+  if (session.quota.tryCharge(bytes)) return true;
+  if (session.pools.settle() || session.pendingFrees != 0) {
+    thread.passTicket();
+    thread.driver.cuCtxSynchronize();
+  }
   return session.quota.charge(bytes);
 }
 

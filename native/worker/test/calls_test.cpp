@@ -100,6 +100,8 @@ struct Fixture {
 /// Memory that a stream is to free counts until it gets there, and is waited for before the program is refused.
 void testFreedInStream() {
   Fixture test;
+  int refused = 0;
+  test.quota.setRefused([&](std::uint64_t) { ++refused; });
   CUdeviceptr memory = 0;
   CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS && test.quota.used() == 100 * kMiB);
   test.block();
@@ -117,7 +119,8 @@ void testFreedInStream() {
   });
   test.release();
   waiting.join();
-  CHECK(test.quota.used() == 100 * kMiB);
+  CHECK(test.quota.used() == 100 * kMiB && refused == 0);
+  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 1000 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY && refused == 1);
 }
 
 /// What a stream is to free goes with the context, once.

@@ -68,6 +68,7 @@ struct Fixture {
   worker::Quota quota;
   worker::PoolAccount account{driver, quota};
   CUdeviceptr next = 0x100;
+  int refused = 0;
   std::function<void()> whileWaiting;
 
   Fixture() {
@@ -83,6 +84,7 @@ struct Fixture {
     const std::string path = worker::test::makeQuotaFile(kLimit);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
+    quota.setRefused([this](std::uint64_t) { ++refused; });
   }
 
   /// The address, or 0 when there is no room.
@@ -101,6 +103,7 @@ struct Fixture {
       return synchronize();
     };
     const CUresult status = account.allocate(handle(number), bytes, nullptr, &address, call, wait);
+    CHECK((status == CUDA_ERROR_OUT_OF_MEMORY ? 1 : 0) == std::exchange(refused, 0));
     return status == CUDA_SUCCESS ? address : 0;
   }
 
@@ -185,24 +188,6 @@ void testDestroyed() {
   CHECK(test.account.destroy(handle(2), [] { return CUDA_ERROR_UNKNOWN; }) == CUDA_ERROR_UNKNOWN);
 }
 
-/// What a destroyed pool still holds ends with the device's context; the driver is not asked for it from then on.
-void testEndsWithTheDevice() {
-  Fixture test;
-  test.account.created(handle(1), 0);
-  const CUdeviceptr address = test.allocate(1, 10);
-  CHECK(test.account.destroy(handle(1), [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS && pools.contains(handle(1)));
-  test.account.deviceEnds(1);
-  CHECK(pools.contains(handle(1)));
-  test.account.deviceEnds(0);
-  CHECK(!pools.contains(handle(1)) && !test.account.settle() && !test.account.settleUnlessBusy() && test.quota.used() == 32);
-  test.account.deviceEnded(0);
-  CHECK(test.quota.used() == 0);
-  CUresult status = CUDA_SUCCESS;
-  CHECK(test.account.free(
-            address, [] { return CUDA_ERROR_INVALID_VALUE; }, status) &&
-        status == CUDA_ERROR_INVALID_VALUE && test.quota.used() == 0);
-}
-
 }  // namespace
 
 int main() {
@@ -211,6 +196,5 @@ int main() {
   testCountedUntilUndone();
   testReclaimed();
   testDestroyed();
-  testEndsWithTheDevice();
   return wire::test::checkedResult();
 }

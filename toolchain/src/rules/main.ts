@@ -2,9 +2,10 @@ import { runMain } from '../errors.js';
 import { environmentPage } from './environment-page.js';
 import { exportedSymbols, neededLibraries } from './interposer.js';
 import { knownHosts } from './known-hosts.js';
+import { logSentences } from './log-sentences.js';
 import { noOutput } from './no-output.js';
 
-const RULES = [noOutput, knownHosts, exportedSymbols, neededLibraries, environmentPage];
+const RULES = [noOutput, knownHosts, exportedSymbols, neededLibraries, environmentPage, logSentences];
 
 /** The house rules that no general linter knows; part of `npm run check`. */
 await runMain(async () => {

@@ -1,6 +1,7 @@
 import { findUndocumented } from './environment-page.js';
 import { compareExports, findForbiddenLibraries, readExportsMap } from './interposer.js';
 import { findUnknownHosts } from './known-hosts.js';
+import { findUntold } from './log-sentences.js';
 import { findOutput } from './no-output.js';
 import type { TrackedFile } from './tracked-files.js';
 
@@ -62,4 +63,11 @@ test('findUndocumented() compares what code reads with the page', () => {
   const problems = findUndocumented('native/worker/environment.cpp', list, 'explains `CUDA_A`');
   expect(problems).toEqual([expect.stringContaining('reads CUDA_B')]);
   expect(findUndocumented('x.cpp', list, '')).toEqual([]);
+});
+
+test('findUntold() compares what the program is told with the page', () => {
+  const code = 'log("no GPU at %s: %zu bytes", path, n); log(\n      "all is lost"); log("%.*s", length, text);';
+  expect(findUntold(file('interposer/x.cpp', code), 'it says: no GPU at …: … bytes')).toEqual([
+    expect.stringContaining('interposer/x.cpp says "all is lost"'),
+  ]);
 });

@@ -1,0 +1,12 @@
+// A size of memory as a sentence for the user has it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace worker {
+
+/// As gpu-proxy writes it: `512 MiB`, `1.5 GiB`, `100 bytes`.
+std::string formatMemorySize(std::uint64_t bytes);
+
+}  // namespace worker
