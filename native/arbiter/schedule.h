@@ -31,10 +31,12 @@ struct Terms {
 /// The numbers of the policy; README.md says why these.
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
+  int round = 4, longer = 2;       ///< where all keep their queues full: windows that a turn of all takes, and of which one has at most
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
-  Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
-  Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
+  Time drain = 4 * kMillisecond;   ///< how long the next one waits for a closed window's work to end; less if it often does not
+  Time urgentDrain = 0;            ///< the same for one of higher priority: what is queued beside it is less than a handover takes
+  Time queue = 2 * kMillisecond;   ///< work that may wait on the device inside a window
+  Time deep = 500 * kMicrosecond;  ///< who leaves more than that when its window ends keeps its queue full, and waits for no answer
   Time queueBesideHigher = 150 * kMicrosecond;
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
@@ -141,6 +143,7 @@ class Schedule {
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
+    int deep = 0;     ///< drains that found a full queue, less those that did not
     Time tokens = 0;  ///< of a fixed share: time that may still be used
     TimeUse use;
     Order told;
@@ -155,7 +158,9 @@ class Schedule {
   bool hasTokens(const Allocation& a) const;
   Time leastTokens(const Allocation& a) const;
   Time tokensLast(const Allocation& a) const;
+  Time leastWindowOf(const Allocation& a) const;
   Time windowOf(const Allocation& a) const;
+  bool keepsQueueFull(const Allocation& a) const;
   static Time aheadBy(const Allocation& a);
   static bool before(const Allocation& a, const Allocation& b);
   bool hadDemand(const Allocation& a, Time within, Time now) const;

@@ -11,6 +11,8 @@ namespace {
 constexpr Time kPercent = 100;
 /// So many drains in vain, and the next one is not waited for.
 constexpr int kMostInVain = 4;
+/// So many drains of a full queue more than others, and it is taken for the habit; so many are remembered.
+constexpr int kHabit = 2, kMostDeep = 4;
 
 }  // namespace
 
@@ -49,7 +51,10 @@ void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
     a.inVain = std::max(a.inVain - 1, 0);
   else
     a.inVain = std::min(a.inVain + 1, kMostInVain);
+  a.deep = std::clamp(a.deep + (now - a.closed >= timing_.deep ? 1 : -1), 0, kMostDeep);
 }
+
+bool Schedule::keepsQueueFull(const Allocation& a) const { return a.deep >= kHabit; }
 
 /// Whose work goes on and on is waited for less each time, and not at all in the end: the hardware slices between it and the next one.
 Time Schedule::patience(const Allocation& a) const { return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain; }
@@ -61,7 +66,9 @@ void Schedule::refill(Allocation& a, Time passed) {
 }
 
 /// What a fixed share must have saved before it starts: a whole window, but no more than comes in half a period.
-Time Schedule::leastTokens(const Allocation& a) const { return std::min(windowOf(a), timing_.fixedPeriod / 2 * a.terms.weight / kPercent); }
+Time Schedule::leastTokens(const Allocation& a) const {
+  return std::min(leastWindowOf(a), timing_.fixedPeriod / 2 * a.terms.weight / kPercent);
+}
 
 bool Schedule::limited(const Allocation& a) { return a.terms.policy == Policy::fixed && a.terms.weight < kPercent; }
 
@@ -74,9 +81,25 @@ Time Schedule::tokensLast(const Allocation& a) const {
 }
 
 /// Whoever has priority wants to wait little for its peers, whoever has not wants few switches.
-Time Schedule::windowOf(const Allocation& a) const {
+Time Schedule::leastWindowOf(const Allocation& a) const {
   const auto window = static_cast<Time>(static_cast<double>(timing_.window) * std::exp2(-a.terms.priority / 50.0));
   return std::clamp(window, std::min(timing_.window, timing_.shortestWindow), std::max(timing_.window, timing_.longestWindow));
+}
+
+/// Where all that compete keep their queues full, nobody waits for an answer: a turn of all may take some windows, and whoever has much of
+/// it may have its part at once.
+Time Schedule::windowOf(const Allocation& a) const {
+  const Time least = leastWindowOf(a);
+  int weights = a.terms.weight;
+  bool full = keepsQueueFull(a);
+  for (const auto& [id, other] : allocations_) {
+    if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_)) continue;
+    full = full && keepsQueueFull(other);
+    weights += other.terms.weight;
+  }
+  if (!full) return least;
+  return std::clamp(timing_.round * least * a.terms.weight / weights, least,
+                    std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
 }
 
 /// How far its virtual time is ahead of the least on any of its GPUs.

@@ -182,9 +182,29 @@ void testTheWindowMayChange() {
     return simulation.schedule.use("a").windows - before;
   };
   const auto shorter = windows();
-  simulation.schedule.setWindow(20 * kMillisecond);
+  simulation.schedule.setWindow(50 * kMillisecond);
   CHECK(windows() < shorter / 2);
   CHECK(near(simulation.share("a"), 50));
+}
+
+/// Who keeps its queue full waits for no answer: two of them have windows of twice the length, but not beside one that does wait.
+void testWindowsOfThoseWhoWaitForNoAnswer() {
+  const Time length = Timing{}.window;
+  Simulation busy({batch("a", terms(50)), batch("b", terms(50))});
+  busy.run(kPlayed);
+  CHECK(busy.schedule.use("a").windows <= static_cast<std::uint64_t>(kPlayed / (3 * length)));
+  busy.tenants.push_back(batch("asks", terms(50), 100 * kMicrosecond));
+  busy["asks"].think = kMillisecond;
+  busy.schedule.put("asks", terms(50), busy.now);
+  const std::uint64_t before = busy.schedule.use("a").windows;
+  busy.run(kPlayed);
+  CHECK(busy["asks"].longestWait <= length + Timing{}.queue + 2 * kMillisecond);
+  CHECK(busy.schedule.use("a").windows - before >= static_cast<std::uint64_t>(kPlayed / (3 * length)));
+
+  // Whose part is small has the shortest window, and its share is as exact as before.
+  Simulation unlike({batch("small", terms(10)), batch("large", terms(90))});
+  unlike.run(kSecond);
+  CHECK(near(unlike.share("small"), 10, 1));
 }
 
 void testAGangHasItsGpusTogether() {
@@ -267,6 +287,7 @@ int main() {
   testAnIdleTenantStandsBy();
   testWindowsFollowPriority();
   testTheWindowMayChange();
+  testWindowsOfThoseWhoWaitForNoAnswer();
   testAGangHasItsGpusTogether();
   testADeathReleasesTheGpu();
   testAPairOfTimedEvents();
