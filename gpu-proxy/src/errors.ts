@@ -168,6 +168,10 @@ const TABLE = {
     125,
     'The GPU of pod {pod} is for container {owner}, and a process of container {container} asked for it. Ask for nvidia-virtual/gpu in that container too.',
   ],
+  PROXY_WAS_AWAY: [
+    125,
+    'gpu-proxy did not serve this node from {since} to {until}, and container {container} failed meanwhile (exit status {status}). A program waits 30 s for gpu-proxy, and then gets CUDA_ERROR_NO_DEVICE. If that was why, start it again.',
+  ],
   POD_NOT_KNOWN: [125, 'The pod {uid} of the program is not known: {reason} Start the program again when the API server knows its pod.'],
   POD_RESOURCES_AWAY: [
     125,

@@ -39,9 +39,9 @@ async function restart(options: Partial<NodeOptions> = {}): Promise<void> {
   ({ node, log } = await startNode(path.join(directory, 'state'), options));
 }
 
-function startProgram(allocation: Allocation, body: string): ChildProcessWithoutNullStreams {
+function startProgram(allocation: Allocation, body: string, env: NodeJS.ProcessEnv = {}): ChildProcessWithoutNullStreams {
   const [program, ...args] = cudaProgram(body);
-  const child = spawn(program as string, args, { env: clientEnvironment(locateInstallation(), allocation.socketPath) });
+  const child = spawn(program as string, args, { env: { ...clientEnvironment(locateInstallation(), allocation.socketPath), ...env } });
   programs.push(child);
   lines.set(child, createInterface(child.stdout)[Symbol.asyncIterator]());
   return child;
@@ -183,10 +183,12 @@ test('the user of an allocation is told of every limit that a program meets', as
   const told: [string, string][] = [];
   node.on('trouble', (_, { code, message }) => told.push([code, message]));
   const allocation = await node.create({ limits: { sessions: 1, pinnedMemory: 4 * MiB, handles: 32, threads: 1 } });
-  const program = startProgram(allocation, TO_EVERY_LIMIT);
+  const cudaLog = path.join(directory, 'cuda.log');
+  const program = startProgram(allocation, TO_EVERY_LIMIT, { CUDA_LOG_FILE: cudaLog });
   expect([await line(program), await line(program)]).toEqual(['pinned 2', 'streams']);
   const second = startProgram(allocation, 'say("init", result("cuInit", 0))');
   expect(await line(second)).toBe('init 100');
+  expect(readFileSync(cudaLog, 'utf8')).toMatch(/5 MiB of pinned host memory were asked for.*left of the 4 MiB.*has 32 streams, events/s);
   expect(await finish(program)).toBe('threads 46');
   await allocation.whenIdle();
   expect(Object.fromEntries(told)).toEqual({

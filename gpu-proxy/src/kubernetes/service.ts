@@ -9,6 +9,7 @@ import type { GpuHealth } from '../gpu-health.js';
 import type { GpuNode } from '../node.js';
 import type { Session } from '../session.js';
 import type { StateDirectory } from '../state-directory.js';
+import { Absence } from './absence.js';
 import { Binding, eventReason, targetOf } from './binding.js';
 import { Grants } from './grants.js';
 import { NodePods } from './node-pods.js';
@@ -39,6 +40,7 @@ export class KubernetesNode {
   readonly #podResources: PodResources;
   #grants: Grants | undefined;
   #release: Release | undefined;
+  #absence: Absence | undefined;
 
   /** @throws ProxyError KUBECONFIG_MISSING */
   constructor(options: KubernetesOptions) {
@@ -64,6 +66,8 @@ export class KubernetesNode {
     this.#grants = new Grants({ node, state, addon, binding, logger });
     this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
     node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
+    this.#absence = new Absence(state.directory);
+    this.#absence.tell(pods, events);
     pods.start();
   }
 
@@ -112,6 +116,7 @@ export class KubernetesNode {
 
   leave(): void {
     this.health.end();
+    this.#absence?.end();
     this.#release?.end();
     this.#grants?.leave();
     this.pods.stop();
