@@ -7,14 +7,11 @@ import { SchedulerError, sentence } from './errors.js';
 
 /** An answer that is JSON already: where it is about thousands of nodes, making objects of them first costs more than all else. */
 export class JsonText {
-  readonly parts: readonly (string | Uint8Array)[];
+  readonly bytes: Buffer;
 
+  /** @param parts are copied: whoever wrote them may write the next. */
   constructor(...parts: readonly (string | Uint8Array)[]) {
-    this.parts = parts;
-  }
-
-  get bytes(): Buffer {
-    return Buffer.concat(this.parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
+    this.bytes = Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
   }
 }
 

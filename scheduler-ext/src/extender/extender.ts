@@ -27,8 +27,10 @@ export interface ExtenderOptions {
   readonly logger: Logger;
 }
 
-const [HOST, NEXT_HOST] = [Buffer.from('{"Host":'), Buffer.from(',{"Host":')];
-const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Buffer.from(`,"Score":${score}}`));
+const HOST = '{"Host":';
+const [COMMA, COLON] = [Buffer.from(','), Buffer.from(':')];
+/** What stands between a name and the next one: each piece that is written costs time. */
+const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Buffer.from(`,"Score":${score}},${HOST}`));
 
 /** Kinds of pods; each may know thousands of states. */
 const MOST_JUDGES = 32;
@@ -44,6 +46,9 @@ export class Extender {
   readonly #options: ExtenderOptions;
   /** Replicas ask for the same, and so does a pod that is filtered first and then weighed. */
   readonly #judges = new Map<string, Judge>();
+  /** Each answer is written into these, and copied out of them before the next one is. */
+  readonly #scores = new ByteWriter();
+  readonly #refused = { failed: new ByteWriter(), unresolvable: new ByteWriter() };
   /** Since kube-scheduler asked for the first time: it may have become the leader just now. */
   #succession: Promise<void> | undefined;
 
@@ -75,14 +80,15 @@ export class Extender {
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult | JsonText {
     const pod = readPod(Pod);
     const judge = pod?.demand && this.#judgeFor(pod.demand);
-    const list = new ByteWriter();
+    const list = this.#scores;
+    list.clear();
     NodeNames?.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge?.judge(node, pod as PodRecord);
-      list.write(list.length === 0 ? HOST : NEXT_HOST);
       list.write(NodeNames.bytes, start, end);
       list.write(SCORES[verdict && 'score' in verdict ? verdict.score : 0] as Buffer);
     });
-    return new JsonText('[', list.written, ']');
+    if (list.length === 0) return [];
+    return new JsonText('[', HOST, list.written.subarray(0, -`,${HOST}`.length), ']');
   }
 
   async bind(args: BindArgs): Promise<BindResult> {
@@ -107,13 +113,13 @@ export class Extender {
   }
 
   #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
-    const judged: Judged = { fitting: new Selection(names), failed: [], unresolvable: [], resolvable: [] };
+    const judged = this.#nothingJudged(names);
     names.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge.judge(node, pod);
       if ('score' in verdict) judged.fitting.add(start, end);
-      else if (!verdict.resolvable || !node) judged.unresolvable.push(`${names.bytes.toString('utf8', start, end)}:${verdict.quoted}`);
+      else if (!verdict.resolvable || !node) judged.unresolvable.add(start, end, verdict.quoted);
       else {
-        judged.failed.push(`${node.quotedName}:${verdict.quoted}`);
+        judged.failed.add(start, end, verdict.quoted);
         judged.resolvable.push(node.name);
       }
     });
@@ -122,12 +128,23 @@ export class Extender {
 
   /** Of a pod that asks for nothing of ours every node is as good; of one that contradicts itself, none. */
   #judgeNone(problem: string | undefined, names: NodeNames): Judged {
-    const judged: Judged = { fitting: new Selection(names), failed: [], unresolvable: [], resolvable: [] };
+    const judged = this.#nothingJudged(names);
+    const reason = problem === undefined ? undefined : Buffer.from(JSON.stringify(problem));
     names.visit(this.#options.cluster.table, (_, start, end) => {
-      if (problem === undefined) judged.fitting.add(start, end);
-      else judged.unresolvable.push(`${names.bytes.toString('utf8', start, end)}:${JSON.stringify(problem)}`);
+      if (reason === undefined) judged.fitting.add(start, end);
+      else judged.unresolvable.add(start, end, reason);
     });
     return judged;
+  }
+
+  #nothingJudged(names: NodeNames): Judged {
+    const { failed, unresolvable } = this.#refused;
+    return {
+      fitting: new Selection(names),
+      failed: new Refusals(names, failed),
+      unresolvable: new Refusals(names, unresolvable),
+      resolvable: [],
+    };
   }
 
   #judgeFor(demand: Demand): Judge {
@@ -145,13 +162,38 @@ export class Extender {
 /** Parts of an answer, as JSON has them. */
 interface Judged {
   readonly fitting: Selection;
-  readonly failed: string[];
-  readonly unresolvable: string[];
+  readonly failed: Refusals;
+  readonly unresolvable: Refusals;
   /** Names of the nodes in `failed`. */
   readonly resolvable: string[];
 }
 
+/** Some of the names of a list, each with a reason. */
+class Refusals {
+  readonly #names: NodeNames;
+  readonly #list: ByteWriter;
+
+  constructor(names: NodeNames, list: ByteWriter) {
+    this.#names = names;
+    this.#list = list;
+    list.clear();
+  }
+
+  add(start: number, end: number, reason: Uint8Array): void {
+    if (this.#list.length > 0) this.#list.write(COMMA);
+    this.#list.write(this.#names.bytes, start, end);
+    this.#list.write(COLON);
+    this.#list.write(reason);
+  }
+
+  /** What stands between the brackets of an object of them. */
+  get bytes(): Uint8Array {
+    return this.#list.written;
+  }
+}
+
 /** A FilterResult. */
 function filterText({ fitting, failed, unresolvable }: Judged): JsonText {
-  return new JsonText('{"NodeNames":[', ...fitting.bytes, `],"FailedNodes":{${failed}},"FailedAndUnresolvableNodes":{${unresolvable}}}`);
+  const reasons = ['],"FailedNodes":{', failed.bytes, '},"FailedAndUnresolvableNodes":{', unresolvable.bytes, '}}'];
+  return new JsonText('{"NodeNames":[', ...fitting.bytes, ...reasons);
 }

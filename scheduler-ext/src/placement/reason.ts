@@ -8,7 +8,7 @@ import { type Free, place } from './placement.js';
 export interface Reason {
   readonly sentence: string;
   /** The same as JSON has it. */
-  readonly quoted: string;
+  readonly quoted: Uint8Array;
   /** Whether it could if others were not there; else preemption helps nobody. */
   readonly resolvable: boolean;
 }
@@ -93,7 +93,7 @@ export class Reasons {
     const known = this.#sentences.get(key);
     if (known) return known;
     const said = sentence(code, figures);
-    const reason = { sentence: said, quoted: JSON.stringify(said), resolvable };
+    const reason = { sentence: said, quoted: Buffer.from(JSON.stringify(said)), resolvable };
     this.#sentences.set(key, reason);
     return reason;
   }

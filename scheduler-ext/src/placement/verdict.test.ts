@@ -76,7 +76,7 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   ],
 ])('judge(): %s', (sentence, demand, node, resolvable) => {
   const verdict = judge(demand, node);
-  expect(verdict).toEqual({ sentence, quoted: JSON.stringify(sentence), resolvable });
+  expect(verdict).toEqual({ sentence, quoted: Buffer.from(JSON.stringify(sentence)), resolvable });
 });
 
 test('judge() says that containers find no room together', () => {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import type { ControlPlane } from '../../kubernetes/control-plane.js';
 import type { Daemon } from '../../kubernetes/daemon.js';
 import { freePorts } from '../../kubernetes/ports.js';
@@ -32,13 +31,15 @@ export class ExtenderProcess {
     return extender;
   }
 
-  /** The answer as text, so that who measures can stop the clock before it is parsed. */
-  async ask(verb: string, body: string): Promise<string> {
-    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+  /** Question and answer are bytes, so that who measures starts the clock after the one is written and stops it before the other is read. */
+  async ask(verb: string, body: Buffer): Promise<Buffer[]> {
+    const headers = { 'content-type': 'application/json', 'content-length': body.length };
     return new Promise((resolve, reject) => {
-      const asked = request({ port: this.port, path: `/${verb}`, method: 'POST', headers, agent: this.#agent }, (answer) =>
-        text(answer).then(resolve, reject),
-      );
+      const asked = request({ port: this.port, path: `/${verb}`, method: 'POST', headers, agent: this.#agent }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => resolve(chunks)).on('error', reject);
+      });
       asked.on('error', reject).end(body);
     });
   }
@@ -66,4 +67,12 @@ export class ExtenderProcess {
     await answer?.text();
     return answer?.status === 200;
   }
+}
+
+export function question(args: object): Buffer {
+  return Buffer.from(JSON.stringify(args));
+}
+
+export function answer<T>(chunks: readonly Buffer[]): T {
+  return JSON.parse(Buffer.concat(chunks).toString()) as T;
 }

@@ -1,7 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import type { FilterResult } from '@nvidia-virtual/scheduler-ext/extender/messages';
 import { container, pod } from '../../kubernetes/scheduler/objects.js';
-import type { ExtenderProcess } from './extender-process.js';
+import { answer, type ExtenderProcess, question } from './extender-process.js';
 
 export interface Latency {
   /** Milliseconds of filter and prioritize together, a pod each. */
@@ -53,14 +53,14 @@ export async function measureLatency(
   let before = 0;
   for (let round = -WARM_UP; round < rounds; round++) {
     const Pod = pods[(round + WARM_UP) % pods.length] as V1Pod;
-    const filter = JSON.stringify({ Pod, NodeNames: names });
+    const filter = question({ Pod, NodeNames: names });
     if (round === 0) before = extender.processorTime;
     const start = performance.now();
     const filtered = await extender.ask('filter', filter);
     const filterEnd = performance.now();
-    const { NodeNames = [], Error: problem } = JSON.parse(filtered) as FilterResult;
+    const { NodeNames = [], Error: problem } = answer<FilterResult>(filtered);
     if (problem !== undefined) throw new Error(problem);
-    const prioritize = JSON.stringify({ Pod, NodeNames });
+    const prioritize = question({ Pod, NodeNames });
     const second = performance.now();
     // As kube-scheduler: nothing is to be weighed where at most one node is left.
     if (NodeNames.length > 1) await extender.ask('prioritize', prioritize);

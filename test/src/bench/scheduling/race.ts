@@ -2,9 +2,9 @@ import type { V1Pod } from '@kubernetes/client-node';
 import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { readAssignment } from '@nvidia-virtual/kubernetes/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import type { FilterResult } from '@nvidia-virtual/scheduler-ext/extender/messages';
+import type { BindResult, FilterResult } from '@nvidia-virtual/scheduler-ext/extender/messages';
 import { pod } from '../../kubernetes/scheduler/objects.js';
-import type { ExtenderProcess } from './extender-process.js';
+import { answer, type ExtenderProcess, question } from './extender-process.js';
 import { createPods, listPods, SLOTS } from './load.js';
 
 export interface Race {
@@ -36,12 +36,12 @@ export async function race(api: ApiServer, extender: ExtenderProcess, names: rea
 }
 
 async function placeOne(extender: ExtenderProcess, racer: V1Pod, names: readonly string[]): Promise<boolean> {
-  const { NodeNames = [] } = JSON.parse(await extender.ask('filter', JSON.stringify({ Pod: racer, NodeNames: names }))) as FilterResult;
+  const { NodeNames = [] } = answer<FilterResult>(await extender.ask('filter', question({ Pod: racer, NodeNames: names })));
   const [Node] = NodeNames;
   if (Node === undefined) return false;
   const { name, namespace, uid } = racer.metadata ?? {};
-  const answer = await extender.ask('bind', JSON.stringify({ PodName: name, PodNamespace: namespace, PodUID: uid, Node }));
-  return (JSON.parse(answer) as { Error?: string }).Error === undefined;
+  const bound = await extender.ask('bind', question({ PodName: name, PodNamespace: namespace, PodUID: uid, Node }));
+  return answer<BindResult>(bound).Error === undefined;
 }
 
 function oversold(pods: readonly V1Pod[]): number {
