@@ -14,6 +14,8 @@ const RELEASES = {
 const KUBERNETES = chosenRelease(process.env['NVIDIA_VIRTUAL_KUBERNETES'] ?? 'newest');
 export const KUBERNETES_VERSION = KUBERNETES.version;
 export const CONTAINERD_VERSION = '2.4.2';
+/** Debian's cannot give a container users of its own together with volumes. */
+export const RUNC_VERSION = '1.5.2';
 const COREDNS_VERSION = '1.13.2';
 const KREW_VERSION = '0.5.0';
 
@@ -26,6 +28,8 @@ interface Source {
   /** Names the directory in the cache. */
   readonly release: string;
   readonly flags: readonly string[];
+  /** Of a program with parts in C: its build tags. */
+  readonly cgo?: string;
 }
 
 const CONTAINERD = `containerd-${CONTAINERD_VERSION}`;
@@ -44,6 +48,7 @@ const SOURCES = {
   containerd: fromContainerd('containerd'),
   'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
   ctr: fromContainerd('ctr'),
+  runc: { module: 'runc', package: 'github.com/opencontainers/runc', release: `runc-${RUNC_VERSION}`, flags: [], cgo: 'seccomp' },
   coredns: { module: 'coredns', package: '.', release: `coredns-${COREDNS_VERSION}`, flags: [] },
   krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', release: `krew-${KREW_VERSION}`, flags: [] },
 } satisfies Record<string, Source>;
@@ -55,7 +60,7 @@ export const API_TOOLS: readonly KubernetesTool[] = ['etcd', 'kube-apiserver', '
 
 /** And as far as nodes. */
 export const NODE_TOOLS: readonly KubernetesTool[] = [...API_TOOLS, 'kubelet', 'kube-proxy', 'coredns', 'helm'];
-export const CONTAINERD_TOOLS: readonly KubernetesTool[] = ['containerd', 'containerd-shim-runc-v2', 'ctr'];
+export const CONTAINERD_TOOLS: readonly KubernetesTool[] = ['containerd', 'containerd-shim-runc-v2', 'ctr', 'runc'];
 
 /** Where a tool lies, or will once it is built. */
 export function kubernetesTool(name: KubernetesTool): string {
@@ -78,13 +83,14 @@ export async function buildKubernetesTools(names: readonly KubernetesTool[], say
 async function build(name: KubernetesTool, go: string): Promise<void> {
   const tool = kubernetesTool(name);
   const unfinished = `${tool}.${process.pid}`;
-  const { module, package: what, flags } = SOURCES[name];
+  const { module, package: what, flags, cgo }: Source = SOURCES[name];
   mkdirSync(path.dirname(tool), { recursive: true });
-  const args = ['build', '-buildvcs=false', '-trimpath', '-ldflags', ['-s', '-w', ...flags].join(' '), '-o', unfinished, what];
+  const tags = cgo === undefined ? [] : ['-tags', cgo];
+  const args = ['build', '-buildvcs=false', '-trimpath', ...tags, '-ldflags', ['-s', '-w', ...flags].join(' '), '-o', unfinished, what];
   try {
     const { status, output } = await runCommand(go, args, {
       cwd: path.join(REPOSITORY, 'toolchain', module),
-      env: { ...process.env, CGO_ENABLED: '0' },
+      env: { ...process.env, CGO_ENABLED: cgo === undefined ? '0' : '1' },
     });
     if (status !== 0) throw new ToolchainError(`${name} could not be built: \`go ${args.join(' ')}\` failed:\n${output}`);
     renameSync(unfinished, tool);

@@ -44,6 +44,11 @@ export const TEST_PREREQUISITES: readonly Prerequisite[] = [
 export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
   { name: 'containerd', packages: ['containerd'], present: () => answers('containerd', '--version') },
   { name: 'runc', packages: ['runc'], present: () => answers('runc', '--version') },
+  {
+    name: 'libseccomp, for a runc of today',
+    packages: ['libseccomp-dev', 'pkg-config'],
+    present: () => answers('pkg-config', '--exists', 'libseccomp'),
+  },
   { name: 'the network plugins of CNI', packages: ['containernetworking-plugins'], present: async () => existsSync('/usr/lib/cni/bridge') },
   { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
   { name: 'mmdebstrap', packages: ['mmdebstrap'], present: () => answers('mmdebstrap', '--version') },

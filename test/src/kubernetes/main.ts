@@ -19,15 +19,16 @@ import { Tenants } from './scenarios/tenants.js';
 import { uninstallation } from './scenarios/uninstallation.js';
 import { upgrading } from './scenarios/upgrading.js';
 import { usage } from './scenarios/usage.js';
+import { userNamespaces } from './scenarios/user-namespaces.js';
 import { webhook } from './scenarios/webhook.js';
 
 /** In this order, on one cluster: the first makes the product, which all others but the last need. */
 const SCENARIOS: readonly Scenario[] = [
-  ...[installation, sharing, usage, full, containers, stolenSocket, webhook],
+  ...[installation, sharing, usage, full, containers, stolenSocket, userNamespaces, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
 /** What the other container runtime could do differently. */
-const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket'];
+const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
 const HELP = `The product in a real Kubernetes on this machine, used as people use it. It needs root.
   --only NAMES        these scenarios alone, with commas between them, after the installation
@@ -53,7 +54,8 @@ async function main(only: readonly string[] | undefined, runtime: string | undef
     if (runtime !== undefined && runtime !== one) continue;
     const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
     console.log(`== ${one}`);
-    const scenarios = SCENARIOS.filter(({ name }) => name === 'installation' || names.includes(name));
+    const possible = SCENARIOS.filter(({ runtime: needed = one }) => needed === one);
+    const scenarios = possible.filter(({ name }) => name === 'installation' || names.includes(name));
     await playOn({ runtime: one, archives, scenarios, tally });
   }
   console.log(`all of it: ${seconds(begin)}`);

@@ -1,33 +1,26 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { readIfThere } from '@nvidia-virtual/gpu-proxy/files';
-import { ControlPlane } from '../control-plane.js';
+import { PRESENCE } from '@nvidia-virtual/gpu-proxy/kubernetes/absence';
 import { Forwarder } from './forwarder.js';
-import { ASKING, BindingScene, eventually } from './scene.js';
+import { ASKING, type BindingScene, bindingSuite, eventually, HOLDING } from './scene.js';
 
-const HOLDING = 'start(); say("got", alloc(100 * MiB)); sys.stdin.readline(); say("then", alloc(MiB))';
 const PTRACE_SEIZE = 0x4206;
 
-let plane: ControlPlane;
-let scene: BindingScene;
 const tracers: ChildProcess[] = [];
+let scene: BindingScene;
 
-beforeAll(async () => {
-  plane = await ControlPlane.start();
-});
-afterAll(() => plane?.stop());
-
-beforeEach(async () => {
-  scene = new BindingScene('adversity', plane);
-  await scene.kubelet.start();
-});
-afterEach(async () => {
+// Before the scene ends, which waits for the workers that they hold.
+afterEach(() => {
   for (const tracer of tracers.splice(0)) tracer.kill();
-  await scene.end();
+});
+
+bindingSuite('adversity', (made) => {
+  scene = made;
 });
 
 /** The directory of an allocation, by its socket. */
@@ -40,18 +33,6 @@ function taggedUid(socket: string): string | undefined {
   return text === undefined ? undefined : JSON.parse(text).podUid;
 }
 
-/** What could be concluded from the kubelet's word was. */
-async function lookedAgain(): Promise<void> {
-  const before = scene.kubelet.asked;
-  await eventually(() => expect(scene.kubelet.asked).toBeGreaterThan(before + 1));
-}
-
-async function started(name: string, slots: readonly string[]): Promise<{ pod: V1Pod; socket: string }> {
-  const pod = await scene.createPod(name, { slots: slots.length });
-  scene.kubelet.give(name, 'main', slots);
-  return { pod, socket: scene.allocate(slots) };
-}
-
 /** Whatever is written there fails, as on a full disk. */
 function preventWriting(socket: string, name: string): string {
   const inTheWay = path.join(directoryOf(socket), `.new-${name}`);
@@ -60,16 +41,16 @@ function preventWriting(socket: string, name: string): string {
 }
 
 test('a pod that took the name of another while the API server was away keeps its grant', async () => {
-  const forwarder = await Forwarder.start(plane.url);
+  const forwarder = await Forwarder.start(scene.plane.url);
   try {
     await scene.createPod('web-0', { slots: 1 });
-    await scene.serve({ KUBECONFIG: forwarder.writeKubeconfig(plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig')) });
-    await lookedAgain();
+    await scene.serve({ KUBECONFIG: forwarder.writeKubeconfig(scene.plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig')) });
+    await scene.lookedAgain();
     forwarder.closed = true;
     await scene.proxy.printed('/api/v1/pods cannot be followed');
     await scene.deletePod('web-0');
-    const { pod, socket } = await started('web-0', ['a']);
-    await lookedAgain();
+    const { pod, socket } = await scene.started('web-0', ['a']);
+    await scene.lookedAgain();
     expect(taggedUid(socket)).toBeUndefined();
     forwarder.closed = false;
     await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
@@ -82,16 +63,16 @@ test('a pod that took the name of another while the API server was away keeps it
 });
 
 test('an API server that takes connections and says nothing is noticed, told, and followed again', async () => {
-  const forwarder = await Forwarder.start(plane.url);
+  const forwarder = await Forwarder.start(scene.plane.url);
   const http = path.join(scene.directory, 'http.sock');
   try {
-    const kubeconfig = forwarder.writeKubeconfig(plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig'));
+    const kubeconfig = forwarder.writeKubeconfig(scene.plane.adminKubeconfig, path.join(scene.directory, 'kubeconfig'));
     await scene.serve({ KUBECONFIG: kubeconfig }, '--http', http);
     await eventually(async () => expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 1$/m));
     forwarder.silent = true;
     await eventually(async () => expect(await scene.get(http, '/readyz')).toContain('no answer came within 10 s'));
     expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 0$/m);
-    const { pod, socket } = await started('heard-of-later', ['a']);
+    const { pod, socket } = await scene.started('heard-of-later', ['a']);
     const program = scene.run(pod, socket, HOLDING);
     forwarder.silent = false;
     await program.printed('got 0');
@@ -103,7 +84,7 @@ test('an API server that takes connections and says nothing is noticed, told, an
 });
 
 test('a grant that was taken for the former pod of a name is its successor’s by the kubelet, and goes with that', async () => {
-  const { pod, socket } = await started('web-1', ['a']);
+  const { pod, socket } = await scene.started('web-1', ['a']);
   writeFileSync(path.join(directoryOf(socket), 'pod.json'), JSON.stringify({ namespace: 'default', pod: 'web-1', podUid: 'former' }));
   await scene.serve();
   await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
@@ -117,7 +98,7 @@ test('a grant whose pod the kubelet knows and the list not yet is left alone', a
   const socket = scene.allocate(['a']);
   writeFileSync(path.join(directoryOf(socket), 'pod.json'), JSON.stringify({ namespace: 'default', pod: 'web-2', podUid: 'former' }));
   await scene.serve();
-  await lookedAgain();
+  await scene.lookedAgain();
   expect(scene.directories()).toHaveLength(1);
   scene.kubelet.take('web-2', 'main');
   await eventually(() => expect(scene.directories()).toEqual([]));
@@ -125,7 +106,7 @@ test('a grant whose pod the kubelet knows and the list not yet is left alone', a
 
 test('whose a grant is cannot be written down: the program has its GPU, and the end of the pod is none of gpu-proxy', async () => {
   await scene.serve();
-  const { pod, socket } = await started('full', ['a']);
+  const { pod, socket } = await scene.started('full', ['a']);
   preventWriting(socket, 'pod.json');
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
@@ -139,7 +120,7 @@ test('whose a grant is cannot be written down: the program has its GPU, and the 
 
 test('what fails on the node is said to the program and to its pod', async () => {
   await scene.serve();
-  const { pod, socket } = await started('unlucky', ['a']);
+  const { pod, socket } = await scene.started('unlucky', ['a']);
   const inTheWay = preventWriting(socket, 'allocation.json');
   const [said, why] = await scene.ask(pod, socket);
   expect([said, why]).toEqual(['init 100\n', expect.stringContaining('could not be made ready: illegal operation on a directory.')]);
@@ -162,13 +143,13 @@ async function withhold(pid: number): Promise<() => void> {
 
 test('a predecessor whose worker cannot be ended is waited for no longer than patience lasts', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
-  const before = await started('before', ['a']);
+  const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
   await old.printed('got 0');
   const worker = (await scene.allocations())[0]?.sessions[0]?.workerPid as number;
   const letGo = await withhold(worker);
   scene.kubelet.take('before', 'main');
-  const after = await started('after', ['a']);
+  const after = await scene.started('after', ['a']);
   const refused = scene.run(after.pod, after.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
   const sentence = `pod default/before had them before, and its worker ${worker} does not end`;
@@ -176,4 +157,31 @@ test('a predecessor whose worker cannot be ended is waited for no longer than pa
   await eventually(async () => expect(await scene.events('after')).toEqual([['GpuNotAvailable', expect.stringContaining(sentence)]]));
   letGo();
   await eventually(async () => expect(await scene.ask(after.pod, after.socket)).toEqual(['init 0\n', '']));
+});
+
+test('containers that failed while no gpu-proxy was there are told so, and no others', async () => {
+  await scene.serve();
+  const pods = await Promise.all(['failed', 'done', 'long-ago', 'rebooted'].map((name, index) => scene.started(name, [String(index)])));
+  await scene.kill();
+  const minuteAgo = Date.now() / 1000 - 60;
+  utimesSync(path.join(scene.state, PRESENCE), minuteAgo, minuteAgo);
+  const [failed, done, longAgo, rebooted] = pods.map(({ pod }) => pod);
+  const ended = (exitCode: number, agoMs: number, reason = 'Error') => {
+    return { exitCode, reason, finishedAt: new Date(Date.now() - agoMs).toISOString() };
+  };
+  await scene.tellEnded(failed as V1Pod, 'main', ended(1, 5000));
+  await scene.tellEnded(done as V1Pod, 'main', ended(0, 5000));
+  await scene.tellEnded(longAgo as V1Pod, 'main', ended(1, 50_000));
+  await scene.tellEnded(rebooted as V1Pod, 'main', ended(255, 5000, 'Unknown')); // as containerd says of those that a boot ended
+  await scene.serve();
+  await eventually(async () =>
+    expect(await scene.events('failed')).toEqual([
+      [
+        'GpuNotAvailable',
+        expect.stringMatching(/^gpu-proxy did not serve this node from .* and container main failed meanwhile \(exit status 1\)/),
+      ],
+    ]),
+  );
+  const others = await Promise.all(['done', 'long-ago', 'rebooted'].map((name) => scene.events(name)));
+  expect(others.flat()).toEqual([]);
 });

@@ -1,42 +1,21 @@
 import { readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { ControlPlane } from '../control-plane.js';
-import { ASKING, BindingScene, eventually } from './scene.js';
+import { expect, test } from '@jest/globals';
+import { ASKING, type BindingScene, bindingSuite, eventually, HOLDING, idOf } from './scene.js';
 
 const MiB = 2 ** 20;
-const HOLDING = 'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
 const ASKING_FOR_MORE = 'start(); say("total", memory()[1] // MiB, "more", alloc(800 * MiB))';
 const SLOT = Math.floor((8192 * MiB) / 10);
 
-let plane: ControlPlane;
 let scene: BindingScene;
 
-beforeAll(async () => {
-  plane = await ControlPlane.start();
+bindingSuite('binding', (made) => {
+  scene = made;
 });
-afterAll(() => plane?.stop());
-
-beforeEach(async () => {
-  scene = new BindingScene('binding', plane);
-  await scene.kubelet.start();
-});
-afterEach(() => scene.end());
-
-function idOf(socket: string): string {
-  return path.basename(path.dirname(path.dirname(socket)));
-}
-
-async function started(name: string, slots: readonly string[], options: Parameters<BindingScene['createPod']>[1] = {}) {
-  const pod = await scene.createPod(name, { slots: slots.length, ...options });
-  scene.kubelet.give(name, 'main', slots);
-  const socket = scene.allocate(slots);
-  return { pod, socket, id: idOf(socket) };
-}
 
 test('number 18: a grant is bound to its pod when the first program connects, by its cgroup and the kubelet, without a lock', async () => {
   await scene.serve();
-  const [one, two] = await Promise.all([started('one', ['a', 'b']), started('two', ['c', 'd'])]);
+  const [one, two] = await Promise.all([scene.started('one', ['a', 'b']), scene.started('two', ['c', 'd'])]);
   await eventually(async () =>
     expect((await scene.allocations()).map(({ slots, gpuUuids }) => [slots, gpuUuids]).sort()).toEqual([
       [['a', 'b'], []],
@@ -71,8 +50,8 @@ test('number 18: a grant is bound to its pod when the first program connects, by
 
 test('a pod with the socket of another is refused with a sentence', async () => {
   await scene.serve();
-  const victim = await started('victim', ['a']);
-  const thief = await started('thief', ['b']);
+  const victim = await scene.started('victim', ['a']);
+  const thief = await scene.started('thief', ['b']);
   const holding = scene.run(victim.pod, victim.socket, HOLDING);
   await holding.printed('got 0');
   const refused = scene.run(thief.pod, victim.socket, ASKING);
@@ -86,7 +65,7 @@ test('a pod with the socket of another is refused with a sentence', async () => 
 
 test('a socket that nobody has used yet is bound to no pod to which the kubelet did not give it', async () => {
   await scene.serve({}, '--kubernetes-patience', '2s');
-  const victim = await started('victim', ['a']);
+  const victim = await scene.started('victim', ['a']);
   const thief = await scene.createPod('thief', { slots: 1 });
   const refused = scene.run(thief, victim.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
@@ -99,7 +78,7 @@ test('a socket that nobody has used yet is bound to no pod to which the kubelet 
 test('a pod that has the UID of another written on it is not taken for that one', async () => {
   await scene.serve({}, '--kubernetes-patience', '5s');
   const thief = await scene.createPod('thief', { slots: 1, annotations: { 'nvidia-virtual/memory': '100Mi' } });
-  const victim = await started('victim', ['a']);
+  const victim = await scene.started('victim', ['a']);
   const annotations = { ...thief.metadata?.annotations, 'kubernetes.io/config.hash': victim.pod.metadata?.uid as string };
   const body = { ...thief, metadata: { ...thief.metadata, annotations } };
   await scene.api.replaceNamespacedPod({ name: 'thief', namespace: 'default', body });
@@ -167,7 +146,7 @@ test('number 22: an init container and the app container that gets its slots eac
 
 test('a container that starts again in its pod goes on with its allocation', async () => {
   await scene.serve();
-  const { pod, socket, id } = await started('again', ['a']);
+  const { pod, socket, id } = await scene.started('again', ['a']);
   const first = scene.run(pod, socket, HOLDING);
   await scene.tellStarted(pod, 'main', first.containerId);
   await first.printed('got 0');
@@ -180,7 +159,7 @@ test('a container that starts again in its pod goes on with its allocation', asy
 
 test('number 22: a process of another container of the pod is refused', async () => {
   await scene.serve();
-  const { pod, socket } = await started('pair', ['a']);
+  const { pod, socket } = await scene.started('pair', ['a']);
   const main = scene.run(pod, socket, HOLDING);
   await main.printed('got 0');
   const other = scene.cgroups.container(pod.metadata?.uid as string);
@@ -195,12 +174,12 @@ test('number 22: a process of another container of the pod is refused', async ()
 
 test('what a pod had is given back when it is gone, and its slots serve the next pod when their memory is free', async () => {
   await scene.serve();
-  const before = await started('before', ['a']);
+  const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
   await old.printed('got 0');
   // The kubelet gives the slots away anew before anybody here has noticed, and the old worker still holds memory.
   scene.kubelet.take('before', 'main');
-  const after = await started('after', ['a']);
+  const after = await scene.started('after', ['a']);
   const program = scene.run(after.pod, after.socket, HOLDING);
   await program.printed('got 0');
   expect((await scene.allocations()).map(({ id, memoryUsedBytes }) => [id, memoryUsedBytes])).toEqual([[after.id, 100 * MiB]]);
@@ -213,8 +192,8 @@ test('what a pod had is given back when it is gone, and its slots serve the next
 
 test('a grant of a pod that never used it goes with the pod; one that ran to its end gives back too', async () => {
   await scene.serve();
-  const unused = await started('unused', ['a']);
-  const done = await started('done', ['b']);
+  const unused = await scene.started('unused', ['a']);
+  const done = await scene.started('done', ['b']);
   const program = scene.run(done.pod, done.socket, HOLDING);
   await program.printed('got 0');
   await program.finish();
@@ -227,9 +206,9 @@ test('a grant of a pod that never used it goes with the pod; one that ran to its
 
 test.each(['SIGKILL', 'SIGTERM'] as const)('number 4: %s of the proxy: programs go on, grants are found again', async (signal) => {
   await scene.serve();
-  const used = await started('used', ['a']);
-  const gone = await started('gone', ['b']);
-  const fresh = await started('fresh', ['c']);
+  const used = await scene.started('used', ['a']);
+  const gone = await scene.started('gone', ['b']);
+  const fresh = await scene.started('fresh', ['c']);
   const program = scene.run(used.pod, used.socket, HOLDING);
   const lost = scene.run(gone.pod, gone.socket, HOLDING);
   await Promise.all([program.printed('got 0'), lost.printed('got 0')]);
@@ -248,7 +227,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('number 4: %s of the proxy: programs 
 
 test('number 4: after a reboot the same pods use the same grants, and nothing of the sessions before is left', async () => {
   await scene.serve();
-  const { pod, socket, id } = await started('reboot', ['a']);
+  const { pod, socket, id } = await scene.started('reboot', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
   await scene.kill();
@@ -263,14 +242,14 @@ test('number 4: after a reboot the same pods use the same grants, and nothing of
 });
 
 test('the API server is away at the first connect: the program waits, and the log says for what', async () => {
-  const { pod, socket } = await started('patient', ['a']);
-  await plane.daemon('kube-apiserver').kill();
+  const { pod, socket } = await scene.started('patient', ['a']);
+  await scene.plane.daemon('kube-apiserver').kill();
   await scene.serve();
   const program = scene.run(pod, socket, HOLDING);
   await scene.proxy.printed('a program waits for its GPU: The pod');
   await scene.proxy.printed('/api/v1/pods cannot be followed');
-  plane.daemon('kube-apiserver').start();
-  await plane.ready();
+  scene.plane.daemon('kube-apiserver').start();
+  await scene.plane.ready();
   await program.printed('got 0');
   expect(await program.finish()).toContain('then 0');
 });
@@ -278,8 +257,8 @@ test('the API server is away at the first connect: the program waits, and the lo
 test('annotations lower what the slots hold and never raise it; the priority is that of the pod', async () => {
   await scene.serve();
   const annotations = { 'nvidia-virtual/memory': '512Mi', 'nvidia-virtual/cores': '7', 'nvidia-virtual/policy': 'fixed' };
-  const low = await started('low', ['a', 'b'], { annotations });
-  const high = await started('high', ['c'], { annotations: { 'nvidia-virtual/memory': '100Gi', 'nvidia-virtual/cores': '99' } });
+  const low = await scene.started('low', ['a', 'b'], { annotations });
+  const high = await scene.started('high', ['c'], { annotations: { 'nvidia-virtual/memory': '100Gi', 'nvidia-virtual/cores': '99' } });
   for (const { pod, socket } of [low, high]) {
     expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   }
@@ -291,7 +270,7 @@ test('annotations lower what the slots hold and never raise it; the priority is 
 
 test('what a pod asks for wrongly is said to its program and in its events', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
-  const { pod, socket } = await started('wrong', ['a'], { annotations: { 'nvidia-virtual/memory': 'much' } });
+  const { pod, socket } = await scene.started('wrong', ['a'], { annotations: { 'nvidia-virtual/memory': 'much' } });
   const program = scene.run(pod, socket, ASKING);
   expect(await program.finish()).toBe('init 100\n');
   expect(program.stderr).toContain('nvidia-virtual/memory is "much"');
@@ -309,17 +288,17 @@ test('where no single GPU has room the program gets CUDA_ERROR_NO_DEVICE, and th
     ['first', 7],
     ['second', 7],
   ] as const) {
-    const { pod, socket } = await started(name, slots(name, count));
+    const { pod, socket } = await scene.started(name, slots(name, count));
     expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   }
-  const large = await started('large', slots('large', 6));
+  const large = await scene.started('large', slots('large', 6));
   const program = scene.run(large.pod, large.socket, ASKING);
   expect(await program.finish()).toBe('init 100\n');
   expect(program.stderr).toContain('Container main has 6 slots, and no single GPU of the node has room for them: GPU 0');
   await eventually(async () =>
     expect(await scene.events('large')).toEqual([['GpuNotAvailable', expect.stringContaining('has 3 of its 10 slots free')]]),
   );
-  const spread = await started('spread', slots('spread', 6), { annotations: { 'nvidia-virtual/gpus': '2' } });
+  const spread = await scene.started('spread', slots('spread', 6), { annotations: { 'nvidia-virtual/gpus': '2' } });
   expect(await scene.ask(spread.pod, spread.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(spread.id)).toMatchObject({ gpus: [expect.any(String), expect.any(String)], share: 30, memory: 3 * SLOT });
 });
@@ -328,14 +307,14 @@ test('the GPU is the one that our scheduler assigned', async () => {
   await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '3' });
   const uuid = 'GPU-73696d75-6c61-4064-a970-750000000002';
   const assigned = JSON.stringify({ version: 1, containers: { main: [{ gpu: uuid, slots: 1 }] } });
-  const { pod, socket, id } = await started('assigned', ['a'], { annotations: { 'nvidia-virtual/assigned': assigned } });
+  const { pod, socket, id } = await scene.started('assigned', ['a'], { annotations: { 'nvidia-virtual/assigned': assigned } });
   expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(id)).toMatchObject({ gpus: [uuid] });
 });
 
 test('a pod whose users are others than the node’s (hostUsers: false) has its GPU', async () => {
   await scene.serve();
-  const { pod, socket } = await started('mapped', ['a']);
+  const { pod, socket } = await scene.started('mapped', ['a']);
   const program = scene.run(pod, socket, HOLDING, ['unshare', '--user', '--map-root-user']);
   await program.printed('got 0');
   expect(await program.finish()).toContain('then 0');
@@ -343,7 +322,7 @@ test('a pod whose users are others than the node’s (hostUsers: false) has its 
 
 test('a sandbox and a process outside of every pod are refused with a sentence', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
-  const { pod, socket } = await started('sandboxed', ['a']);
+  const { pod, socket } = await scene.started('sandboxed', ['a']);
   const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
   expect(await sandboxed.finish()).toBe('init 100\n');
   expect(sandboxed.stderr).toContain('(runsc) was refused: it stands for a whole sandbox (gVisor, Kata)');
@@ -354,7 +333,7 @@ test('a sandbox and a process outside of every pod are refused with a sentence',
 
 test('number 12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
   await scene.serve();
-  const { pod, socket, id } = await started('shell', ['a']);
+  const { pod, socket, id } = await scene.started('shell', ['a']);
   const main = scene.run(pod, socket, HOLDING);
   await main.printed('got 0');
   const shell = scene.run(pod, socket, ASKING_FOR_MORE, scene.loginShell(socket));
@@ -365,13 +344,14 @@ test('number 12: a shell without the environment of the container, as another us
 
 test('number 1: all programs of a container share one quota; what passes it is refused, and the neighbour notices nothing', async () => {
   await scene.serve();
-  const [greedy, neighbour] = [await started('greedy', ['a']), await started('neighbour', ['b'])];
+  const [greedy, neighbour] = [await scene.started('greedy', ['a']), await scene.started('neighbour', ['b'])];
   const quiet = scene.run(neighbour.pod, neighbour.socket, HOLDING);
   await quiet.printed('got 0');
   const first = scene.run(greedy.pod, greedy.socket, 'start(); say("got", alloc(500 * MiB)); sys.stdin.readline()');
   await first.printed('got 0');
   const second = scene.run(greedy.pod, greedy.socket, 'start(); say("more", alloc(500 * MiB), alloc(200 * MiB))');
   expect(await second.finish()).toBe('more 2 0\n');
+  expect(second.stderr).toMatch(/: 500 MiB of GPU memory were asked for where 5\S+ MiB of the quota of \S+ MiB were in use/);
   expect(await quiet.finish()).toContain('then 0');
   await first.finish();
   await eventually(async () =>
@@ -384,7 +364,7 @@ test('number 1: all programs of a container share one quota; what passes it is r
 
 test('a pod is told what its programs were refused, also while no gpu-proxy was there', async () => {
   await scene.serve({}, '--limits-sessions', '1');
-  const { pod, socket } = await started('refused', ['a']);
+  const { pod, socket } = await scene.started('refused', ['a']);
   const program = scene.run(
     pod,
     socket,
@@ -420,7 +400,7 @@ say(twice(by_name), *(twice(way) for way in (handle, ask("cuGetProcAddress", 120
 
 test('number 7: whichever way a program finds a call, its quota holds', async () => {
   await scene.serve();
-  const { pod, socket } = await started('finder', ['a']);
+  const { pod, socket } = await scene.started('finder', ['a']);
   expect(await scene.run(pod, socket, WAYS_TO_A_CALL).finish()).toBe('0 2 2 2\n');
 });
 
@@ -454,11 +434,11 @@ test('what is assigned to a pod that has not connected yet goes to no pod that a
   const [first, second] = (await scene.gpus()).map(({ uuid }) => uuid) as [string, string];
   const tenSlots = (letter: string) => Array.from({ length: 10 }, (_, index) => `${letter}${index}`);
   const assigned = JSON.stringify({ version: 1, containers: { main: [{ gpu: first, slots: 10 }] } });
-  const ours = await started('ours', tenSlots('a'), { annotations: { 'nvidia-virtual/assigned': assigned } });
-  const foreign = await started('foreign', ['b', 'c', 'd', 'e', 'f']);
+  const ours = await scene.started('ours', tenSlots('a'), { annotations: { 'nvidia-virtual/assigned': assigned } });
+  const foreign = await scene.started('foreign', ['b', 'c', 'd', 'e', 'f']);
   expect(await scene.ask(foreign.pod, foreign.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(foreign.id)).toMatchObject({ gpus: [second] });
-  const large = await started('large', tenSlots('g'));
+  const large = await scene.started('large', tenSlots('g'));
   const [said, why] = await scene.ask(large.pod, large.socket);
   expect(said).toBe('init 100\n');
   expect(why).toContain('GPU 0 (Simulated GPU) has 0 of its 10 slots free; GPU 1 (Simulated GPU) has 5 of its 10 slots free');
@@ -475,13 +455,13 @@ test('an allocation that this gpu-proxy cannot serve keeps its slots', async () 
   const sixSlots = (letter: string) => Array.from({ length: 6 }, (_, index) => `${letter}${index}`);
   const little = { annotations: { 'nvidia-virtual/memory': '64Mi' } };
   await scene.serve(machine);
-  const newer = await started('newer', sixSlots('a'), little);
+  const newer = await scene.started('newer', sixSlots('a'), little);
   expect(await scene.ask(newer.pod, newer.socket)).toEqual(['init 0\n', '']);
   await scene.kill();
   const { gpus } = scene.specification(newer.id);
   scene.rewrite(newer.id, (specification) => ({ ...specification, version: 2 }));
   await scene.serve(machine);
-  const next = await started('next', sixSlots('b'), little);
+  const next = await scene.started('next', sixSlots('b'), little);
   expect(await scene.ask(next.pod, next.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(next.id)['gpus']).not.toEqual(gpus);
 });
@@ -498,7 +478,7 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', a
   expect(await health()).toEqual(['', '']);
   writeFileSync(failures, '0\n');
   await eventually(async () => expect(await health()).toEqual([expect.stringContaining('does not list the GPU any more'), '']));
-  const { pod, socket, id } = await started('elsewhere', ['a']);
+  const { pod, socket, id } = await scene.started('elsewhere', ['a']);
   expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(id)).toMatchObject({ gpus: [expect.stringMatching(/01$/)] });
   writeFileSync(failures, '');
@@ -512,7 +492,7 @@ test('for a GPU that was absent at its start and is back, gpu-proxy ends in good
   const interval = ['--kubernetes-health-interval', '1s'];
   await scene.serve(machine, ...interval);
   expect(await scene.gpus()).toHaveLength(1);
-  const { pod, socket } = await started('goes-on', ['a']);
+  const { pod, socket } = await scene.started('goes-on', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
   writeFileSync(failures, '');
@@ -526,7 +506,7 @@ test('for a GPU that was absent at its start and is back, gpu-proxy ends in good
 test('number 19: metrics name namespace, pod and container', async () => {
   const http = path.join(scene.directory, 'http.sock');
   await scene.serve({}, '--http', http);
-  const { pod, socket } = await started('metered', ['a']);
+  const { pod, socket } = await scene.started('metered', ['a']);
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
   const lines = (await scene.get(http, '/metrics'))

@@ -3,9 +3,7 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { ControlPlane } from '../control-plane.js';
 import type { CgroupDriver } from './pod-cgroup.js';
-import { BindingScene, eventually } from './scene.js';
-
-const HOLDING = 'start(); say("got", alloc(100 * 1048576)); sys.stdin.readline(); say("then", alloc(1048576))';
+import { BindingScene, eventually, HOLDING } from './scene.js';
 
 let plane: ControlPlane;
 let scene: BindingScene;

@@ -5,6 +5,7 @@ import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from '@jest/globals';
 import { CoreV1Api, KubeConfig, type V1Container, type V1ObjectMeta, type V1Pod } from '@kubernetes/client-node';
 import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
@@ -14,12 +15,14 @@ import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
 import { CommandUnderTest, Place } from '@nvidia-virtual/gpu-proxy/testing/command-under-test';
 import { cudaProgram } from '@nvidia-virtual/gpu-proxy/testing/cuda-program';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
-import type { ControlPlane } from '../control-plane.js';
+import { ControlPlane } from '../control-plane.js';
 import { KubeletResources } from './kubelet-resources.js';
 import { type CgroupDriver, PodCgroups } from './pod-cgroup.js';
 
 export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
+/** Takes memory, says how much there is in all, and stays until it may finish. */
+export const HOLDING = 'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
 
 export interface PodOptions {
   readonly annotations?: Record<string, string>;
@@ -48,6 +51,7 @@ export class PodProgram {
         CUDA_LOG_FILE: 'stderr',
       },
     });
+    this.process.stdin.on('error', () => {}); // it may have ended before it was told to
     this.process.stdout.on('data', (data: Buffer) => {
       this.stdout += data;
     });
@@ -79,13 +83,13 @@ export class BindingScene {
   readonly kubelet = new KubeletResources(this.kubeletRoot);
   readonly cgroups: PodCgroups;
   readonly api: CoreV1Api;
-  readonly #plane: ControlPlane;
+  readonly plane: ControlPlane;
   readonly #place = new Place();
   readonly #programs: PodProgram[] = [];
   proxy!: CommandUnderTest;
 
   constructor(name: string, plane: ControlPlane, driver: CgroupDriver = 'cgroupfs') {
-    this.#plane = plane;
+    this.plane = plane;
     this.cgroups = new PodCgroups(name, driver);
     const config = new KubeConfig();
     config.loadFromFile(plane.adminKubeconfig);
@@ -95,7 +99,7 @@ export class BindingScene {
   async serve(env: NodeJS.ProcessEnv = {}, ...flags: string[]): Promise<void> {
     const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubeletRoot];
     const args = ['serve', '--state', this.state, '--backend', 'simulated', '--node', NODE, ...kubernetes, ...flags];
-    this.proxy = new CommandUnderTest(this.#place, args, { KUBECONFIG: this.#plane.adminKubeconfig, ...env });
+    this.proxy = new CommandUnderTest(this.#place, args, { KUBECONFIG: this.plane.adminKubeconfig, ...env });
     await this.proxy.printed('"msg":"serving"');
   }
 
@@ -122,6 +126,20 @@ export class BindingScene {
   /** @returns the socket in the directory that Allocate gives to the container. */
   allocate(slots: readonly string[], build?: string): string {
     return path.join(prepareGrant(this.state, slots, build).clientDirectory, 'gpu.sock');
+  }
+
+  /** A pod, and the container in it to which the kubelet gave the slots; its program has not started yet. */
+  async started(name: string, slots: readonly string[], options: PodOptions = {}): Promise<{ pod: V1Pod; socket: string; id: string }> {
+    const pod = await this.createPod(name, { slots: slots.length, ...options });
+    this.kubelet.give(name, 'main', slots);
+    const socket = this.allocate(slots);
+    return { pod, socket, id: idOf(socket) };
+  }
+
+  /** What could be concluded from the kubelet's word was. */
+  async lookedAgain(): Promise<void> {
+    const before = this.kubelet.asked;
+    await eventually(() => expect(this.kubelet.asked).toBeGreaterThan(before + 1));
   }
 
   /** As it was made at another time. */
@@ -182,6 +200,12 @@ export class BindingScene {
     const status = { name, containerID: `containerd://${containerId}`, image: 'any', imageID: '', ready: true, restartCount: 0 };
     const statuses = [{ ...status, state: { running: {} } }];
     await this.patchStatus(pod, init ? { initContainerStatuses: statuses } : { containerStatuses: statuses });
+  }
+
+  /** As the kubelet does when a container has ended. */
+  async tellEnded(pod: V1Pod, name: string, terminated: object): Promise<void> {
+    const status = { name, image: 'any', imageID: '', ready: false, restartCount: 0, state: { terminated } };
+    await this.patchStatus(pod, { containerStatuses: [status] });
   }
 
   async patchStatus(pod: V1Pod, changes: object): Promise<void> {
@@ -270,6 +294,27 @@ export class BindingScene {
     const { items } = await this.api.listNamespacedPod({ namespace: 'default' });
     for (const { metadata } of items) await this.deletePod(metadata?.name as string);
   }
+}
+
+/** A control plane for the tests of a file, and for each of them a node, which `use` is given. */
+export function bindingSuite(name: string, use: (scene: BindingScene) => void): void {
+  let plane: ControlPlane | undefined;
+  let scene: BindingScene | undefined;
+  beforeAll(async () => {
+    plane = await ControlPlane.start();
+  });
+  beforeEach(async () => {
+    scene = new BindingScene(name, plane as ControlPlane);
+    use(scene);
+    await scene.kubelet.start();
+  });
+  afterEach(() => scene?.end());
+  afterAll(() => plane?.stop());
+}
+
+/** Of the allocation with this socket. */
+export function idOf(socket: string): string {
+  return path.basename(path.dirname(path.dirname(socket)));
 }
 
 /** As a kubelet makes the pod by which it shows a static one. */

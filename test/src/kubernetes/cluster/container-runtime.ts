@@ -7,7 +7,7 @@ import { PAUSE } from '../images.js';
 import { RUNC, writeRunc } from './bounded-runc.js';
 import { CNI_CONFIGURATION, CONTAINERD_SOCKET, CONTAINERD_STATE, NODE_DIRECTORY } from './places.js';
 
-/** Debian's containerd, and today's, which is built from source. */
+/** Debian's containerd and runc, and today's, which are built from source. */
 export const RUNTIMES = ['containerd-1', 'containerd-2'] as const;
 export type ContainerRuntime = (typeof RUNTIMES)[number];
 
@@ -22,11 +22,12 @@ export async function prepareRuntime(runtime: ContainerRuntime): Promise<Omit<Da
   writeFileSync(file, runtime === 'containerd-1' ? configuration1() : configuration2());
   if (runtime === 'containerd-2') await buildKubernetesTools(CONTAINERD_TOOLS);
   const directory = binaries(runtime);
-  // It finds its shim in PATH.
+  const runc = runtime === 'containerd-2' ? [path.dirname(kubernetesTool('runc'))] : [];
+  // It finds its shim in PATH, and the shim runc.
   return {
     program: path.join(directory, 'containerd'),
     args: ['--config', file],
-    env: { ...process.env, PATH: `${directory}:${process.env['PATH']}` },
+    env: { ...process.env, PATH: [...runc, directory, process.env['PATH']].join(':') },
   };
 }
 

@@ -3,7 +3,8 @@ import path from 'node:path';
 /** What the test's node has for itself. Fixed, so that a run finds what one before it left, if that was killed. */
 export const NODE_DIRECTORY = '/var/lib/nvidia-virtual-test-node';
 export const CONTAINERD_SOCKET = path.join(NODE_DIRECTORY, 'containerd.sock');
-export const CONTAINERD_STATE = path.join(NODE_DIRECTORY, 'containerd', 'state');
+/** Its images lie where only root may pass; a container with users of its own must reach this. */
+export const CONTAINERD_STATE = path.join(NODE_DIRECTORY, 'containerd-state');
 export const CNI_CONFIGURATION = path.join(NODE_DIRECTORY, 'cni');
 export const POD_LOGS = path.join(NODE_DIRECTORY, 'logs');
 /** The kubelet's, and the product's: as on any node, since programs find each other there. */

@@ -1,4 +1,5 @@
-import { gpuUsage } from './gpu-usage.js';
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { gpuUsageJson } from './gpu-usage.js';
 import { tenantContainer, tenantPod } from './pods.js';
 import { leavings } from './processes.js';
 import { SLOTS, untilOffered } from './product.js';
@@ -40,12 +41,9 @@ export const containers: Scenario = {
 
 /** Of each container that has some, as `kubectl gpu-usage` shows them. */
 async function slots({ cluster, tenants }: Scene): Promise<string> {
-  const { output } = await gpuUsage(cluster, ['pod', 'several', '-n', tenants.namespace, '-o', 'json']);
-  const shown = JSON.parse(output) as { containers: readonly { readonly name: string; readonly slots: number }[] };
-  return shown.containers
-    .map(({ name, slots: count }) => `${name} ${count}`)
-    .sort()
-    .join();
+  const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, ['pod', 'several', '-n', tenants.namespace]);
+  const shown = value?.containers.map(({ name, slots: count }) => `${name} ${count}`);
+  return shown?.sort().join() ?? output;
 }
 
 function problemsOf(is: string | undefined, wanted: string): string[] {

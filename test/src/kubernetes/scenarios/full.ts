@@ -1,3 +1,4 @@
+import { usageProblems } from './gpu-usage.js';
 import { RESOURCE, tenantDeployment, tenantPod } from './pods.js';
 import { SLOTS, untilOffered } from './product.js';
 import type { Scenario, Scene } from './scene.js';
@@ -14,6 +15,9 @@ export const full: Scenario = {
     await tenants.apply(tenantPod('late'));
     await tenants.event('late', /Insufficient nvidia-virtual\/gpu/);
     tally.judge('one pod more waits with a clear event', []);
+    const crowd = (await tenants.pods()).map(({ metadata }) => metadata?.name ?? '').filter((name) => name !== 'late');
+    const slots = Object.fromEntries(crowd.map((name) => [name, 2]));
+    tally.judge('and kubectl gpu-usage shows them all', await usageProblems(cluster, tenants.namespace, slots, ['late']));
 
     await tenants.cluster.kubectl('-n', tenants.namespace, 'scale', 'deployment/crowd', `--replicas=${SLOTS / 2 - 1}`);
     await tenants.logUntil('late', 'working');

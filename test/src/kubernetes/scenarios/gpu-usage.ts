@@ -24,40 +24,54 @@ export async function gpuUsage(
   return runCommand(kubernetesTool('kubectl'), ['gpu-usage', ...args], { env });
 }
 
+/** What it prints as JSON; else what it printed. */
+export async function gpuUsageJson<T>(cluster: Cluster, args: readonly string[]): Promise<{ readonly value?: T; readonly output: string }> {
+  const { status, output } = await gpuUsage(cluster, [...args, '-o', 'json']);
+  const whole = status === 0 && output.startsWith('{'); // else it begins with a warning
+  return { output, ...(whole && { value: JSON.parse(output) as T }) };
+}
+
 async function makePlugin(): Promise<void> {
   const { status, output } = await runCommand(process.execPath, [path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js')]);
   if (status !== 0) throw new Error(`the plugin of kubectl could not be made:\n${output}`);
 }
 
 /**
- * Waits until `kubectl gpu-usage` shows exactly these pods of the namespace at work, with the memory that each has, and what is free beside them.
- * @param slots of each pod, by its name
+ * Waits until `kubectl gpu-usage` shows exactly these pods of the namespace at work, with the memory that each has, those that wait, and what
+ * is free beside them.
+ * @param slots of each pod at work, by its name
+ * @param waiting the names of the others
  * @returns how it is instead
  */
-export async function usageProblems(cluster: Cluster, namespace: string, slots: Readonly<Record<string, number>>): Promise<string[]> {
+export async function usageProblems(
+  cluster: Cluster,
+  namespace: string,
+  slots: Readonly<Record<string, number>>,
+  waiting: readonly string[] = [],
+): Promise<string[]> {
   const end = performance.now() + PATIENCE_MS;
   const free = SLOTS - Object.values(slots).reduce((sum, count) => sum + count, 0);
   for (;;) {
-    const shown = await gpuUsage(cluster, ['-n', namespace, '-o', 'json']);
-    const nodes = await gpuUsage(cluster, ['nodes', '-o', 'json']);
-    const whole = [shown, nodes].every(({ status, output }) => status === 0 && output.startsWith('{')); // else it begins with a warning
-    if (whole && areAtWork(shown.output, slots) && freeSlots(nodes.output) === free) return [];
-    if (performance.now() > end) return [`kubectl gpu-usage shows ${shown.output}\n${nodes.output}`];
+    const pods = await gpuUsageJson<{ items: readonly PodGpuUsage[] }>(cluster, ['-n', namespace]);
+    const nodes = await gpuUsageJson<{ items: readonly NodeGpuUsage[] }>(cluster, ['nodes']);
+    const waits = pods.value?.items.filter(({ state }) => state === 'Waiting').map(({ metadata }) => metadata.name);
+    const rest = pods.value?.items.filter(({ state }) => state !== 'Waiting') ?? [];
+    const right = `${waits?.sort()}` === `${[...waiting].sort()}` && areAtWork(rest, slots) && freeSlots(nodes.value?.items) === free;
+    if (right) return [];
+    if (performance.now() > end) return [`kubectl gpu-usage shows ${pods.output}\n${nodes.output}`];
     await pause(500);
   }
 }
 
-function areAtWork(output: string, slots: Readonly<Record<string, number>>): boolean {
-  const { items } = JSON.parse(output) as { items: readonly PodGpuUsage[] };
+function areAtWork(pods: readonly PodGpuUsage[], slots: Readonly<Record<string, number>>): boolean {
   const right = ({ metadata, state, slots: count, message, containers }: PodGpuUsage) =>
     state === 'Active' &&
     count === slots[metadata.name] &&
     message === undefined &&
     containers.every(({ memory }) => memory.used !== undefined);
-  return items.length === Object.keys(slots).length && items.every(right);
+  return pods.length === Object.keys(slots).length && pods.every(right);
 }
 
-function freeSlots(output: string): number {
-  const { items } = JSON.parse(output) as { items: readonly NodeGpuUsage[] };
-  return items.reduce((sum, { slots }) => sum + slots.free, 0);
+function freeSlots(nodes: readonly NodeGpuUsage[] | undefined): number | undefined {
+  return nodes?.reduce((sum, { slots }) => sum + slots.free, 0);
 }

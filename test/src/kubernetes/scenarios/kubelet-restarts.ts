@@ -1,3 +1,4 @@
+import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { leavings } from './processes.js';
 import { SLOTS, untilOffered } from './product.js';
@@ -29,6 +30,7 @@ export const kubeletRestarts: Scenario = {
     );
     const steady = await tenants.pod('steady');
     tally.judge('and the one that ran goes on', runsUndisturbed(steady) ? [] : [await tenants.describe('steady')]);
+    tally.judge('and kubectl gpu-usage shows it alone', await usageProblems(cluster, tenants.namespace, { steady: 2 }));
     report(rounds);
     await tenants.delete('pod', 'steady');
     await untilOffered(cluster, SLOTS);

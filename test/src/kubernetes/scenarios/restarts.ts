@@ -48,13 +48,14 @@ async function interrupt({ cluster, tally, tenants }: Scene, what: string, happe
 
 /** Everybody goes on computing, and was never started again. */
 async function disturbances(tenants: Scene['tenants'], before: readonly number[]): Promise<string[]> {
-  const problems: string[] = [];
-  for (const [index, name] of TENANTS.entries()) {
-    const pod = await tenants.pod(name);
-    if (!runsUndisturbed(pod)) problems.push(`${name} was disturbed: ${await tenants.describe(name)}`);
-    else await tenants.logUntil(name, `${(before[index] as number) + 20} rounds`);
-  }
-  return problems;
+  const problems = await Promise.all(
+    TENANTS.map(async (name, index) => {
+      if (!runsUndisturbed(await tenants.pod(name))) return [`${name} was disturbed: ${await tenants.describe(name)}`];
+      await tenants.logUntil(name, `${(before[index] as number) + 20} rounds`);
+      return [];
+    }),
+  );
+  return problems.flat();
 }
 
 async function restart(cluster: Cluster, name: (typeof DAEMONS)[number]): Promise<void> {

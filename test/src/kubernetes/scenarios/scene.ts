@@ -1,5 +1,6 @@
 import type { Tally } from '../../tally.js';
 import type { Cluster } from '../cluster/cluster.js';
+import type { ContainerRuntime } from '../cluster/container-runtime.js';
 import type { Tenants } from './tenants.js';
 
 /** What a scenario plays with. */
@@ -13,5 +14,7 @@ export interface Scene {
 export interface Scenario {
   readonly name: string;
   readonly about: string;
+  /** The only one that can do what it needs. */
+  readonly runtime?: ContainerRuntime;
   play(scene: Scene): Promise<void>;
 }

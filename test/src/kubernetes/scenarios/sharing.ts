@@ -1,3 +1,4 @@
+import { usageProblems } from './gpu-usage.js';
 import { nodeGpu } from './node-inventory.js';
 import { tenantPod } from './pods.js';
 import type { Scenario } from './scene.js';
@@ -24,6 +25,8 @@ export const sharing: Scenario = {
     ] as const) {
       tally.judge(`${name} sees its own slice`, differences(await tenants.result(name), slots, slotMemory / MIB, memory / MIB));
     }
+
+    tally.judge('kubectl gpu-usage shows who works', await usageProblems(cluster, tenants.namespace, { anna: 2, otto: 3 }));
 
     const before = await tenants.rounds('anna');
     await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));

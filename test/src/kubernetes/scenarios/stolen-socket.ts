@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { STATE_ROOT } from '../cluster/places.js';
+import { usageProblems } from './gpu-usage.js';
 import { ordinaryPod, tenantPod } from './pods.js';
 import { allocations } from './processes.js';
 import { NAMESPACE, partPods } from './product.js';
@@ -21,6 +22,7 @@ export const stolenSocket: Scenario = {
     tally.judge('gpu-proxy says whose it is', said ? [] : [log]);
     const owner = await tenants.pod('owner');
     tally.judge('the owner notices nothing', runsUndisturbed(owner) ? [] : [await tenants.describe('owner')]);
+    tally.judge('and kubectl gpu-usage shows it alone', await usageProblems(cluster, tenants.namespace, { owner: 1 }));
     await tenants.delete('pod', 'owner', 'thief');
   },
 };

@@ -1,4 +1,5 @@
 import type { Cluster } from '../cluster/cluster.js';
+import { usageProblems } from './gpu-usage.js';
 import { tenantJob } from './pods.js';
 import { leavings } from './processes.js';
 import { NAMESPACE, partPods, SLOTS, untilOffered } from './product.js';
@@ -26,6 +27,7 @@ export const storm: Scenario = {
     const refused = pods.filter((pod) => pod.status?.phase === 'Failed').map((pod) => `${pod.metadata?.name}: ${pod.status?.message}`);
     tally.judge('none is refused at admission', refused);
     console.log(`${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s; ${await allocateTimes(cluster)}`);
+    tally.judge('and kubectl gpu-usage shows none of them any more', await usageProblems(cluster, tenants.namespace, {}));
     await tenants.delete('job', 'storm');
     await untilOffered(cluster, SLOTS);
     tally.judge('and nothing is left', await leavings());

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
 import { pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
@@ -49,7 +50,7 @@ export class Tenants {
   async logUntil(name: string, line: string | RegExp, container?: string): Promise<string> {
     const end = performance.now() + PATIENCE_MS;
     for (;;) {
-      const { output } = await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name, ...(container ? ['-c', container] : [])]);
+      const output = await this.log(name, { container });
       if (typeof line === 'string' ? output.split('\n').includes(line) : line.test(output)) return output;
       const { status } = await this.pod(name);
       const over = status?.phase === 'Failed' || performance.now() > end;
@@ -61,7 +62,17 @@ export class Tenants {
   /** Runs to its end. Returns what it printed. */
   async result(name: string, milliseconds = PATIENCE_MS): Promise<string> {
     await this.until(name, 'at its end', ({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed', milliseconds);
-    return (await this.cluster.tryKubectl(['-n', this.namespace, 'logs', name])).output;
+    return this.log(name);
+  }
+
+  /** What it printed so far; why that is not known, where it is not. */
+  async log(name: string, query: { readonly container?: string | undefined; readonly tailLines?: number } = {}): Promise<string> {
+    const asked = { path: `/api/v1/namespaces/${this.namespace}/pods/${name}/log`, query };
+    try {
+      return await text(await this.cluster.api.stream(asked, AbortSignal.timeout(PATIENCE_MS)));
+    } catch (error) {
+      return (error as Error).message;
+    }
   }
 
   /** No pod is left. */
@@ -99,8 +110,10 @@ export class Tenants {
 
   /** How often each tenant's program has computed, by its log; the name of a container of whichever pod. */
   async rounds(name: string): Promise<number> {
-    const log = await this.cluster.kubectl('-n', this.namespace, 'logs', name, '--tail=20');
-    return Number([...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1] ?? 0);
+    const log = await this.log(name, { tailLines: 20 });
+    const last = [...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1];
+    if (last === undefined && !log.startsWith('working\n')) throw new Error(`${name} has not computed: ${log}`);
+    return Number(last ?? 0);
   }
 }
 

@@ -1,6 +1,6 @@
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { NODE_NAME } from '../cluster/node-agents.js';
-import { gpuUsage } from './gpu-usage.js';
+import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { SLOTS } from './product.js';
 import type { Scenario, Scene } from './scene.js';
@@ -40,15 +40,13 @@ interface Shown {
 async function untilShown({ cluster, tenants }: Scene, pod: string, holds: (shown: Shown) => boolean): Promise<string[]> {
   const end = performance.now() + 40_000;
   for (;;) {
-    const { status, output } = await gpuUsage(cluster, ['pod', pod, '-n', tenants.namespace, '-o', 'json']);
-    const whole = status === 0 && output.startsWith('{'); // else it begins with a warning
-    if (whole && holds(readShown(output))) return [];
+    const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, ['pod', pod, '-n', tenants.namespace]);
+    if (value && holds(shownOf(value))) return [];
     if (performance.now() > end) return [output];
   }
 }
 
-function readShown(output: string): Shown {
-  const { state, message = '', containers } = JSON.parse(output) as PodGpuUsage;
+function shownOf({ state, message = '', containers }: PodGpuUsage): Shown {
   return { state, message, memory: containers.reduce((sum, { memory }) => sum + (memory.used ?? 0), 0) };
 }
 
