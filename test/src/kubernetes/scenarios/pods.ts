@@ -75,5 +75,7 @@ export function tenantContainer(
   does: string,
   command: readonly string[] = [TENANT, ...does.split(' ')],
 ): object {
-  return { name, image: CUDA, imagePullPolicy: 'Never', command, resources: { limits: { [RESOURCE]: slots } } };
+  // What a program is told beyond CUDA's error is in its log then.
+  const env = [{ name: 'CUDA_LOG_FILE', value: 'stderr' }];
+  return { name, image: CUDA, imagePullPolicy: 'Never', command, env, resources: { limits: { [RESOURCE]: slots } } };
 }

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { until } from '../../processes.js';
-import { KUBELET_ROOT, POD_LOGS } from '../cluster/places.js';
+import { KUBELET_ROOT } from '../cluster/places.js';
+import { nodeLog } from './node-log.js';
 
 const SOCKET = path.join(KUBELET_ROOT, 'device-plugins', 'kubelet.sock');
 const PATIENCE_MS = 60_000;
@@ -10,7 +11,7 @@ const PATIENCE_MS = 60_000;
 export async function untilRegistered(before: number): Promise<number> {
   if (!(await until(() => socketBirth() > before, PATIENCE_MS))) throw new Error('the kubelet serves no device plugins');
   if (!(await until(() => lastRegistration() >= socketBirth(), PATIENCE_MS)))
-    throw new Error(`the device plugin did not register: ${pluginLog()}`);
+    throw new Error(`the device plugin did not register: ${nodeLog('device-plugin').join('\n')}`);
   return lastRegistration() - socketBirth();
 }
 
@@ -20,12 +21,6 @@ function socketBirth(): number {
 
 /** As the plugin's log says. */
 function lastRegistration(): number {
-  const times = [...pluginLog().matchAll(/"time":"([^"]+)"[^\n]*"msg":"registered"/g)].map((match) => Date.parse(match[1] as string));
-  return Math.max(0, ...times);
-}
-
-function pluginLog(): string {
-  const files = readdirSync(POD_LOGS, { recursive: true }) as string[];
-  const logs = files.filter((file) => /^nvidia-virtual_nvidia-virtual-node-[^/]+\/device-plugin\/\d+\.log$/.test(file));
-  return logs.map((file) => readFileSync(path.join(POD_LOGS, file), 'utf8')).join('');
+  const times = nodeLog('device-plugin').flatMap((line) => /"time":"([^"]+)".*"msg":"registered"/.exec(line)?.[1] ?? []);
+  return Math.max(0, ...times.map((time) => Date.parse(time)));
 }

@@ -30,10 +30,13 @@ export const sharing: Scenario = {
 
     const before = await tenants.rounds('anna');
     await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));
-    const filled = /^(\d+) MiB, then cudaErrorMemoryAllocation$/m.exec(await tenants.result('greedy'));
+    const printed = await tenants.result('greedy');
+    const filled = /^(\d+) MiB, then cudaErrorMemoryAllocation$/m.exec(printed);
     tally.judge('a pod that passes its quota is refused memory', quotaProblems(Number(filled?.[1]), slotMemory / MIB));
     await tenants.event('greedy', /of GPU memory/);
     tally.judge('and its events say so', []);
+    const told = /of GPU memory were asked for where .* of the quota of .* were in use/.test(printed);
+    tally.judge('and its CUDA_LOG_FILE', told ? [] : [`it printed ${printed}`]);
     await tenants.logUntil('anna', `${before + 20} rounds`);
     const disturbed = (await Promise.all(['anna', 'otto'].map((name) => tenants.pod(name)))).filter((pod) => !runsUndisturbed(pod));
     tally.judge(

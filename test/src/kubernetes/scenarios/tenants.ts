@@ -2,6 +2,7 @@ import { text } from 'node:stream/consumers';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
 import { pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
+import { proxyLogOf } from './node-log.js';
 
 const PATIENCE_MS = 60_000;
 
@@ -104,8 +105,10 @@ export class Tenants {
     }
   }
 
+  /** As kubectl describes it, what it printed, and what gpu-proxy said of it. */
   async describe(name: string): Promise<string> {
-    return (await this.cluster.tryKubectl(['-n', this.namespace, 'describe', 'pod', name])).output;
+    const { output } = await this.cluster.tryKubectl(['-n', this.namespace, 'describe', 'pod', name]);
+    return [output, 'It printed:', await this.log(name), 'gpu-proxy said:', ...proxyLogOf(name)].join('\n');
   }
 
   /** How often each tenant's program has computed, by its log; the name of a container of whichever pod. */
