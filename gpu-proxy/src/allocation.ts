@@ -298,7 +298,7 @@ export class Allocation {
     sendRefusal(connection, why.message);
     this.#refusals.add(why);
     // Whoever may not connect at all is told of by the host that says so.
-    if (why.code === 'SESSIONS_FULL') this.#host.trouble(this.#specification, why);
+    if (why.code === 'SESSIONS_FULL' || why.code === 'ALLOCATION_DRAINING') this.#host.trouble(this.#specification, why);
   }
 
   #whyRefused(connection: Socket, { pid }: PeerCredentials): ProxyError | undefined {

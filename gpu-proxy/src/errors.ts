@@ -189,6 +189,10 @@ const TABLE = {
     125,
     'The slots {slots} cannot be used yet: pod {pod} had them before, and its worker {workers} does not end, not even when it is killed. It hangs in the driver: see the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
   ],
+  SLOTS_GIVEN_AWAY: [
+    125,
+    'The kubelet gave the slots {slots} to pod {pod}, and this pod had them before: its programs on the GPU are ended. Delete the pod, so that another one with slots of its own takes its place.',
+  ],
   GRANT_NOT_BOUND: [
     125,
     'The GPU of the program could not be made ready: {reason}. Repair that on the node, where the log of gpu-proxy says more; then start the program again.',

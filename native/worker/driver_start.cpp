@@ -32,10 +32,6 @@ bool open(const std::string& path, Driver& driver, DriverStart& start) {
 
 bool initialise(const std::string& path, const Driver& driver, DriverStart& start) {
   const CUresult status = driver.cuInit(0);
-  if (status == CUDA_ERROR_NO_DEVICE && std::getenv("CUDA_VISIBLE_DEVICES") != nullptr) {
-    start.wanted = true;
-    return fail(start, status, "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it may use");
-  }
   return status == CUDA_SUCCESS || fail(start, status, "the CUDA driver " + path + " does not start: " + nameOf(driver, status));
 }
 

@@ -13,7 +13,6 @@ namespace worker {
 struct DriverStart {
   CUresult status = CUDA_SUCCESS;  ///< what the program's cuInit answers
   std::string sentence;            ///< when that is an error
-  bool wanted = false;             ///< the program asked for what it got: nothing that an administrator should look at
   int version = 0;                 ///< of the API, as cuDriverGetVersion numbers it; never above the one that we speak
   std::vector<wire::DeviceInfo> devices;
 };

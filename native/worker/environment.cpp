@@ -14,6 +14,7 @@ namespace worker {
 namespace {
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+constexpr const char* kNone = "-1";
 
 void clearCudaVariables() {
   std::vector<std::string> names;
@@ -95,7 +96,7 @@ std::string visibleDevices(const std::vector<std::string>& gpus, const char* wan
     if (gpu.empty()) break;
     add(gpu);
   }
-  return visible.empty() ? "-1" : visible;
+  return visible.empty() ? kNone : visible;
 }
 
 Environment driverEnvironment(std::span<const std::byte> variables, const std::vector<std::string>& gpus, bool ownCache, const Mps& mps) {
@@ -116,6 +117,11 @@ Environment driverEnvironment(std::span<const std::byte> variables, const std::v
   if (ownCache) environment["CUDA_CACHE_PATH"] = kCachePath;
   addMps(environment, mps);
   return environment;
+}
+
+bool hidesAll(const std::vector<std::string>& gpus) {
+  const char* visible = std::getenv(kVisible);
+  return visible != nullptr && (gpus.empty() || std::strcmp(visible, kNone) == 0);
 }
 
 void adopt(const Environment& environment) {

@@ -65,6 +65,8 @@ bool SessionStart::openDriver() {
     start_ = warm_->start;
   } else {
     start_ = startDriver(options_.driver, session_.driver);
+    wanted_ = start_.status == CUDA_ERROR_NO_DEVICE && hidesAll(options_.gpus);
+    if (wanted_) fail(start_.status, "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it may use");
   }
   limitMemory(start_.devices, options_.memoryLimit);
   if (start_.status == CUDA_SUCCESS && !options_.mps.pipes.empty()) checkMps();
@@ -117,7 +119,7 @@ void SessionStart::answer(std::span<const std::byte> rest, std::uint32_t devices
 void SessionStart::welcome() { answer(std::as_bytes(std::span(start_.devices)), static_cast<std::uint32_t>(start_.devices.size())); }
 
 void SessionStart::refuse() {
-  if (start_.wanted)
+  if (wanted_)
     session_.report.event("ended", JsonObject().add("reason", start_.sentence).add("peakMemory", 0).add("launches", 0));
   else
     session_.report.event("refused", JsonObject().add("sentence", start_.sentence));

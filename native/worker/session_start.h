@@ -42,6 +42,7 @@ class SessionStart {
   const WarmDriver* warm_;
   wire::Hello hello_{};
   DriverStart start_;
+  bool wanted_ = false;  ///< the program chose what it got: nothing that an administrator should look at
 };
 
 }  // namespace worker

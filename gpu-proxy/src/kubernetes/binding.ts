@@ -6,17 +6,17 @@ import type { Allocation } from '../allocation.js';
 import { type ErrorCode, ProxyError } from '../errors.js';
 import type { GpuHealth } from '../gpu-health.js';
 import type { BindableGrant, GpuNode } from '../node.js';
-import { requestOf } from './container-request.js';
+import { type GrantRequest, requestOf } from './container-request.js';
 import { isOver, type NodePods } from './node-pods.js';
 import type { Peer } from './peer.js';
 import { place } from './placement.js';
 import type { EventReason, PodEvents } from './pod-events.js';
 import { kubeletUid } from './pod-identity.js';
-import type { PodResources } from './pod-resources.js';
+import { type Holders, holdersOf, isHolder, type PodResources } from './pod-resources.js';
 import { asRefusal } from './served-grant.js';
 import { type SlotSettings, slotsTaken } from './slots.js';
 import { findTenant } from './tenant.js';
-import { endsWithin, tryPatiently } from './waiting.js';
+import { endsWithin, type Patience, tryPatiently } from './waiting.js';
 
 export interface BindingOptions {
   readonly node: GpuNode;
@@ -29,6 +29,9 @@ export interface BindingOptions {
   /** How long a first connect waits for the API server, the kubelet, and for those that had the slots before, each. */
   readonly patienceMs: number;
 }
+
+/** That a program has ended is seen a moment later, or it has not. */
+const END_SEEN_MS = 5000;
 
 const REASONS: Partial<Record<ErrorCode, EventReason>> = {
   POD_REQUEST_WRONG: 'GpuRequestWrong',
@@ -74,12 +77,11 @@ export class Binding {
   }
 
   async #bind(grant: BindableGrant, peer: Peer): Promise<Allocation> {
-    const { pod, container } = await this.#findTenant(grant, peer);
+    const { pod, container, holders } = await this.#findTenant(grant, peer);
     const owner = ownerOf(pod, container, peer);
     const request = requestOf(pod, container, grant.slots.length);
-    await this.#awaitPredecessors(grant, owner);
-    const { node, logger } = this.#options;
-    const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
+    const grantedTwice = await this.#awaitPredecessors(grant, owner, holders);
+    const bound = this.#options.node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
     if (bound)
       throw new ProxyError('PEER_OTHER_POD', {
         pid: peer.pid,
@@ -87,6 +89,13 @@ export class Binding {
         pod: `${bound.namespace}/${bound.pod}`,
         owner: bound.container,
       });
+    const create = () => this.#create(grant, request, owner);
+    // What the kubelet took this slot for, another one, may be that of a pod that has only just ended.
+    return grantedTwice ? tryPatiently(this.#patience(grant, peer), create) : create();
+  }
+
+  async #create(grant: BindableGrant, request: GrantRequest, owner: Owner): Promise<Allocation> {
+    const { node, logger } = this.#options;
     const shape = place(request, this.#view(grant));
     const allocation = await node.create({
       name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
@@ -99,10 +108,10 @@ export class Binding {
     return allocation;
   }
 
-  #findTenant({ id, slots }: BindableGrant, peer: Peer): Promise<{ pod: V1Pod; container: string }> {
-    const { pods, podResources, logger } = this.#options;
-    const waits = (reason: ProxyError) => logger.warn({ allocation: id, pid: peer.pid }, `a program waits for its GPU: ${reason.message}`);
-    return tryPatiently({ until: this.#deadline(), news: pods, waits }, async () => {
+  #findTenant(grant: BindableGrant, peer: Peer): Promise<{ pod: V1Pod; container: string; holders: Holders }> {
+    const { pods, podResources } = this.#options;
+    const { slots } = grant;
+    return tryPatiently(this.#patience(grant, peer), async () => {
       const pod = pods.find(peer.podUid);
       if (!pod)
         throw new ProxyError('POD_NOT_KNOWN', {
@@ -110,28 +119,57 @@ export class Binding {
           reason: pods.trouble ?? 'The API server lists no such pod on this node.',
         });
       if (isOver(pod)) throw new ProxyError('POD_NOT_KNOWN', { uid: peer.podUid, reason: 'It has run to its end.' });
-      return { pod, container: findTenant({ peer, pod, slots, holders: await podResources.holders() }) };
+      const holders = await podResources.holders();
+      return { pod, container: findTenant({ peer, pod, slots, holders }), holders };
     });
   }
 
   /**
-   * The kubelet has given these slots away anew: whoever had them is at its end, be it an init container of the same pod or another pod. Its
-   * memory is free when its last worker is gone; one that hangs in the driver does not go, not even when it is killed.
+   * The kubelet has given these slots away anew: whoever had them is at its end, be it an init container of the same pod or another pod, unless the
+   * kubelet gave them twice. Its memory is free when its last worker is gone; one that hangs in the driver does not go, not even when it is killed.
+   * @returns whether another pod has one of them too, and goes on.
    */
-  async #awaitPredecessors({ id, slots }: BindableGrant, owner: Owner): Promise<void> {
-    const { node, logger, patienceMs } = this.#options;
+  async #awaitPredecessors({ id, slots }: BindableGrant, owner: Owner, holders: Holders): Promise<boolean> {
+    const { node, logger } = this.#options;
     const shares = (specification: AllocationSpecification) => specification.slots?.some((slot) => slots.includes(slot));
-    for (const before of node.allocations.filter((one) => one.id !== id && shares(one.specification))) {
+    const sharing = node.allocations.filter((one) => one.id !== id && shares(one.specification));
+    const others = sharing.filter(({ specification: { owner: former } }) => former && this.#holdsToo(former, owner, slots, holders));
+    for (const { id: other, specification } of others)
+      logger.warn(
+        { allocation: id, other, pod: specification.owner },
+        'the kubelet gave slots to two pods that live: both have their part',
+      );
+    for (const before of sharing.filter((one) => !others.includes(one))) {
       logger.info({ allocation: id, predecessor: before.id }, 'slots are free when those that had them before are gone');
-      const ofSamePod = before.specification.owner?.podUid === owner.podUid;
-      // An init container has ended before this one started; its sessions are seen to end a moment later.
-      if (ofSamePod) await endsWithin(patienceMs, before.whenIdle());
-      const end = ofSamePod ? node.delete(before, { force: true }) : node.release(before);
-      if (await endsWithin(patienceMs, end)) continue;
-      const workers = before.sessions.map(({ workerPid }) => workerPid).join(', ');
-      const former = before.specification.owner;
-      throw new ProxyError('SLOTS_NOT_FREE', { slots: slots.join(', '), pod: `${former?.namespace}/${former?.pod}`, workers });
+      await this.#endPredecessor(before, slots, owner);
     }
+    return others.length > 0;
+  }
+
+  #holdsToo(former: Owner, owner: Owner, slots: readonly string[], holders: Holders): boolean {
+    const pod = this.#options.pods.find(former.podUid);
+    const lives = pod !== undefined && !isOver(pod);
+    return lives && former.podUid !== owner.podUid && holdersOf(slots, holders).some((holder) => isHolder(holder, former));
+  }
+
+  /** @throws ProxyError SLOTS_NOT_FREE */
+  async #endPredecessor(before: Allocation, slots: readonly string[], owner: Owner): Promise<void> {
+    const { node, patienceMs } = this.#options;
+    const former = before.specification.owner;
+    // Its containers have ended before this one started.
+    if (!(await endsWithin(Math.min(patienceMs, END_SEEN_MS), before.whenIdle()))) this.#tellFormer(former, slots, owner);
+    const end = former?.podUid === owner.podUid ? node.delete(before, { force: true }) : node.release(before);
+    if (await endsWithin(patienceMs, end)) return;
+    const workers = before.sessions.map(({ workerPid }) => workerPid).join(', ');
+    throw new ProxyError('SLOTS_NOT_FREE', { slots: slots.join(', '), pod: `${former?.namespace}/${former?.pod}`, workers });
+  }
+
+  /** Where it lives still, and its programs are about to be ended. */
+  #tellFormer(former: Owner | undefined, slots: readonly string[], { namespace, pod: name }: Owner): void {
+    const pod = former && this.#options.pods.find(former.podUid);
+    if (!pod || isOver(pod)) return;
+    const { message } = new ProxyError('SLOTS_GIVEN_AWAY', { slots: slots.join(', '), pod: `${namespace}/${name}` });
+    this.#options.events.warn(targetOf(pod), 'GpuNotAvailable', message);
   }
 
   #view({ id }: BindableGrant) {
@@ -158,8 +196,10 @@ export class Binding {
     return assigned;
   }
 
-  #deadline(): number {
-    return Date.now() + this.#options.patienceMs;
+  #patience({ id }: BindableGrant, { pid }: Peer): Patience {
+    const { pods, patienceMs, logger } = this.#options;
+    const waits = (reason: ProxyError) => logger.warn({ allocation: id, pid }, `a program waits for its GPU: ${reason.message}`);
+    return { until: Date.now() + patienceMs, news: pods, waits };
   }
 }
 

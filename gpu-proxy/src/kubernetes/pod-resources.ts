@@ -15,6 +15,12 @@ export interface SlotHolder {
   readonly container: string;
 }
 
+/**
+ * Who has a slot, of those that somebody has. Two living pods may have the same one: a kubelet that is asked for this list while it grants a slot,
+ * and a pod has just ended, forgets that grant for a moment (Kubernetes 1.36 and before; kubernetes/kubernetes#137534).
+ */
+export type Holders = ReadonlyMap<string, readonly SlotHolder[]>;
+
 interface ListAnswer {
   readonly podResources: readonly {
     readonly name: string;
@@ -46,8 +52,8 @@ export class PodResources {
     }) as unknown as Client & { list: ListCall };
   }
 
-  /** The holder of each slot that has one. @throws ProxyError POD_RESOURCES_AWAY */
-  holders(): Promise<Map<string, SlotHolder>> {
+  /** @throws ProxyError POD_RESOURCES_AWAY */
+  holders(): Promise<Holders> {
     return new Promise((resolve, reject) =>
       this.#client.list({}, { deadline: Date.now() + PATIENCE_MS }, (error, answer) => {
         if (error) reject(new ProxyError('POD_RESOURCES_AWAY', { socket: this.#socket, reason: error.details }));
@@ -61,11 +67,21 @@ export class PodResources {
   }
 }
 
-function holdersIn({ podResources }: ListAnswer): Map<string, SlotHolder> {
-  const holders = new Map<string, SlotHolder>();
+function holdersIn({ podResources }: ListAnswer): Holders {
+  const holders = new Map<string, SlotHolder[]>();
   for (const { namespace, name, containers } of podResources)
     for (const { name: container, devices } of containers)
       for (const { resourceName, deviceIds } of devices)
-        if (resourceName === RESOURCE) for (const slot of deviceIds) holders.set(slot, { namespace, pod: name, container });
+        if (resourceName === RESOURCE)
+          for (const slot of deviceIds) holders.set(slot, [...(holders.get(slot) ?? []), { namespace, pod: name, container }]);
   return holders;
+}
+
+export function isHolder({ namespace, pod }: SlotHolder, other: { readonly namespace: string; readonly pod: string }): boolean {
+  return namespace === other.namespace && pod === other.pod;
+}
+
+/** Who has one of these slots, or several. */
+export function holdersOf(slots: readonly string[], holders: Holders): readonly SlotHolder[] {
+  return slots.flatMap((slot) => holders.get(slot) ?? []);
 }

@@ -6,7 +6,7 @@ import type { GpuNode } from '../node.js';
 import type { Grants } from './grants.js';
 import { isOver, type NodePods } from './node-pods.js';
 import { isStatic, kubeletUid } from './pod-identity.js';
-import type { PodResources, SlotHolder } from './pod-resources.js';
+import { type Holders, holdersOf, isHolder, type PodResources, type SlotHolder } from './pod-resources.js';
 import type { GrantedPod, ServedGrant } from './served-grant.js';
 import { endingInitContainers } from './tenant.js';
 
@@ -29,8 +29,6 @@ const UNKNOWN_GRACE_MS = 10 * 60_000;
 
 /** The kubelet writes whole seconds. */
 const CLOCK_MS = 1000;
-
-type Holders = ReadonlyMap<string, SlotHolder>;
 
 /**
  * The kubelet never says that it takes something back. So what a pod had is removed when the API server has no such pod any more, or one that
@@ -131,22 +129,23 @@ export class Release {
 
   /**
    * Written down as soon as it is known: later the slots may be another pod's. The kubelet says a name alone, and in an old list of pods it is
-   * that of a predecessor.
+   * that of a predecessor. Of slots that two pods have, it does not say which one has this grant.
    */
   #podOf(grant: ServedGrant, holders: Holders | undefined): GrantedPod | undefined {
-    const holder = holderOf(grant, holders);
-    const pod = holder && this.#options.pods.trouble === undefined ? this.#named(holder) : undefined;
-    return holder && pod && !isOver(pod) ? tag(grant, holder, pod) : undefined;
+    const [holder, ...others] = holders ? holdersOf(grant.slots, holders) : [];
+    if (holder === undefined || others.some((other) => !isHolder(other, holder))) return undefined;
+    const pod = this.#options.pods.trouble === undefined ? this.#named(holder) : undefined;
+    return pod && !isOver(pod) ? tag(grant, holder, pod) : undefined;
   }
 
   /**
    * Whether the grant is, or may be, of the pod that took the place and the name of the one that was written down: the kubelet hears of a pod
    * before us, so that its name stood for the former one here when its slots were looked up.
    */
-  #mayBeSuccessors(grant: ServedGrant, { namespace, pod: name }: GrantedPod, holders: Holders | undefined): boolean {
+  #mayBeSuccessors(grant: ServedGrant, former: GrantedPod, holders: Holders | undefined): boolean {
     if (!holders || this.#options.pods.trouble !== undefined) return true;
-    const holder = holderOf(grant, holders);
-    if (holder?.namespace !== namespace || holder.pod !== name) return false;
+    const holder = holdersOf(grant.slots, holders).find((one) => isHolder(one, former));
+    if (holder === undefined) return false;
     const successor = this.#named(holder);
     if (!successor) return true;
     if (isOver(successor) || !startedSoonAfter(successor, Date.parse(grant.createdAt))) return false;
@@ -188,10 +187,6 @@ function startedSoonAfter({ status }: V1Pod, grantedAt: number): boolean {
   return (timeOf(status?.startTime) ?? grantedAt) < grantedAt + UNKNOWN_GRACE_MS;
 }
 
-function holderOf({ slots }: ServedGrant, holders: Holders | undefined): SlotHolder | undefined {
-  return slots.map((slot) => holders?.get(slot)).find((one) => one !== undefined);
-}
-
 function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod {
   grant.pod = { namespace, pod: name, podUid: kubeletUid(pod) };
   return grant.pod;
@@ -204,9 +199,5 @@ function timeOf(time: Date | string | undefined): number | undefined {
 
 /** Without the kubelet's word, they may still be. */
 function stillHeld({ specification: { slots = [] } }: Allocation, owner: GrantedPod, holders: Holders | undefined): boolean {
-  if (!holders) return true;
-  return slots.some((slot) => {
-    const holder = holders.get(slot);
-    return holder?.namespace === owner.namespace && holder.pod === owner.pod;
-  });
+  return holders === undefined || holdersOf(slots, holders).some((holder) => isHolder(holder, owner));
 }

@@ -3,14 +3,14 @@ import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
 import { ProxyError } from '../errors.js';
 import type { ContainerIdentity } from './cgroup.js';
 import { nameOf } from './container-request.js';
-import type { SlotHolder } from './pod-resources.js';
+import { type Holders, isHolder } from './pod-resources.js';
 
 /** What must fit together: who connects, what the API server says of its pod, and what the kubelet says of the slots. */
 export interface TenantEvidence {
   readonly peer: ContainerIdentity;
   readonly pod: V1Pod;
   readonly slots: readonly string[];
-  readonly holders: ReadonlyMap<string, SlotHolder>;
+  readonly holders: Holders;
 }
 
 /**
@@ -20,20 +20,20 @@ export interface TenantEvidence {
  */
 export function findTenant(evidence: TenantEvidence): string {
   const { peer, pod, slots, holders } = evidence;
-  const listed = slots.map((slot) => holders.get(slot));
-  const other = listed.find((holder) => holder && !isOf(holder, pod));
+  const listed = slots.map((slot) => holders.get(slot)?.find((holder) => isHolder(holder, named(pod))));
+  const [other] = slots.flatMap((slot, index) => (listed[index] ? [] : (holders.get(slot) ?? [])));
   if (other)
     throw new ProxyError('SLOTS_OF_ANOTHER', { pod: nameOf(pod), slots: slots.join(', '), holder: `${other.namespace}/${other.pod}` });
-  const named = containerNamed(pod, peer.containerId);
+  const known = containerNamed(pod, peer.containerId);
   const inits = endingInitContainers(pod, slots.length);
-  if (named !== undefined && inits.includes(named)) return named;
-  if (inits.length > 0 && named === undefined && !isInitialized(pod))
+  if (known !== undefined && inits.includes(known)) return known;
+  if (inits.length > 0 && known === undefined && !isInitialized(pod))
     throw new ProxyError('CONTAINER_NOT_KNOWN', { pod: nameOf(pod), id: peer.containerId ?? 'none' });
   const [holder] = listed;
   if (!holder || listed.some((one) => one?.container !== holder.container))
     throw new ProxyError('SLOTS_NOT_LISTED', { pod: nameOf(pod), slots: slots.join(', ') });
-  if (named !== undefined && named !== holder.container)
-    throw new ProxyError('PEER_OTHER_CONTAINER', { pod: nameOf(pod), container: named, owner: holder.container });
+  if (known !== undefined && known !== holder.container)
+    throw new ProxyError('PEER_OTHER_CONTAINER', { pod: nameOf(pod), container: known, owner: holder.container });
   return holder.container;
 }
 
@@ -60,6 +60,6 @@ function isInitialized({ status }: V1Pod): boolean {
   return status?.conditions?.some(({ type, status: value }) => type === 'Initialized' && value === 'True') ?? false;
 }
 
-function isOf({ namespace, pod: name }: SlotHolder, { metadata }: V1Pod): boolean {
-  return namespace === metadata?.namespace && name === metadata.name;
+function named({ metadata }: V1Pod): { readonly namespace: string; readonly pod: string } {
+  return { namespace: metadata?.namespace ?? '', pod: metadata?.name ?? '' };
 }

@@ -39,6 +39,16 @@ int main() {
   worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false, {}));
   CHECK(std::getenv("CUDA_CACHE_DISABLE") == nullptr);
 
+  const auto hides = [](std::string_view given, const std::vector<std::string>& gpus) {
+    worker::adopt(driverEnvironment(std::as_bytes(std::span(given)), gpus, false, {}));
+    return worker::hidesAll(gpus);
+  };
+  CHECK(hides({"CUDA_VISIBLE_DEVICES=\0", 22}, two));
+  CHECK(!hides({"CUDA_VISIBLE_DEVICES=1\0", 23}, two));
+  CHECK(!hides({}, two));  // a GPU that is lost was not hidden by the program
+  CHECK(hides({"CUDA_VISIBLE_DEVICES=7\0", 23}, {}));
+  CHECK(!hides({}, {}));
+
   // A worker lives among the host's mounts: a client has it write, load or wait for nothing there, whatever a driver may know.
   for (const char* name :
        {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_PIPE", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP",

@@ -1,6 +1,7 @@
 import { readlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
 import { ASKING, type BindingScene, bindingSuite, eventually, HOLDING, idOf } from './scene.js';
 
 const MiB = 2 ** 20;
@@ -177,17 +178,48 @@ test('what a pod had is given back when it is gone, and its slots serve the next
   const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
   await old.printed('got 0');
-  // The kubelet gives the slots away anew before anybody here has noticed, and the old worker still holds memory.
+  // The kubelet gives the slots away anew while a program of the old pod goes on, which still holds memory.
   scene.kubelet.take('before', 'main');
   const after = await scene.started('after', ['a']);
   const program = scene.run(after.pod, after.socket, HOLDING);
   await program.printed('got 0');
   expect((await scene.allocations()).map(({ id, memoryUsedBytes }) => [id, memoryUsedBytes])).toEqual([[after.id, 100 * MiB]]);
   expect(await old.finish()).toContain('then 46');
+  await eventually(async () =>
+    expect(await scene.events('before')).toEqual([
+      ['GpuNotAvailable', expect.stringMatching(/^The kubelet gave the slots a to pod default\/after/)],
+    ]),
+  );
   await program.finish();
   scene.kubelet.take('after', 'main');
   await scene.deletePod('after');
   await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('slots that the kubelet gave to two pods at once: both have their GPU, and nothing of theirs is left', async () => {
+  await scene.serve();
+  const slots = Array.from({ length: 9 }, (_, index) => `other-${index}`);
+  const others = await Promise.all(slots.map((slot) => scene.started(slot, [slot])));
+  const programs = others.map(({ pod, socket }) => scene.run(pod, socket, HOLDING));
+  await Promise.all(programs.map((program) => program.printed('got 0')));
+  const [first, second] = [await scene.started('first', ['a']), await scene.started('second', ['a'])];
+  await scene.lookedAgain();
+  const one = scene.run(first.pod, first.socket, HOLDING);
+  await one.printed('got 0');
+  // The slot that the kubelet has left is of a pod that has ended, which nobody here knows yet.
+  const two = scene.run(second.pod, second.socket, HOLDING);
+  await scene.proxy.printed('no single GPU of the node has room');
+  await programs[0]?.finish();
+  await scene.patchStatus(others[0]?.pod as V1Pod, { phase: 'Succeeded' });
+  await two.printed('got 0');
+  expect([await one.finish(), await two.finish()]).toEqual([expect.stringContaining('then 0'), expect.stringContaining('then 0')]);
+  expect(await scene.events('first')).toEqual([]);
+  for (const name of ['first', 'second']) {
+    scene.kubelet.take(name, 'main');
+    await scene.deletePod(name);
+    const left = name === 'first' ? [second.id] : [];
+    await eventually(() => expect(scene.directories().filter((id) => [first.id, second.id].includes(id))).toEqual(left));
+  }
 });
 
 test('a grant of a pod that never used it goes with the pod; one that ran to its end gives back too', async () => {
@@ -364,7 +396,7 @@ test('number 1: all programs of a container share one quota; what passes it is r
 
 test('a pod is told what its programs were refused, also while no gpu-proxy was there', async () => {
   await scene.serve({}, '--limits-sessions', '1');
-  const { pod, socket } = await scene.started('refused', ['a']);
+  const { pod, socket, id } = await scene.started('refused', ['a']);
   const program = scene.run(
     pod,
     socket,
@@ -381,6 +413,10 @@ test('a pod is told what its programs were refused, also while no gpu-proxy was 
   await scene.serve();
   const over = ['GpuMemoryQuotaReached', expect.stringContaining('asked for 900 MiB of GPU memory')];
   await eventually(async () => expect((await scene.events('refused')).sort()).toEqual([full, over]));
+  await scene.drain(id);
+  expect(await scene.ask(pod, socket)).toEqual(['init 100\n', expect.stringContaining('takes no new sessions')]);
+  const draining = ['GpuNotAvailable', expect.stringContaining('is being drained')];
+  await eventually(async () => expect((await scene.events('refused')).sort()).toEqual([full, over, draining]));
   await program.finish();
 });
 

@@ -219,35 +219,29 @@ export class BindingScene {
   }
 
   async allocations(): Promise<readonly AllocationMessage[]> {
-    const client = await AdminClient.connect(this.state);
-    try {
-      return (await client.call('listAllocations', {})).allocations;
-    } finally {
-      client.close();
-    }
+    return this.#withNode(async (client) => (await client.call('listAllocations', {})).allocations);
+  }
+
+  async gpus(): Promise<readonly GpuMessage[]> {
+    return this.#withNode(async (client) => (await client.call('listGpus', {})).gpus);
+  }
+
+  /** It takes no new sessions. */
+  async drain(id: string): Promise<void> {
+    await this.#withNode((client) => client.call('drainAllocation', { id }));
   }
 
   async warmWorkerReady(): Promise<void> {
-    const client = await AdminClient.connect(this.state);
     await eventually(async () => {
-      const { gpus } = await client.call('listGpus', {});
-      if (gpus[0]?.warmWorkersReady !== 1) throw new Error('no worker is warm');
-    }).finally(() => client.close());
+      const [gpu] = await this.gpus();
+      if (gpu?.warmWorkersReady !== 1) throw new Error('no worker is warm');
+    });
   }
 
   arbiterPid(): number {
     const found = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
     if (!found) throw new Error('there is no arbiter');
     return found.pid;
-  }
-
-  async gpus(): Promise<readonly GpuMessage[]> {
-    const client = await AdminClient.connect(this.state);
-    try {
-      return (await client.call('listGpus', {})).gpus;
-    } finally {
-      client.close();
-    }
   }
 
   /** What is served on that socket beneath that path. */
@@ -275,6 +269,15 @@ export class BindingScene {
   /** As another build would have written it; while nobody serves. */
   rewrite(id: string, change: (specification: Record<string, unknown>) => Record<string, unknown>): void {
     writeFileSync(this.#specificationFile(id), JSON.stringify(change(this.specification(id))));
+  }
+
+  async #withNode<T>(use: (client: AdminClient) => Promise<T>): Promise<T> {
+    const client = await AdminClient.connect(this.state);
+    try {
+      return await use(client);
+    } finally {
+      client.close();
+    }
   }
 
   #specificationFile(id: string): string {
