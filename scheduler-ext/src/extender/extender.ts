@@ -49,6 +49,8 @@ export class Extender {
   /** Each answer is written into these, and copied out of them before the next one is. */
   readonly #scores = new ByteWriter();
   readonly #refused = { failed: new ByteWriter(), unresolvable: new ByteWriter() };
+  /** Of which pod and which nodes the scores are: what is weighed is what was left of the nodes that were filtered just before. */
+  #weighed: { readonly uid: string; readonly names: Uint8Array } | undefined;
   /** Since kube-scheduler asked for the first time: it may have become the leader just now. */
   #succession: Promise<void> | undefined;
 
@@ -74,21 +76,16 @@ export class Extender {
     if (judged.fitting.empty) this.#options.retry.rejected({ ...pod, demand });
     const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.empty;
     if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, judged.resolvable);
+    this.#weighed = { uid: pod.uid, names: judged.fitting.bytes };
     return filterText(judged);
   }
 
   prioritize({ Pod, NodeNames }: ExtenderArgs): PrioritizeResult | JsonText {
     const pod = readPod(Pod);
-    const judge = pod?.demand && this.#judgeFor(pod.demand);
-    const list = this.#scores;
-    list.clear();
-    NodeNames?.visit(this.#options.cluster.table, (node, start, end) => {
-      const verdict = judge?.judge(node, pod as PodRecord);
-      list.write(NodeNames.bytes, start, end);
-      list.write(SCORES[verdict && 'score' in verdict ? verdict.score : 0] as Buffer);
-    });
-    if (list.length === 0) return [];
-    return new JsonText('[', HOST, list.written.subarray(0, -`,${HOST}`.length), ']');
+    const known = this.#weighed;
+    if (known === undefined || known.uid !== pod?.uid || !NodeNames?.equals(known.names)) this.#weigh(pod, NodeNames);
+    if (this.#scores.length === 0) return [];
+    return new JsonText('[', HOST, this.#scores.written.subarray(0, -`,${HOST}`.length), ']');
   }
 
   async bind(args: BindArgs): Promise<BindResult> {
@@ -112,12 +109,31 @@ export class Extender {
     return { NodeNameToMetaVictims: await this.#options.preemption.correct({ ...pod, demand: pod.demand }, asked) };
   }
 
+  /** Of nodes that nobody asked to filter just before, or of other ones. */
+  #weigh(pod: PodRecord | undefined, names: NodeNames | undefined): void {
+    const judge = pod?.demand && this.#judgeFor(pod.demand);
+    this.#weighed = undefined;
+    this.#scores.clear();
+    names?.visit(this.#options.cluster.table, (node, start, end) => {
+      const verdict = judge?.judge(node, pod as PodRecord);
+      this.#addScore(names, start, end, verdict && 'score' in verdict ? verdict.score : 0);
+    });
+  }
+
+  #addScore({ bytes }: NodeNames, start: number, end: number, score: number): void {
+    this.#scores.write(bytes, start, end);
+    this.#scores.write(SCORES[score] as Buffer);
+  }
+
   #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
     const judged = this.#nothingJudged(names);
+    this.#scores.clear();
     names.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge.judge(node, pod);
-      if ('score' in verdict) judged.fitting.add(start, end);
-      else if (!verdict.resolvable || !node) judged.unresolvable.add(start, end, verdict.quoted);
+      if ('score' in verdict) {
+        judged.fitting.add(start, end);
+        this.#addScore(names, start, end, verdict.score);
+      } else if (!verdict.resolvable || !node) judged.unresolvable.add(start, end, verdict.quoted);
       else {
         judged.failed.add(start, end, verdict.quoted);
         judged.resolvable.push(node.name);
@@ -195,5 +211,5 @@ class Refusals {
 /** A FilterResult. */
 function filterText({ fitting, failed, unresolvable }: Judged): JsonText {
   const reasons = ['],"FailedNodes":{', failed.bytes, '},"FailedAndUnresolvableNodes":{', unresolvable.bytes, '}}'];
-  return new JsonText('{"NodeNames":[', ...fitting.bytes, ...reasons);
+  return new JsonText('{"NodeNames":[', fitting.bytes, ...reasons);
 }

@@ -60,7 +60,7 @@ test.each([
   NodeNames?.visit(table, (_, start, end) => {
     if (chosen.includes(index++)) selection.add(start, end);
   });
-  expect([Buffer.concat(selection.bytes).toString(), selection.empty]).toEqual([expected, chosen.length === 0]);
+  expect([selection.bytes.toString(), selection.empty]).toEqual([expected, chosen.length === 0]);
 });
 
 test('nodes that come and go are found and not found', () => {
@@ -77,4 +77,15 @@ test('nodes that come and go are found and not found', () => {
   all.splice(0, 1, new NodeGpus('two'));
   changing.changed();
   expect([find('one'), find('two')]).toEqual([undefined, 'two']);
+});
+
+test('in whatever order names come, each is its own node', () => {
+  const all = Array.from({ length: 7 }, (_, index) => new NodeGpus(`n${index}`, index));
+  const known = new NodeTable(() => all);
+  for (const order of [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5, 6], [3, 1, 4, 1, 5], [6, 5, 4, 3, 2, 1, 0], [2], []]) {
+    const names = [...order.map((index) => `n${index}`), 'n', 'n77'];
+    const found: (string | undefined)[] = [];
+    readExtenderArgs(Buffer.from(JSON.stringify({ Pod: {}, NodeNames: names }))).NodeNames?.visit(known, (node) => found.push(node?.name));
+    expect(found).toEqual([...names.slice(0, -2), undefined, undefined]);
+  }
 });

@@ -1,23 +1,27 @@
 import type { NodeGpus } from '../cluster/node-gpus.js';
-import { HASH_START, hashed, type NodeTable } from '../cluster/node-table.js';
+import type { NodeTable } from '../cluster/node-table.js';
 
 const [QUOTE, COMMA, BACKSLASH, END] = [0x22, 0x2c, 0x5c, 0x5d];
+const COMMA_ALONE = Buffer.from(',');
 
 /** A list of names of nodes, as JSON has it. */
 export class NodeNames {
   readonly bytes: Buffer;
   readonly #start: number;
+  readonly #end: number;
 
-  private constructor(bytes: Buffer, start: number) {
+  private constructor(bytes: Buffer, start: number, end: number) {
     this.bytes = bytes;
     this.#start = start;
+    this.#end = end;
   }
 
   /** @throws Error for what is the name of no node */
   static of(names: readonly string[]): NodeNames {
     const bytes = Buffer.from(JSON.stringify(names));
-    if (!endOfList(bytes, 1)) throw new Error('its NodeNames are no names of nodes');
-    return new NodeNames(bytes, 1);
+    const end = endOfList(bytes, 1);
+    if (end === undefined) throw new Error('its NodeNames are no names of nodes');
+    return new NodeNames(bytes, 1, end);
   }
 
   /**
@@ -26,21 +30,24 @@ export class NodeNames {
    */
   static at(bytes: Buffer, start: number): { readonly names: NodeNames; readonly end: number } | undefined {
     const end = endOfList(bytes, start);
-    return end === undefined ? undefined : { names: new NodeNames(bytes, start), end };
+    return end === undefined ? undefined : { names: new NodeNames(bytes, start, end), end };
+  }
+
+  /** @param list what stands between the brackets of another one */
+  equals(list: Uint8Array): boolean {
+    return this.bytes.subarray(this.#start, this.#end).equals(list);
   }
 
   /** @param visit gets each node, if it is known, and where its name begins and ends as JSON has it, quotation marks and all */
   visit(table: NodeTable, visit: (node: NodeGpus | undefined, start: number, end: number) => void): void {
     const { bytes } = this;
+    const known = table.current;
     let at = this.#start;
     while (bytes[at] === QUOTE) {
-      const start = at;
-      let hash = HASH_START;
-      for (at++; bytes[at] !== QUOTE; at++) hash = hashed(hash, bytes[at] as number);
-      const node = table.find(bytes, start + 1, hash);
-      at++;
-      visit(node, start, at);
-      if (bytes[at] === COMMA) at++;
+      const node = known.find(bytes, at + 1);
+      const end = known.end + 1;
+      visit(node, at, end);
+      at = bytes[end] === COMMA ? end + 1 : end;
     }
   }
 }
@@ -49,6 +56,7 @@ export class NodeNames {
 export class Selection {
   readonly #names: NodeNames;
   readonly #runs: [start: number, end: number][] = [];
+  #bytes: Buffer | undefined;
 
   constructor(names: NodeNames) {
     this.#names = names;
@@ -64,10 +72,12 @@ export class Selection {
     return this.#runs.length === 0;
   }
 
-  /** What stands between the brackets of a list of them. */
-  get bytes(): Uint8Array[] {
-    const comma = Buffer.from(',');
-    return this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [comma] : []), this.#names.bytes.subarray(start, end)]);
+  /** What stands between the brackets of a list of them; to be asked for once all are there. */
+  get bytes(): Buffer {
+    this.#bytes ??= Buffer.concat(
+      this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [COMMA_ALONE] : []), this.#names.bytes.subarray(start, end)]),
+    );
+    return this.#bytes;
   }
 }
 

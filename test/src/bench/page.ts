@@ -166,7 +166,7 @@ function sharingSection(results: SharingResults | undefined): string {
 }
 
 const SCHEDULING_NOTE = `5,000 nodes of 8 GPUs of 10 slots, 20,000 pods that run, a real API server and kube-scheduler on the same cores. A request is timed from its first byte
-to the last one of its answer, names of all nodes included; one in four pods fits nowhere, and gets a reason for each node.`;
+to the last one of its answer, names of all nodes included, in another order each time, as kube-scheduler’s own filters leave them; one in four pods fits nowhere, and gets a reason for each node.`;
 
 function schedulingSection(results: LocalResults | undefined): string {
   const title = '## Scheduling';
