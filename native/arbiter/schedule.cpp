@@ -80,6 +80,7 @@ std::vector<Order> Schedule::advance(Time now) {
   endStages(now);
   compete();
   for (auto& [id, a] : allocations_) {
+    if (a.stage == Stage::window) shorten(a);
     if ((a.stage == Stage::window || a.stage == Stage::open) && mustYield(a, now)) continue;
     if (a.stage == Stage::window && now >= a.end) renew(a, now);
   }
@@ -157,8 +158,18 @@ bool Schedule::keptForRecords(Allocation& holder, Time now) const {
 /// Another window at once, without a pause: nobody goes before it.
 void Schedule::renew(Allocation& holder, Time now) {
   holder.end = now + std::min(windowOf(holder), tokensLast(holder));
+  holder.leastEnd = std::min(holder.end, now + leastWindowOf(holder));
   holder.extended = false;
   ++holder.use.windows;
+}
+
+/// It was made longer when all that competed kept their queues full: one that does not, and came since, waits no longer for that.
+void Schedule::shorten(Allocation& holder) {
+  if (holder.extended) return;
+  for (const auto& [id, other] : allocations_) {
+    if (&other != &holder && waits(other) && !keepsQueueFull(other) && overlaps(holder, other))
+      holder.end = std::min(holder.end, holder.leastEnd);
+  }
 }
 
 void Schedule::close(Allocation& holder, bool urgent, Time now) {

@@ -139,6 +139,7 @@ class Schedule {
     Time since = 0;         ///< waits, or holds its window, since then
     Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
+    Time leastEnd = 0;      ///< of the window, where one waits that wants an answer
     Time openUsed = 0;      ///< until when the time of an open gate has been looked at
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
@@ -177,6 +178,7 @@ class Schedule {
   bool mustYield(Allocation& holder, Time now);
   bool keptForRecords(Allocation& holder, Time now) const;
   void renew(Allocation& holder, Time now);
+  void shorten(Allocation& holder);
   void close(Allocation& holder, bool urgent, Time now);
   void learnDrain(Allocation& a, bool ended, Time now);
   Time patience(const Allocation& a) const;

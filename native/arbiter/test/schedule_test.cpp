@@ -201,6 +201,14 @@ void testWindowsOfThoseWhoWaitForNoAnswer() {
   CHECK(busy["asks"].longestWait <= length + Timing{}.queue + 2 * kMillisecond);
   CHECK(busy.schedule.use("a").windows - before >= static_cast<std::uint64_t>(kPlayed / (3 * length)));
 
+  // Nor beside one that asks so seldom that nobody counts on it, whenever it does.
+  for (Time think = 700 * kMillisecond; think < 710 * kMillisecond; think += 900 * kMicrosecond) {
+    Simulation seldom({batch("a", terms(50)), batch("b", terms(50)), batch("asks", terms(50), 100 * kMicrosecond)});
+    seldom["asks"].think = think;
+    seldom.run(kPlayed);
+    CHECK(seldom["asks"].longestWait <= length + Timing{}.queue + kMillisecond);
+  }
+
   // Whose part is small has the shortest window, and its share is as exact as before.
   Simulation unlike({batch("small", terms(10)), batch("large", terms(90))});
   unlike.run(kSecond);
