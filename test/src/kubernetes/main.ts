@@ -31,7 +31,7 @@ const SCENARIOS: readonly Scenario[] = [
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
 const HELP = `The product in a real Kubernetes on this machine, used as people use it. It needs root.
-  --only NAMES        these scenarios alone, with commas between them, after the installation
+  --only NAMES        these scenarios alone, with commas between them, after the installation that they need
   --runtime NAME      ${RUNTIMES.join(' or ')} alone; default: everything with the first, and some of it with the second
 Scenarios:
 ${SCENARIOS.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('\n')}`;
@@ -46,6 +46,8 @@ else process.exitCode = await main(values.only?.split(','), values.runtime);
 async function main(only: readonly string[] | undefined, runtime: string | undefined): Promise<number> {
   const begin = performance.now();
   const tally = new Tally();
+  const unknown = only?.filter((wanted) => !SCENARIOS.some(({ name }) => name === wanted)) ?? [];
+  if (unknown.length > 0) throw new Error(`There is no scenario ${unknown.join(', ')}: see --help.`);
   if (process.getuid?.() !== 0) throw new Error('A node of Kubernetes needs root: run this as root, on a machine that is no node already.');
   await ensurePrerequisites([...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES]);
   await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
@@ -53,9 +55,13 @@ async function main(only: readonly string[] | undefined, runtime: string | undef
   for (const [index, one] of RUNTIMES.entries()) {
     if (runtime !== undefined && runtime !== one) continue;
     const names = only ?? (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
-    console.log(`== ${one}`);
     const possible = SCENARIOS.filter(({ runtime: needed = one }) => needed === one);
-    const scenarios = possible.filter(({ name }) => name === 'installation' || names.includes(name));
+    const chosen = possible.filter(({ name }) => names.includes(name));
+    if (chosen.length === 0) continue;
+    console.log(`== ${one}`);
+    const scenarios = chosen.every(({ installs }) => installs)
+      ? chosen
+      : possible.filter((each) => each === installation || chosen.includes(each));
     await playOn({ runtime: one, archives, scenarios, tally });
   }
   console.log(`all of it: ${seconds(begin)}`);

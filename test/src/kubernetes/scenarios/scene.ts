@@ -16,5 +16,7 @@ export interface Scenario {
   readonly about: string;
   /** The only one that can do what it needs. */
   readonly runtime?: ContainerRuntime;
+  /** It installs the product itself, where there is none. */
+  readonly installs?: true;
   play(scene: Scene): Promise<void>;
 }

@@ -14,6 +14,7 @@ const REPLICAS = 3;
 export const upgrading: Scenario = {
   name: 'upgrading',
   about: 'from the images of the commit before to these, with pods that run and go on',
+  installs: true,
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     const previous = await previousImages();
