@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "native/worker/devices.h"
 
@@ -32,6 +31,7 @@ bool open(const std::string& path, Driver& driver, DriverStart& start) {
 
 bool initialise(const std::string& path, const Driver& driver, DriverStart& start) {
   const CUresult status = driver.cuInit(0);
+  start.hidden = status == CUDA_ERROR_NO_DEVICE;
   return status == CUDA_SUCCESS || fail(start, status, "the CUDA driver " + path + " does not start: " + nameOf(driver, status));
 }
 

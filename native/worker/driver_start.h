@@ -13,6 +13,7 @@ namespace worker {
 struct DriverStart {
   CUresult status = CUDA_SUCCESS;  ///< what the program's cuInit answers
   std::string sentence;            ///< when that is an error
+  bool hidden = false;             ///< the driver is there, and has no GPU among those that the environment shows
   int version = 0;                 ///< of the API, as cuDriverGetVersion numbers it; never above the one that we speak
   std::vector<wire::DeviceInfo> devices;
 };

@@ -26,7 +26,8 @@ Environment driverEnvironment(std::span<const std::byte> variables, const std::v
 /// Replaces this process's CUDA_ variables.
 void adopt(const Environment& environment);
 
-/// Whether it was the client's own choice to see none of `gpus`, by the variables that were adopted from it.
+/// Whether it was the client's own choice to see none of `gpus`, by the variables that were adopted from it; where they are not named,
+/// whether it chose at all.
 bool hidesAll(const std::vector<std::string>& gpus);
 
 /// Whether a driver does the same with both.

@@ -65,7 +65,7 @@ bool SessionStart::openDriver() {
     start_ = warm_->start;
   } else {
     start_ = startDriver(options_.driver, session_.driver);
-    wanted_ = start_.status == CUDA_ERROR_NO_DEVICE && hidesAll(options_.gpus);
+    wanted_ = start_.hidden && hidesAll(options_.gpus);
     if (wanted_) fail(start_.status, "no GPU is visible to the program: its CUDA_VISIBLE_DEVICES names none of those that it may use");
   }
   limitMemory(start_.devices, options_.memoryLimit);

@@ -93,7 +93,7 @@ export const NODE_OPTIONS = {
       default: '15s',
     }),
     patience: option(duration('1s', '600s'), {
-      help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, before it is refused',
+      help: 'how long the first program of a container waits for the API server and the kubelet to say whose it is, and for pods that end to leave room, before it is refused',
       default: '60s',
     }),
   },

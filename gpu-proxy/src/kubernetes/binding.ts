@@ -11,7 +11,7 @@ import { isOver, type NodePods } from './node-pods.js';
 import type { Peer } from './peer.js';
 import { place } from './placement.js';
 import type { EventReason, PodEvents } from './pod-events.js';
-import { kubeletUid } from './pod-identity.js';
+import { isStatic, kubeletUid } from './pod-identity.js';
 import { type Holders, holdersOf, isHolder, type PodResources } from './pod-resources.js';
 import { asRefusal } from './served-grant.js';
 import { type SlotSettings, slotsTaken } from './slots.js';
@@ -30,7 +30,7 @@ export interface BindingOptions {
   readonly patienceMs: number;
 }
 
-/** That a program has ended is seen a moment later, or it has not. */
+/** That the programs of a container have ended is seen a moment later, or they have not. */
 const END_SEEN_MS = 5000;
 
 const REASONS: Partial<Record<ErrorCode, EventReason>> = {
@@ -81,21 +81,22 @@ export class Binding {
     const owner = ownerOf(pod, container, peer);
     const request = requestOf(pod, container, grant.slots.length);
     const grantedTwice = await this.#awaitPredecessors(grant, owner, holders);
-    const bound = this.#options.node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
-    if (bound)
-      throw new ProxyError('PEER_OTHER_POD', {
-        pid: peer.pid,
-        id: grant.id,
-        pod: `${bound.namespace}/${bound.pod}`,
-        owner: bound.container,
-      });
-    const create = () => this.#create(grant, request, owner);
-    // What the kubelet took this slot for, another one, may be that of a pod that has only just ended.
-    return grantedTwice ? tryPatiently(this.#patience(grant, peer), create) : create();
+    const create = () => this.#create(grant, request, owner, peer);
+    // While slots are given twice, the room behind others may be that of a pod that has only just ended.
+    return grantedTwice || this.#someEnd() ? tryPatiently(this.#patience(grant, peer), create) : create();
   }
 
-  async #create(grant: BindableGrant, request: GrantRequest, owner: Owner): Promise<Allocation> {
+  #someEnd(): boolean {
+    const { node, pods } = this.#options;
+    const owners = node.allocations.flatMap(({ specification: { owner } }) => owner ?? []);
+    return owners.some(({ podUid }) => !livesOn(pods, podUid));
+  }
+
+  async #create(grant: BindableGrant, request: GrantRequest, owner: Owner, { pid }: Peer): Promise<Allocation> {
     const { node, logger } = this.#options;
+    const bound = node.allocations.find(({ id }) => id === grant.id)?.specification.owner;
+    if (bound)
+      throw new ProxyError('PEER_OTHER_POD', { pid, id: grant.id, pod: `${bound.namespace}/${bound.pod}`, owner: bound.container });
     const shape = place(request, this.#view(grant));
     const allocation = await node.create({
       name: `${owner.namespace}/${owner.pod}`.slice(0, 128),
@@ -127,7 +128,7 @@ export class Binding {
   /**
    * The kubelet has given these slots away anew: whoever had them is at its end, be it an init container of the same pod or another pod, unless the
    * kubelet gave them twice. Its memory is free when its last worker is gone; one that hangs in the driver does not go, not even when it is killed.
-   * @returns whether another pod has one of them too, and goes on.
+   * @returns whether somebody else has one of them too, and goes on.
    */
   async #awaitPredecessors({ id, slots }: BindableGrant, owner: Owner, holders: Holders): Promise<boolean> {
     const { node, logger } = this.#options;
@@ -135,10 +136,7 @@ export class Binding {
     const sharing = node.allocations.filter((one) => one.id !== id && shares(one.specification));
     const others = sharing.filter(({ specification: { owner: former } }) => former && this.#holdsToo(former, owner, slots, holders));
     for (const { id: other, specification } of others)
-      logger.warn(
-        { allocation: id, other, pod: specification.owner },
-        'the kubelet gave slots to two pods that live: both have their part',
-      );
+      logger.warn({ allocation: id, other, pod: specification.owner }, 'the kubelet gave slots to two that live: each gets its part');
     for (const before of sharing.filter((one) => !others.includes(one))) {
       logger.info({ allocation: id, predecessor: before.id }, 'slots are free when those that had them before are gone');
       await this.#endPredecessor(before, slots, owner);
@@ -146,19 +144,21 @@ export class Binding {
     return others.length > 0;
   }
 
+  /** Init containers that end are never listed. */
   #holdsToo(former: Owner, owner: Owner, slots: readonly string[], holders: Holders): boolean {
-    const pod = this.#options.pods.find(former.podUid);
-    const lives = pod !== undefined && !isOver(pod);
-    return lives && former.podUid !== owner.podUid && holdersOf(slots, holders).some((holder) => isHolder(holder, former));
+    const isSame = former.podUid === owner.podUid && former.container === owner.container;
+    const listed = holdersOf(slots, holders).some((holder) => isHolder(holder, former) && holder.container === former.container);
+    return listed && !isSame && livesOn(this.#options.pods, former.podUid);
   }
 
   /** @throws ProxyError SLOTS_NOT_FREE */
   async #endPredecessor(before: Allocation, slots: readonly string[], owner: Owner): Promise<void> {
     const { node, patienceMs } = this.#options;
     const former = before.specification.owner;
-    // Its containers have ended before this one started.
-    if (!(await endsWithin(Math.min(patienceMs, END_SEEN_MS), before.whenIdle()))) this.#tellFormer(former, slots, owner);
-    const end = former?.podUid === owner.podUid ? node.delete(before, { force: true }) : node.release(before);
+    const ofSamePod = former?.podUid === owner.podUid;
+    const ended = await endsWithin(Math.min(patienceMs, END_SEEN_MS), before.whenIdle());
+    if (!ended && !ofSamePod) this.#tellFormer(former, slots, owner);
+    const end = ofSamePod ? node.delete(before, { force: true }) : node.release(before);
     if (await endsWithin(patienceMs, end)) return;
     const workers = before.sessions.map(({ workerPid }) => workerPid).join(', ');
     throw new ProxyError('SLOTS_NOT_FREE', { slots: slots.join(', '), pod: `${former?.namespace}/${former?.pod}`, workers });
@@ -201,6 +201,12 @@ export class Binding {
     const waits = (reason: ProxyError) => logger.warn({ allocation: id, pid }, `a program waits for its GPU: ${reason.message}`);
     return { until: Date.now() + patienceMs, news: pods, waits };
   }
+}
+
+/** A static pod goes on beneath its kubelet while nothing shows it. */
+function livesOn(pods: NodePods, podUid: string): boolean {
+  const pod = pods.find(podUid);
+  return pod ? !isOver(pod) : isStatic(podUid);
 }
 
 /** With the kubelet's UID, under which kubectl looks for events of a static pod too. */

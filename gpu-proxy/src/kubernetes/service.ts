@@ -105,9 +105,9 @@ export class KubernetesNode {
     if (!owner) return;
     const pod = { namespace: owner.namespace, name: owner.pod, uid: owner.podUid };
     const reason = eventReason(error.code);
-    // Programs that live on a limit meet it again and again, each time with other figures.
-    const limited = reason === 'GpuMemoryQuotaReached' || reason === 'GpuLimitReached';
-    this.events.warn(pod, reason, error.message, limited ? `${error.code} ${id}` : undefined);
+    // Programs that live on a limit, or try again and again, meet it each time with other figures.
+    const repeated = reason === 'GpuMemoryQuotaReached' || reason === 'GpuLimitReached' || error.code === 'ALLOCATION_DRAINING';
+    this.events.warn(pod, reason, error.message, repeated ? `${error.code} ${id}` : undefined);
   }
 
   get health(): GpuHealth {

@@ -37,13 +37,15 @@ export function checkSlots(gpus: readonly GpuRecord[], settings: SlotSettings): 
 
 /**
  * How many slots of a GPU are taken. What our scheduler assigned to a pod of this node is, from before its first program connects until the pod
- * is gone; of other pods, what they have. Two allocations may have the same slots, one after the other: these count once.
+ * is gone; of other pods, what they have. Two allocations of a pod may have the same slots, one after the other: these count once.
  * @param assigned by UID of the pod
  */
 export function slotsTaken(gpu: GpuRecord, present: readonly AllocationSpecification[], assigned: ReadonlyMap<string, Holding>): number {
   const promised = [...assigned.values()].reduce((sum, holding) => sum + (holding.get(gpu.uuid) ?? 0), 0);
   const here = present.filter(({ gpus, owner }) => gpus.includes(gpu.uuid) && !assigned.has(owner?.podUid ?? ''));
-  const single = new Set(here.filter(({ gpus }) => gpus.length === 1).flatMap(({ slots = [] }) => slots));
+  const single = new Set(
+    here.filter(({ gpus }) => gpus.length === 1).flatMap(({ slots = [], owner }) => slots.map((slot) => `${owner?.podUid} ${slot}`)),
+  );
   const spread = here.filter(({ gpus }) => gpus.length > 1).map(({ slots = [], gpus }) => slots.length / gpus.length);
   return promised + single.size + spread.reduce((sum, count) => sum + count, 0);
 }

@@ -14,21 +14,22 @@ export interface TenantEvidence {
 }
 
 /**
- * The container that has the slots. An init container that ends is not in the kubelet's list, and leaves its slots to a later one: then the
- * container's id must be known, which the API server learns a moment after the start.
+ * The container that has the slots. An init container that ends is not in the kubelet's list, and leaves its slots to a later one; or two containers
+ * of the pod have the same one. Then the container's id must be known, which the API server learns a moment after the start.
  * @throws ProxyError SLOTS_OF_ANOTHER, SLOTS_NOT_LISTED, CONTAINER_NOT_KNOWN; each may be another answer a moment later.
  */
 export function findTenant(evidence: TenantEvidence): string {
   const { peer, pod, slots, holders } = evidence;
-  const listed = slots.map((slot) => holders.get(slot)?.find((holder) => isHolder(holder, named(pod))));
-  const [other] = slots.flatMap((slot, index) => (listed[index] ? [] : (holders.get(slot) ?? [])));
+  const known = containerNamed(pod, peer.containerId);
+  const own = slots.map((slot) => (holders.get(slot) ?? []).filter((holder) => isHolder(holder, named(pod))));
+  const [other] = slots.flatMap((slot, index) => (own[index]?.length ? [] : (holders.get(slot) ?? [])));
   if (other)
     throw new ProxyError('SLOTS_OF_ANOTHER', { pod: nameOf(pod), slots: slots.join(', '), holder: `${other.namespace}/${other.pod}` });
-  const known = containerNamed(pod, peer.containerId);
   const inits = endingInitContainers(pod, slots.length);
   if (known !== undefined && inits.includes(known)) return known;
-  if (inits.length > 0 && known === undefined && !isInitialized(pod))
-    throw new ProxyError('CONTAINER_NOT_KNOWN', { pod: nameOf(pod), id: peer.containerId ?? 'none' });
+  const undecided = (inits.length > 0 && !isInitialized(pod)) || own.some((several) => several.length > 1);
+  if (undecided && known === undefined) throw new ProxyError('CONTAINER_NOT_KNOWN', { pod: nameOf(pod), id: peer.containerId ?? 'none' });
+  const listed = own.map((several) => several.find(({ container }) => container === known) ?? several[0]);
   const [holder] = listed;
   if (!holder || listed.some((one) => one?.container !== holder.container))
     throw new ProxyError('SLOTS_NOT_LISTED', { pod: nameOf(pod), slots: slots.join(', ') });

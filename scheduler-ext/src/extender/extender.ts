@@ -92,6 +92,7 @@ export class Extender {
     const { binder, condition, logger } = this.#options;
     const unready = condition();
     if (unready !== undefined) return { Error: sentence('NOT_READY', { reason: unready }) };
+    this.#weighed = undefined; // nodes are fuller from now on
     try {
       await binder.bind(args);
       logger.debug(args, 'bound');
@@ -127,6 +128,7 @@ export class Extender {
 
   #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
     const judged = this.#nothingJudged(names);
+    this.#weighed = undefined;
     this.#scores.clear();
     names.visit(this.#options.cluster.table, (node, start, end) => {
       const verdict = judge.judge(node, pod);

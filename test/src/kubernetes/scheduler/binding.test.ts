@@ -148,6 +148,29 @@ test('a successor that leads at once sees what its predecessor asked for last', 
   await successor.end();
 });
 
+test('what was filtered just before is weighed by that, and nothing else is', async () => {
+  const [small, large] = [await cluster.create(pod('small', { slots: 1 })), await cluster.create(pod('large', { slots: 10 }))];
+  const weighed = async (Pod: V1Pod, ...NodeNames: string[]) => {
+    const list = await ask<{ Host: string; Score: number }[]>('prioritize', JSON.stringify({ Pod, NodeNames }));
+    return list.map(({ Host, Score }) => [Host, Score]);
+  };
+  const filtered = async (Pod: V1Pod, ...NodeNames: string[]) =>
+    (await ask<{ NodeNames: string[] }>('filter', JSON.stringify({ Pod, NodeNames }))).NodeNames;
+  const [ofSmall, ofLarge] = [await weighed(small, 'one'), await weighed(large, 'one')];
+  expect(ofSmall).not.toEqual(ofLarge);
+  expect(await filtered(small, 'one', 'nowhere')).toEqual(['one']);
+  expect(await weighed(small, 'one')).toEqual(ofSmall);
+  expect(await weighed(large, 'one')).toEqual(ofLarge);
+  expect(await filtered(large, 'one')).toEqual(['one']);
+  expect(await weighed(small, 'one')).toEqual(ofSmall);
+  expect(await filtered(small, 'one')).toEqual(['one']);
+  expect(await weighed(small, 'one', 'nowhere')).toEqual([...ofSmall, ['nowhere', 0]]);
+  // A binding makes another node of it.
+  expect(await filtered(small, 'one')).toEqual(['one']);
+  expect(await bind(large)).toEqual({});
+  expect(await weighed(small, 'one')).not.toEqual(ofSmall);
+});
+
 test('a pod that is deleted while it is asked whether it was bound holds nothing', async () => {
   const asked = await cluster.create(pod('asked', { slots: 10 }));
   const uid = asked.metadata?.uid ?? '';
