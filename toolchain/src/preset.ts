@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { cmakeBuild } from './cmake.js';
 import { runMain, ToolchainError } from './errors.js';
@@ -18,7 +19,8 @@ await runMain(async () => {
   const progress = showProgress(`Building ${preset}`);
   await cmakeBuild({ preset, ...(values.only ? { targets: [`${values.only}/all`] } : {}) }, progress);
   progress.finish();
-  const counts = await ctestSuite(preset, values.only).run();
+  // Tests are named by the last part of their directory.
+  const counts = await ctestSuite(preset, values.only && `^${path.basename(values.only)}/`).run();
   console.log(closingLine(counts));
   return counts.failed > 0 ? 1 : 0;
 });
