@@ -50,39 +50,63 @@ std::unique_ptr<Child> saturating(const std::string& socket, Control& control, c
 
 Time charged(const TimeUse& use) { return use.granted + use.overrun; }
 
-bool hasShares(const std::vector<int>& weights, const std::string& policy) {
+/// For how long the machine ran something else instead of these processes, on any of its processors: waiting for one, or taken by the host.
+Time takenAway(const std::vector<pid_t>& processes) {
+  Time sum = 0;
+  for (const pid_t pid : processes) {
+    std::ifstream statistics("/proc/" + std::to_string(pid) + "/schedstat");
+    Time ran = 0, delayed = 0;
+    statistics >> ran >> delayed;
+    sum += delayed;
+  }
+  std::ifstream machine("/proc/stat");
+  std::string name;
+  long user = 0, nice = 0, system = 0, idle = 0, io = 0, interrupts = 0, soft = 0, stolen = 0;
+  machine >> name >> user >> nice >> system >> idle >> io >> interrupts >> soft >> stolen;
+  return sum + stolen * (kSecond / sysconf(_SC_CLK_TCK));
+}
+
+/// The shares over two seconds in which the machine was theirs; empty when it was not.
+std::vector<double> measuredShares(const std::vector<int>& weights, const std::string& policy) {
+  constexpr Time kLength = 2 * kSecond, kMostTakenAway = kLength / 100;
   Running arbiter;
   Control control(arbiter.socket);
   std::vector<std::unique_ptr<Child>> tenants;
+  std::vector<pid_t> processes = {arbiter.pid()};
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const std::string id = "tenant-" + std::to_string(i);
     control.say("allocation " + id + ' ' + std::to_string(weights[i]) + ' ' + policy + " 0 GPU-0");
     tenants.push_back(saturating(arbiter.socket, control, id));
+    processes.push_back(tenants.back()->pid);
   }
   CHECK(comesTrue([&] { return control.figures().begin()->second.windows > 2; }));
+  const Time takenBefore = takenAway(processes);
   const auto before = control.figures();
   const Time begin = monotonic();
-  usleep(2'000'000);
+  usleep(kLength / kMicrosecond);
   const auto after = control.figures();
   const auto length = static_cast<double>(monotonic() - begin);
-  bool all = true;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  const Time taken = takenAway(processes) - takenBefore;
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < weights.size() && taken <= kMostTakenAway; ++i) {
     const std::string id = "tenant-" + std::to_string(i);
-    const double share = 100.0 * static_cast<double>(charged(after.at(id)) - charged(before.at(id))) / length;
-    const bool right = std::abs(share - weights[i]) <= 2;
-    if (!right) std::fprintf(stderr, "%s, asked for %d %%, had %.2f %%\n", policy.c_str(), weights[i], share);
-    all = all && right;
+    shares.push_back(100.0 * static_cast<double>(charged(after.at(id)) - charged(before.at(id))) / length);
   }
-  return all;
+  return shares;
 }
 
-/// A tenant that gets no processor for a while, since the machine is somebody else's too, does not yield in time, and is charged. That
-/// happens to one measurement, and not to all.
-void testShares(const std::vector<int>& weights, const std::string& policy) {
-  constexpr int kMeasurements = 3;
-  bool right = false;
-  for (int i = 0; i < kMeasurements && !right; ++i) right = hasShares(weights, policy);
-  CHECK(right);
+/// Whether the machine let them be judged until `deadline`. A tenant that gets no processor neither yields in time nor asks for its turn:
+/// then its share says nothing of the arbiter.
+bool testShares(const std::vector<int>& weights, const std::string& policy, Time deadline) {
+  std::vector<double> shares;
+  do shares = measuredShares(weights, policy);
+  while (shares.empty() && monotonic() < deadline);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const bool right = std::abs(shares[i] - weights[i]) <= 2;
+    CHECK(right);
+    if (!right) std::fprintf(stderr, "%s, asked for %d %%, had %.2f %%\n", policy.c_str(), weights[i], shares[i]);
+  }
+  return !shares.empty();
 }
 
 void testSentences() {
@@ -324,14 +348,15 @@ void testOnlyOne() {
 /// `process_test ARBITER [shares]`: shares need a machine that nothing else uses, so they are a test of their own.
 int main(int count, char** arguments) {
   using namespace arbiter::test;
+  bool judged = true;
+  const arbiter::Time deadline = monotonic() + 4 * kPatience;  // others have this machine's host for seconds, or a minute
   executable = arguments[1];
   char path[] = "/tmp/arbiter-test-XXXXXX";
   directory = mkdtemp(path);
   if (count > 2) {
     for (const char* policy : {"burst", "fixed"}) {
-      testShares({50, 50}, policy);
-      testShares({25, 75}, policy);
-      testShares({10, 20, 70}, policy);
+      for (const std::vector<int>& weights : {std::vector{50, 50}, {25, 75}, {10, 20, 70}})
+        judged = testShares(weights, policy, deadline) && judged;
     }
   } else {
     testSentences();
@@ -347,5 +372,7 @@ int main(int count, char** arguments) {
   }
   for (const char* name : {"/arbiter.sock", "/arbiter.sock.lock"}) unlink((directory + name).c_str());
   rmdir(directory.c_str());
-  return wire::test::checkedResult();
+  if (judged || wire::test::failures != 0) return wire::test::checkedResult();
+  std::fprintf(stderr, "The machine was taken away during every measurement of some of the shares: nothing was learnt of those.\n");
+  return wire::test::kSkipped;
 }
