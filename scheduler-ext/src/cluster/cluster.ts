@@ -1,5 +1,5 @@
 import type { Holding } from '@nvidia-virtual/kubernetes/holding';
-import { NodeGpus } from './node-gpus.js';
+import { NodeGpus, NodeStates } from './node-gpus.js';
 import { NodeTable } from './node-table.js';
 import type { PodRecord } from './pod.js';
 
@@ -23,8 +23,9 @@ interface Promised {
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
+  readonly #states = new NodeStates();
   /** The same by the bytes of their names. */
-  readonly table = new NodeTable(() => this.#nodes.values());
+  readonly table = new NodeTable(() => this.#nodes.values(), this.#states);
   readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
@@ -175,7 +176,7 @@ export class Cluster {
   #made(name: string): NodeGpus {
     const known = this.#nodes.get(name);
     if (known) return known;
-    const node = new NodeGpus(name, this.#indices.take());
+    const node = new NodeGpus(name, this.#indices.take(), this.#states);
     this.#nodes.set(name, node);
     this.table.changed();
     return node;

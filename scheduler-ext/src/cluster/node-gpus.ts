@@ -24,7 +24,31 @@ export interface Gpu {
 }
 
 const NO_GPUS: readonly Gpu[] = [];
+const FEW_NODES = 256;
 const STALE = -1;
+
+/**
+ * The states of nodes by their index. Equal for nodes that are alike in everything but names: what one is to a pod, the other is too; never used
+ * again for another state. Below 0 when it is to be asked for by currentState(). They lie side by side, since a scheduler looks at those of
+ * thousands of nodes for each pod.
+ */
+export class NodeStates {
+  #all = new Int32Array(FEW_NODES).fill(STALE);
+
+  /** Until a node with a higher index comes. */
+  get all(): Int32Array {
+    return this.#all;
+  }
+
+  put(index: number, state: number): void {
+    if (index >= this.#all.length) {
+      const more = new Int32Array(2 * index).fill(STALE);
+      more.set(this.#all);
+      this.#all = more;
+    }
+    this.#all[index] = state;
+  }
+}
 
 /** The GPUs of one node and who holds their slots. */
 export class NodeGpus {
@@ -36,11 +60,7 @@ export class NodeGpus {
   readonly holders = new Map<string, Holder>();
   /** Pods that were promised slots here once others are gone. */
   readonly promised = new Map<string, Holder>();
-  /**
-   * Equal for nodes that are alike in everything but names: what one is to a pod, the other is too; never used again for another state. Below 0
-   * when it is to be asked for by currentState(). A plain field, since a scheduler looks at that of thousands of nodes for each pod.
-   */
-  state = STALE;
+  readonly #states: NodeStates;
   #inventory: string | undefined;
 
   /** Its name as JSON has it. */
@@ -50,8 +70,11 @@ export class NodeGpus {
   constructor(
     readonly name: string,
     readonly index = 0,
+    states = new NodeStates(),
   ) {
     this.quotedName = JSON.stringify(name);
+    this.#states = states;
+    this.#changed();
   }
 
   /**
@@ -66,29 +89,30 @@ export class NodeGpus {
     this.broken = listed === undefined;
     this.gpus = (listed ?? []).map((gpu) => ({ uuid: gpu.uuid, model: modelOf(gpu), healthy: gpu.healthy, used: 0, unknown: 0 }));
     this.signature = this.gpus.map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`).join(' ');
-    this.state = STALE;
+    this.#changed();
     for (const holder of this.holders.values()) this.#count(holder, 1);
     return true;
   }
 
   /** Below 0 for a node that is not the same to everybody, because somebody was promised slots there. */
   currentState(): number {
-    if (this.state === STALE && this.promised.size === 0) {
-      const use = this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ');
-      this.state = stateOf(`${this.broken}|${this.signature}|${use}`);
-    }
-    return this.state;
+    const known = this.#states.all[this.index] as number;
+    if (known !== STALE || this.promised.size > 0) return known;
+    const use = this.gpus.map(({ used, unknown }) => (unknown > 0 ? `${used}?${unknown}` : used)).join(' ');
+    const state = stateOf(`${this.broken}|${this.signature}|${use}`);
+    this.#states.put(this.index, state);
+    return state;
   }
 
   promise(holder: Holder): void {
     this.promised.set(holder.uid, holder);
-    this.state = STALE;
+    this.#changed();
   }
 
   /** @returns whether there was a promise. */
   unpromise(uid: string): boolean {
     if (!this.promised.delete(uid)) return false;
-    this.state = STALE;
+    this.#changed();
     return true;
   }
 
@@ -110,8 +134,12 @@ export class NodeGpus {
     return this.#inventory === undefined && this.holders.size === 0;
   }
 
+  #changed(): void {
+    this.#states.put(this.index, STALE);
+  }
+
   #count({ holding, demand }: Holder, sign: 1 | -1): void {
-    this.state = STALE;
+    this.#changed();
     for (const gpu of this.gpus) {
       // Whoever may be served by any of several GPUs counts on each of them: no slot is promised twice.
       const slots = holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);
@@ -123,6 +151,7 @@ export class NodeGpus {
 
 const states = new Map<string, number>();
 const MOST_STATES = 50_000;
+const MOST_STATE = 0x7fffffff;
 let nextState = 0;
 
 function stateOf(description: string): number {
@@ -131,7 +160,9 @@ function stateOf(description: string): number {
   // Nodes that are alike are then not seen to be so for a while, which costs time only.
   if (states.size === MOST_STATES) states.clear();
   states.set(description, nextState);
-  return nextState++;
+  const state = nextState;
+  nextState = (nextState + 1) & MOST_STATE; // nobody remembers one of so long ago
+  return state;
 }
 
 /** Undefined when there is something that is no inventory. */

@@ -1,11 +1,23 @@
-import type { NodeGpus } from './node-gpus.js';
+import { WORD } from '../words.js';
+import type { NodeGpus, NodeStates } from './node-gpus.js';
 
-const QUOTE = 0x22;
-const NONE = -1;
+/** The index of no node. */
+export const NOBODY = -1;
 
-/** FNV-1a, 32 bits: of few instructions, and for names that differ in their last digits. */
+const QUOTES = 0x22222222;
+const [LOWEST, HIGHEST] = [0x01010101, 0x80808080];
+/** A bit for the first quotation mark in a word, and maybe more above it: those bytes in which taking away 1 borrows from the highest bit. */
+function quotesIn(word: number): number {
+  const differing = word ^ QUOTES;
+  return (differing - LOWEST) & ~differing & HIGHEST;
+}
+
+/** Of words, 32 bits. */
 const HASH_START = 0x811c9dc5;
-const hashed = (hash: number, byte: number): number => Math.imul(hash ^ byte, 0x01000193);
+function hashed(hash: number, word: number): number {
+  const product = Math.imul(hash ^ word, 0x9e3779b1);
+  return product ^ (product >>> 15);
+}
 
 /**
  * Nodes by the bytes of their names, as a request has them: to make thousands of strings and look each one up costs more than to judge all the
@@ -13,10 +25,13 @@ const hashed = (hash: number, byte: number): number => Math.imul(hash ^ byte, 0x
  */
 export class NodeTable {
   readonly #nodes: () => Iterable<NodeGpus>;
+  readonly #states: NodeStates;
   #table: Table | undefined;
 
-  constructor(nodes: () => Iterable<NodeGpus>) {
+  /** @param nodes and `states` theirs; no two have the same index. */
+  constructor(nodes: () => Iterable<NodeGpus>, states: NodeStates) {
     this.#nodes = nodes;
+    this.#states = states;
   }
 
   /** There are others than before. */
@@ -26,44 +41,48 @@ export class NodeTable {
 
   /** As it is now. */
   get current(): Table {
-    this.#table ??= new Table([...this.#nodes()]);
+    this.#table ??= new Table([...this.#nodes()], this.#states.all);
     return this.#table;
   }
 }
 
 /**
- * Half empty, so that a search ends soon. The names lie side by side, since each that lies elsewhere would be fetched from far away. And since
- * schedulers ask for much the same names in much the same order, each node knows which one followed it last time: there it is tried first.
+ * Half empty, so that a search ends soon. All that is read for each of thousands of names lies side by side and is small: what is fetched from
+ * far away costs more than all else.
  */
 export class Table {
-  readonly #nodes: readonly NodeGpus[];
-  /** By hash: where in `nodes`. */
-  readonly #places: Int32Array;
-  /** By place in `nodes`, as all below: where in `names` its name begins. */
+  /** By hash: the index of a node. */
+  readonly #indices: Int32Array;
+  /** By index: where in `names` its name begins. */
   readonly #starts: Uint32Array;
-  /** The place of the one that followed it. */
-  readonly #followers: Int32Array;
-  /** Each with the quotation mark that ends it. */
-  readonly #names: Buffer;
-  #last = 0;
+  /** Each in words; what is left of the last one, or all of it, is 0. */
+  readonly #names: Int32Array;
+  readonly #nodes: NodeGpus[] = [];
   #end = 0;
 
-  constructor(nodes: readonly NodeGpus[]) {
-    const size = 2 ** Math.ceil(Math.log2(2 * nodes.length + 2));
-    this.#nodes = nodes;
-    this.#places = new Int32Array(size).fill(NONE);
-    this.#starts = new Uint32Array(nodes.length);
-    this.#followers = new Int32Array(nodes.length + 1).fill(NONE);
-    this.#names = Buffer.from(nodes.map(({ quotedName }) => quotedName.slice(1)).join(''));
-    let start = 0;
-    for (const place of nodes.keys()) {
-      const end = this.#names.indexOf(QUOTE, start);
-      let hash = this.#names.subarray(start, end).reduce(hashed, HASH_START) & (size - 1);
-      while (this.#places[hash] !== NONE) hash = (hash + 1) & (size - 1);
-      this.#places[hash] = place;
-      this.#starts[place] = start;
-      start = end + 1;
+  /** @param states by index */
+  constructor(
+    nodes: readonly NodeGpus[],
+    readonly states: Int32Array,
+  ) {
+    const mask = 2 ** Math.ceil(Math.log2(2 * nodes.length + 2)) - 1;
+    this.#indices = new Int32Array(mask + 1).fill(NOBODY);
+    this.#starts = new Uint32Array(states.length);
+    const names: number[] = [];
+    for (const node of nodes) {
+      const words = wordsOf(node.quotedName.slice(1, -1));
+      let place = words.reduce(hashed, HASH_START) & mask;
+      while (this.#indices[place] !== NOBODY) place = (place + 1) & mask;
+      this.#indices[place] = node.index;
+      this.#starts[node.index] = names.length;
+      this.#nodes[node.index] = node;
+      names.push(...words);
     }
+    this.#names = Int32Array.from(names);
+  }
+
+  node(index: number): NodeGpus | undefined {
+    return this.#nodes[index];
   }
 
   /** Where the name ended that was looked for last: its quotation mark. */
@@ -71,37 +90,41 @@ export class Table {
     return this.#end;
   }
 
-  /** @param start of the name; a quotation mark ends it. */
-  find(bytes: Uint8Array, start: number): NodeGpus | undefined {
-    const expected = this.#followers[this.#last] as number;
-    const place = expected !== NONE && this.#isNamed(expected, bytes, start) ? expected : this.#search(bytes, start);
-    if (place === NONE) return undefined;
-    this.#followers[this.#last] = place;
-    this.#last = place;
-    return this.#nodes[place];
-  }
-
-  #search(bytes: Uint8Array, start: number): number {
+  /**
+   * @param start of the name; a quotation mark ends it.
+   * @returns the index of the node, or NOBODY
+   */
+  find(bytes: DataView, start: number): number {
     let hash = HASH_START;
-    let end = start;
-    for (; bytes[end] !== QUOTE; end++) hash = hashed(hash, bytes[end] as number);
-    const mask = this.#places.length - 1;
-    for (let at = hash & mask; ; at = (at + 1) & mask) {
-      const place = this.#places[at] as number;
-      if (place !== NONE && !this.#isNamed(place, bytes, start)) continue;
-      this.#end = end;
-      return place;
+    let at = start;
+    let word = bytes.getInt32(at, true);
+    let quotes = quotesIn(word);
+    for (; quotes === 0; quotes = quotesIn(word)) {
+      hash = hashed(hash, word);
+      at += WORD;
+      word = bytes.getInt32(at, true);
+    }
+    const rest = (31 - Math.clz32(quotes & -quotes)) >>> 3;
+    const last = word & ((1 << (8 * rest)) - 1);
+    this.#end = at + rest;
+    const mask = this.#indices.length - 1;
+    for (let place = hashed(hash, last) & mask; ; place = (place + 1) & mask) {
+      const index = this.#indices[place] as number;
+      if (index === NOBODY || this.#isNamed(index, bytes, start, at, last)) return index;
     }
   }
 
-  #isNamed(place: number, bytes: Uint8Array, start: number): boolean {
+  /** The last word of a name alone ends with a 0, so of two names of which one begins with the other some word differs. */
+  #isNamed(index: number, bytes: DataView, start: number, lastAt: number, last: number): boolean {
     const names = this.#names;
-    let [own, other] = [this.#starts[place] as number, start];
-    for (; names[own] === bytes[other]; own++, other++) {
-      if (names[own] !== QUOTE) continue;
-      this.#end = other;
-      return true;
-    }
-    return false;
+    let own = this.#starts[index] as number;
+    for (let at = start; at < lastAt; at += WORD, own++) if (names[own] !== bytes.getInt32(at, true)) return false;
+    return names[own] === last;
   }
+}
+
+/** A name's, of which the last has fewer than all its bytes. */
+function wordsOf(name: string): number[] {
+  const bytes = Buffer.concat([Buffer.from(name), Buffer.alloc(WORD)]);
+  return Array.from({ length: Math.floor(bytes.length / WORD) }, (_, index) => bytes.readInt32LE(index * WORD));
 }

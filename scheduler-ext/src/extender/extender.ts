@@ -7,6 +7,7 @@ import { JsonText } from '../json-service.js';
 import type { Demand } from '../placement/demand.js';
 import type { Strategy } from '../placement/placement.js';
 import { Judge, MOST_SCORE } from '../placement/verdict.js';
+import { Words } from '../words.js';
 import type { Binder } from './binder.js';
 import { ByteWriter } from './byte-writer.js';
 import type { Eviction } from './eviction.js';
@@ -28,9 +29,9 @@ export interface ExtenderOptions {
 }
 
 const HOST = '{"Host":';
-const [COMMA, COLON] = [Buffer.from(','), Buffer.from(':')];
+const [COMMA, COLON] = [Words.of(','), Words.of(':')];
 /** What stands between a name and the next one: each piece that is written costs time. */
-const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Buffer.from(`,"Score":${score}},${HOST}`));
+const SCORES = Array.from({ length: MOST_SCORE + 1 }, (_, score) => Words.of(`,"Score":${score}},${HOST}`));
 
 /** Kinds of pods; each may know thousands of states. */
 const MOST_JUDGES = 32;
@@ -48,6 +49,7 @@ export class Extender {
   readonly #judges = new Map<string, Judge>();
   /** Each answer is written into these, and copied out of them before the next one is. */
   readonly #scores = new ByteWriter();
+  readonly #fitting = new ByteWriter();
   readonly #refused = { failed: new ByteWriter(), unresolvable: new ByteWriter() };
   /** Of which pod and which nodes the scores are: what is weighed is what was left of the nodes that were filtered just before. */
   #weighed: { readonly uid: string; readonly names: Uint8Array } | undefined;
@@ -75,7 +77,7 @@ export class Extender {
     const judged = this.#judgeAll(pod, this.#judgeFor(demand), NodeNames);
     if (judged.fitting.empty) this.#options.retry.rejected({ ...pod, demand });
     const mayPreempt = Pod.spec?.preemptionPolicy !== 'Never' && judged.fitting.empty;
-    if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, judged.resolvable);
+    if (mayPreempt && judged.resolvable.length > 0) this.#options.eviction.consider({ ...pod, demand }, this.#namesOf(judged.resolvable));
     this.#weighed = { uid: pod.uid, names: judged.fitting.bytes };
     return filterText(judged);
   }
@@ -115,30 +117,31 @@ export class Extender {
     const judge = pod?.demand && this.#judgeFor(pod.demand);
     this.#weighed = undefined;
     this.#scores.clear();
-    names?.visit(this.#options.cluster.table, (node, start, end) => {
-      const verdict = judge?.judge(node, pod as PodRecord);
+    const nodes = this.#options.cluster.table.current;
+    names?.visit(nodes, (index, start, end) => {
+      const verdict = judge?.judgeAt(nodes, index, pod as PodRecord);
       this.#addScore(names, start, end, verdict && 'score' in verdict ? verdict.score : 0);
     });
   }
 
-  #addScore({ bytes }: NodeNames, start: number, end: number, score: number): void {
-    this.#scores.write(bytes, start, end);
-    this.#scores.write(SCORES[score] as Buffer);
+  #addScore({ words }: NodeNames, start: number, end: number, score: number): void {
+    this.#scores.write(words, start, end);
+    this.#scores.write(SCORES[score] as Words);
   }
 
   #judgeAll(pod: PodRecord, judge: Judge, names: NodeNames): Judged {
     const judged = this.#nothingJudged(names);
-    this.#weighed = undefined;
     this.#scores.clear();
-    names.visit(this.#options.cluster.table, (node, start, end) => {
-      const verdict = judge.judge(node, pod);
+    const nodes = this.#options.cluster.table.current;
+    names.visit(nodes, (index, start, end) => {
+      const verdict = judge.judgeAt(nodes, index, pod);
       if ('score' in verdict) {
         judged.fitting.add(start, end);
         this.#addScore(names, start, end, verdict.score);
-      } else if (!verdict.resolvable || !node) judged.unresolvable.add(start, end, verdict.quoted);
+      } else if (!verdict.resolvable) judged.unresolvable.add(start, end, verdict.quoted);
       else {
         judged.failed.add(start, end, verdict.quoted);
-        judged.resolvable.push(node.name);
+        judged.resolvable.push(index);
       }
     });
     return judged;
@@ -147,8 +150,8 @@ export class Extender {
   /** Of a pod that asks for nothing of ours every node is as good; of one that contradicts itself, none. */
   #judgeNone(problem: string | undefined, names: NodeNames): Judged {
     const judged = this.#nothingJudged(names);
-    const reason = problem === undefined ? undefined : Buffer.from(JSON.stringify(problem));
-    names.visit(this.#options.cluster.table, (_, start, end) => {
+    const reason = problem === undefined ? undefined : Words.of(JSON.stringify(problem));
+    names.visit(this.#options.cluster.table.current, (_, start, end) => {
       if (reason === undefined) judged.fitting.add(start, end);
       else judged.unresolvable.add(start, end, reason);
     });
@@ -157,12 +160,18 @@ export class Extender {
 
   #nothingJudged(names: NodeNames): Judged {
     const { failed, unresolvable } = this.#refused;
+    this.#weighed = undefined;
     return {
-      fitting: new Selection(names),
+      fitting: new Selection(names, this.#fitting),
       failed: new Refusals(names, failed),
       unresolvable: new Refusals(names, unresolvable),
       resolvable: [],
     };
+  }
+
+  #namesOf(indices: readonly number[]): string[] {
+    const nodes = this.#options.cluster.table.current;
+    return indices.flatMap((index) => nodes.node(index)?.name ?? []);
   }
 
   #judgeFor(demand: Demand): Judge {
@@ -182,8 +191,8 @@ interface Judged {
   readonly fitting: Selection;
   readonly failed: Refusals;
   readonly unresolvable: Refusals;
-  /** Names of the nodes in `failed`. */
-  readonly resolvable: string[];
+  /** Indices of the nodes in `failed`. */
+  readonly resolvable: number[];
 }
 
 /** Some of the names of a list, each with a reason. */
@@ -197,9 +206,9 @@ class Refusals {
     list.clear();
   }
 
-  add(start: number, end: number, reason: Uint8Array): void {
+  add(start: number, end: number, reason: Words): void {
     if (this.#list.length > 0) this.#list.write(COMMA);
-    this.#list.write(this.#names.bytes, start, end);
+    this.#list.write(this.#names.words, start, end);
     this.#list.write(COLON);
     this.#list.write(reason);
   }

@@ -1,16 +1,26 @@
-import { NodeGpus } from '../cluster/node-gpus.js';
-import { NodeTable } from '../cluster/node-table.js';
+import { NodeGpus, NodeStates } from '../cluster/node-gpus.js';
+import { NOBODY, NodeTable } from '../cluster/node-table.js';
+import { ByteWriter } from './byte-writer.js';
 import { readExtenderArgs } from './messages.js';
 import { type NodeNames, Selection } from './node-names.js';
 
-const nodes = ['a', 'b', 'node-1', 'node-10', 'gpu.example.com', 'last'].map((name, index) => new NodeGpus(name, index));
-const table = new NodeTable(() => nodes);
+const table = tableOf(['a', 'b', 'node-1', 'node-10', 'gpu.example.com', 'last']).current;
+
+function tableOf(names: readonly string[]): NodeTable {
+  const states = new NodeStates();
+  const nodes = names.map((name, index) => new NodeGpus(name, index, states));
+  return new NodeTable(() => nodes, states);
+}
+
+function textOf({ words }: NodeNames, start: number, end: number): string {
+  return words.bytes(start, end).toString();
+}
 
 /** What is found under each name of a request, and the name as JSON has it. */
 function found(request: string): [string | undefined, string][] | undefined {
   const seen: [string | undefined, string][] = [];
   const { NodeNames } = readExtenderArgs(Buffer.from(request));
-  NodeNames?.visit(table, (node, start, end) => seen.push([node?.name, NodeNames.bytes.toString('utf8', start, end)]));
+  NodeNames?.visit(table, (index, start, end) => seen.push([table.node(index)?.name, textOf(NodeNames, start, end)]));
   return NodeNames && seen;
 }
 
@@ -37,7 +47,7 @@ test('the pod is read, whatever its annotations look like', () => {
   const pod = { metadata: { name: 'p', annotations: { x: '"NodeNames":["a"]}' } } };
   const { Pod, NodeNames } = readExtenderArgs(Buffer.from(JSON.stringify({ Pod: pod, Nodes: null, NodeNames: ['b'] })));
   const names: string[] = [];
-  NodeNames?.visit(table, (_, start, end) => names.push(NodeNames.bytes.toString('utf8', start, end)));
+  NodeNames?.visit(table, (_, start, end) => names.push(textOf(NodeNames, start, end)));
   expect([Pod, names]).toEqual([pod, ['"b"']]);
 });
 
@@ -49,13 +59,14 @@ test.each([['{"Pod":{},"NodeNames":["a'], ['{"Pod":{},"NodeNames":["a",]}'], ['{
 );
 
 test.each([
-  [[0, 1, 2, 3], '"a","b","c","d"'],
-  [[0, 2, 3], '"a","c","d"'],
-  [[1, 3], '"b","d"'],
-  [[], ''],
-])('of a list some are taken over: %j', (chosen, expected) => {
-  const { NodeNames } = readExtenderArgs(Buffer.from('{"Pod":{},"NodeNames":["a","b","c","d"]}'));
-  const selection = new Selection(NodeNames as NodeNames);
+  [[0, 1, 2, 3], '"a","b","c","d"', ''],
+  [[0, 2, 3], '"a","c","d"', ''],
+  [[1, 3], '"b","d"', ''],
+  [[0, 1, 3], '"a","b","d"', ' '],
+  [[], '', ''],
+])('of a list some are taken over: %j', (chosen, expected, space) => {
+  const { NodeNames } = readExtenderArgs(Buffer.from(`{"Pod":{},"NodeNames":[${space}"a","b","c","d"]}`));
+  const selection = new Selection(NodeNames as NodeNames, new ByteWriter());
   let index = 0;
   NodeNames?.visit(table, (_, start, end) => {
     if (chosen.includes(index++)) selection.add(start, end);
@@ -64,28 +75,34 @@ test.each([
 });
 
 test('nodes that come and go are found and not found', () => {
-  const all = [new NodeGpus('one')];
-  const changing = new NodeTable(() => all);
+  const states = new NodeStates();
+  const all = [new NodeGpus('one', 0, states)];
+  const changing = new NodeTable(() => all, states);
   const find = (name: string) => {
-    let node: NodeGpus | undefined;
-    readExtenderArgs(Buffer.from(JSON.stringify({ Pod: {}, NodeNames: [name] }))).NodeNames?.visit(changing, (one) => {
-      node = one;
+    let index = NOBODY;
+    const nodes = changing.current;
+    readExtenderArgs(Buffer.from(JSON.stringify({ Pod: {}, NodeNames: [name] }))).NodeNames?.visit(nodes, (one) => {
+      index = one;
     });
-    return node?.name;
+    return nodes.node(index)?.name;
   };
   expect([find('one'), find('two')]).toEqual(['one', undefined]);
-  all.splice(0, 1, new NodeGpus('two'));
+  all.splice(0, 1, new NodeGpus('two', 1000, states));
   changing.changed();
   expect([find('one'), find('two')]).toEqual([undefined, 'two']);
 });
 
-test('in whatever order names come, each is its own node', () => {
-  const all = Array.from({ length: 7 }, (_, index) => new NodeGpus(`n${index}`, index));
-  const known = new NodeTable(() => all);
-  for (const order of [[0, 1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5, 6], [3, 1, 4, 1, 5], [6, 5, 4, 3, 2, 1, 0], [2], []]) {
-    const names = [...order.map((index) => `n${index}`), 'n', 'n77'];
-    const found: (string | undefined)[] = [];
-    readExtenderArgs(Buffer.from(JSON.stringify({ Pod: {}, NodeNames: names }))).NodeNames?.visit(known, (node) => found.push(node?.name));
-    expect(found).toEqual([...names.slice(0, -2), undefined, undefined]);
-  }
+test('of thousands of names each is its own node', () => {
+  const names = Array.from({ length: 3000 }, (_, index) => `n${index}`);
+  const known = tableOf(names).current;
+  const asked = [...names.reverse(), 'n', 'n3000'];
+  const found: (string | undefined)[] = [];
+  const { NodeNames } = readExtenderArgs(Buffer.from(JSON.stringify({ Pod: {}, NodeNames: asked })));
+  NodeNames?.visit(known, (index) => found.push(known.node(index)?.name));
+  expect(found).toEqual([...asked.slice(0, -2), undefined, undefined]);
+});
+
+test('names between which a comma is missing are no list', () => {
+  const { NodeNames } = readExtenderArgs(Buffer.from('{"Pod":{},"NodeNames":["a""b"]}'));
+  expect(() => NodeNames?.visit(table, () => {})).toThrow('its NodeNames are no names of nodes');
 });

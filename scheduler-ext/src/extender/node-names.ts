@@ -1,17 +1,19 @@
-import type { NodeGpus } from '../cluster/node-gpus.js';
-import type { NodeTable } from '../cluster/node-table.js';
+import type { Table } from '../cluster/node-table.js';
+import { Words } from '../words.js';
+import type { ByteWriter } from './byte-writer.js';
 
-const [QUOTE, COMMA, BACKSLASH, END] = [0x22, 0x2c, 0x5c, 0x5d];
-const COMMA_ALONE = Buffer.from(',');
+const [SPACE, QUOTE, COMMA, BACKSLASH, END] = [0x20, 0x22, 0x2c, 0x5c, 0x5d];
+const NO_NAMES = 'its NodeNames are no names of nodes';
+const COMMA_ALONE = Words.of(',');
 
 /** A list of names of nodes, as JSON has it. */
 export class NodeNames {
-  readonly bytes: Buffer;
+  readonly words: Words;
   readonly #start: number;
   readonly #end: number;
 
-  private constructor(bytes: Buffer, start: number, end: number) {
-    this.bytes = bytes;
+  private constructor(words: Words, start: number, end: number) {
+    this.words = words;
     this.#start = start;
     this.#end = end;
   }
@@ -19,35 +21,41 @@ export class NodeNames {
   /** @throws Error for what is the name of no node */
   static of(names: readonly string[]): NodeNames {
     const bytes = Buffer.from(JSON.stringify(names));
-    const end = endOfList(bytes, 1);
-    if (end === undefined) throw new Error('its NodeNames are no names of nodes');
-    return new NodeNames(bytes, 1, end);
+    const list = NodeNames.at(bytes, 1);
+    if (list?.end !== bytes.length - 1) throw new Error(NO_NAMES);
+    return list.names;
   }
 
   /**
    * @param start behind the bracket that opens it
-   * @returns also where the bracket is that closes it; undefined where it is not written as kube-scheduler writes it, without any space
+   * @returns also where the bracket is that closes it; undefined where it is not written as kube-scheduler writes it, without spaces and escapes
    */
   static at(bytes: Buffer, start: number): { readonly names: NodeNames; readonly end: number } | undefined {
-    const end = endOfList(bytes, start);
-    return end === undefined ? undefined : { names: new NodeNames(bytes, start, end), end };
+    const end = bytes.indexOf(END, start);
+    const list = bytes.subarray(start, end);
+    const isPlain = end >= start && !list.includes(SPACE) && !list.includes(BACKSLASH);
+    const isQuoted = list.length === 0 || (list.length > 1 && list[0] === QUOTE && list.at(-1) === QUOTE);
+    return isPlain && isQuoted ? { names: new NodeNames(Words.from(bytes), start, end), end } : undefined;
   }
 
   /** @param list what stands between the brackets of another one */
   equals(list: Uint8Array): boolean {
-    return this.bytes.subarray(this.#start, this.#end).equals(list);
+    return this.words.bytes(this.#start, this.#end).equals(list);
   }
 
-  /** @param visit gets each node, if it is known, and where its name begins and ends as JSON has it, quotation marks and all */
-  visit(table: NodeTable, visit: (node: NodeGpus | undefined, start: number, end: number) => void): void {
-    const { bytes } = this;
-    const known = table.current;
-    let at = this.#start;
-    while (bytes[at] === QUOTE) {
-      const node = known.find(bytes, at + 1);
+  /**
+   * @param visit gets the index of each node, or NOBODY, and where its name begins and ends as JSON has it, quotation marks and all
+   * @throws Error where it turns out to be no list
+   */
+  visit(known: Table, visit: (index: number, start: number, end: number) => void): void {
+    const { view } = this.words;
+    for (let at = this.#start; at < this.#end; at++) {
+      if (view.getUint8(at) !== QUOTE) throw new Error(NO_NAMES);
+      const index = known.find(view, at + 1);
       const end = known.end + 1;
-      visit(node, at, end);
-      at = bytes[end] === COMMA ? end + 1 : end;
+      visit(index, at, end);
+      if (view.getUint8(end) !== COMMA && end !== this.#end) throw new Error(NO_NAMES);
+      at = end;
     }
   }
 }
@@ -55,40 +63,39 @@ export class NodeNames {
 /** Some of the names of a list, in its order. Those that stand side by side there are taken over together. */
 export class Selection {
   readonly #names: NodeNames;
-  readonly #runs: [start: number, end: number][] = [];
-  #bytes: Buffer | undefined;
+  readonly #list: ByteWriter;
+  #start = 0;
+  #end = 0;
 
-  constructor(names: NodeNames) {
+  /** @param list where they are written */
+  constructor(names: NodeNames, list: ByteWriter) {
     this.#names = names;
+    this.#list = list;
+    list.clear();
   }
 
   add(start: number, end: number): void {
-    const last = this.#runs.at(-1);
-    if (last?.[1] === start - 1) last[1] = end;
-    else this.#runs.push([start, end]);
+    if (this.#start === this.#end || start !== this.#end + 1) {
+      this.#take();
+      this.#start = start;
+    }
+    this.#end = end;
   }
 
   get empty(): boolean {
-    return this.#runs.length === 0;
+    return this.#end === 0;
   }
 
   /** What stands between the brackets of a list of them; to be asked for once all are there. */
   get bytes(): Buffer {
-    this.#bytes ??= Buffer.concat(
-      this.#runs.flatMap(([start, end], index) => [...(index > 0 ? [COMMA_ALONE] : []), this.#names.bytes.subarray(start, end)]),
-    );
-    return this.#bytes;
+    this.#take();
+    this.#start = this.#end;
+    return this.#list.written;
   }
-}
 
-/** Where its bracket is; undefined where it is no list of strings without spaces and escapes. */
-function endOfList(bytes: Buffer, start: number): number | undefined {
-  if (bytes[start] === END) return start;
-  for (let at = start; bytes[at] === QUOTE; at++) {
-    for (at++; bytes[at] !== QUOTE; at++) if (at >= bytes.length || bytes[at] === BACKSLASH) return undefined;
-    at++;
-    if (bytes[at] === END) return at;
-    if (bytes[at] !== COMMA) return undefined;
+  #take(): void {
+    if (this.#start === this.#end) return;
+    if (this.#list.length > 0) this.#list.write(COMMA_ALONE);
+    this.#list.write(this.#names.words, this.#start, this.#end);
   }
-  return undefined;
 }

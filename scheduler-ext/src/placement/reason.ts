@@ -1,6 +1,7 @@
 import { formatQuantity } from '@nvidia-virtual/kubernetes/quantity';
 import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
 import { type ErrorCode, type Figures, sentence } from '../errors.js';
+import { Words } from '../words.js';
 import { type Demand, holdsMemory, type Need } from './demand.js';
 import { type Free, place } from './placement.js';
 
@@ -8,7 +9,7 @@ import { type Free, place } from './placement.js';
 export interface Reason {
   readonly sentence: string;
   /** The same as JSON has it. */
-  readonly quoted: Uint8Array;
+  readonly quoted: Words;
   /** Whether it could if others were not there; else preemption helps nobody. */
   readonly resolvable: boolean;
 }
@@ -93,7 +94,7 @@ export class Reasons {
     const known = this.#sentences.get(key);
     if (known) return known;
     const said = sentence(code, figures);
-    const reason = { sentence: said, quoted: Buffer.from(JSON.stringify(said)), resolvable };
+    const reason = { sentence: said, quoted: Words.of(JSON.stringify(said)), resolvable };
     this.#sentences.set(key, reason);
     return reason;
   }

@@ -1,4 +1,5 @@
 import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
+import { NOBODY, type Table } from '../cluster/node-table.js';
 import type { Demand, Need } from './demand.js';
 import { type Free, freeFor, type Placement, type PodIdentity, place, type Strategy } from './placement.js';
 import { type Reason, Reasons } from './reason.js';
@@ -8,6 +9,11 @@ export type Verdict = { readonly score: number } | Reason;
 
 /** kube-scheduler's scale. */
 export const MOST_SCORE = 10;
+const SCORED: readonly Verdict[] = Array.from({ length: MOST_SCORE + 1 }, (_, score) => ({ score }));
+/** No state of a node, and none that is to be asked for. */
+const NEVER = -2;
+/** Of 16 bits. */
+const MOST_PLACE = 0xffff;
 /** How full the GPU gets counts for more than how full its node is: slots that belong together are scarce on a GPU. */
 const OF_GPU = 0.7;
 
@@ -21,9 +27,11 @@ export class Judge {
   readonly #reasons: Reasons;
   /** By state of the node. */
   readonly #known = new Map<number, Verdict>();
-  /** By index of the node: its state when it was judged last, and what it was then. */
-  readonly #states: number[] = [];
+  /** By index of the node: its state when it was judged last, and which of the verdicts it was then. */
+  #states = new Int32Array();
+  #places = new Uint16Array();
   readonly #verdicts: Verdict[] = [];
+  readonly #placeOf = new Map<Verdict, number>();
   /** The common case, one container and one GPU, is judged without a search. */
   readonly #single: Need | undefined;
 
@@ -37,18 +45,40 @@ export class Judge {
 
   judge(node: NodeGpus | undefined, pod: PodIdentity): Verdict {
     if (node === undefined) return this.#reasons.withoutGpus(node);
-    return this.#states[node.index] === node.state ? (this.#verdicts[node.index] as Verdict) : this.#judgeAnew(node, pod);
+    const state = this.#stateOf(node);
+    // What is judged at a glance is not worth looking up.
+    return this.#single || state < 0 ? this.#judge(node, freeFor(pod, node)) : this.#judgeState(state, node, pod);
   }
 
-  #judgeAnew(node: NodeGpus, pod: PodIdentity): Verdict {
-    const state = node.currentState();
-    // A UUID is somewhere: then nodes that look alike are not.
-    if (state < 0 || this.#demand.uuids.size > 0) return this.#judge(node, freeFor(pod, node));
-    // What is judged at a glance is not worth looking up.
-    const verdict = this.#single ? this.#judge(node, freeFor(pod, node)) : this.#judgeState(state, node, pod);
-    this.#states[node.index] = state;
-    this.#verdicts[node.index] = verdict;
+  /** The same for one of thousands, or for NOBODY: at those that are as they were nothing is looked at. */
+  judgeAt(nodes: Table, index: number, pod: PodIdentity): Verdict {
+    if (index !== NOBODY && this.#states[index] === nodes.states[index]) return this.#verdicts[this.#places[index] as number] as Verdict;
+    const node = nodes.node(index);
+    const verdict = this.judge(node, pod);
+    if (node) this.#remember(nodes, node, verdict);
     return verdict;
+  }
+
+  #remember(nodes: Table, node: NodeGpus, verdict: Verdict): void {
+    const state = this.#stateOf(node);
+    const place = this.#placeOf.get(verdict) ?? this.#verdicts.length;
+    if (state < 0 || place > MOST_PLACE) return;
+    if (node.index >= this.#states.length) {
+      const [states, places] = [this.#states, this.#places];
+      this.#states = new Int32Array(nodes.states.length).fill(NEVER);
+      this.#places = new Uint16Array(nodes.states.length);
+      this.#states.set(states);
+      this.#places.set(places);
+    }
+    this.#placeOf.set(verdict, place);
+    this.#verdicts[place] = verdict;
+    this.#states[node.index] = state;
+    this.#places[node.index] = place;
+  }
+
+  /** Below 0 where nothing is to be concluded from it: a UUID is somewhere, and then nodes that look alike are not. */
+  #stateOf(node: NodeGpus): number {
+    return this.#demand.uuids.size > 0 ? NEVER : node.currentState();
   }
 
   #judgeState(state: number, node: NodeGpus, pod: PodIdentity): Verdict {
@@ -63,7 +93,7 @@ export class Judge {
   #judge(node: NodeGpus, free: Free): Verdict {
     if (node.gpus.length === 0) return this.#reasons.withoutGpus(node);
     const left = this.#single ? this.#scan(this.#single, node, free) : this.#search(node, free);
-    if (left >= 0) return { score: this.#score(left, node) };
+    if (left >= 0) return SCORED[this.#score(left, node)] as Verdict;
     return this.#reasons.forbidding(node) ?? this.#reasons.full(node, free);
   }
 
