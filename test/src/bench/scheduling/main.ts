@@ -10,7 +10,7 @@ import { pod } from '../../kubernetes/scheduler/objects.js';
 import { REPOSITORY } from '../../paths.js';
 import { type Comparison, compare, type LocalResults, type Printed } from '../figures.js';
 import { ExtenderProcess } from './extender-process.js';
-import { mean, measureLatency, quantile, typicalPods, unlikePods } from './latency.js';
+import { type Latency, mean, measureUndisturbed, quantile, typicalPods, unlikePods } from './latency.js';
 import { createNodes, createPods, createRunningPods, listPods, nodeName } from './load.js';
 import { race } from './race.js';
 
@@ -35,6 +35,7 @@ const LIMITS: readonly Comparison[] = [
   { name: 'filter and prioritize, mean for a thousand candidate nodes', most: 1 },
   { name: 'the same, tenth percentile of pods' },
   { name: 'processor time of the extender for it, mean for a thousand candidate nodes' },
+  { name: "processors that the machine's host gave to others meanwhile" },
   { name: 'filter and prioritize, p99', most: 50 },
   { name: 'filter and prioritize, longest' },
   { name: 'the same for pods each unlike all before it, mean for a thousand candidate nodes' },
@@ -84,9 +85,9 @@ async function measure(plane: ControlPlane, nodes: number, pods: number, binds: 
   const started = (performance.now() - start) / 1000;
   try {
     const names = Array.from({ length: nodes }, (_, index) => nodeName(index));
-    const all = await measureLatency(extender, names, typicalPods(), 800);
-    const unlike = await measureLatency(extender, names, unlikePods(850), 800);
-    const fifth = await measureLatency(extender, names.slice(0, nodes / 5), typicalPods(), 800);
+    const all = await measureUndisturbed(extender, names, typicalPods(), 800);
+    const unlike = await measureUndisturbed(extender, names, unlikePods(850), 800);
+    const fifth = await measureUndisturbed(extender, names.slice(0, nodes / 5), typicalPods(), 800);
     const raced = await race(api, extender, names.slice(-25), 600);
     const rate = await bindRate(plane, api, extender, binds);
     return [
@@ -101,6 +102,7 @@ async function measure(plane: ControlPlane, nodes: number, pods: number, binds: 
         value: (all.processorTime / all.candidates) * 1000,
         unit: 'ms',
       },
+      { name: "processors that the machine's host gave to others meanwhile", value: all.stolen, unit: '%' },
       { name: 'filter and prioritize, p99', value: quantile(all.milliseconds, 0.99), unit: 'ms' },
       { name: 'filter and prioritize, longest', value: quantile(all.milliseconds, 1), unit: 'ms' },
       { name: 'the same for pods each unlike all before it, mean for a thousand candidate nodes', value: perThousand(unlike), unit: 'ms' },
@@ -119,7 +121,7 @@ async function measure(plane: ControlPlane, nodes: number, pods: number, binds: 
   }
 }
 
-function perThousand({ milliseconds, candidates }: Awaited<ReturnType<typeof measureLatency>>): number {
+function perThousand({ milliseconds, candidates }: Latency): number {
   return (mean(milliseconds) / candidates) * 1000;
 }
 
