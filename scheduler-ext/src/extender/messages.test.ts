@@ -102,7 +102,7 @@ test('of thousands of names each is its own node', () => {
   expect(found).toEqual([...asked.slice(0, -2), undefined, undefined]);
 });
 
-test('names between which a comma is missing are no list', () => {
-  const { NodeNames } = readExtenderArgs(Buffer.from('{"Pod":{},"NodeNames":["a""b"]}'));
+test.each(['"a""b"', '"a",b","c"', '"a","'])('what only looks like a list of names is refused: %s', (list) => {
+  const { NodeNames } = readExtenderArgs(Buffer.from(`{"Pod":{},"NodeNames":[${list}]}`));
   expect(() => NodeNames?.visit(table, () => {})).toThrow('its NodeNames are no names of nodes');
 });

@@ -50,7 +50,7 @@ export class NodeNames {
   visit(known: Table, visit: (index: number, start: number, end: number) => void): void {
     const { view } = this.words;
     for (let at = this.#start; at < this.#end; at++) {
-      if (view.getUint8(at) !== QUOTE) throw new Error(NO_NAMES);
+      if (view.getUint8(at) !== QUOTE || at + 1 === this.#end) throw new Error(NO_NAMES);
       const index = known.find(view, at + 1);
       const end = known.end + 1;
       visit(index, at, end);
