@@ -1,5 +1,5 @@
 import type { CoreV1Event } from '@kubernetes/client-node';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Logger } from 'pino';
 
 /** What Kubernetes calls the kind of an event. Users filter by these, so they stay. */
@@ -41,7 +41,7 @@ const MOST_OF_A_POD = 10;
 const FORGET_MS = 60 * 60_000;
 const LONGEST_MESSAGE = 1024;
 
-/** Tells a pod's user what went wrong, as events of the pod. It is the best that can be done: what the API server does not take is lost. */
+/** Tells a pod's user what went wrong, as events of the pod. While the API server is away they wait for it, an hour at most. */
 export class PodEvents {
   readonly #api: ApiServer;
   readonly #node: string;
@@ -80,6 +80,10 @@ export class PodEvents {
   #repeat(pod: EventTarget, told: Told, sentence: string): void {
     told.count++;
     told.sentence = sentence;
+    this.#writeLater(pod, told);
+  }
+
+  #writeLater(pod: EventTarget, told: Told): void {
     told.again ??= setTimeout(
       () => {
         delete told.again;
@@ -95,8 +99,10 @@ export class PodEvents {
     try {
       told.event = await (told.event ? this.#replace(pod, told, told.event) : this.#create(pod, told));
     } catch (error) {
+      const mayBeTaken = isAway(error) || told.event !== undefined;
       told.event = undefined;
       this.#noteLost(pod, error);
+      if (mayBeTaken && Date.now() - told.first.getTime() < FORGET_MS) this.#writeLater(pod, told);
     }
   }
 
@@ -125,4 +131,10 @@ export class PodEvents {
   #forget(now: number): void {
     for (const [key, { at }] of this.#told) if (now - at > FORGET_MS) this.#told.delete(key);
   }
+}
+
+/** Or overloaded: what is wrong is not the event. */
+function isAway(error: unknown): boolean {
+  const status = error instanceof ApiError ? error.status : undefined;
+  return status === undefined || status === 429 || status >= 500;
 }

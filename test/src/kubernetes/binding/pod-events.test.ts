@@ -86,3 +86,14 @@ test('an event that was not taken is told later, with all that it is about', asy
     expect(items.map(({ message, count }) => [message, count])).toEqual([['the next', 2]]);
   });
 });
+
+test('an event that the API server was away for is told when it is back', async () => {
+  const log: string[] = [];
+  const events = podEvents(AGAIN_MS, log);
+  await plane.daemon('kube-apiserver').kill();
+  events.warn(pod('five'), 'GpuWorkerDied', 'it died');
+  await eventually(() => expect(log.length).toBeGreaterThan(0));
+  plane.daemon('kube-apiserver').start();
+  await plane.ready();
+  await eventually(async () => expect(await told('five')).toEqual([['it died', 1]]));
+});
