@@ -4,6 +4,7 @@ import { type Address, addressText } from '@nvidia-virtual/gpu-proxy/configurati
 import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
 import type { Logger } from 'pino';
 import { SchedulerError, sentence } from './errors.js';
+import { WORD } from './words.js';
 
 /** An answer that is JSON already: where it is about thousands of nodes, making objects of them first costs more than all else. */
 export class JsonText {
@@ -40,6 +41,7 @@ export function jsonListener({ routes, logger, answered }: JsonServiceOptions): 
       (error: Error) => {
         const reason = sentence('REQUEST_BROKEN', { path, reason: error.message });
         logger.warn(reason);
+        response.shouldKeepAlive = false; // it may not have been read to its end
         respond(response, error instanceof NotServed ? 404 : 400, { Error: reason });
       },
     );
@@ -71,10 +73,13 @@ function bodyOf(request: IncomingMessage): Promise<Buffer> {
     let length = 0;
     request.on('data', (chunk: Buffer) => {
       length += chunk.length;
-      if (length <= MOST_BYTES) chunks.push(chunk);
-      else reject(new Error(`it has more than ${MOST_BYTES} bytes`));
+      chunks.push(chunk);
+      if (length <= MOST_BYTES) return;
+      request.pause();
+      reject(new Error(`it has more than ${MOST_BYTES} bytes`));
     });
-    request.on('end', () => resolve(Buffer.concat(chunks))).on('error', reject);
+    // A word more than there is, for who reads words; else it would be copied for that.
+    request.on('end', () => resolve(Buffer.concat(chunks, length + WORD).subarray(0, length))).on('error', reject);
   });
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { CoreV1Event } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import type { Logger } from 'pino';
@@ -20,18 +21,21 @@ export interface EventTarget {
 
 interface Told {
   readonly reason: EventReason;
-  /** As the API server has it; undefined: it does not, since it did not take it, or it may have expired. */
-  event: CoreV1Event | undefined;
+  /** Of the event. */
+  readonly name: string;
+  readonly first: Date;
   /** The latest one. */
   sentence: string;
+  last: Date;
   count: number;
   /** It will be written again. */
   again?: NodeJS.Timeout;
   /** Resolves once that is over, well or not. */
   written: Promise<void>;
-  /** When it was written last, or should have been; in milliseconds. */
+  /** When it was tried last; in milliseconds. */
   at: number;
-  readonly first: Date;
+  /** Since when it has been tried in vain; in milliseconds. */
+  failing?: number;
 }
 
 /** The same event is counted up so often at most. */
@@ -67,11 +71,13 @@ export class PodEvents {
   }
 
   #recentOf({ uid }: EventTarget, now: number): number {
-    return [...this.#told].filter(([key, { at }]) => key.startsWith(`${uid} `) && now - at < this.#againMs).length;
+    return [...this.#told].filter(([key, { last }]) => key.startsWith(`${uid} `) && now - last.getTime() < this.#againMs).length;
   }
 
   #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): void {
-    const told: Told = { reason, event: undefined, sentence, count: 1, at, first: new Date(at), written: Promise.resolve() };
+    const name = `${pod.name.slice(0, 200)}.gpu-${randomBytes(8).toString('hex')}`;
+    const time = new Date(at);
+    const told: Told = { reason, name, sentence, count: 1, at, first: time, last: time, written: Promise.resolve() };
     this.#told.set(key, told);
     told.written = this.#write(pod, told);
   }
@@ -80,6 +86,7 @@ export class PodEvents {
   #repeat(pod: EventTarget, told: Told, sentence: string): void {
     told.count++;
     told.sentence = sentence;
+    told.last = new Date();
     this.#writeLater(pod, told);
   }
 
@@ -97,33 +104,28 @@ export class PodEvents {
   /** What is not taken is not tried again before it is time: an API server that refuses is asked no more often than one that does not. */
   async #write(pod: EventTarget, told: Told): Promise<void> {
     try {
-      told.event = await (told.event ? this.#replace(pod, told, told.event) : this.#create(pod, told));
+      await this.#put(pod, told);
+      delete told.failing;
     } catch (error) {
-      const mayBeTaken = isAway(error) || told.event !== undefined;
-      told.event = undefined;
-      this.#noteLost(pod, error);
-      if (mayBeTaken && Date.now() - told.first.getTime() < FORGET_MS) this.#writeLater(pod, told);
+      if (told.failing === undefined) this.#noteFailure(pod, error);
+      told.failing ??= Date.now();
+      if (mayBeTakenLater(error) && Date.now() - told.failing < FORGET_MS) this.#writeLater(pod, told);
     }
   }
 
-  #create({ namespace, name, uid }: EventTarget, { reason, sentence, count, at, first }: Told): Promise<CoreV1Event> {
+  /** For events the API server makes what it does not have, or not any more, and whether it took one that it did not answer does not matter. */
+  #put({ namespace, name: podName, uid }: EventTarget, { reason, name, sentence, count, first, last }: Told): Promise<unknown> {
     const body: CoreV1Event = {
-      metadata: { generateName: `${name.slice(0, 200)}.gpu-`, namespace },
-      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name, uid },
+      metadata: { name, namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name: podName, uid },
       ...{ type: 'Warning', reason, message: sentence.slice(0, LONGEST_MESSAGE) },
       source: { component: 'nvidia-virtual', host: this.#node },
-      ...{ count, firstTimestamp: first, lastTimestamp: new Date(at) },
+      ...{ count, firstTimestamp: first, lastTimestamp: last },
     };
-    return this.#api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/events`, body });
-  }
-
-  #replace(pod: EventTarget, { sentence, count, at }: Told, event: CoreV1Event): Promise<CoreV1Event> {
-    const { namespace = pod.namespace, name = '' } = event.metadata;
-    const body = { ...event, message: sentence.slice(0, LONGEST_MESSAGE), count, lastTimestamp: new Date(at) };
     return this.#api.request({ method: 'PUT', path: `/api/v1/namespaces/${namespace}/events/${name}`, body });
   }
 
-  #noteLost({ namespace, name }: EventTarget, error: unknown): void {
+  #noteFailure({ namespace, name }: EventTarget, error: unknown): void {
     const reason = (error as Error).message.split('\n')[0];
     this.#logger.warn({ pod: `${namespace}/${name}` }, `An event of the pod could not be written: ${reason}.`);
   }
@@ -133,8 +135,8 @@ export class PodEvents {
   }
 }
 
-/** Or overloaded: what is wrong is not the event. */
-function isAway(error: unknown): boolean {
+/** The API server is away, has too much to do, or has just started and does not know yet who may do what. */
+function mayBeTakenLater(error: unknown): boolean {
   const status = error instanceof ApiError ? error.status : undefined;
-  return status === undefined || status === 429 || status >= 500;
+  return status === undefined || [401, 403, 429].includes(status) || status >= 500;
 }

@@ -118,3 +118,13 @@ test('a promise holds on the node that was chosen, until the pod is there or gon
     [8, 0],
   ]);
 });
+
+test('a node that is gone says nothing of the one that has its index now', () => {
+  const gone = cluster.node('two');
+  cluster.removeNode('two');
+  cluster.putNode('three', inventoryOf(gpuOf('d'), gpuOf('e')));
+  const next = cluster.node('three');
+  expect([gone?.index === next?.index, gone?.currentState() === next?.currentState()]).toEqual([true, false]);
+  cluster.putNode('four', inventoryOf(gpuOf('d'), gpuOf('e')));
+  expect(next?.currentState()).toBe(cluster.node('four')?.currentState());
+});

@@ -169,6 +169,7 @@ export class Cluster {
 
   #forget(node: NodeGpus | undefined): void {
     if (!node?.idle || !this.#nodes.delete(node.name)) return;
+    node.leave();
     this.#indices.giveBack(node.index);
     this.table.changed();
   }

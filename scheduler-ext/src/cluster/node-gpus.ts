@@ -28,9 +28,9 @@ const FEW_NODES = 256;
 const STALE = -1;
 
 /**
- * The states of nodes by their index. Equal for nodes that are alike in everything but names: what one is to a pod, the other is too; never used
- * again for another state. Below 0 when it is to be asked for by currentState(). They lie side by side, since a scheduler looks at those of
- * thousands of nodes for each pod.
+ * The states of nodes by their index. Equal for nodes that are alike in everything but names: what one is to a pod, the other is too; not used for
+ * another state until there were 2^31. Below 0 when it is to be asked for by currentState(). They lie side by side, since a scheduler looks at
+ * those of thousands of nodes for each pod.
  */
 export class NodeStates {
   #all = new Int32Array(FEW_NODES).fill(STALE);
@@ -60,7 +60,7 @@ export class NodeGpus {
   readonly holders = new Map<string, Holder>();
   /** Pods that were promised slots here once others are gone. */
   readonly promised = new Map<string, Holder>();
-  readonly #states: NodeStates;
+  #states: NodeStates;
   #inventory: string | undefined;
 
   /** Its name as JSON has it. */
@@ -134,6 +134,12 @@ export class NodeGpus {
     return this.#inventory === undefined && this.holders.size === 0;
   }
 
+  /** The cluster has it no more, and its index may be another one's: what somebody still holds of it keeps its own state. */
+  leave(): void {
+    this.#states = new NodeStates();
+    this.#changed();
+  }
+
   #changed(): void {
     this.#states.put(this.index, STALE);
   }
@@ -161,7 +167,7 @@ function stateOf(description: string): number {
   if (states.size === MOST_STATES) states.clear();
   states.set(description, nextState);
   const state = nextState;
-  nextState = (nextState + 1) & MOST_STATE; // nobody remembers one of so long ago
+  nextState = (nextState + 1) & MOST_STATE;
   return state;
 }
 

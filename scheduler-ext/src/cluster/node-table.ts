@@ -6,7 +6,7 @@ export const NOBODY = -1;
 
 const QUOTES = 0x22222222;
 const [LOWEST, HIGHEST] = [0x01010101, 0x80808080];
-/** A bit for the first quotation mark in a word, and maybe more above it: those bytes in which taking away 1 borrows from the highest bit. */
+/** 0 when there is none in a word; else the lowest bit set is the highest one of the first quotation mark. Those above it may be wrong. */
 function quotesIn(word: number): number {
   const differing = word ^ QUOTES;
   return (differing - LOWEST) & ~differing & HIGHEST;
@@ -28,7 +28,7 @@ export class NodeTable {
   readonly #states: NodeStates;
   #table: Table | undefined;
 
-  /** @param nodes and `states` theirs; no two have the same index. */
+  /** @param states those of the nodes, by index; no two nodes have the same. */
   constructor(nodes: () => Iterable<NodeGpus>, states: NodeStates) {
     this.#nodes = nodes;
     this.#states = states;
@@ -91,7 +91,7 @@ export class Table {
   }
 
   /**
-   * @param start of the name; a quotation mark ends it.
+   * @param start of the name; a quotation mark ends it, and `end` is where that is.
    * @returns the index of the node, or NOBODY
    */
   find(bytes: DataView, start: number): number {

@@ -51,7 +51,10 @@ export class Extender {
   readonly #scores = new ByteWriter();
   readonly #fitting = new ByteWriter();
   readonly #refused = { failed: new ByteWriter(), unresolvable: new ByteWriter() };
-  /** Of which pod and which nodes the scores are: what is weighed is what was left of the nodes that were filtered just before. */
+  /**
+   * Of which pod and which nodes the scores are: what is weighed is what was left of the nodes that were filtered just before. The names lie in
+   * `fitting`, until that is written anew.
+   */
   #weighed: { readonly uid: string; readonly names: Uint8Array } | undefined;
   /** Since kube-scheduler asked for the first time: it may have become the leader just now. */
   #succession: Promise<void> | undefined;

@@ -26,6 +26,7 @@ function found(request: string): [string | undefined, string][] | undefined {
 
 test.each([
   ['as kube-scheduler writes it', '{"Pod":{},"Nodes":null,"NodeNames":["last","node-1","node-10","nobody","gpu.example.com"]}'],
+  ['in lines', '{"Pod":{},"NodeNames":["last",\n"node-1",\n"node-10",\n"nobody",\n"gpu.example.com"]}'],
   ['with spaces', '{"NodeNames": [ "last", "node-1",\n"node-10", "nobody", "gpu.example.com" ], "Pod": {}}'],
 ])('each name of a request finds its node: %s', (_, request) => {
   expect(found(request)).toEqual([

@@ -11,7 +11,7 @@ export interface ExtenderArgs {
 
 const NAMES = '"NodeNames":[';
 
-/** Strings are made of the pod only, since it is one, and the names are thousands. @throws Error for what is no such request */
+/** Strings are made of the pod only, since it is one, and the names are thousands. @throws Error for what is no such request; so may NodeNames.visit() */
 export function readExtenderArgs(body: Buffer): ExtenderArgs {
   const key = body.lastIndexOf(NAMES);
   const list = key < 0 ? undefined : NodeNames.at(body, key + NAMES.length);

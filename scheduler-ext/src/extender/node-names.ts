@@ -2,7 +2,9 @@ import type { Table } from '../cluster/node-table.js';
 import { Words } from '../words.js';
 import type { ByteWriter } from './byte-writer.js';
 
-const [SPACE, QUOTE, COMMA, BACKSLASH, END] = [0x20, 0x22, 0x2c, 0x5c, 0x5d];
+const [QUOTE, COMMA, END] = [0x22, 0x2c, 0x5d];
+/** White space between names, and what escapes begin with: kube-scheduler writes neither. */
+const UNUSUAL = Buffer.from('\t\n\r \\');
 const NO_NAMES = 'its NodeNames are no names of nodes';
 const COMMA_ALONE = Words.of(',');
 
@@ -28,12 +30,12 @@ export class NodeNames {
 
   /**
    * @param start behind the bracket that opens it
-   * @returns also where the bracket is that closes it; undefined where it is not written as kube-scheduler writes it, without spaces and escapes
+   * @returns also where the bracket is that closes it; undefined where it is not written as kube-scheduler writes it. visit() looks closer.
    */
   static at(bytes: Buffer, start: number): { readonly names: NodeNames; readonly end: number } | undefined {
     const end = bytes.indexOf(END, start);
     const list = bytes.subarray(start, end);
-    const isPlain = end >= start && !list.includes(SPACE) && !list.includes(BACKSLASH);
+    const isPlain = end >= start && !UNUSUAL.some((byte) => list.includes(byte));
     const isQuoted = list.length === 0 || (list.length > 1 && list[0] === QUOTE && list.at(-1) === QUOTE);
     return isPlain && isQuoted ? { names: new NodeNames(Words.from(bytes), start, end), end } : undefined;
   }
@@ -67,7 +69,7 @@ export class Selection {
   #start = 0;
   #end = 0;
 
-  /** @param list where they are written */
+  /** @param list is cleared, and they are written into it. */
   constructor(names: NodeNames, list: ByteWriter) {
     this.#names = names;
     this.#list = list;

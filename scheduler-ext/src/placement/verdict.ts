@@ -12,7 +12,7 @@ export const MOST_SCORE = 10;
 const SCORED: readonly Verdict[] = Array.from({ length: MOST_SCORE + 1 }, (_, score) => ({ score }));
 /** No state of a node, and none that is to be asked for. */
 const NEVER = -2;
-/** Of 16 bits. */
+/** What fits into 16 bits: more different verdicts than that are not remembered. */
 const MOST_PLACE = 0xffff;
 /** How full the GPU gets counts for more than how full its node is: slots that belong together are scarce on a GPU. */
 const OF_GPU = 0.7;
