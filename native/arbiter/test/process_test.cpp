@@ -103,7 +103,7 @@ bool testShares() {
   for (const char* policy : {"burst", "fixed"}) {
     for (const std::vector<int>& weights : {std::vector{50, 50}, {25, 75}, {10, 20, 70}}) open.emplace_back(policy, weights);
   }
-  for (const Time end = monotonic() + 2 * kPatience; !open.empty() && monotonic() < end;) {
+  for (const Time end = monotonic() + kPatience; !open.empty() && monotonic() < end;) {
     std::erase_if(open, [](const auto& entry) {
       const auto& [policy, weights] = entry;
       const std::vector<double> shares = measuredShares(weights, policy);

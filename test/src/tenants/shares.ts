@@ -10,7 +10,7 @@ const LOOK_NS = 2e9;
 const POINTS = 2;
 /** Part of the processors. */
 const MOST_STOLEN = 0.01;
-const QUIET_WITHIN_MS = 45_000;
+const QUIET_WITHIN_MS = 20_000;
 /** A fixed share keeps at most what it earns in so long: native/arbiter/README.md. */
 const KEPT_NS = 100e6;
 const PATIENCE_MS = 120_000;

@@ -52,8 +52,10 @@ export async function usageProblems(
   const end = performance.now() + PATIENCE_MS;
   const free = SLOTS - Object.values(slots).reduce((sum, count) => sum + count, 0);
   for (;;) {
-    const pods = await gpuUsageJson<{ items: readonly PodGpuUsage[] }>(cluster, ['-n', namespace]);
-    const nodes = await gpuUsageJson<{ items: readonly NodeGpuUsage[] }>(cluster, ['nodes']);
+    const [pods, nodes] = await Promise.all([
+      gpuUsageJson<{ items: readonly PodGpuUsage[] }>(cluster, ['-n', namespace]),
+      gpuUsageJson<{ items: readonly NodeGpuUsage[] }>(cluster, ['nodes']),
+    ]);
     const waits = pods.value?.items.filter(({ state }) => state === 'Waiting').map(({ metadata }) => metadata.name);
     const rest = pods.value?.items.filter(({ state }) => state !== 'Waiting') ?? [];
     const right = `${waits?.sort()}` === `${[...waiting].sort()}` && areAtWork(rest, slots) && freeSlots(nodes.value?.items) === free;
