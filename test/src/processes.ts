@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 
 /** The processes whose parent is `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
@@ -75,8 +76,13 @@ export function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-/** For how long this machine's processors were taken away by its host, in nanoseconds over all of them (proc(5), /proc/stat, in ticks of 10 ms). */
-export function stolenNs(): number {
+/** @returns a function that tells which part of this machine's processors its host has given to others since (proc(5), /proc/stat) */
+export function watchStolen(): () => number {
+  const [before, begin] = [stolenMs(), performance.now()];
+  return () => (stolenMs() - before) / ((performance.now() - begin) * availableParallelism());
+}
+
+function stolenMs(): number {
   const [, , , , , , , , ticks] = readFileSync('/proc/stat', 'utf8').split(/\s+/, 9);
-  return Number(ticks) * 10e6;
+  return Number(ticks) * 10; // 100 a second
 }

@@ -1,6 +1,5 @@
-import { availableParallelism } from 'node:os';
 import type { AllocationMessage, CreateAllocationRequest, TimeUseMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
-import { pause, stolenNs } from '../processes.js';
+import { pause, watchStolen } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Load } from './tenant.js';
 
@@ -149,14 +148,14 @@ async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Pr
   tally.judge('a busy tenant', (await Promise.all(tenants.map((tenant) => tenant.goesOn()))).flat());
   // Until the gates have closed, work that was submitted before may still be charged to its owner.
   await pause(300);
-  const [stolenBefore, begin] = [stolenNs(), performance.now()];
+  const stolenSince = watchStolen();
   const before = await timesNow(scene, allocations);
   let times = difference(before, before);
   for (const end = performance.now() + PATIENCE_MS; charged(times) < enough && performance.now() < end; ) {
     await pause(50);
     times = difference(before, await timesNow(scene, allocations));
   }
-  const stolen = (stolenNs() - stolenBefore) / 1e6 / ((performance.now() - begin) * availableParallelism());
+  const stolen = stolenSince();
   const stopped = await Promise.all(tenants.map((tenant) => tenant.stop()));
   tally.judge('the end of a busy tenant', stopped.flat());
   for (const allocation of allocations) {

@@ -1,8 +1,7 @@
-import { availableParallelism } from 'node:os';
 import type { V1Pod } from '@kubernetes/client-node';
 import type { FilterResult } from '@nvidia-virtual/scheduler-ext/extender/messages';
 import { container, pod } from '../../kubernetes/scheduler/objects.js';
-import { stolenNs } from '../../processes.js';
+import { watchStolen } from '../../processes.js';
 import { answer, type ExtenderProcess, question } from './extender-process.js';
 
 export interface Latency {
@@ -84,11 +83,12 @@ export async function measureLatency(
   rounds: number,
 ): Promise<Latency> {
   const milliseconds: number[] = [];
-  let [before, stolenBefore, begin] = [0, 0, 0];
+  let before = 0;
+  let stolenSince = watchStolen();
   for (let round = -WARM_UP; round < rounds; round++) {
     const Pod = pods[(round + WARM_UP) % pods.length] as V1Pod;
     const filter = question({ Pod, NodeNames: asFiltered(names) });
-    if (round === 0) [before, stolenBefore, begin] = [extender.processorTime, stolenNs(), performance.now()];
+    if (round === 0) [before, stolenSince] = [extender.processorTime, watchStolen()];
     const start = performance.now();
     const filtered = await extender.ask('filter', filter);
     const filterEnd = performance.now();
@@ -101,8 +101,7 @@ export async function measureLatency(
     if (round >= 0) milliseconds.push(filterEnd - start + (performance.now() - second));
   }
   const processorTime = (extender.processorTime - before) / rounds;
-  const stolen = (stolenNs() - stolenBefore) / 1e6 / ((performance.now() - begin) * availableParallelism());
-  return { milliseconds: milliseconds.sort((a, b) => a - b), processorTime, candidates: names.length, stolen: 100 * stolen };
+  return { milliseconds: milliseconds.sort((a, b) => a - b), processorTime, candidates: names.length, stolen: 100 * stolenSince() };
 }
 
 export function mean(values: readonly number[]): number {
