@@ -41,7 +41,7 @@ export function jsonListener({ routes, logger, answered }: JsonServiceOptions): 
       (error: Error) => {
         const reason = sentence('REQUEST_BROKEN', { path, reason: error.message });
         logger.warn(reason);
-        response.shouldKeepAlive = false; // it may not have been read to its end
+        response.shouldKeepAlive &&= request.complete; // what is too long is not read to its end
         respond(response, error instanceof NotServed ? 404 : 400, { Error: reason });
       },
     );
