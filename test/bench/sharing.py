@@ -337,6 +337,11 @@ def as_sliced(least):
     return limit
 
 
+def above_sliced(outcome):
+    shared, sliced = outcome['shared'], outcome['sliced']
+    return {'limit': 'total > sliced by the hardware', 'holds': None not in (shared, sliced) and shared > sliced}
+
+
 def share(percent, *more):
     return ['--share', str(percent), '--memory', '2GiB', *more]
 
@@ -386,6 +391,10 @@ SCENARIOS = {
     'decoder and batch': ([decode(50), saturate(600, 50)], halves(5)),
     'copies and compute': ([{'mode': 'copy', 'options': share(50)}, saturate(600, 50)], as_sliced(0.99)),
     'copies and streaming': ([{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}], as_sliced(0.99)),
+    'pageable copies and compute': ([{'mode': 'upload', 'options': share(50)}, saturate(600, 50)], above_sliced),
+    'feeding and compute': ([{'mode': 'feed', 'kernel': 200, 'options': share(50)}, saturate(600, 50)], None),
+    'feeding little and compute': ([{'mode': 'feed', 'kernel': 50, 'options': share(50)}, saturate(600, 50)], None),
+    'feeding and small kernels': ([{'mode': 'feed', 'kernel': 200, 'options': share(50)}, saturate(50, 50)], None),
     'small copies and compute': ([{'mode': 'touch', 'options': share(50)}, saturate(600, 50)], None),
     'shares 25:75': ([saturate(200, 25), saturate(200, 75)], shares([25, 75], 1)),
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),

@@ -7,6 +7,8 @@
 //   tenant decode   START SECONDS ITERATIONS           20 kernels, a synchronize, 60 us of thought: a round
 //   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
 //   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
+//   tenant upload   START SECONDS                      the same from memory that is not pinned
+//   tenant feed     START SECONDS ITERATIONS           pinned copies of 64 MiB into two buffers in turns, and a kernel after each
 //   tenant touch    START SECONDS                      pageable copies of 4 KiB to the GPU, one a millisecond
 //   tenant fault    START SECONDS                      writes to an illegal address in the middle of that time
 // START is a moment of the system's clock in seconds, so that tenants begin together.
@@ -95,6 +97,30 @@ void saturate(Gpu& gpu, Diary& diary, double start, double duration, Launch laun
   gpu.wait();
 }
 
+/// What comes from the host is computed with while the next of it comes.
+void feed(Gpu& gpu, Diary& diary, double start, double duration, const void* host, std::size_t bytes, int iterations) {
+  void* buffers[2];
+  cudaEvent_t copied[2], computed[2];
+  cudaStream_t copies;
+  CHECK(cudaStreamCreateWithFlags(&copies, cudaStreamNonBlocking));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(cudaMalloc(&buffers[i], bytes));
+    CHECK(cudaEventCreateWithFlags(&copied[i], cudaEventDisableTiming));
+    CHECK(cudaEventCreateWithFlags(&computed[i], cudaEventDisableTiming));
+  }
+  unsigned next = 0;
+  diary.keep(start, duration, [&] {
+    const unsigned i = next++ % 2;
+    CHECK(cudaEventSynchronize(computed[i]));
+    CHECK(cudaMemcpyAsync(buffers[i], host, bytes, cudaMemcpyHostToDevice, copies));
+    CHECK(cudaEventRecord(copied[i], copies));
+    CHECK(cudaStreamWaitEvent(gpu.stream, copied[i]));
+    gpu.launch(iterations);
+    CHECK(cudaEventRecord(computed[i], gpu.stream));
+  });
+  gpu.wait();
+}
+
 /// Bytes that could be allocated.
 double fill() {
   constexpr std::size_t kPiece = 16 << 20;
@@ -114,7 +140,7 @@ int main(int count, char** arguments) {
   if (mode == "fill") return report("allocated", fill(), "bytes"), 0;
   constexpr std::size_t kLarge = 64 << 20, kSmall = 4096;
   void *host = nullptr, *device = nullptr;
-  static char pageable[kSmall];
+  static char pageable[kLarge];
   CHECK(cudaMallocHost(&host, kLarge));
   CHECK(cudaMalloc(&device, kLarge));
   Diary diary;
@@ -146,6 +172,12 @@ int main(int count, char** arguments) {
       gpu.wait();
     });
     report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
+  } else if (mode == "upload") {
+    std::memset(pageable, 1, kLarge);
+    diary.keep(start, duration, [&] { CHECK(cudaMemcpy(device, pageable, kLarge, cudaMemcpyHostToDevice)); });
+    report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
+  } else if (mode == "feed") {
+    feed(gpu, diary, start, duration, host, kLarge, iterations);
   } else if (mode == "fault") {
     while (wallClock() < start + duration / 2) spin(1e-3);
     gpu.out = nullptr;

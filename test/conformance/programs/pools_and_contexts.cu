@@ -1,5 +1,5 @@
 // A pool is the device's: what was allocated from it outlives the context in which it was, also where that is the primary one.
-// conformance: flags=-lcuda
+// conformance: flags=-lcuda alone=yes
 #include <cstdint>
 
 #include "show_driver.h"
