@@ -43,6 +43,9 @@ struct Mailbox {
   std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
   std::atomic<std::uint32_t> outranks;           ///< 1: its GPUs are also those of allocations that must yield to it
   std::atomic<std::uint32_t> standby;            ///< 1: a window for later; the worker clears it and sends a byte once it submits
+  std::atomic<std::uint32_t> longestHeld;        ///< nanoseconds: longer work may be submitted in spite of the reservation
+  std::atomic<std::uint64_t> reservedFrom;       ///< one that goes first is expected then: what would not be done by then waits
+  std::atomic<std::uint64_t> reservedUntil;      ///< until it has come or is not expected any more
 
   // Written by the worker, which then sends a byte over its connection, except for the last one.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change

@@ -53,6 +53,7 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
   const bool inside = a->stage == Stage::window || a->stage == Stage::open;
   if (inside ? demand == Demand::waiting : demand == Demand::busy) return;
   if (demand == Demand::waiting && a->demand != Demand::waiting) a->since = now;
+  if (demand != Demand::none && a->demand == Demand::none) a->rhythm.came(now, a->lastDemand);
   a->demand = demand;
 }
 
@@ -277,6 +278,19 @@ Time Schedule::expected(const std::string& id) const {
     if (holds(other)) at = std::max(at, other.stage == Stage::window ? other.end : settled_);
   }
   return at;
+}
+
+Reservation Schedule::reservation(const std::string& id) const {
+  Reservation first;
+  const auto found = allocations_.find(id);
+  if (found == allocations_.end()) return first;
+  const Allocation& a = found->second;
+  for (const auto& [otherId, other] : allocations_) {
+    if (other.terms.priority <= a.terms.priority || other.demand != Demand::none || !overlaps(a, other)) continue;
+    const Reservation next = other.rhythm.next(other.lastDemand);
+    if (next.until > settled_ && next.from < first.from) first = next;
+  }
+  return first;
 }
 
 bool Schedule::isHandingOver(Time now) const {

@@ -3,19 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "native/arbiter/mailbox.h"
+#include "native/arbiter/rhythm.h"
 
 namespace arbiter {
-
-/// Nanoseconds.
-using Time = std::int64_t;
-inline constexpr Time kMicrosecond = 1'000, kMillisecond = 1'000'000, kSecond = 1'000'000'000;
-inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
 enum class Policy { burst, fixed };
 
@@ -97,6 +92,8 @@ class Schedule {
 
   /// When what holds for it is expected to change: its window to end because another waits, or the one that it waits for. 0: nobody knows.
   Time expected(const std::string& id) const;
+  /// What it is to leave free for one that goes first, is idle, and comes regularly.
+  Reservation reservation(const std::string& id) const;
   /// A window is about to end, or has just ended and its work is still running, and another waits for it; or one that stands by may begin
   /// at any moment, since it did not long ago.
   bool isHandingOver(Time now) const;
@@ -134,7 +131,6 @@ class Schedule {
     Stage stage = Stage::closed;
     Demand demand = Demand::none;
     bool competes = false;
-    Time returns = 0;       ///< it was closed in the midst of its work: until then it counts as one that competes
     bool extended = false;  ///< the window has been kept open for a pair of events already
     Time since = 0;         ///< waits, or holds its window, since then
     Time closed = 0;        ///< when its gate was closed last
@@ -146,6 +142,7 @@ class Schedule {
     int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
     int deep = 0;     ///< drains that found a full queue, less those that did not
     Time tokens = 0;  ///< of a fixed share: time that may still be used
+    Rhythm rhythm;
     TimeUse use;
     Order told;
   };

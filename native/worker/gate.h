@@ -67,6 +67,8 @@ class Gate {
   Backlog& backlogOf(Pass& pass);
   CUcontext currentContext() const;
   bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
+  bool isReserved(Clock now, Clock remaining, Clock guess) const;
+  Clock untilRoom(Clock now) const;
   void wakeIfAsleepFor(Clock nanoseconds, Clock now);
 
   // On the gate's own thread.

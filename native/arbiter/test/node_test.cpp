@@ -39,6 +39,10 @@ class Worker {
     mailbox().wants = 1;
     say(node, now);
   }
+  void hasDrained(Node& node, Time now) const {
+    mailbox().drained = mailbox().grant.load();
+    say(node, now);
+  }
   bool has(Grant grant) const { return played_.grant() == grant; }
 
  private:
@@ -65,17 +69,46 @@ void testAWindowIsKeptForThoseWhoAreWoken() {
   CHECK(one.has(Grant::closed));
 
   // Once they have come in and have nothing more to do, the gap counts.
-  one.mailbox().drained = one.mailbox().grant.load();
-  one.say(node, now);
+  one.hasDrained(node, now);
   CHECK(other.has(Grant::window));
   other.mailbox().wants = 0;
   one.say(node, now += kMillisecond);
   CHECK(other.has(Grant::closed));
 }
 
+void testLowerOnesAreToldWhenOneIsExpected() {
+  Node node({});
+  Time now = kSecond;
+  Terms urgent = half();
+  urgent.priority = 10;
+  node.put("first", urgent, now);
+  node.put("lower", half(), now);
+  const Worker first(node, 1, "first", now), lower(node, 2, "lower", now);
+  lower.waits(node, now);
+  const auto expected = [&] { return static_cast<Time>(lower.mailbox().reservedFrom.load()); };
+  for (int i = 0; i < 5; ++i) {
+    CHECK(expected() == kNever);
+    CHECK(first.mailbox().standby.load() == 1);
+    now += 5 * kMillisecond;
+    first.mailbox().standby = 0;
+    first.mailbox().idleSince = 0;
+    first.say(node, now);
+    CHECK(lower.has(Grant::closed));
+    lower.hasDrained(node, now);
+    first.mailbox().idleSince = static_cast<std::uint64_t>(now);
+    first.say(node, now + kMillisecond);
+    if (first.has(Grant::closed)) first.hasDrained(node, now + kMillisecond);
+    CHECK(lower.has(Grant::window));
+  }
+  CHECK(expected() == now + 5 * kMillisecond);
+  CHECK(static_cast<Time>(lower.mailbox().reservedUntil.load()) > expected() && lower.mailbox().longestHeld.load() == 2'000'000);
+  CHECK(static_cast<Time>(first.mailbox().reservedFrom.load()) == kNever);
+}
+
 }  // namespace
 
 int main() {
+  testLowerOnesAreToldWhenOneIsExpected();
   testAWindowIsKeptForThoseWhoAreWoken();
   return wire::test::checkedResult();
 }

@@ -1,6 +1,8 @@
 // The policy, played in virtual time: shares, turns, priorities, gangs.
 #include "native/arbiter/schedule.h"
 
+#include <array>
+
 #include "native/arbiter/test/simulation.h"
 #include "wire/test/check.h"
 
@@ -164,6 +166,49 @@ void testAnIdleTenantStandsBy() {
   CHECK(equals.grant("idle") == Grant::closed);
 }
 
+/// The longest round of requests of 1 ms every 5 ms, once they are known, beside a batch job.
+Time longestRequestBeside(Time kernel, Time& workOfTheOther) {
+  Tenant requests = batch("requests", terms(50, Policy::burst, 10), kMillisecond);
+  requests.think = 4 * kMillisecond;
+  Simulation simulation({requests, batch("batch", terms(50), kernel)});
+  simulation.run(100 * kMillisecond);
+  simulation["requests"].longestRound = 0;
+  const Time before = simulation["batch"].done;
+  simulation.run(kSecond);
+  workOfTheOther = simulation["batch"].done - before;
+  return simulation["requests"].longestRound;
+}
+
+/// Who comes regularly finds its GPU free, and the other loses little by that; but work that has no better moment is not held back.
+void testTheGpuIsFreeForWhoComesRegularly() {
+  Time work = 0;
+  CHECK(longestRequestBeside(600 * kMicrosecond, work) <= kMillisecond + 2 * kStep);
+  CHECK(work > 600 * kMillisecond);
+  CHECK(longestRequestBeside(3 * kMillisecond, work) > kMillisecond + kMillisecond / 2);
+  CHECK(work > 600 * kMillisecond);
+}
+
+void testRhythm() {
+  constexpr Time kInterval = 5 * kMillisecond;
+  const auto next = [](auto pauseBefore, auto lengthOf) {
+    Rhythm rhythm;
+    Time now = kSecond, left = now;
+    for (int i = 0; i < 9; ++i) {
+      if (i < 5) CHECK(rhythm.next(left) == Reservation{});
+      rhythm.came(now = left + pauseBefore(i), left);
+      left = now + lengthOf(i);
+    }
+    const Reservation reservation = rhythm.next(left);
+    return std::array{reservation.from == kNever ? kNever : reservation.from - left, reservation.longest};
+  };
+  const auto length = [](int i) { return kMillisecond + i % 4 * 100 * kMicrosecond; };
+  // So long after the last answer; at a fixed rate; neither.
+  CHECK((next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval / 2}));
+  const Time shortest = kInterval - length(3);
+  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) == std::array{kInterval - length(8), shortest / 2}));
+  CHECK(next([](int i) { return kInterval + i % 3 * kMillisecond; }, length)[0] == kNever);
+}
+
 void testWindowsFollowPriority() {
   const auto windows = [](int priority) {
     Simulation simulation({batch("a", terms(50, Policy::burst, priority)), batch("b", terms(50, Policy::burst, priority))});
@@ -293,6 +338,8 @@ int main() {
   testAPauseGivesTheWindowUp();
   testPriority();
   testAnIdleTenantStandsBy();
+  testTheGpuIsFreeForWhoComesRegularly();
+  testRhythm();
   testWindowsFollowPriority();
   testTheWindowMayChange();
   testWindowsOfThoseWhoWaitForNoAnswer();

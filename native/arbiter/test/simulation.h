@@ -29,6 +29,8 @@ struct Tenant {
   Time nextRound = 0;
   Time roundWaits = -1;  ///< since when the round stands at the gate
   Time longestWait = 0;
+  Time roundBegan = 0, longestRound = 0;  ///< from its submission to its end
+  Reservation reservation;
   bool saidWaiting = false, saidDrained = true;
 };
 
@@ -80,6 +82,7 @@ class Simulation {
       else
         t.saidWaiting = false;
     }
+    for (Tenant& t : tenants) t.reservation = schedule.reservation(t.id);
   }
 
   bool hasWork(const Tenant& t) const {
@@ -102,10 +105,14 @@ class Simulation {
     if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
     if (t.think == 0)
-      while (t.onDevice < limit) t.onDevice += t.kernel;
+      while (t.onDevice < limit && !isReserved(t)) t.onDevice += t.kernel;
     else
-      t.onDevice += t.kernel, t.nextRound = kNever;
+      t.onDevice += t.kernel, t.nextRound = kNever, t.roundBegan = now;
     return begins;
+  }
+
+  bool isReserved(const Tenant& t) const {
+    return now < t.reservation.until && t.kernel <= t.reservation.longest && now + t.onDevice + t.kernel > t.reservation.from;
   }
 
   bool shares(const Tenant& a, const Tenant& b) const {
@@ -122,7 +129,9 @@ class Simulation {
     t.onDevice -= ran;
     t.done += ran;
     t.idleSince = now + kStep;
-    if (t.onDevice == 0 && t.think > 0) t.nextRound = now + kStep + t.think;
+    if (t.onDevice > 0 || t.think == 0) return;
+    t.nextRound = now + kStep + t.think;
+    t.longestRound = std::max(t.longestRound, now + kStep - t.roundBegan);
   }
 
   bool answer(Tenant& t) {

@@ -320,6 +320,38 @@ void testAFullQueue() {
   driver.cuStreamDestroy_v2(stream);
 }
 
+/// Work that would still be there when one that goes first is expected waits until that has come or is late; work too long to be held does
+/// not.
+void testAReservation() {
+  Fixture f(Grant::open);
+  f.played.set(Grant::window);
+  for (int i = 0; i < 2; ++i) {  // how long it takes is known from then on
+    f.submitter.submit(nullptr);
+    CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  }
+  constexpr std::uint64_t kLong = 600'000'000'000;
+  const std::uint64_t now = wire::monotonicNanoseconds();
+  f.played.mailbox->reservedFrom = now + kLong;
+  f.played.mailbox->reservedUntil = now + 2 * kLong;
+  f.played.mailbox->longestHeld = 1'000'000'000;
+  f.submitter.submit(nullptr);  // is done long before
+  f.played.mailbox->reservedFrom = now;
+  f.played.mailbox->longestHeld = 1;
+  f.submitter.submit(nullptr);
+  f.played.mailbox->longestHeld = 1'000'000'000;
+  std::atomic<bool> through{false};
+  std::thread thread([&] {
+    Submitter submitter(f.gate);
+    submitter.submit(nullptr);
+    through = true;
+  });
+  usleep(50'000);
+  CHECK(!through);
+  f.played.mailbox->reservedUntil = wire::monotonicNanoseconds();
+  thread.join();
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+}
+
 /// A thread between enter() and leave() may submit yet.
 void testSomeoneInside() {
   Fixture f(Grant::open);
@@ -423,6 +455,7 @@ int main(int, char** arguments) {
   testADestroyedContext();
   testTheOtherGpuCatchesUp();
   testAFullQueue();
+  testAReservation();
   testSomeoneInside();
   testTheArbiterDies();
   testAnotherVersion();
