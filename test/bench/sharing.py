@@ -354,6 +354,10 @@ def small(percent):
     return {'mode': 'small', 'kernel': 200, 'options': share(percent)}
 
 
+def feed(percent):
+    return {'mode': 'feed', 'kernel': 200, 'options': share(percent)}
+
+
 def decode(percent):
     return {'mode': 'decode', 'kernel': 9, 'options': share(percent)}
 
@@ -392,9 +396,7 @@ SCENARIOS = {
     'copies and compute': ([{'mode': 'copy', 'options': share(50)}, saturate(600, 50)], as_sliced(0.99)),
     'copies and streaming': ([{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}], as_sliced(0.99)),
     'pageable copies and compute': ([{'mode': 'upload', 'options': share(50)}, saturate(600, 50)], above_sliced),
-    'feeding and compute': ([{'mode': 'feed', 'kernel': 200, 'options': share(50)}, saturate(600, 50)], None),
-    'feeding little and compute': ([{'mode': 'feed', 'kernel': 50, 'options': share(50)}, saturate(600, 50)], None),
-    'feeding and small kernels': ([{'mode': 'feed', 'kernel': 200, 'options': share(50)}, saturate(50, 50)], None),
+    'feeding and compute': ([feed(50), saturate(600, 50)], None),
     'small copies and compute': ([{'mode': 'touch', 'options': share(50)}, saturate(600, 50)], None),
     'shares 25:75': ([saturate(200, 25), saturate(200, 75)], shares([25, 75], 1)),
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
@@ -410,6 +412,7 @@ SCENARIOS = {
 
 CONCURRENT = {
     'four small side by side': lambda bench, name: bench.side_by_side(name, [small(25)] * 4, 0.97),
+    'feeding side by side': lambda bench, name: bench.side_by_side(name, [feed(50), saturate(600, 50)], 0.8),
     'concurrent checks': lambda bench, name: bench.concurrent_checks(name),
 }
 
@@ -421,7 +424,7 @@ GANGS = {
 
 
 def chosen(only):
-    groups = {'concurrent': ['four small in turns', *CONCURRENT], 'gang': [*GANGS]}
+    groups = {'concurrent': ['four small in turns', 'feeding and compute', *CONCURRENT], 'gang': [*GANGS]}
     if not only:
         return ['first call', *SCENARIOS, *CONCURRENT]
     return [name for each in only.split(',') for name in groups.get(each, [each])]
