@@ -20,7 +20,8 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
-/// Remembers the last few arrivals. Requests come at a fixed rate, or so long after the answer to the last one: what varies less is believed.
+/// Remembers the last few arrivals. Requests come at a fixed rate, or so long after the answer to the last one: what varies less is
+/// believed.
 class Rhythm {
  public:
   /// It has come; it had left then.
