@@ -147,7 +147,7 @@ test('a day without Redis: as many publications as a day has seconds, and the la
   await reads(last);
 });
 
-test('a change of one session sends that session, not everything', async () => {
+test('changes of one session send that session, not everything', async () => {
   const ledger = open();
   const large = snapshot({ allocations: 1000, sessions: 10 });
   ledger.publish(large);
@@ -160,9 +160,11 @@ test('a change of one session sends that session, not everything', async () => {
   // On a slow machine the whole may be on its way a second time, after an answer that came too late.
   await eventually(async () => {
     const before = await bytesReceived();
-    const changed = { ...session, use: { ...session.use, memory: ++memory } };
-    ledger.publish({ ...large, allocations: [{ ...first, sessions: [changed, ...rest] }, ...others] });
-    await eventually(async () => expect((await reader.sessions({ node: 'node-1' }))[0]?.use.memory).toBe(memory));
+    for (let times = 0; times < 3; times++) {
+      const changed = { ...session, use: { ...session.use, memory: ++memory } };
+      ledger.publish({ ...large, allocations: [{ ...first, sessions: [changed, ...rest] }, ...others] });
+      await eventually(async () => expect((await reader.sessions({ node: 'node-1' }))[0]?.use.memory).toBe(memory));
+    }
     expect((await bytesReceived()) - before).toBeLessThan(whole / 50);
   });
 });

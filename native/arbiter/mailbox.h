@@ -2,7 +2,7 @@
 // builds, so the layout has a version. All times are nanoseconds of CLOCK_MONOTONIC.
 //
 // A page of zeros means: open without limit. The arbiter keeps its own account and believes nothing that it reads here: what a worker
-// writes decides only how soon its own window ends.
+// writes decides how soon its own window ends and, by when it comes, what those that must yield to it keep free.
 #pragma once
 
 #include <atomic>

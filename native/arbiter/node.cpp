@@ -170,12 +170,20 @@ void Node::update(Time now) {
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr) continue;
     worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
-    const Reservation reservation = schedule_.reservation(worker.allocation);
-    worker.mailbox->longestHeld.store(static_cast<std::uint32_t>(std::min<Time>(reservation.longest, kSecond)), std::memory_order_relaxed);
-    worker.mailbox->reservedUntil.store(static_cast<std::uint64_t>(reservation.until), std::memory_order_relaxed);
-    worker.mailbox->reservedFrom.store(static_cast<std::uint64_t>(reservation.from), std::memory_order_relaxed);
+    reserve(worker, schedule_.reservation(worker.allocation));
     worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0, std::memory_order_relaxed);
   }
+}
+
+/// Nothing is reserved until all of it is there.
+void Node::reserve(Worker& worker, const Reservation& reservation) {
+  if (worker.reservation == reservation) return;
+  worker.reservation = reservation;
+  Mailbox& mailbox = *worker.mailbox;
+  mailbox.reservedUntil.store(0, std::memory_order_release);
+  mailbox.longestHeld.store(static_cast<std::uint32_t>(std::min<Time>(reservation.longest, kSecond)), std::memory_order_release);
+  mailbox.reservedFrom.store(static_cast<std::uint64_t>(reservation.from), std::memory_order_release);
+  mailbox.reservedUntil.store(static_cast<std::uint64_t>(reservation.until), std::memory_order_release);
 }
 
 void Node::tell(int connection, Worker& worker, const Order& order, Time now) {

@@ -60,11 +60,13 @@ class Node {
     Mailbox* mailbox = nullptr;  ///< none: whose worker it is, is not known yet
     std::uint32_t word = 0;      ///< what the mailbox's grant was set to
     Time told = 0;               ///< when
+    Reservation reservation;     ///< what stands in the mailbox
   };
 
   void introduce(int connection, Worker& worker, Time now);
   void dismiss(Worker& worker, int connection);
   void tell(int connection, Worker& worker, const Order& order, Time now);
+  void reserve(Worker& worker, const Reservation& reservation);
   void observe(const std::string& id, Time now);
   void measureOpen(const std::string& id, Time now);
 

@@ -15,8 +15,8 @@ constexpr Time kLate = 100 * kMicrosecond;
 
 struct Range {
   Time least, most;
-  Time spread() const { return most - least; }
-  bool isRegular() const { return spread() <= std::min(kMostSpread, least / kMostPart); }
+  /// kNever for times that are no rhythm.
+  Time spread() const { return most - least <= std::min(kMostSpread, least / kMostPart) ? most - least : kNever; }
 };
 
 template <class Times>
@@ -27,24 +27,32 @@ Range rangeOf(const Times& times) {
 
 }  // namespace
 
-void Rhythm::came(Time now, Time left) {
+void Rhythm::came(Time now) {
+  if (here_) return;
+  here_ = true;
   // The first arrival has none before it.
   if (arrivals_++ > 0) {
     const std::size_t place = arrivals_ % kArrivals;
-    intervals_[place] = now - last_;
-    pauses_[place] = now - left;
+    intervals_[place] = now - came_;
+    pauses_[place] = now - left_;
   }
-  last_ = now;
+  came_ = now;
 }
 
-Reservation Rhythm::next(Time left) const {
-  if (arrivals_ <= kArrivals) return {};
+void Rhythm::left(Time now) {
+  if (!here_) return;
+  here_ = false;
+  left_ = now;
+}
+
+std::optional<Rhythm::Arrival> Rhythm::next() const {
+  if (here_ || arrivals_ <= kArrivals) return std::nullopt;
   const Range interval = rangeOf(intervals_), pause = rangeOf(pauses_);
   const bool byInterval = interval.spread() < pause.spread();
   const Range& range = byInterval ? interval : pause;
-  if (!range.isRegular()) return {};
-  const Time since = byInterval ? last_ : left;
-  return {since + range.least, since + range.most + kLate, pause.least / 2};
+  if (range.spread() == kNever) return std::nullopt;
+  const Time since = byInterval ? came_ : left_;
+  return Arrival{since + range.least, since + range.most + kLate};
 }
 
 }  // namespace arbiter

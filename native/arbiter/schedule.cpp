@@ -53,7 +53,10 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
   const bool inside = a->stage == Stage::window || a->stage == Stage::open;
   if (inside ? demand == Demand::waiting : demand == Demand::busy) return;
   if (demand == Demand::waiting && a->demand != Demand::waiting) a->since = now;
-  if (demand != Demand::none && a->demand == Demand::none) a->rhythm.came(now, a->lastDemand);
+  if (demand == Demand::none)
+    a->rhythm.left(now);
+  else
+    a->rhythm.came(now);
   a->demand = demand;
 }
 
@@ -280,17 +283,22 @@ Time Schedule::expected(const std::string& id) const {
   return at;
 }
 
+/// What is held back must find room after it: in half of the time between the last one that left and the next one that comes.
 Reservation Schedule::reservation(const std::string& id) const {
-  Reservation first;
   const auto found = allocations_.find(id);
-  if (found == allocations_.end()) return first;
+  if (found == allocations_.end()) return {};
   const Allocation& a = found->second;
+  Reservation first;
+  Time left = 0;
   for (const auto& [otherId, other] : allocations_) {
-    if (other.terms.priority <= a.terms.priority || other.demand != Demand::none || !overlaps(a, other)) continue;
-    const Reservation next = other.rhythm.next(other.lastDemand);
-    if (next.until > settled_ && next.from < first.from) first = next;
+    if (other.terms.priority <= a.terms.priority || !overlaps(a, other)) continue;
+    left = std::max(left, other.rhythm.lastLeft());
+    const auto next = other.rhythm.next();
+    if (next && next->until > settled_ && next->from < first.from && hasTokensBy(other, next->from)) first = {next->from, next->until};
   }
-  return first;
+  if (first.from == kNever) return {};
+  first.longest = (first.from - left - timing_.reopening) / 2;
+  return first.longest > 0 ? first : Reservation{};
 }
 
 bool Schedule::isHandingOver(Time now) const {

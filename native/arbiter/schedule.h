@@ -40,6 +40,7 @@ struct Timing {
   Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
   Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
+  Time reopening = 200 * kMicrosecond;    ///< from the end of the work of one that goes first until others are let in
   Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
 };
 
@@ -64,6 +65,13 @@ struct Order {
   Time queue;
   bool standby = false;  ///< the window is not its yet: it says so when it begins to use it
   bool operator==(const Order&) const = default;
+};
+
+/// A time that an allocation is to leave free: work that would not be done before it waits until it is over.
+struct Reservation {
+  Time from = kNever, until = 0;
+  Time longest = 0;  ///< work that takes longer has no better moment, and is not held back
+  bool operator==(const Reservation&) const = default;
 };
 
 class Schedule {
@@ -154,6 +162,7 @@ class Schedule {
   bool waits(const Allocation& a) const;
   bool wanted(const Allocation& a) const;
   bool hasTokens(const Allocation& a) const;
+  bool hasTokensBy(const Allocation& a, Time when) const;
   Time leastTokens(const Allocation& a) const;
   Time tokensLast(const Allocation& a) const;
   Time leastWindowOf(const Allocation& a) const;

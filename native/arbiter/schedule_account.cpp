@@ -74,6 +74,10 @@ bool Schedule::limited(const Allocation& a) { return a.terms.policy == Policy::f
 
 bool Schedule::hasTokens(const Allocation& a) const { return !limited(a) || a.tokens >= leastTokens(a); }
 
+bool Schedule::hasTokensBy(const Allocation& a, Time when) const {
+  return !limited(a) || a.tokens + std::max<Time>(when - settled_, 0) * a.terms.weight / kPercent >= leastTokens(a);
+}
+
 /// For how long its tokens last while it uses and earns them.
 Time Schedule::tokensLast(const Allocation& a) const {
   if (!limited(a)) return kNever / 2;

@@ -167,8 +167,8 @@ void Gate::spinWhile(std::uint32_t word, Clock nanoseconds) const {
 bool Gate::hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now) {
   const Clock remaining = backlog.remaining(now);
   const Clock guess = durations_.at(durations_.find(shape));
+  if (!backlog.empty() && now - since >= kStuck && backlog.lastDone() < since) return true;
   if (isReserved(now, remaining, guess)) return false;
-  if (now - since >= kStuck && backlog.lastDone() < since) return true;
   const Clock limit = link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed);
   return backlog.unknown() < kMostUnknown && (remaining + guess <= limit || remaining <= std::min(limit, std::max(kNext, guess / 4)));
 }
@@ -176,7 +176,7 @@ bool Gate::hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clo
 /// One that goes first comes regularly, and would find this work on the device.
 bool Gate::isReserved(Clock now, Clock remaining, Clock guess) const {
   const arbiter::Mailbox& mailbox = link_.mailbox();
-  return now < mailbox.reservedUntil.load(std::memory_order_relaxed) && guess <= mailbox.longestHeld.load(std::memory_order_relaxed) &&
+  return now < mailbox.reservedUntil.load(std::memory_order_acquire) && guess <= mailbox.longestHeld.load(std::memory_order_relaxed) &&
          now + remaining + guess > mailbox.reservedFrom.load(std::memory_order_relaxed);
 }
 
@@ -215,7 +215,7 @@ bool Gate::admit(Pass& pass) {
   // Under the lock: the gate's thread may have said already that nothing more comes.
   for (; grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) == Grant::window; now = monotonicNanoseconds()) {
     if (mayEnter()) return enter(pass, now), true;
-    wakeIfAsleepFor(kLookEvery, now);
+    if (!empty()) wakeIfAsleepFor(kLookEvery, now);
     room_.wait_for(lock, std::chrono::nanoseconds(untilRoom(now)));
   }
   return false;

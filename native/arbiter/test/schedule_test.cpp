@@ -166,17 +166,23 @@ void testAnIdleTenantStandsBy() {
   CHECK(equals.grant("idle") == Grant::closed);
 }
 
-/// The longest round of requests of 1 ms every 5 ms, once they are known, beside a batch job.
+/// Rounds of 1 ms, 4 ms after the last.
+Tenant requests(const std::string& id, Time from = 0, Policy policy = Policy::burst) {
+  Tenant tenant = batch(id, terms(50, policy, 10), kMillisecond);
+  tenant.think = 4 * kMillisecond;
+  tenant.from = from;
+  return tenant;
+}
+
+/// The longest round of requests, once they are known, beside a batch job.
 Time longestRequestBeside(Time kernel, Time& workOfTheOther) {
-  Tenant requests = batch("requests", terms(50, Policy::burst, 10), kMillisecond);
-  requests.think = 4 * kMillisecond;
-  Simulation simulation({requests, batch("batch", terms(50), kernel)});
+  Simulation simulation({requests("requests"), batch("batch", terms(50), kernel)});
   simulation.run(100 * kMillisecond);
-  simulation["requests"].longestRound = 0;
+  simulation["requests"].longestRound = simulation["requests"].longestWait = 0;
   const Time before = simulation["batch"].done;
   simulation.run(kSecond);
   workOfTheOther = simulation["batch"].done - before;
-  return simulation["requests"].longestRound;
+  return simulation["requests"].longestRound + simulation["requests"].longestWait;
 }
 
 /// Who comes regularly finds its GPU free, and the other loses little by that; but work that has no better moment is not held back.
@@ -188,25 +194,62 @@ void testTheGpuIsFreeForWhoComesRegularly() {
   CHECK(work > 600 * kMillisecond);
 }
 
+/// Work that is held back has room between any two of those that go first, and is not held for one that may not come in.
+void testWhatIsHeldBackHasRoom() {
+  for (const Time kernel : {300 * kMicrosecond, 700 * kMicrosecond, 1200 * kMicrosecond, 1800 * kMicrosecond}) {
+    Simulation two({requests("one"), requests("two", 2500 * kMicrosecond), batch("batch", terms(50), kernel)});
+    two.run(kSecond);
+    CHECK(two["batch"].done > 300 * kMillisecond);
+  }
+  Simulation without({requests("requests"), batch("batch", terms(50), kMillisecond)});
+  without["requests"].until = 200 * kMillisecond;
+  without.run(kSecond);
+  CHECK(without["batch"].done > 900 * kMillisecond);
+
+  Schedule schedule;
+  schedule.put("fixed", terms(1, Policy::fixed, 10), 0);
+  schedule.put("lower", terms(50), 0);
+  Time now = 0;
+  for (int i = 0; i < 10; ++i) {
+    schedule.setDemand("lower", Demand::waiting, now += kMillisecond);
+    schedule.advance(now);
+    schedule.setDemand("fixed", Demand::waiting, now += kMillisecond);
+    schedule.advance(now);
+    schedule.drained("lower", now);
+    schedule.advance(now);
+    CHECK((schedule.order("fixed").grant == Grant::window) == (i == 0));  // its tokens are spent then
+    schedule.setDemand("fixed", Demand::none, now += kMillisecond);
+    schedule.advance(now);
+    schedule.drained("fixed", now);
+    schedule.advance(now);
+  }
+  CHECK(schedule.reservation("lower") == Reservation{});
+}
+
 void testRhythm() {
   constexpr Time kInterval = 5 * kMillisecond;
   const auto next = [](auto pauseBefore, auto lengthOf) {
     Rhythm rhythm;
-    Time now = kSecond, left = now;
+    Time now = kSecond;
     for (int i = 0; i < 9; ++i) {
-      if (i < 5) CHECK(rhythm.next(left) == Reservation{});
-      rhythm.came(now = left + pauseBefore(i), left);
-      left = now + lengthOf(i);
+      if (i < 5) CHECK(!rhythm.next());
+      rhythm.came(now += pauseBefore(i));
+      CHECK(!rhythm.next());
+      rhythm.left(now += lengthOf(i));
     }
-    const Reservation reservation = rhythm.next(left);
-    return std::array{reservation.from == kNever ? kNever : reservation.from - left, reservation.longest};
+    const auto arrival = rhythm.next();
+    return arrival ? std::array{arrival->from - now, arrival->until - now} : std::array{kNever, kNever};
   };
+  constexpr Time kLate = 100 * kMicrosecond;
   const auto length = [](int i) { return kMillisecond + i % 4 * 100 * kMicrosecond; };
   // So long after the last answer; at a fixed rate; neither.
-  CHECK((next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval / 2}));
-  const Time shortest = kInterval - length(3);
-  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) == std::array{kInterval - length(8), shortest / 2}));
+  CHECK((next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval + kLate}));
+  const Time rest = kInterval - length(8);
+  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) == std::array{rest, rest + kLate}));
   CHECK(next([](int i) { return kInterval + i % 3 * kMillisecond; }, length)[0] == kNever);
+  // By less than half a millisecond, but by more than a quarter.
+  CHECK(next([](int i) { return kMillisecond + i % 2 * 300 * kMicrosecond; }, [](int i) { return i / 2 % 2 * 300 * kMicrosecond; })[0] ==
+        kNever);
 }
 
 void testWindowsFollowPriority() {
@@ -339,6 +382,7 @@ int main() {
   testPriority();
   testAnIdleTenantStandsBy();
   testTheGpuIsFreeForWhoComesRegularly();
+  testWhatIsHeldBackHasRoom();
   testRhythm();
   testWindowsFollowPriority();
   testTheWindowMayChange();

@@ -339,12 +339,14 @@ void testAReservation() {
   f.played.mailbox->longestHeld = 1;
   f.submitter.submit(nullptr);
   f.played.mailbox->longestHeld = 1'000'000'000;
-  std::atomic<bool> through{false};
+  std::atomic<bool> there{false}, through{false};
   std::thread thread([&] {
     Submitter submitter(f.gate);
+    there = true;
     submitter.submit(nullptr);
     through = true;
   });
+  CHECK(comesTrue([&] { return there.load(); }));
   usleep(50'000);
   CHECK(!through);
   f.played.mailbox->reservedUntil = wire::monotonicNanoseconds();
