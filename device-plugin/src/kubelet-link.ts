@@ -110,7 +110,7 @@ export class KubeletLink {
     if (claim.superseded) throw new PluginError('SUPERSEDED', { resource: RESOURCE });
     this.#endpoint ??= await Endpoint.open({ ...this.#options, watched: (now) => this.#noteWatched(now) });
     if (this.#ended) return this.#closeEndpoint();
-    await register(directory, this.#endpoint.name);
+    await register(directory, this.#endpoint.name, this.#retry > LEAST_RETRY_MS);
     this.#known = start;
     this.#registeredAt = performance.now();
     this.#options.registered();

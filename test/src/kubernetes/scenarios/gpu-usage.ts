@@ -12,14 +12,19 @@ const PATIENCE_MS = 40_000;
 
 let made: Promise<void> | undefined;
 
-/** `kubectl gpu-usage`, made when it is first asked for; kubectl finds its plugins in PATH. */
+/** Makes the plugin, once. */
+export function makeGpuUsage(): Promise<void> {
+  made ??= makePlugin();
+  return made;
+}
+
+/** `kubectl gpu-usage`; kubectl finds its plugins in PATH. */
 export async function gpuUsage(
   cluster: Cluster,
   args: readonly string[],
   kubeconfig = cluster.plane.adminKubeconfig,
 ): Promise<CommandResult> {
-  made ??= makePlugin();
-  await made;
+  await makeGpuUsage();
   const env = { ...process.env, KUBECONFIG: kubeconfig, PATH: `${PLUGIN}:${process.env['PATH']}` };
   return runCommand(kubernetesTool('kubectl'), ['gpu-usage', ...args], { env });
 }

@@ -1,4 +1,5 @@
 import { CUDA } from '../images.js';
+import type { TenantObject } from './tenants.js';
 
 export interface TenantOptions {
   /** What `tenant` is told to do: `work`, `look`, `fill 4096`. Default: to work until it is told to end. */
@@ -15,11 +16,11 @@ export const RESOURCE = 'nvidia-virtual/gpu';
 const TENANT = '/opt/programs/tenant';
 
 /** A pod that runs a CUDA program with so many slots. */
-export function tenantPod(name: string, options: TenantOptions = {}): object {
+export function tenantPod(name: string, options: TenantOptions = {}): TenantObject {
   return { apiVersion: 'v1', kind: 'Pod', metadata: metadata(name, options), spec: { restartPolicy: 'Never', ...podSpec(options) } };
 }
 
-export function tenantDeployment(name: string, replicas: number, options: TenantOptions = {}): object {
+export function tenantDeployment(name: string, replicas: number, options: TenantOptions = {}): TenantObject {
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -32,7 +33,7 @@ export function tenantDeployment(name: string, replicas: number, options: Tenant
   };
 }
 
-export function tenantJob(name: string, completions: number, parallelism: number, options: TenantOptions = {}): object {
+export function tenantJob(name: string, completions: number, parallelism: number, options: TenantOptions = {}): TenantObject {
   const spec = { restartPolicy: 'Never', ...podSpec(options) };
   return {
     apiVersion: 'batch/v1',
@@ -44,7 +45,7 @@ export function tenantJob(name: string, completions: number, parallelism: number
 }
 
 /** A pod that asks for no GPU. @param host directories and files of the node, by where the container has them */
-export function ordinaryPod(name: string, command: readonly string[], host: Readonly<Record<string, string>> = {}): object {
+export function ordinaryPod(name: string, command: readonly string[], host: Readonly<Record<string, string>> = {}): TenantObject {
   const mounts = Object.entries(host).map(([mountPath, path], index) => ({ name: `host-${index}`, mountPath, path }));
   const volumes = mounts.map((mount) => ({ name: mount.name, hostPath: { path: mount.path } }));
   const volumeMounts = mounts.map((mount) => ({ name: mount.name, mountPath: mount.mountPath }));

@@ -35,12 +35,13 @@ async function interrupt({ cluster, tally, tenants }: Scene, what: string, happe
   await happen();
   await untilOffered(cluster, SLOTS);
   await untilReady(cluster, 'node');
+  const problems = await disturbances(tenants, before);
+  tally.judge(`${what}: no running container fails`, problems);
   const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
   tally.judge(`${what}: kubectl gpu-usage is right`, await usageProblems(cluster, tenants.namespace, slots));
   const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
   await tenants.apply(tenantPod(name, { does: 'once' }));
-  const [problems, printed] = await Promise.all([disturbances(tenants, before), tenants.result(name)]);
-  tally.judge(`${what}: no running container fails`, problems);
+  const printed = await tenants.result(name);
   tally.judge(`${what}: a new pod runs afterwards`, printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)]);
   await tenants.forget(name);
 }
