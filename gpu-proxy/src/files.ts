@@ -3,6 +3,8 @@ import path from 'node:path';
 
 /** Names that begin so are half made or half removed: whoever finds one of a proxy that is gone removes it. */
 export const UNFINISHED = /^\.(new|gone)-/;
+/** Who ends may still write into what is being removed. */
+const REMOVAL = { recursive: true, force: true, maxRetries: 3, retryDelay: 10 } as const;
 
 /**
  * Replaces the file in one step: a reader, and a proxy that starts after a kill, sees the old text or the new one.
@@ -56,12 +58,12 @@ export function makeDirectoryAtomically(directory: string, mode: number, fill: (
 /** Removes a directory and all in it, if it is there; it is whole or not at all. */
 export function removeDirectoryAtomically(directory: string): void {
   const gone = path.join(path.dirname(directory), `.gone-${path.basename(directory)}`);
-  rmSync(gone, { recursive: true, force: true });
+  rmSync(gone, REMOVAL);
   try {
     renameSync(directory, gone);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }
-  rmSync(gone, { recursive: true, force: true });
+  rmSync(gone, REMOVAL);
 }

@@ -43,7 +43,8 @@ test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])('a lock that nobody 
 test('what a killed proxy had begun is removed, and nothing else: not a grant that is being made either', () => {
   StateDirectory.open(place).release();
   const begun = ['.new-0123456789abcdef', '.gone-0123456789abcdef'];
-  for (const name of [...begun, '.new-fedcba9876543210', '0123456789abcdef', 'precious']) mkdirSync(path.join(place, 'allocations', name));
+  const young = ['.new-fedcba9876543210', '.gone-fedcba9876543210'];
+  for (const name of [...begun, ...young, '0123456789abcdef', 'precious']) mkdirSync(path.join(place, 'allocations', name));
   for (const name of begun) utimesSync(path.join(place, 'allocations', name), new Date(0), new Date(0));
   const state = StateDirectory.open(place);
   expect(readdirSync(state.allocations).sort()).toEqual(['.new-fedcba9876543210', '0123456789abcdef', 'precious']);

@@ -130,12 +130,12 @@ export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
 }
 
-/** What a proxy that was killed had begun to make or to remove. @param underWayMs what is younger is left. */
+/** What a proxy that was killed had begun to make or to remove. @param underWayMs what is younger may still be made, and is left. */
 export function removeUnfinished(directory: string, underWayMs = 0): void {
   const latest = underWayMs === 0 ? Number.MAX_VALUE : Date.now() - underWayMs;
   const unfinished = readdirSync(directory).filter((entry) => UNFINISHED.test(entry));
   for (const file of unfinished.map((name) => path.join(directory, name))) {
-    if (isFrom(file, latest)) rmSync(file, { recursive: true, force: true });
+    if (path.basename(file).startsWith('.gone-') || isFrom(file, latest)) rmSync(file, { recursive: true, force: true });
   }
 }
 

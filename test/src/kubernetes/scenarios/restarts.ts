@@ -1,10 +1,11 @@
+import { pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
 import { killPart, leavings, PARTS, type Part } from './processes.js';
 import { restartProduct, SLOTS, untilOffered, untilReady } from './product.js';
 import type { Scenario, Scene } from './scene.js';
-import { runsUndisturbed } from './tenants.js';
+import { runsUndisturbed, type TenantObject } from './tenants.js';
 
 const TENANTS = ['ada', 'bob', 'cleo'];
 const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
@@ -40,10 +41,23 @@ async function interrupt({ cluster, tally, tenants }: Scene, what: string, happe
   const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
   tally.judge(`${what}: kubectl gpu-usage is right`, await usageProblems(cluster, tenants.namespace, slots));
   const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
-  await tenants.apply(tenantPod(name, { does: 'once' }));
+  await untilAdmitted(tenants, tenantPod(name, { does: 'once' }));
   const printed = await tenants.result(name);
   tally.judge(`${what}: a new pod runs afterwards`, printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)]);
   await tenants.forget(name);
+}
+
+/** While no webhook answers, a pod that asks for a GPU is refused, and its owner tries again. */
+async function untilAdmitted(tenants: Scene['tenants'], pod: TenantObject): Promise<void> {
+  const end = performance.now() + 30_000;
+  for (;;) {
+    try {
+      return await tenants.apply(pod);
+    } catch (error) {
+      if (!/failed calling webhook/.test((error as Error).message) || performance.now() > end) throw error;
+      await pause(200);
+    }
+  }
 }
 
 /** Everybody goes on computing, and was never started again. */
