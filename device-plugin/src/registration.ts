@@ -6,8 +6,6 @@ import { OPTIONS } from './endpoint.js';
 import { PluginError } from './errors.js';
 import { KUBELET_SOCKET, loadDevicePluginProtocol, PROTOCOL_VERSION, type RegisterRequest } from './protocol.js';
 
-/** A kubelet that has just made its socket may leave the first call without an answer: one start in twenty of 1.36 did. */
-const FIRST_PATIENCE_MS = 1000;
 const PATIENCE_MS = 5000;
 
 type Registration = Client & {
@@ -20,17 +18,15 @@ export function kubeletStart(directory: string): string | undefined {
   return socket && `${socket.dev} ${socket.ino} ${socket.ctimeNs}`;
 }
 
-/** Tells the kubelet of an endpoint in its directory. @param again after an attempt that failed @throws PluginError KUBELET_NOT_SERVING */
-export async function register(directory: string, endpoint: string, again: boolean): Promise<void> {
+/** Tells the kubelet of an endpoint in its directory. @throws PluginError KUBELET_NOT_SERVING */
+export async function register(directory: string, endpoint: string): Promise<void> {
   const socket = path.join(directory, KUBELET_SOCKET);
   const Service = loadDevicePluginProtocol().Registration;
   const kubelet = new Service(`unix:${socket}`, credentials.createInsecure()) as unknown as Registration;
   const request = { version: PROTOCOL_VERSION, endpoint, resourceName: RESOURCE, options: OPTIONS };
   try {
     await new Promise<void>((resolve, reject) =>
-      kubelet.register(request, { deadline: Date.now() + (again ? PATIENCE_MS : FIRST_PATIENCE_MS) }, (error) =>
-        error ? reject(error) : resolve(),
-      ),
+      kubelet.register(request, { deadline: Date.now() + PATIENCE_MS }, (error) => (error ? reject(error) : resolve())),
     );
   } catch (error) {
     throw new PluginError('KUBELET_NOT_SERVING', { resource: RESOURCE, socket, reason: (error as ServiceError).details });
