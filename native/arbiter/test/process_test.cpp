@@ -268,10 +268,11 @@ void testANewControlConnection() {
   Child dropped([&] {
     PlayedWorker worker(arbiter.socket);
     if (!worker.awaitMailbox()) _exit(1);
+    worker.want();
     _exit(comesTrue([&] { return worker.ended(); }) ? 0 : 2);
   });
   control->say("worker " + std::to_string(dropped.pid) + " drop");
-  CHECK(comesTrue([&] { return control->figures().at("keep").windows > 0; }));
+  for (const char* id : {"keep", "drop"}) CHECK(comesTrue([&] { return control->figures().at(id).windows > 0; }));
   control->say("begin");
   control->say("allocation half 1 fixed 0 g");
   control.reset();  // in the middle of a table: nothing of it counts
