@@ -40,18 +40,19 @@ struct Mailbox {
   alignas(64) std::atomic<std::uint32_t> grant;  ///< the grant word, a futex
   std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
   std::atomic<std::uint64_t> expected;           ///< when the grant is expected to change next; 0: nobody knows
-  std::atomic<std::uint32_t> unused;             ///< 1: set by the arbiter, cleared by the worker's next submission
+  std::uint32_t reserved;                        ///< workers of former versions write it
   std::atomic<std::uint32_t> outranks;           ///< 1: its GPUs are also those of allocations that must yield to it
   std::atomic<std::uint32_t> standby;            ///< 1: a window for later; the worker clears it and sends a byte once it submits
   std::atomic<std::uint32_t> longestHeld;        ///< nanoseconds: longer work may be submitted in spite of the reservation
   std::atomic<std::uint64_t> reservedFrom;       ///< one that goes first is expected then: what would not be done by then waits
   std::atomic<std::uint64_t> reservedUntil;      ///< until it has come or is not expected any more
 
-  // Written by the worker, which then sends a byte over its connection, except for the last one.
+  // Written by the worker, which then sends a byte over its connection, except for the last two.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change
   std::atomic<std::uint32_t> drained;            ///< the grant word under which nothing of the worker runs any more
   std::atomic<std::uint64_t> idleSince;          ///< nothing has run in this window since then; 0: something does
   std::atomic<std::uint64_t> timedRecord;        ///< when an event that takes the time was recorded last
+  std::atomic<std::uint64_t> used;               ///< nanoseconds for which the open gate's work ran, from samples
 };
 static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 

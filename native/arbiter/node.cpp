@@ -88,7 +88,6 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   const Order order = schedule_.order(worker.allocation);
   worker.word = nextWord(0, order.grant);
   worker.told = now;
-  worker.mailbox->unused = 1;
   worker.mailbox->grant = worker.word;
   worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
@@ -200,9 +199,12 @@ void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
 }
 
 void Node::measureOpen(const std::string& id, Time now) {
-  bool used = false;
+  Time used = 0;
   for (auto& [connection, worker] : workers_) {
-    if (worker.mailbox != nullptr && worker.allocation == id) used = worker.mailbox->unused.exchange(1) == 0 || used;
+    if (worker.mailbox == nullptr || worker.allocation != id) continue;
+    const std::uint64_t said = worker.mailbox->used.load(std::memory_order_relaxed);
+    used += static_cast<Time>(std::min(said - worker.used, static_cast<std::uint64_t>(now)));
+    worker.used = said;
   }
   schedule_.used(id, used, now);
 }

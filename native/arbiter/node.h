@@ -61,6 +61,7 @@ class Node {
     std::uint32_t word = 0;      ///< what the mailbox's grant was set to
     Time told = 0;               ///< when
     Reservation reservation;     ///< what stands in the mailbox
+    std::uint64_t used = 0;      ///< what stood in it last
   };
 
   void introduce(int connection, Worker& worker, Time now);

@@ -72,11 +72,10 @@ void Schedule::recorded(const std::string& id, Time when) {
   if (Allocation* a = find(id)) a->lastRecord = std::max(a->lastRecord, when);
 }
 
-void Schedule::used(const std::string& id, bool used, Time now) {
+void Schedule::used(const std::string& id, Time used, Time now) {
   Allocation* a = find(id);
   if (a == nullptr || a->stage != Stage::open) return;
-  if (used) a->use.granted += now - a->openUsed;
-  a->openUsed = now;
+  a->use.granted = std::min(a->use.granted + used, a->grantedAtOpening + now - a->opened);
 }
 
 std::vector<Order> Schedule::advance(Time now) {
@@ -94,7 +93,8 @@ std::vector<Order> Schedule::advance(Time now) {
   for (auto& [id, a] : allocations_) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
-    a.openUsed = now;
+    a.opened = now;
+    a.grantedAtOpening = a.use.granted;
   }
   std::vector<Order> orders = tell(now);
   deadline_ = kNever;
@@ -177,7 +177,6 @@ void Schedule::shorten(Allocation& holder) {
 }
 
 void Schedule::close(Allocation& holder, bool urgent, Time now) {
-  if (holder.stage == Stage::open) used(holder.id, true, now);
   holder.stage = Stage::draining;
   holder.closed = now;
   holder.end = now + (urgent ? timing_.urgentDrain : patience(holder));

@@ -46,7 +46,7 @@ struct Timing {
 
 /// Nanoseconds since the allocation was made.
 struct TimeUse {
-  Time granted = 0;  ///< inside windows, or open and in use
+  Time granted = 0;  ///< inside windows, or open and running
   Time waited = 0;   ///< with work at the gate and no grant
   Time overrun = 0;  ///< from the end of a window until its work had ended
   std::uint64_t windows = 0;
@@ -90,8 +90,8 @@ class Schedule {
   void drained(const std::string& id, Time now);
   /// When it recorded a timed event last.
   void recorded(const std::string& id, Time when);
-  /// Whether an open allocation has used its GPUs since it was asked last: such time counts as granted.
-  void used(const std::string& id, bool used, Time now);
+  /// For how long work of an open allocation ran since this was said last. Such time counts as granted, as far as it has passed.
+  void used(const std::string& id, Time used, Time now);
 
   /// Decides what holds from now on; returns what is new. To be called after the inputs above, and at deadline().
   std::vector<Order> advance(Time now);
@@ -144,7 +144,8 @@ class Schedule {
     Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
     Time leastEnd = 0;      ///< of the window, where one waits that wants an answer
-    Time openUsed = 0;      ///< until when the time of an open gate has been looked at
+    Time opened = 0;        ///< when its gate was opened without limit
+    Time grantedAtOpening = 0;
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not

@@ -80,6 +80,12 @@ std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) c
   return questions;
 }
 
+std::vector<Backlog::Question> Backlog::streams() const {
+  std::vector<Question> questions;
+  for (const Lane& lane : lanes_) questions.push_back({.stream = lane.stream, .last = lane.last});
+  return questions;
+}
+
 /// What follows something on its stream that is not done is not done either.
 void Backlog::ask(std::vector<Question>& questions) const {
   std::vector<CUstream> busy;

@@ -37,6 +37,8 @@ class Backlog {
 
   /// What there is to ask. `all`: also of streams with work that has no marker, however fresh it is.
   std::vector<Question> questions(std::uint64_t now, bool all) const;
+  /// The same of every stream that was used, measured or not.
+  std::vector<Question> streams() const;
   /// Asks; the context is current. Touches nothing of this object, so that work can be submitted meanwhile. Streams and events must stay.
   void ask(std::vector<Question>& questions) const;
   /// Takes in what was answered.

@@ -45,6 +45,11 @@ constexpr std::uint64_t kPatience = 4'000'000;
 /// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
 constexpr std::uint64_t kAtFirst = 600'000;
 
+/// Behind an open gate it is asked so often on average whether anything runs: 0.1 us for each stream.
+constexpr std::uint64_t kSampleEvery = 10'000'000;
+/// With many streams, more seldom: the answers take at most such a part of the time.
+constexpr std::uint64_t kSamplePart = 200;
+
 /// So many pieces of work a GPU may have when it catches up with another, however long they are (those that wait for each other seem long),
 /// and so many are let in for that after the gate has closed.
 constexpr std::size_t kFew = 4;
@@ -197,6 +202,11 @@ void Gate::wakeIfAsleepFor(Clock nanoseconds, Clock now) {
   ring();
 }
 
+/// The first work since the gate's thread has looked.
+void Gate::stir() {
+  if (seen_.exchange(Seen::work) == Seen::nothingAndSleeps) ring();
+}
+
 /// The gate's thread tells sooner, if it finds anything done.
 Gate::Clock Gate::untilRoom(Clock now) const {
   const Clock reserved = link_.mailbox().reservedUntil.load(std::memory_order_relaxed);
@@ -327,10 +337,33 @@ Gate::Clock Gate::watch() {
   if (last_ != Grant::open) look(lock);
   if (empty()) std::for_each(backlogs_.begin(), backlogs_.end(), [](const auto& entry) { entry.second->level(); });
   const Clock now = monotonicNanoseconds();
-  const Clock rest = last_ == Grant::open     ? kForEver
+  const Clock rest = last_ == Grant::open     ? watchOpen(lock)
                      : last_ == Grant::window ? watchWindow(now)
                                               : watchClosed(word, now, inside || someoneInside());
   asleepUntil_ = rest == kForEver ? kForEver : now + rest;
+  if (rest != kForEver) return rest;
+  // Nobody wakes this thread for a gate that opens, but the first one who comes through it does.
+  if (last_ != Grant::open) seen_ = Seen::nothingAndSleeps;
+  return link_.mailbox().grant.load() == word ? rest : 0;
+}
+
+/// Nothing is measured behind an open gate: it is looked now and then, at moments that fit no program's rhythm, whether anything runs. Each
+/// look stands for the time since the one before, and the first one after a pause for as much as lies between two on average.
+Gate::Clock Gate::watchOpen(std::unique_lock<std::mutex>& lock) {
+  const Clock now = monotonicNanoseconds();
+  if (nextSample_ == 0) {
+    nextSample_ = now + random_() % kSampleEvery;
+    sampledUntil_ = nextSample_ - kSampleEvery;
+  }
+  if (now < nextSample_) return nextSample_ - now;
+  const bool pause = seen_.exchange(Seen::nothing) != Seen::work;
+  const bool running = runs(lock);
+  if (running) link_.mailbox().used.fetch_add(now - sampledUntil_, std::memory_order_relaxed);
+  Seen nothing = Seen::nothing;
+  if (pause && !running && seen_.compare_exchange_strong(nothing, Seen::nothingAndSleeps)) return nextSample_ = 0, kForEver;
+  const Clock rest = kSampleEvery / 2 + random_() % kSampleEvery + kSamplePart * (monotonicNanoseconds() - now);
+  sampledUntil_ = now;
+  nextSample_ = now + rest;
   return rest;
 }
 
@@ -351,6 +384,7 @@ void Gate::become(std::uint32_t word) {
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
   word_ = word;
   last_ = grant;
+  nextSample_ = 0;
   if (grant == Grant::closed) closedSince_ = monotonicNanoseconds();
   answered_ = 0;
   late_ = 0;
@@ -382,18 +416,31 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
   return drained ? kForEver : kLookEvery;
 }
 
-/// Unlocked while it asks the driver: a submission does not wait for that.
 void Gate::look(std::unique_lock<std::mutex>& lock) {
   for (auto& [context, backlog] : backlogs_) {
     if (backlog->empty()) continue;
     auto questions = backlog->questions(monotonicNanoseconds(), last_ == Grant::closed);
     if (questions.empty()) continue;
-    lock.unlock();
-    if (current_ != context) driver_.cuCtxSetCurrent(current_ = context);
-    backlog->ask(questions);
-    lock.lock();
+    ask(*backlog, questions, lock);
     backlog->learn(questions, monotonicNanoseconds());
   }
+}
+
+bool Gate::runs(std::unique_lock<std::mutex>& lock) {
+  for (auto& [context, backlog] : backlogs_) {
+    auto questions = backlog->streams();
+    ask(*backlog, questions, lock);
+    if (std::any_of(questions.begin(), questions.end(), [](const auto& question) { return !question.done; })) return true;
+  }
+  return false;
+}
+
+/// Unlocked while it asks the driver: a submission does not wait for that.
+void Gate::ask(Backlog& backlog, std::vector<Backlog::Question>& questions, std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  if (current_ != backlog.context()) driver_.cuCtxSetCurrent(current_ = backlog.context());
+  backlog.ask(questions);
+  lock.lock();
 }
 
 bool Gate::empty() const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <string>
 #include <thread>
 #include <unordered_set>
@@ -70,16 +71,20 @@ class Gate {
   bool isReserved(Clock now, Clock remaining, Clock guess) const;
   Clock untilRoom(Clock now) const;
   void wakeIfAsleepFor(Clock nanoseconds, Clock now);
+  void stir();
 
   // On the gate's own thread.
   void run();
   void sleep(Clock nanoseconds);
   void ring() const;
   Clock watch();
+  Clock watchOpen(std::unique_lock<std::mutex>& lock);
   Clock watchWindow(Clock now);
   Clock watchClosed(std::uint32_t word, Clock now, bool inside);
   void become(std::uint32_t word);
   void look(std::unique_lock<std::mutex>& lock);
+  bool runs(std::unique_lock<std::mutex>& lock);
+  void ask(Backlog& backlog, std::vector<Backlog::Question>& questions, std::unique_lock<std::mutex>& lock);
   bool empty() const;
   bool someoneInside() const;
   bool nearlyDrained(Clock now) const;
@@ -92,6 +97,10 @@ class Gate {
   const int bell_;  ///< eventfd: wakes the gate's thread
   std::atomic<std::uint64_t>& waited_;
   std::atomic<std::uint32_t> generation_{1};  ///< changes when a stream that was noted may be another one now
+
+  /// What has come through the open gate since its thread has looked.
+  enum class Seen : std::uint32_t { work, nothing, nothingAndSleeps };
+  std::atomic<Seen> seen_{Seen::nothing};
 
   std::mutex looking_;        ///< held by the gate's thread while it asks the driver; locked before the other
   mutable std::mutex mutex_;  ///< of all below
@@ -110,6 +119,9 @@ class Gate {
   Clock idleSince_ = 0;  ///< 0: something runs
   bool toldIdle_ = false;
   Clock asleepUntil_ = 0;  ///< of the gate's thread
+  std::minstd_rand random_;
+  Clock nextSample_ = 0;    ///< 0: none, until something is submitted
+  Clock sampledUntil_ = 0;  ///< the time that the next one stands for begins then
   bool ending_ = false;
   std::thread thread_;
 };
@@ -152,8 +164,8 @@ class Gate::Pass {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (arbiter::grantOf(mailbox.grant.load(std::memory_order_acquire)) != arbiter::Grant::open) [[unlikely]]
       return inside_.store(0, std::memory_order_release), false;
-    if (mailbox.unused.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      mailbox_.unused.store(0, std::memory_order_relaxed);
+    if (gate_.seen_.load(std::memory_order_relaxed) != Seen::work) [[unlikely]]
+      gate_.stir();
     CUstream& noted = placeOf(stream);
     if (noted != stream || generation_ != gate_.generation_.load(std::memory_order_relaxed)) [[unlikely]]
       gate_.note(*this, stream);

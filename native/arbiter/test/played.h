@@ -143,7 +143,6 @@ class PlayedWorker {
     }
     mailbox->idleSince.store(0);
     mailbox->wants.store(0);
-    mailbox->unused.store(0);
   }
   void sayDrained() const {
     mailbox->drained.store(mailbox->grant.load());

@@ -87,11 +87,17 @@ void testALoneTenantIsNeverClosed() {
   CHECK(simulation.orders == 1 && simulation.grant("a") == Grant::open);
   CHECK(simulation.schedule.deadline() == kNever);  // the arbiter sleeps
   const TimeUse idle = simulation.schedule.use("a");
-  simulation.schedule.used("a", false, simulation.now);
+  simulation.schedule.used("a", 0, simulation.now);
   CHECK(simulation.schedule.use("a").granted == idle.granted);
   simulation.run(kSecond);
-  simulation.schedule.used("a", true, simulation.now);
-  CHECK(simulation.schedule.use("a").granted == idle.granted + kSecond);
+  simulation.schedule.used("a", kSecond / 4, simulation.now);
+  CHECK(simulation.schedule.use("a").granted == idle.granted + kSecond / 4);
+  // Several processes may have used the same time.
+  simulation.schedule.used("a", 100 * kSecond, simulation.now);
+  const Time most = simulation.schedule.use("a").granted;
+  CHECK(most <= simulation.now && most >= kSecond);
+  simulation.schedule.used("a", kSecond, simulation.now + kSecond / 2);
+  CHECK(simulation.schedule.use("a").granted == most + kSecond / 2);
 }
 
 void testALaunchBoundTenantBesideABatchJob() {

@@ -68,7 +68,6 @@ class PlayedArbiter {
     mailbox->version = version;
     mailbox->grant = arbiter::nextWord(0, grant);
     mailbox->queueNanoseconds = 2'000'000;
-    mailbox->unused = 1;
     CHECK(arbiter::sendMailbox(connection_, file));
     close(file);
   }
@@ -144,8 +143,11 @@ struct Fixture {
   explicit Fixture(Grant grant) : path("/tmp/gate-test-" + std::to_string(getpid())), played(path) {
     gate.open(path);
     played.introduce(grant);
-    // The page has arrived once it makes a difference: an open gate clears the word at the next submission.
-    if (grant == Grant::open) CHECK(comesTrue([&] { return submitter.submit(nullptr), played.mailbox->unused.load() == 0; }));
+    if (grant != Grant::open) return;
+    // The page has arrived once it makes a difference: that something runs behind an open gate is seen.
+    submitter.submit(nullptr);
+    const Hold hold(nullptr);
+    CHECK(comesTrue([&] { return played.mailbox->used.load() > 0; }));
   }
 };
 
@@ -227,6 +229,33 @@ void testWorkFromAnOpenGateInBetween() {
 }
 
 /// However many streams a program has, none is forgotten.
+/// What runs behind an open gate is counted for as long as it runs, and a short piece now and then for little.
+void testTimeBehindAnOpenGate() {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  const auto used = [&] { return f.played.mailbox->used.load(); };
+  constexpr std::uint64_t kMillisecond = 1'000'000, kLongestInterval = 15 * kMillisecond;
+  const auto restsAgain = [&] {
+    const std::uint64_t before = used();
+    usleep(60'000);
+    return used() == before;
+  };
+  CHECK(comesTrue(restsAgain));
+  std::uint64_t before = used(), begin = wire::monotonicNanoseconds();
+  f.submitter.submit(stream);
+  {
+    const Hold hold(stream);
+    CHECK(comesTrue([&] { return used() >= before + 100 * kMillisecond; }));
+  }
+  CHECK(used() - before <= wire::monotonicNanoseconds() - begin + kLongestInterval);
+  CHECK(comesTrue(restsAgain));
+  before = used();
+  begin = wire::monotonicNanoseconds();
+  for (int i = 0; i < 20; ++i, usleep(30'000)) f.submitter.submit(stream);
+  CHECK(used() - before < (wire::monotonicNanoseconds() - begin) / 2);
+  driver.cuStreamDestroy_v2(stream);
+}
+
 void testManyStreams() {
   Fixture f(Grant::open);
   std::vector<CUstream> streams(200);
@@ -452,6 +481,7 @@ int main(int, char** arguments) {
   testWorkFromBefore(stream);
   driver.cuStreamDestroy_v2(stream);
   testWorkFromAnOpenGateInBetween();
+  testTimeBehindAnOpenGate();
   testManyStreams();
   testADestroyedStream();
   testADestroyedContext();
