@@ -39,7 +39,7 @@ std::size_t HandleTable::KeyHash::operator()(const Key& key) const {
   return std::hash<void*>()(key.object) * 0x9e37'79b9'7f4a'7c15 + static_cast<std::size_t>(key.kind);
 }
 
-HandleTable::HandleTable(std::size_t limit, std::atomic<std::uint64_t>* shown) : limit_(limit), shown_(shown) {}
+HandleTable::HandleTable(std::atomic<std::uint32_t>* shown) : shown_(shown != nullptr ? *shown : size_) {}
 
 HandleTable::~HandleTable() {
   for (auto& chunk : chunks_) delete[] barrier::glance(chunk);
@@ -92,9 +92,7 @@ void HandleTable::remove(std::uint64_t handle) {
   if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle) end(indexOf(handle));
 }
 
-bool HandleTable::full() const { return size() >= limit_; }
-
-std::size_t HandleTable::size() const { return barrier::glance(size_); }
+std::size_t HandleTable::size() const { return barrier::glance(shown_); }
 
 HandleTable::Slot* HandleTable::slotOf(std::uint64_t handle) const {
   const std::uint32_t index = indexOf(handle);
@@ -132,10 +130,7 @@ void HandleTable::occupy(std::uint32_t index, std::uint64_t handle, void* object
   show();
 }
 
-void HandleTable::show() {
-  barrier::note(size_, handles_.size());
-  if (shown_ != nullptr) barrier::note<std::uint64_t>(*shown_, handles_.size());
-}
+void HandleTable::show() { barrier::note(shown_, static_cast<std::uint32_t>(handles_.size())); }
 
 void HandleTable::link(std::uint32_t index, std::uint32_t parent) {
   Slot& child = slot(index);

@@ -47,17 +47,15 @@ std::uint64_t primaryContextHandle(int ordinal);
 /// stream), never one of CUDA's reserved small ones, and no address, so that one that is followed faults.
 class HandleTable {
  public:
-  static constexpr std::size_t kUnlimited = ~std::size_t{0};
-  /// `limit` is when it counts as full(); `shown`, if given, always has the number of handles that live.
-  explicit HandleTable(std::size_t limit = kUnlimited, std::atomic<std::uint64_t>* shown = nullptr);
+  /// `shown`, if given, always has the number of handles that live.
+  explicit HandleTable(std::atomic<std::uint32_t>* shown = nullptr);
   ~HandleTable();
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
   /// The handle of `object`; the same one while the object lives. `parent` (a handle, or 0) ends it with itself, and so does the `context`
   /// that it was made in.
-  /// 0 when the parent has ended already, `object` is null, or 4 million objects live. The limit is not looked at: whoever is about to make
-  /// an object asks full() first, since afterwards it is too late.
+  /// 0 when the parent has ended already, `object` is null, or 4 million objects live.
   std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0, std::uint64_t context = 0);
   /// The handle that an object has; 0 when it has none.
   std::uint64_t handleOf(HandleKind kind, void* object) const;
@@ -67,8 +65,6 @@ class HandleTable {
   void* find(HandleKind kind, std::uint64_t handle) const;
   /// Ends a handle and what ends with it. Nothing happens when it has ended already.
   void remove(std::uint64_t handle);
-  /// Whether as many live as the limit says.
-  bool full() const;
   /// How many live.
   std::size_t size() const;
 
@@ -110,9 +106,8 @@ class HandleTable {
   std::uint32_t used_ = 0;                ///< slots ever used, those of primary contexts first
   std::vector<std::uint32_t> free_;
   std::unordered_map<Key, std::uint64_t, KeyHash> handles_;
-  const std::size_t limit_;
-  std::atomic<std::size_t> size_{0};  ///< of handles_
-  std::atomic<std::uint64_t>* const shown_;
+  std::atomic<std::uint32_t> size_{0};  ///< of handles_, where none is given
+  std::atomic<std::uint32_t>& shown_;
 };
 
 }  // namespace wire

@@ -118,11 +118,11 @@ const TABLE = {
   ],
   HANDLES_REACHED: [
     125,
-    'Process {pid} ({program}) has {limit} open handles (streams, events, modules and others), as many as it may have, and got CUDA_ERROR_OUT_OF_MEMORY for one more. Let the program destroy what it does not need, or have limits.handles raised.',
+    'Process {pid} ({program}) asked for one more than the {limit} open handles (streams, events, modules and others) that the processes of its allocation may have together, and got CUDA_ERROR_OUT_OF_MEMORY. Let them destroy what they do not need, or have limits.handles raised.',
   ],
   THREADS_REACHED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} of its threads used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} threads of its allocation used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
   ],
   WORKER_DIED: [125, 'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.'],
   REPORT_ENDLESS: [

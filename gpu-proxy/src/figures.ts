@@ -19,7 +19,6 @@ export interface Figures {
   readonly contexts: number;
   /** Threads of the program that use CUDA now. */
   readonly threads: number;
-  readonly handles: number;
   /** Bytes of pinned host memory, now. */
   readonly pinned: number;
   /** Waited for the arbiter's windows. */
@@ -57,7 +56,6 @@ function figuresIn(bytes: Buffer): Figures {
     faults: word(48),
     contexts: word(56),
     threads: word(64),
-    handles: word(72),
     pinned: word(80),
     gateNanoseconds: word(88),
     roundTrips: Array.from({ length: ROUND_TRIP_BUCKETS }, (_, i) => word(ROUND_TRIPS_OFFSET + 8 * i)),

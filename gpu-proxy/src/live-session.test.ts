@@ -39,7 +39,7 @@ function follow(files: SessionFiles, kill: () => void, trouble: (error: Error) =
       ...{ record: RECORD, files, addon: {} as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
-      memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+      memory: () => ({ used: 0, peak: 0 }),
       introduced: () => {},
       trouble,
       ended: () => {},
@@ -88,7 +88,7 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
       ...{ files, addon: { watchProcess: noDescriptor } as unknown as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
       logger: pino({ level: 'silent' }),
       workerLog: { add: () => {} },
-      memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+      memory: () => ({ used: 0, peak: 0 }),
       introduced: () => {},
       trouble: ({ message }) => happened.push(message),
       ended: () => happened.push('ended'),
@@ -101,6 +101,45 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
   expect(happened).toEqual([expect.stringContaining('too many open files'), 'killed']);
   exited({ status: null, signal: 'SIGKILL' });
   expect(happened.slice(2)).toEqual(['ended']);
+});
+
+test.each([
+  ['a session that is ended', 'kill', 'leave', 3],
+  ['a client that goes', 'leave', 'kill', 3],
+  ['a session that is ended and nothing else', 'kill', undefined, 3],
+  ['a worker that goes first', undefined, undefined, undefined],
+] as const)('its memory is on its way back from the first of what ends it on: %s', (_, first, second, seconds) => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  let leave = () => {};
+  let exited: (exit: WorkerExit) => void = () => {};
+  const watchProcess = (_client: unknown, gone: () => void) => {
+    leave = gone;
+    return () => {};
+  };
+  const live = new LiveSession(
+    {
+      record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+      ...{ files, addon: { watchProcess } as unknown as Addon, backend: { kind: 'simulated', driver: 'd' } as const },
+      logger: pino({ level: 'silent' }),
+      workerLog: { add: () => {} },
+      memory: () => ({ used: 0, peak: 0 }),
+      introduced: () => {},
+      trouble: () => {},
+      ended: () => {},
+    },
+    (listener) => {
+      exited = listener.exited;
+      return { pid: 0, start: 'cold', kill: () => {}, leave: () => {} };
+    },
+  );
+  for (const step of [first, second]) {
+    jest.advanceTimersByTime(1000);
+    if (step === 'kill') live.kill();
+    if (step === 'leave') leave();
+  }
+  jest.advanceTimersByTime(2000);
+  exited({ status: null, signal: 'SIGKILL' });
+  expect(live.session.secondsToReturn).toBe(seconds);
 });
 
 test('a worker of an earlier proxy that cannot be looked after is left alone', () => {
@@ -119,7 +158,7 @@ test('a worker of an earlier proxy that cannot be looked after is left alone', (
         backend: { kind: 'simulated', driver: 'd' },
         logger: pino({ level: 'silent' }),
         workerLog: { add: () => {} },
-        memory: () => ({ used: 0, peak: 0, pinned: 0 }),
+        memory: () => ({ used: 0, peak: 0 }),
         introduced: () => {},
         trouble: ({ message }) => happened.push(message),
         ended: () => happened.push('ended'),
@@ -181,7 +220,7 @@ test('each proxy tells the user what none before it has told', () => {
   expect(told()).toEqual([expect.stringContaining('Process 0 (/bin/x) asked for 3 MiB of GPU memory where 1 MiB of the quota of 2 MiB')]);
   expect(told()).toEqual([]);
   report(overQuota(4), { event: 'overHandles', limit: 16 });
-  expect(told()).toEqual([expect.stringContaining('asked for 4 MiB'), expect.stringContaining('has 16 open handles')]);
+  expect(told()).toEqual([expect.stringContaining('asked for 4 MiB'), expect.stringContaining('the 16 open handles')]);
   // A proxy that could not note it told it again rather than never.
   rmSync(path.join(directory, '1', 'told'));
   expect(told()).toHaveLength(3);

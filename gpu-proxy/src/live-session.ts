@@ -6,7 +6,7 @@ import { ProxyError, systemReason } from './errors.js';
 import { type Figures, NO_FIGURES, readFigures } from './figures.js';
 import { formatMemorySize } from './memory-size.js';
 import { identifyProcess } from './process-table.js';
-import type { MemoryUse } from './quota.js';
+import type { SlotUse } from './quota.js';
 import { parseReport, type Report, Session } from './session.js';
 import { REPORT_BYTES, type SessionFiles } from './session-files.js';
 import type { Worker, WorkerExit, WorkerListener, WorkerStart } from './worker.js';
@@ -21,7 +21,7 @@ export interface LiveSessionOptions {
   /** Of all sessions of the allocation. */
   readonly workerLog: Pick<WorkerLog, 'add'>;
   /** The slot of the quota file. */
-  memory(): MemoryUse;
+  memory(): Pick<SlotUse, 'used' | 'peak'>;
   /** Its client has said hello. */
   introduced(session: Session): void;
   /** Something went wrong that its user should know; not what another proxy has told. */
@@ -42,7 +42,8 @@ export class LiveSession {
   #unwatchClient = () => {};
   readonly #silence: NodeJS.Timeout;
   #orphan: NodeJS.Timeout | undefined;
-  #clientGone: number | undefined;
+  /** When its client was seen gone or gpu-proxy ended it, whichever came first: from then on the worker has no more to do than to end. */
+  #endBegun: number | undefined;
   #over = false;
   /** A line that is no report was logged: one says as much as many. */
   #noReport = false;
@@ -102,6 +103,7 @@ export class LiveSession {
 
   /** Ends it now: the client gets an error from its next call. */
   kill(): void {
+    this.#endBegun ??= Date.now();
     this.session.killed = true;
     this.#worker.kill();
   }
@@ -178,7 +180,7 @@ export class LiveSession {
   }
 
   #noteClientGone(): void {
-    this.#clientGone = Date.now();
+    this.#endBegun ??= Date.now();
     this.#orphan = setTimeout(() => {
       this.session.logger.error({ pid: this.session.record.client.pid }, 'the worker outlived its client and is killed');
       this.kill();
@@ -203,7 +205,7 @@ export class LiveSession {
     this.#over = true;
     this.#stopWaiting();
     this.#options.files.finish();
-    this.session.end(exit, this.#options.memory().peak, this.#clientGone);
+    this.session.end(exit, this.#options.memory().peak, this.#endBegun);
     if (this.session.died && !this.session.killed) this.#options.trouble(deathOf(this.session));
     this.#options.ended();
   }

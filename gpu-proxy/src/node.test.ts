@@ -188,7 +188,9 @@ test('the user of an allocation is told of every limit that a program meets', as
   expect([await line(program), await line(program)]).toEqual(['pinned 2', 'streams']);
   const second = startProgram(allocation, 'say("init", result("cuInit", 0))');
   expect(await line(second)).toBe('init 100');
-  expect(readFileSync(cudaLog, 'utf8')).toMatch(/5 MiB of pinned host memory were asked for.*left of the 4 MiB.*has 32 streams, events/s);
+  expect(readFileSync(cudaLog, 'utf8')).toMatch(
+    /5 MiB of pinned host memory were asked for.*left of the 4 MiB.*there are 32 streams, events/s,
+  );
   expect(await finish(program)).toBe('threads 46');
   await allocation.whenIdle();
   expect(Object.fromEntries(told)).toEqual({

@@ -38,12 +38,14 @@ test('releaseSlot() clears what a dead worker had, and only that', () => {
     bytes.writeBigUInt64LE(100n, 256 + 32 * slot);
     bytes.writeBigUInt64LE(200n, 264 + 32 * slot);
     bytes.writeBigUInt64LE(50n, 272 + 32 * slot);
+    bytes.writeUInt32LE(7, 280 + 32 * slot);
+    bytes.writeUInt32LE(3, 284 + 32 * slot);
   }
   bytes.writeBigUInt64LE(300n, 128);
   writeFileSync(quota.path, bytes);
   quota.releaseSlot(first);
-  expect(quota.readSlot(first)).toEqual({ used: 0, peak: 0, pinned: 0 });
-  expect(quota.readSlot(second)).toEqual({ used: 100, peak: 200, pinned: 50 });
+  expect(quota.readSlot(first)).toEqual({ used: 0, peak: 0, pinned: 0, handles: 0, threads: 0 });
+  expect(quota.readSlot(second)).toEqual({ used: 100, peak: 200, pinned: 50, handles: 7, threads: 3 });
   expect(quota.readPeak()).toBe(300);
 });
 

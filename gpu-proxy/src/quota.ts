@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 
 /**
- * The memory account of one allocation: a small file that all its workers map. They keep the count; the proxy makes the file, gives each
+ * The account of one allocation: a small file that all its workers map. They keep the count; the proxy makes the file, gives each
  * worker a slot and clears the slot once the worker is truly gone. The layout is the one of native/worker/quota.h.
  */
 const MAGIC = 0x4e565131; // "NVQ1"
@@ -13,12 +13,16 @@ const SLOTS_OFFSET = 256;
 const SLOT_BYTES = 32;
 export const MAX_SESSIONS = 240;
 
-/** Bytes, of device memory if nothing else is said. */
-export interface MemoryUse {
+/** What one worker has: bytes of device memory if nothing else is said. */
+export interface SlotUse {
   readonly used: number;
   readonly peak: number;
   /** Bytes of pinned host memory. */
   readonly pinned: number;
+  /** Open handles of its program. */
+  readonly handles: number;
+  /** Threads of its program that use CUDA. */
+  readonly threads: number;
 }
 
 export class QuotaFile {
@@ -80,9 +84,10 @@ export class QuotaFile {
     this.#taken.delete(slot);
   }
 
-  readSlot(slot: number): MemoryUse {
+  readSlot(slot: number): SlotUse {
     const bytes = this.#read(slotOffset(slot), SLOT_BYTES);
-    return { used: Number(bytes.readBigUInt64LE(0)), peak: Number(bytes.readBigUInt64LE(8)), pinned: Number(bytes.readBigUInt64LE(16)) };
+    const [used = 0, peak = 0, pinned = 0] = [0, 8, 16].map((at) => Number(bytes.readBigUInt64LE(at)));
+    return { used, peak, pinned, handles: bytes.readUInt32LE(24), threads: bytes.readUInt32LE(28) };
   }
 
   /** The most that all workers together ever had. */

@@ -51,7 +51,7 @@ export class Session {
   killed = false;
   /** How long it lasted, once it has ended. */
   seconds = 0;
-  /** How long its memory stayed taken after its client had gone; undefined while either lives, and when the worker went first. */
+  /** How long its memory stayed taken after its client had gone or gpu-proxy had ended it; undefined when the worker ended before either. */
   secondsToReturn: number | undefined;
   /** Something was heard of its worker: the client has said hello. */
   introduced = false;
@@ -94,13 +94,13 @@ export class Session {
 
   /**
    * The worker is gone: says so in one line. What nobody saw is judged by what it reported.
-   * @param clientGone when its client was seen gone, in milliseconds as Date.now() has them.
+   * @param endBegun when its client was seen gone or gpu-proxy ended it, in milliseconds as Date.now() has them.
    */
-  end(exit: WorkerExit | undefined, peakMemory: number, clientGone?: number): void {
+  end(exit: WorkerExit | undefined, peakMemory: number, endBegun?: number): void {
     const now = Date.now();
     this.peakMemory = Math.max(this.peakMemory, peakMemory);
     this.seconds = (now - Date.parse(this.record.startedAt)) / 1000;
-    if (clientGone !== undefined) this.secondsToReturn = Math.max(0, now - clientGone) / 1000;
+    if (endBegun !== undefined) this.secondsToReturn = Math.max(0, now - endBegun) / 1000;
     const orderly = this.#reason !== undefined || this.refusal !== undefined;
     this.died = exit ? exit.signal !== null || (exit.status !== 0 && this.refusal === undefined) : this.gpu !== undefined && !orderly;
     this.ended = this.died ? describeDeath(exit) : (this.#reason ?? (this.refusal ? 'refused' : 'worker ended'));

@@ -72,6 +72,50 @@ say(len(made), status, again, stream()[0], stream()[0])
   expect(scene.events().filter(({ event }) => event === 'overHandles')).toEqual([{ event: 'overHandles', limit: 100 }]);
 });
 
+test('--max-handles and --max-threads are over all sessions of the allocation, and what one had is free once it has ended', async () => {
+  const quota = quotaFile(0);
+  const program = `
+start()
+made = 0
+while True:
+    stream = ctypes.c_uint64()
+    if result("cuStreamCreate", ctypes.byref(stream), 0) != 0: break
+    made += 1
+    if made == 40: break
+say(made)
+sys.stdin.readline()
+`;
+  const limits = ['--max-handles', '64', '--max-threads', '2'];
+  const sessions = [];
+  for (let i = 0; i < 2; i++) {
+    const { client, connection } = await scene.connect(cudaProgram(program));
+    const worker = scene.startWorker(connection, [...quotaArguments(quota, 0), ...limits]);
+    sessions.push({ client, worker, made: Number(await lineOf(client)) });
+  }
+  expect(sessions.map(({ made }) => made)).toEqual([40, 22]); // and a context each
+  expect([0, 1].map((slot) => quota.readSlot(slot))).toMatchObject([
+    { handles: 41, threads: 1 },
+    { handles: 23, threads: 1 },
+  ]);
+
+  const third = await scene.connect(cudaProgram(program));
+  const worker = scene.startWorker(third.connection, [...quotaArguments(quota, 0), ...limits]);
+  const ended = once(worker, 'exit');
+  await outputOf(third.client);
+  await ended;
+  expect(scene.events()).toContainEqual({ event: 'overThreads', limit: 2 });
+
+  const [first] = sessions;
+  const firstEnded = once(first?.worker as ChildProcess, 'exit');
+  first?.client.stdin.end();
+  await firstEnded;
+  quota.releaseSlot(0);
+  const fourth = await scene.connect(cudaProgram(program));
+  scene.startWorker(fourth.connection, [...quotaArguments(quota, 0), ...limits]);
+  expect(await lineOf(fourth.client)).toBe('40');
+  quota.close();
+});
+
 test('--max-pinned is over all sessions of the allocation', async () => {
   const quota = quotaFile(0);
   const program = `

@@ -35,9 +35,9 @@ export interface Limits {
   readonly sessions: number;
   /** Pinned host memory of all sessions together. */
   readonly pinnedMemory: number;
-  /** Threads that use the GPU, in one session. */
+  /** Threads that use the GPU, in all sessions together. */
   readonly threads: number;
-  /** Open handles (contexts, streams, events, modules, ...), in one session. */
+  /** Open handles (contexts, streams, events, modules, ...) of all sessions together. */
   readonly handles: number;
 }
 
@@ -122,6 +122,11 @@ export interface TimeUse {
   readonly overrun: number;
   /** How many windows it got. */
   readonly windows: number;
+}
+
+/** What it had of the GPUs, in nanoseconds: work that goes on past the end of a window is charged as that in the window is. */
+export function usedTime({ granted, overrun }: Pick<TimeUse, 'granted' | 'overrun'>): number {
+  return granted + overrun;
 }
 
 /** Everything that one node says about itself at one moment. */

@@ -25,8 +25,8 @@ struct Figures {
   Word faults;
   Word contexts;  ///< now
   Word threads;   ///< of the program, that use CUDA now
-  Word handles;   ///< now
-  Word pinned;    ///< bytes, now
+  Word reservedWord;
+  Word pinned;  ///< bytes, now
   Word gateNanoseconds;
   std::byte reserved[128 - 96];
   Word roundTrips[32];  ///< [i]: those that took the worker 2^i to 2^(i+1) ns

@@ -1,4 +1,4 @@
-// What one session may take of the node, and what its contexts cost.
+// What the sessions of an allocation may take of the node, and what contexts cost.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 namespace worker {
 
 struct Limits {
-  unsigned threads = 4096;  ///< of the program, that use CUDA at the same time
-  std::uint64_t handles = 4'000'000;
-  std::uint64_t pinned = 0;         ///< bytes of pinned host memory over all sessions of the allocation; 0: no limit
-  std::uint64_t contextMemory = 0;  ///< bytes of device memory that each further context costs
-  std::uint64_t streamMemory = 0;   ///< the same of a stream
-  std::uint64_t heapMemory = 0;     ///< the same of the heap that the malloc of kernels takes from, once in a context
+  unsigned threads = 4096;            ///< over all sessions of the allocation, that use CUDA at the same time
+  std::uint64_t handles = 4'000'000;  ///< over all sessions too
+  std::uint64_t pinned = 0;           ///< bytes of pinned host memory over all sessions; 0: no limit
+  std::uint64_t contextMemory = 0;    ///< bytes of device memory that each further context costs
+  std::uint64_t streamMemory = 0;     ///< the same of a stream
+  std::uint64_t heapMemory = 0;       ///< the same of the heap that the malloc of kernels takes from, once in a context
 };
 
 }  // namespace worker

@@ -24,7 +24,8 @@ struct Quota::File {
     std::uint64_t used;
     std::uint64_t peak;
     std::uint64_t pinned;  ///< of the host's memory
-    std::uint64_t reserved;
+    std::atomic<std::uint32_t> handles;
+    std::uint32_t threads;
   };
 
   std::uint32_t magic;
@@ -37,9 +38,15 @@ struct Quota::File {
   alignas(256) Slot slots[kSlots];
 
   /// Slots are also cleared by the proxy, without the lock: each is read once, whole.
-  std::uint64_t sum(std::uint64_t Slot::*word) const {
+  template <class Word>
+  std::uint64_t sum(Word Slot::*word) const {
     std::uint64_t total = 0;
-    for (const Slot& slot : slots) total += std::atomic_ref(const_cast<std::uint64_t&>(slot.*word)).load(std::memory_order_relaxed);
+    for (const Slot& slot : slots) total += std::atomic_ref(const_cast<Word&>(slot.*word)).load(std::memory_order_relaxed);
+    return total;
+  }
+  std::uint64_t handles() const {
+    std::uint64_t total = 0;
+    for (const Slot& slot : slots) total += slot.handles.load(std::memory_order_relaxed);
     return total;
   }
 };
@@ -173,6 +180,28 @@ void Quota::refundPinned(std::uint64_t bytes) {
   const Locked locked(file_->mutex);
   File::Slot& slot = file_->slots[slot_];
   std::atomic_ref(slot.pinned).store(slot.pinned - std::min(slot.pinned, bytes), std::memory_order_relaxed);
+}
+
+std::atomic<std::uint32_t>& Quota::handles() { return file_ != nullptr ? file_->slots[slot_].handles : ownHandles_; }
+
+bool Quota::handlesLeft(std::uint64_t limit) const { return (file_ != nullptr ? file_->handles() : ownHandles_.load()) < limit; }
+
+bool Quota::chargeThread(std::uint64_t limit) {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) return ownThreads_ < limit ? (++ownThreads_, true) : false;
+  const Locked locked(file_->mutex);
+  if (file_->sum(&File::Slot::threads) >= limit) return false;
+  std::uint32_t& threads = file_->slots[slot_].threads;
+  std::atomic_ref(threads).store(threads + 1, std::memory_order_relaxed);
+  return true;
+}
+
+void Quota::refundThread() {
+  const std::lock_guard lock(mutex_);
+  if (file_ == nullptr) return static_cast<void>(--ownThreads_);
+  const Locked locked(file_->mutex);
+  std::uint32_t& threads = file_->slots[slot_].threads;
+  std::atomic_ref(threads).store(threads - 1, std::memory_order_relaxed);
 }
 
 void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) {

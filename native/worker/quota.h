@@ -1,8 +1,9 @@
-// The memory quotas of an allocation, of its GPUs and of pinned host memory: one file that all its workers map. Each worker has a slot with
-// what it holds; the sum decides. A worker that dies leaves its slot to the proxy, which clears it once the process is truly gone
-// (gpu-proxy/src/quota.ts).
+// The quotas of an allocation, of GPU memory, of pinned host memory, of handles and threads: one file that all its workers map. Each worker
+// has a slot with what it holds; the sum decides. A worker that dies leaves its slot to the proxy, which clears it once the process is
+// truly gone (gpu-proxy/src/quota.ts).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -41,6 +42,14 @@ class Quota {
   bool chargePinned(std::uint64_t bytes, std::uint64_t limit);
   void refundPinned(std::uint64_t bytes);
 
+  /// How many handles this worker's program has open; whoever counts them writes it here.
+  std::atomic<std::uint32_t>& handles();
+  /// Whether all workers of the allocation together have fewer of them than that.
+  bool handlesLeft(std::uint64_t limit) const;
+  /// One thread more of this worker's program. False, and nothing is charged, when all of the allocation together have so many already.
+  bool chargeThread(std::uint64_t limit);
+  void refundThread();
+
   /// Charges for something that is later known by its address, and that ends with its owner (a context) if not before.
   void remember(std::uint64_t key, std::uint64_t bytes, const void* owner);
   struct Charge {
@@ -72,6 +81,8 @@ class Quota {
   std::uint64_t ownUsed_ = 0;  ///< without a file
   std::uint64_t ownPeak_ = 0;
   std::uint64_t ownPinned_ = 0;
+  std::atomic<std::uint32_t> ownHandles_{0};
+  std::uint32_t ownThreads_ = 0;
   mutable std::mutex mutex_;
   std::unordered_map<std::uint64_t, Charge> charges_;
   std::function<void()> reclaim_;

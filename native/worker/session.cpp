@@ -16,7 +16,7 @@ Session::Session(int connection, Report& owner, Quota& account, Figures& counted
       quota(account),
       figures(counted),
       limits(most),
-      handles(most.handles, &counted.handles),
+      handles(&account.handles()),
       output(printed),
       images(account),
       pools(driver, account),
@@ -93,12 +93,12 @@ void Session::fail(const std::string& why) {
 }
 
 bool Session::handlesUsedUp() {
-  if (!handles.full()) return false;
+  if (quota.handlesLeft(limits.handles)) return false;
   if (!handlesRefused_.due()) return true;
   report.event("overHandles", JsonObject().add("limit", limits.handles));
-  output.log("the program has " + std::to_string(limits.handles) +
-             " streams, events, modules and other objects, and its allocation allows no more: CUDA_ERROR_OUT_OF_MEMORY. Destroy what is "
-             "not needed");
+  output.log("there are " + std::to_string(limits.handles) +
+             " streams, events, modules and other objects, and the allocation allows no more: CUDA_ERROR_OUT_OF_MEMORY. Destroy what is "
+             "not needed, in this program or another one of the allocation");
   return true;
 }
 
@@ -117,18 +117,17 @@ void Session::noteFault(CUresult result) {
 }
 
 void Session::startThread(int channelFile) {
-  if (threads_.load() >= limits.threads) {
-    report.event("overThreads", JsonObject().add("limit", limits.threads));
-    return fail("more than " + std::to_string(limits.threads) +
-                " threads of the program use CUDA, which its allocation does not allow; use fewer threads, or have the limit raised");
-  }
   auto channel = wire::WorkerChannel::attach(channelFile);
   if (channel == nullptr) return fail("the client opened a channel that cannot be used");
-  ++threads_;
+  if (!quota.chargeThread(limits.threads)) {
+    report.event("overThreads", JsonObject().add("limit", limits.threads));
+    return fail("more than " + std::to_string(limits.threads) +
+                " threads use CUDA, which the allocation does not allow; use fewer threads, or have the limit raised");
+  }
   count(figures.threads);
   std::thread([this, owned = std::move(channel)]() mutable {
     Thread(*this, std::move(owned)).serve();
-    --threads_;
+    quota.refundThread();
     discount(figures.threads);
   }).detach();
 }

@@ -106,7 +106,6 @@ class Session {
   std::mutex failMutex_;
   std::string failure_;
   std::atomic<CUresult> fault_{CUDA_SUCCESS};
-  std::atomic<unsigned> threads_{0};
   std::atomic<bool> poolsWatched_{false};
   std::atomic<unsigned> codeChanges_{0};
   Occasion quotaRefused_;

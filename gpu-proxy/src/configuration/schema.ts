@@ -109,13 +109,13 @@ export const NODE_OPTIONS = {
       reloadable: true,
     }),
     threads: option(wholeNumber(1, 65536), {
-      help: 'the most threads of one process that use the GPU',
-      default: '1024',
+      help: 'the most threads of an allocation that use the GPU, over all of its processes',
+      default: '4096',
       reloadable: true,
     }),
     handles: option(wholeNumber(16, 16777216), {
-      help: 'the most open handles of one process: contexts, streams, events, modules, kernels',
-      default: '262144',
+      help: 'the most open handles of an allocation, over all of its processes: contexts, streams, events, modules, kernels',
+      default: '1048576',
       reloadable: true,
     }),
   },

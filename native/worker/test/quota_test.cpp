@@ -86,6 +86,29 @@ void testPinned(const std::string& path) {
   CHECK(alone.chargePinned(1, 100));
 }
 
+/// Handles and threads too, each a sum of its own.
+void testHandlesAndThreads(const std::string& path) {
+  worker::Quota first;
+  worker::Quota second;
+  CHECK(first.open(path, 0, kLimit).empty() && second.open(path, 239, kLimit).empty());
+  first.handles() = 30;
+  CHECK(second.handlesLeft(31) && !second.handlesLeft(30));
+  second.handles() = 70;
+  CHECK(first.handlesLeft(101) && !first.handlesLeft(100));
+  CHECK(first.chargeThread(3) && second.chargeThread(3) && second.chargeThread(3) && !first.chargeThread(3) && !second.chargeThread(3));
+  second.refundThread();
+  CHECK(first.chargeThread(3) && !second.chargeThread(3) && first.used() == 0);
+  clearSlot(path, 239);
+  CHECK(first.handlesLeft(31) && !first.handlesLeft(30) && second.chargeThread(3) && !second.chargeThread(3));
+  clearSlot(path, 0);
+  clearSlot(path, 239);
+  worker::Quota alone;
+  alone.handles() = 2;
+  CHECK(alone.handlesLeft(3) && !alone.handlesLeft(2) && alone.chargeThread(1) && !alone.chargeThread(1));
+  alone.refundThread();
+  CHECK(alone.chargeThread(1));
+}
+
 void testRace(const std::string& path) {
   constexpr unsigned kProcesses = 4;
   pid_t children[kProcesses];
@@ -138,7 +161,7 @@ void testWrongFile() {
 }  // namespace
 
 int main() {
-  for (const auto test : {testAlone, testPinned, testRace, testKilled}) {
+  for (const auto test : {testAlone, testPinned, testHandlesAndThreads, testRace, testKilled}) {
     const std::string path = worker::test::makeQuotaFile(kLimit);
     test(path);
     unlink(path.c_str());

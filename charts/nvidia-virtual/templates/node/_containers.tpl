@@ -58,13 +58,13 @@
 - name: NVIDIA_VIRTUAL_WORKER_UIDS
   value: {{ $node.workerUids }}
 - name: NVIDIA_VIRTUAL_LIMITS_SESSIONS
-  value: {{ $node.limits.sessions | quote }}
+  value: {{ int64 $node.limits.sessions | quote }}
 - name: NVIDIA_VIRTUAL_LIMITS_PINNED_MEMORY
   value: {{ $node.limits.pinnedMemory }}
 - name: NVIDIA_VIRTUAL_LIMITS_THREADS
-  value: {{ $node.limits.threads | quote }}
+  value: {{ int64 $node.limits.threads | quote }}
 - name: NVIDIA_VIRTUAL_LIMITS_HANDLES
-  value: {{ $node.limits.handles | quote }}
+  value: {{ int64 $node.limits.handles | quote }}
 - name: NVIDIA_VIRTUAL_HTTP
   value: ":{{ $node.metricsPort }}"
 - name: NVIDIA_VISIBLE_DEVICES
