@@ -1,6 +1,7 @@
 import type { Holding } from '@nvidia-virtual/kubernetes/holding';
 import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
 import { Cluster } from './cluster.js';
+import { type PodRecord, readPod } from './pod.js';
 
 const onA = (slots: number): Holding => new Map([['a', slots]]);
 let cluster: Cluster;
@@ -79,6 +80,14 @@ test('a pod without assignment counts on every GPU that may serve it, for nothin
   ]);
   cluster.removePod('foreign');
   expect(used()).toEqual([0, 0, 0]);
+});
+
+test('a pod that names its node, and a GPU in another case than the node does, counts on that GPU', () => {
+  cluster.putNode('one', inventoryOf(gpuOf('GPU-1a'), gpuOf('GPU-1b')));
+  const containers = [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '4' } } }];
+  const metadata = { uid: 'p', annotations: { 'nvidia-virtual/gpu-uuid': 'GPU-1B' } };
+  cluster.putPod(readPod({ metadata, spec: { nodeName: 'one', containers } }) as PodRecord);
+  expect(used()).toEqual([0, 4]);
 });
 
 test('a pod without assignment that cannot be understood takes every GPU', () => {

@@ -15,6 +15,8 @@ export interface Holder {
 
 export interface Gpu {
   readonly uuid: string;
+  /** For comparisons in any case. */
+  readonly lowerUuid: string;
   readonly model: Model;
   readonly healthy: boolean;
   /** Slots that are held here, or may be. */
@@ -87,7 +89,7 @@ export class NodeGpus {
     this.#inventory = text;
     const listed = readGpus(text);
     this.broken = listed === undefined;
-    this.gpus = (listed ?? []).map((gpu) => ({ uuid: gpu.uuid, model: modelOf(gpu), healthy: gpu.healthy, used: 0, unknown: 0 }));
+    this.gpus = (listed ?? []).map(gpuFrom);
     this.signature = this.gpus.map(({ model, healthy }) => `${model.id}${healthy ? '' : '!'}`).join(' ');
     this.#changed();
     for (const holder of this.holders.values()) this.#count(holder, 1);
@@ -153,6 +155,11 @@ export class NodeGpus {
       if (holding === undefined) gpu.unknown += sign * slots;
     }
   }
+}
+
+function gpuFrom(listed: InventoryGpu): Gpu {
+  const { uuid, healthy } = listed;
+  return { uuid, lowerUuid: uuid.toLowerCase(), model: modelOf(listed), healthy, used: 0, unknown: 0 };
 }
 
 const states = new Map<string, number>();

@@ -20,10 +20,10 @@ export interface BinderOptions {
 }
 
 /**
- * Less than what lies between the end of a leader's lease and the start of its successor: what this one asked for last has then happened,
- * or never will.
+ * In milliseconds. Less than what lies between a leader's renewDeadline, after which it asks for nothing any more, and the end of its lease, when
+ * its successor may begin: what this one asked for last has then happened, or never will.
  */
-const TIMEOUT = 4000;
+export const BINDING_TIMEOUT = 4000;
 const [NOT_FOUND, CONFLICT] = [404, 409];
 const LONGEST_PAUSE = 5000;
 /**
@@ -94,7 +94,7 @@ export class Binder {
       target: { apiVersion: 'v1', kind: 'Node', name: Node },
     };
     const path = `/api/v1/namespaces/${PodNamespace}/pods/${PodName}/binding`;
-    await this.#options.api.request({ method: 'POST', path, body, timeout: TIMEOUT });
+    await this.#options.api.request({ method: 'POST', path, body, timeout: BINDING_TIMEOUT });
   }
 
   async #failed(args: BindArgs, error: ApiError): Promise<never> {
@@ -130,7 +130,7 @@ export class Binder {
 
   async #fetch(args: BindArgs): Promise<PodRecord> {
     const path = `/api/v1/namespaces/${args.PodNamespace}/pods/${args.PodName}`;
-    const pod = await this.#options.api.request<V1Pod>({ path, timeout: TIMEOUT }).catch((error: ApiError) => {
+    const pod = await this.#options.api.request<V1Pod>({ path, timeout: BINDING_TIMEOUT }).catch((error: ApiError) => {
       throw error.status === NOT_FOUND ? new SchedulerError('POD_GONE', { pod: nameOf(args) }) : error;
     });
     const record = readPod(pod);

@@ -26,6 +26,7 @@ export class Demand {
   readonly needs: readonly Need[];
   /** Of the containers that stay, the largest first. */
   readonly pieces: readonly Piece[];
+  /** In lower case, and so are the UUIDs: the pod may write both in any. */
   readonly types: readonly string[];
   readonly uuids: ReadonlySet<string>;
   /** By need and model. */
@@ -37,14 +38,13 @@ export class Demand {
       .flatMap(({ init, gpus, slots }, index) => (init ? [] : Array.from({ length: gpus }, () => ({ index, slots }))))
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
     this.types = request.gpuTypes.map((type) => type.toLowerCase());
-    this.uuids = new Set(request.gpuUuids);
+    this.uuids = new Set(request.gpuUuids.map((uuid) => uuid.toLowerCase()));
     this.#fits = this.needs.map(() => []);
   }
 
   /** Whether this GPU could serve that container if nobody else were there. */
   suits(index: number, gpu: Gpu): boolean {
-    if (!gpu.healthy || (this.uuids.size > 0 && !this.uuids.has(gpu.uuid))) return false;
-    return this.suitsModel(index, gpu.model);
+    return gpu.healthy && this.isNamed(gpu) && this.suitsModel(index, gpu.model);
   }
 
   suitsModel(index: number, model: Model): boolean {
@@ -61,9 +61,13 @@ export class Demand {
     return this.types.length === 0 || this.types.some((type) => model.lowerName.includes(type));
   }
 
+  isNamed(gpu: Gpu): boolean {
+    return this.uuids.size === 0 || this.uuids.has(gpu.lowerUuid);
+  }
+
   /** Slots that the pod could hold of this GPU at a time, if all that may land here does; whether it is healthy does not matter any more. */
   most(gpu: Gpu): number {
-    if (this.uuids.size > 0 && !this.uuids.has(gpu.uuid)) return 0;
+    if (!this.isNamed(gpu)) return 0;
     return peak(this.needs.map((need, index) => ({ init: need.init, slots: this.suitsModel(index, gpu.model) ? need.slots : 0 })));
   }
 }

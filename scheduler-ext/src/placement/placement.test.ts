@@ -1,6 +1,7 @@
 import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
+import { Demand } from './demand.js';
 import { freeFor, holdingOf, place, type Strategy } from './placement.js';
 
 const NOBODY = { uid: 'nobody', priority: 0 };
@@ -43,6 +44,12 @@ test('place() leaves out what is unhealthy, in another mode, of other memory', (
   );
   expect(placed(node, [needOf('main', 1, { memory: 2 ** 31 })])).toBe('right');
   expect(placed(node, [needOf('main', 1, { mode: 'concurrent' })])).toBe('concurrent');
+});
+
+test('place() finds a GPU by its UUID in any case', () => {
+  const node = nodeOf(gpuOf('GPU-1a'), gpuOf('GPU-1b'));
+  const demand = new Demand({ containers: [needOf('main', 1)], gpuTypes: [], gpuUuids: ['gpu-1B'] });
+  expect(place(demand, node.gpus, freeFor(NOBODY, node), 'binpack')).toEqual([[node.gpus[1]]]);
 });
 
 test('place() finds a place whenever there is one: as a search through all that there are', () => {

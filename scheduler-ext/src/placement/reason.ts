@@ -71,10 +71,10 @@ export class Reasons {
   }
 
   #forbiddingFor(need: Need, index: number, gpus: readonly Gpu[]): Reason | undefined {
-    const { uuids, request } = this.#demand;
+    const { request } = this.#demand;
     const { container, slots, mode } = need;
-    const named = uuids.size === 0 ? gpus : gpus.filter(({ uuid }) => uuids.has(uuid));
-    if (named.length === 0) return this.#reason('GPU_UUID', { uuids: [...uuids].join(', ') }, false);
+    const named = gpus.filter((gpu) => this.#demand.isNamed(gpu));
+    if (named.length === 0) return this.#reason('GPU_UUID', { uuids: request.gpuUuids.join(', ') }, false);
     const typed = named.filter(({ model }) => this.#demand.isType(model));
     if (typed.length === 0) return this.#reason('GPU_TYPE', { models: namesOf(named), types: request.gpuTypes.join(' or ') }, false);
     const inMode = typed.filter(({ model }) => model.mode === mode);

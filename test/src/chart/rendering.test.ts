@@ -5,6 +5,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
 import { optionsOf } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
+import { BINDING_TIMEOUT } from '@nvidia-virtual/scheduler-ext/extender/binder';
 import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
@@ -215,6 +216,13 @@ test.each(['binpack', 'spread'] as const)('kube-scheduler asks the extender what
   const { leaderElection, ...configuration } = parse(data['configuration.yaml']);
   expect(configuration).toEqual(schedulerConfiguration('http://127.0.0.1:8888', strategy));
   expect(leaderElection).toMatchObject({ leaderElect: true });
+});
+
+test('a binding is given up between the end of a leader and the beginning of the next one', () => {
+  const { data } = chart.find('ConfigMap', 'nvidia-virtual-scheduler');
+  const { leaderElection } = parse(data['configuration.yaml']);
+  const seconds = (name: string) => Number(/^(\d+)s$/.exec(leaderElection[name])?.[1]);
+  expect(BINDING_TIMEOUT).toBeLessThan(1000 * (seconds('leaseDuration') - seconds('renewDeadline') - seconds('retryPeriod')));
 });
 
 test('the API server asks the webhook what the webhook is made for', async () => {

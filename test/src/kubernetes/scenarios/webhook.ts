@@ -1,4 +1,5 @@
 import { until } from '../../processes.js';
+import { usageProblems } from './gpu-usage.js';
 import { ordinaryPod, tenantPod } from './pods.js';
 import { NAMESPACE, partPods, RELEASE, untilReady } from './product.js';
 import type { Scenario, Scene } from './scene.js';
@@ -17,10 +18,13 @@ export const webhook: Scenario = {
     const forgery = await tryCreating(scene, forged);
     tally.judge('nobody assigns a GPU by hand', /nvidia-virtual\/assigned/.test(forgery) ? [] : [forgery]);
 
+    await tenants.apply(tenantPod('works'));
+    await tenants.logUntil('works', 'working');
     await scale(scene, 0);
     await tenants.apply(ordinaryPod('ordinary', ['/bin/true']));
     await tenants.result('ordinary');
     tally.judge('while the webhook is away, other pods are created', []);
+    tally.judge('and kubectl gpu-usage is right', await usageProblems(cluster, tenants.namespace, { works: 1 }));
     const refusal = await tryCreating(scene, tenantPod('asks'));
     tally.judge('and one that asks for a GPU is refused, not let through as it is', /webhook/.test(refusal) ? [] : [refusal]);
 
@@ -29,6 +33,7 @@ export const webhook: Scenario = {
     await tenants.apply(tenantPod('asks', { does: 'once' }));
     const printed = await tenants.result('asks');
     tally.judge('when it is back, that pod runs', printed === 'right\n' ? [] : [printed]);
+    await tenants.delete('pod', 'works');
   },
 };
 
