@@ -1,13 +1,17 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
+import type { Allocation } from './allocation.js';
 import { locateInstallation } from './installation.js';
 import type { GpuNode } from './node.js';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
-import { identifyProcess } from './process-table.js';
+import { identifyProcess, isAlive } from './process-table.js';
 import { clientEnvironment } from './run.js';
+import type { Session } from './session.js';
 import { cudaProgram } from './testing/cuda-program.js';
 import { type LogLine, startNode } from './testing/node-under-test.js';
 
@@ -16,18 +20,28 @@ const MiB = 2 ** 20;
 let directory: string;
 let node: GpuNode;
 let log: LogLine[];
+let programs: ChildProcessWithoutNullStreams[];
 
 beforeEach(async () => {
+  programs = [];
   directory = makePrivateDirectory();
   ({ node, log } = await startNode(path.join(directory, 'state')));
 });
 afterEach(async () => {
+  for (const program of programs) program.kill('SIGKILL');
   await node.close();
   removePrivateDirectory(directory);
 });
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await sleep(10);
+}
+
+function startProgram(allocation: Allocation, body: string): ChildProcessWithoutNullStreams {
+  const [file, ...args] = cudaProgram(body);
+  const program = spawn(file as string, args, { env: clientEnvironment(locateInstallation(), allocation.socketPath) });
+  programs.push(program);
+  return program;
 }
 
 function said(): string[] {
@@ -57,13 +71,15 @@ test('an allocation whose directory somebody removed is drained without an error
 
 test('a session whose files somebody removed ends as others do, with what its figures said last', async () => {
   const allocation = await node.create({ memory: 100 * MiB });
-  const [file, ...args] = cudaProgram(`
+  const program = startProgram(
+    allocation,
+    `
 start()
 address = ctypes.c_uint64()
 must("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(MiB))
 must("cuMemcpyHtoD_v2", address, ctypes.create_string_buffer(MiB), ctypes.c_size_t(MiB))
-say("ready"); sys.stdin.readline()`);
-  const program = spawn(file as string, args, { env: clientEnvironment(locateInstallation(), allocation.socketPath) });
+say("ready"); sys.stdin.readline()`,
+  );
   await once(program.stdout, 'data');
   const [live] = allocation.sessions;
   await until(() => live?.use.bytesCopied.hostToDevice === MiB);
@@ -74,5 +90,33 @@ say("ready"); sys.stdin.readline()`);
   expect(await ended).toEqual([expect.objectContaining({ use: expect.objectContaining({ bytesCopied: live?.use.bytesCopied }) })]);
   await allocation.whenIdle();
   expect(said().filter((one) => one.startsWith('The figures of the session cannot be read any more'))).toHaveLength(1);
+  await node.delete(allocation, { force: false });
+});
+
+test('a worker that hangs when its client ends is killed after a while, and what it had is free', async () => {
+  const allocation = await node.create({ memory: 100 * MiB });
+  const holding = 'start(); say("got", alloc(80 * MiB)); sys.stdin.readline()';
+  const program = startProgram(allocation, holding);
+  expect(await once(createInterface(program.stdout), 'line')).toEqual(['got 0']);
+  const [{ worker, slot }] = allocation.sessions.map(({ session }) => session.record) as [SessionRecord];
+  process.kill(worker.pid, 'SIGSTOP');
+  const ended = once(node, 'sessionEnded');
+  program.kill('SIGKILL');
+  await once(program, 'exit');
+  // It is given time: it may be about to end.
+  await sleep(5000);
+  expect([allocation.sessionCount, isAlive({ ...worker, program: '' })]).toEqual([1, true]);
+  const [{ session }] = (await ended) as [{ session: Session }];
+  expect([session.killed, session.ended, isAlive({ ...worker, program: '' })]).toEqual([true, 'worker died: signal SIGKILL', false]);
+  expect(session.secondsToReturn).toBeGreaterThanOrEqual(9.9);
+  await allocation.whenIdle();
+  expect([allocation.sessionCount, allocation.memoryUsed]).toEqual([0, 0]);
+  expect(said()).toContain('the worker outlived its client and is killed');
+
+  const next = startProgram(allocation, holding);
+  expect(await once(createInterface(next.stdout), 'line')).toEqual(['got 0']);
+  expect(allocation.sessions.map((one) => one.session.record.slot)).toEqual([slot]);
+  next.stdin.write('\n');
+  await allocation.whenIdle();
   await node.delete(allocation, { force: false });
 });

@@ -17,6 +17,8 @@ export interface NodeLedgerOptions {
 const EVERY_MS = 1000;
 /** Many sessions may come at once: they are told together. */
 const TOGETHER_MS = 50;
+/** One that is away comes back; one that refuses the node waits for somebody to mend it. */
+const LEVELS = { connected: 'info', away: 'warn', refused: 'error' } as const;
 
 /** Tells the ledger what is true on a node: soon after each change, and once a second. */
 export class NodeLedger {
@@ -46,7 +48,7 @@ export class NodeLedger {
   get trouble(): string | undefined {
     const { state } = this.#ledger;
     if (state === undefined) return 'The ledger has not been reached yet.';
-    return state.state === 'away' ? state.sentence : undefined;
+    return state.state === 'connected' ? undefined : state.sentence;
   }
 
   /** What it was told last stays until its lease ends, for the proxy that comes next. */
@@ -90,7 +92,5 @@ function openLedger({ node, backend, stateDirectory, ledger: { url, username, pa
 }
 
 function logEvents(ledger: Ledger, logger: Logger): void {
-  ledger.on('state', (state, sentence) => logger[state === 'connected' ? 'info' : 'warn']({ ledger: state }, sentence));
-  ledger.on('conflict', (sentence) => logger.error({ ledger: 'conflict' }, sentence));
-  ledger.on('settled', (sentence) => logger.info({ ledger: 'settled' }, sentence));
+  ledger.on('state', (state, sentence) => logger[LEVELS[state]]({ ledger: state }, sentence));
 }

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { type AllocationSpecification, RedisLedger, type SessionRecord } from '@nvidia-virtual/ledger';
 import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
+import { snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
 import type { NodeUseMessage } from './admin/messages.js';
 import { findProcess } from './process-table.js';
 import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
@@ -203,6 +204,26 @@ test('without its Redis a node serves, and says so', async () => {
   await server.printed('"ledger":"away"');
 });
 
+test('a node whose name another machine has serves, and says that it is not in the ledger', async () => {
+  server.process.kill('SIGTERM');
+  await server.end();
+  await redis.command('FLUSHALL');
+  const other = new RedisLedger({ redis: redis.place, writer: { node: NODE, owner: 'another machine', claimGpus: false } });
+  try {
+    other.publish(snapshot({ node: NODE }));
+    await eventually(async () => expect(await reader.nodes()).toHaveLength(1));
+    await serve();
+    const ledger = expect.stringContaining(`Another machine already keeps the ledger as node ${NODE}.`);
+    await eventually(async () => expect(JSON.parse((await ask('/readyz')).body)).toEqual({ ready: true, notes: { ledger } }));
+    expect(await figure('ledger_connected')).toBe(0);
+    await server.printed('"ledger":"refused"');
+  } finally {
+    await other.close({ withdraw: true });
+  }
+  await eventually(async () => expect(JSON.parse((await ask('/readyz')).body)).toEqual({ ready: true }));
+  expect(await figure('ledger_connected')).toBe(1);
+});
+
 test('sessions that gpu-proxy ends are counted so', async () => {
   const id = await create('--memory', '1GiB');
   const program = await runIn(id);
@@ -210,6 +231,7 @@ test('sessions that gpu-proxy ends are counted so', async () => {
   program.process.stdin.end('\n');
   await program.end();
   expect(await figure('sessions_ended_total', { cause: 'killed' })).toBe(1);
+  expect(await figure('worker_gone_seconds', { le: '+Inf' })).toBe(1);
   await ledgerIsTrue();
 });
 

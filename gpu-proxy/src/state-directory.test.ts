@@ -1,6 +1,8 @@
-import { existsSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { jest } from '@jest/globals';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { identifyProcess } from './process-table.js';
 import { StateDirectory } from './state-directory.js';
 
 let root: string;
@@ -50,6 +52,49 @@ test('what a killed proxy had begun is removed, and nothing else: not a grant th
   expect(readdirSync(state.allocations).sort()).toEqual(['.new-fedcba9876543210', '0123456789abcdef', 'precious']);
   expect(state.ids()).toEqual(['0123456789abcdef']);
   state.release();
+});
+
+test('what was young then is removed once nobody can be making it any more', () => {
+  const now = Date.now();
+  jest.useFakeTimers({ now });
+  try {
+    const state = StateDirectory.open(place);
+    const begin = (name: string, minutes: number) => {
+      const directory = path.join(state.allocations, name);
+      mkdirSync(directory);
+      utimesSync(directory, new Date(now + minutes * 60_000), new Date(now + minutes * 60_000));
+    };
+    begin('.new-0123456789abcdef', 0);
+    begin('.new-fedcba9876543210', 5);
+    begin('0123456789abcdef', 0);
+    jest.advanceTimersByTime(9 * 60_000);
+    expect(readdirSync(state.allocations)).toHaveLength(3);
+    jest.advanceTimersByTime(60_000);
+    expect(readdirSync(state.allocations).sort()).toEqual(['.new-fedcba9876543210', '0123456789abcdef']);
+    // Somebody removes it all: that ends no node.
+    rmSync(place, { recursive: true });
+    jest.advanceTimersByTime(10 * 60_000);
+    state.release();
+    expect(jest.getTimerCount()).toBe(0);
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+test('what a proxy left that was killed while it took the lock is removed, and nothing of one that takes it now', () => {
+  mkdirSync(place, { recursive: true });
+  const { pid, startTime } = identifyProcess(process.ppid);
+  const [dead, living, other, gone] = ['.lock-99999999', `.lock-${pid}`, `.lock-${pid}0000000`, `.lock-${pid}1111111`];
+  const former = `${pid} 1\n`;
+  const tries = { [dead]: '99999999 1\n', [living]: `${pid} ${startTime}\n`, [other]: former, [`${gone}-stale`]: former };
+  for (const [name, text] of Object.entries({ ...tries, [`${dead}-stale`]: former, [`${living}-stale`]: former, '.lock-x': '' }))
+    writeFileSync(path.join(place, name), text);
+  StateDirectory.open(place).release();
+  expect(readdirSync(place).sort()).toEqual([living, `${living}-stale`, '.lock-x', 'allocations', 'boot'].sort());
+  // For a moment its file is empty.
+  for (const name of [dead, living]) writeFileSync(path.join(place, name), '');
+  StateDirectory.open(place).release();
+  expect(readdirSync(place).sort()).toEqual([living, `${living}-stale`, '.lock-x', 'allocations', 'boot'].sort());
 });
 
 test('a temporary one goes with all that is in it', () => {

@@ -1,7 +1,7 @@
-import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
-import { readIfThere, UNFINISHED } from './files.js';
+import { readIfThere, removeUnfinished } from './files.js';
 import { forgetFormerBoot } from './former-boot.js';
 import { GRANT } from './grant.js';
 import { makePrivateDirectory } from './private-directory.js';
@@ -31,6 +31,7 @@ export class StateDirectory {
 
   readonly #bootId: string;
   #held = true;
+  #sweeping: NodeJS.Timeout | undefined;
 
   private constructor(
     readonly directory: string,
@@ -57,8 +58,10 @@ export class StateDirectory {
     try {
       mkdirSync(state.allocations, { recursive: true, mode: 0o711 });
       state.#lock();
+      state.#removeFormerTries();
       forgetFormerBoot(state.directory, bootId);
       removeUnfinished(state.allocations, UNDER_WAY_MS);
+      state.#sweeping = setInterval(() => state.#sweep(), UNDER_WAY_MS).unref();
       return state;
     } catch (error) {
       if (error instanceof ProxyError) throw error;
@@ -88,6 +91,7 @@ export class StateDirectory {
   release(): void {
     if (!this.#held) return;
     this.#held = false;
+    clearInterval(this.#sweeping);
     rmSync(this.temporary ? this.directory : this.#lockFile, { recursive: true, force: true });
   }
 
@@ -119,29 +123,44 @@ export class StateDirectory {
   }
 
   #refuseIfHeld(lock: string): void {
+    const pid = this.#holderIn(lock);
+    if (pid !== undefined) throw new ProxyError('STATE_BUSY', { path: this.directory, pid });
+  }
+
+  /** The process that a lock names, while it lives. */
+  #holderIn(lock: string): number | undefined {
     const [pid, startTime, boot = this.#bootId] = lock.trim().split(' ');
     const holder: ProcessIdentity = { pid: Number(pid), startTime, program: '' };
-    if (startTime !== undefined && boot === this.#bootId && isAlive(holder))
-      throw new ProxyError('STATE_BUSY', { path: this.directory, pid: holder.pid });
+    return startTime !== undefined && boot === this.#bootId && isAlive(holder) ? holder.pid : undefined;
+  }
+
+  /** What proxies left that were killed while they tried to take the lock. One that tries just now has its own file before the stale one, and not after it. */
+  #removeFormerTries(): void {
+    for (const name of readdirSync(this.directory)) {
+      const [, file, pid] = /^(\.lock-(\d+))(-stale)?$/.exec(name) ?? [];
+      if (file !== undefined && !this.#tries(Number(pid), readIfThere(path.join(this.directory, file))))
+        rmSync(path.join(this.directory, name), { force: true });
+    }
+  }
+
+  /** @param lock its own; nothing stands in it for a moment when it is new. */
+  #tries(pid: number, lock: string | undefined): boolean {
+    if (lock === '') return identifyProcess(pid).startTime !== undefined;
+    return lock !== undefined && this.#holderIn(lock) !== undefined;
+  }
+
+  /** What was under way when the proxy before was killed, and what a device plugin that was killed left since. */
+  #sweep(): void {
+    try {
+      removeUnfinished(this.allocations, UNDER_WAY_MS);
+    } catch {
+      // It is in nobody's way, and the next time comes.
+    }
   }
 }
 
 export function adminSocketIn(state: string): string {
   return path.join(path.resolve(state), 'admin.sock');
-}
-
-/** What a proxy that was killed had begun to make or to remove. @param underWayMs what is younger may still be made, and is left. */
-export function removeUnfinished(directory: string, underWayMs = 0): void {
-  const latest = underWayMs === 0 ? Number.MAX_VALUE : Date.now() - underWayMs;
-  const unfinished = readdirSync(directory).filter((entry) => UNFINISHED.test(entry));
-  for (const file of unfinished.map((name) => path.join(directory, name))) {
-    if (path.basename(file).startsWith('.gone-') || isFrom(file, latest)) rmSync(file, { recursive: true, force: true });
-  }
-}
-
-/** Whether it is there and was last changed at this time or before, in milliseconds. */
-function isFrom(file: string, latest: number): boolean {
-  return (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) <= latest;
 }
 
 function tryLink(from: string, to: string): boolean {

@@ -54,6 +54,13 @@ describe.each(STORES)('%s', (_, store) => {
     return keep(store.open({ node, owner }));
   }
 
+  /** Code and sentence of each refusal that it hears. */
+  function refusalsOf(ledger: Ledger): string[] {
+    const refusals: string[] = [];
+    ledger.on('state', (state, sentence, error) => state === 'refused' && refusals.push(error?.code as string, sentence));
+    return refusals;
+  }
+
   /** Records that are not there in JSON, since they are undefined, are equal to it; whatever is told has an age. */
   function told<T extends object>(record: T, node = 'node-1'): T {
     return { ...record, node, age: expect.any(Number) };
@@ -144,37 +151,37 @@ describe.each(STORES)('%s', (_, store) => {
 
   test('a second machine of the same name is kept out, told so once, and let in when the first withdraws', async () => {
     const [first, second] = [writer('node-1', 'machine a'), writer('node-1', 'machine b')];
-    const conflicts: string[] = [];
-    const settled: string[] = [];
-    second.on('conflict', (sentence, error) => conflicts.push(error.code, sentence)).on('settled', (sentence) => settled.push(sentence));
+    const refusals = refusalsOf(second);
     first.publish(snapshot({ allocations: 1 }));
     await eventually(async () => expect(await reader.allocations()).toHaveLength(1));
     second.publish(snapshot({ allocations: 2 }));
-    await eventually(() => expect(conflicts).toHaveLength(2));
+    await eventually(() => expect(refusals).toHaveLength(2));
+    expect(second.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
     second.publish(snapshot({ allocations: 3 }));
     first.publish(snapshot({ allocations: 4 }));
     await eventually(async () => expect(await reader.allocations()).toHaveLength(4));
-    expect(conflicts).toEqual(['NODE_TAKEN', expect.stringContaining('Another machine already keeps the ledger as node node-1.')]);
+    expect(refusals).toEqual(['NODE_TAKEN', expect.stringContaining('Another machine already keeps the ledger as node node-1.')]);
     await first.close({ withdraw: true });
     second.publish(snapshot({ allocations: 5 }));
     await eventually(async () => expect(await reader.allocations()).toHaveLength(5));
-    await eventually(() => expect(settled).toHaveLength(1));
+    await eventually(() => expect(second.state?.state).toBe('connected'));
   });
 
   test('one GPU cannot be kept by two nodes', async () => {
     const [first, second] = [writer('node-1'), writer('node-2')];
-    const conflicts: string[] = [];
-    second.on('conflict', (sentence, error) => conflicts.push(error.code, sentence));
+    const refusals = refusalsOf(second);
     first.publish(snapshot({ node: 'node-1', gpus: ['GPU-1', 'GPU-2'] }));
     await eventually(async () => expect(await reader.nodes()).toHaveLength(1));
     second.publish(snapshot({ node: 'node-2', gpus: ['GPU-3', 'GPU-2'] }));
-    await eventually(() => expect(conflicts).toEqual(['GPU_TAKEN', expect.stringContaining('Node node-1 already keeps GPU GPU-2.')]));
+    await eventually(() => expect(refusals).toEqual(['GPU_TAKEN', expect.stringContaining('Node node-1 already keeps GPU GPU-2.')]));
+    expect(second.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
     expect((await reader.nodes()).map((one) => one.node)).toEqual(['node-1']);
     // It took none of them: the one that it could have had is free for a third.
     writer('node-3').publish(snapshot({ node: 'node-3', gpus: ['GPU-3'] }));
     await eventually(async () => expect(await reader.nodes()).toHaveLength(2));
     second.publish(snapshot({ node: 'node-2', gpus: ['GPU-4'] }));
     await eventually(async () => expect(await reader.nodes()).toHaveLength(3));
+    await eventually(() => expect(second.state?.state).toBe('connected'));
   });
 
   test('of eight nodes that want the same GPU at once exactly one gets it, and the next when that one withdraws', async () => {
@@ -182,7 +189,7 @@ describe.each(STORES)('%s', (_, store) => {
     const writers = new Map(names.map((node) => [node, writer(node)]));
     const refused = new Set<string>();
     for (const [node, ledger] of writers) {
-      ledger.on('conflict', () => refused.add(node)).on('settled', () => refused.delete(node));
+      ledger.on('state', (state) => (state === 'refused' ? refused.add(node) : refused.delete(node)));
       ledger.publish(snapshot({ node, gpus: [`GPU of ${node}`, 'GPU-1'] }));
     }
     for (let left = names.length; left > 0; left--) {
@@ -203,15 +210,17 @@ describe.each(STORES)('%s', (_, store) => {
 
   test('a newer proxy of the same machine takes over, and the older one cannot write any more', async () => {
     const older = writer();
-    const conflicts: string[] = [];
-    older.on('conflict', (_sentence, error) => conflicts.push(error.code));
+    const refusals = refusalsOf(older);
     older.publish(snapshot({ allocations: 1 }));
     await eventually(async () => expect(await reader.allocations()).toHaveLength(1));
     writer().publish(snapshot({ allocations: 2 }));
     await eventually(async () => expect(await reader.allocations()).toHaveLength(2));
     older.publish(snapshot({ allocations: 3 }));
-    await eventually(() => expect(conflicts).toEqual(['NODE_SUPERSEDED']));
+    await eventually(() => expect(refusals).toEqual(['NODE_SUPERSEDED', expect.stringContaining('A newer gpu-proxy keeps the ledger')]));
     older.publish(snapshot({ allocations: 4 }));
+    // It may still read, and is no more in the ledger for that.
+    await older.nodes();
+    expect(older.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
     await older.close({ withdraw: true });
     expect(await reader.allocations()).toHaveLength(2);
   });

@@ -42,15 +42,14 @@ export interface WriterIdentity {
   readonly claimGpus?: boolean;
 }
 
+/** `refused`: the store answers, and another keeps the node or one of its GPUs there. NODE_SUPERSEDED has no end. */
 export type LedgerState =
   | { readonly state: 'connected'; readonly sentence: string }
-  | { readonly state: 'away'; readonly sentence: string; readonly error: LedgerError };
+  | { readonly state: 'away' | 'refused'; readonly sentence: string; readonly error: LedgerError };
 
-/** `settled` ends a `conflict`, except NODE_SUPERSEDED, which has no end. Each is said once, when it begins. */
+/** Each state is said once, when it begins. */
 export interface LedgerEvents {
-  state: [state: 'connected' | 'away', sentence: string, error: LedgerError | undefined];
-  conflict: [sentence: string, error: LedgerError];
-  settled: [sentence: string];
+  state: [state: LedgerState['state'], sentence: string, error: LedgerError | undefined];
 }
 
 /**

@@ -33,17 +33,19 @@ export class MemoryLedger extends StoredLedger {
     super(writer);
     this.#store = store;
     this.#instance = store.nextInstance();
-    this.enter({ state: 'connected', sentence: 'The ledger is kept in this process.' });
+    this.#enterConnected();
   }
 
   protected override write(snapshot: NodeSnapshot): void {
     const identity = this.identity as WriterIdentity;
     const refusal = this.#refusal(identity, snapshot);
-    if (!refusal) {
-      const entry = { writer: this, identity, instance: this.#instance, content: encode(snapshot), at: Date.now() };
-      this.#store.entries.set(identity.node, entry);
+    if (refusal) {
+      this.enter({ state: 'refused', sentence: refusal.message, error: refusal });
+      return;
     }
-    this.contest(refusal, `Node ${identity.node} is in the ledger again.`);
+    const entry = { writer: this, identity, instance: this.#instance, content: encode(snapshot), at: Date.now() };
+    this.#store.entries.set(identity.node, entry);
+    this.#enterConnected();
   }
 
   protected override async read(tables: readonly Table[], node: string | undefined): Promise<Reading[]> {
@@ -59,6 +61,10 @@ export class MemoryLedger extends StoredLedger {
 
   protected override placeOf(node: string): Record<'key' | 'address', string> {
     return { key: node, address: 'this process' };
+  }
+
+  #enterConnected(): void {
+    this.enter({ state: 'connected', sentence: 'The ledger is kept in this process.' });
   }
 
   #refusal({ node, owner, claimGpus = true }: WriterIdentity, { gpus }: NodeSnapshot): LedgerError | undefined {

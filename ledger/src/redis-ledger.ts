@@ -87,8 +87,8 @@ export class RedisLedger extends StoredLedger {
     const writer = this.#writer as NodeWriter;
     try {
       const refusal = await this.#connection.use((client) => writer.bring(client, wanted));
-      this.#enterConnected();
-      this.contest(refusal, `Node ${wanted.node} is in the ledger again: nobody else keeps it or its GPUs.`);
+      if (refusal) this.enter({ state: 'refused', sentence: refusal.message, error: refusal });
+      else this.#enterConnected();
       return refusal?.code === 'NODE_SUPERSEDED' ? 'never again' : 'again';
     } catch (error) {
       this.#enterAway(error as LedgerError);

@@ -24,7 +24,6 @@ export interface Reading extends Told {
 export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements Ledger {
   protected readonly identity: WriterIdentity | undefined;
   #state: LedgerState | undefined;
-  #conflict: LedgerError | undefined;
   #closed = false;
 
   constructor(identity: WriterIdentity | undefined) {
@@ -89,23 +88,10 @@ export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements
   protected enter(next: LedgerState): void {
     const before = this.#state;
     this.#state = next;
-    const errorBefore = before?.state === 'away' ? before.error : undefined;
-    const error = next.state === 'away' ? next.error : undefined;
-    if (before?.state === next.state && errorBefore?.code === error?.code) return;
-    this.#tell('state', next.state, next.sentence, error);
-  }
-
-  /** What keeps this node out of the ledger, or undefined when nothing does. */
-  protected contest(error: LedgerError | undefined, settled: string): void {
-    const before = this.#conflict;
-    this.#conflict = error;
-    if (error && error.message !== before?.message) this.#tell('conflict', error.message, error);
-    if (before && !error) this.#tell('settled', settled);
-  }
-
-  /** Not from within the work: what goes wrong in a listener is its own defect, and no trouble with the store. */
-  #tell<Event extends keyof LedgerEvents>(event: Event, ...told: LedgerEvents[Event]): void {
-    process.nextTick(() => (this as EventEmitter).emit(event, ...told));
+    if (before && newsOf(before) === newsOf(next)) return;
+    const error = next.state === 'connected' ? undefined : next.error;
+    // Not from within the work: what goes wrong in a listener is its own defect, and no trouble with the store.
+    process.nextTick(() => this.emit('state', next.state, next.sentence, error));
   }
 
   async #read(tables: readonly Table[], node: string | undefined, maximumAge: number): Promise<Reading[]> {
@@ -125,6 +111,12 @@ export abstract class StoredLedger extends EventEmitter<LedgerEvents> implements
       throw new LedgerError('LEDGER_CONTENT', { ...this.placeOf(reading.node), reason: (error as Error).message });
     }
   }
+}
+
+/** What makes a state another one. A store that is away may be so in other words each time; whoever refuses a node is named in the sentence. */
+function newsOf(state: LedgerState): string {
+  if (state.state === 'away') return state.error.code;
+  return state.state === 'refused' ? state.sentence : state.state;
 }
 
 function told({ node, age }: Told): Told {

@@ -18,7 +18,7 @@ const MOMENTS = 4;
 
 /** As `gpu-proxy top -o json` has it. */
 interface Use {
-  readonly allocations: readonly { readonly name: string; readonly time: { readonly granted: number } }[];
+  readonly allocations: readonly { readonly name: string; readonly time: { readonly granted: number; readonly overrun: number } }[];
 }
 
 /**
@@ -70,17 +70,18 @@ function startProgram(node: TemporaryNode, name: string, command: readonly strin
 }
 
 function sayShares(before: Use, after: Use): void {
-  const granted = TENANTS.map(({ name }) => grantedTo(name, after) - grantedTo(name, before));
-  const total = granted.reduce((sum, time) => sum + time, 0);
+  const used = TENANTS.map(({ name }) => usedBy(name, after) - usedBy(name, before));
+  const total = used.reduce((sum, time) => sum + time, 0);
   TENANTS.forEach(({ name, share }, i) => {
-    const time = granted[i] ?? 0;
+    const time = used[i] ?? 0;
     console.log(`${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % (${(time / 1e9).toFixed(2)} s)`);
   });
 }
 
-/** Nanoseconds. */
-function grantedTo(name: string, { allocations }: Use): number {
-  return allocations.find((allocation) => allocation.name === name)?.time.granted ?? 0;
+/** Nanoseconds: in its windows, and what its work took beyond their end. */
+function usedBy(name: string, { allocations }: Use): number {
+  const { granted, overrun } = allocations.find((allocation) => allocation.name === name)?.time ?? { granted: 0, overrun: 0 };
+  return granted + overrun;
 }
 
 /** `gpu-proxy serve` on a state directory that goes with it. */

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { usedTime } from '@nvidia-virtual/ledger';
 import { counted } from '../counted.js';
 import { formatMemorySize } from '../memory-size.js';
 import { formatTable } from '../table.js';
@@ -78,7 +79,7 @@ function allocationRow(
     now.name || now.id,
     indices(gpus, now),
     `${now.sharePercent} % ${policyOf(now.policy)}`,
-    percent(({ time }) => time.granted),
+    percent(({ time }) => usedTime(time)),
     percent(({ time }) => time.waited),
     now.memoryBytes === 0 ? 'none' : formatMemorySize(now.memoryBytes),
     formatMemorySize(now.memoryUsedBytes),

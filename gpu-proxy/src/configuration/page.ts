@@ -3,7 +3,8 @@ import { ALLOCATION_OPTIONS, CONFIGURATION_FILE, NODE_OPTIONS } from './schema.j
 
 const INTRODUCTION = `# Configuration of gpu-proxy
 
-Every option of \`gpu-proxy serve\` is a flag, an environment variable, and a key of the file that \`--config\` names. A flag comes before the
+Every option of \`gpu-proxy serve\` is a flag, an environment variable, and a key of the file that \`--config\` names, with three exceptions:
+\`--config\` is no key, \`--socket\` has no variable, and \`--memory\`, which goes with \`--socket\`, is a flag only. A flag comes before the
 environment, which comes before the file. What is wrong is refused at start, all of it at once, with the place where it stands and what is allowed.
 
 \`\`\`yaml

@@ -1,4 +1,4 @@
-import type { AllocationSpecification, GpuRecord, TimeUse } from '@nvidia-virtual/ledger';
+import { type AllocationSpecification, type GpuRecord, type TimeUse, usedTime } from '@nvidia-virtual/ledger';
 import type { ReportedMemory } from '../device-memory.js';
 import type { RoundTrips, Totals } from './totals.js';
 
@@ -52,7 +52,7 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_ledger_connected',
-    help: '1 while the ledger is written, 0 while its Redis is away.',
+    help: '1 while the ledger is written, 0 while its Redis is away or another gpu-proxy keeps this node or one of its GPUs there.',
     read: ({ ledgerConnected }) => Number(ledgerConnected),
   },
   {
@@ -135,7 +135,7 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'counter',
     name: 'nvidia_virtual_allocation_overrun_seconds_total',
-    help: 'Time that work took beyond the end of its turns; it is charged.',
+    help: 'Time that work took beyond the end of its turns. It is charged, and part of nvidia_virtual_allocation_used_seconds_total.',
     read: ({ time }) => time.overrun / SECOND,
   },
   {
@@ -194,9 +194,9 @@ export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] =
   },
   {
     type: 'counter',
-    name: 'nvidia_virtual_allocation_granted_seconds_total',
-    help: 'Time of this GPU that was granted; its rate is the share that was got. An allocation with several GPUs gets them together.',
-    read: ({ time }) => time.granted / SECOND,
+    name: 'nvidia_virtual_allocation_used_seconds_total',
+    help: 'Time of this GPU that it had: its turns, and what its work took beyond their end. The rate is the share that was got. An allocation with several GPUs gets them together.',
+    read: ({ time }) => usedTime(time) / SECOND,
   },
 ];
 

@@ -26,7 +26,7 @@ export const EVENT_METRICS = {
   workerGone: {
     type: 'histogram',
     name: 'nvidia_virtual_worker_gone_seconds',
-    help: "Time from a session's end until its worker was truly gone and its quota was given back.",
+    help: "Time from the end of a session's program, or from when gpu-proxy ended the session, until its worker was truly gone and its quota was given back. A worker that ends before either is not counted.",
     labels: [],
   },
   arbiterRestarts: {

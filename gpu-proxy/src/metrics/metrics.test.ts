@@ -85,7 +85,7 @@ test('figures of an allocation', async () => {
     [second, 2 ** 30],
   ]);
   expect(valuesOf(families, 'allocation_share_ratio')[0]).toEqual([first, 0.25]);
-  expect(valuesOf(families, 'allocation_granted_seconds_total')[1]).toEqual([second, 2.5]);
+  expect(valuesOf(families, 'allocation_used_seconds_total')[1]).toEqual([second, 5.5]);
   expect(valuesOf(families, 'allocation_waiting_seconds_total')).toEqual([[own, 0.001]]);
   expect(valuesOf(families, 'allocation_overrun_seconds_total')).toEqual([[own, 3]]);
   expect(valuesOf(families, 'allocation_windows_total')).toEqual([[own, 4]]);

@@ -7,7 +7,7 @@ Grafana board over them; import it and choose the data source. \`/healthz\` answ
 and until then with what is not ready yet.
 
 - Every metric has the label \`node\`. \`gpu\` is a UUID; \`allocation\` is an id, and \`name\` what a person called it.
-- The share that an allocation got is \`rate(nvidia_virtual_allocation_granted_seconds_total[1m])\`, to be compared with
+- The share that an allocation got is \`rate(nvidia_virtual_allocation_used_seconds_total[1m])\`, to be compared with
   \`nvidia_virtual_allocation_share_ratio\`: both have the same labels.
 - What the sessions of an allocation did is counted on after they have ended, for as long as the allocation lives. Another gpu-proxy on the same state directory
   counts on from there, also after a kill; GPU time goes on as long as either gpu-proxy or the arbiter lives on.

@@ -7,14 +7,14 @@ const SECOND = 1e9;
 /** A ledger that says what the test says; the age of what it says stands for the passing of time. */
 class SpokenLedger {
   failing = false;
-  granted = 0;
+  used = 0;
   waited = 0;
   age = 0;
 
   async snapshots(): Promise<(NodeSnapshot & Told)[]> {
     if (this.failing) throw new Error('Redis at x cannot be reached.');
     const one = snapshot({ allocations: 1, sessions: 1 });
-    const time = { granted: this.granted, waited: this.waited, overrun: 0, windows: 1 };
+    const time = { granted: this.used / 2, waited: this.waited, overrun: this.used / 2, windows: 1 };
     return [{ ...one, allocations: one.allocations.map((allocation) => ({ ...allocation, time })), age: this.age }];
   }
 }
@@ -28,8 +28,8 @@ beforeEach(() => {
 });
 
 /** What the node said so many seconds ago. */
-async function readAt(secondsAgo: number, granted: number, waited = 0): Promise<void> {
-  Object.assign(ledger, { age: secondsAgo * 1000, granted: granted * SECOND, waited: waited * SECOND });
+async function readAt(secondsAgo: number, used: number, waited = 0): Promise<void> {
+  Object.assign(ledger, { age: secondsAgo * 1000, used: used * SECOND, waited: waited * SECOND });
   await figures.read();
 }
 

@@ -1,4 +1,4 @@
-import type { Ledger, NodeSnapshot, Told } from '@nvidia-virtual/ledger';
+import { type Ledger, type NodeSnapshot, type Told, usedTime } from '@nvidia-virtual/ledger';
 
 type Allocation = NodeSnapshot['allocations'][number];
 
@@ -24,7 +24,7 @@ export interface FiguresOptions {
 
 interface Point {
   readonly at: number;
-  readonly granted: number;
+  readonly used: number;
   readonly waited: number;
 }
 
@@ -90,16 +90,17 @@ export class Figures {
 
   #rate({ specification, time }: Allocation, at: number): Rate | undefined {
     const points = (this.#history.get(specification.id) ?? []).filter((point) => at - point.at <= MOST_WINDOW);
+    const used = usedTime(time);
     // The arbiter's count begins anew with the node.
-    const before = points.some((point) => point.granted > time.granted) ? [] : points;
+    const before = points.some((point) => point.used > used) ? [] : points;
     const last = before.at(-1);
-    if (last === undefined || at - last.at >= 500) before.push({ at, granted: time.granted, waited: time.waited });
+    if (last === undefined || at - last.at >= 500) before.push({ at, used, waited: time.waited });
     this.#history.set(specification.id, before);
     const base = before.findLast((point) => at - point.at >= LEAST_WINDOW);
     if (!base) return undefined;
     const percent = (nanoseconds: number) => Math.min(100, Math.max(0, Math.round((nanoseconds / (at - base.at)) * 1e-3) / 10));
     return {
-      used: percent(time.granted - base.granted),
+      used: percent(used - base.used),
       waiting: percent(time.waited - base.waited),
       seconds: Math.round((at - base.at) / 1000),
     };

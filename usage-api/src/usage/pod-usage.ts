@@ -1,5 +1,6 @@
 import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import { usedTime } from '@nvidia-virtual/ledger';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
@@ -58,7 +59,7 @@ function granted({ specification, time, sessions, rate }: Allocation, { gpus }: 
     time: {
       share: specification.share,
       ...(rate && { used: rate.used, waiting: rate.waiting }),
-      busySeconds: seconds(time.granted),
+      busySeconds: seconds(usedTime(time)),
       waitingSeconds: seconds(time.waited),
       policy: specification.policy,
       priority: specification.priority,
