@@ -32,12 +32,13 @@ const PROGRAMS = [
 export async function buildImages(): Promise<string[]> {
   const progress = showProgress('Images');
   await buildBase((line) => progress.note(line));
-  const product = await buildProductImages({ registry: `${REGISTRY}/`, tag: CURRENT, base: BASE }, progress);
+  const [product] = await Promise.all([
+    buildProductImages({ registry: `${REGISTRY}/`, tag: CURRENT, base: BASE }, progress),
+    buildPause(),
+    buildImage({ name: REDIS, directory: 'test/redis', context: emptyContext('redis'), base: BASE }),
+    cudaContext().then((context) => buildImage({ name: CUDA, directory: 'test/cuda', context, base: BASE })),
+  ]);
   await keepImages(product);
-  await buildPause();
-  await buildImage({ name: REDIS, directory: 'test/redis', context: emptyContext('redis'), base: BASE });
-  progress.note(`image ${CUDA}`);
-  await buildImage({ name: CUDA, directory: 'test/cuda', context: await cudaContext(), base: BASE });
   const archives = await Promise.all([PAUSE, REDIS, CUDA, ...Object.values(product)].map(archive));
   progress.finish();
   return archives;

@@ -34,12 +34,12 @@ export async function buildProductImages(options: ProductImageOptions, progress:
     kubeScheduler: `${registry}nvidia-virtual/kube-scheduler:v${KUBERNETES_VERSION}`,
   };
   const builds = await buildNativeParts(progress);
-  for (const name of ['node', 'control'] as const) {
+  const build = async (name: 'node' | 'control') => {
     progress.note(`image ${images[name]}`);
     const context = await makeContext(name, CONTEXTS, builds);
     await buildImage({ name: images[name], directory: name, context, ...(base ? { base } : {}) });
-  }
-  await buildKubeScheduler(images.kubeScheduler, progress);
+  };
+  await Promise.all([build('node'), build('control'), buildKubeScheduler(images.kubeScheduler, progress)]);
   return images;
 }
 
