@@ -195,9 +195,9 @@ test('the user of an allocation is told of every limit that a program meets', as
   await allocation.whenIdle();
   expect(Object.fromEntries(told)).toEqual({
     PINNED_MEMORY_REACHED: expect.stringContaining('asked for 5 MiB of pinned host memory where all programs of its allocation'),
-    HANDLES_REACHED: expect.stringContaining('has 32 open handles'),
+    HANDLES_REACHED: expect.stringContaining('the 32 open handles'),
     SESSIONS_FULL: expect.stringContaining(`process ${second.pid} was refused: all 1 sessions`),
-    THREADS_REACHED: expect.stringContaining('more than 1 of its threads used CUDA'),
+    THREADS_REACHED: expect.stringContaining('more than 1 threads of its allocation used CUDA'),
   });
 });
 
