@@ -135,7 +135,7 @@ test('what runs is in the ledger and in the metrics, and counts on when it has e
   await ledgerIsTrue();
   expect(truth()).toEqual([
     [
-      expect.objectContaining({ id, share: 25, limits: { sessions: 64, pinnedMemory: 2 ** 34, threads: 1024, handles: 262144 } }),
+      expect.objectContaining({ id, share: 25, limits: { sessions: 64, pinnedMemory: 2 ** 34, threads: 4096, handles: 1048576 } }),
       [expect.anything()],
     ],
   ]);

@@ -1,8 +1,9 @@
 // The page that the arbiter shares with one worker: a memory file, sealed against any change of size. Both ends may be of different
 // builds, so the layout has a version. All times are nanoseconds of CLOCK_MONOTONIC.
 //
-// A page of zeros means: open without limit. The arbiter keeps its own account and believes nothing that it reads here: what a worker
-// writes decides how soon its own window ends and, by when it comes, what those that must yield to it keep free.
+// A page of zeros means: open without limit. The arbiter keeps its own account of windows and believes nothing that it reads here: what a
+// worker writes decides how soon its own window ends, by when it comes, what those that must yield to it keep free, and, where it is alone,
+// what is shown as the time that it had.
 #pragma once
 
 #include <atomic>

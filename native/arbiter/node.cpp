@@ -55,6 +55,7 @@ void Node::gone(pid_t pid, Time now) {
   for (auto& [connection, worker] : workers_) {
     if (worker.pid != pid) continue;
     const std::string id = worker.allocation;
+    measureOpen(id, now);  // what it says last
     dismiss(worker, connection);
     observe(id, now);
   }
@@ -88,6 +89,7 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   const Order order = schedule_.order(worker.allocation);
   worker.word = nextWord(0, order.grant);
   worker.told = now;
+  worker.used = 0;
   worker.mailbox->grant = worker.word;
   worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
@@ -109,6 +111,7 @@ void Node::leave(int connection, Time now) {
   const auto found = workers_.find(connection);
   if (found == workers_.end()) return;
   const std::string id = found->second.allocation;
+  measureOpen(id, now);
   dismiss(found->second, connection);
   workers_.erase(found);
   observe(id, now);
@@ -194,7 +197,7 @@ void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
   worker.told = now;
   worker.mailbox->grant.store(worker.word, std::memory_order_seq_cst);
   wakeAll(worker.mailbox->grant);
-  // Its gate thread sleeps while the gate is open: it has to watch from now on.
+  // Its gate thread may sleep while the gate is open: it has to watch from now on.
   if (order.grant == Grant::closed || before == Grant::open) send(connection, "g", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 

@@ -75,7 +75,9 @@ void Schedule::recorded(const std::string& id, Time when) {
 void Schedule::used(const std::string& id, Time used, Time now) {
   Allocation* a = find(id);
   if (a == nullptr || a->stage != Stage::open) return;
-  a->use.granted = std::min(a->use.granted + used, a->grantedAtOpening + now - a->opened);
+  const Time counted = std::min(used, now - a->uncounted);
+  a->use.granted += counted;
+  a->uncounted = std::max(a->uncounted + counted, now - timing_.sampling);
 }
 
 std::vector<Order> Schedule::advance(Time now) {
@@ -93,8 +95,7 @@ std::vector<Order> Schedule::advance(Time now) {
   for (auto& [id, a] : allocations_) {
     if (a.stage != Stage::window || limited(a) || contended(a, now)) continue;
     a.stage = Stage::open;
-    a.opened = now;
-    a.grantedAtOpening = a.use.granted;
+    a.uncounted = now;
   }
   std::vector<Order> orders = tell(now);
   deadline_ = kNever;
@@ -139,7 +140,6 @@ bool Schedule::mustYield(Allocation& holder, Time now) {
     const bool urgent = other.terms.priority > holder.terms.priority;
     if (holder.stage == Stage::open && other.terms.priority < holder.terms.priority) {
       // It goes first anyway: it is measured from now on, and keeps what it has.
-      used(holder.id, true, now);
       holder.stage = Stage::window;
       renew(holder, now);
     }

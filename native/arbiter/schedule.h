@@ -41,6 +41,7 @@ struct Timing {
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
   Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
   Time reopening = 200 * kMicrosecond;    ///< from the end of the work of one that goes first until others are let in
+  Time sampling = 100 * kMillisecond;     ///< so late may be said at most what ran behind an open gate
   Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
 };
 
@@ -144,8 +145,7 @@ class Schedule {
     Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
     Time leastEnd = 0;      ///< of the window, where one waits that wants an answer
-    Time opened = 0;        ///< when its gate was opened without limit
-    Time grantedAtOpening = 0;
+    Time uncounted = 0;     ///< since then it may have used time behind its open gate that was not counted
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not

@@ -45,10 +45,10 @@ constexpr std::uint64_t kPatience = 4'000'000;
 /// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
 constexpr std::uint64_t kAtFirst = 600'000;
 
-/// Behind an open gate it is asked so often on average whether anything runs: 0.1 us for each stream.
+/// Behind an open gate it is asked so often on average whether anything runs.
 constexpr std::uint64_t kSampleEvery = 10'000'000;
-/// With many streams, more seldom: the answers take at most such a part of the time.
-constexpr std::uint64_t kSamplePart = 200;
+/// With many streams, more seldom: so long for each, whose answer costs 0.1 us.
+constexpr std::uint64_t kSampleRest = 20'000;
 
 /// So many pieces of work a GPU may have when it catches up with another, however long they are (those that wait for each other seem long),
 /// and so many are let in for that after the gate has closed.
@@ -59,7 +59,10 @@ const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 }  // namespace
 
 Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited)
-    : driver_(driver), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), waited_(waited) {}
+    : driver_(driver),
+      bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      waited_(waited),
+      random_(static_cast<std::minstd_rand::result_type>(monotonicNanoseconds())) {}
 
 Gate::~Gate() {
   {
@@ -357,11 +360,14 @@ Gate::Clock Gate::watchOpen(std::unique_lock<std::mutex>& lock) {
   }
   if (now < nextSample_) return nextSample_ - now;
   const bool pause = seen_.exchange(Seen::nothing) != Seen::work;
-  const bool running = runs(lock);
+  std::size_t asked = 0;
+  const bool running = runs(lock, asked);
   if (running) link_.mailbox().used.fetch_add(now - sampledUntil_, std::memory_order_relaxed);
   Seen nothing = Seen::nothing;
-  if (pause && !running && seen_.compare_exchange_strong(nothing, Seen::nothingAndSleeps)) return nextSample_ = 0, kForEver;
-  const Clock rest = kSampleEvery / 2 + random_() % kSampleEvery + kSamplePart * (monotonicNanoseconds() - now);
+  // Whoever is inside may be in a call that takes long, and submits something at its end.
+  const bool mayRest = pause && !running && !someoneInside();
+  if (mayRest && seen_.compare_exchange_strong(nothing, Seen::nothingAndSleeps)) return nextSample_ = 0, kForEver;
+  const Clock rest = kSampleEvery / 2 + random_() % kSampleEvery + kSampleRest * asked;
   sampledUntil_ = now;
   nextSample_ = now + rest;
   return rest;
@@ -426,9 +432,10 @@ void Gate::look(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-bool Gate::runs(std::unique_lock<std::mutex>& lock) {
+bool Gate::runs(std::unique_lock<std::mutex>& lock, std::size_t& asked) {
   for (auto& [context, backlog] : backlogs_) {
     auto questions = backlog->streams();
+    asked += questions.size();
     ask(*backlog, questions, lock);
     if (std::any_of(questions.begin(), questions.end(), [](const auto& question) { return !question.done; })) return true;
   }

@@ -83,7 +83,7 @@ class Gate {
   Clock watchClosed(std::uint32_t word, Clock now, bool inside);
   void become(std::uint32_t word);
   void look(std::unique_lock<std::mutex>& lock);
-  bool runs(std::unique_lock<std::mutex>& lock);
+  bool runs(std::unique_lock<std::mutex>& lock, std::size_t& asked);
   void ask(Backlog& backlog, std::vector<Backlog::Question>& questions, std::unique_lock<std::mutex>& lock);
   bool empty() const;
   bool someoneInside() const;

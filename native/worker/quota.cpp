@@ -201,7 +201,7 @@ void Quota::refundThread() {
   if (file_ == nullptr) return static_cast<void>(--ownThreads_);
   const Locked locked(file_->mutex);
   std::uint32_t& threads = file_->slots[slot_].threads;
-  std::atomic_ref(threads).store(threads - 1, std::memory_order_relaxed);
+  std::atomic_ref(threads).store(threads - std::min(threads, 1u), std::memory_order_relaxed);
 }
 
 void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) {

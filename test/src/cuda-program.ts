@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { cudaHome } from './conformance/builds.js';
 import { INTERPOSER, REPOSITORY } from './paths.js';
@@ -15,6 +15,7 @@ export async function compileProgram(area: string, name: string, flags: readonly
   const compiler = path.join(home ?? '', 'bin', 'nvcc');
   const command = [compiler, ...args].join(' ');
   if (isFresh(program, command)) return program;
+  rmSync(`${program}.command`, { force: true }); // nothing half made is taken for fresh
   execFileSync(compiler, [...args, '-MD', '-MF', `${program}.d`], { stdio: ['ignore', 'inherit', 'inherit'] });
   writeFileSync(`${program}.command`, command);
   return program;

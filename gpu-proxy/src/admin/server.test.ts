@@ -43,7 +43,7 @@ test('what is asked for is what there is', async () => {
     limits: { sessions: 3 },
   } as const;
   const made = await client.call('createAllocation', asked);
-  expect(made).toMatchObject({ ...asked, limits: { sessions: 3, threads: 1024 }, draining: false, mode: 'SHARING_MODE_EXCLUSIVE' });
+  expect(made).toMatchObject({ ...asked, limits: { sessions: 3, threads: 4096 }, draining: false, mode: 'SHARING_MODE_EXCLUSIVE' });
   expect(made.socketPath).toBe(path.join(state, 'allocations', made.id, 'client', 'gpu.sock'));
   expect(node.find('train').specification).toMatchObject({ id: made.id, share: 25, policy: 'fixed', priority: -5 });
   expect(await client.call('getAllocation', { id: 'train' })).toEqual(made);

@@ -197,6 +197,23 @@ void testALoneTenant() {
   CHECK(worker.grant() == Grant::open);
 }
 
+/// What a program used that is soon over is counted when it ends.
+void testAShortProgram() {
+  Running arbiter;
+  Control control(arbiter.socket);
+  control.say("allocation a 10 burst 0 g");
+  Child program([&] {
+    PlayedWorker worker(arbiter.socket);
+    if (!worker.awaitMailbox()) _exit(1);
+    worker.want();
+    usleep(20'000);
+    worker.mailbox->used.fetch_add(15 * kMillisecond);
+  });
+  control.say("worker " + std::to_string(program.pid) + " a");
+  CHECK(program.wait() == 0);
+  CHECK(comesTrue([&] { return control.figures().at("a").granted >= 15 * kMillisecond; }));
+}
+
 /// Work that was over before the arbiter looked was work nevertheless: the lower one is in windows from then on.
 void testShortWorkOnStandby() {
   Running arbiter;
@@ -374,6 +391,7 @@ int main(int count, char** arguments) {
     testSentences();
     testAWorkerThatIsEarly();
     testALoneTenant();
+    testAShortProgram();
     testShortWorkOnStandby();
     testAWorkerDies();
     testAStoppedWorker();

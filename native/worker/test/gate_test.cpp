@@ -228,13 +228,12 @@ void testWorkFromAnOpenGateInBetween() {
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// However many streams a program has, none is forgotten.
 /// What runs behind an open gate is counted for as long as it runs, and a short piece now and then for little.
 void testTimeBehindAnOpenGate() {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
   const auto used = [&] { return f.played.mailbox->used.load(); };
-  constexpr std::uint64_t kMillisecond = 1'000'000, kLongestInterval = 15 * kMillisecond;
+  constexpr std::uint64_t kMillisecond = 1'000'000, kLongestInterval = 100 * kMillisecond;  // of a thread that is not woken in time
   const auto restsAgain = [&] {
     const std::uint64_t before = used();
     usleep(60'000);
@@ -245,7 +244,7 @@ void testTimeBehindAnOpenGate() {
   f.submitter.submit(stream);
   {
     const Hold hold(stream);
-    CHECK(comesTrue([&] { return used() >= before + 100 * kMillisecond; }));
+    CHECK(comesTrue([&] { return used() >= before + 500 * kMillisecond; }));
   }
   CHECK(used() - before <= wire::monotonicNanoseconds() - begin + kLongestInterval);
   CHECK(comesTrue(restsAgain));
@@ -253,9 +252,11 @@ void testTimeBehindAnOpenGate() {
   begin = wire::monotonicNanoseconds();
   for (int i = 0; i < 20; ++i, usleep(30'000)) f.submitter.submit(stream);
   CHECK(used() - before < (wire::monotonicNanoseconds() - begin) / 2);
+  f.gate.forget(stream);
   driver.cuStreamDestroy_v2(stream);
 }
 
+/// However many streams a program has, none is forgotten.
 void testManyStreams() {
   Fixture f(Grant::open);
   std::vector<CUstream> streams(200);
