@@ -104,14 +104,14 @@ export class KubeletLink {
   async #registerWhereNeeded(): Promise<void> {
     const { directory, logger, claim } = this.#options;
     if (!this.#watch.renew()) throw new PluginError('KUBELET_DIRECTORY_MISSING', { directory });
-    // In this order: a kubelet that starts removes our socket before it makes its own, and told of one that is gone it answers nothing for seconds.
+    // In this order, for the reason that register() gives.
     const start = kubeletStart(directory);
     if (this.#endpoint && !this.#endpoint.there) this.#closeEndpoint();
     if (start === undefined || (this.#endpoint && this.#known === start && !this.#forgotten)) return;
     if (claim.superseded) throw new PluginError('SUPERSEDED', { resource: RESOURCE });
     this.#endpoint ??= await Endpoint.open({ ...this.#options, watched: (now) => this.#noteWatched(now) });
     if (this.#ended) return this.#closeEndpoint();
-    await register(directory, this.#endpoint.name);
+    await register(directory, this.#endpoint);
     this.#known = start;
     this.#registeredAt = performance.now();
     this.#options.registered();

@@ -1,8 +1,9 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { type CallOptions, type Client, credentials, type ServiceError } from '@grpc/grpc-js';
+import { whyNotServed } from '@nvidia-virtual/gpu-proxy/socket';
 import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
-import { OPTIONS } from './endpoint.js';
+import { type Endpoint, OPTIONS } from './endpoint.js';
 import { PluginError } from './errors.js';
 import { KUBELET_SOCKET, loadDevicePluginProtocol, PROTOCOL_VERSION, type RegisterRequest } from './protocol.js';
 
@@ -19,11 +20,14 @@ export function kubeletStart(directory: string): string | undefined {
 }
 
 /** Tells the kubelet of an endpoint in its directory. @throws PluginError KUBELET_NOT_SERVING */
-export async function register(directory: string, endpoint: string): Promise<void> {
+export async function register(directory: string, endpoint: Pick<Endpoint, 'name' | 'there'>): Promise<void> {
   const socket = path.join(directory, KUBELET_SOCKET);
+  // A kubelet that starts removes our socket, then listens; and told of one that is gone it answers nothing for seconds. So the looks have this order.
+  const reason = (await whyNotServed(socket)) ?? (endpoint.there ? undefined : 'it starts just now');
+  if (reason !== undefined) throw new PluginError('KUBELET_NOT_SERVING', { resource: RESOURCE, socket, reason });
   const Service = loadDevicePluginProtocol().Registration;
   const kubelet = new Service(`unix:${socket}`, credentials.createInsecure()) as unknown as Registration;
-  const request = { version: PROTOCOL_VERSION, endpoint, resourceName: RESOURCE, options: OPTIONS };
+  const request = { version: PROTOCOL_VERSION, endpoint: endpoint.name, resourceName: RESOURCE, options: OPTIONS };
   try {
     await new Promise<void>((resolve, reject) =>
       kubelet.register(request, { deadline: Date.now() + PATIENCE_MS }, (error) => (error ? reject(error) : resolve())),

@@ -23,6 +23,7 @@ export const full: Scenario = {
     await tenants.logUntil('late', 'working');
     tally.judge('deletion frees slots', []);
     await tenants.delete('deployment/crowd', 'pod/late');
+    await tenants.gone();
     await untilOffered(cluster, SLOTS);
     await keepQuota(scene);
   },
@@ -32,7 +33,7 @@ export const full: Scenario = {
 async function keepQuota({ cluster, tally, tenants }: Scene): Promise<void> {
   const hard = { [`requests.${RESOURCE}`]: '2' };
   await tenants.apply({ apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'gpus' }, spec: { hard } });
-  const counted = `jsonpath={.status.hard.requests\\.${RESOURCE}}=2`;
+  const counted = `jsonpath={.status.used.requests\\.${RESOURCE}}=0`;
   await cluster.kubectl('-n', tenants.namespace, 'wait', 'resourcequota/gpus', `--for=${counted}`, '--timeout=30s');
   const create = (name: string, slots: number) =>
     cluster.tryKubectl(['-n', tenants.namespace, 'apply', '-f', cluster.write([tenantPod(name, { slots })])]);
