@@ -145,64 +145,43 @@ bool Quota::chargeUpTo(std::uint64_t limit, std::uint64_t bytes) {
   return true;
 }
 
-void Quota::refund(std::uint64_t bytes) {
+/// To one word of this worker's slot, or to `own` without a file.
+template <class Member, class Word>
+bool Quota::add(Member member, Word& own, Word amount, std::uint64_t limit) {
   const std::lock_guard lock(mutex_);
-  if (file_ == nullptr) {
-    ownUsed_ -= std::min(ownUsed_, bytes);
-    return;
-  }
-  const Locked locked(file_->mutex);
-  File::Slot& slot = file_->slots[slot_];
-  std::atomic_ref(slot.used).store(slot.used - std::min(slot.used, bytes), std::memory_order_relaxed);
-}
-
-bool Quota::chargePinned(std::uint64_t bytes, std::uint64_t limit) {
-  const std::lock_guard lock(mutex_);
-  if (file_ == nullptr) {
-    const bool fits = limit == 0 || (ownPinned_ <= limit && bytes <= limit - ownPinned_);
-    if (fits) ownPinned_ += bytes;
-    return fits;
-  }
-  const Locked locked(file_->mutex);
-  const std::uint64_t before = file_->sum(&File::Slot::pinned);
-  if (limit > 0 && (before > limit || bytes > limit - before)) return false;
-  File::Slot& slot = file_->slots[slot_];
-  std::atomic_ref(slot.pinned).store(slot.pinned + bytes, std::memory_order_relaxed);
+  std::optional<Locked> locked;
+  if (file_ != nullptr) locked.emplace(file_->mutex);
+  Word& word = file_ != nullptr ? file_->slots[slot_].*member : own;
+  const std::uint64_t before = file_ != nullptr ? file_->sum(member) : own;
+  if (before > limit || amount > limit - before) return false;
+  std::atomic_ref(word).store(word + amount, std::memory_order_relaxed);
   return true;
 }
 
-void Quota::refundPinned(std::uint64_t bytes) {
+template <class Member, class Word>
+void Quota::subtract(Member member, Word& own, Word amount) {
   const std::lock_guard lock(mutex_);
-  if (file_ == nullptr) {
-    ownPinned_ -= std::min(ownPinned_, bytes);
-    return;
-  }
-  const Locked locked(file_->mutex);
-  File::Slot& slot = file_->slots[slot_];
-  std::atomic_ref(slot.pinned).store(slot.pinned - std::min(slot.pinned, bytes), std::memory_order_relaxed);
+  std::optional<Locked> locked;
+  if (file_ != nullptr) locked.emplace(file_->mutex);
+  Word& word = file_ != nullptr ? file_->slots[slot_].*member : own;
+  std::atomic_ref(word).store(word - std::min(word, amount), std::memory_order_relaxed);
 }
+
+void Quota::refund(std::uint64_t bytes) { subtract(&File::Slot::used, ownUsed_, bytes); }
+
+bool Quota::chargePinned(std::uint64_t bytes, std::uint64_t limit) {
+  return add(&File::Slot::pinned, ownPinned_, bytes, limit == 0 ? ~std::uint64_t{0} : limit);
+}
+
+void Quota::refundPinned(std::uint64_t bytes) { subtract(&File::Slot::pinned, ownPinned_, bytes); }
 
 std::atomic<std::uint32_t>& Quota::handles() { return file_ != nullptr ? file_->slots[slot_].handles : ownHandles_; }
 
 bool Quota::handlesLeft(std::uint64_t limit) const { return (file_ != nullptr ? file_->handles() : ownHandles_.load()) < limit; }
 
-bool Quota::chargeThread(std::uint64_t limit) {
-  const std::lock_guard lock(mutex_);
-  if (file_ == nullptr) return ownThreads_ < limit ? (++ownThreads_, true) : false;
-  const Locked locked(file_->mutex);
-  if (file_->sum(&File::Slot::threads) >= limit) return false;
-  std::uint32_t& threads = file_->slots[slot_].threads;
-  std::atomic_ref(threads).store(threads + 1, std::memory_order_relaxed);
-  return true;
-}
+bool Quota::chargeThread(std::uint64_t limit) { return add(&File::Slot::threads, ownThreads_, 1u, limit); }
 
-void Quota::refundThread() {
-  const std::lock_guard lock(mutex_);
-  if (file_ == nullptr) return static_cast<void>(--ownThreads_);
-  const Locked locked(file_->mutex);
-  std::uint32_t& threads = file_->slots[slot_].threads;
-  std::atomic_ref(threads).store(threads - std::min(threads, 1u), std::memory_order_relaxed);
-}
+void Quota::refundThread() { subtract(&File::Slot::threads, ownThreads_, 1u); }
 
 void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) {
   const std::lock_guard lock(mutex_);

@@ -73,6 +73,10 @@ class Quota {
 
  private:
   bool chargeUpTo(std::uint64_t limit, std::uint64_t bytes);
+  template <class Member, class Word>
+  bool add(Member member, Word& own, Word amount, std::uint64_t limit);
+  template <class Member, class Word>
+  void subtract(Member member, Word& own, Word amount);
 
   struct File;
   File* file_ = nullptr;
