@@ -35,14 +35,15 @@ struct Timing {
   Time queueBesideHigher = 150 * kMicrosecond;
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
-  Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
-  Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
-  Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
-  Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
-  Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
-  Time reopening = 200 * kMicrosecond;    ///< from the end of the work of one that goes first until others are let in
-  Time sampling = 100 * kMillisecond;     ///< so late may be said at most what ran behind an open gate
-  Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
+  Time fixedPeriod = 100 * kMillisecond;      ///< over which a fixed share is kept
+  Time credit = 10 * kMillisecond;            ///< of its own time that one may be owed when it comes back from a pause
+  Time recordPair = kMillisecond;             ///< two timed events closer than that belong together
+  Time overlap = 10 * kSecond;                ///< how long work that does not end is charged beside others
+  Time overlapOfSeveral = 50 * kMillisecond;  ///< the same on several GPUs, with more at the gate: it may wait for that
+  Time handover = 2'200 * kMicrosecond;       ///< so long the arbiter stays awake for a drain: what may be queued, and a little
+  Time reopening = 200 * kMicrosecond;        ///< from the end of the work of one that goes first until others are let in
+  Time sampling = 100 * kMillisecond;         ///< so late may be said at most what ran behind an open gate
+  Time shortestLoan = kMillisecond;           ///< of a GPU that is kept free for an allocation of several
 };
 
 /// Nanoseconds since the allocation was made.

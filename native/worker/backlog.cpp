@@ -129,25 +129,27 @@ void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
     lane->work.clear();
   }
   guess_ -= guess;
-  if (!work.empty()) done(guess, work, first, now);
+  if (!work.empty()) done(std::move(work), first, now);
 }
 
 /// Work that followed other work took the time since that was done. Work that found the GPU idle took less than it seems: it was only
 /// looked for now.
-void Backlog::done(std::uint64_t guess, const std::vector<Durations::Index>& work, std::uint64_t first, std::uint64_t now) {
+void Backlog::done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now) {
   const bool followed = first <= lastDone_;
   const auto took = static_cast<double>(now - std::max(first, lastDone_));
-  const double ratio = took / static_cast<double>(std::max<std::uint64_t>(guess, 1));
+  lastDone_ = now;
   double known = 0, unknown = 0;
   for (const Durations::Index index : work)
     (durations_.at(index) == Durations::kUnknown ? unknown : known) += std::max(1u, durations_.at(index));
+  if (unknown == 0 && !followed && took >= known) return;
+  std::sort(work.begin(), work.end());
+  work.erase(std::unique(work.begin(), work.end()), work.end());
   for (const Durations::Index index : work) {
-    if (durations_.at(index) == Durations::kUnknown)
+    if (unknown == 0)
+      durations_.correct(index, took / known);
+    else if (durations_.at(index) == Durations::kUnknown)
       durations_.set(index, (took - known) / unknown);
-    else if (unknown == 0 && (followed || ratio < 1))
-      durations_.correct(index, ratio);
   }
-  lastDone_ = now;
 }
 
 bool Backlog::empty() const {

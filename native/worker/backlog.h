@@ -56,9 +56,9 @@ class Backlog {
   std::size_t unknown() const { return unknown_; }
   /// Pieces of work that were measured and are not done.
   std::size_t pieces() const;
-  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere.
+  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere, or others had so many more.
   std::size_t submissions() const { return submissions_; }
-  void level() { submissions_ = 0; }
+  void level(std::size_t submissions = 0) { submissions_ = submissions; }
   /// When something was done last.
   std::uint64_t lastDone() const { return lastDone_; }
 
@@ -99,7 +99,7 @@ class Backlog {
   Lane& laneOf(CUstream stream);
   Head head(std::uint64_t now) const;
   void mark(Lane& lane, std::size_t unknown);
-  void done(std::uint64_t guess, const std::vector<Durations::Index>& work, std::uint64_t first, std::uint64_t now);
+  void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
   bool take(CUevent& event);
   bool hasEnded(const Question& question) const;
 

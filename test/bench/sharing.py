@@ -144,7 +144,7 @@ class Bench:
         return [finish(process) for process in processes]
 
     def alone(self, tenant):
-        key = (tenant['mode'], tenant.get('kernel'))
+        key = (tenant['mode'], *self.arguments(tenant))
         if key not in self.solo:
             self.solo[key] = self.together([tenant], [None])[0]
         return self.solo[key]
@@ -322,6 +322,15 @@ def waits_at_most(times):
     return judge
 
 
+def inside_a_window(times):
+    """Half of what the first tenant does takes no longer than so many times what it takes alone: what waits for a window is less than that."""
+    def judge(outcome):
+        first = outcome['tenants'][0]
+        ratio = first['shared'].get('p50', float('inf')) / first['alone']['p50']
+        return {'limit': f'p50 <= {times} times its p50 alone', 'got': [ratio], 'holds': ratio <= times}
+    return judge
+
+
 def untouched(outcome):
     """The second tenant computes what it computes alone."""
     second = outcome['tenants'][1]
@@ -356,6 +365,11 @@ def small(percent):
 
 def feed(percent):
     return {'mode': 'feed', 'kernel': 200, 'options': share(percent)}
+
+
+def touch(microseconds, percent):
+    """A small copy, and so long nothing."""
+    return {'mode': 'touch', 'arguments': [microseconds], 'options': share(percent)}
 
 
 def decode(percent):
@@ -397,7 +411,8 @@ SCENARIOS = {
     'copies and streaming': ([{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}], as_sliced(0.99)),
     'pageable copies and compute': ([{'mode': 'upload', 'options': share(50)}, saturate(600, 50)], above_sliced),
     'feeding and compute': ([feed(50), saturate(600, 50)], None),
-    'small copies and compute': ([{'mode': 'touch', 'options': share(50)}, saturate(600, 50)], None),
+    'small copies and compute': ([touch(1000, 50), saturate(600, 50)], None),
+    'small copies in a row and compute': ([touch(0, 50), saturate(600, 50)], inside_a_window(2)),
     'shares 25:75': ([saturate(200, 25), saturate(200, 75)], shares([25, 75], 1)),
     'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
     'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},

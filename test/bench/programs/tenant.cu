@@ -9,7 +9,7 @@
 //   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
 //   tenant upload   START SECONDS                      the same from memory that is not pinned
 //   tenant feed     START SECONDS ITERATIONS           pinned copies of 64 MiB into two buffers in turns, and a kernel after each
-//   tenant touch    START SECONDS                      pageable copies of 4 KiB to the GPU, one a millisecond
+//   tenant touch    START SECONDS MICROSECONDS         pageable copies of 4 KiB to the GPU, that long after one another
 //   tenant fault    START SECONDS                      writes to an illegal address in the middle of that time
 // START is a moment of the system's clock in seconds, so that tenants begin together.
 #include <cstring>
@@ -136,6 +136,7 @@ int main(int count, char** arguments) {
   if (count < 4) return std::fprintf(stderr, "see the head of tenant.cu\n"), 2;
   const double start = std::atof(arguments[2]), duration = std::atof(arguments[3]);
   const int iterations = count > 4 ? std::atoi(arguments[4]) : 1;
+  const double pause = count > 4 ? std::atof(arguments[4]) * 1e-6 : 0;
 
   if (mode == "fill") return report("allocated", fill(), "bytes"), 0;
   constexpr std::size_t kLarge = 64 << 20, kSmall = 4096;
@@ -191,7 +192,7 @@ int main(int count, char** arguments) {
       const double begin = seconds();
       CHECK(cudaMemcpy(device, pageable, kSmall, cudaMemcpyHostToDevice));
       served.push_back(seconds() - begin);
-      spin(1e-3);
+      spin(pause);
     });
     diary.times = served;
   } else {
