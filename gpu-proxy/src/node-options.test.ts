@@ -84,10 +84,11 @@ test('window: the arbiter follows it at SIGHUP', async () => {
   const server = await serve({ window: '1ms' });
   const [id] = await Promise.all([run(BUSY), run(BUSY)]);
   const short = await windowOf(id);
-  configure({ window: '40ms' });
+  configure({ window: '100ms' });
   server.process.kill('SIGHUP');
   await server.printed('"changed":["window"]');
-  expect(await windowOf(id)).toBeGreaterThan(4 * short);
+  // A window ends sooner where a busy host keeps the program from filling it, and later where it keeps the arbiter from ending it.
+  await eventually(async () => expect(await windowOf(id)).toBeGreaterThan(2 * short));
 });
 
 const asRoot = process.getuid?.() === 0 ? test : test.skip;

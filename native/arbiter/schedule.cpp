@@ -125,9 +125,18 @@ bool Schedule::waits(const Allocation& a) const {
   return a.demand == Demand::waiting && a.stage != Stage::window && a.stage != Stage::open && hasTokens(a);
 }
 
-/// The order of turns: priority, then who is least ahead of the others for its weight, then who has waited longest.
-bool Schedule::before(const Allocation& a, const Allocation& b) {
+/// Kernels that wait for each other across GPUs may have been parted: by a gate that was open, behind which nobody counts, or that of
+/// another process. What such a kernel is charged would put off the turn that ends it. One that does not end then waits longer each time.
+bool Schedule::mayWaitForItself(const Allocation& a) const {
+  return a.gpus.size() > 1 && a.stage == Stage::overrunning && a.demand == Demand::waiting &&
+         settled_ - a.closed >= timing_.parted << a.inVain;
+}
+
+/// The order of turns: priority, then who may wait for itself, then who is least ahead of the others for its weight, then who has waited
+/// longest.
+bool Schedule::before(const Allocation& a, const Allocation& b) const {
   if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
+  if (const bool parted = mayWaitForItself(a); parted != mayWaitForItself(b)) return parted;
   const Time aheadA = aheadBy(a), aheadB = aheadBy(b);
   return aheadA != aheadB ? aheadA < aheadB : a.since < b.since;
 }
@@ -213,7 +222,7 @@ void Schedule::grantAll(Time now) {
     if (holds(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->holder = &a; });
     if (waits(a)) candidates.push_back(&a);
   }
-  std::sort(candidates.begin(), candidates.end(), [](const Allocation* a, const Allocation* b) { return before(*a, *b); });
+  std::sort(candidates.begin(), candidates.end(), [this](const Allocation* a, const Allocation* b) { return before(*a, *b); });
   for (Allocation* a : candidates) {
     if (tryGrant(*a, now)) continue;
     // Its turn comes when the last of its GPUs is free; until then the others may be lent, so that none stands idle.

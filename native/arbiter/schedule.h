@@ -35,15 +35,15 @@ struct Timing {
   Time queueBesideHigher = 150 * kMicrosecond;
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
-  Time fixedPeriod = 100 * kMillisecond;      ///< over which a fixed share is kept
-  Time credit = 10 * kMillisecond;            ///< of its own time that one may be owed when it comes back from a pause
-  Time recordPair = kMillisecond;             ///< two timed events closer than that belong together
-  Time overlap = 10 * kSecond;                ///< how long work that does not end is charged beside others
-  Time overlapOfSeveral = 50 * kMillisecond;  ///< the same on several GPUs, with more at the gate: it may wait for that
-  Time handover = 2'200 * kMicrosecond;       ///< so long the arbiter stays awake for a drain: what may be queued, and a little
-  Time reopening = 200 * kMicrosecond;        ///< from the end of the work of one that goes first until others are let in
-  Time sampling = 100 * kMillisecond;         ///< so late may be said at most what ran behind an open gate
-  Time shortestLoan = kMillisecond;           ///< of a GPU that is kept free for an allocation of several
+  Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
+  Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
+  Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
+  Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
+  Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
+  Time reopening = 200 * kMicrosecond;    ///< from the end of the work of one that goes first until others are let in
+  Time sampling = 100 * kMillisecond;     ///< so late may be said at most what ran behind an open gate
+  Time parted = 20 * kMillisecond;        ///< so long work on several GPUs overruns, with more at the gate, until it has the next turn
+  Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
 };
 
 /// Nanoseconds since the allocation was made.
@@ -171,7 +171,8 @@ class Schedule {
   Time windowOf(const Allocation& a) const;
   bool keepsQueueFull(const Allocation& a) const;
   static Time aheadBy(const Allocation& a);
-  static bool before(const Allocation& a, const Allocation& b);
+  bool mayWaitForItself(const Allocation& a) const;
+  bool before(const Allocation& a, const Allocation& b) const;
   bool hadDemand(const Allocation& a, Time within, Time now) const;
   bool contended(const Allocation& a, Time now) const;
   Time queueOf(const Allocation& a, Time now) const;

@@ -33,20 +33,17 @@ void Schedule::settle(Time now) {
   }
 }
 
-/// Where the work of several has a GPU at once, each has its part of it. Kernels that wait for others at the gate of another GPU cannot end
-/// before that one's turn, which such a charge would put off for as long as it goes on.
+/// Where the work of several has a GPU at once, each has its part of it.
 void Schedule::charge(Allocation& a, Time passed) {
-  const bool free =
-      a.stage == Stage::overrunning && a.demand == Demand::waiting && a.gpus.size() > 1 && settled_ - a.closed > timing_.overlapOfSeveral;
   Time sum = 0;
   for (std::size_t i = 0; i < a.gpus.size(); ++i) {
     const Time part = passed / a.gpus[i]->occupants;
-    if (!free) a.served[i] += part * kPercent / a.terms.weight;
+    a.served[i] += part * kPercent / a.terms.weight;
     sum += part;
   }
   const Time mean = sum / static_cast<Time>(a.gpus.size());
   (a.stage == Stage::window ? a.use.granted : a.use.overrun) += mean;
-  if (limited(a) && !free) a.tokens -= mean;
+  if (limited(a)) a.tokens -= mean;
 }
 
 void Schedule::learnDrain(Allocation& a, bool ended, Time now) {

@@ -56,9 +56,9 @@ class Backlog {
   std::size_t unknown() const { return unknown_; }
   /// Pieces of work that were measured and are not done.
   std::size_t pieces() const;
-  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere, or others had so many more.
+  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere.
   std::size_t submissions() const { return submissions_; }
-  void level(std::size_t submissions = 0) { submissions_ = submissions; }
+  void level() { submissions_ = 0; }
   /// When something was done last.
   std::uint64_t lastDone() const { return lastDone_; }
 

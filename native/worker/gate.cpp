@@ -131,10 +131,8 @@ void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
   for (;;) {
     const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
     const Grant grant = grantOf(word);
-    const bool inside = grant == Grant::closed ? admitLate(pass, word) || awaitGrant(pass, word)
-                        : grant == Grant::open ? pass.enterOpen(stream)
-                                               : admit(pass);
-    if (inside) return;
+    if (grant == Grant::closed ? admitLate(pass, word) : grant == Grant::open ? pass.enterOpen(stream) : admit(pass)) return;
+    if (grant == Grant::closed) awaitGrant(word);
   }
 }
 
@@ -144,26 +142,20 @@ void Gate::standAtTheGate(int more) {
   link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);
 }
 
-/// Until the gate is no longer closed, or the pass is inside all the same: then true.
-bool Gate::awaitGrant(Pass& pass, std::uint32_t word) {
+void Gate::awaitGrant(std::uint32_t word) {
   const Clock begin = monotonicNanoseconds();
   standAtTheGate(1);
   link_.poke();
   if (wire::hasProcessorsForSpinning()) spinWhile(word, kAtFirst);
-  bool inside = false;
-  while (!inside && link_.mailbox().grant.load(std::memory_order_acquire) == word) {
-    awaitChange(word);
-    inside = admitLate(pass, word);
-  }
+  while (link_.mailbox().grant.load(std::memory_order_acquire) == word) awaitChange(word);
   standAtTheGate(-1);
   waited_.fetch_add(monotonicNanoseconds() - begin, std::memory_order_relaxed);
-  return inside;
 }
 
 /// Asleep, but awake when the change is expected, where there are processors for it.
 void Gate::awaitChange(std::uint32_t word) {
   arbiter::Mailbox& mailbox = link_.mailbox();
-  if (!wire::hasProcessorsForSpinning()) return wire::futexWait(mailbox.grant, word, longestSleep());
+  if (!wire::hasProcessorsForSpinning()) return wire::futexWait(mailbox.grant, word, kLongestSleep);
   const Clock now = monotonicNanoseconds();
   const Clock expected = mailbox.expected.load(std::memory_order_relaxed);
   if (expected == 0 || now >= expected + kPatience)
@@ -172,11 +164,6 @@ void Gate::awaitChange(std::uint32_t word) {
     wire::futexWait(mailbox.grant, word, std::min(expected - arbiter::kWakeUpNanoseconds - now, kGlanceEvery));
   else
     spinWhile(word, kGlanceEvery / 10);
-}
-
-Gate::Clock Gate::longestSleep() const {
-  const std::lock_guard lock(mutex_);
-  return backlogs_.size() > 1 ? kStuck : kLongestSleep;
 }
 
 void Gate::spinWhile(std::uint32_t word, Clock nanoseconds) const {
@@ -247,27 +234,15 @@ bool Gate::admit(Pass& pass) {
   return false;
 }
 
-/// The gate has closed; true when the pass is inside all the same, because nobody else has the GPU yet, or would wait for ever.
+/// The gate has closed; true when the pass is inside all the same, because nobody else has the GPU yet.
 bool Gate::admitLate(Pass& pass, std::uint32_t word) {
   const std::lock_guard lock(mutex_);
   const Clock now = monotonicNanoseconds();
-  if (answered_ == word || link_.mailbox().grant.load(std::memory_order_acquire) != word) return false;
-  const Backlog& backlog = backlogOf(pass);
-  const bool stuck = word_ == word && now >= closedSince_ + kStuck && othersAreStuck(backlog, now);
-  if (!stuck && (late_ >= kFew || !catchesUp(backlog, pass.shape_, now))) return false;
+  if (late_ >= kFew || answered_ == word || link_.mailbox().grant.load(std::memory_order_acquire) != word) return false;
+  if (!catchesUp(backlogOf(pass), pass.shape_, now)) return false;
   ++late_;
-  for (auto& [context, other] : backlogs_) {
-    if (stuck && other.get() != &backlog) other->level(backlog.submissions() + 1);  // it is for this piece that they wait
-  }
   enter(pass, now);
   return true;
-}
-
-/// Nothing is left on this GPU, and nothing gets done on the others: that may wait for what this one is about to be given. Behind an open
-/// gate nobody counts, so it may close between two kernels that wait for each other.
-bool Gate::othersAreStuck(const Backlog& backlog, Clock now) const {
-  return backlog.empty() && !empty() &&
-         std::all_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) { return entry.second->lastDone() + kStuck <= now; });
 }
 
 /// The gate's thread looks for those inside with the same lock.

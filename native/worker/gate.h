@@ -55,14 +55,12 @@ class Gate {
   // On the threads that submit.
   void note(Pass& pass, CUstream stream);
   void await(Pass& pass, CUstream stream, std::uint64_t shape);
-  bool awaitGrant(Pass& pass, std::uint32_t word);
+  void awaitGrant(std::uint32_t word);
   void awaitChange(std::uint32_t word);
-  Clock longestSleep() const;
   void spinWhile(std::uint32_t word, Clock nanoseconds) const;
   void standAtTheGate(int more);
   bool admit(Pass& pass);
   bool admitLate(Pass& pass, std::uint32_t word);
-  bool othersAreStuck(const Backlog& backlog, Clock now) const;
   void enter(Pass& pass, Clock now);
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
   void submitted(Pass& pass);

@@ -101,4 +101,5 @@ int main() {
   testALateLook();
   testManyInFlight();
   testAfterAPause();
+  return wire::test::checkedResult();
 }
