@@ -136,7 +136,6 @@ int main(int count, char** arguments) {
   if (count < 4) return std::fprintf(stderr, "see the head of tenant.cu\n"), 2;
   const double start = std::atof(arguments[2]), duration = std::atof(arguments[3]);
   const int iterations = count > 4 ? std::atoi(arguments[4]) : 1;
-  const double pause = count > 4 ? std::atof(arguments[4]) * 1e-6 : 0;
 
   if (mode == "fill") return report("allocated", fill(), "bytes"), 0;
   constexpr std::size_t kLarge = 64 << 20, kSmall = 4096;
@@ -187,6 +186,7 @@ int main(int count, char** arguments) {
     report("rate", failed ? 1 : 0, "1/s");
     return 0;
   } else if (mode == "touch") {
+    const double pause = count > 4 ? std::atof(arguments[4]) * 1e-6 : 0;
     std::vector<double> served;
     diary.keep(start, duration, [&] {
       const double begin = seconds();
