@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
+/** A wait that is longer has failed. It is ten times what any needs, as the host of a machine may give most of it to others. */
+export const PATIENCE_MS = 120_000;
+
 /** The processes whose parent is `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
   return numbers().filter((pid) => parentOf(pid) === parent);
@@ -63,7 +66,7 @@ export function sharedMemory(): string[] {
 }
 
 /** Looks every few milliseconds until `done` says so; false when it does not within the time. */
-export async function until(done: () => boolean, milliseconds: number): Promise<boolean> {
+export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Promise<boolean> {
   const end = performance.now() + milliseconds;
   while (!done()) {
     if (performance.now() > end) return false;

@@ -1,14 +1,18 @@
 /** Counts what was judged, and says what failed when it does. */
 export class Tally {
   #passed = 0;
-  #failed = 0;
   #skipped = 0;
+  readonly #failures: string[] = [];
 
   /** One judgement: it passes when there is no problem. */
   judge(what: string, problems: readonly string[]): void {
-    if (problems.length === 0) this.#passed++;
-    else this.#failed++;
-    for (const problem of problems) console.log(`${what}: ${problem}`);
+    if (problems.length === 0) {
+      this.#passed++;
+      return;
+    }
+    const failure = problems.map((problem) => `${what}: ${problem}`).join('\n');
+    this.#failures.push(failure);
+    console.log(failure);
   }
 
   skip(what: string, why: string): void {
@@ -16,10 +20,12 @@ export class Tally {
     console.log(`${what}: skipped, ${why}`);
   }
 
-  /** Prints the closing line; what the process is to exit with. */
+  /** Prints once more what failed, for who reads the end of a long log, and the closing line; what the process is to exit with. */
   close(): number {
+    const failed = this.#failures.length;
+    if (failed > 0) console.log(`\nWhat failed:\n${this.#failures.join('\n')}\n`);
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : '';
-    console.log(`${this.#passed} passed, ${this.#failed} failed${skipped}`);
-    return this.#failed > 0 ? 1 : 0;
+    console.log(`${this.#passed} passed, ${failed} failed${skipped}`);
+    return failed > 0 ? 1 : 0;
   }
 }

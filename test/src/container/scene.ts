@@ -12,8 +12,6 @@ import { until } from '../processes.js';
 import type { Cluster } from './cluster.js';
 import { Container } from './container.js';
 
-const PATIENCE_MS = 60_000;
-
 export interface SceneOptions {
   readonly backend: 'real' | 'simulated';
   readonly cluster: Cluster;
@@ -53,7 +51,7 @@ export class Scene {
     // A machine with a GPU may be a container of NVIDIA's runtime itself.
     const plugin = this.node.startPlugin(['--allow', 'nvidia-runtime', '--kubeconfig', cluster.kubeconfig]);
     this.proxy = await this.node.startProxy({ backend, placement, kubeconfig: cluster.kubeconfig });
-    const offered = await until(() => this.node.kubelet.healthy.length > 0, PATIENCE_MS);
+    const offered = await until(() => this.node.kubelet.healthy.length > 0);
     if (!offered) throw new Error(`no slots were offered:\n${plugin.output}${this.proxy.output}`);
   }
 

@@ -21,7 +21,7 @@ export class Server {
 
   static async start(directory: string, memory: string): Promise<Server> {
     const server = new Server(directory, memory);
-    if (await until(() => existsSync(server.socket), 10_000)) return server;
+    if (await until(() => existsSync(server.socket))) return server;
     await server.stop();
     throw new Error(`gpu-proxy serve did not open its socket:\n${server.log()}`);
   }
@@ -49,7 +49,7 @@ export class Server {
   /** Asks it to end; false when it had to be killed. */
   async stop(): Promise<boolean> {
     this.process.kill('SIGTERM');
-    const ended = await until(() => !this.alive, 10_000);
+    const ended = await until(() => !this.alive);
     if (!ended) this.process.kill('SIGKILL');
     return ended;
   }

@@ -1,8 +1,9 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
-import { until } from '../processes.js';
+import { PATIENCE_MS, until } from '../processes.js';
 
-const PATIENCE_MS = 15_000;
+/** What does not end when it is asked to is killed after so long. */
+const GRACE_MS = 15_000;
 
 export interface DaemonOptions {
   readonly program: string;
@@ -48,13 +49,13 @@ export class Daemon {
   /** As if nobody had expected it. */
   async kill(): Promise<void> {
     this.#process?.kill('SIGKILL');
-    await until(() => !this.alive, PATIENCE_MS);
+    await until(() => !this.alive, GRACE_MS);
   }
 
   /** As its administrator would; what does not end by itself is killed. */
   async stop(): Promise<void> {
     this.#process?.kill('SIGTERM');
-    if (!(await until(() => !this.alive, PATIENCE_MS))) await this.kill();
+    if (!(await until(() => !this.alive, GRACE_MS))) await this.kill();
   }
 
   log(): string {
@@ -62,7 +63,7 @@ export class Daemon {
   }
 
   /** Waits until it serves. @throws Error with the end of its log when it ended instead, or when the time is up */
-  async serving(serves: () => Promise<boolean>, milliseconds = 60_000): Promise<void> {
+  async serving(serves: () => Promise<boolean>, milliseconds = PATIENCE_MS): Promise<void> {
     const end = performance.now() + milliseconds;
     while (!(await serves())) {
       const isLate = performance.now() > end;

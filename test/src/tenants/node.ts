@@ -5,9 +5,7 @@ import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, CreateAllocationRequest } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { RedisLedger } from '@nvidia-virtual/ledger';
 import { GPU_PROXY } from '../paths.js';
-import { openFiles, processesWith, until } from '../processes.js';
-
-const PATIENCE_MS = 10_000;
+import { openFiles, PATIENCE_MS, pause, processesWith, until } from '../processes.js';
 
 interface Settings {
   readonly options?: readonly string[];
@@ -45,7 +43,7 @@ export class TestNode {
       env: { ...process.env, ...this.#environment, TMPDIR: this.#directory },
     });
     closeSync(log);
-    const serving = await until(() => this.#served() > lines || !this.alive, PATIENCE_MS);
+    const serving = await until(() => this.#served() > lines || !this.alive);
     if (!serving || !this.alive) throw new Error(`gpu-proxy serve did not come up:\n${this.log()}`);
     this.#client = await AdminClient.connect(this.state);
   }
@@ -62,14 +60,14 @@ export class TestNode {
   async kill(): Promise<void> {
     this.#disconnect();
     this.#process?.kill('SIGKILL');
-    await until(() => !this.alive, PATIENCE_MS);
+    await until(() => !this.alive);
   }
 
   /** False when it did not end by itself. */
   async stop(): Promise<boolean> {
     this.#disconnect();
     this.#process?.kill('SIGTERM');
-    const ended = await until(() => !this.alive, PATIENCE_MS);
+    const ended = await until(() => !this.alive);
     if (!ended) await this.kill();
     return ended;
   }
@@ -102,6 +100,7 @@ export class TestNode {
     for (;;) {
       const now = await this.look(allocation);
       if (holds(now) || performance.now() > end) return now;
+      await pause(5);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { AllocationMessage, CreateAllocationRequest, TimeUseMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
-import { pause, watchStolen } from '../processes.js';
+import { PATIENCE_MS, pause, watchStolen } from '../processes.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 import type { Load } from './tenant.js';
 
@@ -12,7 +12,6 @@ const MOST_STOLEN = 0.01;
 const QUIET_WITHIN_MS = 20_000;
 /** A fixed share keeps at most what it earns in so long: native/arbiter/README.md. */
 const KEPT_NS = 100e6;
-const PATIENCE_MS = 120_000;
 const KERNEL_MS = 1;
 
 export interface Wish extends CreateAllocationRequest {

@@ -6,7 +6,6 @@ import { Diary, type Entry } from '../diary.js';
 import { until } from '../processes.js';
 
 /** Sixty-four programs that start at once on two loaded processors need half a minute. */
-const PATIENCE_MS = 120_000;
 let diaries = 0;
 
 export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'gang' | 'copy' | 'idle';
@@ -37,7 +36,7 @@ export class Tenant {
   /** It has made more calls than before, and none failed. What is wrong otherwise. */
   async goesOn(more = 20): Promise<string[]> {
     const aim = this.entry.calls + more;
-    const far = await until(() => !this.running || this.entry.calls >= aim, PATIENCE_MS);
+    const far = await until(() => !this.running || this.entry.calls >= aim);
     if (!this.running) return [`process ${this.pid} ended: ${this.#outcome()}`];
     return far ? [] : [`process ${this.pid} hangs ${this.entry.state} after ${this.entry.calls} calls`];
   }
@@ -45,7 +44,7 @@ export class Tenant {
   /** Ends it in good order. What is wrong otherwise. */
   async stop(): Promise<string[]> {
     this.#diary.stop();
-    const ended = await until(() => !this.running, PATIENCE_MS);
+    const ended = await until(() => !this.running);
     if (!ended) this.kill();
     const { state, calls } = this.entry;
     if (!ended) return [`process ${this.pid} did not end, ${state} after ${calls} calls`];
@@ -54,7 +53,7 @@ export class Tenant {
 
   /** Waits for an end that nobody asked it for: its status or signal, or undefined when it does not end. */
   async ended(): Promise<number | string | undefined> {
-    await until(() => !this.running, PATIENCE_MS);
+    await until(() => !this.running);
     return this.#process.exitCode ?? this.#process.signalCode ?? undefined;
   }
 

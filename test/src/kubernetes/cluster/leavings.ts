@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { pause, processesWith, until } from '../../processes.js';
+import { PATIENCE_MS, pause, processesWith, until } from '../../processes.js';
 import { removeNetwork } from './network.js';
 import { CONTAINERD_SOCKET, CONTAINERD_STATE, KUBELET_ROOT, MARK, NODE_DIRECTORY, STATE_ROOT } from './places.js';
 
@@ -12,7 +12,6 @@ const LOG_LINKS = '/var/log/containers';
 const CGROUPS = '/sys/fs/cgroup';
 /** The kubelet's own, at the root of each controller. */
 const POD_CGROUPS = 'kubepods';
-const PATIENCE_MS = 20_000;
 
 /** Marks this machine's directories as a test's. @throws Error where somebody else's kubelet has been. */
 export function claimNode(): void {
@@ -47,7 +46,7 @@ export async function loseMemory(): Promise<void> {
 async function endProcesses(commandLine: string): Promise<void> {
   const left = () => processesWith(commandLine);
   for (const pid of left()) end(pid);
-  await until(() => left().length === 0, PATIENCE_MS);
+  await until(() => left().length === 0);
 }
 
 async function endPodProcesses(): Promise<void> {

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { V1Pod } from '@kubernetes/client-node';
 
 import { REPOSITORY } from '../../paths.js';
-import { pause } from '../../processes.js';
+import { PATIENCE_MS, pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { NODE_NAME } from '../cluster/node-agents.js';
 import { REDIS, REGISTRY } from '../images.js';
@@ -55,7 +55,7 @@ export async function offeredSlots(cluster: Cluster): Promise<number> {
 }
 
 /** @throws Error when it is not so within the time */
-export async function untilOffered(cluster: Cluster, slots: number, milliseconds = 60_000): Promise<void> {
+export async function untilOffered(cluster: Cluster, slots: number, milliseconds = PATIENCE_MS): Promise<void> {
   const end = performance.now() + milliseconds;
   for (;;) {
     const offered = await offeredSlots(cluster);
@@ -73,7 +73,7 @@ export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]>
 
 /** All of them are ready, in containers that were started since. @throws Error when they are not within the time */
 export async function untilReady(cluster: Cluster, part: string, since = 0): Promise<void> {
-  const end = performance.now() + 90_000;
+  const end = performance.now() + PATIENCE_MS;
   for (;;) {
     const pods = await partPods(cluster, part);
     if (pods.length > 0 && pods.every((pod) => isReady(pod, since))) return;

@@ -5,12 +5,11 @@ import { KUBELET_ROOT } from '../cluster/places.js';
 import { nodeLog } from './node-log.js';
 
 const SOCKET = path.join(KUBELET_ROOT, 'device-plugins', 'kubelet.sock');
-const PATIENCE_MS = 60_000;
 
 /** Milliseconds from the moment when a kubelet that was just started could be asked to the one when the device plugin was registered with it. */
 export async function untilRegistered(before: number): Promise<number> {
-  if (!(await until(() => socketBirth() > before, PATIENCE_MS))) throw new Error('the kubelet serves no device plugins');
-  if (!(await until(() => lastRegistration() >= socketBirth(), PATIENCE_MS)))
+  if (!(await until(() => socketBirth() > before))) throw new Error('the kubelet serves no device plugins');
+  if (!(await until(() => lastRegistration() >= socketBirth())))
     throw new Error(`the device plugin did not register: ${nodeLog('device-plugin').join('\n')}`);
   return lastRegistration() - socketBirth();
 }

@@ -1,10 +1,8 @@
 import { text } from 'node:stream/consumers';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
-import { pause } from '../../processes.js';
+import { PATIENCE_MS, pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { proxyLogOf } from './node-log.js';
-
-const PATIENCE_MS = 60_000;
 
 /** The pods of one namespace, as their owner sees them. */
 export class Tenants {

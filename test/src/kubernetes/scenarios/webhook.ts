@@ -48,6 +48,6 @@ async function scale({ cluster }: Scene, replicas: number): Promise<void> {
   let count = -1;
   const look = () => void partPods(cluster, 'webhook').then((pods) => (count = pods.length));
   const timer = setInterval(look, 200);
-  await until(() => count === replicas, 60_000);
+  await until(() => count === replicas);
   clearInterval(timer);
 }
