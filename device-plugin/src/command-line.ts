@@ -5,12 +5,10 @@ import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
 import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
 import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
 import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
-import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
 import { Command, CommanderError } from 'commander';
 import { PluginError } from './errors.js';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
 import { PluginService } from './plugin-service.js';
-import { Release } from './release.js';
 import { removeFromNode } from './removal.js';
 import { installVersion } from './versions.js';
 
@@ -75,6 +73,9 @@ async function removeUnlessServed(flags: Flags): Promise<void> {
   } = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
   const removal = { ...options, patience: options.patience / 1000 };
   if (daemonSet === undefined) return removeFromNode(removal);
+  // Not for a plugin that serves: Kubernetes' client takes a second to load.
+  const { ApiServer } = await import('@nvidia-virtual/kubernetes/api-server');
+  const { Release } = await import('./release.js');
   const release = new Release({ api: ApiServer.load(kubeconfig), namespace, daemonSet, node });
   if (!(await release.lives())) return removeFromNode({ ...removal, whoElse: () => release.whoIsHere() });
   process.stderr.write(`${NAME}: ${new PluginError('RELEASE_LIVES', { node, daemonSet, namespace }).message}\n`);

@@ -19,7 +19,7 @@ import { findHostNamespaces } from './host-namespaces.js';
 import { HttpService } from './http.js';
 import { type Installation, installOnHost, locateInstallation } from './installation.js';
 import { listGpus, takeInventory } from './inventory.js';
-import { KubernetesNode } from './kubernetes/service.js';
+import type { KubernetesNode } from './kubernetes/service.js';
 import { checkSlots } from './kubernetes/slots.js';
 import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
 import { Log, logUncaught } from './log.js';
@@ -99,7 +99,7 @@ export class NodeService {
     await this.#moveHttp();
     const gpus = await this.#survey({ installation, backend, launcher });
     this.#warnOfUnknownGpus(gpus);
-    this.#kubernetes = this.#makeKubernetes({ installation, launcher, backend, gpus });
+    this.#kubernetes = await this.#makeKubernetes({ installation, launcher, backend, gpus });
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
       ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
@@ -151,10 +151,12 @@ export class NodeService {
   }
 
   /** @throws ProxyError KUBECONFIG_MISSING */
-  #makeKubernetes(parts: NodeParts): KubernetesNode | undefined {
-    const addon = new Addon(parts.installation.addon);
+  async #makeKubernetes(parts: NodeParts): Promise<KubernetesNode | undefined> {
     const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
+    // Kubernetes' client takes longer to load than all else that a node needs.
+    const { KubernetesNode } = await import('./kubernetes/service.js');
+    const addon = new Addon(parts.installation.addon);
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
