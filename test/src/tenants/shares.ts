@@ -9,8 +9,8 @@ const LOOK_NS = 2e9;
 const POINTS = 2;
 /** Part of the processors. */
 const MOST_STOLEN = 0.01;
-/** Waited for a quiet machine, by all cases together; each looks once at least. */
-let mostDisturbedMs = 60_000;
+/** For a quiet machine: of all cases together, each of which looks once at least. */
+let patienceLeftMs = 60_000;
 /** A fixed share keeps at most what it earns in so long: native/arbiter/README.md. */
 const KEPT_NS = 100e6;
 const KERNEL_MS = 1;
@@ -128,8 +128,8 @@ async function undisturbedTimesOf(scene: Scene, wishes: readonly Wish[], name: s
     const begin = performance.now();
     const { times, stolen } = await look(scene, wishes);
     if (stolen <= MOST_STOLEN) return times;
-    mostDisturbedMs -= performance.now() - begin;
-  } while (mostDisturbedMs > 0);
+    patienceLeftMs -= performance.now() - begin;
+  } while (patienceLeftMs > 0);
   scene.tally.skip(name, "other guests of this machine's host took its processors away");
   return undefined;
 }
