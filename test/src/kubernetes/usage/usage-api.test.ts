@@ -206,7 +206,10 @@ describe('the usage API in a real API server', () => {
 
   test('health and metrics are told', async () => {
     const socket = `${scene.directory}/1.sock`;
-    expect((await run('curl', ['-s', '--unix-socket', socket, 'http://localhost/readyz'])).output).toContain('"ready":true');
+    await scene.eventually(
+      () => run('curl', ['-s', '--unix-socket', socket, 'http://localhost/readyz']),
+      ({ output }) => output.includes('"ready":true'),
+    );
     const { output } = await run('curl', ['-s', '--unix-socket', socket, 'http://localhost/metrics']);
     expect(output).toMatch(/nvidia_virtual_usage_api_pods 4/);
   });
