@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** A wait that is longer has failed. It is ten times what any needs, as the host of a machine may give most of it to others. */
+/** A wait that is longer has failed. Sixty-four programs that start at once on two loaded processors need half a minute. */
 export const PATIENCE_MS = 120_000;
 
 /** The processes whose parent is `parent`, from /proc. */
@@ -65,11 +65,11 @@ export function sharedMemory(): string[] {
   return readdirSync('/dev/shm');
 }
 
-/** Looks every few milliseconds until `done` says so; false when it does not within the time. */
+/** Looks every few milliseconds until `done` says so; false when it does not within the time, as watchTime counts it. */
 export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Promise<boolean> {
-  const end = performance.now() + milliseconds;
+  const passed = watchTime();
   while (!done()) {
-    if (performance.now() > end) return false;
+    if (passed() > milliseconds) return false;
     await pause(3);
   }
   return true;
@@ -83,6 +83,12 @@ export function pause(milliseconds: number): Promise<void> {
 export function watchStolen(): () => number {
   const [before, begin] = [stolenMs(), performance.now()];
   return () => (stolenMs() - before) / ((performance.now() - begin) * availableParallelism());
+}
+
+/** @returns a function that tells how many milliseconds have passed since, without those that the machine's host gave to others */
+export function watchTime(): () => number {
+  const [begin, stolenSince] = [performance.now(), watchStolen()];
+  return () => (performance.now() - begin) * (1 - stolenSince());
 }
 
 function stolenMs(): number {

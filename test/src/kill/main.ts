@@ -17,6 +17,7 @@ const HELP = `Kills programs and workers with -9 at random moments, and looks fo
 const MEMORY = '256MiB';
 const PROBE_EVERY = 10;
 const MOMENT_MILLISECONDS = 250;
+const GONE_MILLISECONDS = 5_000;
 const MOST_LATE_MS = 1000;
 
 const { values } = parseArgs({
@@ -61,7 +62,7 @@ interface Plan {
 async function killing(server: Server, directory: string, programs: Programs, { kills, random, tally }: Plan): Promise<number> {
   const free = await probe(programs, server);
   // The line of a session comes when the proxy has closed all that it had open for it.
-  await until(() => server.log().includes('"msg":"session"'));
+  await until(() => server.log().includes('"msg":"session"'), GONE_MILLISECONDS);
   const clean = await settled(server);
   let inside = 0;
   for (let i = 0; i < kills && server.alive; ++i) {
@@ -88,7 +89,7 @@ async function killOne(server: Server, directory: string, programs: Programs, ta
   const diary = new Diary(path.join(directory, 'diary'));
   const victim = start(programs.victim, diary.path, server.socket);
   try {
-    if (target === 'worker' && !(await until(() => server.workers().length > 0)))
+    if (target === 'worker' && !(await until(() => server.workers().length > 0, GONE_MILLISECONDS)))
       return { insideCall: false, problems: ['it got no worker'] };
     await pause(moment);
     const stolenSince = watchStolen();
@@ -99,19 +100,19 @@ async function killOne(server: Server, directory: string, programs: Programs, ta
     const hasEnded = () => victim.exitCode !== null || victim.signalCode !== null;
     // Nothing was lost with a worker that had not answered a call yet: the program asks for another one, and goes on.
     const goesOn = () => target === 'worker' && then.every(({ calls }) => calls === 0) && diary.read().some(({ calls }) => calls > 0);
-    await until(() => hasEnded() || goesOn());
+    await until(() => hasEnded() || goesOn(), GONE_MILLISECONDS);
     if (!hasEnded() && goesOn()) {
       victim.kill('SIGKILL');
-      await until(hasEnded);
+      await until(hasEnded, GONE_MILLISECONDS);
       return {
         insideCall,
-        problems: (await until(() => server.workers().length === 0)) ? [] : ['a worker is left behind'],
+        problems: (await until(() => server.workers().length === 0, GONE_MILLISECONDS)) ? [] : ['a worker is left behind'],
       };
     }
     const ended = hasEnded();
     const problems = ended ? [] : [`the program hangs: ${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`];
     if (target === 'worker' && ended) problems.push(...lateErrors(diary.read(), killed, stolenSince(), victim));
-    if (!(await until(() => server.workers().length === 0))) problems.push('a worker is left behind');
+    if (!(await until(() => server.workers().length === 0, GONE_MILLISECONDS))) problems.push('a worker is left behind');
     return { insideCall, problems };
   } finally {
     victim.kill('SIGKILL');
@@ -142,6 +143,6 @@ async function probe({ probe }: Programs, server: Server): Promise<string> {
 /** What the proxy has open once no worker is left; waits a while for it to become what it is to be. */
 async function settled(server: Server, expected?: string): Promise<string> {
   const files = () => server.openFiles().join(' ');
-  await until(() => server.workers().length === 0 && (expected === undefined || files() === expected));
+  await until(() => server.workers().length === 0 && (expected === undefined || files() === expected), GONE_MILLISECONDS);
   return files();
 }

@@ -49,7 +49,7 @@ export class Server {
   /** Asks it to end; false when it had to be killed. */
   async stop(): Promise<boolean> {
     this.process.kill('SIGTERM');
-    const ended = await until(() => !this.alive);
+    const ended = await until(() => !this.alive, 10_000);
     if (!ended) this.process.kill('SIGKILL');
     return ended;
   }

@@ -13,6 +13,7 @@ import { disagreements } from './truth.js';
 const MIB = 2 ** 20;
 const CONNECTIONS = 10_000;
 const LONG_KERNEL_S = 10;
+const PATIENCE_MS = 60_000;
 /** So long the others are looked at for what they keep; nothing is judged by it. */
 const LOOK_MS = 1500;
 /** What an ordinary session makes of it is some 10 MiB. */
@@ -90,7 +91,7 @@ async function suffer(scene: Scene, { good, bad, busy }: Parties, args: readonly
   judge('that it goes on', isOver(process) ? [`it ended: ${process.exitCode ?? process.signalCode}`] : []);
   process.kill('SIGKILL');
   judge('what it leaves behind', await disagreements(node, bad, []));
-  await until(() => beyond(node.openFiles(), files).length === 0);
+  await until(() => beyond(node.openFiles(), files).length === 0, PATIENCE_MS);
   judge('what the proxy has open', beyond(node.openFiles(), files));
   judge('the proxy', node.alive ? [] : ['it died']);
   const next = startTenant(scene, bad, 'check');
@@ -153,6 +154,6 @@ async function start({ programs, directory }: Scene, args: readonly string[], { 
   createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
     ready ||= line === 'ready';
   });
-  await until(() => ready || isOver(process));
+  await until(() => ready || isOver(process), PATIENCE_MS);
   return { process, problems: ready ? [] : [`it did not begin: ${process.exitCode ?? process.signalCode ?? 'it hangs'}`] };
 }

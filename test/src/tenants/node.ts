@@ -5,7 +5,10 @@ import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
 import type { AllocationMessage, CreateAllocationRequest } from '@nvidia-virtual/gpu-proxy/admin/messages';
 import { RedisLedger } from '@nvidia-virtual/ledger';
 import { GPU_PROXY } from '../paths.js';
-import { openFiles, PATIENCE_MS, pause, processesWith, until } from '../processes.js';
+import { openFiles, pause, processesWith, until, watchTime } from '../processes.js';
+
+/** Of what is judged: an end, or what a session leaves. */
+const PATIENCE_MS = 10_000;
 
 interface Settings {
   readonly options?: readonly string[];
@@ -67,7 +70,7 @@ export class TestNode {
   async stop(): Promise<boolean> {
     this.#disconnect();
     this.#process?.kill('SIGTERM');
-    const ended = await until(() => !this.alive);
+    const ended = await until(() => !this.alive, PATIENCE_MS);
     if (!ended) await this.kill();
     return ended;
   }
@@ -96,10 +99,10 @@ export class TestNode {
 
   /** Waits until it says so of the allocation; what it said last. */
   async until(allocation: { readonly id: string }, holds: (now: AllocationMessage) => boolean): Promise<AllocationMessage> {
-    const end = performance.now() + PATIENCE_MS;
+    const passed = watchTime();
     for (;;) {
       const now = await this.look(allocation);
-      if (holds(now) || performance.now() > end) return now;
+      if (holds(now) || passed() > PATIENCE_MS) return now;
       await pause(5);
     }
   }

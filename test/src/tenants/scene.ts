@@ -8,6 +8,7 @@ import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
 
+const PATIENCE_MS = 10_000;
 /** What a state directory holds when nothing is going on. */
 const FILES = [
   'admin.sock',
@@ -86,7 +87,7 @@ async function leavings(node: TestNode, sharedBefore: readonly string[]): Promis
   if (!(await node.stop())) problems.push('gpu-proxy serve did not end when it was asked to');
   // An arbiter waits a minute for the next proxy.
   const workers = () => node.processes().filter((pid) => pid !== node.arbiter());
-  await until(() => workers().length === 0);
+  await until(() => workers().length === 0, PATIENCE_MS);
   problems.push(...workers().map((pid) => `process ${pid} is left behind`));
   const files = node.files().filter((name) => !FILES.includes(name));
   problems.push(...files.map((name) => `${name} is left behind`));

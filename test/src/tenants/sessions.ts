@@ -39,7 +39,7 @@ async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
   if (!allocation) throw new Error('the allocation is gone');
   tally.judge('the 65th program', await refusedWith(scene, allocation.socketPath));
   const sentence = `all ${SESSIONS / ALLOCATIONS} sessions of allocation ${allocation.id} are taken. It works again when one of them ends.`;
-  tally.judge('the log of the proxy', (await until(() => node.log().includes(sentence))) ? [] : [`it does not say: ${sentence}`]);
+  tally.judge('the log of the proxy', (await until(() => node.log().includes(sentence), 5_000)) ? [] : [`it does not say: ${sentence}`]);
   await judgeAll(scene, tenants, 'a program beside one that was refused');
 
   tally.judge('the first program', await (tenants[0] as Tenant).stop());

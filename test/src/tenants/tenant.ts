@@ -5,7 +5,6 @@ import { environmentFor } from '../cuda-program.js';
 import { Diary, type Entry } from '../diary.js';
 import { until } from '../processes.js';
 
-/** Sixty-four programs that start at once on two loaded processors need half a minute. */
 let diaries = 0;
 
 export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'gang' | 'copy' | 'idle';

@@ -5,7 +5,7 @@ import { isAlive } from '@nvidia-virtual/gpu-proxy/process-table';
 import { MAX_SESSIONS, QuotaFile } from '@nvidia-virtual/gpu-proxy/quota';
 import { readSession } from '@nvidia-virtual/gpu-proxy/specification';
 import type { SessionRecord, SessionView } from '@nvidia-virtual/ledger';
-import { pause, watchStolen } from '../processes.js';
+import { pause, watchTime } from '../processes.js';
 import type { TestNode } from './node.js';
 
 const SECONDS = 5;
@@ -17,12 +17,11 @@ const PASSING = /^\.(new|gone)-/;
  * and the bytes in its quota file. Waits for them to agree, 5 seconds at most, without what the machine's host gave to others; where they do not.
  */
 export async function disagreements(node: TestNode, allocation: AllocationMessage, clients: readonly number[]): Promise<string[]> {
-  const [begin, stolenSince] = [performance.now(), watchStolen()];
-  const seconds = () => ((performance.now() - begin) / 1000) * (1 - stolenSince());
+  const passed = watchTime();
   for (;;) {
     const written = await node.ledger.sessions({ allocation: allocation.id });
     const problems = compare(node.directoryOf(allocation), await node.look(allocation), clients, written);
-    if (problems.length === 0 || seconds() > SECONDS) return problems.map((problem) => `after ${SECONDS} s ${problem}`);
+    if (problems.length === 0 || passed() > SECONDS * 1000) return problems.map((problem) => `after ${SECONDS} s ${problem}`);
     await pause(20);
   }
 }

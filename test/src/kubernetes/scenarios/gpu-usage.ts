@@ -3,11 +3,12 @@ import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/comman
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import type { NodeGpuUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
 import { REPOSITORY } from '../../paths.js';
-import { PATIENCE_MS, pause } from '../../processes.js';
+import { pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { SLOTS } from './product.js';
 
 const PLUGIN = path.join(REPOSITORY, 'build', 'kubectl-plugin');
+const PATIENCE_MS = 40_000;
 
 let made: Promise<void> | undefined;
 

@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { processesWith, until } from '../../processes.js';
 import { STATE_ROOT } from '../cluster/places.js';
 
+const PATIENCE_MS = 20_000;
+
 /** What the product runs on the node, by what stands in the command line of each. */
 export const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
@@ -29,7 +31,7 @@ export async function killPart(part: Part): Promise<void> {
   const killed = processesOf(part);
   if (killed.length === 0) throw new Error(`there is no process of ${part}`);
   for (const pid of killed) process.kill(pid, 'SIGKILL');
-  const replaced = await until(() => processesOf(part).filter((pid) => !killed.includes(pid)).length >= killed.length);
+  const replaced = await until(() => processesOf(part).filter((pid) => !killed.includes(pid)).length >= killed.length, 60_000);
   if (!replaced) throw new Error(`${part} was killed and did not come back`);
 }
 
@@ -44,7 +46,7 @@ export async function leavings(): Promise<string[]> {
     ...workers().map((pid) => `worker ${pid}: ${readOf(pid, 'cmdline').replaceAll('\0', ' ')}`),
     ...allocations().map((id) => `allocation ${id}`),
   ];
-  await until(() => left().length === 0);
+  await until(() => left().length === 0, PATIENCE_MS);
   return left().map((one) => `${one} is left behind`);
 }
 

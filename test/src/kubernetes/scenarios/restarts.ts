@@ -1,4 +1,4 @@
-import { PATIENCE_MS, pause } from '../../processes.js';
+import { pause } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { usageProblems } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
@@ -49,7 +49,7 @@ async function interrupt({ cluster, tally, tenants }: Scene, what: string, happe
 
 /** While no webhook answers, a pod that asks for a GPU is refused, and its owner tries again. */
 async function untilAdmitted(tenants: Scene['tenants'], pod: TenantObject): Promise<void> {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + 30_000;
   for (;;) {
     try {
       return await tenants.apply(pod);

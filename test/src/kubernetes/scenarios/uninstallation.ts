@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
-import { PATIENCE_MS, pause, processesWith, until } from '../../processes.js';
+import { pause, processesWith, until } from '../../processes.js';
 import type { Cluster } from '../cluster/cluster.js';
 import { MARK, STATE_ROOT } from '../cluster/places.js';
 import { tenantPod } from './pods.js';
@@ -7,6 +7,7 @@ import { NAMESPACE, offeredSlots, RELEASE, uninstall, untilOffered, upgrade } fr
 import type { Scenario, Scene } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
+const PATIENCE_MS = 20_000;
 const KINDS = [
   ...[
     'mutatingwebhookconfigurations',
@@ -48,7 +49,7 @@ export const uninstallation: Scenario = {
 
 /** After an uninstall. */
 export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
-  await until(() => processesWith(`${STATE_ROOT}/`).length === 0);
+  await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
   tally.judge(
     'no process is left',
     processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),

@@ -1,5 +1,4 @@
 import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
-import { PATIENCE_MS } from '../../processes.js';
 import { NODE_NAME } from '../cluster/node-agents.js';
 import { gpuUsage, gpuUsageJson } from './gpu-usage.js';
 import { tenantPod } from './pods.js';
@@ -39,7 +38,7 @@ interface Shown {
 }
 
 async function untilShown({ cluster, tenants }: Scene, pod: string, holds: (shown: Shown) => boolean): Promise<string[]> {
-  const end = performance.now() + PATIENCE_MS;
+  const end = performance.now() + 40_000;
   for (;;) {
     const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, ['pod', pod, '-n', tenants.namespace]);
     if (value && holds(shownOf(value))) return [];
