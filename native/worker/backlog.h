@@ -15,12 +15,14 @@ namespace worker {
 /// Not thread-safe. Times are nanoseconds of CLOCK_MONOTONIC.
 class Backlog {
  public:
-  Backlog(const Driver& driver, CUcontext context, Durations& durations) : driver_(driver), context_(context), durations_(durations) {}
+  Backlog(const Driver& driver, CUcontext context, CUdevice gpu, Durations& durations)
+      : driver_(driver), context_(context), gpu_(gpu), durations_(durations) {}
   ~Backlog();
   Backlog(const Backlog&) = delete;
   Backlog& operator=(const Backlog&) = delete;
 
   CUcontext context() const { return context_; }
+  CUdevice gpu() const { return gpu_; }
 
   /// The stream is used; what is on it is not measured.
   void note(CUstream stream);
@@ -56,9 +58,9 @@ class Backlog {
   std::size_t unknown() const { return unknown_; }
   /// Pieces of work that were measured and are not done.
   std::size_t pieces() const;
-  /// Pieces of work that were submitted since level(): since nothing was left to be done anywhere.
+  /// Pieces of work that were submitted since level(0): since nothing was left to be done anywhere.
   std::size_t submissions() const { return submissions_; }
-  void level() { submissions_ = 0; }
+  void level(std::size_t submissions) { submissions_ = submissions; }
   /// When something was done last.
   std::uint64_t lastDone() const { return lastDone_; }
 
@@ -105,6 +107,7 @@ class Backlog {
 
   const Driver& driver_;
   const CUcontext context_;
+  const CUdevice gpu_;
   Durations& durations_;
   std::vector<Lane> lanes_;  ///< of every stream that was used and has not ended: work that nobody knows of would run outside of windows
   std::deque<Marker> markers_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 #include "wire/wait.h"
 
@@ -51,8 +52,11 @@ constexpr std::uint64_t kSampleEvery = 10'000'000;
 constexpr std::uint64_t kSampleRest = 20'000;
 
 /// So many pieces of work a GPU may have when it catches up with another, however long they are (those that wait for each other seem long),
-/// and so many are let in for that after the gate has closed.
+/// and so many for each GPU are let in for that after the gate has closed.
 constexpr std::size_t kFew = 4;
+/// So long after the gate has closed, and after anything got done, work that takes longer than it should is taken to wait for what another
+/// GPU, which has nothing to do, would be given next.
+constexpr std::uint64_t kParted = 1'000'000;
 
 const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
@@ -100,8 +104,19 @@ CUcontext Gate::currentContext() const {
 
 Backlog& Gate::backlogOf(CUcontext context) {
   auto& backlog = backlogs_[context];
-  if (backlog == nullptr) backlog = std::make_unique<Backlog>(driver_, context, durations_);
+  if (backlog == nullptr) {
+    CUdevice gpu = -1;
+    driver_.cuCtxGetDevice(&gpu);  // it is the current context
+    backlog = std::make_unique<Backlog>(driver_, context, gpu, durations_);
+    countGpus();
+  }
   return *backlog;
+}
+
+void Gate::countGpus() {
+  std::set<CUdevice> gpus;
+  for (const auto& [context, backlog] : backlogs_) gpus.insert(backlog->gpu());
+  gpus_ = gpus.size();
 }
 
 /// Asking the driver which context is current costs more than the rest of an admission, so the answer is kept.
@@ -131,8 +146,10 @@ void Gate::await(Pass& pass, CUstream stream, std::uint64_t shape) {
   for (;;) {
     const std::uint32_t word = link_.mailbox().grant.load(std::memory_order_acquire);
     const Grant grant = grantOf(word);
-    if (grant == Grant::closed ? admitLate(pass, word) : grant == Grant::open ? pass.enterOpen(stream) : admit(pass)) return;
-    if (grant == Grant::closed) awaitGrant(word);
+    const bool inside = grant == Grant::closed ? admitLate(pass, word) || awaitGrant(pass, word)
+                        : grant == Grant::open ? pass.enterOpen(stream)
+                                               : admit(pass);
+    if (inside) return;
   }
 }
 
@@ -142,20 +159,26 @@ void Gate::standAtTheGate(int more) {
   link_.mailbox().wants.store(waiting_, std::memory_order_seq_cst);
 }
 
-void Gate::awaitGrant(std::uint32_t word) {
+/// True when the pass came in late, false when something else holds than the word says.
+bool Gate::awaitGrant(Pass& pass, std::uint32_t word) {
   const Clock begin = monotonicNanoseconds();
   standAtTheGate(1);
   link_.poke();
   if (wire::hasProcessorsForSpinning()) spinWhile(word, kAtFirst);
-  while (link_.mailbox().grant.load(std::memory_order_acquire) == word) awaitChange(word);
+  bool inside = false;
+  while (!inside && link_.mailbox().grant.load(std::memory_order_acquire) == word) {
+    inside = gpus_ > 1 && admitLate(pass, word);
+    if (!inside) awaitChange(word);
+  }
   standAtTheGate(-1);
   waited_.fetch_add(monotonicNanoseconds() - begin, std::memory_order_relaxed);
+  return inside;
 }
 
 /// Asleep, but awake when the change is expected, where there are processors for it.
 void Gate::awaitChange(std::uint32_t word) {
   arbiter::Mailbox& mailbox = link_.mailbox();
-  if (!wire::hasProcessorsForSpinning()) return wire::futexWait(mailbox.grant, word, kLongestSleep);
+  if (!wire::hasProcessorsForSpinning()) return wire::futexWait(mailbox.grant, word, gpus_ > 1 ? kGlanceEvery : kLongestSleep);
   const Clock now = monotonicNanoseconds();
   const Clock expected = mailbox.expected.load(std::memory_order_relaxed);
   if (expected == 0 || now >= expected + kPatience)
@@ -191,11 +214,35 @@ bool Gate::isReserved(Clock now, Clock remaining, Clock guess) const {
 /// A program with several GPUs may have given one of them a kernel that waits for what it is about to give another. So the GPU that was
 /// given less catches up; else a window would end between the two, and the first would go on until the next one.
 bool Gate::catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now) {
-  const bool behind = std::any_of(backlogs_.begin(), backlogs_.end(),
-                                  [&](const auto& entry) { return entry.second->submissions() > backlog.submissions(); });
+  const bool behind = std::any_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) {
+    return entry.second->gpu() != backlog.gpu() && entry.second->submissions() > backlog.submissions();
+  });
   if (!behind) return false;
   const Clock limit = 2 * Clock{link_.mailbox().queueNanoseconds.load(std::memory_order_relaxed)};
   return backlog.pieces() < kFew || backlog.remaining(now) + durations_.at(durations_.find(shape)) <= limit;
+}
+
+/// The counts mislead where the gate closed between two launches that belong together: nobody counts behind an open one. What remains then
+/// is one GPU with nothing to do, and another that gets nothing done. The launch that it waits for may stand behind others.
+bool Gate::isAwaited(const Backlog& backlog, Clock now) const {
+  if (!isParted()) return false;
+  Clock since = closedSince_;
+  bool late = false;
+  for (const auto& [context, each] : backlogs_) {
+    since = std::max(since, each->lastDone());
+    late = late || each->isUncertain(now);
+  }
+  return now >= since + (late && !isBusy(backlog.gpu()) ? kParted : kStuck);
+}
+
+bool Gate::isBusy(CUdevice gpu) const {
+  return std::any_of(backlogs_.begin(), backlogs_.end(),
+                     [&](const auto& entry) { return entry.second->gpu() == gpu && !entry.second->empty(); });
+}
+
+/// One GPU has work and another has none.
+bool Gate::isParted() const {
+  return !empty() && std::any_of(backlogs_.begin(), backlogs_.end(), [&](const auto& entry) { return !isBusy(entry.second->gpu()); });
 }
 
 /// The bell costs whoever rings it some microseconds.
@@ -234,12 +281,17 @@ bool Gate::admit(Pass& pass) {
   return false;
 }
 
-/// The gate has closed; true when the pass is inside all the same, because nobody else has the GPU yet.
+/// The gate has closed; true when the pass is inside all the same, because work that still runs may be waiting for what it submits.
 bool Gate::admitLate(Pass& pass, std::uint32_t word) {
   const std::lock_guard lock(mutex_);
+  const Backlog& backlog = backlogOf(pass);
   const Clock now = monotonicNanoseconds();
-  if (late_ >= kFew || answered_ == word || link_.mailbox().grant.load(std::memory_order_acquire) != word) return false;
-  if (!catchesUp(backlogOf(pass), pass.shape_, now)) return false;
+  if (late_ >= kFew * gpus_ || answered_ == word || link_.mailbox().grant.load(std::memory_order_acquire) != word) return false;
+  if (!catchesUp(backlog, pass.shape_, now)) {
+    if (word_ != word || !isAwaited(backlog, now)) return false;
+    const bool behind = !isBusy(backlog.gpu());
+    for (auto& [context, each] : backlogs_) each->level(behind && each->gpu() != backlog.gpu() ? 1 : 0);
+  }
   ++late_;
   enter(pass, now);
   return true;
@@ -271,6 +323,7 @@ void Gate::forget(CUstream stream) {
 void Gate::forget(CUcontext context) {
   const std::scoped_lock locks(looking_, mutex_);
   backlogs_.erase(context);
+  countGpus();
   if (backlogs_.empty()) timed_.clear();
   if (current_ == context) current_ = nullptr;
   ++generation_;
@@ -338,7 +391,7 @@ Gate::Clock Gate::watch() {
   // Who is inside before or after the look may have submitted something that it did not see.
   const bool inside = someoneInside();
   if (last_ != Grant::open) look(lock);
-  if (empty()) std::for_each(backlogs_.begin(), backlogs_.end(), [](const auto& entry) { entry.second->level(); });
+  if (empty()) std::for_each(backlogs_.begin(), backlogs_.end(), [](const auto& entry) { entry.second->level(0); });
   const Clock now = monotonicNanoseconds();
   const Clock rest = last_ == Grant::open     ? watchOpen(lock)
                      : last_ == Grant::window ? watchWindow(now)
@@ -414,7 +467,7 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
   const bool drained = empty();
   if (answered_ == word) return drained ? kForEver : kLookEvery;
   if (inside) return kLookEvery / 5;
-  if (!drained && !nearlyDrained(now)) return untilHandover(now);
+  if (!drained && ((waiting_ > 0 && isParted()) || !nearlyDrained(now))) return untilHandover(now);
   answered_ = word;
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);

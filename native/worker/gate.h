@@ -55,7 +55,7 @@ class Gate {
   // On the threads that submit.
   void note(Pass& pass, CUstream stream);
   void await(Pass& pass, CUstream stream, std::uint64_t shape);
-  void awaitGrant(std::uint32_t word);
+  bool awaitGrant(Pass& pass, std::uint32_t word);
   void awaitChange(std::uint32_t word);
   void spinWhile(std::uint32_t word, Clock nanoseconds) const;
   void standAtTheGate(int more);
@@ -63,8 +63,12 @@ class Gate {
   bool admitLate(Pass& pass, std::uint32_t word);
   void enter(Pass& pass, Clock now);
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
+  bool isAwaited(const Backlog& backlog, Clock now) const;
+  bool isBusy(CUdevice gpu) const;
+  bool isParted() const;
   void submitted(Pass& pass);
   Backlog& backlogOf(CUcontext context);
+  void countGpus();
   Backlog& backlogOf(Pass& pass);
   CUcontext currentContext() const;
   bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
@@ -108,6 +112,7 @@ class Gate {
   std::vector<Pass*> passes_;
   Durations durations_;
   std::map<CUcontext, std::unique_ptr<Backlog>> backlogs_;
+  std::atomic<std::size_t> gpus_{0};  ///< of the backlogs; read without the lock, too
   std::unordered_set<CUevent> timed_;
   CUcontext current_ = nullptr;                 ///< of the gate's thread
   std::uint32_t waiting_ = 0;                   ///< threads that stand before the closed gate

@@ -25,7 +25,7 @@ worker::Driver playedDriver() {
 struct Fixture {
   const worker::Driver driver = playedDriver();
   worker::Durations durations;
-  Backlog backlog{driver, nullptr, durations};
+  Backlog backlog{driver, nullptr, 0, durations};
   std::uint64_t now = 1'000'000 * kMicrosecond;
 
   std::uint64_t guessOf(std::uint64_t shape) { return durations.at(durations.find(shape)); }
