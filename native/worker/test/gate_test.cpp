@@ -389,8 +389,9 @@ void testAFullQueue() {
   }
   thread.join();
   for (int i = 0; i < 2000; ++i) f.submitter.submit(stream);
+  CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  CHECK(driver.cuStreamQuery(stream) == CUDA_SUCCESS);
   CHECK(f.played.drained(f.played.set(Grant::closed)));
-  CHECK(comesTrue([&] { return driver.cuStreamQuery(stream) == CUDA_SUCCESS; }));  // what is nearly done counts as done
   f.gate.forget(stream);
   driver.cuStreamDestroy_v2(stream);
 }
