@@ -2,8 +2,8 @@
 // builds, so the layout has a version. All times are nanoseconds of CLOCK_MONOTONIC.
 //
 // A page of zeros means: open without limit. The arbiter keeps its own account of windows and believes nothing that it reads here: what a
-// worker writes decides how soon its own window ends, by when it comes, what those that must yield to it keep free, and, where it is alone,
-// what is shown as the time that it had.
+// worker writes decides how soon its own window ends, by when it comes, what those that must yield to it keep free, how long windows are
+// beside others that say the same, and, where it is alone, what is shown as the time that it had.
 #pragma once
 
 #include <atomic>
@@ -33,6 +33,13 @@ inline constexpr std::uint32_t nextWord(std::uint32_t word, Grant grant) {
   return ((numberOf(word) + 1) << kGrantBits) | static_cast<std::uint32_t>(grant);
 }
 
+/// How work went on in a window, from the first that was submitted until the window ended.
+enum class Pace : std::uint32_t {
+  unknown = 0,  ///< nothing was submitted; workers of former versions say no more
+  steady = 1,   ///< there was always some
+  pausing = 2,
+};
+
 struct Mailbox {
   std::uint32_t magic;
   std::uint32_t version;
@@ -48,12 +55,13 @@ struct Mailbox {
   std::atomic<std::uint64_t> reservedFrom;       ///< one that goes first is expected then: what would not be done by then waits
   std::atomic<std::uint64_t> reservedUntil;      ///< until it has come or is not expected any more
 
-  // Written by the worker, which then sends a byte over its connection, except for the last two.
+  // Written by the worker, which then sends a byte over its connection, except for the last three.
   alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change
   std::atomic<std::uint32_t> drained;            ///< the grant word under which nothing of the worker runs any more
   std::atomic<std::uint64_t> idleSince;          ///< nothing has run in this window since then; 0: something does
   std::atomic<std::uint64_t> timedRecord;        ///< when an event that takes the time was recorded last
   std::atomic<std::uint64_t> used;               ///< nanoseconds for which the open gate's work ran, from samples
+  std::atomic<Pace> pace;                        ///< in the window that ended last; written before `drained`
 };
 static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -131,11 +131,13 @@ bool Node::isStranger(int connection) const {
 void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
   bool drained = true, waits = false, idle = true, unused = true;
+  Pace pace = Pace::unknown;
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr || worker.allocation != id) continue;
     const Mailbox& said = *worker.mailbox;
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
+    pace = std::max(pace, said.pace.load(std::memory_order_relaxed));  // one that pauses is enough
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
     // Work may be over before it is seen here, so it is the cleared word that says that there was some.
     unused = unused && said.standby.load(std::memory_order_relaxed) != 0 && since > 0;
@@ -148,7 +150,7 @@ void Node::observe(const std::string& id, Time now) {
   switch (order.grant) {
     case Grant::closed:
       schedule_.setDemand(id, waits ? Demand::waiting : Demand::none, now);
-      if (drained) schedule_.drained(id, now);
+      if (drained) schedule_.drained(id, pace, now);
       break;
     case Grant::window: schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now); break;
     case Grant::open: break;

@@ -60,11 +60,12 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
   a->demand = demand;
 }
 
-void Schedule::drained(const std::string& id, Time now) {
+void Schedule::drained(const std::string& id, Pace pace, Time now) {
   settle(now);
   Allocation* a = find(id);
   if (a == nullptr || (a->stage != Stage::draining && a->stage != Stage::overrunning)) return;
   learnDrain(*a, true, now);
+  learnPace(*a, pace);
   a->stage = Stage::closed;
 }
 
@@ -176,11 +177,11 @@ void Schedule::renew(Allocation& holder, Time now) {
   ++holder.use.windows;
 }
 
-/// It was made longer when all that competed kept their queues full: one that does not, and came since, waits no longer for that.
+/// It was made longer when none that competed ever paused: one that does, and came since, waits no longer for that.
 void Schedule::shorten(Allocation& holder) {
   if (holder.extended) return;
   for (const auto& [id, other] : allocations_) {
-    if (&other != &holder && waits(other) && !keepsQueueFull(other) && overlaps(holder, other))
+    if (&other != &holder && waits(other) && !neverPauses(other) && overlaps(holder, other))
       holder.end = std::min(holder.end, holder.leastEnd);
   }
 }

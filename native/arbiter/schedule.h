@@ -26,12 +26,11 @@ struct Terms {
 /// The numbers of the policy; README.md says why these.
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
-  int round = 4, longer = 2;       ///< where all keep their queues full: windows that a turn of all takes, and of which one has at most
+  int round = 6, longer = 2;       ///< where nobody pauses: windows that a turn of all takes, and of which one has at most
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;   ///< how long the next one waits for a closed window's work to end; less if it often does not
-  Time urgentDrain = 0;            ///< the same for one of higher priority: what is queued beside it is less than a handover takes
-  Time queue = 2 * kMillisecond;   ///< work that may wait on the device inside a window
-  Time deep = 500 * kMicrosecond;  ///< who leaves more than that when its window ends keeps its queue full, and waits for no answer
+  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
+  Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
+  Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
   Time queueBesideHigher = 150 * kMicrosecond;
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
@@ -88,8 +87,8 @@ class Schedule {
 
   /// `waiting` from behind a closed gate, `none` and `busy` from inside a grant; what does not fit the state says nothing new.
   void setDemand(const std::string& id, Demand demand, Time now);
-  /// Nothing of it runs any more since its gate was closed.
-  void drained(const std::string& id, Time now);
+  /// Nothing of it runs any more since its gate was closed, and this is how its work went on before.
+  void drained(const std::string& id, Pace pace, Time now);
   /// When it recorded a timed event last.
   void recorded(const std::string& id, Time when);
   /// For how long work of an open allocation ran since this was said last. Such time counts as granted, as far as it has passed.
@@ -150,7 +149,7 @@ class Schedule {
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
     int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
-    int deep = 0;     ///< drains that found a full queue, less those that did not
+    int steady = 0;   ///< windows without a pause, less twice those with one
     Time tokens = 0;  ///< of a fixed share: time that may still be used
     Rhythm rhythm;
     TimeUse use;
@@ -169,7 +168,7 @@ class Schedule {
   Time tokensLast(const Allocation& a) const;
   Time leastWindowOf(const Allocation& a) const;
   Time windowOf(const Allocation& a) const;
-  bool keepsQueueFull(const Allocation& a) const;
+  static bool neverPauses(const Allocation& a);
   static Time aheadBy(const Allocation& a);
   bool mayWaitForItself(const Allocation& a) const;
   bool before(const Allocation& a, const Allocation& b) const;
@@ -190,6 +189,7 @@ class Schedule {
   void shorten(Allocation& holder);
   void close(Allocation& holder, bool urgent, Time now);
   void learnDrain(Allocation& a, bool ended, Time now);
+  static void learnPace(Allocation& a, Pace pace);
   Time patience(const Allocation& a) const;
   void standBy(Allocation& a, Time now);
   void grantAll(Time now);

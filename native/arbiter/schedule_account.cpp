@@ -11,8 +11,8 @@ namespace {
 constexpr Time kPercent = 100;
 /// So many drains in vain, and the next one is not waited for.
 constexpr int kMostInVain = 4;
-/// So many drains of a full queue more than others, and it is taken for the habit; so many are remembered.
-constexpr int kHabit = 2, kMostDeep = 4;
+/// So many windows without a pause, and that is taken for the habit; so many are remembered, and one with a pause takes back so many.
+constexpr int kHabit = 2, kMostSteady = 4, kPause = 2;
 
 }  // namespace
 
@@ -51,10 +51,14 @@ void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
     a.inVain = std::max(a.inVain - 1, 0);
   else
     a.inVain = std::min(a.inVain + 1, kMostInVain);
-  a.deep = std::clamp(a.deep + (now - a.closed >= timing_.deep ? 1 : -1), 0, kMostDeep);
 }
 
-bool Schedule::keepsQueueFull(const Allocation& a) const { return a.deep >= kHabit; }
+void Schedule::learnPace(Allocation& a, Pace pace) {
+  if (pace == Pace::steady) a.steady = std::min(a.steady + 1, kMostSteady);
+  if (pace == Pace::pausing) a.steady = std::max(a.steady - kPause, 0);
+}
+
+bool Schedule::neverPauses(const Allocation& a) { return a.steady >= kHabit; }
 
 /// Whose work goes on and on is waited for less each time, and not at all in the end: the hardware slices between it and the next one.
 Time Schedule::patience(const Allocation& a) const { return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain; }
@@ -90,18 +94,18 @@ Time Schedule::leastWindowOf(const Allocation& a) const {
   return std::clamp(window, std::min(timing_.window, timing_.shortestWindow), std::max(timing_.window, timing_.longestWindow));
 }
 
-/// Where all that compete keep their queues full, nobody waits for an answer: a turn of all may take some windows, and whoever has much of
-/// it may have its part at once.
+/// Where none that competes ever pauses, nobody waits for an answer: a turn of all may take some windows, and whoever has much of it may
+/// have its part at once.
 Time Schedule::windowOf(const Allocation& a) const {
   const Time least = leastWindowOf(a);
   int weights = a.terms.weight;
-  bool full = keepsQueueFull(a);
+  bool steady = neverPauses(a);
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_)) continue;
-    full = full && keepsQueueFull(other);
+    steady = steady && neverPauses(other);
     weights += other.terms.weight;
   }
-  if (!full) return least;
+  if (!steady) return least;
   return std::clamp(timing_.round * least * a.terms.weight / weights, least,
                     std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
 }

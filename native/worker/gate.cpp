@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <utility>
 
 #include "wire/wait.h"
 
@@ -302,7 +303,10 @@ void Gate::enter(Pass& pass, Clock now) {
   pass.inside_.store(1, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
   pass.begin_ = now;
-  if (idleSince_ != 0) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
+  if (idleSince_ != 0) {
+    link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
+    if (pace_ == arbiter::Pace::unknown) pace_ = arbiter::Pace::steady;
+  }
   wakeIfAsleepFor(arbiter::kGapNanoseconds, now);
 }
 
@@ -438,6 +442,7 @@ void Gate::become(std::uint32_t word) {
       backlog->startMeasuring();
   }
   if (last_ == Grant::open) link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
+  if (wasOpen) pace_ = arbiter::Pace::unknown;  // nobody saw whether it paused there
   if (grant == Grant::closed)
     wire::spinUntil(
         wire::kLingerNanoseconds, [] { return false; }, [] { return false; });
@@ -456,6 +461,7 @@ Gate::Clock Gate::watchWindow(Clock now) {
   if (idleSince_ == 0) {
     link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
     toldIdle_ = false;
+    pace_ = arbiter::Pace::pausing;
   }
   if (now < idleSince_ + arbiter::kGapNanoseconds) return idleSince_ + arbiter::kGapNanoseconds - now;
   if (!toldIdle_) link_.poke();
@@ -469,6 +475,7 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
   if (inside) return kLookEvery / 5;
   if (!drained && ((waiting_ > 0 && isParted()) || !nearlyDrained(now))) return untilHandover(now);
   answered_ = word;
+  link_.mailbox().pace.store(std::exchange(pace_, arbiter::Pace::unknown), std::memory_order_relaxed);
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);
   link_.poke();

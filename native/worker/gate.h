@@ -123,7 +123,8 @@ class Gate {
   Clock closedSince_ = 0;
   Clock idleSince_ = 0;  ///< 0: something runs
   bool toldIdle_ = false;
-  Clock asleepUntil_ = 0;  ///< of the gate's thread
+  arbiter::Pace pace_ = arbiter::Pace::unknown;  ///< of this window, or the one that has just ended
+  Clock asleepUntil_ = 0;                        ///< of the gate's thread
   std::minstd_rand random_;
   Clock nextSample_ = 0;    ///< 0: none, until something is submitted
   Clock sampledUntil_ = 0;  ///< the time that the next one stands for begins then

@@ -222,12 +222,12 @@ void testWhatIsHeldBackHasRoom() {
     schedule.advance(now);
     schedule.setDemand("fixed", Demand::waiting, now += kMillisecond);
     schedule.advance(now);
-    schedule.drained("lower", now);
+    schedule.drained("lower", Pace::unknown, now);
     schedule.advance(now);
     CHECK((schedule.order("fixed").grant == Grant::window) == (i == 0));  // its tokens are spent then
     schedule.setDemand("fixed", Demand::none, now += kMillisecond);
     schedule.advance(now);
-    schedule.drained("fixed", now);
+    schedule.drained("fixed", Pace::unknown, now);
     schedule.advance(now);
   }
   CHECK(schedule.reservation("lower") == Reservation{});
@@ -282,9 +282,22 @@ void testTheWindowMayChange() {
   CHECK(near(simulation.share("a"), 50));
 }
 
-/// Who keeps its queue full waits for no answer: two of them have windows of twice the length, but not beside one that does wait.
-void testWindowsOfThoseWhoWaitForNoAnswer() {
+/// Who never pauses waits for no answer: two of them have windows of twice the length, four of half as much again, but none beside one
+/// that does pause, however long what it asks for takes.
+void testWindowsOfThoseWhoNeverPause() {
   const Time length = Timing{}.window;
+  const auto windowsOf = [](std::vector<Tenant> tenants) {
+    Simulation simulation(std::move(tenants));
+    simulation.run(kPlayed);
+    return simulation.schedule.use("a").windows;
+  };
+  const Time kernel = 50 * kMicrosecond;
+  const std::uint64_t four =
+      windowsOf({batch("a", terms(25), kernel), batch("b", terms(25)), batch("c", terms(25)), batch("d", terms(25))});
+  CHECK(four <= static_cast<std::uint64_t>(kPlayed / (6 * length)) + 4 && four >= static_cast<std::uint64_t>(kPlayed / (9 * length)));
+  Tenant asks = batch("b", terms(50), 2 * kMillisecond);
+  asks.think = 100 * kMicrosecond;
+  CHECK(windowsOf({batch("a", terms(50)), asks}) >= static_cast<std::uint64_t>(kPlayed / (3 * length)));
   Simulation busy({batch("a", terms(50)), batch("b", terms(50))});
   busy.run(kPlayed);
   CHECK(busy.schedule.use("a").windows <= static_cast<std::uint64_t>(kPlayed / (3 * length)));
@@ -304,10 +317,15 @@ void testWindowsOfThoseWhoWaitForNoAnswer() {
     CHECK(seldom["asks"].longestWait <= length + Timing{}.queue + kMillisecond);
   }
 
-  // Whose part is small has the shortest window, and its share is as exact as before.
-  Simulation unlike({batch("small", terms(10)), batch("large", terms(90))});
-  unlike.run(kSecond);
-  CHECK(near(unlike.share("small"), 10, 1));
+  // Shares are as exact as before, over each second.
+  for (const int weight : {10, 25}) {
+    Simulation unlike({batch("small", terms(weight)), batch("large", terms(100 - weight))});
+    for (int second = 0; second < 5; ++second) {
+      const Time before = unlike.charged("small");
+      unlike.run(kSecond);
+      CHECK(near(100.0 * static_cast<double>(unlike.charged("small") - before) / kSecond, weight, 1));
+    }
+  }
 }
 
 void testAGangHasItsGpusTogether() {
@@ -333,7 +351,7 @@ void testAGangThatWaitsForItselfHasItsTurn() {
   const auto step = [&] {
     schedule.advance(now += kMillisecond / 2);
     if (!has("gang")) schedule.setDemand("gang", Demand::waiting, now);
-    if (!has("other")) schedule.drained("other", now), schedule.setDemand("other", Demand::waiting, now);
+    if (!has("other")) schedule.drained("other", Pace::unknown, now), schedule.setDemand("other", Demand::waiting, now);
   };
   schedule.setDemand("gang", Demand::waiting, now);
   schedule.advance(now);
@@ -419,7 +437,7 @@ int main() {
   testRhythm();
   testWindowsFollowPriority();
   testTheWindowMayChange();
-  testWindowsOfThoseWhoWaitForNoAnswer();
+  testWindowsOfThoseWhoNeverPause();
   testAGangHasItsGpusTogether();
   testAGangThatWaitsForItselfHasItsTurn();
   testADeathReleasesTheGpu();

@@ -14,8 +14,7 @@ namespace arbiter::test {
 
 inline constexpr Time kStep = 10 * kMicrosecond;
 
-/// Submits rounds: `kernels` kernels one after the other, then `think` of nothing once they are done. A batch job never thinks and keeps
-/// the queue full.
+/// Submits rounds: a kernel, then `think` of nothing once it is done. A batch job never thinks and keeps the queue full.
 struct Tenant {
   std::string id;
   Terms terms;
@@ -31,6 +30,7 @@ struct Tenant {
   Time longestWait = 0;
   Time roundBegan = 0, longestRound = 0;  ///< from its submission to its end
   Reservation reservation;
+  Pace pace = Pace::unknown;
   bool saidWaiting = false, saidDrained = true;
 };
 
@@ -101,6 +101,7 @@ class Simulation {
     }
     if (t.roundWaits >= 0) t.longestWait = std::max(t.longestWait, now - t.roundWaits);
     t.roundWaits = -1;
+    if (t.pace == Pace::unknown && order.grant == Grant::window) t.pace = Pace::steady;
     const bool begins = order.standby;
     if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
@@ -129,6 +130,7 @@ class Simulation {
     t.onDevice -= ran;
     t.done += ran;
     t.idleSince = now + kStep;
+    if (t.onDevice == 0 && grant(t.id) == Grant::window) t.pace = Pace::pausing;
     if (t.onDevice > 0 || t.think == 0) return;
     t.nextRound = now + kStep + t.think;
     t.longestRound = std::max(t.longestRound, now + kStep - t.roundBegan);
@@ -138,7 +140,7 @@ class Simulation {
     const Grant grant = schedule.order(t.id).grant;
     if (t.onDevice > 0) return false;
     if (grant == Grant::closed && !t.saidDrained) {
-      schedule.drained(t.id, now);
+      schedule.drained(t.id, std::exchange(t.pace, Pace::unknown), now);
       return t.saidDrained = true;
     }
     if (grant == Grant::window && now - t.idleSince == static_cast<Time>(kGapNanoseconds)) {

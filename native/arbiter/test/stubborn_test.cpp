@@ -55,12 +55,12 @@ std::vector<Time> waitsAfterDrainsOf(const std::vector<Time>& lengths) {
     const Time closed = now;
     while (schedule.order("b").grant != Grant::window) schedule.advance(now = schedule.deadline());
     waits.push_back(now - closed);
-    schedule.drained("a", now = std::max(now, closed + length));
+    schedule.drained("a", Pace::steady, now = std::max(now, closed + length));
     schedule.setDemand("b", Demand::none, now);
     schedule.advance(now);
     schedule.setDemand("a", Demand::waiting, now);
     schedule.advance(now);
-    schedule.drained("b", now);
+    schedule.drained("b", Pace::steady, now);
   }
   return waits;
 }

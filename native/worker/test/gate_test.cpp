@@ -203,6 +203,33 @@ void testItIsWaitedFor(Fixture& f, Hold& hold) {
   CHECK(f.played.drained(word));
 }
 
+/// Whether work paused in the window that ended, once there was some.
+void testPace() {
+  using arbiter::Pace;
+  Fixture f(Grant::open);
+  f.submitter.submit(nullptr);
+  const auto paceAtTheEnd = [&] {
+    f.played.mailbox->pace = static_cast<Pace>(99);
+    CHECK(f.played.drained(f.played.set(Grant::closed)));
+    return f.played.mailbox->pace.load();
+  };
+  CHECK(paceAtTheEnd() == Pace::unknown);  // nobody looked while the gate was open
+  f.played.set(Grant::window);
+  f.submitter.submit(nullptr);
+  CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  f.submitter.submit(nullptr);
+  CHECK(paceAtTheEnd() == Pace::pausing);
+  f.played.set(Grant::window);
+  CHECK(paceAtTheEnd() == Pace::unknown);
+
+  f.played.set(Grant::window);
+  Hold hold(nullptr);
+  f.submitter.submit(nullptr);
+  usleep(20'000);
+  testItIsWaitedFor(f, hold);
+  CHECK(f.played.mailbox->pace.load() == Pace::steady);
+}
+
 /// Work of the time when the gate was open, on streams of every kind, is waited for.
 void testWorkFromBefore(CUstream stream) {
   Fixture f(Grant::open);
@@ -522,6 +549,7 @@ int main(int, char** arguments) {
   testWithoutArbiter();
   testAClosedGate();
   testStandby();
+  testPace();
   testWorkFromBefore(nullptr);
   testWorkFromBefore(CU_STREAM_LEGACY);
   testWorkFromBefore(CU_STREAM_PER_THREAD);
