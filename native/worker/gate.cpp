@@ -23,7 +23,7 @@ using wire::monotonicNanoseconds;
 
 constexpr std::uint64_t kForEver = ~std::uint64_t{0};
 constexpr std::uint64_t kReconnect = 200'000'000;
-/// How often the oldest work is asked for. An answer costs 0.1 us.
+/// How often the oldest work is asked for, at least. An answer costs 0.1 us.
 constexpr std::uint64_t kLookEvery = 50'000;
 /// No sleep before the gate is endless, should a wake-up get lost with its arbiter.
 constexpr std::uint64_t kLongestSleep = 100'000'000;
@@ -457,7 +457,8 @@ void Gate::become(std::uint32_t word) {
 
 Gate::Clock Gate::watchWindow(Clock now) {
   room_.notify_all();
-  if (!empty() || someoneInside()) return isAboutToClose(now) ? 0 : kLookEvery;
+  // At moments that fit no program's rhythm: else one that pauses at each answer would not be seen to.
+  if (!empty() || someoneInside()) return isAboutToClose(now) ? 0 : kLookEvery - random_() % (kLookEvery / 2);
   if (idleSince_ == 0) {
     link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
     toldIdle_ = false;

@@ -27,6 +27,8 @@ LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
 TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
 ROUNDS = 5
 MPS_LEAD_SECONDS = 6  # that, and the server that the first client has to wait for
+MOST_STOLEN = 0.015  # processor seconds a second that the host may take away; with more, it is the host that is measured
+ATTEMPTS = 3
 GIB = 1 << 30
 
 
@@ -113,6 +115,11 @@ def finish(process, seconds=120):
     return {line['name']: line['value'] for line in json_lines(stdout)}
 
 
+def stolen():
+    """Processor seconds that the host has given to other machines while this one wanted them: `steal` of proc_stat(5), over all processors."""
+    return int(Path('/proc/stat').read_text().split('\n', 1)[0].split()[8]) / os.sysconf('SC_CLK_TCK')
+
+
 class Bench:
     def __init__(self, directory, seconds, backend):
         directory.mkdir(parents=True, exist_ok=True)
@@ -137,11 +144,27 @@ class Bench:
         return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else tenant.get('arguments', [])
 
     def together(self, tenants, environments, lead=LEAD_SECONDS):
+        """What each got done; of several attempts, if need be, the one that the host disturbed least."""
+        least = None
+        for _ in range(ATTEMPTS):
+            attempt = self.attempt(tenants, environments, lead)
+            if least is None or attempt[0]['stolen'] < least[0]['stolen']:
+                least = attempt
+            if least[0]['stolen'] <= MOST_STOLEN:
+                break
+        return least
+
+    def attempt(self, tenants, environments, lead):
         trains = any(tenant['mode'] == 'train' for tenant in tenants)
         begin = time.time() + (TRAINING_LEAD_SECONDS if trains else lead)
-        processes = [start(self.program, tenant['mode'], [begin], self.seconds, *self.arguments(tenant), environment=environment)
+        seconds = min(tenant.get('seconds', self.seconds) for tenant in tenants)
+        processes = [start(self.program, tenant['mode'], [begin], seconds, *self.arguments(tenant), environment=environment)
                      for tenant, environment in zip(tenants, environments)]
-        return [finish(process) for process in processes]
+        time.sleep(max(0, begin - time.time()))
+        before = stolen()
+        done = [finish(process) for process in processes]
+        rate = (stolen() - before) / seconds
+        return [{**figures, 'stolen': rate} for figures in done]
 
     def alone(self, tenant):
         key = (tenant['mode'], *self.arguments(tenant))
@@ -350,6 +373,11 @@ def saturate(kernel, percent):
     return {'mode': 'saturate', 'kernel': kernel, 'options': share(percent)}
 
 
+def for_a_second(tenant):
+    """It and those beside it."""
+    return {**tenant, 'seconds': 1}
+
+
 def small(percent):
     return {'mode': 'small', 'kernel': 200, 'options': share(percent)}
 
@@ -404,8 +432,8 @@ SCENARIOS = {
     'feeding and compute': ([feed(50), saturate(600, 50)], None),
     'small copies and compute': ([touch(1000, 50), saturate(600, 50)], None),
     'small copies in a row and compute': ([touch(0, 50), saturate(600, 50)], takes_at_most(2, 'p50')),
-    'shares 25:75': ([saturate(200, 25), saturate(200, 75)], shares([25, 75], 1)),
-    'shares 10:90': ([saturate(200, 10), saturate(200, 90)], shares([10, 90], 1)),
+    'shares 25:75 over 1 s': ([for_a_second(saturate(200, 25)), saturate(200, 75)], shares([25, 75], 1)),
+    'shares 10:90 over 1 s': ([for_a_second(saturate(200, 10)), saturate(200, 90)], shares([10, 90], 1)),
     'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
                      {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')}], None),
     'requests above small kernels': ([request(1000), saturate(50, 50)], takes_at_most(1.5)),
