@@ -142,6 +142,13 @@ bool Schedule::before(const Allocation& a, const Allocation& b) const {
   return aheadA != aheadB ? aheadA < aheadB : a.since < b.since;
 }
 
+/// At the end of a window: the holder has another one at once only if it would still be behind in the middle of that. So equals take turns,
+/// however little one of them is ahead.
+bool Schedule::isDue(const Allocation& other, const Allocation& holder) const {
+  if (other.terms.priority != holder.terms.priority || mayWaitForItself(other)) return before(other, holder);
+  return aheadBy(other) < aheadBy(holder) + byWeight(holder, windowOf(holder) / 2);
+}
+
 /// Takes the GPU from one that has it where its time is over or another goes first; true when it did.
 bool Schedule::mustYield(Allocation& holder, Time now) {
   if (limited(holder) && (holder.stage == Stage::open || holder.tokens <= 0)) return close(holder, false, now), true;
@@ -153,7 +160,7 @@ bool Schedule::mustYield(Allocation& holder, Time now) {
       holder.stage = Stage::window;
       renew(holder, now);
     }
-    const bool over = now >= holder.end && before(other, holder) && !keptForRecords(holder, now);
+    const bool over = now >= holder.end && isDue(other, holder) && !keptForRecords(holder, now);
     if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none) return close(holder, urgent, now), true;
   }
   return false;
@@ -177,11 +184,11 @@ void Schedule::renew(Allocation& holder, Time now) {
   ++holder.use.windows;
 }
 
-/// It was made longer when none that competed ever paused: one that does, and came since, waits no longer for that.
+/// It was made longer when all that competed paused seldom: one that does not, and came since, waits no longer for that.
 void Schedule::shorten(Allocation& holder) {
   if (holder.extended) return;
   for (const auto& [id, other] : allocations_) {
-    if (&other != &holder && waits(other) && !neverPauses(other) && overlaps(holder, other))
+    if (&other != &holder && waits(other) && !seldomPauses(other) && overlaps(holder, other))
       holder.end = std::min(holder.end, holder.leastEnd);
   }
 }

@@ -26,7 +26,7 @@ struct Terms {
 /// The numbers of the policy; README.md says why these.
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
-  int round = 6, longer = 2;       ///< where nobody pauses: windows that a turn of all takes, and of which one has at most
+  int round = 6, longer = 3;       ///< where pauses are few: windows that a turn of all takes, and of which one has at most
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
   Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
   Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
@@ -136,7 +136,7 @@ class Schedule {
     std::string id;
     Terms terms;
     std::vector<Gpu*> gpus;
-    std::vector<Time> served;  ///< virtual time on each: what it was charged, times 100, by weight
+    std::vector<Time> served;  ///< virtual time on each: what it was charged, byWeight
     Stage stage = Stage::closed;
     Demand demand = Demand::none;
     bool competes = false;
@@ -168,10 +168,12 @@ class Schedule {
   Time tokensLast(const Allocation& a) const;
   Time leastWindowOf(const Allocation& a) const;
   Time windowOf(const Allocation& a) const;
-  static bool neverPauses(const Allocation& a);
+  static bool seldomPauses(const Allocation& a);
   static Time aheadBy(const Allocation& a);
   bool mayWaitForItself(const Allocation& a) const;
   bool before(const Allocation& a, const Allocation& b) const;
+  bool isDue(const Allocation& other, const Allocation& holder) const;
+  static Time byWeight(const Allocation& a, Time time);
   bool hadDemand(const Allocation& a, Time within, Time now) const;
   bool contended(const Allocation& a, Time now) const;
   Time queueOf(const Allocation& a, Time now) const;

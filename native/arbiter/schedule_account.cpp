@@ -33,12 +33,15 @@ void Schedule::settle(Time now) {
   }
 }
 
+/// Virtual time: the larger the share, the slower it passes.
+Time Schedule::byWeight(const Allocation& a, Time time) { return time * kPercent / a.terms.weight; }
+
 /// Where the work of several has a GPU at once, each has its part of it.
 void Schedule::charge(Allocation& a, Time passed) {
   Time sum = 0;
   for (std::size_t i = 0; i < a.gpus.size(); ++i) {
     const Time part = passed / a.gpus[i]->occupants;
-    a.served[i] += part * kPercent / a.terms.weight;
+    a.served[i] += byWeight(a, part);
     sum += part;
   }
   const Time mean = sum / static_cast<Time>(a.gpus.size());
@@ -58,7 +61,7 @@ void Schedule::learnPace(Allocation& a, Pace pace) {
   if (pace == Pace::pausing) a.steady = std::max(a.steady - kPause, 0);
 }
 
-bool Schedule::neverPauses(const Allocation& a) { return a.steady >= kHabit; }
+bool Schedule::seldomPauses(const Allocation& a) { return a.steady >= kHabit; }
 
 /// Whose work goes on and on is waited for less each time, and not at all in the end: the hardware slices between it and the next one.
 Time Schedule::patience(const Allocation& a) const { return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain; }
@@ -94,15 +97,15 @@ Time Schedule::leastWindowOf(const Allocation& a) const {
   return std::clamp(window, std::min(timing_.window, timing_.shortestWindow), std::max(timing_.window, timing_.longestWindow));
 }
 
-/// Where none that competes ever pauses, nobody waits for an answer: a turn of all may take some windows, and whoever has much of it may
+/// Where all that compete pause seldom, nobody waits for an answer: a turn of all may take some windows, and whoever has much of it may
 /// have its part at once.
 Time Schedule::windowOf(const Allocation& a) const {
   const Time least = leastWindowOf(a);
   int weights = a.terms.weight;
-  bool steady = neverPauses(a);
+  bool steady = seldomPauses(a);
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_)) continue;
-    steady = steady && neverPauses(other);
+    steady = steady && seldomPauses(other);
     weights += other.terms.weight;
   }
   if (!steady) return least;
@@ -122,7 +125,7 @@ Time Schedule::aheadBy(const Allocation& a) {
 void Schedule::compete() {
   for (auto& [id, a] : allocations_) {
     const bool competes = holds(a) || waits(a);
-    const Time credit = timing_.credit * kPercent / a.terms.weight;
+    const Time credit = byWeight(a, timing_.credit);
     for (std::size_t i = 0; competes && !a.competes && i < a.gpus.size(); ++i)
       a.served[i] = std::max(a.served[i], a.gpus[i]->clock - credit);
     a.competes = competes;

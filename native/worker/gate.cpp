@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
-#include <utility>
 
 #include "wire/wait.h"
 
@@ -46,6 +45,9 @@ constexpr std::uint64_t kGlanceEvery = 1'000'000;
 constexpr std::uint64_t kPatience = 4'000'000;
 /// Who comes to a closed gate waits awake for so long: with priority, or with a GPU that nobody uses, it is let in by then.
 constexpr std::uint64_t kAtFirst = 600'000;
+
+/// Whoever is back so soon after its last work had ended has not paused.
+constexpr std::uint64_t kPause = 20'000;
 
 /// Behind an open gate it is asked so often on average whether anything runs.
 constexpr std::uint64_t kSampleEvery = 10'000'000;
@@ -275,7 +277,7 @@ bool Gate::admit(Pass& pass) {
   };
   // Under the lock: the gate's thread may have said already that nothing more comes.
   for (; grantOf(link_.mailbox().grant.load(std::memory_order_acquire)) == Grant::window; now = monotonicNanoseconds()) {
-    if (mayEnter()) return enter(pass, now), true;
+    if (mayEnter()) return enter(pass, begin, now), true;
     if (!empty()) wakeIfAsleepFor(kLookEvery, now);
     room_.wait_for(lock, std::chrono::nanoseconds(untilRoom(now)));
   }
@@ -294,20 +296,26 @@ bool Gate::admitLate(Pass& pass, std::uint32_t word) {
     for (auto& [context, each] : backlogs_) each->level(behind && each->gpu() != backlog.gpu() ? 1 : 0);
   }
   ++late_;
-  enter(pass, now);
+  enter(pass, now, now);
   return true;
 }
 
 /// The gate's thread looks for those inside with the same lock.
-void Gate::enter(Pass& pass, Clock now) {
+void Gate::enter(Pass& pass, Clock came, Clock now) {
   pass.inside_.store(1, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
   pass.begin_ = now;
   if (idleSince_ != 0) {
+    pace_ = pace_ == arbiter::Pace::unknown ? arbiter::Pace::steady : paceUntil(came);
     link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
-    if (pace_ == arbiter::Pace::unknown) pace_ = arbiter::Pace::steady;
   }
   wakeIfAsleepFor(arbiter::kGapNanoseconds, now);
+}
+
+/// Of this window, if what comes next comes then, or nothing does.
+arbiter::Pace Gate::paceUntil(Clock then) const {
+  const bool paused = idleSince_ != 0 && then >= idleSince_ + kPause;
+  return paused && pace_ == arbiter::Pace::steady ? arbiter::Pace::pausing : pace_;
 }
 
 void Gate::submitted(Pass& pass) {
@@ -462,7 +470,6 @@ Gate::Clock Gate::watchWindow(Clock now) {
   if (idleSince_ == 0) {
     link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
     toldIdle_ = false;
-    pace_ = arbiter::Pace::pausing;
   }
   if (now < idleSince_ + arbiter::kGapNanoseconds) return idleSince_ + arbiter::kGapNanoseconds - now;
   if (!toldIdle_) link_.poke();
@@ -476,7 +483,8 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
   if (inside) return kLookEvery / 5;
   if (!drained && ((waiting_ > 0 && isParted()) || !nearlyDrained(now))) return untilHandover(now);
   answered_ = word;
-  link_.mailbox().pace.store(std::exchange(pace_, arbiter::Pace::unknown), std::memory_order_relaxed);
+  link_.mailbox().pace.store(paceUntil(closedSince_), std::memory_order_relaxed);
+  pace_ = arbiter::Pace::unknown;
   link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);
   link_.poke();

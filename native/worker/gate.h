@@ -61,7 +61,8 @@ class Gate {
   void standAtTheGate(int more);
   bool admit(Pass& pass);
   bool admitLate(Pass& pass, std::uint32_t word);
-  void enter(Pass& pass, Clock now);
+  void enter(Pass& pass, Clock came, Clock now);
+  arbiter::Pace paceUntil(Clock then) const;
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
   bool isAwaited(const Backlog& backlog, Clock now) const;
   bool isBusy(CUdevice gpu) const;

@@ -109,9 +109,41 @@ void testLowerOnesAreToldWhenOneIsExpected() {
   CHECK(reserved(lower) == 0);
 }
 
+/// One process that pauses is enough, and one of a former version, which says nothing, is none that pauses seldom.
+void testThePaceOfSeveralWorkers() {
+  const auto longestWindowWhere = [](Pace first, Pace second) {
+    Node node({});
+    Time now = kSecond;
+    node.put("one", half(), now);
+    node.put("other", half(), now);
+    const std::array<Worker, 3> workers{Worker{node, 1, "one", now}, Worker{node, 2, "one", now}, Worker{node, 3, "other", now}};
+    const std::array paces{first, second, Pace::steady};
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      workers[i].mailbox().pace = paces[i];
+      workers[i].mailbox().idleSince = 0;
+      workers[i].waits(node, now);
+    }
+    Time longest = 0;
+    for (Time began = now; now < 2 * kSecond; now += kMillisecond) {
+      node.update(now);
+      for (const Worker& worker : workers) {
+        if (worker.has(Grant::closed)) worker.hasDrained(node, now);
+      }
+      if (!workers[0].has(Grant::window)) began = now;
+      longest = std::max(longest, now - began);
+    }
+    return longest;
+  };
+  CHECK(longestWindowWhere(Pace::steady, Pace::unknown) > 10 * kMillisecond);
+  CHECK(longestWindowWhere(Pace::steady, Pace::pausing) <= 6 * kMillisecond);
+  CHECK(longestWindowWhere(Pace::pausing, Pace::steady) <= 6 * kMillisecond);
+  CHECK(longestWindowWhere(Pace::unknown, static_cast<Pace>(99)) <= 6 * kMillisecond);
+}
+
 }  // namespace
 
 int main() {
+  testThePaceOfSeveralWorkers();
   testLowerOnesAreToldWhenOneIsExpected();
   testAWindowIsKeptForThoseWhoAreWoken();
   return wire::test::checkedResult();

@@ -217,17 +217,36 @@ void testPace() {
   f.played.set(Grant::window);
   f.submitter.submit(nullptr);
   CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  usleep(1000);
   f.submitter.submit(nullptr);
   CHECK(paceAtTheEnd() == Pace::pausing);
   f.played.set(Grant::window);
-  CHECK(paceAtTheEnd() == Pace::unknown);
+  CHECK(paceAtTheEnd() == Pace::unknown);  // nothing came
 
   f.played.set(Grant::window);
-  Hold hold(nullptr);
   f.submitter.submit(nullptr);
-  usleep(20'000);
-  testItIsWaitedFor(f, hold);
-  CHECK(f.played.mailbox->pace.load() == Pace::steady);
+  CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
+  usleep(1000);
+  CHECK(paceAtTheEnd() == Pace::pausing);  // nor anything more
+  f.played.set(Grant::window);
+  f.submitter.submit(nullptr);
+  f.played.set(Grant::open);
+  CHECK(paceAtTheEnd() == Pace::unknown);
+
+  // The gate's thread may be late, and miss a window.
+  CHECK(comesTrue([&] {
+    f.played.set(Grant::window);
+    Hold hold(nullptr);
+    f.submitter.submit(nullptr);
+    usleep(20'000);
+    testItIsWaitedFor(f, hold);
+    return f.played.mailbox->pace.load() == Pace::steady;
+  }));
+
+  Fixture late(Grant::window);
+  late.played.mailbox->pace = Pace::steady;
+  CHECK(late.played.drained(late.played.set(Grant::closed)));
+  CHECK(late.played.mailbox->pace.load() == Pace::unknown);
 }
 
 /// Work of the time when the gate was open, on streams of every kind, is waited for.
