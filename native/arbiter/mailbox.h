@@ -36,7 +36,7 @@ inline constexpr std::uint32_t nextWord(std::uint32_t word, Grant grant) {
 /// How work went on in a window, from the first that was submitted until the window ended.
 enum class Pace : std::uint32_t {
   unknown = 0,  ///< nothing was submitted; workers of former versions say no more
-  steady = 1,   ///< there was always some, on one GPU or another
+  steady = 1,   ///< there was always some, but for moments, on one GPU or another
   pausing = 2,
 };
 

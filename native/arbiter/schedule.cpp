@@ -138,19 +138,13 @@ bool Schedule::mayWaitForItself(const Allocation& a) const {
 bool Schedule::before(const Allocation& a, const Allocation& b) const {
   if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
   if (const bool parted = mayWaitForItself(a); parted != mayWaitForItself(b)) return parted;
-  const Time aheadA = aheadBy(a), aheadB = aheadBy(b);
-  return aheadA != aheadB ? aheadA < aheadB : a.since < b.since;
-}
-
-/// At the end of a window: the holder has another one at once only if it would still be behind in the middle of that. So equals take turns,
-/// however little one of them is ahead.
-bool Schedule::isDue(const Allocation& other, const Allocation& holder) const {
-  if (other.terms.priority != holder.terms.priority || mayWaitForItself(other)) return before(other, holder);
-  return aheadBy(other) < aheadBy(holder) + byWeight(holder, windowOf(holder) / 2);
+  const Time levelA = levelOf(a), levelB = levelOf(b);
+  return levelA != levelB ? levelA < levelB : a.since < b.since;
 }
 
 /// Takes the GPU from one that has it where its time is over or another goes first; true when it did.
 bool Schedule::mustYield(Allocation& holder, Time now) {
+  if (now >= holder.end) holder.since = now;  // from now on it waits for another one
   if (limited(holder) && (holder.stage == Stage::open || holder.tokens <= 0)) return close(holder, false, now), true;
   for (const auto& [id, other] : allocations_) {
     if (&other == &holder || !waits(other) || !overlaps(holder, other)) continue;
@@ -160,7 +154,7 @@ bool Schedule::mustYield(Allocation& holder, Time now) {
       holder.stage = Stage::window;
       renew(holder, now);
     }
-    const bool over = now >= holder.end && isDue(other, holder) && !keptForRecords(holder, now);
+    const bool over = now >= holder.end && before(other, holder) && !keptForRecords(holder, now);
     if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none) return close(holder, urgent, now), true;
   }
   return false;

@@ -35,6 +35,7 @@ struct Timing {
   Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
   Time contentionByHigher = 10 * kSecond;
   Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
+  Time level = kMillisecond;              ///< of virtual time: who differ by less take turns
   Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
   Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
   Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
@@ -169,10 +170,9 @@ class Schedule {
   Time leastWindowOf(const Allocation& a) const;
   Time windowOf(const Allocation& a) const;
   static bool seldomPauses(const Allocation& a);
-  static Time aheadBy(const Allocation& a);
+  Time levelOf(const Allocation& a) const;
   bool mayWaitForItself(const Allocation& a) const;
   bool before(const Allocation& a, const Allocation& b) const;
-  bool isDue(const Allocation& other, const Allocation& holder) const;
   static Time byWeight(const Allocation& a, Time time);
   bool hadDemand(const Allocation& a, Time within, Time now) const;
   bool contended(const Allocation& a, Time now) const;

@@ -113,11 +113,11 @@ Time Schedule::windowOf(const Allocation& a) const {
                     std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
 }
 
-/// How far its virtual time is ahead of the least on any of its GPUs.
-Time Schedule::aheadBy(const Allocation& a) {
-  Time ahead = -kNever;
+/// How far its virtual time is ahead of the least on any of its GPUs, roughly: a window of one's own is not due to a microsecond.
+Time Schedule::levelOf(const Allocation& a) const {
+  Time ahead = -kNever / 2;
   for (std::size_t i = 0; i < a.gpus.size(); ++i) ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
-  return ahead;
+  return (ahead < 0 ? ahead - timing_.level + 1 : ahead) / timing_.level;
 }
 
 /// Whoever begins to compete starts about level with the one that has had least: nobody saves up by being idle. A little remains owed, so

@@ -268,8 +268,8 @@ Gate::Clock Gate::untilRoom(Clock now) const {
 
 /// In a window: true when the pass is inside, false when there is no window any more.
 bool Gate::admit(Pass& pass) {
-  std::unique_lock lock(mutex_);
   const Clock begin = monotonicNanoseconds();
+  std::unique_lock lock(mutex_);
   Clock now = begin;
   const auto mayEnter = [&] {
     const Backlog& backlog = backlogOf(pass);

@@ -170,7 +170,7 @@ class Bench:
 
     def alone(self, tenant):
         key = (tenant['mode'], *self.arguments(tenant))
-        if key not in self.solo:
+        if 'error' in self.solo.get(key, {'error': 'not tried yet'}):
             self.solo[key] = self.together([tenant], [None])[0]
         return self.solo[key]
 

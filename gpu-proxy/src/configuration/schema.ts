@@ -58,7 +58,7 @@ export const NODE_OPTIONS = {
     reloadable: true,
   }),
   window: option(duration('1ms', '100ms'), {
-    help: 'how long one allocation has the GPU when others wait (up to three times that where it and all of them pause seldom): longer is throughput, shorter is latency',
+    help: 'how long one allocation has the GPU when others wait (up to three times that, at most 20ms, where it and all of them pause seldom): longer is throughput, shorter is latency',
     default: '5ms',
     reloadable: true,
   }),

@@ -291,6 +291,17 @@ void testEqualsTakeTurns() {
     CHECK(near(simulation.share("a"), 50) && near(simulation.share("b"), 50));
     for (const Tenant& t : simulation.tenants) CHECK(t.longestWait <= Timing{}.window + t.kernel);
   }
+  // Whoever is closed is not opened again before the other.
+  Simulation unlike({batch("a", terms(50)), batch("b", terms(50), 2 * kMillisecond)});
+  std::string last, closed;
+  for (int step = 0; step < 100'000; ++step) {
+    unlike.run(kStep);
+    std::string holder;
+    for (const Tenant& t : unlike.tenants) holder += unlike.grant(t.id) == Grant::window ? t.id : "";
+    CHECK(holder.empty() || holder != closed);
+    if (holder != last && !last.empty()) closed = last;
+    last = holder;
+  }
 }
 
 /// Who pauses seldom waits for no answer: two of them have windows of three times the length, four of half as much again, but none beside
