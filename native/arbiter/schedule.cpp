@@ -251,7 +251,6 @@ void Schedule::grant(Allocation& a, Time until, Time now) {
   if (a.stage == Stage::overrunning) learnDrain(a, false, now);
   a.stage = Stage::window;
   a.demand = Demand::busy;
-  a.since = now;
   renew(a, now);
   a.end = std::min(a.end, until);
   for (Gpu* gpu : a.gpus) gpu->holder = &a;

@@ -142,7 +142,7 @@ class Schedule {
     Demand demand = Demand::none;
     bool competes = false;
     bool extended = false;  ///< the window has been kept open for a pair of events already
-    Time since = 0;         ///< waits, or holds its window, since then
+    Time since = 0;         ///< waits since then; a holder, for its next window
     Time closed = 0;        ///< when its gate was closed last
     Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
     Time leastEnd = 0;      ///< of the window, where one waits that wants an answer

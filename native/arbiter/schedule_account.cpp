@@ -12,7 +12,7 @@ constexpr Time kPercent = 100;
 /// So many drains in vain, and the next one is not waited for.
 constexpr int kMostInVain = 4;
 /// So many windows without a pause, and that is taken for the habit; so many are remembered, and one with a pause takes back so many.
-constexpr int kHabit = 2, kMostSteady = 4, kPause = 2;
+constexpr int kHabit = 2, kMostSteady = 4, kPerPause = 2;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ void Schedule::learnDrain(Allocation& a, bool ended, Time now) {
 
 void Schedule::learnPace(Allocation& a, Pace pace) {
   if (pace == Pace::steady) a.steady = std::min(a.steady + 1, kMostSteady);
-  if (pace == Pace::pausing) a.steady = std::max(a.steady - kPause, 0);
+  if (pace == Pace::pausing) a.steady = std::max(a.steady - kPerPause, 0);
 }
 
 bool Schedule::seldomPauses(const Allocation& a) { return a.steady >= kHabit; }

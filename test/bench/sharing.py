@@ -170,7 +170,7 @@ class Bench:
 
     def alone(self, tenant):
         key = (tenant['mode'], *self.arguments(tenant))
-        if 'error' in self.solo.get(key, {'error': 'not tried yet'}):
+        if key not in self.solo or 'error' in self.solo[key]:
             self.solo[key] = self.together([tenant], [None])[0]
         return self.solo[key]
 
