@@ -12,33 +12,22 @@ namespace interposer {
 namespace {
 
 template <class Ask>
-CUresult rememberedAttribute(Kernel* kernel, int attribute, CUdevice device, int* value, Ask ask) {
+CUresult rememberedAttribute(Kernel* kernel, CUfunction_attribute attribute, CUdevice device, int* value, Ask ask) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (kernel == nullptr) return unknownHandle();
-  const std::pair key(attribute, device);
-  {
-    const std::lock_guard lock(kernel->mutex);
-    if (const auto known = kernel->attributes.find(key); known != kernel->attributes.end()) return *value = known->second, CUDA_SUCCESS;
-  }
-  const CUresult status = ask();
-  if (status != CUDA_SUCCESS) return status;
-  const std::lock_guard lock(kernel->mutex);
-  kernel->attributes[key] = *value;
-  return CUDA_SUCCESS;
+  const auto call = static_cast<std::uint64_t>(CallNumber::cuFuncGetAttribute);
+  return kernel->answers.remembered({call, static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(attribute)}, value, ask);
 }
 
+/// The driver's verdict is waited for unless it is known. Frameworks set the same again and again: that changes nothing.
 template <class Set>
-CUresult setAttribute(Kernel* kernel, int attribute, CUdevice device, int value, Set set) {
+CUresult setAttribute(Kernel* kernel, CUfunction_attribute attribute, CUdevice device, int value, Set set) {
   if (kernel == nullptr) return unknownHandle();
-  const std::pair key(attribute, device);
-  {
-    const std::lock_guard lock(kernel->mutex);
-    if (const auto known = kernel->settings.find(key); known != kernel->settings.end() && known->second == value) return CUDA_SUCCESS;
-  }
+  const Setting setting{kernel->handle, attribute, device, value};
+  if (kernel->answers.isSet(setting)) return CUDA_SUCCESS;
+  const Waiting waiting(!kernel->answers.wasSet(setting));
   if (const CUresult status = set(); status != CUDA_SUCCESS) return status;
-  forgetAnswersOf(kernel->name);
-  const std::lock_guard lock(kernel->mutex);
-  kernel->settings[key] = value;
+  noteSetting(kernel->name, setting);
   return CUDA_SUCCESS;
 }
 

@@ -50,7 +50,7 @@ void addModule(CUmodule module, std::uint64_t library) {
 void forgetCode(std::uint64_t ended) {
   const LoadedCode::Ended all = loadedCode().end(ended);
   for (const auto& [handle, kernel] : all) {
-    if (kernel != nullptr) kernel->forgetAnswers();  // for a thread that still finds it
+    if (kernel != nullptr) kernel->answers.forget();  // for a thread that still finds it
   }
   Session::current()->deviceRanges.removeOf([&](std::uint64_t code) { return all.contains(code); });
 }
@@ -76,41 +76,16 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   return known_ ? CUDA_SUCCESS : whyUnknown.load();
 }
 
-bool Kernel::accepted(const LaunchShape& shape) {
-  if (lastAccepted_.load(std::memory_order_acquire) == shape.digest()) [[likely]]
-    return true;
-  const std::lock_guard lock(mutex);
-  const auto* end = shapes.data() + std::min<std::size_t>(shapeCount, shapes.size());
-  if (std::find(static_cast<const LaunchShape*>(shapes.data()), end, shape) == end) return false;
-  lastAccepted_.store(shape.digest(), std::memory_order_release);
-  return true;
-}
-
-void Kernel::accept(const LaunchShape& shape) {
-  const std::lock_guard lock(mutex);
-  shapes[shapeCount++ % shapes.size()] = shape;
-  lastAccepted_.store(shape.digest(), std::memory_order_release);
-}
-
-void Kernel::forgetAnswers() {
-  const std::lock_guard lock(mutex);
-  lastAccepted_.store(0, std::memory_order_release);
-  shapeCount = 0;
-  attributes.clear();
-  occupancy.clear();
-}
-
-void forgetAnswersOf(const std::string& name) {
+void noteSetting(const std::string& name, const Setting& setting) {
   loadedCode().eachKernel([&](Kernel& kernel) {
-    if (kernel.name == name) kernel.forgetAnswers();
+    if (kernel.name == name) kernel.answers.set(setting);
   });
 }
 
 void forgetKernelAttributes() {
   loadedCode().eachKernel([](Kernel& kernel) {
-    kernel.forgetAnswers();
+    kernel.answers.forget();
     const std::lock_guard content(kernel.mutex);
-    kernel.settings.clear();
     kernel.functions.clear();
   });
 }

@@ -90,7 +90,8 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame, std::span<const CUla
 
   LaunchShape shape{{frame.block[0], frame.block[1], frame.block[2]}, frame.sharedBytes, digest(attributes)};
   if (!attributes.empty() || number == CallNumber::cuLaunchCooperativeKernel) coverGrid(shape, frame);
-  const bool known = kernel->accepted(shape);
+  const KernelAnswers::Digest asked = kernel->answers.digestOf(shape);
+  const bool known = kernel->answers.accepted(asked);
 
   Call call;
   if (!call.begin(number, sizeof frame + 24 + parameters.bytes + attributes.size_bytes(), kOrdered)) return call.status();
@@ -100,7 +101,7 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame, std::span<const CUla
   if (known) return call.enqueue();
   wire::Decoder reply;
   const CUresult status = call.wait(reply);
-  if (status == CUDA_SUCCESS) kernel->accept(shape);
+  if (status == CUDA_SUCCESS) kernel->answers.accept(asked);
   return status;
 }
 

@@ -53,16 +53,12 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
   if (kernel == nullptr) return unknownHandle();
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
-  const std::pair key(device, std::array<std::uint64_t, 3>{static_cast<std::uint64_t>(blockSize), dynamicSMemSize, flags});
-  {
-    const std::lock_guard lock(kernel->mutex);
-    if (const auto known = kernel->occupancy.find(key); known != kernel->occupancy.end()) return *numBlocks = known->second, CUDA_SUCCESS;
-  }
-  const CUresult status = remote::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags);
-  if (status != CUDA_SUCCESS) return status;
-  const std::lock_guard lock(kernel->mutex);
-  kernel->occupancy[key] = *numBlocks;
-  return CUDA_SUCCESS;
+  const auto call = static_cast<std::uint64_t>(CallNumber::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+  const KernelAnswers::Question question{call, static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(blockSize), dynamicSMemSize,
+                                         flags};
+  return kernel->answers.remembered(question, numBlocks, [&] {
+    return remote::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags);
+  });
 }
 
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {

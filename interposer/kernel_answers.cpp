@@ -1,0 +1,93 @@
+#include "interposer/kernel_answers.h"
+
+#include <algorithm>
+
+namespace interposer {
+
+namespace {
+
+/// Of one kernel: a program that comes to more does not come back to any.
+constexpr std::size_t kMostSettings = 64, kMostLaunches = 1024;
+
+constexpr std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) { return (digest ^ word) * 0x9e3779b97f4a7c15 + (digest >> 32); }
+
+/// Never 0.
+template <class... Words>
+std::uint64_t digestWith(std::uint64_t digest, Words... words) {
+  ((digest = mixed(digest, static_cast<std::uint64_t>(words))), ...);
+  return digest | 1;
+}
+
+std::uint64_t digestOf(const std::vector<Setting>& settings) {
+  std::uint64_t digest = 0;
+  for (const Setting& each : settings) digest = digestWith(digest, each.kernel, each.attribute, each.device, each.value);
+  return digest;
+}
+
+}  // namespace
+
+std::vector<Setting> KernelAnswers::with(const Setting& setting) const {
+  std::vector<Setting> all = set_;
+  std::erase_if(all, [&](const Setting& each) {
+    return each.kernel == setting.kernel && each.attribute == setting.attribute && each.device == setting.device;
+  });
+  all.push_back(setting);
+  return all;
+}
+
+bool KernelAnswers::isSet(const Setting& setting) {
+  const std::lock_guard lock(mutex_);
+  const auto last = std::find_if(
+      set_.rbegin(), set_.rend(), [&](const Setting& each) { return each.attribute == setting.attribute && each.device == setting.device; });
+  return last != set_.rend() && last->kernel == setting.kernel && last->value == setting.value;
+}
+
+bool KernelAnswers::wasSet(const Setting& setting) {
+  const std::lock_guard lock(mutex_);
+  return settingsBefore_.contains(interposer::digestOf(with(setting)));
+}
+
+void KernelAnswers::set(const Setting& setting) {
+  const std::lock_guard lock(mutex_);
+  set_ = with(setting);
+  if (settingsBefore_.size() >= kMostSettings) forgetAnswers();
+  settings_.store(interposer::digestOf(set_), std::memory_order_release);
+  settingsBefore_.insert(settings_);
+}
+
+KernelAnswers::Digest KernelAnswers::digestOf(const LaunchShape& shape) const {
+  const Digest settings = settings_.load(std::memory_order_acquire);
+  return digestWith(shape.attributes, shape.block[0], shape.block[1], shape.block[2], shape.sharedBytes, settings);
+}
+
+bool KernelAnswers::accepted(Digest launch) {
+  if (lastAccepted_.load(std::memory_order_acquire) == launch) [[likely]]
+    return true;
+  const std::lock_guard lock(mutex_);
+  if (!launches_.contains(launch)) return false;
+  lastAccepted_.store(launch, std::memory_order_release);
+  return true;
+}
+
+void KernelAnswers::accept(Digest launch) {
+  const std::lock_guard lock(mutex_);
+  if (launches_.size() >= kMostLaunches) launches_.clear();
+  launches_.insert(launch);
+  lastAccepted_.store(launch, std::memory_order_release);
+}
+
+void KernelAnswers::forgetAnswers() {
+  lastAccepted_.store(0, std::memory_order_release);
+  settingsBefore_.clear();
+  launches_.clear();
+  numbers_.clear();
+}
+
+void KernelAnswers::forget() {
+  const std::lock_guard lock(mutex_);
+  forgetAnswers();
+  set_.clear();
+  settings_.store(0, std::memory_order_release);
+}
+
+}  // namespace interposer

@@ -1,0 +1,151 @@
+// What the driver has said about a kernel holds for the settings that it was said for, whenever they are so, and for no others.
+#include "interposer/kernel_answers.h"
+
+#include "wire/test/check.h"
+
+namespace {
+
+using interposer::KernelAnswers;
+using interposer::LaunchShape;
+using interposer::Setting;
+
+constexpr std::uint64_t kKernel = 1, kFunction = 2;
+
+Setting shared(int bytes, std::uint64_t kernel = kKernel) { return {kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0, bytes}; }
+Setting carveout(int percent) { return {kKernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0, percent}; }
+
+struct Answers : KernelAnswers {
+  static LaunchShape shape(unsigned threads, unsigned bytes) { return {{threads, 1, 1}, bytes, 0}; }
+  bool acceptedLaunch(unsigned threads, unsigned bytes = 0) { return accepted(digestOf(shape(threads, bytes))); }
+  void acceptLaunch(unsigned threads, unsigned bytes = 0) { accept(digestOf(shape(threads, bytes))); }
+};
+
+void testSettingComesBack() {
+  Answers answers;
+  CHECK(!answers.isSet(shared(1)) && !answers.wasSet(shared(1)));
+  for (const int bytes : {1, 2}) {
+    answers.set(shared(bytes));
+    CHECK(answers.isSet(shared(bytes)) && !answers.isSet(shared(3 - bytes)) && answers.wasSet(shared(1)));
+  }
+  CHECK(answers.wasSet(shared(2)) && !answers.wasSet(shared(3)));
+  const Setting elsewhere{kKernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1, 2};
+  CHECK(!answers.isSet(elsewhere) && !answers.wasSet(elsewhere));
+}
+
+/// The driver judged it beside the other settings of that time.
+void testBesideOthers() {
+  Answers answers;
+  answers.set(shared(1));
+  answers.set(carveout(50));
+  CHECK(answers.isSet(shared(1)) && !answers.wasSet(shared(2)) && !answers.wasSet(carveout(20)));
+  answers.set(carveout(20));
+  CHECK(answers.wasSet(carveout(50)));
+  answers.set(shared(2));
+  CHECK(!answers.wasSet(carveout(50)));
+}
+
+/// A kernel and its function in a context share what either of them sets, so the last of both counts.
+void testFunctionOfKernel() {
+  Answers answers;
+  answers.set(shared(1));
+  answers.set(shared(2, kFunction));
+  CHECK(!answers.isSet(shared(1)) && answers.isSet(shared(2, kFunction)) && !answers.isSet(shared(2)));
+  answers.set(shared(1));
+  CHECK(answers.isSet(shared(1)) && !answers.isSet(shared(2, kFunction)) && answers.wasSet(shared(2, kFunction)));
+}
+
+void testLaunches() {
+  Answers answers;
+  CHECK(!answers.acceptedLaunch(32));
+  answers.acceptLaunch(32);
+  CHECK(answers.acceptedLaunch(32) && !answers.acceptedLaunch(64) && !answers.acceptedLaunch(32, 8));
+  answers.set(shared(100));
+  CHECK(!answers.acceptedLaunch(32));
+  answers.acceptLaunch(32, 100);
+  CHECK(answers.acceptedLaunch(32, 100));
+  answers.set(shared(50));
+  CHECK(!answers.acceptedLaunch(32, 100));
+  answers.set(shared(100));
+  CHECK(answers.acceptedLaunch(32, 100) && !answers.acceptedLaunch(32));
+}
+
+/// A network has a launch of one kernel for each of its layers.
+void testManyLaunches() {
+  Answers answers;
+  for (unsigned threads = 1; threads <= 500; ++threads) answers.acceptLaunch(threads);
+  for (unsigned threads = 1; threads <= 500; ++threads) CHECK(answers.acceptedLaunch(threads));
+}
+
+void testNumbers() {
+  Answers answers;
+  int asked = 0;
+  const auto ask = [&](std::uint64_t what, int answer) {
+    int value = 0;
+    CHECK(answers.remembered({what}, &value, [&] { return ++asked, value = answer, CUDA_SUCCESS; }) == CUDA_SUCCESS);
+    return value;
+  };
+  CHECK(ask(1, 10) == 10 && ask(1, 11) == 10 && ask(2, 20) == 20 && asked == 2);
+  answers.set(shared(1));
+  CHECK(ask(1, 12) == 12 && asked == 3);
+  answers.set(shared(2));
+  answers.set(shared(1));
+  CHECK(ask(1, 13) == 12 && asked == 3);
+  int value = 0;
+  CHECK(answers.remembered({3}, &value, [] { return CUDA_ERROR_INVALID_VALUE; }) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(ask(3, 30) == 30);
+}
+
+/// Said while another thread set something: nobody knows of which settings it is true.
+void testSetMeanwhile() {
+  Answers answers;
+  answers.set(shared(1));
+  int value = 0;
+  CHECK(answers.remembered({1}, &value, [&] { return answers.set(shared(2)), value = 2, CUDA_SUCCESS; }) == CUDA_SUCCESS);
+  answers.set(shared(1));
+  CHECK(answers.remembered({1}, &value, [&] { return value = 1, CUDA_SUCCESS; }) == CUDA_SUCCESS && value == 1);
+}
+
+/// The driver judged a launch by what was set when it came.
+void testSetDuringLaunch() {
+  Answers answers;
+  const KernelAnswers::Digest before = answers.digestOf(Answers::shape(32, 100));
+  answers.set(shared(50));
+  answers.accept(before);
+  CHECK(!answers.acceptedLaunch(32, 100));
+}
+
+void testNeverTheSameAgain() {
+  Answers answers;
+  for (int bytes = 0; bytes < 10'000; ++bytes) {
+    answers.set(shared(bytes));
+    CHECK(answers.isSet(shared(bytes)) && !answers.acceptedLaunch(32));
+    answers.acceptLaunch(32);
+    CHECK(answers.acceptedLaunch(32));
+  }
+}
+
+void testForget() {
+  Answers answers;
+  answers.set(shared(1));
+  answers.acceptLaunch(32);
+  answers.forget();
+  CHECK(!answers.isSet(shared(1)) && !answers.wasSet(shared(1)) && !answers.acceptedLaunch(32));
+  answers.set(shared(1));
+  CHECK(!answers.acceptedLaunch(32));
+}
+
+}  // namespace
+
+int main() {
+  testSettingComesBack();
+  testBesideOthers();
+  testFunctionOfKernel();
+  testLaunches();
+  testManyLaunches();
+  testNumbers();
+  testSetMeanwhile();
+  testSetDuringLaunch();
+  testNeverTheSameAgain();
+  testForget();
+  return wire::test::checkedResult();
+}
