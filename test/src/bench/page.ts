@@ -150,11 +150,10 @@ function frameworkSection(results: FrameworkResults | undefined): string {
 
 const SHARING_NOTE = `Each tenant's part is its rate by the native rate that it has alone; in brackets the p99 of a piece of its work in ms. Sliced: natively,
 the hardware's own time-slicing. Shared: through the product, each tenant in an allocation of its own, windows of 5 ms, or longer where all of them pause seldom
-(two of 50 % had 10 ms here, and have 15 since; four of 25 % have 7.5; since then, too, what is over within 20 us is no pause, and who is level takes turns). Each line is one run. Where the host took away more than 15 ms of processor time a second, a line was measured
-again (but for those of trainings in turns, and the first call): on such a host, with 0.1 s a second, two and four tenants with kernels of 50 us made 0.90 to 0.96. The lines come from three runs of one day on machines of one kind;
-"requests above batch", "four small in turns", "a fault beside training", those of concurrent mode and the gangs (on a machine with two GPUs) from before windows became longer for all that pause seldom.
-A ResNet-50 training alone is bound by the host's processor where that is slow (40 to 51 steps a second from machine to machine), so that two of them may make more than one alone: compare sliced with shared there.
-In the table the host was quick: two of them made 49.3 steps a second, one alone 51.4. The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms, and two trainings lose 0.42 ms.`;
+(two of 50 % have 15 ms, four of 25 % 7.5). Each line is one run, all but the gangs of one machine within a quarter of an hour; the gangs are from one with two GPUs.
+Where the host took away more than 15 ms of processor time a second, a line was measured again (but for those of trainings in turns, and the first call): on such a host, with 0.1 s a second,
+two and four tenants with kernels of 50 us made 0.90 to 0.96. The GPU stands still for 0.137 ms at each handover, which is 2.7 % of 5 ms.
+A ResNet-50 training alone is bound by the host's processor where that is slow (40 to 52 steps a second from machine to machine); here one made 51.8.`;
 
 function sharingSection(results: SharingResults | undefined): string {
   const title = '## Several tenants on one GPU';
