@@ -37,8 +37,8 @@ std::vector<Setting> KernelAnswers::with(const Setting& setting) const {
 
 bool KernelAnswers::isSet(const Setting& setting) {
   const std::lock_guard lock(mutex_);
-  const auto last = std::find_if(
-      set_.rbegin(), set_.rend(), [&](const Setting& each) { return each.attribute == setting.attribute && each.device == setting.device; });
+  const auto last = std::find_if(set_.rbegin(), set_.rend(),
+                                 [&](const Setting& each) { return each.attribute == setting.attribute && each.device == setting.device; });
   return last != set_.rend() && last->kernel == setting.kernel && last->value == setting.value;
 }
 

@@ -65,7 +65,7 @@ class KernelAnswers {
   std::atomic<Digest> settings_{0};      ///< of `set_`
   std::atomic<Digest> lastAccepted_{0};  ///< most launches repeat it; 0: none
   std::mutex mutex_;                     ///< of all below
-  std::vector<Setting> set_;             ///< each once, in the order in which they were set last: a kernel and its functions share attributes
+  std::vector<Setting> set_;  ///< each once, in the order in which they were set last: a kernel and its functions share attributes
   std::unordered_set<Digest> settingsBefore_;
   std::unordered_set<Digest> launches_;
   std::map<std::pair<Digest, Question>, int> numbers_;
