@@ -11,23 +11,23 @@ namespace interposer {
 
 namespace {
 
+/// Of a kernel on a device, or, where it is asked for by the function, in a context.
 template <class Ask>
-CUresult rememberedAttribute(Kernel* kernel, CUfunction_attribute attribute, CUdevice device, int* value, Ask ask) {
+CUresult rememberedAttribute(Kernel* kernel, CallNumber call, std::uint64_t where, CUfunction_attribute attribute, int* value, Ask ask) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (kernel == nullptr) return unknownHandle();
-  const auto call = static_cast<std::uint64_t>(CallNumber::cuFuncGetAttribute);
-  return kernel->answers.remembered({call, static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(attribute)}, value, ask);
+  return remembered(*kernel, {static_cast<std::uint64_t>(call), where, static_cast<std::uint64_t>(attribute)}, value, ask);
 }
 
 /// The driver's verdict is waited for unless it is known. Frameworks set the same again and again: that changes nothing.
 template <class Set>
-CUresult setAttribute(Kernel* kernel, CUfunction_attribute attribute, CUdevice device, int value, Set set) {
-  if (kernel == nullptr) return unknownHandle();
-  const Setting setting{kernel->handle, attribute, device, value};
-  if (kernel->answers.isSet(setting)) return CUDA_SUCCESS;
-  const Waiting waiting(!kernel->answers.wasSet(setting));
+CUresult setAttribute(Kernel& kernel, CUfunction_attribute attribute, CUdevice device, int value, Set set) {
+  const Setting setting{kernel.handle, attribute, device, value};
+  if (kernel.answers.isSet(setting)) return CUDA_SUCCESS;
+  const std::lock_guard order(verdicts());
+  const Waiting waiting(!kernel.answers.wasSet(setting));
   if (const CUresult status = set(); status != CUDA_SUCCESS) return status;
-  noteSetting(kernel->name, setting);
+  noteSetting(kernel.name, setting);
   return CUDA_SUCCESS;
 }
 
@@ -50,24 +50,31 @@ CUresult cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfu
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
-  return rememberedAttribute(findKernel(hfunc), attrib, device, pi, [&] { return remote::cuFuncGetAttribute(pi, attrib, hfunc); });
+  return rememberedAttribute(findKernel(hfunc), CallNumber::cuFuncGetAttribute, number(Thread::current().context()), attrib, pi,
+                             [&] { return remote::cuFuncGetAttribute(pi, attrib, hfunc); });
 }
 
 CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
-  return setAttribute(findKernel(hfunc), attrib, device, value, [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
+  Kernel* const kernel = findKernel(hfunc);
+  if (kernel == nullptr) return unknownHandle();
+  if (isFunction(hfunc)) device = kernel->device;
+  return setAttribute(*kernel, attrib, device, value, [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
 }
 
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  return rememberedAttribute(findKernel(kernel), attrib, dev, pi, [&] { return remote::cuKernelGetAttribute(pi, attrib, kernel, dev); });
+  return rememberedAttribute(findKernel(kernel), CallNumber::cuKernelGetAttribute, static_cast<std::uint64_t>(dev), attrib, pi,
+                             [&] { return remote::cuKernelGetAttribute(pi, attrib, kernel, dev); });
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  return setAttribute(findKernel(kernel), attrib, dev, val, [&] { return remote::cuKernelSetAttribute(attrib, val, kernel, dev); });
+  Kernel* const found = findKernel(kernel);
+  if (found == nullptr) return unknownHandle();
+  return setAttribute(*found, attrib, dev, val, [&] { return remote::cuKernelSetAttribute(attrib, val, kernel, dev); });
 }
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {

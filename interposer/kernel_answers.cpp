@@ -6,8 +6,8 @@ namespace interposer {
 
 namespace {
 
-/// Of one kernel: a program that comes to more does not come back to any.
-constexpr std::size_t kMostSettings = 64, kMostLaunches = 1024;
+/// Of one kernel: with more, what is known is forgotten, and asked for again.
+constexpr std::size_t kMostSettings = 64, kMostLaunches = 1024, kMostNumbers = 4096;
 
 constexpr std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) { return (digest ^ word) * 0x9e3779b97f4a7c15 + (digest >> 32); }
 
@@ -32,6 +32,9 @@ std::vector<Setting> KernelAnswers::with(const Setting& setting) const {
     return each.kernel == setting.kernel && each.attribute == setting.attribute && each.device == setting.device;
   });
   all.push_back(setting);
+  std::stable_sort(all.begin(), all.end(), [](const Setting& one, const Setting& other) {
+    return std::pair(one.attribute, one.device) < std::pair(other.attribute, other.device);
+  });
   return all;
 }
 
@@ -50,14 +53,19 @@ bool KernelAnswers::wasSet(const Setting& setting) {
 void KernelAnswers::set(const Setting& setting) {
   const std::lock_guard lock(mutex_);
   set_ = with(setting);
-  if (settingsBefore_.size() >= kMostSettings) forgetAnswers();
-  settings_.store(interposer::digestOf(set_), std::memory_order_release);
-  settingsBefore_.insert(settings_);
+  if (set_.size() > kMostSettings) {  // many kernels of one name: the others count as set by nobody, and all answers with them
+    set_ = {setting};
+    forgetAnswers();
+  }
+  const Digest settings = interposer::digestOf(set_);
+  if (settingsBefore_.size() >= kMostSettings && !settingsBefore_.contains(settings)) forgetAnswers();
+  settingsBefore_.insert(settings);
+  settings_.store(settings, std::memory_order_release);
 }
 
 KernelAnswers::Digest KernelAnswers::digestOf(const LaunchShape& shape) const {
   const Digest settings = settings_.load(std::memory_order_acquire);
-  return digestWith(shape.attributes, shape.block[0], shape.block[1], shape.block[2], shape.sharedBytes, settings);
+  return digestWith(shape.attributes, shape.block[0], shape.block[1], shape.block[2], shape.sharedBytes, shape.context, settings);
 }
 
 bool KernelAnswers::accepted(Digest launch) {
@@ -74,6 +82,20 @@ void KernelAnswers::accept(Digest launch) {
   if (launches_.size() >= kMostLaunches) launches_.clear();
   launches_.insert(launch);
   lastAccepted_.store(launch, std::memory_order_release);
+}
+
+bool KernelAnswers::find(const Question& question, int* number) {
+  const std::lock_guard lock(mutex_);
+  const auto known = numbers_.find({settings_, question});
+  if (known == numbers_.end()) return false;
+  *number = known->second;
+  return true;
+}
+
+void KernelAnswers::remember(const Question& question, int number) {
+  const std::lock_guard lock(mutex_);
+  if (numbers_.size() >= kMostNumbers) numbers_.clear();
+  numbers_[{settings_, question}] = number;
 }
 
 void KernelAnswers::forgetAnswers() {

@@ -29,9 +29,10 @@ struct LaunchShape {
   std::array<unsigned, 3> block{};
   unsigned sharedBytes = 0;
   std::uint64_t attributes = 0;  ///< a digest of the launch attributes; 0: none
+  std::uint64_t context = 0;
 };
 
-/// Thread-safe. Where two things have one digest, the driver's refusal of the second would come later than it might.
+/// Thread-safe. What is told apart by digests of 64 bits is taken to be different when they are.
 class KernelAnswers {
  public:
   /// Whether it is set so already.
@@ -51,9 +52,9 @@ class KernelAnswers {
 
   /// Something that depends on the settings alone: the call, and what else was asked.
   using Question = std::array<std::uint64_t, 5>;
-  /// Has `ask` set the value, but only once.
-  template <class Ask>
-  CUresult remembered(const Question& question, int* value, Ask ask);
+  /// False when it is not known, as everything is set now.
+  bool find(const Question& question, int* number);
+  void remember(const Question& question, int number);
 
   /// Code or a context has ended, and what was true of the kernel with it.
   void forget();
@@ -65,23 +66,10 @@ class KernelAnswers {
   std::atomic<Digest> settings_{0};      ///< of `set_`
   std::atomic<Digest> lastAccepted_{0};  ///< most launches repeat it; 0: none
   std::mutex mutex_;                     ///< of all below
-  std::vector<Setting> set_;  ///< each once, in the order in which they were set last: a kernel and its functions share attributes
+  std::vector<Setting> set_;             ///< each once: by attribute and device, then by when it was set last
   std::unordered_set<Digest> settingsBefore_;
   std::unordered_set<Digest> launches_;
   std::map<std::pair<Digest, Question>, int> numbers_;
 };
-
-template <class Ask>
-CUresult KernelAnswers::remembered(const Question& question, int* value, Ask ask) {
-  const std::pair key(settings_.load(std::memory_order_acquire), question);
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = numbers_.find(key); known != numbers_.end()) return *value = known->second, CUDA_SUCCESS;
-  }
-  if (const CUresult status = ask(); status != CUDA_SUCCESS) return status;
-  const std::lock_guard lock(mutex_);
-  if (key.first == settings_) numbers_[key] = *value;
-  return CUDA_SUCCESS;
-}
 
 }  // namespace interposer

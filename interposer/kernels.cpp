@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "interposer/call.h"
+#include "interposer/contexts.h"
 
 namespace interposer {
 
@@ -37,6 +38,7 @@ std::shared_ptr<Kernel> readKernel(wire::Decoder& reply, CodeOwners owners) {
   auto described = std::make_shared<Kernel>();
   described->handle = handle;
   described->name = name;
+  currentDevice(&described->device);
   auto kernel = loadedCode().add(handle, owners, std::move(described));
   if (unknown == CUDA_SUCCESS) kernel->setParameters(parameters);
   kernel->whyUnknown = unknown;
@@ -74,6 +76,11 @@ CUresult Kernel::parameters(const std::vector<KernelParameter>*& layout) {
   if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
   if (readKernel(reply, {}) == nullptr) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   return known_ ? CUDA_SUCCESS : whyUnknown.load();
+}
+
+std::mutex& verdicts() {
+  static std::mutex* const mutex = new std::mutex;
+  return *mutex;
 }
 
 void noteSetting(const std::string& name, const Setting& setting) {

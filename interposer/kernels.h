@@ -10,7 +10,6 @@
 #include <mutex>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "call_numbers.h"
@@ -37,6 +36,7 @@ struct Kernel {
   std::atomic<CUresult> whyUnknown{CUDA_SUCCESS};  ///< what the driver answered instead of a layout
 
   KernelAnswers answers;
+  CUdevice device = 0;  ///< of a CUfunction, which is of one context: that which was current when it was found
 
   std::mutex mutex;                           ///< guards what follows
   std::map<CUcontext, CUfunction> functions;  ///< of a CUkernel: its function in each context
@@ -66,6 +66,19 @@ CUresult getKernel(CallNumber call, std::uint64_t owner, const char* name, std::
 
 /// Asks for the first `count` kernels of a library or functions of a module, and hands each to `found`.
 CUresult enumerateKernels(CallNumber call, std::uint64_t owner, unsigned count, const std::function<void(unsigned, const Kernel&)>& found);
+
+/// Held from when the driver is asked about a kernel, or an attribute is set, until what it said is noted: in that order.
+std::mutex& verdicts();
+
+/// A number that depends on the kernel's settings and the question alone. `ask` sets it, but only once.
+template <class Ask>
+CUresult remembered(Kernel& kernel, const KernelAnswers::Question& question, int* number, Ask ask) {
+  if (kernel.answers.find(question, number)) return CUDA_SUCCESS;
+  const std::lock_guard order(verdicts());
+  if (const CUresult status = ask(); status != CUDA_SUCCESS) return status;
+  kernel.answers.remember(question, *number);
+  return CUDA_SUCCESS;
+}
 
 /// An attribute of one of the kernels of this name was set: a kernel and its functions share their attributes.
 void noteSetting(const std::string& name, const Setting& setting);

@@ -88,7 +88,10 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame, std::span<const CUla
 
   frame.parameterBytes = static_cast<std::uint32_t>(parameters.bytes);
 
-  LaunchShape shape{{frame.block[0], frame.block[1], frame.block[2]}, frame.sharedBytes, digest(attributes)};
+  LaunchShape shape{{frame.block[0], frame.block[1], frame.block[2]},
+                    frame.sharedBytes,
+                    digest(attributes),
+                    interposer::number(Thread::current().context())};
   if (!attributes.empty() || number == CallNumber::cuLaunchCooperativeKernel) coverGrid(shape, frame);
   const KernelAnswers::Digest asked = kernel->answers.digestOf(shape);
   const bool known = kernel->answers.accepted(asked);

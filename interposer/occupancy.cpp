@@ -16,7 +16,7 @@ CUresult askWithConfiguration(CallNumber call, int* value, CUfunction func, cons
   if (value == nullptr || config == nullptr || config->numAttrs > wire::kMaxLaunchAttributes) return CUDA_ERROR_INVALID_VALUE;
   Call ask;
   const std::size_t attributeBytes = config->numAttrs * sizeof(CUlaunchAttribute);
-  if (!ask.begin(call, sizeof(wire::LaunchFrame) + 16 + attributeBytes, kUnordered)) return ask.status();
+  if (!ask.begin(call, sizeof(wire::LaunchFrame) + 16 + attributeBytes, kOrdered)) return ask.status();
   ask.encoder().put(wire::LaunchFrame{number(func),
                                       number(config->hStream),
                                       {config->gridDimX, config->gridDimY, config->gridDimZ},
@@ -54,9 +54,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CU
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
   const auto call = static_cast<std::uint64_t>(CallNumber::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-  const KernelAnswers::Question question{call, static_cast<std::uint64_t>(device), static_cast<std::uint64_t>(blockSize), dynamicSMemSize,
-                                         flags};
-  return kernel->answers.remembered(question, numBlocks, [&] {
+  const std::uint64_t context = number(Thread::current().context());
+  return remembered(*kernel, {call, context, static_cast<std::uint64_t>(blockSize), dynamicSMemSize, flags}, numBlocks, [&] {
     return remote::cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, flags);
   });
 }

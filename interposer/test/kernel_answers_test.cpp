@@ -15,7 +15,7 @@ Setting shared(int bytes, std::uint64_t kernel = kKernel) { return {kernel, CU_F
 Setting carveout(int percent) { return {kKernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0, percent}; }
 
 struct Answers : KernelAnswers {
-  static LaunchShape shape(unsigned threads, unsigned bytes) { return {{threads, 1, 1}, bytes, 0}; }
+  static LaunchShape shape(unsigned threads, unsigned bytes) { return {{threads, 1, 1}, bytes}; }
   bool acceptedLaunch(unsigned threads, unsigned bytes = 0) { return accepted(digestOf(shape(threads, bytes))); }
   void acceptLaunch(unsigned threads, unsigned bytes = 0) { accept(digestOf(shape(threads, bytes))); }
 };
@@ -54,6 +54,13 @@ void testFunctionOfKernel() {
   CHECK(answers.isSet(shared(1)) && !answers.isSet(shared(2, kFunction)) && answers.wasSet(shared(2, kFunction)));
 }
 
+void testContexts() {
+  Answers answers;
+  const auto in = [&](std::uint64_t context) { return answers.digestOf({.block = {32, 1, 1}, .context = context}); };
+  answers.accept(in(1));
+  CHECK(answers.accepted(in(1)) && !answers.accepted(in(2)));
+}
+
 void testLaunches() {
   Answers answers;
   CHECK(!answers.acceptedLaunch(32));
@@ -78,31 +85,62 @@ void testManyLaunches() {
 
 void testNumbers() {
   Answers answers;
-  int asked = 0;
-  const auto ask = [&](std::uint64_t what, int answer) {
-    int value = 0;
-    CHECK(answers.remembered({what}, &value, [&] { return ++asked, value = answer, CUDA_SUCCESS; }) == CUDA_SUCCESS);
-    return value;
+  const auto known = [&](std::uint64_t what) {
+    int number = -1;
+    return answers.find({what}, &number) ? number : -1;
   };
-  CHECK(ask(1, 10) == 10 && ask(1, 11) == 10 && ask(2, 20) == 20 && asked == 2);
+  CHECK(known(1) == -1);
+  answers.remember({1}, 10);
+  answers.remember({2}, 20);
+  CHECK(known(1) == 10 && known(2) == 20 && known(3) == -1);
   answers.set(shared(1));
-  CHECK(ask(1, 12) == 12 && asked == 3);
+  CHECK(known(1) == -1);
+  answers.remember({1}, 11);
   answers.set(shared(2));
+  CHECK(known(1) == -1);
   answers.set(shared(1));
-  CHECK(ask(1, 13) == 12 && asked == 3);
-  int value = 0;
-  CHECK(answers.remembered({3}, &value, [] { return CUDA_ERROR_INVALID_VALUE; }) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(ask(3, 30) == 30);
+  CHECK(known(1) == 11 && known(2) == -1);
 }
 
-/// Said while another thread set something: nobody knows of which settings it is true.
-void testSetMeanwhile() {
+/// Which of two devices, or of two attributes, was set first makes no difference.
+void testOrder() {
   Answers answers;
-  answers.set(shared(1));
-  int value = 0;
-  CHECK(answers.remembered({1}, &value, [&] { return answers.set(shared(2)), value = 2, CUDA_SUCCESS; }) == CUDA_SUCCESS);
-  answers.set(shared(1));
-  CHECK(answers.remembered({1}, &value, [&] { return value = 1, CUDA_SUCCESS; }) == CUDA_SUCCESS && value == 1);
+  const auto on = [](CUdevice device, int bytes) {
+    return Setting{kKernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device, bytes};
+  };
+  for (int round = 0; round < 3; ++round) {
+    for (const int bytes : {1, 2}) {
+      for (const CUdevice device : {0, 1, 2}) {
+        CHECK(round < 2 || (!answers.isSet(on(device, bytes)) && answers.wasSet(on(device, bytes))));
+        answers.set(on(device, bytes));
+      }
+      CHECK(round < 2 || answers.wasSet(carveout(bytes)));
+      answers.set(carveout(bytes));
+    }
+  }
+  answers.set(on(1, 1));  // before device 0 for once
+  CHECK(answers.wasSet(on(0, 1)));
+}
+
+/// As many as are kept, in turns, are all known from the second round on.
+void testManySettings() {
+  Answers answers;
+  for (int round = 0; round < 3; ++round) {
+    for (int bytes = 0; bytes < 64; ++bytes) {
+      CHECK(answers.wasSet(shared(bytes)) == (round > 0));
+      answers.set(shared(bytes));
+    }
+  }
+}
+
+/// Every module of an autotuner has a kernel of the same name.
+void testManyOfOneName() {
+  Answers answers;
+  for (std::uint64_t kernel = 1; kernel <= 2'000; ++kernel) {
+    answers.set(shared(1, kernel));
+    CHECK(answers.isSet(shared(1, kernel)));
+  }
+  CHECK(!answers.isSet(shared(1, 1)) && !answers.wasSet(shared(1, 1)));
 }
 
 /// The driver judged a launch by what was set when it came.
@@ -140,10 +178,13 @@ int main() {
   testSettingComesBack();
   testBesideOthers();
   testFunctionOfKernel();
+  testContexts();
   testLaunches();
   testManyLaunches();
   testNumbers();
-  testSetMeanwhile();
+  testOrder();
+  testManySettings();
+  testManyOfOneName();
   testSetDuringLaunch();
   testNeverTheSameAgain();
   testForget();
