@@ -21,13 +21,14 @@ CUresult rememberedAttribute(Kernel* kernel, CallNumber call, std::uint64_t wher
 
 /// The driver's verdict is waited for unless it is known. Frameworks set the same again and again: that changes nothing.
 template <class Set>
-CUresult setAttribute(Kernel& kernel, CUfunction_attribute attribute, CUdevice device, int value, Set set) {
-  const Setting setting{kernel.handle, attribute, device, value};
-  if (kernel.answers.isSet(setting)) return CUDA_SUCCESS;
+CUresult setAttribute(Kernel* kernel, CUfunction_attribute attribute, CUdevice device, int value, Set set) {
+  if (kernel == nullptr) return unknownHandle();
+  const Setting setting{kernel->handle, attribute, device, value};
+  if (kernel->answers.isSet(setting)) return CUDA_SUCCESS;
   const std::lock_guard order(verdicts());
-  const Waiting waiting(!kernel.answers.wasSet(setting));
+  const Waiting waiting(!kernel->answers.wasSet(setting));
   if (const CUresult status = set(); status != CUDA_SUCCESS) return status;
-  noteSetting(kernel.name, setting);
+  noteSetting(kernel->name, setting);
   return CUDA_SUCCESS;
 }
 
@@ -59,9 +60,8 @@ CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int v
   CUdevice device = 0;
   if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
   Kernel* const kernel = findKernel(hfunc);
-  if (kernel == nullptr) return unknownHandle();
-  if (isFunction(hfunc)) device = kernel->device;
-  return setAttribute(*kernel, attrib, device, value, [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
+  if (kernel != nullptr && isFunction(hfunc)) device = kernel->device;
+  return setAttribute(kernel, attrib, device, value, [&] { return remote::cuFuncSetAttribute(hfunc, attrib, value); });
 }
 
 CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
@@ -72,9 +72,7 @@ CUresult cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel ker
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  Kernel* const found = findKernel(kernel);
-  if (found == nullptr) return unknownHandle();
-  return setAttribute(*found, attrib, dev, val, [&] { return remote::cuKernelSetAttribute(attrib, val, kernel, dev); });
+  return setAttribute(findKernel(kernel), attrib, dev, val, [&] { return remote::cuKernelSetAttribute(attrib, val, kernel, dev); });
 }
 
 CUresult cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {

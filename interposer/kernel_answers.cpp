@@ -9,16 +9,14 @@ namespace {
 /// Of one kernel: with more, what is known is forgotten, and asked for again.
 constexpr std::size_t kMostSettings = 64, kMostLaunches = 1024, kMostNumbers = 4096;
 
-constexpr std::uint64_t mixed(std::uint64_t digest, std::uint64_t word) { return (digest ^ word) * 0x9e3779b97f4a7c15 + (digest >> 32); }
-
 /// Never 0.
 template <class... Words>
 std::uint64_t digestWith(std::uint64_t digest, Words... words) {
-  ((digest = mixed(digest, static_cast<std::uint64_t>(words))), ...);
+  ((digest = (digest ^ static_cast<std::uint64_t>(words)) * 0x9e3779b97f4a7c15 + (digest >> 32)), ...);
   return digest | 1;
 }
 
-std::uint64_t digestOf(const std::vector<Setting>& settings) {
+std::uint64_t digestOfAll(const std::vector<Setting>& settings) {
   std::uint64_t digest = 0;
   for (const Setting& each : settings) digest = digestWith(digest, each.kernel, each.attribute, each.device, each.value);
   return digest;
@@ -47,7 +45,7 @@ bool KernelAnswers::isSet(const Setting& setting) {
 
 bool KernelAnswers::wasSet(const Setting& setting) {
   const std::lock_guard lock(mutex_);
-  return settingsBefore_.contains(interposer::digestOf(with(setting)));
+  return settingsBefore_.contains(digestOfAll(with(setting)));
 }
 
 void KernelAnswers::set(const Setting& setting) {
@@ -57,7 +55,7 @@ void KernelAnswers::set(const Setting& setting) {
     set_ = {setting};
     forgetAnswers();
   }
-  const Digest settings = interposer::digestOf(set_);
+  const Digest settings = digestOfAll(set_);
   if (settingsBefore_.size() >= kMostSettings && !settingsBefore_.contains(settings)) forgetAnswers();
   settingsBefore_.insert(settings);
   settings_.store(settings, std::memory_order_release);

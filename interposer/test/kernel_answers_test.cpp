@@ -11,7 +11,9 @@ using interposer::Setting;
 
 constexpr std::uint64_t kKernel = 1, kFunction = 2;
 
-Setting shared(int bytes, std::uint64_t kernel = kKernel) { return {kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0, bytes}; }
+Setting shared(int bytes, std::uint64_t kernel = kKernel, CUdevice device = 0) {
+  return {kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device, bytes};
+}
 Setting carveout(int percent) { return {kKernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0, percent}; }
 
 struct Answers : KernelAnswers {
@@ -28,7 +30,7 @@ void testSettingComesBack() {
     CHECK(answers.isSet(shared(bytes)) && !answers.isSet(shared(3 - bytes)) && answers.wasSet(shared(1)));
   }
   CHECK(answers.wasSet(shared(2)) && !answers.wasSet(shared(3)));
-  const Setting elsewhere{kKernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 1, 2};
+  const Setting elsewhere = shared(2, kKernel, 1);
   CHECK(!answers.isSet(elsewhere) && !answers.wasSet(elsewhere));
 }
 
@@ -105,9 +107,7 @@ void testNumbers() {
 /// Which of two devices, or of two attributes, was set first makes no difference.
 void testOrder() {
   Answers answers;
-  const auto on = [](CUdevice device, int bytes) {
-    return Setting{kKernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device, bytes};
-  };
+  const auto on = [](CUdevice device, int bytes) { return shared(bytes, kKernel, device); };
   for (int round = 0; round < 3; ++round) {
     for (const int bytes : {1, 2}) {
       for (const CUdevice device : {0, 1, 2}) {
