@@ -19,8 +19,8 @@ int main() {
 
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));
-  std::printf("GPU: %s, compute capability %d.%d, %zu MiB for this program\n", device.name, device.major, device.minor,
-              device.totalGlobalMem >> 20);
+  std::printf("GPU: %s, compute capability %d.%d, %zu MiB for this program\n", device.name,
+              device.major, device.minor, device.totalGlobalMem >> 20);
 
   const size_t bytes = kCount * sizeof(float);
   float *deviceA, *deviceB, *deviceSum;
@@ -35,7 +35,8 @@ int main() {
 
   int wrong = 0;
   for (int i = 0; i < kCount; ++i) wrong += sum[i] != a[i] + b[i];
-  std::printf("added %d pairs of numbers, %d wrong; the last sum is %.1f\n", kCount, wrong, sum[kCount - 1]);
+  std::printf("added %d pairs of numbers, %d wrong; the last sum is %.1f\n", kCount, wrong,
+              sum[kCount - 1]);
   CHECK(cudaFree(deviceA));
   CHECK(cudaFree(deviceB));
   CHECK(cudaFree(deviceSum));

@@ -1,4 +1,5 @@
-// Each block of a grid speaks for itself, by printf on the GPU; a block-wide reduction says what its threads found.
+// Each block of a grid speaks for itself, by printf on the GPU; a block-wide reduction says what
+// its threads found.
 #include <cstdio>
 
 #include "check.h"
@@ -12,7 +13,9 @@ __global__ void hello() {
     if (thread < stride) squares[thread] += squares[thread + stride];
     __syncthreads();
   }
-  if (thread == 0) printf("block %u of %u: %u threads, the sum of their numbers is %d\n", blockIdx.x, gridDim.x, blockDim.x, squares[0]);
+  if (thread == 0)
+    printf("block %u of %u: %u threads, the sum of their numbers is %d\n", blockIdx.x, gridDim.x,
+           blockDim.x, squares[0]);
 }
 
 int main() {

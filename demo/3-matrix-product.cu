@@ -24,9 +24,11 @@ __global__ void multiply(const float* a, const float* b, float* product) {
   product[row * kSize + column] = sum;
 }
 
-static double productOnCpu(const std::vector<float>& a, const std::vector<float>& b, int row, int column) {
+static double productOnCpu(const std::vector<float>& a, const std::vector<float>& b, int row,
+                           int column) {
   double sum = 0.0;
-  for (int k = 0; k < kSize; ++k) sum += static_cast<double>(a[row * kSize + k]) * b[k * kSize + column];
+  for (int k = 0; k < kSize; ++k)
+    sum += static_cast<double>(a[row * kSize + k]) * b[k * kSize + column];
   return sum;
 }
 
@@ -48,7 +50,8 @@ int main() {
   CHECK(cudaEventCreate(&begin));
   CHECK(cudaEventCreate(&end));
   CHECK(cudaEventRecord(begin));
-  multiply<<<dim3(kSize / kTile, kSize / kTile), dim3(kTile, kTile)>>>(deviceA, deviceB, deviceProduct);
+  multiply<<<dim3(kSize / kTile, kSize / kTile), dim3(kTile, kTile)>>>(deviceA, deviceB,
+                                                                       deviceProduct);
   CHECK(cudaEventRecord(end));
   CHECK(cudaEventSynchronize(end));
   float milliseconds = 0.0f;
@@ -63,8 +66,8 @@ int main() {
     }
   }
   const double operations = 2.0 * kSize * kSize * kSize;
-  std::printf("%d x %d matrices in %.3f ms, %.2f GFLOP/s; largest error beside the CPU: %.1e\n", kSize, kSize, milliseconds,
-              operations / milliseconds / 1e6, worst);
+  std::printf("%d x %d matrices in %.3f ms, %.2f GFLOP/s; largest error beside the CPU: %.1e\n",
+              kSize, kSize, milliseconds, operations / milliseconds / 1e6, worst);
   CHECK(cudaFree(deviceA));
   CHECK(cudaFree(deviceB));
   CHECK(cudaFree(deviceProduct));

@@ -1,4 +1,5 @@
-// Asks for memory until its quota is used up: CUDA's ordinary error comes back, and the program goes on.
+// Asks for memory until its quota is used up: CUDA's ordinary error comes back, and the program
+// goes on.
 #include <cstdio>
 #include <vector>
 
@@ -27,7 +28,8 @@ int main() {
     if (status != cudaSuccess) break;
     chunks.push_back(chunk);
   }
-  std::printf("got %zu chunks of 64 MiB, then: %s (%s)\n", chunks.size(), cudaGetErrorName(status), cudaGetErrorString(status));
+  std::printf("got %zu chunks of 64 MiB, then: %s (%s)\n", chunks.size(), cudaGetErrorName(status),
+              cudaGetErrorString(status));
   if (status != cudaErrorMemoryAllocation || chunks.empty()) return 1;
   sayFree("now");
   cudaGetLastError();
@@ -38,8 +40,11 @@ int main() {
   int value = 0;
   fill<<<1, 32>>>(static_cast<int*>(chunks[0]), 32, 42);
   CHECK(cudaGetLastError());
-  CHECK(cudaMemcpy(&value, static_cast<int*>(chunks[0]) + 31, sizeof(value), cudaMemcpyDeviceToHost));
-  std::printf("the program gives one chunk back and goes on: a kernel wrote %d into the first chunk\n", value);
+  CHECK(
+      cudaMemcpy(&value, static_cast<int*>(chunks[0]) + 31, sizeof(value), cudaMemcpyDeviceToHost));
+  std::printf(
+      "the program gives one chunk back and goes on: a kernel wrote %d into the first chunk\n",
+      value);
   for (void* chunk : chunks) CHECK(cudaFree(chunk));
   sayFree("after giving everything back");
   return value == 42 ? 0 : 1;

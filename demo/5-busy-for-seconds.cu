@@ -1,4 +1,5 @@
-// Keeps the GPU busy for a number of seconds and says how much it got done. Started twice at the same time, it shows how the GPU is shared.
+// Keeps the GPU busy for a number of seconds and says how much it got done. Started twice at the
+// same time, it shows how the GPU is shared.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -16,7 +17,9 @@ __global__ void iterate(float* values) {
   values[threadIdx.x] = x;
 }
 
-static double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+static double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int main(int count, char** arguments) {
   const double seconds = count > 1 ? std::atof(arguments[1]) : 1.0;
@@ -42,6 +45,7 @@ int main(int count, char** arguments) {
   CHECK(cudaFree(onDevice));
   int wrong = 0;
   for (const float value : values) wrong += !(value > 0.0f && value < 1.0f);
-  std::printf("done: %ld kernels in %.1f s, %.0f a second, %d wrong values\n", launches, end - begin, launches / (end - begin), wrong);
+  std::printf("done: %ld kernels in %.1f s, %.0f a second, %d wrong values\n", launches,
+              end - begin, launches / (end - begin), wrong);
   return wrong == 0 ? 0 : 1;
 }

@@ -1,4 +1,5 @@
-// A page of a file in which a program says, also to whoever watches it die, what its threads are doing (test/src/diary.ts reads it).
+// A page of a file in which a program says, also to whoever watches it die, what its threads are
+// doing (test/diary.ts reads it).
 #pragma once
 
 #include <cuda_runtime.h>
@@ -30,7 +31,9 @@ struct Diary {
   }
 
   bool fail(cudaError_t result) {
-    when = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    when = std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+               .count();
     error = result;
     return false;
   }

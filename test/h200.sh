@@ -1,7 +1,10 @@
 #!/bin/sh
-# What is proved on a machine with a GPU. Needs python3, nvcc and, but for `record`, node and the built tree with its dist/ directories.
-#   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang | account | frameworks | all
-# Results and logs go to $OUT (default build/h200). `sharing --only concurrent` is what is about concurrent mode; `gang` needs two GPUs.
+# What is proved on a machine with a GPU. Needs python3, nvcc and, but for `record`, node and the
+# built tree with its dist/ directories.
+#   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
+#                | account | check | images | frameworks | all
+# Results and logs go to $OUT (default build/h200). `sharing --only concurrent` is what is about
+# concurrent mode; `gang` needs two GPUs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -9,7 +12,8 @@ BUILD=${BUILD:-/tmp/nvidia-virtual-h200}
 mkdir -p "$OUT" "$BUILD"
 failed=0
 
-# step NAME SECONDS COMMAND...: runs it for at most SECONDS, keeps its output in a log, goes on whatever happens.
+# step NAME SECONDS COMMAND...: runs it for at most SECONDS, keeps its output in a log, goes on
+# whatever happens.
 step() {
   name=$1
   seconds=$2
@@ -26,23 +30,42 @@ step() {
 
 # The new recordings are also what `conformance` compares with in this tree.
 record() {
-  step record 400 python3 test/conformance/record.py record "$BUILD/conformance" "$OUT/recordings.tar"
+  step record 400 python3 test/conformance/record.py record \
+    "$BUILD/conformance" "$OUT/recordings.tar"
   [ -f "$OUT/recordings.tar" ] && tar -xf "$OUT/recordings.tar" -C test/conformance/recordings
 }
-conformance() { step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"; }
-# kube-apiserver is too large to be carried along. `container --show PATH` where python3 lies in a file system of its own.
-container() { step container 300 node test/dist/container/main.js --backend real --api played "$@"; }
-bench() { step bench 400 python3 test/bench/h200.py --build "$BUILD/bench" --json "$OUT/bench.json"; }
-sharing() { step sharing 580 python3 test/bench/sharing.py --build "$BUILD/bench" --json "$OUT/sharing.json" "$@"; }
-gang() { step gang 300 python3 test/bench/sharing.py --build "$BUILD/bench" --json "$OUT/gang.json" --only gang "$@"; }
-account() { step account 200 python3 test/bench/account.py --build "$BUILD/bench" --json "$OUT/account.json"; }
-frameworks() { step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"; }
+conformance() {
+  step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" \
+    --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"
+}
+# kube-apiserver is too large to be carried along. `container --show PATH` where python3 lies in a
+# file system of its own.
+container() {
+  step container 300 node test/dist/container/main.js --backend real --api played "$@"
+}
+# A benchmark: its name, seconds, script and arguments.
+measure() {
+  name=$1 seconds=$2 script=$3
+  shift 3
+  step "$name" "$seconds" python3 "test/bench/$script" --build "$BUILD/bench" \
+    --json "$OUT/$name.json" "$@"
+}
+bench() { measure bench 400 h200.py; }
+sharing() { measure sharing 580 sharing.py "$@"; }
+gang() { measure gang 300 sharing.py --only gang "$@"; }
+account() { measure account 200 account.py; }
+check() { measure check 120 second_check.py; }
+images() { measure images 150 images.py; }
+frameworks() {
+  step frameworks 580 python3 test/bench/h200.py --frameworks --json "$OUT/frameworks.json"
+}
 
 case "${1:-}" in
-  record | conformance | container | bench | sharing | gang | account | frameworks) "$@" ;;
-  all) record; conformance; container; bench; sharing; account; frameworks ;;
+  record | conformance | container | bench | sharing | gang | account | check | images | frameworks)
+    "$@" ;;
+  all) record; conformance; container; bench; sharing; account; check; images; frameworks ;;
   *)
-    sed -n '2,4s/^# //p' "$0"
+    sed -n '2,5s/^# //p' "$0"
     exit 2
     ;;
 esac

@@ -1,7 +1,9 @@
 #!/bin/sh
-# What h200.sh needs beside the tracked files, in one archive: for a machine with a GPU that has neither Node nor a network.
+# What h200.sh needs beside the tracked files, in one archive: for a machine with a GPU that has
+# neither Node nor a network.
 #   test/pack.sh ARCHIVE.tar.xz     after `npm run build`
-# There: tar -xf ARCHIVE.tar.xz in a checkout of the same commit, and PATH=$PWD/build/bin:$PATH test/h200.sh ...
+# There: tar -xf ARCHIVE.tar.xz in a checkout of the same commit, and PATH=$PWD/build/bin:$PATH
+# test/h200.sh ...
 set -eu
 archive=${1:?"$(sed -n '3s/^# *//p' "$0")"}
 cd "$(dirname "$0")/.."
@@ -10,7 +12,7 @@ cp "$(readlink -f "$(command -v node)")" build/bin/node
 {
   echo build/bin/node
   find . -name dist -type d -not -path '*/node_modules/*' -prune
-  find build/release/native build/release/interposer \( -name 'nvidia-virtual*' -o -name '*.so.*' \) \( -type f -o -type l \)
+  find build/release/native build/release/interposer \( -name 'nvidia-virtual*' -o -name '*.so.*' -o -name lying_worker \) \( -type f -o -type l \)
   npm ls --omit=dev --all --parseable | sed -n "s|^$PWD/node_modules/|node_modules/|p"
   find node_modules/@nvidia-virtual -type l
 } | tar --create --file "$archive" --use-compress-program 'xz -T0' --exclude '*.map' --exclude '*.d.ts' --exclude '*.o' --files-from -

@@ -1,5 +1,6 @@
-// Address ranges that client and worker keep alike: one window in which shared host memory lies at the same address in both, and the
-// ranges where the driver places device memory, which the client reserves so that nothing of its own can lie there.
+// Address ranges that client and worker share. In the window, shared host memory has the same
+// address in both. In the ranges of device memory, the client reserves all addresses, so that no
+// memory of its own lies there.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +14,28 @@ namespace wire {
 struct AddressRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  bool contains(std::uint64_t address, std::uint64_t bytes) const { return address >= begin && address < end && bytes <= end - address; }
+  bool contains(std::uint64_t address, std::uint64_t bytes) const {
+    return address >= begin && address < end && bytes <= end - address;
+  }
 };
 
-/// Where the window may lie, best first.
+/// Candidates for the window, best first.
 std::span<const AddressRange> windowCandidates();
-/// Where a driver in the legacy mmap layout, and the simulated one, place device memory (h200: measured).
+/// Ranges where the driver in the legacy mmap layout, and the simulated driver, place device memory
+/// (measured on an H200).
 std::span<const AddressRange> deviceRanges();
 
-/// Reserves a range without access. False when something of the process lies in it.
+/// Reserves a range without access. False if part of it is in use.
 bool reserve(const AddressRange& range);
 
-/// First fit over one reserved window; thread-safe. Only the client allocates; the worker maps what the client names.
+/// First-fit allocator over one reserved window. Thread-safe. Only the client allocates; the worker
+/// maps the addresses that the client sends.
 class AddressWindow {
  public:
-  /// Reserves the first candidate that is free; an empty range when none is.
+  /// Reserves the first free candidate. False if none is free; the range is then empty.
   bool open();
   const AddressRange& range() const { return range_; }
-  /// An address of `bytes` (rounded up to pages), or 0 when the window is full.
+  /// Returns the address of `bytes` (rounded up to pages), or 0 if the window is full.
   std::uint64_t allocate(std::size_t bytes);
   void release(std::uint64_t address);
 
@@ -40,9 +45,10 @@ class AddressWindow {
   std::map<std::uint64_t, std::uint64_t> used_;  ///< begin -> end
 };
 
-/// Maps `bytes` of a memory file at `address` inside a reserved window, replacing the reservation. False with errno set.
+/// Maps `bytes` of a memory file at `address` inside a reserved window, in place of the
+/// reservation. Returns false and sets errno on failure.
 bool mapShared(std::uint64_t address, std::size_t bytes, int file);
-/// Puts the reservation back.
+/// Replaces a mapping by the reservation. Returns false and sets errno on failure.
 bool unmapShared(std::uint64_t address, std::size_t bytes);
 
 }  // namespace wire

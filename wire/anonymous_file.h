@@ -1,4 +1,5 @@
-// memfd_create is older in the kernel (3.17) than in the C library (2.27), and programs bring their own C library.
+// memfd_create as a system call. The kernel has it since 3.17, but the C library only since 2.27,
+// and programs bring their own.
 #pragma once
 
 #include <linux/memfd.h>
@@ -7,7 +8,10 @@
 
 namespace wire {
 
-/// A file without a name in any directory. -1 with errno when there is none; `flags` are those of memfd_create.
-inline int createAnonymousFile(const char* name, unsigned flags) { return static_cast<int>(syscall(SYS_memfd_create, name, flags)); }
+/// Creates a file without a name in any directory. `flags` are those of memfd_create. Returns its
+/// descriptor, or -1 with errno set.
+inline int createAnonymousFile(const char* name, unsigned flags) {
+  return static_cast<int>(syscall(SYS_memfd_create, name, flags));
+}
 
 }  // namespace wire

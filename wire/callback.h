@@ -1,4 +1,4 @@
-// A host function that a stream has reached; the payload of MessageKind::callback.
+// Payload of MessageKind::callback: a host function that a stream has reached.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One client thread's connection to its worker thread: a request ring and a reply area in one sealed memory file.
-// Single producer, single consumer. No logging, no knowledge of the payload.
+// One client thread's connection to its worker thread: a request ring and a reply area in one
+// sealed memory file. Single producer, single consumer. No logging, no knowledge of the payload.
 #pragma once
 
 #include <sys/types.h>
@@ -18,43 +18,49 @@ namespace wire {
 
 struct ChannelMemory;  // the mapped memory file: channel_memory.h
 
-/// Why a worker's next() said false.
+/// Why a worker's next() returned false.
 enum class ChannelEnd : std::uint8_t {
-  none,      ///< it has not
+  none,      ///< it has not returned false
   stopped,   ///< stop() was called
-  closed,    ///< the client destroyed its end, and every frame that it published before has been read
-  nonsense,  ///< the client broke the format
+  closed,    ///< the client destroyed its end, and all frames published before have been read
+  nonsense,  ///< the client violated the format
 };
 
-/// The client's end; owned by one thread. The ring is mapped twice in a row, so a frame is always contiguous.
+/// The client's end; owned by one thread. The ring is mapped twice in a row, so a frame is always
+/// contiguous.
 class ClientChannel {
  public:
-  /// Creates and maps the memory file; null with errno set when the system refuses.
+  /// Creates and maps the memory file. Null with errno set on failure.
   static std::unique_ptr<ClientChannel> create();
-  /// Tells the worker that nothing more will come. In a forked child it only unmaps: the channel is the parent's.
+  /// Tells the worker that no more frames will come. A forked child only unmaps, because the
+  /// channel belongs to the parent.
   ~ClientChannel();
   ClientChannel(const ClientChannel&) = delete;
   ClientChannel& operator=(const ClientChannel&) = delete;
 
-  /// The memory file, to be sent to the worker; closed by closeFile() once it is.
+  /// The memory file to send to the worker. Call closeFile() after that.
   int file() const { return file_; }
   void closeFile();
 
-  /// Reserves room for a frame of at most `payloadBytes` beyond the header, waiting while the ring is full.
-  /// The encoder's failed() is set when the peer is gone or the bound exceeds kMaxFrameBytes.
+  /// Reserves room for a frame of at most `payloadBytes` beyond the header, waiting while the ring
+  /// is full. The encoder's failed() is set when the peer is gone or the bound exceeds
+  /// kMaxFrameBytes.
   Encoder begin(std::size_t payloadBytes);
 
-  /// Completes the frame that `encoder`, the last one from begin(), wrote, and publishes it. Wakes the worker if it sleeps.
-  /// A failed encoder publishes nothing.
-  void publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket);
+  /// Completes the frame that `encoder`, the last one from begin(), wrote, and publishes it. Wakes
+  /// the worker if it sleeps. A failed encoder publishes nothing.
+  void publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags,
+               std::uint64_t ticket);
 
-  /// Waits for the reply to the last published frame. A failed decoder when the peer died. The bytes stay valid until the next begin().
+  /// Waits for the reply to the last published frame. A failed decoder when the peer died. The
+  /// bytes stay valid until the next begin().
   Decoder awaitReply(ReplyHeader& header);
 
   /// The first error of a call that did not wait since it was last taken; 0 when there was none.
   std::int32_t takeDeferredError();
 
-  /// Called from any thread when the worker is gone: every present and future wait of this channel ends at once.
+  /// Call when the worker is gone, on any thread. Every present and future wait of this channel
+  /// ends at once.
   void abandon();
 
  private:
@@ -64,7 +70,7 @@ class ClientChannel {
   bool awaitRoom(std::size_t bytes);
 
   int file_ = -1;                    ///< owned
-  pid_t process_ = 0;                ///< that created it
+  pid_t process_ = 0;                ///< the process that created it
   ChannelMemory* memory_ = nullptr;  ///< owned
   std::uint64_t tail_ = 0;           ///< bytes published
   std::uint64_t head_ = 0;           ///< last value seen of what the worker consumed
@@ -72,26 +78,29 @@ class ClientChannel {
   std::atomic<bool> abandoned_{false};
 };
 
-/// The worker's end; owned by one thread. Everything read is copied out of the shared memory first, then checked.
+/// The worker's end; owned by one thread. Data is copied out of the shared memory before it is
+/// checked.
 class WorkerChannel {
  public:
-  /// Maps the memory file that a client sent; the caller still owns `file`. Null when its size or seals are not those of create().
+  /// Maps a client's memory file; the caller still owns `file`. Null if its size or seals differ
+  /// from those of create().
   static std::unique_ptr<WorkerChannel> attach(int file);
   ~WorkerChannel();
   WorkerChannel(const WorkerChannel&) = delete;
   WorkerChannel& operator=(const WorkerChannel&) = delete;
 
-  /// Waits for the next frame, awake for that long at first, and copies it into this object, where it stays until the next call. False for
-  /// ever after an end().
-  bool next(FrameHeader& header, Decoder& payload, std::uint64_t spinNanoseconds = kSpinNanoseconds);
+  /// Waits for the next frame and copies it into this object, where it stays until the next call.
+  /// Spins for `spinNanoseconds` first. Always false after an end().
+  bool next(FrameHeader& header, Decoder& payload,
+            std::uint64_t spinNanoseconds = kSpinNanoseconds);
   ChannelEnd end() const { return end_; }
 
-  /// The reply's payload is encoded here, then sent by reply(). The reply of a frame without kFrameWantsReply is never sent. A payload
-  /// that did not fit is left away, and the client's decoder fails.
+  /// Encoder for the reply's payload; reply() sends it. Frames without kFrameWantsReply get no
+  /// reply. A payload that does not fit is omitted, and the client's decoder fails.
   Encoder replyEncoder();
   void reply(const Encoder& encoder, std::int32_t status, std::uint64_t text);
 
-  /// Remembers the error of a call that does not wait; the first one stays until the client takes it.
+  /// Stores the error of a call that does not wait. The first one stays until the client takes it.
   void deferError(std::int32_t status);
 
   /// Ends next() from another thread.
@@ -106,12 +115,12 @@ class WorkerChannel {
   bool ended(ChannelEnd end);
 
   ChannelMemory* memory_;   ///< owned
-  std::uint64_t head_ = 0;  ///< bytes consumed: where the next frame begins
+  std::uint64_t head_ = 0;  ///< bytes consumed, which is the position of the next frame
   std::uint32_t replies_ = 0;
-  bool wantsReply_ = false;     ///< the client waits for the reply to the current frame
-  bool replied_ = true;         ///< so the client is about to send the next frame, and waits for its answer perhaps
-  std::uint64_t caughtUp_ = 0;  ///< when the ring was last found empty after frames that want no reply
-  std::uint32_t frames_ = 0;    ///< read since
+  bool wantsReply_ = false;  ///< the client waits for the reply to the current frame
+  bool replied_ = true;  ///< the client will send the next frame soon, and may wait for its reply
+  std::uint64_t caughtUp_ = 0;  ///< when the ring was last empty after frames that want no reply
+  std::uint32_t frames_ = 0;    ///< frames read since then
   ChannelEnd end_ = ChannelEnd::none;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<std::byte[]> frame_;  ///< kMaxFrameBytes; the copy that is decoded

@@ -16,7 +16,8 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 bool mapAt(std::byte* address, std::size_t bytes, int file, std::size_t offset) {
-  return mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, static_cast<off_t>(offset)) != MAP_FAILED;
+  return mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+              static_cast<off_t>(offset)) != MAP_FAILED;
 }
 
 }  // namespace
@@ -33,16 +34,20 @@ int createChannelFile() {
 
 bool isChannelFile(int file) {
   struct stat status;
-  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size != static_cast<off_t>(kChannelFileBytes)) return false;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) ||
+      status.st_size != static_cast<off_t>(kChannelFileBytes))
+    return false;
   return fcntl(file, F_GET_SEALS) == kSeals;
 }
 
 ChannelMemory* mapChannel(int file) {
-  void* reserved = mmap(nullptr, sizeof(ChannelMemory), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* reserved = mmap(nullptr, sizeof(ChannelMemory), PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (reserved == MAP_FAILED) return nullptr;
   auto* begin = static_cast<std::byte*>(reserved);
   constexpr std::size_t ring = offsetof(ChannelMemory, ring);
-  if (mapAt(begin, kChannelFileBytes, file, 0) && mapAt(begin + kChannelFileBytes, kRequestBytes, file, ring)) {
+  if (mapAt(begin, kChannelFileBytes, file, 0) &&
+      mapAt(begin + kChannelFileBytes, kRequestBytes, file, ring)) {
     return reinterpret_cast<ChannelMemory*>(begin);
   }
   const int reason = errno;

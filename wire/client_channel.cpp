@@ -25,6 +25,7 @@ std::unique_ptr<ClientChannel> ClientChannel::create() {
   if (channel->file_ < 0) return nullptr;
   channel->memory_ = mapChannel(channel->file_);
   if (channel->memory_ == nullptr) return nullptr;
+  takeSeat(channel->memory_->clientSeat);
   return channel;
 }
 
@@ -33,7 +34,7 @@ ClientChannel::~ClientChannel() {
   if (memory_ == nullptr) return;
   if (process_ == getpid()) {
     barrier::publish<std::uint32_t>(memory_->closed, 1);
-    wakeIfAsleep(memory_->workerSeat.sleeps);
+    wakeIfAsleep(memory_->workerSeat);
   }
   unmapChannel(memory_);
 }
@@ -51,15 +52,17 @@ Encoder ClientChannel::begin(std::size_t payloadBytes) {
   return Encoder(memory_->at(tail_) + sizeof(FrameHeader), payload);
 }
 
-std::size_t ClientChannel::room() const { return kRequestBytes - kFrameAlignment - (tail_ - head_); }
+std::size_t ClientChannel::room() const {
+  return kRequestBytes - kFrameAlignment - (tail_ - head_);
+}
 
 bool ClientChannel::awaitRoom(std::size_t bytes) {
-  // Woken once there is plenty, not at every frame.
+  // Ask for a wake-up once half of the ring is free, not at every frame.
   barrier::note(memory_->wakeAtHead, tail_ - kRequestBytes / 2);
   bool sane = true;
   const auto settled = [&] {
     const std::uint64_t head = barrier::observe(memory_->head);
-    sane = head - head_ <= tail_ - head_;  // not back, and not beyond what was published
+    sane = head - head_ <= tail_ - head_;  // `head` must not decrease, or exceed what was published
     if (sane) head_ = head;
     return !sane || room() >= bytes || barrier::ended(abandoned_);
   };
@@ -67,7 +70,8 @@ bool ClientChannel::awaitRoom(std::size_t bytes) {
   return sane && room() >= bytes;
 }
 
-void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags, std::uint64_t ticket) {
+void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uint16_t flags,
+                            std::uint64_t ticket) {
   if (encoder.failed()) return;
   const std::size_t length = sizeof(FrameHeader) + encoder.size();
   const FrameHeader header{static_cast<std::uint32_t>(length), call, flags, ticket};
@@ -77,13 +81,14 @@ void ClientChannel::publish(const Encoder& encoder, std::uint16_t call, std::uin
   tail_ += frameSpan(length);
   barrier::note(memory_->firstWord(tail_), std::uint64_t{0});
   barrier::publish(memory_->firstWord(begin), firstWord(header));
-  wakeIfAsleep(memory_->workerSeat.sleeps);
+  wakeIfAsleep(memory_->workerSeat);
 }
 
 Decoder ClientChannel::awaitReply(ReplyHeader& header) {
   const auto arrived = [this] { return barrier::observe(memory_->replies) == replies_; };
   const auto settled = [&] { return arrived() || barrier::ended(abandoned_); };
-  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled, replySpinNanoseconds());
+  waitUntil(memory_->clientSeat, memory_->workerSeat, kSleepsForReply, settled,
+            replySpinNanoseconds());
   header = {};
   if (!arrived()) return {};
   std::memcpy(&header, &memory_->replyHeader, sizeof(header));

@@ -1,12 +1,13 @@
-// The frames of copies. Host addresses in them are of memory that both ends share at the same address; 0 stands for bytes that travel
-// in the frame (host to device) or in the reply (device to host).
+// Frames of copies. Host addresses refer to memory shared at the same address. 0: the bytes are in
+// the frame (host to device) or in the reply (device to host).
 #pragma once
 
 #include <cstdint>
 
 namespace wire {
 
-/// Copies between host and device of more than that take no window of the GPU's time: the copy engines do them beside whatever it computes.
+/// Larger copies between host and device need no window of GPU time, because the copy engines do
+/// them beside kernels.
 inline constexpr std::uint64_t kSmallCopyBytes = 64 << 10;
 
 struct CopyFrame {
@@ -14,7 +15,7 @@ struct CopyFrame {
   std::uint64_t source;
   std::uint64_t bytes;
   std::uint64_t stream;
-  std::uint32_t synchronise;  ///< 1: the reply is sent when the copy is done
+  std::uint32_t synchronise;  ///< 1: the reply is sent after the copy has ended
   std::uint32_t reserved;
 };
 static_assert(sizeof(CopyFrame) == 40);

@@ -1,5 +1,6 @@
-// Reads what an Encoder wrote. The peer is not trusted: every read is checked against the end, the first failure sticks, and what
-// follows a failure reads as zero. Callers check ok() once, after the last read.
+// Reads the output of an Encoder. The peer is not trusted, so every read is checked against the
+// end. The first failure sticks, and later reads return zero. Callers check ok() once, after the
+// last read.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +24,12 @@ class Decoder {
     return value;
   }
 
-  /// The bytes that putBytes or putSpace wrote, in place. Fails when there are more than `limit`.
-  std::span<const std::byte> getBytes(std::size_t limit) { return getSpace(get<std::uint64_t>(), limit); }
+  /// The bytes of putBytes or putSpace, in place. Fails if there are more than `limit`.
+  std::span<const std::byte> getBytes(std::size_t limit) {
+    return getSpace(get<std::uint64_t>(), limit);
+  }
 
-  /// The bytes that space() left room for, in place. Fails when `bytes` is more than `limit`.
+  /// The bytes of space(), in place. Fails if `bytes` exceeds `limit`.
   std::span<const std::byte> getSpace(std::uint64_t bytes, std::size_t limit) {
     if (bytes > limit) return fail();
     const std::byte* from = take(bytes);
@@ -42,7 +45,7 @@ class Decoder {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 
-  /// A NUL-terminated string that putBytes wrote with its NUL. Null on failure.
+  /// A NUL-terminated string of putBytes. Null on failure.
   const char* getString(std::size_t limit) {
     const auto bytes = getBytes(limit);
     if (bytes.empty() || bytes.back() != std::byte{0}) return (void)fail(), nullptr;
@@ -50,7 +53,8 @@ class Decoder {
   }
 
   bool ok() const { return ok_; }
-  /// True when nothing failed and nothing is left: a frame with more than its call reads is refused.
+  /// Whether nothing failed and nothing is left. A frame with more data than its call reads is
+  /// refused.
   bool finished() const { return ok_ && at_ == end_; }
   std::size_t remaining() const { return static_cast<std::size_t>(end_ - at_); }
 

@@ -1,4 +1,4 @@
-// Writes values one after the other, each padded to 8 bytes. Mirrors decoder.h.
+// Writes values in sequence, each padded to 8 bytes. Counterpart of decoder.h.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,14 @@ class Encoder {
     if (std::byte* to = take(bytes); to != nullptr && bytes > 0) std::memcpy(to, data, bytes);
   }
 
-  /// Room for `bytes` to be filled by the caller, for what would otherwise be copied twice. Null when it does not fit.
+  /// Writes a length and returns room for `bytes`, which the caller fills without another copy.
+  /// Null if it does not fit.
   std::byte* putSpace(std::size_t bytes) {
     put<std::uint64_t>(bytes);
     return space(bytes);
   }
 
-  /// The same without the length, which the reader has from elsewhere.
+  /// The same without the length, which the reader knows otherwise.
   std::byte* space(std::size_t bytes) { return take(bytes); }
 
   bool failed() const { return failed_ || begin_ == nullptr; }
@@ -42,7 +43,8 @@ class Encoder {
 
  private:
   std::byte* take(std::size_t bytes) {
-    if (failed_ || bytes > static_cast<std::size_t>(end_ - at_) || padded(bytes) > static_cast<std::size_t>(end_ - at_)) {
+    if (failed_ || bytes > static_cast<std::size_t>(end_ - at_) ||
+        padded(bytes) > static_cast<std::size_t>(end_ - at_)) {
       failed_ = true;
       return nullptr;
     }

@@ -1,11 +1,12 @@
-// Which errors both ends treat as the end of a context.
+// Errors that both ends treat as the end of a context.
 #pragma once
 
 #include <cstdint>
 
 namespace wire {
 
-/// After these the context answers nothing else any more: the comments of CUresult in cuda.h say so, and of 710 that it must be destroyed.
+/// Whether the context is unusable after the error, according to the comments of CUresult in
+/// cuda.h.
 constexpr bool isFault(std::int32_t result) {
   switch (result) {
     case 226:  // CUDA_ERROR_CONTAINED

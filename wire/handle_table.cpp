@@ -8,7 +8,8 @@ namespace wire {
 
 namespace {
 
-// A handle, from the highest bit: 0, 1, kind (6), generation (28), index (24), 0000. It is no canonical address.
+// Bits of a handle, from the highest: 0, 1, kind (6), generation (28), index (24), 0000. It is not
+// a canonical address.
 constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
 constexpr int kKindShift = 56, kGenerationShift = 28, kIndexShift = 4;
 constexpr std::uint32_t kKindMask = 0x3f, kGenerationMask = 0xfff'ffff, kIndexMask = 0xff'ffff;
@@ -16,18 +17,23 @@ constexpr std::uint32_t kPrimaryContexts = 64;
 static_assert(static_cast<std::uint32_t>(HandleKind::count) <= kKindMask);
 
 constexpr std::uint64_t makeHandle(HandleKind kind, std::uint32_t generation, std::uint32_t index) {
-  return kMark | std::uint64_t{static_cast<std::uint8_t>(kind)} << kKindShift | std::uint64_t{generation} << kGenerationShift |
-         std::uint64_t{index} << kIndexShift;
+  return kMark | std::uint64_t{static_cast<std::uint8_t>(kind)} << kKindShift |
+         std::uint64_t{generation} << kGenerationShift | std::uint64_t{index} << kIndexShift;
 }
 
-std::uint32_t indexOf(std::uint64_t handle) { return static_cast<std::uint32_t>(handle >> kIndexShift) & kIndexMask; }
+std::uint32_t indexOf(std::uint64_t handle) {
+  return static_cast<std::uint32_t>(handle >> kIndexShift) & kIndexMask;
+}
 
 }  // namespace
 
 HandleKind handleKind(std::uint64_t handle) {
   const std::uint32_t kind = static_cast<std::uint32_t>(handle >> kKindShift) & kKindMask;
-  const bool formed = (handle & kMark) != 0 && handle >> 63 == 0 && (handle & ((1 << kIndexShift) - 1)) == 0;
-  return formed && kind < static_cast<std::uint32_t>(HandleKind::count) ? static_cast<HandleKind>(kind) : HandleKind::none;
+  const bool formed =
+      (handle & kMark) != 0 && handle >> 63 == 0 && (handle & ((1 << kIndexShift) - 1)) == 0;
+  return formed && kind < static_cast<std::uint32_t>(HandleKind::count)
+             ? static_cast<HandleKind>(kind)
+             : HandleKind::none;
 }
 
 std::uint64_t primaryContextHandle(int ordinal) {
@@ -36,10 +42,12 @@ std::uint64_t primaryContextHandle(int ordinal) {
 }
 
 std::size_t HandleTable::KeyHash::operator()(const Key& key) const {
-  return std::hash<void*>()(key.object) * 0x9e37'79b9'7f4a'7c15 + static_cast<std::size_t>(key.kind);
+  return std::hash<void*>()(key.object) * 0x9e37'79b9'7f4a'7c15 +
+         static_cast<std::size_t>(key.kind);
 }
 
-HandleTable::HandleTable(std::atomic<std::uint32_t>* shown) : shown_(shown != nullptr ? *shown : size_) {}
+HandleTable::HandleTable(std::atomic<std::uint32_t>* shown)
+    : shown_(shown != nullptr ? *shown : size_) {}
 
 HandleTable::~HandleTable() {
   for (auto& chunk : chunks_) delete[] barrier::glance(chunk);
@@ -50,14 +58,17 @@ void* HandleTable::find(HandleKind kind, std::uint64_t handle) const {
   const Slot* slot = slotOf(handle);
   if (slot == nullptr || barrier::observe(slot->handle) != handle) return nullptr;
   void* object = barrier::observe(slot->object);
-  // vacate() clears the handle before occupy() sets another object: whoever saw that object sees here that the handle is gone.
+  // vacate() clears the handle before occupy() sets another object. A thread that reads the new
+  // object also sees that the handle is gone.
   return barrier::glance(slot->handle) == handle ? object : nullptr;
 }
 
-std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t parent, std::uint64_t context) {
+std::uint64_t HandleTable::add(HandleKind kind, void* object, std::uint64_t parent,
+                               std::uint64_t context) {
   std::lock_guard lock(mutex_);
   if (object == nullptr) return 0;
-  if (const auto known = handles_.find({object, kind}); known != handles_.end()) return known->second;
+  if (const auto known = handles_.find({object, kind}); known != handles_.end())
+    return known->second;
   const Slot* above = parent != 0 ? slotOf(parent) : nullptr;
   if (parent != 0 && (above == nullptr || barrier::glance(above->handle) != parent)) return 0;
   const std::uint32_t index = freeSlot();
@@ -75,6 +86,14 @@ std::uint64_t HandleTable::handleOf(HandleKind kind, void* object) const {
   return known != handles_.end() ? known->second : 0;
 }
 
+std::uint64_t HandleTable::rootOf(std::uint64_t handle) const {
+  std::lock_guard lock(mutex_);
+  const Slot* found = slotOf(handle);
+  if (handle == 0 || found == nullptr || barrier::glance(found->handle) != handle) return 0;
+  while (found->parent != kNone) found = &slot(found->parent);
+  return barrier::glance(found->handle);
+}
+
 void HandleTable::bind(std::uint64_t handle, void* object) {
   std::lock_guard lock(mutex_);
   const std::uint32_t index = indexOf(handle);
@@ -89,7 +108,17 @@ void HandleTable::bind(std::uint64_t handle, void* object) {
 void HandleTable::remove(std::uint64_t handle) {
   std::lock_guard lock(mutex_);
   const Slot* slot = slotOf(handle);
-  if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle) end(indexOf(handle));
+  if (handle != 0 && slot != nullptr && barrier::glance(slot->handle) == handle)
+    end(indexOf(handle));
+}
+
+bool HandleTable::endsWith(void* object, std::uint64_t context) const {
+  std::lock_guard lock(mutex_);
+  for (const HandleKind kind : {HandleKind::stream, HandleKind::event}) {
+    const auto known = handles_.find({object, kind});
+    if (known != handles_.end() && slotOf(known->second)->context == context) return true;
+  }
+  return false;
 }
 
 std::size_t HandleTable::size() const { return barrier::glance(shown_); }
@@ -160,11 +189,12 @@ void HandleTable::vacate(std::uint32_t index) {
   show();
   barrier::publish<std::uint64_t>(slot.handle, 0);
   slot.context = 0;
-  // A slot whose generations are used up is never used again: an old handle must not come back to life.
+  // A slot that has used all generations is not reused, because an old handle must not become valid
+  // again.
   if (index >= kPrimaryContexts && slot.generation < kGenerationMask) free_.push_back(index);
 }
 
-/// Contexts end seldom enough for a look at every slot.
+/// For a context, checks every slot: contexts end rarely.
 void HandleTable::end(std::uint32_t index) {
   const std::uint64_t handle = barrier::glance(slot(index).handle);
   endTree(index);

@@ -1,5 +1,5 @@
-// The worker's objects as the program sees them: a handle is a number that means nothing elsewhere. A handle of a destroyed object
-// stays inert: its slot's generation has moved on.
+// Maps handles, the numbers by which the program knows the worker's objects. The handle of a
+// destroyed object stays invalid, because its slot's generation has advanced.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace wire {
 
-/// Kinds share one number space, so that a stream passed as an event is refused. Function and kernel are looked up together where
-/// CUDA accepts either.
+/// Kinds of handles. They share one number space, so a stream passed as an event is refused.
+/// Functions and kernels are looked up together where CUDA accepts both.
 enum class HandleKind : std::uint8_t {
   none,
   context,
@@ -37,35 +37,45 @@ enum class HandleKind : std::uint8_t {
   count
 };
 
-/// The kind that a handle claims to be; only the table knows whether that is true. `none` for what was never a handle.
+/// The kind in the handle's bits; only the table knows whether the handle is valid. `none` if it is
+/// malformed.
 HandleKind handleKind(std::uint64_t handle);
 
-/// The handle of a device's primary context: known to the client before the worker has made the context. 0 from ordinal 64 on.
+/// The handle of a device's primary context, which the client knows before the context exists. 0
+/// for ordinals from 64 on.
 std::uint64_t primaryContextHandle(int ordinal);
 
-/// Thread-safe; find() takes no lock. A handle is positive as a signed number, even (programs pack flags into the lowest bit of a
-/// stream), never one of CUDA's reserved small ones, and no address, so that one that is followed faults.
+/// Thread-safe; find() takes no lock. A handle is positive as a signed number, even (programs pack
+/// flags into the lowest bit of a stream), never one of CUDA's reserved small ones, and no address,
+/// so that one that is followed faults.
 class HandleTable {
  public:
-  /// `shown`, if given, always has the number of handles that live.
+  /// `shown`: updated with the number of live handles.
   explicit HandleTable(std::atomic<std::uint32_t>* shown = nullptr);
   ~HandleTable();
   HandleTable(const HandleTable&) = delete;
   HandleTable& operator=(const HandleTable&) = delete;
 
-  /// The handle of `object`; the same one while the object lives. `parent` (a handle, or 0) ends it with itself, and so does the `context`
-  /// that it was made in.
-  /// 0 when the parent has ended already, `object` is null, or 4 million objects live.
-  std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0, std::uint64_t context = 0);
-  /// The handle that an object has; 0 when it has none.
+  /// Returns the handle of `object`; the same one while the object lives. It ends with `parent` (a
+  /// handle, or 0) and with `context`. Returns 0 if the parent has ended, `object` is null, or 4
+  /// million objects live.
+  std::uint64_t add(HandleKind kind, void* object, std::uint64_t parent = 0,
+                    std::uint64_t context = 0);
+  /// The root of the handle's chain of parents; the handle itself if it has no parent; 0 if it has
+  /// ended.
+  std::uint64_t rootOf(std::uint64_t handle) const;
+  /// The object's handle; 0 if it has none.
   std::uint64_t handleOf(HandleKind kind, void* object) const;
-  /// Gives a handle that is fixed beforehand (a primary context) its object; null takes it away, and what ends with it.
+  /// Sets the object of a fixed handle (a primary context). Null clears it, and ends the handles
+  /// that depend on it.
   void bind(std::uint64_t handle, void* object);
-  /// The object, or null when the handle is not one of this kind or has ended.
+  /// The object; null if the handle is of another kind or has ended.
   void* find(HandleKind kind, std::uint64_t handle) const;
-  /// Ends a handle and what ends with it. Nothing happens when it has ended already.
+  /// Ends a handle and those that depend on it. Does nothing if it has ended already.
   void remove(std::uint64_t handle);
-  /// How many live.
+  /// Whether the object ends with the context.
+  bool endsWith(void* object, std::uint64_t context) const;
+  /// Number of live handles.
   std::size_t size() const;
 
  private:
@@ -76,8 +86,8 @@ class HandleTable {
   struct Slot {
     std::atomic<std::uint64_t> handle{0};  ///< 0: free
     std::atomic<void*> object{nullptr};
-    std::uint32_t generation = 0;  ///< of the last handle given out
-    std::uint64_t context = 0;     ///< the handle of the one that it ends with
+    std::uint32_t generation = 0;  ///< generation of the last handle of this slot
+    std::uint64_t context = 0;     ///< handle of the context that it ends with
     std::uint32_t parent = kNone, firstChild = kNone, nextSibling = kNone, previousSibling = kNone;
   };
   struct Key {
@@ -102,11 +112,12 @@ class HandleTable {
   void endTree(std::uint32_t index);
 
   mutable std::mutex mutex_;
-  std::atomic<Slot*> chunks_[kChunks]{};  ///< owned; a chunk never moves, so that find() needs no lock
-  std::uint32_t used_ = 0;                ///< slots ever used, those of primary contexts first
+  std::atomic<Slot*>
+      chunks_[kChunks]{};   ///< owned; a chunk never moves, so that find() needs no lock
+  std::uint32_t used_ = 0;  ///< slots ever used, those of primary contexts first
   std::vector<std::uint32_t> free_;
   std::unordered_map<Key, std::uint64_t, KeyHash> handles_;
-  std::atomic<std::uint32_t> size_{0};  ///< of handles_, where none is given
+  std::atomic<std::uint32_t> size_{0};  ///< the count if no `shown` is given
   std::atomic<std::uint32_t>& shown_;
 };
 

@@ -1,4 +1,4 @@
-// What client and worker tell each other once, when a session opens.
+// Messages that client and worker exchange when a session opens.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@ namespace wire {
 inline constexpr std::size_t kDeviceAttributes = 160;
 inline constexpr std::size_t kMaxDevices = 64;
 
-/// Client to worker. The `environment` that follows is a sequence of NUL-terminated NAME=value.
+/// Client to worker. The environment follows, as a sequence of NUL-terminated NAME=value.
 struct Hello {
-  std::uint32_t version;  ///< kHelloVersion; everything after it may change with it
+  std::uint32_t version;  ///< kHelloVersion; the rest depends on it
   std::uint32_t reserved;
   std::uint64_t buildId;
-  AddressRange window;             ///< where shared host memory lies in the client
-  std::uint8_t deviceRangesTaken;  ///< 1: the client could not keep deviceRanges() free, so the worker must not use the legacy layout
+  AddressRange window;             ///< window of shared host memory in the client
+  std::uint8_t deviceRangesTaken;  ///< 1: the client could not keep deviceRanges() free, so the
+                                   ///< worker must not use the legacy layout
   std::uint8_t padding[7];
 };
 
-/// Worker to client. DeviceInfo[devices] follows, or the sentence of the refusal.
+/// Worker to client. DeviceInfo[devices] follows, or the message of a refusal.
 struct Welcome {
   std::uint32_t version;
-  std::int32_t status;  ///< CUresult that cuInit answers
+  std::int32_t status;  ///< result of cuInit
   std::uint64_t buildId;
-  std::int32_t driverVersion;  ///< the lower of 13000 and the host driver's
+  std::int32_t driverVersion;  ///< the minimum of 13000 and the host driver's
   std::uint32_t devices;
 };
 
@@ -34,7 +35,7 @@ struct DeviceInfo {
   char name[256];
   char pciBusId[32];
   std::uint8_t uuid[16];
-  std::uint64_t totalMemory;  ///< bytes; the quota when it is lower
+  std::uint64_t totalMemory;  ///< bytes; at most the quota
   std::int32_t attributes[kDeviceAttributes];
   std::uint8_t attributeKnown[kDeviceAttributes];
 };

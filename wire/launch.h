@@ -1,4 +1,5 @@
-// The fixed part of a launch frame. The parameters follow, then, for cuLaunchKernelEx, the attributes as an array.
+// The fixed part of a launch frame. The parameters follow, and for cuLaunchKernelEx an array of
+// attributes.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +13,12 @@ struct LaunchFrame {
   std::uint32_t grid[3];
   std::uint32_t block[3];
   std::uint32_t sharedBytes;
-  std::uint32_t parameterBytes;  ///< that follow. Here and not before them, so that the frame of a kernel without any fits a cache line
+  std::uint32_t parameterBytes;  ///< that follow. Here and not before them, so that the frame of a
+                                 ///< kernel without any fits a cache line
 };
 static_assert(sizeof(LaunchFrame) == 48);
 
-/// Parameters of one kernel: 32,764 bytes since CUDA 12.1.
+/// Maximum bytes of a kernel's parameters, since CUDA 12.1.
 inline constexpr std::size_t kMaxParameterBytes = 32764;
 inline constexpr std::size_t kMaxLaunchAttributes = 64;
 

@@ -12,10 +12,12 @@ namespace wire {
 
 namespace {
 
-// A message carries at most one; room for more, so that a hostile peer's surplus is seen and closed rather than cut off.
+// A message has at most one file. There is room for more, so that extra files of a hostile peer are
+// received and closed.
 constexpr std::size_t kFilesReceived = 8;
 
-// The socket may be non-blocking: the accepting end's event loop set it so for both of us.
+// Waits if the socket is non-blocking: the event loop of the accepting end sets that for both ends.
+// False on an error.
 bool retry(int socket, short events) {
   if (errno == EINTR) return true;
   if (errno != EAGAIN && errno != EWOULDBLOCK) return false;
@@ -44,7 +46,8 @@ void drop(msghdr& message, std::size_t sent) {
   message.msg_iov->iov_len -= sent;
 }
 
-// Takes the files that came with a part of the message: the first one is `file`, any other is closed. False when there was another.
+// Takes the files that came with a part of the message: the first one is `file`, any other is
+// closed. False when there was another.
 bool takeFiles(msghdr& part, int& file) {
   bool single = (part.msg_flags & MSG_CTRUNC) == 0;
   for (cmsghdr* entry = CMSG_FIRSTHDR(&part); entry != nullptr; entry = CMSG_NXTHDR(&part, entry)) {
@@ -85,21 +88,26 @@ bool receiveAll(int socket, void* data, std::size_t bytes, int& file) {
 }
 
 bool isPlausible(const MessageHeader& header) {
-  return header.kind >= MessageKind::hello && header.kind <= kLastMessageKind && header.bytes <= kMaxMessageBytes;
+  return header.kind >= MessageKind::hello && header.kind <= kLastMessageKind &&
+         header.bytes <= kMaxMessageBytes;
 }
 
 bool receiveParts(int socket, Message& message) {
-  if (!receiveAll(socket, &message.header, sizeof(message.header), message.file) || !isPlausible(message.header)) return false;
+  if (!receiveAll(socket, &message.header, sizeof(message.header), message.file) ||
+      !isPlausible(message.header))
+    return false;
   message.payload.resize(message.header.bytes);
   return receiveAll(socket, message.payload.data(), message.payload.size(), message.file);
 }
 
 }  // namespace
 
-bool sendMessage(int socket, MessageKind kind, std::uint64_t id, std::span<const std::byte> payload, int file) {
+bool sendMessage(int socket, MessageKind kind, std::uint64_t id, std::span<const std::byte> payload,
+                 int file) {
   if (payload.size() > kMaxMessageBytes) return errno = EMSGSIZE, false;
   MessageHeader header{kind, static_cast<std::uint32_t>(payload.size()), id};
-  iovec parts[] = {{&header, sizeof(header)}, {const_cast<std::byte*>(payload.data()), payload.size()}};
+  iovec parts[] = {{&header, sizeof(header)},
+                   {const_cast<std::byte*>(payload.data()), payload.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
@@ -110,7 +118,7 @@ bool sendMessage(int socket, MessageKind kind, std::uint64_t id, std::span<const
     if (sent < 0 && retry(socket, POLLOUT)) continue;
     if (sent < 0) return false;
     drop(message, static_cast<std::size_t>(sent));
-    message.msg_control = nullptr;  // it went with the first byte
+    message.msg_control = nullptr;  // the file was sent with the first byte
     message.msg_controllen = 0;
   }
   return true;

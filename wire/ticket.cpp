@@ -7,25 +7,32 @@ namespace wire {
 
 namespace {
 
-// Whoever has the turn holds it for a call into the driver, some microseconds. Waiting longer, it is not running.
+// A turn lasts as long as a driver call, some microseconds. If it lasts longer, its thread is not
+// running.
 constexpr std::uint64_t kTurnSpinNanoseconds = 20'000;
 
 }  // namespace
 
-bool TicketTurn::settled(std::uint64_t ticket) const { return barrier::observe(passed_) + 1 >= ticket || barrier::ended(stopped_); }
+bool TicketTurn::settled(std::uint64_t ticket) const {
+  return barrier::observe(passed_) + 1 >= ticket || barrier::ended(stopped_);
+}
 
 bool TicketTurn::await(std::uint64_t ticket) {
   if (ticket == 0) return !barrier::ended(stopped_);
   const auto ready = [&] { return settled(ticket); };
   Slot& slot = slots_[ticket % kSlots];
-  for (bool settled = ready() || spinUntil(kTurnSpinNanoseconds, ready, [] { return false; }); !settled; settled = ready()) {
+  for (bool settled = ready() || spinUntil(kTurnSpinNanoseconds, ready, [] { return false; });
+       !settled; settled = ready()) {
     const std::uint32_t word = barrier::observe(slot.word);
     barrier::joinSleepers(slot.sleepers);
     if (!ready()) futexWait(slot.word, word, kLongestSleepNanoseconds);
     barrier::leaveSleepers(slot.sleepers);
   }
-  return !barrier::ended(stopped_);
+  // Fails for a ticket that was used or passed before, so two threads never have the turn together.
+  return !barrier::ended(stopped_) && barrier::advance(taken_, ticket - 1);
 }
+
+bool TicketTurn::stopped() const { return barrier::ended(stopped_); }
 
 void TicketTurn::pass(std::uint64_t ticket) {
   if (ticket == 0 || !barrier::advance(passed_, ticket - 1)) return;

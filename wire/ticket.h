@@ -1,4 +1,5 @@
-// The order in which a session's threads submit: the client numbers the calls, the worker serves them in that order.
+// Submission order of a session's threads: the client numbers the calls, the worker serves them in
+// that order.
 #pragma once
 
 #include <atomic>
@@ -7,7 +8,8 @@
 
 namespace wire {
 
-/// The client's side. A ticket is taken once the frame's room is reserved; from then on the frame must be published, and soon.
+/// The client's side. Take a ticket after reserving room for the frame, and then publish the frame
+/// soon.
 class TicketCounter {
  public:
   std::uint64_t take() { return last_.fetch_add(1, std::memory_order_relaxed) + 1; }
@@ -16,19 +18,23 @@ class TicketCounter {
   std::atomic<std::uint64_t> last_{0};
 };
 
-/// The worker's side. Threads wait for their turn by spinning shortly, then sleeping on a futex.
+/// The worker's side. Thread-safe. Threads spin briefly for their turn, then sleep on a futex.
 class TicketTurn {
  public:
-  /// Returns when every ticket below `ticket` has been passed; false when stop() ended the wait. 0 is unordered: returns at once.
+  /// Waits until all tickets below `ticket` have been passed. True: the caller has the turn until
+  /// pass(). False after stop(), or if a hostile client has used the ticket before. Ticket 0 is
+  /// unordered: returns at once without a turn.
   bool await(std::uint64_t ticket);
-  /// Lets the next ticket go; called once for each that await() let through. 0, and a ticket that is not the one whose turn it is
-  /// (a hostile client's), do nothing.
+  /// Gives the turn to the next ticket. Call it once for each successful await(). Ignores 0, and
+  /// tickets of a hostile client that do not have the turn.
   void pass(std::uint64_t ticket);
   /// Ends every present and future wait.
   void stop();
+  bool stopped() const;
 
  private:
-  // The one who waits for ticket t sleeps in slot t % kSlots, so that pass() wakes the next in turn and few others.
+  // The waiter of ticket t sleeps in slot t % kSlots, so that pass() wakes the next in turn and few
+  // others.
   static constexpr std::size_t kSlots = 16;
   struct alignas(64) Slot {
     std::atomic<std::uint32_t> word{0};  ///< the futex
@@ -38,6 +44,8 @@ class TicketTurn {
   static void wake(Slot& slot);
 
   alignas(64) std::atomic<std::uint64_t> passed_{0};
+  std::atomic<std::uint64_t> taken_{0};  ///< the last ticket that got its turn: passed_, or passed_
+                                         ///< + 1 while a thread has the turn
   std::atomic<bool> stopped_{false};
   Slot slots_[kSlots];
 };

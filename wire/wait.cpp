@@ -15,8 +15,10 @@ namespace {
 constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
 
 // Without FUTEX_PRIVATE_FLAG: the channel's words are shared between processes.
-long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* timeout) {
-  static_assert(sizeof(word) == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+           const timespec* timeout) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t) &&
+                std::atomic<std::uint32_t>::is_always_lock_free);
   return syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
 
@@ -37,16 +39,20 @@ bool hasProcessorsForSpinning() {
   return enough;
 }
 
-std::uint64_t replySpinNanoseconds() { return hasProcessorsForSpinning() ? 20'000'000 : kSpinNanoseconds; }
+std::uint64_t replySpinNanoseconds() {
+  return hasProcessorsForSpinning() ? 20'000'000 : kSpinNanoseconds;
+}
 
 std::uint64_t monotonicNanoseconds() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * kNanosecondsPerSecond + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * kNanosecondsPerSecond +
+         static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 void futexWait(std::atomic<std::uint32_t>& word, std::uint32_t value, std::uint64_t nanoseconds) {
-  const timespec timeout{static_cast<time_t>(nanoseconds / kNanosecondsPerSecond), static_cast<long>(nanoseconds % kNanosecondsPerSecond)};
+  const timespec timeout{static_cast<time_t>(nanoseconds / kNanosecondsPerSecond),
+                         static_cast<long>(nanoseconds % kNanosecondsPerSecond)};
   futex(word, FUTEX_WAIT, value, &timeout);
 }
 

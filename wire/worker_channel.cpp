@@ -8,20 +8,26 @@ namespace wire {
 
 namespace {
 
-// Having caught up with a client that enqueues as fast as this end consumes, the worker lets it write some more in peace: each look for
-// the next frame takes its line away from the client, who then pays to write it. Frames that take longer to execute need no rest.
+// Having caught up with a client that enqueues as fast as this end consumes, the worker lets it
+// write some more in peace: each look for the next frame takes its line away from the client, who
+// then pays to write it. Frames that take longer to execute need no rest.
 constexpr int kRestPauses = 16;
 constexpr std::uint64_t kQuickFrameNanoseconds = 200;
 
-// A frame's lines are with the client. Asked for together they arrive in the time of one: most frames, launches too, are this short. Not
-// those of the next frame, which the client is about to write.
+// A frame's lines are with the client. Asked for together they arrive in the time of one: most
+// frames, launches too, are this short. Not those of the next frame, which the client is about to
+// write.
 void prefetchRest(const std::byte* frame, std::size_t length) {
-  for (std::size_t at = kFrameAlignment; at < 4 * kFrameAlignment && at < length; at += kFrameAlignment) __builtin_prefetch(frame + at);
+  for (std::size_t at = kFrameAlignment; at < 4 * kFrameAlignment && at < length;
+       at += kFrameAlignment)
+    __builtin_prefetch(frame + at);
 }
 
-// A length longer than what was published only makes the client's own garbage readable: the ring has no other neighbour than itself.
+// A length longer than what was published only makes the client's own garbage readable: the ring
+// has no other neighbour than itself.
 bool isPlausible(const FrameHeader& header) {
-  return header.length % 8 == 0 && header.length >= sizeof(header) && header.length <= kMaxFrameBytes;
+  return header.length % 8 == 0 && header.length >= sizeof(header) &&
+         header.length <= kMaxFrameBytes;
 }
 
 }  // namespace
@@ -33,7 +39,9 @@ std::unique_ptr<WorkerChannel> WorkerChannel::attach(int file) {
 }
 
 WorkerChannel::WorkerChannel(ChannelMemory* memory)
-    : memory_(memory), frame_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {}
+    : memory_(memory), frame_(std::make_unique_for_overwrite<std::byte[]>(kMaxFrameBytes)) {
+  takeSeat(memory_->workerSeat);
+}
 
 WorkerChannel::~WorkerChannel() { unmapChannel(memory_); }
 
@@ -85,7 +93,8 @@ void WorkerChannel::restIfQuick() {
 void WorkerChannel::consume(std::uint64_t bytes) {
   head_ += bytes;
   barrier::publish(memory_->head, head_);
-  if (barrier::sleepReason(memory_->clientSeat.sleeps) == kSleepsForRoom && head_ >= barrier::glance(memory_->wakeAtHead))
+  if (sleepReason(memory_->clientSeat) == kSleepsForRoom &&
+      head_ >= barrier::glance(memory_->wakeAtHead))
     wake(memory_->clientSeat.sleeps);
 }
 
@@ -94,7 +103,9 @@ bool WorkerChannel::ended(ChannelEnd end) {
   return false;
 }
 
-Encoder WorkerChannel::replyEncoder() { return Encoder(memory_->replyPayload, sizeof(memory_->replyPayload)); }
+Encoder WorkerChannel::replyEncoder() {
+  return Encoder(memory_->replyPayload, sizeof(memory_->replyPayload));
+}
 
 void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint64_t text) {
   if (!wantsReply_) return;
@@ -103,10 +114,12 @@ void WorkerChannel::reply(const Encoder& encoder, std::int32_t status, std::uint
   const std::size_t payload = encoder.failed() ? 0 : encoder.size();
   memory_->replyHeader = {static_cast<std::uint32_t>(sizeof(ReplyHeader) + payload), status, text};
   barrier::publish(memory_->replies, ++replies_);
-  wakeIfAsleep(memory_->clientSeat.sleeps);
+  wakeIfAsleep(memory_->clientSeat);
 }
 
-void WorkerChannel::deferError(std::int32_t status) { barrier::setFirst(memory_->deferredError, status); }
+void WorkerChannel::deferError(std::int32_t status) {
+  barrier::setFirst(memory_->deferredError, status);
+}
 
 void WorkerChannel::stop() {
   barrier::end(stopped_);

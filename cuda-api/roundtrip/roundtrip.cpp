@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "interposer/call.h"
-#include "native/worker/thread.h"
+#include "interposer/session/call.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace {

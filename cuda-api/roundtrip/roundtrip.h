@@ -1,5 +1,7 @@
-// Both ends of every generated call in one process, without rings: what remote.cpp encodes is decoded by dispatch.cpp at once. The doubles
-// beside this file stand in for interposer/call.h and native/worker/thread.h. Used by the generated roundtrip_test.cpp.
+// Both ends of every generated call in one process, without rings: what remote.cpp encodes is
+// decoded by dispatch.cpp at once. The doubles beside this file stand in for
+// interposer/session/call.h and native/worker/session/thread.h. Used by the generated
+// roundtrip_test.cpp.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +39,8 @@ worker::Thread& thread();
 void fail(const char* file, int line, const char* expectation);
 #define EXPECT(condition) ((condition) ? void() : ::roundtrip::fail(__FILE__, __LINE__, #condition))
 
-/// Runs a call whole, then again with its request and its reply cut at every byte, and with more than it reads.
+/// Runs a call whole, then again with its request and its reply cut at every byte, and with more
+/// than it reads.
 void test(const char* name, const std::function<CUresult()>& call);
 /// A call that must be refused before anything is executed.
 void testNull(const char* name, const std::function<CUresult()>& call);
@@ -48,7 +51,8 @@ int result();
 template <class T>
 T value(int seed) {
   T made{};
-  for (std::size_t i = 0; i < sizeof made; ++i) reinterpret_cast<unsigned char*>(&made)[i] = static_cast<unsigned char>(seed * 7 + i);
+  for (std::size_t i = 0; i < sizeof made; ++i)
+    reinterpret_cast<unsigned char*>(&made)[i] = static_cast<unsigned char>(seed * 7 + i);
   return made;
 }
 

@@ -11,7 +11,11 @@ const DECLARATION = /^(.*[\s*])([A-Za-z_]\w*)((?:\[\d+\])*)$/;
 export function parseDeclaration(text: string): CDeclaration | null {
   const [, type, name, dimensions] = DECLARATION.exec(text.trim()) ?? [];
   if (type === undefined || name === undefined || dimensions === undefined) return null;
-  return { type: normalise(type), name, dimensions: [...dimensions.matchAll(/\d+/g)].map(([digits]) => Number(digits)) };
+  return {
+    type: normalise(type),
+    name,
+    dimensions: [...dimensions.matchAll(/\d+/g)].map(([digits]) => Number(digits)),
+  };
 }
 
 /** One spelling for each type: `const char**`, `void* const*`. */

@@ -6,8 +6,22 @@ export type Mode = (typeof MODES)[number];
 export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
 export type Direction = (typeof DIRECTIONS)[number];
 
-export const WINDOWS = ['always', 'small'] as const;
+export const WINDOWS = ['always', 'small', 'marker'] as const;
 export type Window = (typeof WINDOWS)[number];
+
+/**
+ * What the GPU does because of a call. `marker`: it passes a place in a stream, as for an event.
+ * `nothing`: memory, a question.
+ */
+export const SUBMISSIONS = ['kernel', 'copy', 'memset', 'marker', 'nothing'] as const;
+export type Submission = (typeof SUBMISSIONS)[number];
+
+/**
+ * Memory of the GPU, or pinned memory of the host, that a call takes in the worker: the worker
+ * charges it before it asks the driver.
+ */
+export const ALLOCATES = ['nothing', 'device', 'host'] as const;
+export type Allocates = (typeof ALLOCATES)[number];
 
 export interface Parameter {
   type: string;
@@ -39,8 +53,18 @@ export interface Call {
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
-  /** It gives the GPU work that needs a window of its time: always, or only when it copies little. */
+  /**
+   * What it gives the GPU to do. Required where a stream or a per-thread variant says that it may
+   * be something.
+   */
+  submits?: Submission;
+  /**
+   * It gives the GPU work that needs a window of its time: always, only when it copies little, or
+   * as a marker.
+   */
   window?: Window;
+  /** What memory it takes; without it, none. */
+  allocates?: Allocates;
   /** The header of the toolkit that declares it, if not cuda.h. */
   header?: string;
   /** Exists between interposer and worker only. */
@@ -50,6 +74,11 @@ export interface Call {
 /** The call crosses to the worker. */
 export function travels(call: Call): boolean {
   return call.mode === 'async' || call.mode === 'call' || call.mode === 'wait';
+}
+
+/** The GPU works because of it. */
+export function givesWork(call: Call): boolean {
+  return call.submits !== undefined && call.submits !== 'nothing';
 }
 
 /** Encoder and decoder are made by the generator. */
@@ -76,7 +105,11 @@ export function sizeParameters(call: Call): Parameter[] {
   return call.parameters.filter((parameter) => parameter.type === 'size_t');
 }
 
-/** A body written by hand learns the default stream from a last argument where no parameter says it. */
+/**
+ * A body written by hand learns the default stream from a last argument where no parameter says it.
+ */
 export function takesDefaultStream(call: Call): boolean {
-  return call.perThread !== undefined && streamParameter(call) === undefined && hasInterposerBody(call);
+  return (
+    call.perThread !== undefined && streamParameter(call) === undefined && hasInterposerBody(call)
+  );
 }

@@ -1,5 +1,13 @@
 import { isPointer, pointee, withoutConst } from './c_declaration.js';
-import { type Call, hasFrame, type Parameter, sizeParameters, streamParameter, travels } from './calls.js';
+import {
+  type Call,
+  givesWork,
+  hasFrame,
+  type Parameter,
+  sizeParameters,
+  streamParameter,
+  travels,
+} from './calls.js';
 import type { TypeTable } from './type_table.js';
 
 /** Refuses a specification that could not be generated from, or that says one thing twice. */
@@ -8,7 +16,10 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
   const entryPoints = new Map<string, Call>();
   for (const call of calls) {
     const earlier = byName.get(call.name);
-    if (earlier) call.place.fail(`${call.name} is described already in ${earlier.place.file}:${earlier.place.line}.`);
+    if (earlier)
+      call.place.fail(
+        `${call.name} is described already in ${earlier.place.file}:${earlier.place.line}.`,
+      );
     byName.set(call.name, call);
     for (const { name, version } of call.names) {
       const other = entryPoints.get(`${name}@${version}`);
@@ -22,15 +33,24 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
 
 /** A call of mode "same" names one with the same parameters. */
 function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
-  if ((call.mode === 'same') !== (call.same !== undefined)) call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
+  if ((call.mode === 'same') !== (call.same !== undefined))
+    call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
   if (call.same === undefined) return;
-  const target = calls.get(call.same) ?? call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
+  const target =
+    calls.get(call.same) ??
+    call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
   if (target.mode === 'same' || target.mode === 'unsupported' || target.internal) {
     call.place.fail(`${call.name}: ${call.same} does nothing of its own (mode: ${target.mode}).`);
   }
-  if (call.perThread) call.place.fail(`${call.name} has a per-thread variant, which "mode: same" cannot say.`);
-  if (call.parameters.map(({ type }) => type).join() !== target.parameters.map(({ type }) => type).join()) {
-    call.place.fail(`${call.name}: ${call.same} has other parameters, so the two are not the same.`);
+  if (call.perThread)
+    call.place.fail(`${call.name} has a per-thread variant, which "mode: same" cannot say.`);
+  if (
+    call.parameters.map(({ type }) => type).join() !==
+    target.parameters.map(({ type }) => type).join()
+  ) {
+    call.place.fail(
+      `${call.name}: ${call.same} has other parameters, so the two are not the same.`,
+    );
   }
 }
 
@@ -39,45 +59,135 @@ function checkCall(call: Call, types: TypeTable): void {
   if (call.window) checkWindow(call);
   if (!travels(call)) {
     if (call.workerCustom || call.frameCustom)
-      call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`);
-    if (!call.ordered) call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`);
+      call.place.fail(
+        `${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`,
+      );
+    if (!call.ordered)
+      call.place.fail(
+        `${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`,
+      );
   }
   if ((call.mode === 'unsupported' || call.mode === 'same') && call.clientCustom) {
     call.place.fail(`${call.name} (mode: ${call.mode}): nothing of it is written by hand.`);
   }
   if (call.frameCustom && !call.internal && !call.clientCustom)
-    call.place.fail(`${call.name} has a frame of its own: write "client: custom" too, no stub is generated.`);
+    call.place.fail(
+      `${call.name} has a frame of its own: write "client: custom" too, no stub is generated.`,
+    );
   if (call.frameCustom && call.workerCustom)
-    call.place.fail(`${call.name} has a frame of its own: its whole body in the worker is written by hand anyway.`);
+    call.place.fail(
+      `${call.name} has a frame of its own: its whole body in the worker is written by hand anyway.`,
+    );
+  if (
+    !call.ordered &&
+    call.parameters.some(({ type }) =>
+      types.handleKind(isPointer(type) ? withoutConst(pointee(type)) : type),
+    )
+  )
+    call.place.fail(
+      `${call.name} names an object that another call may destroy, so it keeps a place in the order: no "ordered: false".`,
+    );
   for (const parameter of call.parameters) {
     if (!types.knows(parameter.type))
-      parameter.place.fail(`${call.name}: the type of ${parameter.name} is not declared in cuda-api/types/.`);
+      parameter.place.fail(
+        `${call.name}: the type of ${parameter.name} is not declared in cuda-api/types/.`,
+      );
     if (hasFrame(call)) checkTravelling(call, parameter, types);
     else if (isDescribed(parameter))
-      parameter.place.fail(`${call.name} has no generated frame: ${parameter.name} needs its type and name only.`);
+      parameter.place.fail(
+        `${call.name} has no generated frame: ${parameter.name} needs its type and name only.`,
+      );
   }
   if (hasFrame(call) && call.perThread && !call.clientCustom && !streamParameter(call)) {
-    call.place.fail(`${call.name} has a per-thread variant but no CUstream: write "client: custom".`);
+    call.place.fail(
+      `${call.name} has a per-thread variant but no CUstream: write "client: custom".`,
+    );
   }
+  checkSubmission(call);
+  checkAllocates(call, types);
 }
 
 /** A call that needs a window submits to a stream, in its order; a copy says how much. */
 function checkWindow(call: Call): void {
-  if (!travels(call)) call.place.fail(`${call.name} never reaches the worker (mode: ${call.mode}): it needs no window.`);
-  if (!call.ordered) call.place.fail(`${call.name} keeps no place in the order of submission, so it cannot wait for a window.`);
+  if (!travels(call))
+    call.place.fail(
+      `${call.name} never reaches the worker (mode: ${call.mode}): it needs no window.`,
+    );
+  if (!call.ordered)
+    call.place.fail(
+      `${call.name} keeps no place in the order of submission, so it cannot wait for a window.`,
+    );
   if (call.mode === 'wait')
-    call.place.fail(`${call.name} lets other calls go before it submits (mode: wait), so it cannot wait for a window.`);
+    call.place.fail(
+      `${call.name} lets other calls go before it submits (mode: wait), so it cannot wait for a window.`,
+    );
   if (!hasFrame(call)) return;
-  if (!streamParameter(call)) call.place.fail(`${call.name} has no CUstream to need a window for: write "frame: custom".`);
+  if (!streamParameter(call))
+    call.place.fail(`${call.name} has no CUstream to need a window for: write "frame: custom".`);
   if (call.window === 'small' && sizeParameters(call).length !== 1)
-    call.place.fail(`${call.name}: "window: small" needs one size_t, the bytes that are copied, or "frame: custom".`);
+    call.place.fail(
+      `${call.name}: "window: small" needs one size_t, the bytes that are copied, or "frame: custom".`,
+    );
+}
+
+/**
+ * No call that may give the GPU work goes without a word about it, and none that does reaches the
+ * driver without a window.
+ */
+function checkSubmission(call: Call): void {
+  const mayGiveWork =
+    call.mode !== 'unsupported' &&
+    call.mode !== 'same' &&
+    (streamParameter(call) ?? call.perThread) !== undefined;
+  if (mayGiveWork && !call.submits)
+    call.place.fail(
+      `${call.name} has a stream: write "submits: kernel", "copy", "memset", "marker", or "nothing" if it takes none of the GPU's time.`,
+    );
+  if (travels(call) && givesWork(call) !== (call.window !== undefined)) {
+    call.place.fail(
+      `${call.name}: a call that travels has a "window" if it submits work, and only then (submits: ${call.submits}).`,
+    );
+  }
+  if ((call.window === 'marker') !== (call.submits === 'marker' && travels(call)))
+    call.place.fail(
+      `${call.name}: "window: marker" belongs to "submits: marker" (submits: ${call.submits}).`,
+    );
+}
+
+/**
+ * Every call that gives an object or device memory says whether it takes memory, so none is charged
+ * too late by oversight.
+ */
+function checkAllocates(call: Call, types: TypeTable): void {
+  if (!travels(call)) {
+    if (call.allocates)
+      call.place.fail(
+        `${call.name} never reaches the worker (mode: ${call.mode}): it takes no memory there.`,
+      );
+    return;
+  }
+  const given = call.parameters.find(
+    ({ type }) => isPointer(type) && !type.startsWith('const ') && isTaken(pointee(type), types),
+  );
+  if (given && !call.allocates)
+    call.place.fail(
+      `${call.name} gives ${given.type}: "allocates" is missing, whether it takes memory: nothing, device or host.`,
+    );
+}
+
+function isTaken(type: string, types: TypeTable): boolean {
+  return type === 'CUdeviceptr' || types.handleKind(type) !== undefined;
 }
 
 function checkName(call: Call): void {
   if (!call.internal) return;
-  if (/^cu[A-Z]/.test(call.name)) call.place.fail(`${call.name} is internal: its name does not begin with "cu", which is CUDA's own.`);
+  if (/^cu[A-Z]/.test(call.name))
+    call.place.fail(
+      `${call.name} is internal: its name does not begin with "cu", which is CUDA's own.`,
+    );
   if (!travels(call)) call.place.fail(`${call.name} is internal: its mode is async, call or wait.`);
-  if (call.clientCustom || call.names.length > 0) call.place.fail(`${call.name} is internal: no program can call it.`);
+  if (call.clientCustom || call.names.length > 0)
+    call.place.fail(`${call.name} is internal: no program can call it.`);
 }
 
 function checkTravelling(call: Call, parameter: Parameter, types: TypeTable): void {
@@ -90,30 +200,41 @@ function isDescribed(parameter: Parameter): boolean {
 }
 
 function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void {
-  const fail = (sentence: string): never => parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
+  const fail = (sentence: string): never =>
+    parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
   const { type, direction } = parameter;
   if (!isPointer(type)) fail(`is no pointer, so it cannot be "${direction}".`);
   if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
-  if (direction === 'string' && type !== 'const char*') fail('is a string: its type is const char*.');
+  if (direction === 'string' && type !== 'const char*')
+    fail('is a string: its type is const char*.');
   checkOwner(call, parameter, types);
   if (direction === 'string' || direction === 'pointer') return;
   const element = withoutConst(pointee(type));
-  if (direction !== 'in' && type.startsWith('const ')) fail(`is ${type}, so it cannot be "${direction}".`);
+  if (direction !== 'in' && type.startsWith('const '))
+    fail(`is ${type}, so it cannot be "${direction}".`);
   if (!types.handleKind(element)) {
     const why = types.whyNotBytes(element);
-    if (why) fail(`cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that is not followed.`);
+    if (why)
+      fail(
+        `cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that is not followed.`,
+      );
   } else if (direction === 'inout') fail('is a handle: "in" or "out".');
   if (types.handleKind(element) && parameter.optional && direction === 'in')
     fail('is a handle: it is 0 when there is none, not a null pointer.');
   if (direction === 'in' && parameter.count !== undefined && !type.startsWith('const '))
     fail(`is ${type}: an array that is read is const.`);
-  if (direction !== 'in' && call.mode === 'async') fail('is an answer, and an async call has none.');
+  if (direction !== 'in' && call.mode === 'async')
+    fail('is an answer, and an async call has none.');
   checkCount(call, parameter, types);
 }
 
 function checkValue(call: Call, parameter: Parameter, types: TypeTable): void {
-  const fail = (sentence: string): never => parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
-  if (isPointer(parameter.type)) fail('is a pointer: say what it is (out, in, inout, string, pointer …), or write "frame: custom".');
+  const fail = (sentence: string): never =>
+    parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
+  if (isPointer(parameter.type))
+    fail(
+      'is a pointer: say what it is (out, in, inout, string, pointer …), or write "frame: custom".',
+    );
   if (parameter.owner !== undefined) fail('is no new handle, so it has no owner.');
   const handle = types.handleKind(parameter.type);
   if (handle === undefined) {
@@ -122,16 +243,26 @@ function checkValue(call: Call, parameter: Parameter, types: TypeTable): void {
     if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
   }
   if (parameter.destroys && (!call.ordered || call.mode === 'wait')) {
-    fail('is destroyed, so the call must keep its place in the order: not "wait", not "ordered: false".');
+    fail(
+      'is destroyed, so the call must keep its place in the order: not "wait", not "ordered: false".',
+    );
   }
 }
 
 function checkCount(call: Call, parameter: Parameter, types: TypeTable): void {
   if (parameter.count === undefined) return;
   const count = call.parameters.find((other) => other.name === parameter.count);
-  if (!count) parameter.place.fail(`${call.name}: ${parameter.count}, the length of ${parameter.name}, is no parameter.`);
-  else if (count.direction !== 'value' || !/^(size_t|unsigned|int|u?int\d+_t)/.test(types.resolve(count.type))) {
-    parameter.place.fail(`${call.name}: ${count.name}, the length of ${parameter.name}, is no number.`);
+  if (!count)
+    parameter.place.fail(
+      `${call.name}: ${parameter.count}, the length of ${parameter.name}, is no parameter.`,
+    );
+  else if (
+    count.direction !== 'value' ||
+    !/^(size_t|unsigned|int|u?int\d+_t)/.test(types.resolve(count.type))
+  ) {
+    parameter.place.fail(
+      `${call.name}: ${count.name}, the length of ${parameter.name}, is no number.`,
+    );
   }
 }
 
@@ -142,6 +273,8 @@ function checkOwner(call: Call, parameter: Parameter, types: TypeTable): void {
   }
   const owner = call.parameters.find((other) => other.name === parameter.owner);
   if (owner?.direction !== 'value' || !types.handleKind(owner.type)) {
-    parameter.place.fail(`${call.name}: ${parameter.owner}, the owner of ${parameter.name}, is no handle among the parameters.`);
+    parameter.place.fail(
+      `${call.name}: ${parameter.owner}, the owner of ${parameter.name}, is no handle among the parameters.`,
+    );
   }
 }

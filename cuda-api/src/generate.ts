@@ -8,7 +8,8 @@ import { SpecificationError } from './source.js';
 import { readSpecification, type Specification } from './specification.js';
 
 const OURS = fileURLToPath(new URL('..', import.meta.url));
-const USAGE = 'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] [--specification DIRECTORY]';
+const USAGE =
+  'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] [--specification DIRECTORY]';
 
 /** Ends the command with a sentence. */
 class Refusal extends Error {}
@@ -22,9 +23,14 @@ function writeWhenChanged(path: string, text: string): void {
 
 function main(): void {
   const { values } = parseArgs({
-    options: { out: { type: 'string' }, coverage: { type: 'string' }, specification: { type: 'string', default: OURS } },
+    options: {
+      out: { type: 'string' },
+      coverage: { type: 'string' },
+      specification: { type: 'string', default: OURS },
+    },
   });
-  if (values.out === undefined && values.coverage === undefined) throw new Refusal(`Nothing to do. ${USAGE}`);
+  if (values.out === undefined && values.coverage === undefined)
+    throw new Refusal(`Nothing to do. ${USAGE}`);
   const specification = readOrExplain(values.specification);
   if (values.coverage !== undefined) writeWhenChanged(values.coverage, emitCoverage(specification));
   if (values.out === undefined) return;
@@ -37,14 +43,19 @@ function readOrExplain(directory: string): Specification {
     return readSpecification(directory);
   } catch (error) {
     if (!(error instanceof SpecificationError)) throw error;
-    throw new Refusal(`${relative('', join(directory, error.file))}:${error.line}: ${error.sentence}`);
+    throw new Refusal(
+      `${relative('', join(directory, error.file))}:${error.line}: ${error.sentence}`,
+    );
   }
 }
 
 try {
   main();
 } catch (error) {
-  const isUsage = error instanceof TypeError && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS');
+  const isUsage =
+    error instanceof TypeError &&
+    'code' in error &&
+    String(error.code).startsWith('ERR_PARSE_ARGS');
   if (!(error instanceof Refusal || isUsage)) throw error;
   console.error(isUsage ? `${error.message} ${USAGE}` : error.message);
   process.exitCode = 1;

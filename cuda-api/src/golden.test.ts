@@ -8,7 +8,8 @@ const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
 const EXPECTED = `${GOLDEN}expected/`;
 
 // When the output is to change:
-// node cuda-api/dist/generate.js --specification cuda-api/golden/specification --out cuda-api/golden/expected --coverage cuda-api/golden/expected/coverage.md
+// node cuda-api/dist/generate.js --specification cuda-api/golden/specification --out
+// cuda-api/golden/expected --coverage cuda-api/golden/expected/coverage.md
 describe('a specification with every word of the vocabulary', () => {
   const specification = readSpecification(`${GOLDEN}specification`);
   const files = outputs(specification).set('coverage.md', emitCoverage(specification));

@@ -1,5 +1,13 @@
 import { parseDeclaration } from './c_declaration.js';
-import { type Call, type Direction, MODES, type Parameter, WINDOWS } from './calls.js';
+import {
+  ALLOCATES,
+  type Call,
+  type Direction,
+  MODES,
+  type Parameter,
+  SUBMISSIONS,
+  WINDOWS,
+} from './calls.js';
 import type { Located } from './source.js';
 
 const KEYS = [
@@ -16,7 +24,9 @@ const KEYS = [
   'worker',
   'frame',
   'ordered',
+  'submits',
   'window',
+  'allocates',
 ] as const;
 
 /** One entry of a file in cuda-api/calls/. */
@@ -24,13 +34,19 @@ export function readCall(entry: Located): Call {
   const found = entry.fields(KEYS);
   const name = found.call?.text() ?? entry.fail('"call" is missing.');
   const internal = readFlag(found.internal, false);
-  if (!internal && !found.names) entry.fail(`"names" is missing: what is cuGetProcAddress asked for, and from which version on?`);
+  if (!internal && !found.names)
+    entry.fail(
+      `"names" is missing: what is cuGetProcAddress asked for, and from which version on?`,
+    );
   return {
     name,
     place: entry,
     internal,
     ...(found.header ? { header: found.header.text() } : {}),
-    names: found.names?.pairs().map(({ key, value }) => ({ name: key.text(), version: value.integer() })) ?? [],
+    names:
+      found.names
+        ?.pairs()
+        .map(({ key, value }) => ({ name: key.text(), version: value.integer() })) ?? [],
     ...readPerThread(found.ptsz, found.ptds),
     parameters: found.parameters?.items().map(readParameter) ?? [],
     mode: (found.mode ?? entry.fail(`"mode" is missing: one of ${MODES.join(', ')}.`)).oneOf(MODES),
@@ -39,7 +55,9 @@ export function readCall(entry: Located): Call {
     workerCustom: found.worker?.oneOf(['custom']) === 'custom',
     frameCustom: found.frame?.oneOf(['custom']) === 'custom',
     ordered: readFlag(found.ordered, true),
+    ...(found.submits ? { submits: found.submits.oneOf(SUBMISSIONS) } : {}),
     ...(found.window ? { window: found.window.oneOf(WINDOWS) } : {}),
+    ...(found.allocates ? { allocates: found.allocates.oneOf(ALLOCATES) } : {}),
   };
 }
 
@@ -47,7 +65,10 @@ function readFlag(place: Located | undefined, otherwise: boolean): boolean {
   return place ? place.oneOf(['true', 'false']) === 'true' : otherwise;
 }
 
-function readPerThread(ptsz: Located | undefined, ptds: Located | undefined): Pick<Call, 'perThread'> {
+function readPerThread(
+  ptsz: Located | undefined,
+  ptds: Located | undefined,
+): Pick<Call, 'perThread'> {
   if (ptsz && ptds) return ptds.fail('a call has a ptsz or a ptds variant, not both.');
   if (ptsz) return { perThread: { suffix: 'ptsz', version: ptsz.integer() } };
   if (ptds) return { perThread: { suffix: 'ptds', version: ptds.integer() } };
@@ -58,20 +79,26 @@ function readPerThread(ptsz: Located | undefined, ptds: Located | undefined): Pi
 function readParameter(item: Located): Parameter {
   if (item.isText) return { ...readDeclaration(item), ...readWords(item, '') };
   const [first, ...more] = item.pairs();
-  if (!first || more.length > 0) return item.fail('a parameter is written as `type name` or `type name: words`.');
+  if (!first || more.length > 0)
+    return item.fail('a parameter is written as `type name` or `type name: words`.');
   return { ...readDeclaration(first.key), ...readWords(first.value, first.value.text()) };
 }
 
 function readDeclaration(place: Located): { type: string; name: string; place: Located } {
   const declaration = parseDeclaration(place.text());
-  if (!declaration || declaration.dimensions.length > 0) return place.fail(`"${place.text()}" is not a type and a name.`);
+  if (!declaration || declaration.dimensions.length > 0)
+    return place.fail(`"${place.text()}" is not a type and a name.`);
   return { type: declaration.type, name: declaration.name, place };
 }
 
 const DIRECTION = /^(out|in)(?:(\?)|\[(\w+)\])?$|^(inout|string|pointer)$/;
 
 function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name' | 'place'> {
-  const words: Omit<Parameter, 'type' | 'name' | 'place'> = { direction: 'value', optional: false, destroys: false };
+  const words: Omit<Parameter, 'type' | 'name' | 'place'> = {
+    direction: 'value',
+    optional: false,
+    destroys: false,
+  };
   for (const word of text.split(/\s+/).filter((each) => each !== '')) {
     const direction = DIRECTION.exec(word);
     const owner = /^owner=(\w+)$/.exec(word)?.[1];

@@ -3,13 +3,25 @@ import type { Located } from './source.js';
 import type { Aggregate, Enumeration, Member, TypeDeclaration } from './types.js';
 
 const KEYS = ['enum', 'handle', 'typedef', 'struct', 'union', 'function', 'macro'] as const;
-const DETAILS = ['header', 'values', 'tag', 'kind', 'type', 'align', 'fields', 'returns', 'parameters', 'value'] as const;
+const DETAILS = [
+  'header',
+  'values',
+  'tag',
+  'kind',
+  'type',
+  'align',
+  'fields',
+  'returns',
+  'parameters',
+  'value',
+] as const;
 type Details = Partial<Record<(typeof KEYS)[number] | (typeof DETAILS)[number], Located>>;
 
 /** One entry of a file in cuda-api/types/. */
 export function readType(entry: Located): TypeDeclaration {
   const found = entry.fields([...KEYS, ...DETAILS]);
-  const kind = KEYS.find((key) => found[key]) ?? entry.fail(`a type is one of: ${KEYS.join(', ')}.`);
+  const kind =
+    KEYS.find((key) => found[key]) ?? entry.fail(`a type is one of: ${KEYS.join(', ')}.`);
   const name = need(entry, found, kind).text();
   const declared = { name, place: entry, ...(found.header ? { header: found.header.text() } : {}) };
   const handleKind = found.kind ? { handleKind: found.kind.text() } : {};
@@ -19,7 +31,12 @@ export function readType(entry: Located): TypeDeclaration {
     case 'handle':
       return { kind, ...declared, tag: need(entry, found, 'tag').text(), ...handleKind };
     case 'typedef':
-      return { kind, ...declared, type: normalise(need(entry, found, 'type').text()), ...handleKind };
+      return {
+        kind,
+        ...declared,
+        type: normalise(need(entry, found, 'type').text()),
+        ...handleKind,
+      };
     case 'struct':
     case 'union':
       return { kind, ...declared, ...readAggregate(found, entry) };
@@ -46,7 +63,11 @@ function readValues(values: Located): Enumeration['values'] {
     if (value.isText) return { name: key.text(), value: value.integer() };
     const found = value.fields(['value', 'text']);
     const number = found.value ?? value.fail('"value" is missing.');
-    return { name: key.text(), value: number.integer(), ...(found.text ? { text: found.text.text() } : {}) };
+    return {
+      name: key.text(),
+      value: number.integer(),
+      ...(found.text ? { text: found.text.text() } : {}),
+    };
   });
 }
 
@@ -67,10 +88,15 @@ function readMember(item: Located): Member {
   }
   const found = item.fields(['struct', 'union', 'fields']);
   const members = (found.fields ?? item.fail('"fields" is missing.')).items().map(readMember);
-  return { nested: word, name: first.value.isText ? (first.value.text() === 'null' ? '' : first.value.text()) : '', members };
+  return {
+    nested: word,
+    name: first.value.isText ? (first.value.text() === 'null' ? '' : first.value.text()) : '',
+    members,
+  };
 }
 
 function readField(place: Located, opaque: boolean): Member {
-  const field = parseDeclaration(place.text()) ?? place.fail(`"${place.text()}" is not a type and a name.`);
+  const field =
+    parseDeclaration(place.text()) ?? place.fail(`"${place.text()}" is not a type and a name.`);
   return { ...field, opaque };
 }

@@ -18,7 +18,10 @@ class Source {
   constructor(readonly file: string) {}
 }
 
-/** A value of a YAML file that knows its place. Whatever is not as expected is refused with file and line. */
+/**
+ * A value of a YAML file that knows its place. Whatever is not as expected is refused with file and
+ * line.
+ */
 export class Located {
   private constructor(
     private readonly source: Source,
@@ -29,9 +32,17 @@ export class Located {
   /** The list that a specification file is. `file` is the name that errors show. */
   static readList(path: string, file: string): Located[] {
     const source = new Source(file);
-    const document = parseDocument(readFileSync(path, 'utf8'), { lineCounter: source.lines, uniqueKeys: true });
+    const document = parseDocument(readFileSync(path, 'utf8'), {
+      lineCounter: source.lines,
+      uniqueKeys: true,
+    });
     const error = document.errors[0];
-    if (error) throw new SpecificationError(file, source.lines.linePos(error.pos[0]).line, firstLine(error.message));
+    if (error)
+      throw new SpecificationError(
+        file,
+        source.lines.linePos(error.pos[0]).line,
+        firstLine(error.message),
+      );
     if (document.contents === null) return [];
     return new Located(source, document.contents, document.contents.range[0]).items();
   }
@@ -61,13 +72,16 @@ export class Located {
 
   integer(): number {
     const value = isScalar(this.node) ? this.node.value : undefined;
-    if (typeof value !== 'number' || !Number.isSafeInteger(value)) return this.fail('a whole number is expected here.');
+    if (typeof value !== 'number' || !Number.isSafeInteger(value))
+      return this.fail('a whole number is expected here.');
     return value;
   }
 
   oneOf<Word extends string>(words: readonly Word[]): Word {
     const text = this.text();
-    return words.find((word) => word === text) ?? this.fail(`"${text}" is none of: ${words.join(', ')}.`);
+    return (
+      words.find((word) => word === text) ?? this.fail(`"${text}" is none of: ${words.join(', ')}.`)
+    );
   }
 
   items(): Located[] {
@@ -82,7 +96,12 @@ export class Located {
     if (!isMap(node)) return this.fail('names and values (`name: value`) are expected here.');
     return node.items.map((pair) => {
       const key = this.at(pair.key as ParsedNode);
-      return { key, value: pair.value ? this.at(pair.value as ParsedNode) : new Located(this.source, null, key.offset) };
+      return {
+        key,
+        value: pair.value
+          ? this.at(pair.value as ParsedNode)
+          : new Located(this.source, null, key.offset),
+      };
     });
   }
 
@@ -91,7 +110,9 @@ export class Located {
     const found: Partial<Record<Key, Located>> = {};
     for (const { key, value } of this.pairs()) {
       const name = key.text();
-      const match = known.find((each) => each === name) ?? key.fail(`"${name}" is not known here; known are: ${known.join(', ')}.`);
+      const match =
+        known.find((each) => each === name) ??
+        key.fail(`"${name}" is not known here; known are: ${known.join(', ')}.`);
       found[match] = value;
     }
     return found;

@@ -19,7 +19,10 @@ export interface Specification {
 /** Reads and checks a directory with types/, calls/ and driver.yaml; throws SpecificationError. */
 export function readSpecification(directory: string): Specification {
   const types = new TypeTable(readFolder(directory, 'types').map(({ entry }) => readType(entry)));
-  const calls = readFolder(directory, 'calls').map(({ noun, entry }) => ({ noun, call: readCall(entry) }));
+  const calls = readFolder(directory, 'calls').map(({ noun, entry }) => ({
+    noun,
+    call: readCall(entry),
+  }));
   checkCalls(
     calls.map(({ call }) => call),
     types,
@@ -38,19 +41,27 @@ function readFolder(directory: string, folder: string): { noun: string; entry: L
   const files = readdirSync(join(directory, folder)).filter((file) => file.endsWith('.yaml'));
   return files.sort().flatMap((file) => {
     const noun = file.slice(0, -'.yaml'.length);
-    return Located.readList(join(directory, folder, file), `${folder}/${file}`).map((entry) => ({ noun, entry }));
+    return Located.readList(join(directory, folder, file), `${folder}/${file}`).map((entry) => ({
+      noun,
+      entry,
+    }));
   });
 }
 
 function readDriverSymbols(directory: string, calls: readonly Call[]): string[] {
   const path = join(directory, 'driver.yaml');
   const listed = existsSync(path) ? Located.readList(path, 'driver.yaml') : [];
-  const symbols = new Set(calls.filter((call) => travels(call) && !call.internal).map((call) => call.name));
+  const symbols = new Set(
+    calls.filter((call) => travels(call) && !call.internal).map((call) => call.name),
+  );
   const exported = new Set(calls.filter((call) => !call.internal).map((call) => call.name));
   for (const entry of listed) {
     const name = entry.text();
     if (!exported.has(name)) entry.fail(`${name} is no call of cuda-api/calls/.`);
-    if (symbols.has(name)) entry.fail(`${name} is in the table already${travels(find(calls, name)) ? ': it travels' : ''}.`);
+    if (symbols.has(name))
+      entry.fail(
+        `${name} is in the table already${travels(find(calls, name)) ? ': it travels' : ''}.`,
+      );
     symbols.add(name);
   }
   return [...symbols];

@@ -44,7 +44,10 @@ export class TypeTable {
   constructor(readonly declarations: readonly TypeDeclaration[]) {
     for (const declaration of declarations) {
       const earlier = this.byName.get(declaration.name);
-      if (earlier) declaration.place.fail(`${declaration.name} is declared already in ${earlier.place.file}:${earlier.place.line}.`);
+      if (earlier)
+        declaration.place.fail(
+          `${declaration.name} is declared already in ${earlier.place.file}:${earlier.place.line}.`,
+        );
       this.byName.set(declaration.name, declaration);
     }
     for (const declaration of declarations) this.checkNames(declaration);
@@ -63,7 +66,9 @@ export class TypeTable {
   /** The HandleKind of a type whose values are handles. */
   handleKind(type: string): string | undefined {
     const declared = this.byName.get(type);
-    return declared?.kind === 'handle' || declared?.kind === 'typedef' ? declared.handleKind : undefined;
+    return declared?.kind === 'handle' || declared?.kind === 'typedef'
+      ? declared.handleKind
+      : undefined;
   }
 
   /** What a typedef stands for, in the end. */
@@ -126,7 +131,10 @@ export class TypeTable {
     return { layout: { align, size: roundUp(placed.layout.size, align) }, fields: placed.fields };
   }
 
-  private placeMembers(kind: 'struct' | 'union', members: readonly Member[]): { layout: Layout; fields: Placed[] } {
+  private placeMembers(
+    kind: 'struct' | 'union',
+    members: readonly Member[],
+  ): { layout: Layout; fields: Placed[] } {
     const fields: Placed[] = [];
     let end = 0;
     let align = 1;
@@ -136,7 +144,8 @@ export class TypeTable {
       const offset = kind === 'union' ? 0 : roundUp(end, layout.align);
       if (member.name !== '') fields.push({ path: member.name, offset, size: layout.size });
       const prefix = member.name === '' ? '' : `${member.name}.`;
-      for (const field of inner?.fields ?? []) fields.push({ ...field, path: prefix + field.path, offset: offset + field.offset });
+      for (const field of inner?.fields ?? [])
+        fields.push({ ...field, path: prefix + field.path, offset: offset + field.offset });
       end = Math.max(end, offset + layout.size);
       align = Math.max(align, layout.align);
     }
@@ -146,7 +155,10 @@ export class TypeTable {
   private fieldLayout(member: Member): Layout {
     if (isNested(member)) return this.placeMembers(member.nested, member.members).layout;
     const { size, align } = this.layout(member.type);
-    return { size: member.dimensions.reduce((product, dimension) => product * dimension, size), align };
+    return {
+      size: member.dimensions.reduce((product, dimension) => product * dimension, size),
+      align,
+    };
   }
 
   private whyMembersNotBytes(owner: string, members: readonly Member[]): string | null {
@@ -164,7 +176,9 @@ export class TypeTable {
   private checkNames(declaration: TypeDeclaration): void {
     for (const name of neededNames(declaration)) {
       if (name !== 'void' && !(name in BUILTIN) && !this.byName.has(name)) {
-        declaration.place.fail(`${declaration.name} uses ${name}, which cuda-api/types/ does not declare.`);
+        declaration.place.fail(
+          `${declaration.name} uses ${name}, which cuda-api/types/ does not declare.`,
+        );
       }
     }
   }
@@ -189,5 +203,7 @@ function neededNames(declaration: TypeDeclaration): string[] {
 }
 
 function memberNames(members: readonly Member[]): string[] {
-  return members.flatMap((member) => (isNested(member) ? memberNames(member.members) : [baseName(member.type)]));
+  return members.flatMap((member) =>
+    isNested(member) ? memberNames(member.members) : [baseName(member.type)],
+  );
 }

@@ -16,7 +16,10 @@ export interface Enumeration extends Declared {
   values: { name: string; value: number; text?: string }[];
 }
 
-/** A pointer to something that only the driver knows. `handleKind`: a HandleKind of wire/handle_table.h, for those that travel. */
+/**
+ * A pointer to something that only the driver knows. `handleKind`: a HandleKind of
+ * wire/handle_table.h, for those that travel.
+ */
 export interface Handle extends Declared {
   kind: 'handle';
   tag: string;
@@ -46,7 +49,10 @@ export interface Field {
   opaque: boolean;
 }
 
-/** A struct or union without a name of its own; `name` is empty when its members belong to the outer one. */
+/**
+ * A struct or union without a name of its own; `name` is empty when its members belong to the outer
+ * one.
+ */
 export interface Nested {
   nested: 'struct' | 'union';
   name: string;

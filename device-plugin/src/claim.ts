@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
-import { readIfThere, writeFileAtomically } from '@nvidia-virtual/gpu-proxy/files';
+import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 
 /**
- * Who started last is the node's plugin. An upgrade may start the new one before the old one has ended; if both registered whenever the kubelet
- * forgot them, they would take the resource from each other for ever.
+ * Fencing: the plugin that started last owns the node. During an upgrade, the new plugin can start
+ * before the exit of the old one. If both registered again whenever the kubelet forgot them, they
+ * would replace each other forever.
  */
 export class Claim {
   readonly #file: string;

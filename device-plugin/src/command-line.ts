@@ -1,10 +1,10 @@
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
-import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
-import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
-import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
-import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { loadOptions } from '@nvidia-virtual/service/configuration/load';
+import type { Schema } from '@nvidia-virtual/service/configuration/option';
+import type { EndSignal } from '@nvidia-virtual/service/end-signal';
+import { ProxyError } from '@nvidia-virtual/service/errors';
 import { Command, CommanderError } from 'commander';
 import { PluginError } from './errors.js';
 import { INSTALL_OPTIONS, REMOVE_OPTIONS, SERVE_OPTIONS } from './options.js';
@@ -36,20 +36,30 @@ function commandLine(endSignal: EndSignal): Command {
     .description(
       'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
     )
-    .addHelpText('after', '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.')
+    .addHelpText(
+      'after',
+      '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.',
+    )
     .enablePositionalOptions()
     .exitOverride()
     .action((flags: Flags) => serve(flags, endSignal));
   const install = program
     .command('install')
-    .description('install this build for containers, and print where; a serving plugin does the same')
+    .description(
+      'install this build for containers, and print where; a serving plugin does the same',
+    )
     .action((flags: Flags) => {
-      const { installation, versions } = loadOptions(INSTALL_OPTIONS, { flags, environment: process.env });
+      const { installation, versions } = loadOptions(INSTALL_OPTIONS, {
+        flags,
+        environment: process.env,
+      });
       process.stdout.write(`${installVersion(installation, versions).directory}\n`);
     });
   const remove = program
     .command('remove')
-    .description('remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended')
+    .description(
+      'remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended',
+    )
     .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);
   addOptions(remove, REMOVE_OPTIONS);
@@ -58,7 +68,9 @@ function commandLine(endSignal: EndSignal): Command {
 }
 
 async function serve(flags: Flags, endSignal: EndSignal): Promise<void> {
-  const service = new PluginService(loadOptions(SERVE_OPTIONS, { flags, environment: process.env }));
+  const service = new PluginService(
+    loadOptions(SERVE_OPTIONS, { flags, environment: process.env }),
+  );
   await service.start();
   await service.end(await endSignal.first());
 }
@@ -73,13 +85,17 @@ async function removeUnlessServed(flags: Flags): Promise<void> {
   } = loadOptions(REMOVE_OPTIONS, { flags, environment: process.env });
   const removal = { ...options, patience: options.patience / 1000 };
   if (daemonSet === undefined) return removeFromNode(removal);
-  // Not for a plugin that serves: Kubernetes' client takes a second to load.
-  const { ApiServer } = await import('@nvidia-virtual/kubernetes/api-server');
+  // Loaded on demand: the Kubernetes client takes a second to load.
+  const { ApiServer } = await import('@nvidia-virtual/kube-common/api-server');
   const { Release } = await import('./release.js');
   const release = new Release({ api: ApiServer.load(kubeconfig), namespace, daemonSet, node });
-  if (!(await release.lives())) return removeFromNode({ ...removal, whoElse: () => release.whoIsHere() });
-  process.stderr.write(`${NAME}: ${new PluginError('RELEASE_LIVES', { node, daemonSet, namespace }).message}\n`);
-  // A container that ended would be started again, and might look in the very moment in which somebody replaces the DaemonSet.
+  if (!(await release.lives()))
+    return removeFromNode({ ...removal, whoElse: () => release.whoIsHere() });
+  process.stderr.write(
+    `${NAME}: ${new PluginError('RELEASE_LIVES', { node, daemonSet, namespace }).message}\n`,
+  );
+  // Do not exit: the container would be restarted, and could check again while the DaemonSet is
+  // being replaced.
   for (;;) await sleep(LONG_MS);
 }
 

@@ -8,7 +8,12 @@ const PLAIN = [
   '5 1 8:1 /var/lib/kubelet/device-plugins /var/lib/kubelet/device-plugins rw - ext4 /dev/sda1 rw',
 ];
 
-function container({ asks = 'all', mounted = '', devices = [] as string[], privileged = false }): Container {
+function container({
+  asks = 'all',
+  mounted = '',
+  devices = [] as string[],
+  privileged = false,
+}): Container {
   const mount = mounted && `9 1 8:1 /x ${mounted} ro - ext4 /dev/sda1 ro`;
   return {
     environment: { NVIDIA_VISIBLE_DEVICES: asks },
@@ -37,11 +42,14 @@ test.each([
 
 test('so does a device node, but not in a privileged container, which has them all', () => {
   expect(whatDefaultRuntimeGives(container({ devices: ['nvidiactl'] }))).toBe('/dev/nvidiactl');
-  expect(whatDefaultRuntimeGives(container({ devices: ['nvidia3'], privileged: true }))).toBeUndefined();
+  expect(
+    whatDefaultRuntimeGives(container({ devices: ['nvidia3'], privileged: true })),
+  ).toBeUndefined();
 });
 
 test('a container that does not ask learns nothing', () => {
-  for (const asks of ['', 'void', 'none']) expect(whatDefaultRuntimeGives(container({ asks, devices: ['nvidia0'] }))).toBeUndefined();
+  for (const asks of ['', 'void', 'none'])
+    expect(whatDefaultRuntimeGives(container({ asks, devices: ['nvidia0'] }))).toBeUndefined();
 });
 
 test('this very container can be looked at', () => {

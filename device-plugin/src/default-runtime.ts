@@ -1,37 +1,45 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** What a container can see of itself; a test gives its own. */
+/** Properties of this container. Tests replace them. */
 export interface Container {
   readonly environment: NodeJS.ProcessEnv;
   /** Text of /proc/self/mountinfo */
   mounts(): string;
   /** Names in /dev */
   devices(): readonly string[];
-  /** It has every device of the host in any case. */
+  /** A privileged container has every device of the host anyway. */
   readonly privileged: boolean;
 }
 
 const CAP_SYS_ADMIN = 1n << 21n;
 
-export const THIS_CONTAINER: Container = {
+const THIS_CONTAINER: Container = {
   environment: process.env,
   mounts: () => readFileSync('/proc/self/mountinfo', 'utf8'),
   devices: () => readdirSync('/dev'),
   get privileged() {
-    const [, effective = '0'] = /^CapEff:\s*([\da-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+    const [, effective = '0'] =
+      /^CapEff:\s*([\da-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
     return (BigInt(`0x${effective}`) & CAP_SYS_ADMIN) !== 0n;
   },
 };
 
-/** What NVIDIA's runtime mounts into a container, whichever way it is set up to do it. */
-const INJECTED = /^(\/proc\/driver\/nvidia(\/.*)?|\/dev\/nvidia.*|.*\/(nvidia-smi|libcuda\.so[.\d]*|libnvidia-[\w-]+\.so[.\d]*))$/;
+/** Files that NVIDIA's runtime mounts into a container in any of its modes. */
+const INJECTED =
+  /^(\/proc\/driver\/nvidia(\/.*)?|\/dev\/nvidia.*|.*\/(nvidia-smi|libcuda\.so[.\d]*|libnvidia-[\w-]+\.so[.\d]*))$/;
 
 /**
- * How configuration files, drop-ins and hooks of containerd, CRI-O, Docker and their children make the default runtime is theirs, and changes; what
- * it does is plain to see. So the container of the device plugin asks for all GPUs by the variable, as any pod could, and looks whether it got one.
- * @returns what came in unasked; undefined when nothing did, or when this container does not ask.
+ * Detects a default runtime that gives GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES. The
+ * configuration of container runtimes differs and changes, so the effect is tested: the container
+ * of the device plugin sets the variable and checks whether it got a GPU.
+ * @returns the injected file; undefined if there is none, or if the variable is not set
  */
-export function whatDefaultRuntimeGives({ environment, mounts, devices, privileged }: Container = THIS_CONTAINER): string | undefined {
+export function whatDefaultRuntimeGives({
+  environment,
+  mounts,
+  devices,
+  privileged,
+}: Container = THIS_CONTAINER): string | undefined {
   if (/^(|void|none)$/.test(environment['NVIDIA_VISIBLE_DEVICES'] ?? '')) return undefined;
   const points = mounts()
     .split('\n')

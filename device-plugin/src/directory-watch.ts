@@ -1,6 +1,8 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 
-/** Reports that something may have changed in a directory, which may be missing now and made anew later. */
+/**
+ * Reports possible changes in a directory that can be missing and recreated.
+ */
 export class DirectoryWatch {
   readonly #directory: string;
   readonly #changed: () => void;
@@ -12,7 +14,10 @@ export class DirectoryWatch {
     this.#changed = changed;
   }
 
-  /** Whether the directory is there. To be called now and then: a watch follows the directory that it was begun on, not the name. */
+  /**
+   * Whether the directory exists. Must be called periodically: a watch follows the inode, not the
+   * path.
+   */
   renew(): boolean {
     const inode = statSync(this.#directory, { bigint: true, throwIfNoEntry: false })?.ino;
     if (inode !== undefined && inode === this.#watched) return true;
@@ -23,7 +28,7 @@ export class DirectoryWatch {
       this.#watcher.on('error', () => this.end());
       this.#watched = inode;
     } catch {
-      // Removed meanwhile, or no watches are left on this machine: the caller looks from time to time in any case.
+      // The directory was removed, or no inotify watch is left. The caller polls anyway.
     }
     return true;
   }

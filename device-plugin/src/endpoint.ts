@@ -9,31 +9,44 @@ import {
   type ServerWritableStream,
   status,
 } from '@grpc/grpc-js';
-import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
-import { checkSocketPath } from '@nvidia-virtual/gpu-proxy/socket';
+import { systemReason } from '@nvidia-virtual/service/errors';
+import { checkSocketPath } from '@nvidia-virtual/service/socket';
 import { PluginError } from './errors.js';
-import { type AllocateRequest, type AllocateResponse, type DevicePluginOptions, loadDevicePluginProtocol } from './protocol.js';
+import {
+  type AllocateRequest,
+  type AllocateResponse,
+  type DevicePluginOptions,
+  loadDevicePluginProtocol,
+} from './protocol.js';
 import type { SlotList } from './slot-list.js';
 
-/** Both are hints and chores that cost a call for each container: a slot has no place to prefer, and a container starts without us. */
-export const OPTIONS: DevicePluginOptions = { preStartRequired: false, getPreferredAllocationAvailable: false };
+/**
+ * Both are disabled, since each costs a call for every container: slots have no topology, and
+ * nothing must be done before a container starts.
+ */
+export const OPTIONS: DevicePluginOptions = {
+  preStartRequired: false,
+  getPreferredAllocationAvailable: false,
+};
 
-/** Names of our sockets begin so. Each socket has a name of its own: who closes an old one removes the file of that name. */
+/**
+ * Names of our sockets. They are unique, because closing a socket removes the file of its name.
+ */
 export const ENDPOINT_NAME = /^nvidia-virtual-[0-9a-f]{8}\.sock$/;
 
 export interface EndpointOptions {
-  /** Where the kubelet's socket is. */
+  /** Directory of the kubelet's socket. */
   readonly directory: string;
   readonly slots: SlotList;
-  /** @throws PluginError; its sentence becomes the pod's. */
+  /** @throws PluginError; the pod shows its message */
   allocate(request: AllocateRequest): AllocateResponse;
-  /** The kubelet, or nobody any more, watches the list. */
+  /** Called when the kubelet starts or stops watching the list. */
   watched(now: boolean): void;
 }
 
 type List = ServerWritableStream<unknown, { devices: SlotList['devices'] }>;
 
-/** One socket on which the kubelet finds the plugin. */
+/** A socket that serves the device plugin API to the kubelet. */
 export class Endpoint {
   readonly path: string;
   readonly #options: EndpointOptions;
@@ -45,7 +58,10 @@ export class Endpoint {
 
   private constructor(options: EndpointOptions) {
     this.#options = options;
-    this.path = path.join(options.directory, `nvidia-virtual-${randomBytes(4).toString('hex')}.sock`);
+    this.path = path.join(
+      options.directory,
+      `nvidia-virtual-${randomBytes(4).toString('hex')}.sock`,
+    );
     this.#server.addService(loadDevicePluginProtocol().DevicePlugin.service, this.#handlers());
     options.slots.on('changed', this.#tell);
   }
@@ -58,7 +74,10 @@ export class Endpoint {
       return endpoint;
     } catch (error) {
       endpoint.close();
-      throw new PluginError('ENDPOINT_NOT_SERVED', { path: endpoint.path, reason: systemReason(error) });
+      throw new PluginError('ENDPOINT_NOT_SERVED', {
+        path: endpoint.path,
+        reason: systemReason(error),
+      });
     }
   }
 
@@ -66,7 +85,7 @@ export class Endpoint {
     return path.basename(this.path);
   }
 
-  /** The kubelet removes it when it starts. */
+  /** Whether the socket exists. The kubelet removes it at its start. */
   get there(): boolean {
     return existsSync(this.path);
   }
@@ -75,7 +94,9 @@ export class Endpoint {
     return this.#lists.size > 0;
   }
 
-  /** The kubelet sees the stream end, and gives out no slots until it is told of another endpoint. */
+  /**
+   * Ends the stream. The kubelet assigns no slots until the next registration.
+   */
   close(): void {
     this.#options.slots.off('changed', this.#tell);
     this.#lists.clear();
@@ -83,7 +104,8 @@ export class Endpoint {
   }
 
   #handlers() {
-    const listAndWatch: handleServerStreamingCall<unknown, unknown> = (list) => this.#watch(list as List);
+    const listAndWatch: handleServerStreamingCall<unknown, unknown> = (list) =>
+      this.#watch(list as List);
     return {
       getDevicePluginOptions: unary(() => OPTIONS),
       allocate: unary((request) => this.#options.allocate(request as AllocateRequest)),
@@ -96,7 +118,9 @@ export class Endpoint {
   async #listen(): Promise<void> {
     checkSocketPath(this.path);
     await new Promise<void>((resolve, reject) =>
-      this.#server.bindAsync(`unix:${this.path}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+      this.#server.bindAsync(`unix:${this.path}`, ServerCredentials.createInsecure(), (error) =>
+        error ? reject(error) : resolve(),
+      ),
     );
     chmodSync(this.path, 0o600);
   }

@@ -1,17 +1,22 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { PLUGIN_ERROR_CODES, PluginError, template } from './errors.js';
+import { PluginError } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
 test('docs/errors.md lists every code of the device plugin with its sentence, and no other', () => {
-  const section = /^## What the device plugin says$(.*?)(?=^## |$(?![\s\S]))/ms.exec(readFileSync(DOCUMENT, 'utf8'))?.[1] ?? '';
+  const section =
+    /^## What the device plugin says$(.*?)(?=^## |$(?![\s\S]))/ms.exec(
+      readFileSync(DOCUMENT, 'utf8'),
+    )?.[1] ?? '';
   const rows = [...section.matchAll(/^\| `([A-Z_]+)` \| (.+) \|$/gm)].map(([, ...row]) => row);
-  expect(rows).toEqual(PLUGIN_ERROR_CODES.map((code) => [code, template(code)]));
+  expect(rows).toEqual(PluginError.codes.map((code) => [code, PluginError.template(code)]));
 });
 
 test('a PluginError fills its sentence in', () => {
   const error = new PluginError('KUBELET_DIRECTORY_MISSING', { directory: '/x' });
-  expect(error.message).toBe('/x does not exist. Start the kubelet, or name its root directory by --kubelet-root.');
+  expect(error.message).toBe(
+    '/x does not exist. Start the kubelet, or name its root directory by --kubelet-root.',
+  );
   expect(error.code).toBe('KUBELET_DIRECTORY_MISSING');
 });

@@ -10,9 +10,18 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-const gpu = (uuid: string): KnownGpu => ({ uuid, name: 'GPU', memory: 8, slotMemory: 2, slots: 4, mode: 'exclusive', unhealthy: '' });
+const gpu = (uuid: string): KnownGpu => ({
+  uuid,
+  name: 'GPU',
+  memory: 8,
+  slotMemory: 2,
+  slots: 4,
+  mode: 'exclusive',
+  unhealthy: '',
+});
 const listing = (...gpus: KnownGpu[]): Listing => ({ gpus, selection: 'real' });
-const states = (known: KnownGpus) => known.all.map(({ uuid, unhealthy }) => [uuid, unhealthy === '']);
+const states = (known: KnownGpus) =>
+  known.all.map(({ uuid, unhealthy }) => [uuid, unhealthy === '']);
 
 test('what was listed last is known at the next start, also after a boot', () => {
   expect(KnownGpus.open(directory, 'boot').all).toEqual([]);
@@ -97,5 +106,7 @@ test('a file that cannot be understood is as good as none', () => {
 
 test('a directory that cannot be made is refused in words', () => {
   writeFileSync(path.join(directory, 'file'), '');
-  expect(() => KnownGpus.open(path.join(directory, 'file', 'x'), 'boot')).toThrow(/file\/x\/gpus.json cannot be written: not a directory/);
+  expect(() => KnownGpus.open(path.join(directory, 'file', 'x'), 'boot')).toThrow(
+    /file\/x\/gpus.json cannot be written: not a directory/,
+  );
 });

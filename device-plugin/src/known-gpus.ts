@@ -1,22 +1,22 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
-import { readIfThere, writeFileAtomically } from '@nvidia-virtual/gpu-proxy/files';
-import type { InventoryGpu } from '@nvidia-virtual/kubernetes/assignment';
+import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
+import { systemReason } from '@nvidia-virtual/service/errors';
+import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
 import { PluginError } from './errors.js';
 import { isUsed, type SlotUser } from './slots.js';
 
-/** A GPU as gpu-proxy told of it last. */
+/** A GPU as last reported by gpu-proxy. */
 export interface KnownGpu extends Omit<InventoryGpu, 'healthy'> {
-  /** Why it cannot be used; empty: it can. */
+  /** The reason why it is unhealthy; empty: it is healthy. */
   readonly unhealthy: string;
 }
 
-/** What gpu-proxy lists. */
+/** The answer of gpu-proxy. */
 export interface Listing {
   readonly gpus: readonly KnownGpu[];
-  /** Which GPUs it is configured to have: another text, other GPUs. */
+  /** The configured selection of GPUs, only compared for equality. */
   readonly selection: string;
 }
 
@@ -29,8 +29,8 @@ interface Kept extends Listing {
 }
 
 /**
- * The GPUs of the node, kept in the state directory: so the slots are known at once when the plugin starts again, before gpu-proxy and the driver
- * are there.
+ * The GPUs of the node, persisted in the state directory. A restarted plugin knows the slots at
+ * once, before gpu-proxy and the driver are ready.
  */
 export class KnownGpus {
   readonly #file: string;
@@ -44,8 +44,8 @@ export class KnownGpus {
   }
 
   /**
-   * @param directory is made where it is missing.
-   * @param boot id of this boot of the machine.
+   * @param directory created if missing
+   * @param boot id of this boot of the machine
    * @throws PluginError STATE_NOT_WRITTEN
    */
   static open(directory: string, boot: string): KnownGpus {
@@ -56,19 +56,21 @@ export class KnownGpus {
     });
   }
 
-  /** Empty until gpu-proxy has listed them for the first time. */
+  /** Empty until the first answer of gpu-proxy. */
   get all(): readonly KnownGpu[] {
     return this.#kept.gpus;
   }
 
-  /** Those that are the node's no more and that containers still have something of. */
+  /** GPUs removed from the node by configuration and still in use by containers. */
   get leaving(): readonly KnownGpu[] {
     return this.#kept.leaving;
   }
 
   /**
-   * What gpu-proxy lists now. A GPU that it listed before and lists no more has failed, and may come back; when gpu-proxy is configured to have
-   * other GPUs, it leaves; after a boot without it, it was taken out of the machine.
+   * Applies an answer of gpu-proxy. A GPU that is no longer listed:
+   * - after a change of the configured selection: is leaving;
+   * - after a boot: was removed from the machine;
+   * - otherwise: has failed and can recover.
    * @returns whether anything changed. @throws PluginError STATE_NOT_WRITTEN
    */
   take({ gpus: listed, selection }: Listing): boolean {
@@ -77,22 +79,31 @@ export class KnownGpus {
     const missing = known.gpus.filter((gpu) => !isListed(gpu));
     const failed = known.selection === selection ? missing : [];
     const stay = known.gpus.filter((gpu) => isListed(gpu) || failed.includes(gpu));
-    const gpus = stay.map((gpu) => listed.find(({ uuid }) => uuid === gpu.uuid) ?? { ...gpu, unhealthy: GONE });
+    const gpus = stay.map(
+      (gpu) => listed.find(({ uuid }) => uuid === gpu.uuid) ?? { ...gpu, unhealthy: GONE },
+    );
     const added = listed.filter(({ uuid }) => !stay.some((gpu) => gpu.uuid === uuid));
-    const leaving = [...known.leaving, ...missing.filter((gpu) => !failed.includes(gpu))].filter((gpu) => !isListed(gpu));
+    const leaving = [...known.leaving, ...missing.filter((gpu) => !failed.includes(gpu))].filter(
+      (gpu) => !isListed(gpu),
+    );
     return this.#keep({ ...known, selection, gpus: [...gpus, ...added], leaving });
   }
 
-  /** What leaves is gone once nobody has a slot of it, nor runs on it. @throws PluginError STATE_NOT_WRITTEN */
+  /**
+   * Forgets leaving GPUs without slots in use and without containers. @throws PluginError
+   * STATE_NOT_WRITTEN
+   */
   forgetUnused(users: readonly SlotUser[]): void {
     this.#keep({ ...this.#kept, leaving: this.leaving.filter((gpu) => isUsed(gpu, users)) });
   }
 
-  /** @returns whether it is anything else. */
+  /** @returns whether anything changed */
   #keep(now: Kept): boolean {
     if (isDeepStrictEqual(now, this.#kept)) return false;
     this.#kept = now;
-    attempt(this.#file, () => writeFileAtomically(this.#file, JSON.stringify(now), { durable: true }));
+    attempt(this.#file, () =>
+      writeFileAtomically(this.#file, JSON.stringify(now), { durable: true }),
+    );
     return true;
   }
 }
@@ -101,7 +112,7 @@ function nothing(boot: string): Kept {
   return { version: 1, boot, selection: '', gpus: [], leaving: [] };
 }
 
-/** What cannot be read is as good as nothing: gpu-proxy tells it again. */
+/** Undefined for a broken file: gpu-proxy reports the GPUs again. */
 function parse(text: string | undefined): Kept | undefined {
   try {
     const kept = text === undefined ? undefined : (JSON.parse(text) as Kept);

@@ -1,7 +1,8 @@
 import { readdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
-import { whyNotServed } from '@nvidia-virtual/gpu-proxy/socket';
-import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { Backoff } from '@nvidia-virtual/service/backoff';
+import { whyNotServed } from '@nvidia-virtual/service/socket';
 import type { Logger } from 'pino';
 import type { Claim } from './claim.js';
 import { DirectoryWatch } from './directory-watch.js';
@@ -9,24 +10,26 @@ import { ENDPOINT_NAME, Endpoint, type EndpointOptions } from './endpoint.js';
 import { PluginError } from './errors.js';
 import { kubeletStart, register } from './registration.js';
 
-/** Beside the watch on the directory, which may miss something. */
+/** Polling interval, because the watch on the directory can miss events. */
 const LOOK_MS = 1000;
-/** The kubelet takes a moment to forget a plugin that it stopped watching, and would forget the new registration with it. */
+/**
+ * Delay before a new registration. The kubelet takes a moment to forget a plugin that it stopped
+ * watching, and would forget the new registration with it.
+ */
 const FORGETTING_MS = 250;
-/** A kubelet that was told of an endpoint asks for the list at once, or it could not connect. */
+/** After a registration the kubelet requests the list at once. If not, it could not connect. */
 const UNWATCHED_MS = 3000;
-const LEAST_RETRY_MS = 50;
-const MOST_RETRY_MS = 2000;
+const BACKOFF = { first: 100, longest: 2000 };
 
-export interface KubeletLinkOptions extends Omit<EndpointOptions, 'watched'> {
+interface KubeletLinkOptions extends Omit<EndpointOptions, 'watched'> {
   readonly claim: Claim;
   readonly logger: Logger;
   registered(): void;
 }
 
 /**
- * Keeps the node's slots known to the kubelet, through restarts of it: it removes our socket and makes its own anew, in either order for us,
- * or just stops watching.
+ * Keeps the node's slots registered across restarts of the kubelet. A restarting kubelet removes
+ * our socket and recreates its own, in any order, or only stops watching.
  */
 export class KubeletLink {
   readonly #options: KubeletLinkOptions;
@@ -39,7 +42,7 @@ export class KubeletLink {
   #looking = false;
   #again = false;
   #ended = false;
-  #retry = LEAST_RETRY_MS;
+  readonly #backoff = new Backoff(BACKOFF);
   #trouble: string | undefined;
 
   constructor(options: KubeletLinkOptions) {
@@ -52,17 +55,19 @@ export class KubeletLink {
     this.#look();
   }
 
-  /** The kubelet has the list, and is told of changes. */
+  /** Whether the kubelet watches the list. */
   get watched(): boolean {
     return this.#endpoint?.watched ?? false;
   }
 
-  /** Why it is not watched. */
+  /** The reason why the kubelet does not watch; undefined: it does. */
   get trouble(): string | undefined {
-    return this.watched ? undefined : (this.#trouble ?? `The kubelet has not yet asked for ${RESOURCE}.`);
+    return this.watched
+      ? undefined
+      : (this.#trouble ?? `The kubelet has not yet asked for ${RESOURCE}.`);
   }
 
-  /** The kubelet gives out no slots from now on. */
+  /** Withdraws the slots: the kubelet assigns none from now on. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
@@ -70,7 +75,7 @@ export class KubeletLink {
     this.#closeEndpoint();
   }
 
-  /** One look at a time; what happens meanwhile is looked at afterwards. */
+  /** Checks the registration. Calls during a check cause another one after it. */
   #look(): void {
     if (this.#looking || this.#ended) {
       this.#again = true;
@@ -86,17 +91,16 @@ export class KubeletLink {
     });
   }
 
-  /** @returns milliseconds until the next look. */
+  /** @returns milliseconds until the next check */
   async #settle(): Promise<number> {
     try {
       await this.#registerWhereNeeded();
-      this.#retry = LEAST_RETRY_MS;
+      this.#backoff.reset();
       this.#trouble = undefined;
       return LOOK_MS;
     } catch (error) {
       this.#tell((error as Error).message);
-      this.#retry = Math.min(2 * this.#retry, MOST_RETRY_MS);
-      return this.#retry;
+      return this.#backoff.next();
     }
   }
 
@@ -104,25 +108,39 @@ export class KubeletLink {
   async #registerWhereNeeded(): Promise<void> {
     const { directory, logger, claim } = this.#options;
     if (!this.#watch.renew()) throw new PluginError('KUBELET_DIRECTORY_MISSING', { directory });
-    // In this order, for the reason that register() gives.
+    // The order matters: see register().
     const start = kubeletStart(directory);
     if (this.#endpoint && !this.#endpoint.there) this.#closeEndpoint();
-    if (start === undefined || (this.#endpoint && this.#known === start && !this.#forgotten)) return;
+    if (start === undefined || (this.#endpoint && this.#known === start && !this.#forgotten))
+      return;
     if (claim.superseded) throw new PluginError('SUPERSEDED', { resource: RESOURCE });
-    this.#endpoint ??= await Endpoint.open({ ...this.#options, watched: (now) => this.#noteWatched(now) });
+    this.#endpoint ??= await Endpoint.open({
+      ...this.#options,
+      watched: (now) => this.#noteWatched(now),
+    });
     if (this.#ended) return this.#closeEndpoint();
     await register(directory, this.#endpoint);
     this.#known = start;
     this.#registeredAt = performance.now();
     this.#options.registered();
-    logger.info({ resource: RESOURCE, endpoint: this.#endpoint.name, slots: this.#options.slots.devices.length }, 'registered');
+    logger.info(
+      {
+        resource: RESOURCE,
+        endpoint: this.#endpoint.name,
+        slots: this.#options.slots.devices.length,
+      },
+      'registered',
+    );
   }
 
   get #forgotten(): boolean {
     return !this.watched && performance.now() - this.#registeredAt > UNWATCHED_MS;
   }
 
-  /** When nobody watches any more, the kubelet restarts, or it dropped the registration together with that of the plugin before us. */
+  /**
+   * If the kubelet stops watching, it restarts, or it dropped this registration together with that
+   * of the previous plugin.
+   */
   #noteWatched(now: boolean): void {
     if (now || this.#ended) return;
     const lost = performance.now();
@@ -138,14 +156,14 @@ export class KubeletLink {
     this.#known = undefined;
   }
 
-  /** Once, until it is something else. */
+  /** Logs a problem once until it changes. */
   #tell(trouble: string): void {
     if (trouble !== this.#trouble) this.#options.logger.warn(trouble);
     this.#trouble = trouble;
   }
 }
 
-/** Sockets of plugins that were killed. */
+/** Removes sockets of killed plugins. */
 async function removeStaleEndpoints(directory: string): Promise<void> {
   for (const name of listIfThere(directory).filter((entry) => ENDPOINT_NAME.test(entry))) {
     const socket = path.join(directory, name);

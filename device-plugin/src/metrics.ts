@@ -8,7 +8,7 @@ export interface MetricsSource {
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
-/** What the device plugin tells Prometheus. Figures that are asked for are read at each scrape. */
+/** The Prometheus metrics of the device plugin. Gauges are read at each scrape. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #allocations: Counter<'result'>;
@@ -27,8 +27,16 @@ export class Metrics {
         for (const [health, count] of Object.entries(source.slots())) this.set({ health }, count);
       },
     });
-    gauge('nvidia_virtual_plugin_kubelet_connected', 'Whether the kubelet has the list of slots and is told of changes.', source.watched);
-    gauge('nvidia_virtual_plugin_proxy_connected', 'Whether gpu-proxy answered when it was asked last.', source.proxyAnswers);
+    gauge(
+      'nvidia_virtual_plugin_kubelet_connected',
+      'Whether the kubelet has the list of slots and is told of changes.',
+      source.watched,
+    );
+    gauge(
+      'nvidia_virtual_plugin_proxy_connected',
+      'Whether gpu-proxy answered when it was asked last.',
+      source.proxyAnswers,
+    );
     this.#registrations = new Counter({
       name: 'nvidia_virtual_plugin_registrations_total',
       help: 'Registrations with the kubelet.',
@@ -63,7 +71,7 @@ export class Metrics {
     this.#registrations.inc();
   }
 
-  /** Calls it, and counts how it went. */
+  /** Calls `answer`; counts its result and duration. */
   allocation<T>(answer: () => T): T {
     const end = this.#seconds.startTimer();
     let result = 'refused';

@@ -1,26 +1,28 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
+import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
+import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import { PluginError } from './errors.js';
 import { NodeObject, type NodeTrouble } from './node-object.js';
 
-/** Somebody may have taken the annotation away, or made the node anew. */
+/** Interval of checks: the annotation may be removed, or the node recreated. */
 const CHECK_MS = 60_000;
-/** An event is kept for an hour. */
+/** Interval of repeated Events. The API server keeps an Event for an hour. */
 const REPEAT_MS = 1800_000;
-const LEAST_RETRY_MS = 500;
-const MOST_RETRY_MS = 30_000;
+const BUSY_MS = 500;
+const BACKOFF = { first: 1000, longest: 30_000 };
 
-export interface NodeReporterOptions {
+interface NodeReporterOptions {
   readonly node: string;
   readonly kubeconfig: string | undefined;
   readonly logger: Logger;
 }
 
 /**
- * Tells the API server what is true of the node: its inventory, in an annotation, and what is wrong, in events. Nobody waits for it: while the API
- * server is away it tries again, and then tells what is true by then.
+ * Reports the node to the API server: the inventory as an annotation, problems as Events. Runs in
+ * the background: while the API server is unavailable it retries, and then writes the current
+ * state.
  */
 export class NodeReporter {
   readonly #options: NodeReporterOptions;
@@ -32,14 +34,14 @@ export class NodeReporter {
   #timer: NodeJS.Timeout | undefined;
   #busy = false;
   #ended = false;
-  #retry = LEAST_RETRY_MS;
+  readonly #backoff = new Backoff(BACKOFF);
   #failure: string | undefined;
 
   constructor(options: NodeReporterOptions) {
     this.#options = options;
   }
 
-  /** Why the API server does not know; undefined when it does. */
+  /** The reason why the last report failed; undefined: it succeeded. */
   get failure(): string | undefined {
     return this.#failure;
   }
@@ -48,9 +50,10 @@ export class NodeReporter {
     if (isDeepStrictEqual([inventory, troubles], [this.#inventory, this.#troubles])) return;
     this.#inventory = inventory;
     this.#troubles = troubles;
-    // What was over and begins anew is said anew.
+    // A problem that ended and recurs is reported again at once.
     for (const [message, { count }] of this.#said)
-      if (!troubles.some((trouble) => trouble.message === message)) this.#said.set(message, { count, at: Number.NEGATIVE_INFINITY });
+      if (!troubles.some((trouble) => trouble.message === message))
+        this.#said.set(message, { count, at: Number.NEGATIVE_INFINITY });
     this.#soon(0);
   }
 
@@ -66,17 +69,16 @@ export class NodeReporter {
   }
 
   async #tell(): Promise<void> {
-    if (this.#busy) return this.#soon(LEAST_RETRY_MS);
+    if (this.#busy) return this.#soon(BUSY_MS);
     this.#busy = true;
     try {
       await this.#tellAll();
       this.#failure = undefined;
-      this.#retry = LEAST_RETRY_MS;
+      this.#backoff.reset();
       this.#soon(CHECK_MS);
     } catch (error) {
       this.#fail(error as Error);
-      this.#retry = Math.min(2 * this.#retry, MOST_RETRY_MS);
-      this.#soon(this.#retry);
+      this.#soon(this.#backoff.next());
     } finally {
       this.#busy = false;
     }
@@ -87,12 +89,15 @@ export class NodeReporter {
     this.#object ??= await this.#reach();
     for (const trouble of this.#troubles) await this.#warn(this.#object, trouble);
     if (this.#inventory && (await this.#object.annotate(this.#inventory)))
-      logger.info({ node, gpus: this.#inventory.gpus.length }, 'the inventory of the node was written to its annotation');
+      logger.info(
+        { node, gpus: this.#inventory.gpus.length },
+        'the inventory of the node was written to its annotation',
+      );
   }
 
-  /** Loaded now, when the kubelet knows the slots: the client is large. */
+  /** Loads the Kubernetes client on demand, because it is large. */
   async #reach(): Promise<NodeObject> {
-    const { ApiServer } = await import('@nvidia-virtual/kubernetes/api-server');
+    const { ApiServer } = await import('@nvidia-virtual/kube-common/api-server');
     this.#api = ApiServer.load(this.#options.kubeconfig);
     return new NodeObject(this.#api, this.#options.node);
   }
@@ -107,7 +112,8 @@ export class NodeReporter {
 
   #fail({ message }: Error): void {
     const { node, logger } = this.#options;
-    if (message !== this.#failure) logger.warn(new PluginError('API_NOT_REACHED', { node, reason: message }).message);
+    if (message !== this.#failure)
+      logger.warn(new PluginError('API_NOT_REACHED', { node, reason: message }).message);
     this.#failure = message;
   }
 }

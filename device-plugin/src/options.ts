@@ -1,48 +1,72 @@
-import { choice, duration, filePath, many, nodeName } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
-import { option, type Values } from '@nvidia-virtual/gpu-proxy/configuration/option';
-import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
+import {
+  choice,
+  duration,
+  filePath,
+  many,
+  nodeName,
+} from '@nvidia-virtual/service/configuration/kinds';
+import { option, type Values } from '@nvidia-virtual/service/configuration/option';
+import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-options';
 
-const { node, http, logLevel } = NODE_OPTIONS;
+const { node, http, logLevel } = SHARED_OPTIONS;
 
 export const INSTALL_OPTIONS = {
   installation: option(filePath, {
-    help: 'the directory of this build, as the image has it: lib/libcuda.so.1, the worker, the arbiter',
+    help: 'directory of this build in the image: lib/libcuda.so.1, the worker, the arbiter',
     default: '/opt/nvidia-virtual',
   }),
   versions: option(filePath, {
-    help: 'where builds are installed, each in a directory of its own; the same path on the host and here',
+    help: 'directory for builds, one subdirectory each; the same path on the host and in the container',
     default: '/var/lib/nvidia-virtual/versions',
   }),
 };
 
 export const REMOVE_OPTIONS = {
   daemonSet: option(nodeName, {
-    help: 'the DaemonSet that serves the nodes: as long as it is there, nothing is removed',
+    help: 'DaemonSet that serves the nodes; nothing is removed while it exists',
     otherwise: 'the API server is not asked',
   }),
-  namespace: option(nodeName, { help: 'the namespace of that DaemonSet', default: 'nvidia-virtual' }),
-  node: option(node.kind, { help: 'the name that Kubernetes has for this node', otherwise: "the host's name" }),
-  kubeconfig: option(filePath, { help: 'how the API server is reached', otherwise: "the pod's service account" }),
+  namespace: option(nodeName, {
+    help: 'the namespace of that DaemonSet',
+    default: 'nvidia-virtual',
+  }),
+  node: option(node.kind, {
+    help: 'name of this node in Kubernetes',
+    otherwise: "the host's name",
+  }),
+  kubeconfig: option(filePath, {
+    help: 'kubeconfig of the API server',
+    otherwise: "the pod's service account",
+  }),
   host: option(filePath, {
-    help: "where the host's directories are mounted here; the host's processes must be seen here too",
+    help: "mount point of the host's directories; the host's processes must be visible too",
     default: '/',
   }),
-  directory: option(filePath, { help: 'the directory of the host that holds versions and state', default: '/var/lib/nvidia-virtual' }),
-  kubeletRoot: option(filePath, { help: "the kubelet's root directory", default: '/var/lib/kubelet' }),
+  directory: option(filePath, {
+    help: 'the directory of the host that holds versions and state',
+    default: '/var/lib/nvidia-virtual',
+  }),
+  kubeletRoot: option(filePath, {
+    help: "the kubelet's root directory",
+    default: '/var/lib/kubelet',
+  }),
   cgroup: option(nodeName, {
-    help: 'the cgroup at the root of each hierarchy where what belongs to no pod ran',
+    help: 'cgroup at the root of each hierarchy for processes that belong to no pod',
     default: 'nvidia-virtual',
   }),
   patience: option(duration('1s', '3600s'), {
-    help: 'for how long device plugin and gpu-proxy, and what they started, may take to end',
+    help: 'time for device plugin, gpu-proxy and their child processes to end',
     default: '120s',
   }),
 };
 
 export const SERVE_OPTIONS = {
-  node: option(node.kind, { help: 'the name that Kubernetes has for this node', otherwise: "the host's name" }),
+  node: option(node.kind, {
+    help: 'name of this node in Kubernetes',
+    otherwise: "the host's name",
+  }),
   state: option(filePath, {
-    help: 'the state directory of gpu-proxy; the same path on the host and here, and it must survive a boot',
+    help: 'state directory of gpu-proxy; the same path on the host and in the container; must survive a boot',
     default: '/var/lib/nvidia-virtual/state',
   }),
   ...INSTALL_OPTIONS,
@@ -51,15 +75,15 @@ export const SERVE_OPTIONS = {
     default: '/var/lib/kubelet',
   }),
   kubeconfig: option(filePath, {
-    help: 'how the API server is reached, for the annotation and the events of the node',
+    help: 'kubeconfig of the API server, for the annotation and the events of the node',
     otherwise: "the pod's service account; outside of a pod the API server is told nothing",
   }),
   allow: option(many(choice('nvidia-plugin', 'nvidia-runtime')), {
-    help: 'offer slots although another plugin of NVIDIA serves the same GPUs, or although the default container runtime gives real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; both may be given',
+    help: "offer slots although NVIDIA's plugin serves the same GPUs, or the default runtime gives GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated",
     otherwise: 'neither: then no slots are offered there',
   }),
   proxyPatience: option(duration('1s', '3600s'), {
-    help: 'for how long gpu-proxy may be away before the slots become unhealthy; running pods go on in any case',
+    help: 'time for which gpu-proxy may be away before the slots become unhealthy; running pods continue in any case',
     default: '120s',
   }),
   http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),
@@ -67,5 +91,4 @@ export const SERVE_OPTIONS = {
 };
 
 export type ServeOptions = Values<typeof SERVE_OPTIONS>;
-export type InstallOptions = Values<typeof INSTALL_OPTIONS>;
 export type Allowed = NonNullable<ServeOptions['allow']>[number];

@@ -1,9 +1,9 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
-import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
-import { Log } from '@nvidia-virtual/gpu-proxy/log';
-import { RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { HttpService } from '@nvidia-virtual/service/http';
+import { Log } from '@nvidia-virtual/service/log';
 import type { Logger } from 'pino';
 import { Claim } from './claim.js';
 import { findConflict } from './coexistence.js';
@@ -24,7 +24,10 @@ import { installVersion, removeOldVersions, type Version } from './versions.js';
 const CONFLICT_CHECK_MS = 10_000;
 const CLEANING_MS = 600_000;
 
-/** All that `serve` runs: the slots, the link to the kubelet that offers them, and who is asked and told beside it. */
+/**
+ * Everything that `serve` runs: slots, registration with the kubelet, and connections to gpu-proxy
+ * and the API server.
+ */
 export class PluginService {
   readonly #options: ServeOptions;
   readonly #node: string;
@@ -47,7 +50,14 @@ export class PluginService {
 
   /** @throws PluginError, ProxyError */
   constructor(options: ServeOptions) {
-    const { state, installation, versions, logLevel: level, node = hostname(), kubeconfig } = options;
+    const {
+      state,
+      installation,
+      versions,
+      logLevel: level,
+      node = hostname(),
+      kubeconfig,
+    } = options;
     this.#options = options;
     this.#node = node;
     this.#logger = new Log({ file: '-', level }).logger;
@@ -57,17 +67,30 @@ export class PluginService {
     mkdirSync(path.join(state, 'allocations'), { recursive: true, mode: 0o711 });
     this.#claim = new Claim(directory);
     this.#metrics = new Metrics(node, {
-      slots: () => ({ healthy: this.#slots.count('Healthy'), unhealthy: this.#slots.count('Unhealthy') }),
+      slots: () => ({
+        healthy: this.#slots.count('Healthy'),
+        unhealthy: this.#slots.count('Unhealthy'),
+      }),
       watched: () => this.#link?.watched ?? false,
       proxyAnswers: () => this.#proxyAnswers,
     });
     this.#http = this.#makeHttp();
-    const inCluster = kubeconfig !== undefined || process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
-    this.#reporter = inCluster ? new NodeReporter({ node, kubeconfig, logger: this.#logger }) : undefined;
-    this.#follower = new ProxyFollower({ state, told: (listing) => this.#hear(listing), away: (reason) => this.#missProxy(reason) });
+    const inCluster =
+      kubeconfig !== undefined || process.env['KUBERNETES_SERVICE_HOST'] !== undefined;
+    this.#reporter = inCluster
+      ? new NodeReporter({ node, kubeconfig, logger: this.#logger })
+      : undefined;
+    this.#follower = new ProxyFollower({
+      state,
+      told: (listing) => this.#hear(listing),
+      away: (reason) => this.#missProxy(reason),
+    });
   }
 
-  /** The kubelet first: it refuses pods that it knows, as long as it knows no slots. @throws ProxyError HTTP_NOT_SERVED */
+  /**
+   * Registers with the kubelet first: without slots it rejects pods that it already has.
+   * @throws ProxyError HTTP_NOT_SERVED
+   */
   async start(): Promise<void> {
     this.#showSlots();
     await this.#settle();
@@ -76,10 +99,13 @@ export class PluginService {
     this.#every(CONFLICT_CHECK_MS, () => void this.#settle());
     this.#every(CLEANING_MS, () => this.#clean());
     const { node, version } = { node: this.#node, version: this.#version.name };
-    this.#logger.info({ node, version, slots: this.#slots.devices.length, http: this.#http.address }, 'serving');
+    this.#logger.info(
+      { node, version, slots: this.#slots.devices.length, http: this.#http.address },
+      'serving',
+    );
   }
 
-  /** Running containers go on; new ones get slots from the next plugin. */
+  /** Stops. Running containers continue; new ones get slots from the next plugin. */
   async end(signal: NodeJS.Signals): Promise<void> {
     this.#ended = true;
     for (const timer of this.#timers) clearInterval(timer);
@@ -88,16 +114,20 @@ export class PluginService {
     this.#link = undefined;
     this.#reporter?.end();
     await this.#http.move(undefined);
-    this.#logger.info({ signal }, 'ended: containers go on, and the next device plugin offers the same slots');
+    this.#logger.info(
+      { signal },
+      'ended: containers go on, and the next device plugin offers the same slots',
+    );
   }
 
-  /** Offers the slots where that may be, and takes the offer back where it may not be any more. */
+  /** Offers the slots, or withdraws them if there is a conflict. */
   async #settle(): Promise<void> {
     const { kubeletRoot, allow = [] } = this.#options;
     const gpus = this.#known.all.map(({ uuid }) => uuid);
     const conflict = await findConflict({ node: this.#node, kubeletRoot, allow }, gpus);
     if (this.#ended) return;
-    if (conflict && conflict.message !== this.#conflict?.message) this.#logger.error(conflict.message);
+    if (conflict && conflict.message !== this.#conflict?.message)
+      this.#logger.error(conflict.message);
     this.#conflict = conflict;
     if (conflict) {
       this.#link?.end();
@@ -118,7 +148,12 @@ export class PluginService {
   }
 
   #allocate(request: AllocateRequest): AllocateResponse {
-    const granting = { node: this.#node, state: this.#options.state, version: this.#version, slots: this.#slots };
+    const granting = {
+      node: this.#node,
+      state: this.#options.state,
+      version: this.#version,
+      slots: this.#slots,
+    };
     const slots = request.containerRequests.map(({ devicesIds }) => devicesIds);
     try {
       const response = this.#metrics.allocation(() => answer(request, granting));
@@ -143,13 +178,18 @@ export class PluginService {
     }
   }
 
-  /** Who has which slots matters only where GPUs have failed, or leave. */
+  /** Updates the slots. Their users are needed only if GPUs have failed or are leaving. */
   #showSlots(): void {
     const known = this.#known;
     const matters = known.leaving.length > 0 || known.all.some(({ unhealthy }) => unhealthy !== '');
     const users = matters ? this.#attempt(() => slotUsers(this.#options.state)) : [];
     if (users) this.#attempt(() => known.forgetUnused(users));
-    this.#slots.update({ gpus: known.all, leaving: known.leaving, ...(users && { users }), closed: false });
+    this.#slots.update({
+      gpus: known.all,
+      leaving: known.leaving,
+      ...(users && { users }),
+      closed: false,
+    });
   }
 
   #missProxy(reason: string): void {
@@ -164,18 +204,22 @@ export class PluginService {
 
   #report(): void {
     const gpus = this.#conflict ? [] : this.#known.all;
-    const inventory = { version: 1, gpus: gpus.map(({ unhealthy, ...gpu }) => ({ ...gpu, healthy: unhealthy === '' })) } as const;
+    const inventory = {
+      version: 1,
+      gpus: gpus.map(({ unhealthy, ...gpu }) => ({ ...gpu, healthy: unhealthy === '' })),
+    } as const;
     const unhealthy = gpus
       .filter((gpu) => gpu.unhealthy !== '')
       .map((gpu) => `GPU ${gpu.uuid} (${gpu.name}) cannot be used: ${gpu.unhealthy}`);
     const troubles: NodeTrouble[] = [this.#proxyAway?.message ?? [], unhealthy]
       .flat()
       .map((message) => ({ reason: 'GpuSlotsUnhealthy', message }));
-    if (this.#conflict) troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
+    if (this.#conflict)
+      troubles.push({ reason: 'GpuSlotsNotOffered', message: this.#conflict.message });
     this.#reporter?.report(inventory, troubles);
   }
 
-  /** A version that a container may have stays, and so do all as long as that cannot be told. */
+  /** Removes unused versions. Removes none while the versions in use are unknown. */
   #clean(): void {
     const { state, versions } = this.#options;
     const removed = this.#attempt(() => {
@@ -200,7 +244,9 @@ export class PluginService {
   }
 
   #whyNotOffered(): string | undefined {
-    return this.#link ? this.#link.trouble : `gpu-proxy has not yet said which GPUs there are, so there is no ${RESOURCE} to offer.`;
+    return this.#link
+      ? this.#link.trouble
+      : `gpu-proxy has not yet said which GPUs there are, so there is no ${RESOURCE} to offer.`;
   }
 
   #every(milliseconds: number, step: () => void): void {

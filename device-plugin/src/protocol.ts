@@ -2,9 +2,11 @@ import path from 'node:path';
 import { loadPackageDefinition, type ServiceClientConstructor } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 
-/** The messages of proto/device_plugin.proto as JavaScript has them; what each means stands there. */
+/**
+ * The messages of proto/device_plugin.proto as JavaScript has them; what each means stands there.
+ */
 
-export type Health = 'Healthy' | 'Unhealthy';
+type Health = 'Healthy' | 'Unhealthy';
 
 export interface Device {
   readonly ID: string;
@@ -49,7 +51,7 @@ export interface ContainerDevices {
 
 export const PROTOCOL_VERSION = 'v1beta1';
 
-/** Of the kubelet's socket among those of its plugins. */
+/** Name of the kubelet's socket in the directory of plugins. */
 export const KUBELET_SOCKET = 'kubelet.sock';
 
 interface DevicePluginPackage {
@@ -59,7 +61,7 @@ interface DevicePluginPackage {
 
 const PROTO = path.resolve(import.meta.dirname, '../proto/device_plugin.proto');
 
-/** Both sides of the protocol: tests are the kubelet. */
+/** Loads both sides of the protocol, because tests act as the kubelet. */
 export function loadDevicePluginProtocol(): DevicePluginPackage {
   const definition = loadPackageDefinition(loadSync(PROTO, { defaults: true }));
   return (definition as unknown as { v1beta1: DevicePluginPackage }).v1beta1;

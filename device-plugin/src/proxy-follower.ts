@@ -1,18 +1,18 @@
-import { AdminClient } from '@nvidia-virtual/gpu-proxy/admin/client';
-import type { GpuMessage } from '@nvidia-virtual/gpu-proxy/admin/messages';
+import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
+import type { GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
 import type { KnownGpu, Listing } from './known-gpus.js';
 
 const INTERVAL_MS = 2000;
-/** Until the first answer of all, nothing can be offered. */
+/** Polling interval until the first answer: without it no slots can be offered. */
 const FIRST_INTERVAL_MS = 250;
 
-export interface ProxyFollowerOptions {
+interface ProxyFollowerOptions {
   readonly state: string;
   told(listing: Listing): void;
   away(reason: string): void;
 }
 
-/** Asks gpu-proxy again and again which GPUs there are and how they are. It may be away. */
+/** Polls gpu-proxy, which may be unavailable, for its GPUs and their health. */
 export class ProxyFollower {
   readonly #options: ProxyFollowerOptions;
   #client: AdminClient | undefined;
@@ -26,7 +26,11 @@ export class ProxyFollower {
 
   start(): void {
     void this.#ask().then(() => {
-      if (!this.#ended) this.#timer = setTimeout(() => this.start(), this.#answered ? INTERVAL_MS : FIRST_INTERVAL_MS);
+      if (!this.#ended)
+        this.#timer = setTimeout(
+          () => this.start(),
+          this.#answered ? INTERVAL_MS : FIRST_INTERVAL_MS,
+        );
     });
   }
 
@@ -51,7 +55,18 @@ export class ProxyFollower {
   }
 }
 
-function knownGpu({ uuid, name, memoryBytes, slotMemoryBytes, slots, mode, unhealthy }: GpuMessage): KnownGpu {
-  const words = { mode: mode === 'SHARING_MODE_CONCURRENT' ? 'concurrent' : 'exclusive', unhealthy } as const;
+function knownGpu({
+  uuid,
+  name,
+  memoryBytes,
+  slotMemoryBytes,
+  slots,
+  mode,
+  unhealthy,
+}: GpuMessage): KnownGpu {
+  const words = {
+    mode: mode === 'SHARING_MODE_CONCURRENT' ? 'concurrent' : 'exclusive',
+    unhealthy,
+  } as const;
   return { uuid, name, memory: memoryBytes, slotMemory: slotMemoryBytes, slots, ...words };
 }

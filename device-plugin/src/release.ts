@@ -1,16 +1,19 @@
 import type { V1PodList } from '@kubernetes/client-node';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { daemonSetState } from '@nvidia-virtual/kubernetes/daemon-set';
+import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { daemonSetState } from '@nvidia-virtual/kube-common/daemon-set';
 
-export interface ReleaseOptions {
+interface ReleaseOptions {
   readonly api: ApiServer;
   readonly namespace: string;
-  /** Whose pods are device plugin and gpu-proxy. */
+  /** The DaemonSet of device plugin and gpu-proxy. */
   readonly daemonSet: string;
   readonly node: string;
 }
 
-/** What serves this node, as the API server knows it: a pod that only starts holds nothing here that could be seen. */
+/**
+ * The pods that serve this node, from the API server: a starting pod cannot be detected on the
+ * node.
+ */
 export class Release {
   readonly #options: ReleaseOptions;
 
@@ -24,14 +27,20 @@ export class Release {
     return (await daemonSetState(api, namespace, daemonSet)) === 'lives';
   }
 
-  /** Who is still here, or may come back; undefined: nobody. @throws ApiError */
+  /** The DaemonSet or pod that still serves this node; undefined: none. @throws ApiError */
   async whoIsHere(): Promise<string | undefined> {
     const { api, namespace, daemonSet, node } = this.#options;
-    if ((await daemonSetState(api, namespace, daemonSet)) !== 'gone') return `the DaemonSet ${namespace}/${daemonSet}`;
+    if ((await daemonSetState(api, namespace, daemonSet)) !== 'gone')
+      return `the DaemonSet ${namespace}/${daemonSet}`;
     const query = { fieldSelector: `spec.nodeName=${node}` };
-    const { items } = await api.request<V1PodList>({ path: `/api/v1/namespaces/${namespace}/pods`, query });
+    const { items } = await api.request<V1PodList>({
+      path: `/api/v1/namespaces/${namespace}/pods`,
+      query,
+    });
     const left = items.find(({ metadata }) =>
-      metadata?.ownerReferences?.some(({ kind, name }) => kind === 'DaemonSet' && name === daemonSet),
+      metadata?.ownerReferences?.some(
+        ({ kind, name }) => kind === 'DaemonSet' && name === daemonSet,
+      ),
     );
     return left && `pod ${namespace}/${left.metadata?.name}`;
   }

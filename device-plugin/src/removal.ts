@@ -1,32 +1,38 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readIfThere } from '@nvidia-virtual/gpu-proxy/files';
-import { identifyProcess, isAlive, type ProcessIdentity } from '@nvidia-virtual/gpu-proxy/process-table';
-import { whyNotServed } from '@nvidia-virtual/gpu-proxy/socket';
+import { readIfThere } from '@nvidia-virtual/service/files';
+import {
+  identifyProcess,
+  isAlive,
+  type ProcessIdentity,
+} from '@nvidia-virtual/service/process-table';
+import { whyNotServed } from '@nvidia-virtual/service/socket';
 import { ENDPOINT_NAME } from './endpoint.js';
 import { PluginError } from './errors.js';
 
-export interface RemovalOptions {
-  /** Where the host's directories are seen here; this process sees the host's processes in any case. */
+interface RemovalOptions {
+  /**
+   * Path of the host's root directory here. Requires the host's PID namespace.
+   */
   readonly host: string;
-  /** On the host: all that is ours. */
+  /** Path on the host of the directory with all our files. */
   readonly directory: string;
-  /** On the host. */
+  /** Path on the host. */
   readonly kubeletRoot: string;
-  /** At the root of each hierarchy of cgroups: what belongs to no pod ran there. */
+  /** Name of the cgroup, at the root of each hierarchy, of processes without a pod. */
   readonly cgroup: string;
-  /** Milliseconds that device plugin, gpu-proxy and what they started get to end. */
+  /** Timeout in milliseconds for the exit of device plugin, gpu-proxy and their processes. */
   readonly patience: number;
-  /** Asks elsewhere, too, who still serves this node. */
+  /** Additional check for components that still serve this node. */
   readonly whoElse?: () => Promise<string | undefined>;
 }
 
 const PAUSE_MS = 200;
 
 /**
- * Ends what device plugin and gpu-proxy started on this node, and removes what they left: after an uninstall nobody else does. They must be gone, or
- * they would start it again; so that is waited for.
+ * Terminates processes that device plugin and gpu-proxy started on this node, and removes their
+ * files, after an uninstall. Waits until both are gone, because they would restart the processes.
  * @throws PluginError NODE_STILL_SERVED, PROCESSES_LEFT, MOUNTS_LEFT
  */
 export async function removeFromNode(options: RemovalOptions): Promise<void> {
@@ -41,20 +47,27 @@ export async function removeFromNode(options: RemovalOptions): Promise<void> {
   const ended = () => {
     const left = findOurs(directory);
     for (const { pid } of left) kill(pid);
-    return left.length === 0 ? undefined : left.map(({ pid, program }) => `${program} (process ${pid})`).join(', ');
+    return left.length === 0
+      ? undefined
+      : left.map(({ pid, program }) => `${program} (process ${pid})`).join(', ');
   };
   await until(
     patience,
     async () => ended(),
     (processes) => new PluginError('PROCESSES_LEFT', { directory, processes }),
   );
-  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry))) rmSync(path.join(sockets, name), { force: true });
+  for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
+    rmSync(path.join(sockets, name), { force: true });
   removeCgroups(options);
   rmSync(path.join(host, directory), { recursive: true, force: true });
 }
 
-/** Asks until the answer is undefined. */
-async function until(patience: number, ask: () => Promise<string | undefined>, failure: (answer: string) => PluginError): Promise<void> {
+/** Polls until the answer is undefined. */
+async function until(
+  patience: number,
+  ask: () => Promise<string | undefined>,
+  failure: (answer: string) => PluginError,
+): Promise<void> {
   const end = performance.now() + patience;
   for (;;) {
     const answer = await ask();
@@ -65,11 +78,18 @@ async function until(patience: number, ask: () => Promise<string | undefined>, f
 }
 
 /** gpu-proxy holds the lock of its state directory, and the device plugin serves a socket. */
-async function whoServes({ host, directory }: RemovalOptions, sockets: string): Promise<string | undefined> {
-  const [pid, startTime] = (readIfThere(path.join(host, directory, 'state', 'lock')) ?? '').trim().split(' ');
-  if (startTime !== undefined && isAlive({ pid: Number(pid), startTime, program: '' })) return `gpu-proxy, process ${pid},`;
+async function whoServes(
+  { host, directory }: RemovalOptions,
+  sockets: string,
+): Promise<string | undefined> {
+  const [pid, startTime] = (readIfThere(path.join(host, directory, 'state', 'lock')) ?? '')
+    .trim()
+    .split(' ');
+  if (startTime !== undefined && isAlive({ pid: Number(pid), startTime, program: '' }))
+    return `gpu-proxy, process ${pid},`;
   for (const name of list(sockets).filter((entry) => ENDPOINT_NAME.test(entry)))
-    if ((await whyNotServed(path.join(sockets, name))) === undefined) return `the device plugin at ${name}`;
+    if ((await whyNotServed(path.join(sockets, name))) === undefined)
+      return `the device plugin at ${name}`;
   return undefined;
 }
 
@@ -79,36 +99,50 @@ interface Mount {
 }
 
 function mountsOf(host: string): Mount[] {
-  const lines = readFileSync(host === '/' ? '/proc/self/mounts' : '/proc/1/mounts', 'utf8').split('\n');
+  const lines = readFileSync(host === '/' ? '/proc/self/mounts' : '/proc/1/mounts', 'utf8').split(
+    '\n',
+  );
   return lines.map((line) => line.split(' ')).map(([, point = '', type = '']) => ({ point, type }));
 }
 
-/** They are empty by now; one that never was is none. */
+/** Removes the cgroups, which are empty by now or do not exist. */
 function removeCgroups({ host, cgroup }: RemovalOptions): void {
-  for (const { point } of mountsOf(host).filter(({ type }) => type === 'cgroup' || type === 'cgroup2')) {
+  for (const { point } of mountsOf(host).filter(
+    ({ type }) => type === 'cgroup' || type === 'cgroup2',
+  )) {
     const directory = path.join(host, point, cgroup);
     if (existsSync(directory)) rmdirSync(directory);
   }
 }
 
-/** Whatever somebody mounted there is not ours to empty. */
+/** Refuses to remove a directory with mounts, because their content is not ours. */
 function refuseMounts({ host, directory }: RemovalOptions): void {
-  const mounts = mountsOf(host).flatMap(({ point }) => (point.startsWith(`${directory}/`) ? point : []));
-  if (mounts.length > 0) throw new PluginError('MOUNTS_LEFT', { directory, mounts: mounts.join(', ') });
+  const mounts = mountsOf(host).flatMap(({ point }) =>
+    point.startsWith(`${directory}/`) ? point : [],
+  );
+  if (mounts.length > 0)
+    throw new PluginError('MOUNTS_LEFT', { directory, mounts: mounts.join(', ') });
 }
 
-/** Workers and the arbiter are started from our directory; MPS is NVIDIA's, and has its pipes there. */
+/**
+ * Finds our processes: the executables of workers and arbiter are in our directory; MPS is NVIDIA's
+ * program but has its pipes there.
+ */
 function findOurs(directory: string): ProcessIdentity[] {
-  const numbers = list('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+  const numbers = list('/proc').filter(
+    (name) => /^\d+$/.test(name) && Number(name) !== process.pid,
+  );
   return numbers.filter((pid) => isOurs(pid, directory)).map((pid) => identifyProcess(Number(pid)));
 }
 
 function isOurs(pid: string, directory: string): boolean {
   try {
     if (readlinkSync(`/proc/${pid}/exe`).startsWith(`${directory}/versions/`)) return true;
-    return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(`CUDA_MPS_PIPE_DIRECTORY=${directory}/`);
+    return readFileSync(`/proc/${pid}/environ`, 'utf8').includes(
+      `CUDA_MPS_PIPE_DIRECTORY=${directory}/`,
+    );
   } catch {
-    // It has ended, or it is one of the kernel's.
+    // It has exited, or it is a kernel thread.
     return false;
   }
 }

@@ -3,11 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Device } from './protocol.js';
 import { devicesOf, type SlotState } from './slots.js';
 
-/** The slots as the kubelet is told of them. `changed` comes only when they did. */
+/** The slots reported to the kubelet. Emits `changed` only if they differ. */
 export class SlotList extends EventEmitter<{ changed: [] }> {
   #state: SlotState = { gpus: [], leaving: [], users: [] };
   #devices: readonly Device[] = [];
-  /** gpu-proxy serves nobody: not one slot is of use. */
+  /** True while gpu-proxy is unavailable: all slots are unhealthy. */
   #closed = false;
 
   get devices(): readonly Device[] {
@@ -22,12 +22,19 @@ export class SlotList extends EventEmitter<{ changed: [] }> {
     return this.#devices.filter((device) => device.health === health).length;
   }
 
-  update({ closed = this.#closed, ...changed }: Partial<SlotState> & { readonly closed?: boolean }): void {
+  update({
+    closed = this.#closed,
+    ...changed
+  }: Partial<SlotState> & { readonly closed?: boolean }): void {
     this.#state = { ...this.#state, ...changed };
     this.#closed = closed;
-    const former = new Set(this.#devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID));
+    const former = new Set(
+      this.#devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID),
+    );
     const open = devicesOf(this.#state, former);
-    const devices = closed ? open.map((device) => ({ ...device, health: 'Unhealthy' as const })) : open;
+    const devices = closed
+      ? open.map((device) => ({ ...device, health: 'Unhealthy' as const }))
+      : open;
     if (isDeepStrictEqual(devices, this.#devices)) return;
     this.#devices = devices;
     this.emit('changed');

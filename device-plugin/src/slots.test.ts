@@ -14,14 +14,14 @@ const devices = (
   leaving: readonly SlottedGpu[] = [],
 ) => devicesOf({ gpus, leaving, users }, former);
 
-const unhealthyOf = (all: readonly Device[]) => all.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
+const unhealthyOf = (all: readonly Device[]) =>
+  all.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
 const slot = (number: number, index: number) => slotIds(gpu(number))[index] as string;
 
 test('slotIds() are the same for ever, opaque, and short enough for the kubelet', () => {
-  expect(slotIds({ uuid: 'GPU-6a8b3c55-8a0b-4f4e-9a0c-2f6d6c1d9b10', slots: 2, unhealthy: '' })).toEqual([
-    'c90db53afa7a4244-00',
-    'c90db53afa7a4244-01',
-  ]);
+  expect(
+    slotIds({ uuid: 'GPU-6a8b3c55-8a0b-4f4e-9a0c-2f6d6c1d9b10', slots: 2, unhealthy: '' }),
+  ).toEqual(['c90db53afa7a4244-00', 'c90db53afa7a4244-01']);
   const hundred = slotIds({ ...gpu(1), slots: 100 });
   expect(new Set(hundred).size).toBe(100);
   expect(hundred.at(-1)).toMatch(/^[0-9a-f]{16}-99$/);
@@ -42,7 +42,10 @@ test('as many slots are unhealthy as the failed GPU has, free ones first, whiche
 });
 
 test('where too few are free, those of containers on the failed GPU follow', () => {
-  const on = (number: number) => ({ slots: [0, 1, 2].map((index) => slot(number, index)), gpus: [gpu(number).uuid] });
+  const on = (number: number) => ({
+    slots: [0, 1, 2].map((index) => slot(number, index)),
+    gpus: [gpu(number).uuid],
+  });
   const unhealthy = unhealthyOf(devices([gpu(1), gpu(2, 'failed')], [on(1), on(2)], NONE));
   expect(new Set(unhealthy)).toEqual(new Set([slot(1, 3), slot(2, 3), slot(2, 0), slot(2, 1)]));
 });
@@ -81,11 +84,19 @@ describe('of a GPU that leaves', () => {
 
   test('slots of containers that run on another one stay theirs, and as many free ones of that one are unhealthy', () => {
     const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
-    expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(1).uuid] })).toEqual({ ids, unhealthy: slotsOf(1, 3) });
-    expect(listed({ slots: slotsOf(2, 2), gpus: [gpu(1).uuid, gpu(2).uuid] })).toMatchObject({ unhealthy: slotsOf(1, 1) });
+    expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(1).uuid] })).toEqual({
+      ids,
+      unhealthy: slotsOf(1, 3),
+    });
+    expect(listed({ slots: slotsOf(2, 2), gpus: [gpu(1).uuid, gpu(2).uuid] })).toMatchObject({
+      unhealthy: slotsOf(1, 1),
+    });
   });
 
   test('slots of the others whose containers run on it stay taken', () => {
-    expect(listed({ slots: slotsOf(1, 2), gpus: [gpu(2).uuid] })).toEqual({ ids: slotsOf(1, 4), unhealthy: [] });
+    expect(listed({ slots: slotsOf(1, 2), gpus: [gpu(2).uuid] })).toEqual({
+      ids: slotsOf(1, 4),
+      unhealthy: [],
+    });
   });
 });

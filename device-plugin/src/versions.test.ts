@@ -1,7 +1,17 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { prepareGrant } from '@nvidia-virtual/gpu-proxy/grant';
+import { prepareGrant } from '@nvidia-virtual/node-state/grant';
 import { versionsInUse } from './grants.js';
 import { installVersion, removeOldVersions } from './versions.js';
 
@@ -60,7 +70,9 @@ test('a directory without the library is no build', () => {
   expect(() => installVersion(installation, versions)).toThrow(
     `${installation}/lib/libcuda.so.1 of this build cannot be read: it is missing.`,
   );
-  expect(() => installVersion(path.join(directory, 'none'), versions)).toThrow('no such file or directory');
+  expect(() => installVersion(path.join(directory, 'none'), versions)).toThrow(
+    'no such file or directory',
+  );
 });
 
 test('versions that nobody has go, but not those of containers, nor one that was just installed', () => {
@@ -68,7 +80,12 @@ test('versions that nobody has go, but not those of containers, nor one that was
     build(content);
     return installVersion(installation, versions);
   });
-  const [used, unused, fresh, current] = names as [(typeof names)[0], (typeof names)[0], (typeof names)[0], (typeof names)[0]];
+  const [used, unused, fresh, current] = names as [
+    (typeof names)[0],
+    (typeof names)[0],
+    (typeof names)[0],
+    (typeof names)[0],
+  ];
   for (const { name } of [used, unused, current]) age(name);
   expect(removeOldVersions(versions, current, new Set([used.name]))).toEqual([unused.name]);
   expect(readdirSync(versions).sort()).toEqual([used.name, fresh.name, current.name].sort());
@@ -76,8 +93,13 @@ test('versions that nobody has go, but not those of containers, nor one that was
 
 test('what a kill left half made or half removed goes, but not at once', () => {
   const current = installVersion(installation, versions);
-  const [made, removed, fresh] = ['.new-0000000000000001', '.gone-0000000000000002', '.gone-0000000000000003'];
-  for (const name of [made, removed, fresh]) mkdirSync(path.join(versions, name, 'lib'), { recursive: true });
+  const [made, removed, fresh] = [
+    '.new-0000000000000001',
+    '.gone-0000000000000002',
+    '.gone-0000000000000003',
+  ];
+  for (const name of [made, removed, fresh])
+    mkdirSync(path.join(versions, name, 'lib'), { recursive: true });
   for (const name of [made, removed]) age(name);
   expect(removeOldVersions(versions, current, new Set()).sort()).toEqual([removed, made]);
   expect(readdirSync(versions).sort()).toEqual([fresh, current.name].sort());

@@ -1,24 +1,40 @@
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  utimesSync,
+} from 'node:fs';
 import path from 'node:path';
-import { systemReason } from '@nvidia-virtual/gpu-proxy/errors';
-import { makeDirectoryAtomically, removeDirectoryAtomically, syncToDisk } from '@nvidia-virtual/gpu-proxy/files';
-import { filesOfBuild, versionName } from '@nvidia-virtual/gpu-proxy/version-name';
+import { filesOfBuild, versionName } from '@nvidia-virtual/node-state/version-name';
+import { systemReason } from '@nvidia-virtual/service/errors';
+import {
+  makeDirectoryAtomically,
+  removeDirectoryAtomically,
+  syncToDisk,
+} from '@nvidia-virtual/service/files';
 import { PluginError } from './errors.js';
 
 const LIBRARY = path.join('lib', 'libcuda.so.1');
-/** What was installed or asked for within this time may be of a plugin that is just starting. */
+/** Younger versions are kept: a starting plugin may need them. */
 const STARTING_MS = 3600_000;
 
-/** One build, in a directory of the host that is never written again: containers have its library mapped, and workers are started from it. */
+/**
+ * An installed build in an immutable directory of the host: containers map its library, and workers
+ * are started from it.
+ */
 export interface Version {
-  /** Follows from what is in it. */
+  /** Derived from the content. */
   readonly name: string;
   readonly directory: string;
   readonly library: string;
 }
 
 /**
- * Installs the build where it is not yet: in one step, and on disk for good, since containers that start after a boot get it again.
+ * Installs the build if it is missing, atomically and durably: containers that start after a boot
+ * use it again.
  * @throws PluginError INSTALLATION_BROKEN, VERSION_NOT_INSTALLED
  */
 export function installVersion(installation: string, versions: string): Version {
@@ -28,26 +44,41 @@ export function installVersion(installation: string, versions: string): Version 
   try {
     mkdirSync(versions, { recursive: true, mode: 0o755 });
     if (existsSync(directory)) touch(directory);
-    else makeDirectoryAtomically(directory, 0o755, (unfinished) => copy(installation, files, unfinished));
+    else
+      makeDirectoryAtomically(directory, 0o755, (unfinished) =>
+        copy(installation, files, unfinished),
+      );
     syncToDisk(versions);
   } catch (error) {
-    throw new PluginError('VERSION_NOT_INSTALLED', { version: name, directory: versions, reason: systemReason(error) });
+    throw new PluginError('VERSION_NOT_INSTALLED', {
+      version: name,
+      directory: versions,
+      reason: systemReason(error),
+    });
   }
   return { name, directory, library: path.join(directory, LIBRARY) };
 }
 
-/** Removes the versions that no container has and no plugin wants. @param inUse by containers. @returns their names. */
-export function removeOldVersions(versions: string, current: Version, inUse: ReadonlySet<string>): string[] {
+/**
+ * Removes versions that neither containers nor plugins need. @param inUse versions of containers.
+ * @returns the names of the removed versions
+ */
+export function removeOldVersions(
+  versions: string,
+  current: Version,
+  inUse: ReadonlySet<string>,
+): string[] {
   const asked = Date.now() - STARTING_MS;
   const old = readdirSync(versions).filter(
-    (name) => /^(\.(new|gone)-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name),
+    (name) =>
+      /^(\.(new|gone)-)?[0-9a-f]{16}$/.test(name) && name !== current.name && !inUse.has(name),
   );
   const removed = old.filter((name) => statSync(path.join(versions, name)).mtimeMs < asked);
   for (const name of removed) remove(versions, name);
   return removed;
 }
 
-/** What a kill left half removed has the name that it goes by already. */
+/** Removes a version atomically. A name with `.gone-` marks an interrupted removal. */
 function remove(versions: string, name: string): void {
   const directory = path.join(versions, name);
   if (name.startsWith('.gone-')) rmSync(directory, { recursive: true, force: true });
@@ -57,7 +88,10 @@ function remove(versions: string, name: string): void {
 function filesOf(installation: string): string[] {
   const relative = attempt(installation, () => filesOfBuild(installation));
   if (!relative.includes(LIBRARY))
-    throw new PluginError('INSTALLATION_BROKEN', { file: path.join(installation, LIBRARY), reason: 'it is missing' });
+    throw new PluginError('INSTALLATION_BROKEN', {
+      file: path.join(installation, LIBRARY),
+      reason: 'it is missing',
+    });
   return relative;
 }
 

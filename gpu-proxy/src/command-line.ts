@@ -1,12 +1,20 @@
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { loadFlags } from '@nvidia-virtual/service/configuration/load';
+import type { Schema } from '@nvidia-virtual/service/configuration/option';
+import { EndSignal } from '@nvidia-virtual/service/end-signal';
+import { ProxyError } from '@nvidia-virtual/service/errors';
 import { Command, CommanderError } from 'commander';
-import { loadFlags } from './configuration/configuration.js';
-import { flagsOf } from './configuration/flags.js';
-import type { Schema } from './configuration/option.js';
 import { CONFIGURATION_FILE, NODE_OPTIONS } from './configuration/schema.js';
-import { EndSignal } from './end-signal.js';
-import { ProxyError } from './errors.js';
-import { CLIENT_OPTIONS, CREATE_OPTIONS, type Flags, LIST_OPTIONS, RUN_OPTIONS, SERVE_OPTIONS, TOP_OPTIONS } from './options.js';
-import { run } from './run.js';
+import {
+  CLIENT_OPTIONS,
+  CREATE_OPTIONS,
+  type Flags,
+  LIST_OPTIONS,
+  RUN_OPTIONS,
+  SERVE_OPTIONS,
+  TOP_OPTIONS,
+} from './options.js';
+import { run } from './run/run.js';
 
 const USAGE_ERROR = 2;
 const OWN_FAILURE = 125;
@@ -49,7 +57,9 @@ function commandLine(carryOut: CarryOut): Command {
     .exitOverride();
   addRun(program, carryOut);
   addServe(program, carryOut);
-  addAdminCommands(program, (command) => carryOut(async () => command(await import('./admin/commands.js'))));
+  addAdminCommands(program, (command) =>
+    carryOut(async () => command(await import('./admin/commands.js'))),
+  );
   return program;
 }
 
@@ -58,33 +68,44 @@ function addRun(program: Command, carryOut: CarryOut): void {
     .command('run')
     .description('run one program (and the processes that it starts) on a virtual GPU')
     .usage('[options] -- PROGRAM [ARGS...]')
-    .argument('<program>', 'what to run')
-    .argument('[args...]', 'its arguments, passed on as they are')
+    .argument('<program>', 'the program')
+    .argument('[args...]', 'its arguments')
     .passThroughOptions()
-    .option('--verbose', 'say at the end where the program ran, its quota and what it used')
+    .option('--verbose', 'print at the end where the program ran, its quota and its usage')
     .addHelpText('after', EXIT_STATUS_HELP)
-    .action((name: string, args: string[], flags: Flags) => carryOut((say) => run([name, ...args], flags, say)));
+    .action((name: string, args: string[], flags: Flags) =>
+      carryOut((say) => run([name, ...args], flags, say)),
+    );
   addOptions(command, RUN_OPTIONS);
 }
 
 function addServe(program: Command, carryOut: CarryOut): void {
   const command = program
     .command('serve')
-    .description('own the GPUs of this machine: allocations are made, seen and removed by the other commands')
+    .description(
+      'own the GPUs of this machine; the other commands create, show and remove allocations',
+    )
     .addHelpText('after', SERVE_HELP)
     .action((flags: Flags) => {
       const endSignal = new EndSignal();
       return carryOut(async () => (await import('./serve.js')).serve(flags, endSignal));
     });
-  for (const schema of [CONFIGURATION_FILE, NODE_OPTIONS, SERVE_OPTIONS]) addOptions(command, schema);
+  for (const schema of [CONFIGURATION_FILE, NODE_OPTIONS, SERVE_OPTIONS])
+    addOptions(command, schema);
 }
 
-function addAdminCommands(program: Command, carryOut: (command: (commands: AdminCommands) => Promise<number>) => Promise<void>): void {
+function addAdminCommands(
+  program: Command,
+  carryOut: (command: (commands: AdminCommands) => Promise<number>) => Promise<void>,
+): void {
   const screen = process.stdout;
-  const add = (usage: string, description: string, options: Schema) => addOptions(program.command(usage).description(description), options);
+  const add = (usage: string, description: string, options: Schema) =>
+    addOptions(program.command(usage).description(description), options);
 
-  add('create', 'make an allocation, and print its id and its socket', CREATE_OPTIONS)
-    .action((flags: Flags) => carryOut((commands) => commands.create(loadFlags(CREATE_OPTIONS, flags), screen)))
+  add('create', 'create an allocation, and print its id and its socket', CREATE_OPTIONS)
+    .action((flags: Flags) =>
+      carryOut((commands) => commands.create(loadFlags(CREATE_OPTIONS, flags), screen)),
+    )
     .addHelpText(
       'after',
       '\nA program uses it by `gpu-proxy run --allocation ID -- PROGRAM`, or with NVIDIA_VIRTUAL_SOCKET set to its socket.',
@@ -95,14 +116,26 @@ function addAdminCommands(program: Command, carryOut: (command: (commands: Admin
   add('top', 'show what the allocations use, once a second', TOP_OPTIONS).action((flags: Flags) =>
     carryOut((commands) => commands.top(loadFlags(TOP_OPTIONS, flags), screen)),
   );
-  add('drain', 'let an allocation take no new programs, and delete it when its last one has ended', CLIENT_OPTIONS)
-    .argument('<id|name>', 'which allocation')
-    .action((id: string, flags: Flags) => carryOut((commands) => commands.drain(id, loadFlags(CLIENT_OPTIONS, flags), screen)));
+  add(
+    'drain',
+    'refuse new programs of an allocation, and delete it when its last one has ended',
+    CLIENT_OPTIONS,
+  )
+    .argument('<id|name>', 'the allocation')
+    .action((id: string, flags: Flags) =>
+      carryOut((commands) => commands.drain(id, loadFlags(CLIENT_OPTIONS, flags), screen)),
+    );
   add('delete', 'delete an allocation that no program uses', CLIENT_OPTIONS)
-    .argument('<id|name>', 'which allocation')
+    .argument('<id|name>', 'the allocation')
     .option('--force', 'end its programs: their next CUDA call returns an error')
     .action((id: string, flags: Flags) =>
-      carryOut((commands) => commands.remove(id, { ...loadFlags(CLIENT_OPTIONS, flags), force: flags['force'] === true }, screen)),
+      carryOut((commands) =>
+        commands.remove(
+          id,
+          { ...loadFlags(CLIENT_OPTIONS, flags), force: flags['force'] === true },
+          screen,
+        ),
+      ),
     );
 }
 

@@ -1,29 +1,29 @@
-import { type Ledger, MemoryLedger, ownerOf, RedisLedger } from '@nvidia-virtual/ledger';
+import { ownerOf, RedisLedger } from '@nvidia-virtual/ledger';
 import type { Logger } from 'pino';
-import type { Backend } from './backend.js';
 import type { Configuration } from './configuration/schema.js';
+import type { Backend } from './gpus/backend.js';
 import type { GpuNode } from './node.js';
 
-export interface NodeLedgerOptions {
+interface NodeLedgerOptions {
   readonly node: GpuNode;
   readonly backend: Backend;
-  /** Its word says to the ledger that a proxy that starts again is the same owner. */
+  /** Identifies the owner of the ledger entry across restarts of gpu-proxy. */
   readonly stateDirectory: string;
-  readonly ledger: Configuration['ledger'];
+  readonly ledger: Configuration['ledger'] & { readonly url: string };
   readonly logger: Logger;
 }
 
-/** Figures change without an event. */
+/** Publishing interval: figures change without an event. */
 const EVERY_MS = 1000;
-/** Many sessions may come at once: they are told together. */
-const TOGETHER_MS = 50;
-/** One that is away comes back; one that refuses the node waits for somebody to mend it. */
+/** Debounce: many sessions can start at once. */
+const TOGETHER_MS = 200;
+/** A ledger that is away recovers by itself; one that refuses the node needs an operator. */
 const LEVELS = { connected: 'info', away: 'warn', refused: 'error' } as const;
 
-/** Tells the ledger what is true on a node: soon after each change, and once a second. */
+/** Publishes the state of a node to the ledger: soon after each change, and once a second. */
 export class NodeLedger {
   readonly #node: GpuNode;
-  readonly #ledger: Ledger;
+  readonly #ledger: RedisLedger;
   readonly #logger: Logger;
   readonly #interval: NodeJS.Timeout;
   #soon: NodeJS.Timeout | undefined;
@@ -44,14 +44,14 @@ export class NodeLedger {
     return this.#ledger.state?.state === 'connected';
   }
 
-  /** Undefined while it is written. */
+  /** The reason why the ledger is not updated; undefined: it is. */
   get trouble(): string | undefined {
     const { state } = this.#ledger;
     if (state === undefined) return 'The ledger has not been reached yet.';
     return state.state === 'connected' ? undefined : state.sentence;
   }
 
-  /** What it was told last stays until its lease ends, for the proxy that comes next. */
+  /** Stops publishing. The last value stays until its TTL ends, for the next gpu-proxy. */
   async close(): Promise<void> {
     this.#ended = true;
     clearInterval(this.#interval);
@@ -72,25 +72,42 @@ export class NodeLedger {
     this.#publish();
   }
 
-  /** A figures file that somebody removed must not end a node. */
+  /** Logs errors: a removed figures file must not terminate the node. */
   #publish(): void {
     if (this.#ended) return;
     try {
       this.#ledger.publish(this.#node.snapshot());
     } catch (error) {
-      this.#logger.error(`The ledger could not be told what is true on this node: ${(error as Error).message}.`);
+      this.#logger.error(
+        `The ledger could not be told what is true on this node: ${(error as Error).message}.`,
+      );
     }
   }
 }
 
-function openLedger({ node, backend, stateDirectory, ledger: { url, username, passwordFile, tls } }: NodeLedgerOptions): Ledger {
+function openLedger({
+  node,
+  backend,
+  stateDirectory,
+  ledger: { url, username, passwordFile, tls },
+}: NodeLedgerOptions): RedisLedger {
   // The simulator's GPUs have the same UUIDs on every machine.
-  const writer = { node: node.name, owner: ownerOf(stateDirectory), claimGpus: backend.kind === 'real' };
-  if (url === undefined) return new MemoryLedger({ writer });
-  const redis = { url, username, passwordFile, caFile: tls.ca, certificateFile: tls.cert, keyFile: tls.key };
+  const writer = {
+    node: node.name,
+    owner: ownerOf(stateDirectory),
+    claimGpus: backend.kind === 'real',
+  };
+  const redis = {
+    url,
+    username,
+    passwordFile,
+    caFile: tls.ca,
+    certificateFile: tls.cert,
+    keyFile: tls.key,
+  };
   return new RedisLedger({ redis, writer });
 }
 
-function logEvents(ledger: Ledger, logger: Logger): void {
+function logEvents(ledger: RedisLedger, logger: Logger): void {
   ledger.on('state', (state, sentence) => logger[LEVELS[state]]({ ledger: state }, sentence));
 }

@@ -1,36 +1,35 @@
 import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
+import { type Address, forGpu } from '@nvidia-virtual/service/configuration/kinds';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import { HttpService } from '@nvidia-virtual/service/http';
+import { Log, logUncaught } from '@nvidia-virtual/service/log';
 import { Registry } from 'prom-client';
-import { Addon } from './addon.js';
 import type { Granted } from './admin/convert.js';
 import { AdminServer } from './admin/server.js';
-import { type Backend, chooseBackend, hostMachine } from './backend.js';
-import { type Address, forGpu } from './configuration/kinds.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
-import { DeviceMemory } from './device-memory.js';
-import { linkDriver } from './driver-libraries.js';
-import { ProxyError } from './errors.js';
-import { GpuArrivals } from './gpu-arrivals.js';
-import { GpuHealth } from './gpu-health.js';
-import { GpuProbe } from './gpu-probe.js';
-import { findHostNamespaces } from './host-namespaces.js';
-import { HttpService } from './http.js';
-import { type Installation, installOnHost, locateInstallation } from './installation.js';
-import { listGpus, takeInventory } from './inventory.js';
-import type { KubernetesNode } from './kubernetes/service.js';
-import { checkSlots } from './kubernetes/slots.js';
-import { DIRECT, HostLauncher, type Launcher } from './launcher.js';
-import { Log, logUncaught } from './log.js';
+import { GpuArrivals } from './gpus/arrivals.js';
+import { type Backend, backendOf, chooseBackend, hostMachine } from './gpus/backend.js';
+import { linkDriver } from './gpus/driver-libraries.js';
+import { GpuHealth } from './gpus/health.js';
+import { listGpus, takeInventory } from './gpus/inventory.js';
+import { GpuProbe } from './gpus/probe.js';
+import { Addon } from './host/addon.js';
+import { findHostNamespaces } from './host/host-namespaces.js';
+import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
+import { DIRECT, HostLauncher, type Launcher } from './host/launcher.js';
+import { StateDirectory } from './host/state-directory.js';
 import type { Metrics } from './metrics/metrics.js';
-import { MetricsFile } from './metrics/metrics-file.js';
-import { GpuNode, type NodeSettings } from './node.js';
+import { metricsOf } from './metrics/node-metrics.js';
+import { GpuNode } from './node.js';
 import { NodeLedger } from './node-ledger.js';
-import { metricsOf } from './node-metrics.js';
-import { StateDirectory } from './state-directory.js';
+import type { NodeSettings } from './node-types.js';
+import type { KubernetesNode } from './pods/service.js';
+import { checkSlots } from './pods/slots.js';
 
-/** What a node is made of, once its GPUs are known. */
+/** The parts of a node after its inventory. */
 interface NodeParts {
   readonly installation: Installation;
   readonly launcher: Launcher;
@@ -40,14 +39,17 @@ interface NodeParts {
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
-/** All that `gpu-proxy serve` runs for a node: the node itself, its admin API, its ledger, metrics and health, its log, and the reload. */
+/**
+ * All that `gpu-proxy serve` runs for a node: the node itself, its admin API, its ledger, metrics
+ * and health, its log, and the reload.
+ */
 export class NodeService {
   readonly #store: ConfigurationStore;
   readonly #log: Log;
   readonly #http: HttpService;
   readonly #stopReloading: () => void;
   #noteArrival = () => {};
-  /** GPUs are there that were not when it started: it is to be started anew. */
+  /** Resolves when further GPUs are detected: gpu-proxy must restart. */
   readonly gpusArrived = new Promise<undefined>((resolve) => {
     this.#noteArrival = () => resolve(undefined);
   });
@@ -81,19 +83,25 @@ export class NodeService {
   }
 
   /**
-   * Programs go on, and the next gpu-proxy on the state directory finds them.
-   * @param signal that asked for it, if one did.
+   * Stops the service. Programs continue, and the next gpu-proxy on the state directory takes over.
+   * @param signal the signal that requested it, if any
    */
   async end(signal: NodeJS.Signals | undefined): Promise<void> {
-    const sessions = this.#node?.allocations.reduce((sum, allocation) => sum + allocation.sessionCount, 0);
+    const sessions = this.#node?.allocations.reduce(
+      (sum, allocation) => sum + allocation.sessionCount,
+      0,
+    );
     await this.#leave();
-    this.#log.logger.info({ signal, sessions }, 'ended: programs go on, and the next gpu-proxy on this state directory finds them');
+    this.#log.logger.info(
+      { signal, sessions },
+      'ended: programs go on, and the next gpu-proxy on this state directory finds them',
+    );
   }
 
   async #start(): Promise<void> {
     const { current } = this.#store;
     const { logger } = this.#log;
-    const state = StateDirectory.open(current.state);
+    const state = StateDirectory.open(current.state, new Addon(locateInstallation().addon));
     this.#state = state;
     const { installation, backend, launcher } = await this.#prepare(state);
     await this.#moveHttp();
@@ -105,48 +113,93 @@ export class NodeService {
       ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
       name: current.node,
       settings: settingsOf(this.#store.current),
-      whyNotAllowed: kubernetes && ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
+      whyNotAllowed:
+        kubernetes &&
+        ((specification, connection) => kubernetes.whyNotAllowed(specification, connection)),
       observe: (made) => {
         kubernetes?.observe(made);
         this.#metrics = metricsOf(made, {
-          deviceMemory: new DeviceMemory({ installation, backend, launcher, logger }),
-          file: new MetricsFile(state.metrics, logger),
-          ledgerConnected: () => this.#ledger?.connected ?? false,
+          ledgerConnected: () => current.ledger.url === undefined || !!this.#ledger?.connected,
           podsFollowed: () => kubernetes && kubernetes.pods.trouble === undefined,
         });
       },
     });
     this.#node = node;
-    // It may have been read again meanwhile.
+    // The configuration may have been reloaded meanwhile.
     this.#attempt(() => this.#followSettings());
-    this.#ledger = new NodeLedger({ node, backend, stateDirectory: state.directory, ledger: current.ledger, logger });
+    const { url } = current.ledger;
+    if (url !== undefined) {
+      const ledger = { ...current.ledger, url };
+      this.#ledger = new NodeLedger({
+        ...{ node, backend, logger, ledger },
+        stateDirectory: state.directory,
+      });
+    }
     kubernetes?.start(node, state);
     this.#admin = await AdminServer.start(node, state.adminSocket, this.#granted(backend));
-    const served = { node: node.name, state: state.directory, backend: backend.kind, driver: backend.driver, http: this.#http.address };
+    const served = {
+      node: node.name,
+      state: state.directory,
+      backend: backend.kind,
+      driver: backend.driver,
+      http: this.#http.address,
+    };
     logger.info({ ...served, gpus }, 'serving');
   }
 
-  /** The GPUs that a node has which starts now. @throws ProxyError INVENTORY_FAILED, SLOT_MEMORY_SMALL */
+  /**
+   * The inventory of a node that starts now. @throws ProxyError INVENTORY_FAILED, SLOT_MEMORY_SMALL
+   */
   async #survey(machine: Omit<NodeParts, 'gpus'>): Promise<GpuRecord[]> {
-    const { gpu: selection = [], gpuMode, kubernetes, slotsPerGpu, warmWorkers } = this.#store.current;
-    const gpus = await takeInventory({ ...machine, gpus: selection, mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive') });
-    if (kubernetes.enabled === 'true') checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
+    const {
+      gpu: selection = [],
+      gpuMode,
+      kubernetes,
+      slotsPerGpu,
+      warmWorkers,
+    } = this.#store.current;
+    const gpus = await takeInventory({
+      ...machine,
+      gpus: selection,
+      mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive'),
+    });
+    if (kubernetes.enabled === 'true')
+      checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
     return gpus;
   }
 
-  /** What workers are started from, and how. @throws ProxyError BUILD_MISSING, VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL */
-  async #prepare({ driver }: StateDirectory): Promise<Omit<NodeParts, 'gpus'>> {
+  /**
+   * Finds the build, the launcher and the backend of workers. @throws ProxyError BUILD_MISSING,
+   * VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL
+   */
+  async #prepare(state: StateDirectory): Promise<Omit<NodeParts, 'gpus'>> {
     const { backend: choice, kubernetes } = this.#store.current;
     const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
     const built = locateInstallation();
     if (enabled === 'false' || placement === 'none')
-      return { installation: built, backend: chooseBackend(choice, built), launcher: DIRECT };
+      return {
+        installation: built,
+        backend: backendOf(chooseBackend(choice, built), state),
+        launcher: DIRECT,
+      };
     const installation = installOnHost(built, versions);
     const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
-    const backend = chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot));
-    const libraries = linkDriver(backend, driver, namespaces.root);
+    const backend = backendOf(
+      chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot)),
+      state,
+    );
+    const libraries = linkDriver(backend, state.driver, namespaces.root);
     const { devices } = backend;
-    const launcher = new HostLauncher({ executable: built.launcher, namespaces, libraries, devices, logger: this.#log.logger });
+    const { allocations, arbiter, simulatedState } = state;
+    const files = { allocations, shared: [arbiter, simulatedState], driver: backend.driver };
+    const launcher = new HostLauncher({
+      executable: built.launcher,
+      namespaces,
+      libraries,
+      devices,
+      files,
+      logger: this.#log.logger,
+    });
     return { installation, backend, launcher };
   }
 
@@ -154,8 +207,8 @@ export class NodeService {
   async #makeKubernetes(parts: NodeParts): Promise<KubernetesNode | undefined> {
     const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
-    // Kubernetes' client takes longer to load than all else that a node needs.
-    const { KubernetesNode } = await import('./kubernetes/service.js');
+    // Loaded on demand: the Kubernetes client loads slower than everything else.
+    const { KubernetesNode } = await import('./pods/service.js');
     const addon = new Addon(parts.installation.addon);
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
@@ -169,7 +222,13 @@ export class NodeService {
     const { logger } = this.#log;
     const { installation, launcher, backend } = machine;
     const selection = this.#store.current.gpu ?? [];
-    const probe = new GpuProbe({ executable: installation.worker, driver: backend.driver, addon, launcher, logger });
+    const probe = new GpuProbe({
+      executable: installation.worker,
+      backend,
+      addon,
+      launcher,
+      logger,
+    });
     return new GpuHealth({
       ...{ gpus, logger, everyMs },
       listed: async () => new Set(await listGpus(machine)),
@@ -182,7 +241,7 @@ export class NodeService {
     });
   }
 
-  /** What the admin API tells beside what the node itself knows. */
+  /** Data of the admin API that does not come from the node. */
   #granted({ kind }: Backend): Granted {
     const { slotsPerGpu, kubernetes, gpu = [] } = this.#store.current;
     return {
@@ -193,19 +252,27 @@ export class NodeService {
     };
   }
 
-  /** One file may be for several nodes, so this is no refusal. */
+  /** A warning, not an error: several nodes may share one configuration file. */
   #warnOfUnknownGpus(gpus: readonly GpuRecord[]): void {
     const { gpu: selection = [], gpuMode, warmWorkers } = this.#store.current;
     const known = new Set(gpus.flatMap(({ uuid, index }) => [uuid.toLowerCase(), String(index)]));
     const list = gpus.map(({ index, uuid }) => `${index} (${uuid})`).join(', ');
-    // Indices count the GPUs of the machine there, and those of the node here.
+    // Indices of `gpu` count the GPUs of the machine, those of the other options the node's.
     const uuids = selection.filter((name) => !/^\d+$/.test(name)).map((name) => name.toLowerCase());
-    for (const [key, names] of Object.entries({ gpu: uuids, gpuMode: gpuMode.some.keys(), warmWorkers: warmWorkers.some.keys() }))
+    for (const [key, names] of Object.entries({
+      gpu: uuids,
+      gpuMode: gpuMode.some.keys(),
+      warmWorkers: warmWorkers.some.keys(),
+    }))
       for (const name of names)
-        if (!known.has(name)) this.#log.logger.warn({ key }, new ProxyError('GPU_UNKNOWN', { name, gpus: list }).message);
+        if (!known.has(name))
+          this.#log.logger.warn(
+            { key },
+            new ProxyError('GPU_UNKNOWN', { name, gpus: list }).message,
+          );
   }
 
-  /** Takes up what was read again. What cannot be taken up is said, and the former stays. */
+  /** Applies a reloaded configuration. On error, logs it and keeps the former settings. */
   async #follow(): Promise<void> {
     const { current } = this.#store;
     this.#attempt(() => this.#log.reopen(logOptions(current)));
@@ -238,7 +305,7 @@ export class NodeService {
       metrics: {
         contentType: Registry.PROMETHEUS_CONTENT_TYPE,
         exposition: async () => {
-          // Allocations that are not found again yet would be taken for removed ones.
+          // Before takeover, existing allocations would look removed.
           if (!this.#metrics || !this.#node) throw new Error(NOT_YET);
           return this.#metrics.exposition();
         },
@@ -246,10 +313,16 @@ export class NodeService {
       conditions: {
         inventory: () => (this.#node ? undefined : NOT_YET),
         sockets: () => this.#whyNoSockets(),
-        arbiter: () => (this.#node?.arbiterConnected ? undefined : 'The arbiter of GPU time does not answer: it is being started.'),
+        arbiter: () =>
+          this.#node?.arbiterConnected
+            ? undefined
+            : 'The arbiter of GPU time does not answer: it is being started.',
         mps: () => this.#node?.mpsTrouble,
       },
-      notes: { ledger: () => this.#ledger?.trouble, kubernetes: () => this.#kubernetes?.pods.trouble },
+      notes: {
+        ledger: () => this.#ledger?.trouble,
+        kubernetes: () => this.#kubernetes?.pods.trouble,
+      },
       logger: this.#log.logger,
     });
   }
@@ -257,10 +330,12 @@ export class NodeService {
   #whyNoSockets(): string | undefined {
     if (!this.#admin) return 'The admin API is not served yet.';
     const deaf = this.#node?.allocations.filter(({ listening }) => !listening) ?? [];
-    return deaf.length === 0 ? undefined : `Programs cannot connect to ${deaf.map(({ id }) => id).join(', ')}: the log says why.`;
+    return deaf.length === 0
+      ? undefined
+      : `Programs cannot connect to ${deaf.map(({ id }) => id).join(', ')}: the log says why.`;
   }
 
-  /** The ledger first: it must not be told that there is nothing any more. */
+  /** Closes the ledger first, so that it does not see the node without allocations. */
   async #leave(): Promise<void> {
     this.#stopReloading();
     this.#admin?.close();
@@ -273,7 +348,10 @@ export class NodeService {
   }
 }
 
-/** A simulated GPU that there is no more was configured away: the simulator makes as many as it is told. */
+/**
+ * The number of simulated GPUs, as part of the selection: a simulated GPU that is missing was
+ * removed by configuration and did not fail.
+ */
 function simulatedGpus(kind: Backend['kind']): string[] {
   const count = process.env['NVIDIA_VIRTUAL_SIMULATED_GPUS'];
   return kind === 'simulated' && count !== undefined ? [`of ${count}`] : [];
@@ -283,6 +361,18 @@ function logOptions({ log = '-', logLevel }: Configuration) {
   return { file: log, level: logLevel };
 }
 
-function settingsOf({ limits, window, warmWorkers, workerUids }: Configuration): NodeSettings {
-  return { limits, window, users: workerUids, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) };
+function settingsOf({
+  limits,
+  window,
+  overrunLimit,
+  warmWorkers,
+  workerUids,
+}: Configuration): NodeSettings {
+  return {
+    limits,
+    window,
+    overrunLimit,
+    users: workerUids,
+    warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0),
+  };
 }

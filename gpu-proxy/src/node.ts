@@ -1,113 +1,96 @@
 import { randomBytes } from 'node:crypto';
 import { EventEmitter } from 'node:events';
-import { chownSync, existsSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { hostname } from 'node:os';
 import path from 'node:path';
 import type {
   AllocationSpecification,
   DriverMemory,
   GpuRecord,
-  Limits,
   NodeSnapshot,
-  Owner,
   SharingMode,
   TimeUse,
 } from '@nvidia-virtual/ledger';
+import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
+import {
+  checkWishes,
+  DEFAULT_LIMITS,
+  readPromised,
+} from '@nvidia-virtual/node-state/specification';
+import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
+import { plural } from '@nvidia-virtual/service/plural';
 import type { Logger } from 'pino';
-import { Addon } from './addon.js';
-import { Admission, type GpuWish, type Granted } from './admission.js';
-import { Allocation, type AllocationHost, type LastFigures } from './allocation.js';
-import { Arbiter, type ArbiterTable } from './arbiter.js';
-import type { Backend } from './backend.js';
-import type { ClientSocket } from './client-socket.js';
-import { ConcurrentGpus } from './concurrent-gpus.js';
-import { counted } from './counted.js';
-import { ProxyError, systemReason } from './errors.js';
-import type { Installation } from './installation.js';
-import { DIRECT, type Launcher } from './launcher.js';
-import type { LiveSession } from './live-session.js';
-import type { ProcessIdentity } from './process-table.js';
-import type { Session } from './session.js';
-import { checkWishes, DEFAULT_LIMITS, DEFAULT_WINDOW, readPromised, type Wishes } from './specification.js';
-import { SPECIFICATION, type StateDirectory } from './state-directory.js';
-import { type WarmWorker, WarmWorkers } from './warm-workers.js';
-
-/** What may change while a node runs. */
-export interface NodeSettings {
-  /** Of allocations that are made from now on and ask for nothing else. */
-  readonly limits: Limits;
-  /** How many workers wait for a program on a GPU; each holds a context. */
-  warmWorkers(gpu: GpuRecord): number;
-  /** Microseconds that one allocation has a GPU when others wait. */
-  readonly window: number;
-  /** Users for workers, one for each allocation; by default they run as the node does. */
-  readonly users?: { readonly first: number; readonly last: number } | undefined;
-}
+import { Admission, type GpuWish, type Granted } from './allocations/admission.js';
+import { Allocation } from './allocations/allocation.js';
+import type { AllocationHost, LastFigures } from './allocations/allocation-host.js';
+import type { ClientSocket } from './allocations/client-socket.js';
+import { Closer } from './allocations/closer.js';
+import { Enforcement } from './allocations/enforcement.js';
+import { DEFAULT_WINDOW } from './configuration/schema.js';
+import { Arbiter, type ArbiterTable } from './gpus/arbiter.js';
+import type { Backend } from './gpus/backend.js';
+import type { NvmlReading } from './gpus/nvml-monitor.js';
+import { Addon } from './host/addon.js';
+import type { Installation } from './host/installation.js';
+import { DIRECT, type Launcher } from './host/launcher.js';
+import type { StateDirectory } from './host/state-directory.js';
+import { ConcurrentGpus } from './mps/concurrent-gpus.js';
+import type { AllocationRequest, EndedSession, NodeSettings } from './node-types.js';
+import type { LiveSession } from './sessions/live-session.js';
+import type { Session } from './sessions/session.js';
+import { type WarmWorker, WarmWorkers } from './workers/warm-workers.js';
 
 export interface NodeOptions {
   readonly installation: Installation;
-  /** How processes are started that outlive the node's; by default as its children. */
+  /** Starts processes that outlive the node; by default child processes. */
   readonly launcher?: Launcher | undefined;
   readonly backend: Backend;
   readonly logger: Logger;
   readonly state: StateDirectory;
-  /** The inventory. Empty when nobody took it: then allocations get what they ask for, unseen. */
+  /** The inventory. Empty: unknown; then every request is granted without a check. */
   readonly gpus: readonly GpuRecord[];
   readonly name?: string | undefined;
   readonly settings?: Partial<NodeSettings> | undefined;
-  /** Whether the GPUs' time is shared out; one allocation alone needs nobody for it unless it is to have less than all. */
+  /**
+   * Whether an arbiter schedules GPU time. A single allocation needs it only for a share below
+   * 100 %.
+   */
   readonly arbitrated: boolean;
-  /** Why the process at the other end may not use an allocation. By default, whoever reaches its socket may. */
+  /**
+   * The reason why the connected process may not use an allocation. By default every process that
+   * reaches its socket may.
+   */
   readonly whyNotAllowed?: AllocationHost['whyNotAllowed'] | undefined;
-  /** Is given the node before anything happens on it, so as to miss no event. */
+  /**
+   * Limit in bytes on a cache of compiled code, and the interval of checks; defaults in CacheWatch.
+   */
+  readonly cacheLimit?: number | undefined;
+  readonly cacheEveryMs?: number | undefined;
+  /** Called with the node before its first event. */
   observe?(node: GpuNode): void;
 }
 
-/** What somebody asks for. */
-export interface AllocationRequest extends Wishes {
-  /** Indices or UUIDs; empty: the node chooses one. */
-  readonly gpus?: readonly string[] | undefined;
-  /** Bytes on each GPU; 0: all that is left. */
-  readonly memory?: number | undefined;
-  /** It is drained when this process has ended. */
-  readonly holder?: ProcessIdentity | undefined;
-  /** Where its programs connect, if not in its directory. */
-  readonly socketPath?: string | undefined;
-  readonly owner?: Owner | undefined;
-  /** The grant that it is made of. */
-  readonly grant?: BindableGrant | undefined;
-}
-
-/** A grant that is served, and becomes an allocation. */
-export interface BindableGrant {
-  readonly id: string;
-  readonly slots: readonly string[];
-  readonly socket: ClientSocket;
-}
-
-export interface EndedSession extends LastFigures {
-  readonly session: Session;
-}
-
 interface NodeEvents {
-  /** An allocation or a session came, went or became another. */
+  /** An allocation or a session was added, changed or removed. */
   changed: [];
-  /** With a worker that waited, or with one that was started for it; not when it is found again. */
+  /** A session started with a warm or cold worker. Not emitted for sessions taken over. */
   sessionStarted: [worker: 'warm' | 'cold'];
   sessionEnded: [EndedSession];
   arbiterRestarted: [];
   mpsRestarted: [];
-  /** Something went wrong that the user of an allocation should know. */
+  /** Its sessions were killed, because the driver reports memory use above the quota. */
+  beyondQuota: [allocation: AllocationSpecification];
+  /** An error to report to the user of an allocation. */
   trouble: [allocation: AllocationSpecification, error: ProxyError];
-  /** What was an allocation is a grant again, whose socket nobody serves now. */
+  /** An allocation became a grant again. The listener must serve its socket. */
   unbound: [id: string, socket: ClientSocket];
 }
 
 const NO_TIME: TimeUse = { granted: 0, waited: 0, overrun: 0, windows: 0 };
 
 /**
- * Owns the GPUs of one machine: grants allocations, lets programs connect to them, and takes over what an earlier proxy left in the state
- * directory. It is never on the path of a call.
+ * Manages the GPUs of one machine: creates allocations, accepts their clients, and takes over the
+ * state directory of an earlier gpu-proxy. CUDA calls never pass through it.
  */
 export class GpuNode extends EventEmitter<NodeEvents> {
   readonly name: string;
@@ -116,12 +99,16 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   readonly #admission: Admission;
   readonly #host: AllocationHost;
   readonly #allocations = new Map<string, Allocation>();
-  /** What cannot be served, by the files of their specifications: it still takes its part of the GPUs. */
+  /**
+   * Allocations that cannot be served, by the paths of their specifications. They still count in
+   * admission.
+   */
   readonly #leftAlone = new Map<string, AllocationSpecification>();
   readonly #unwatchHolders = new Map<string, () => void>();
   readonly #warmWorkers = new Map<GpuRecord, WarmWorkers>();
   #arbiter: Arbiter | undefined;
   #concurrent: ConcurrentGpus | undefined;
+  #enforcement: Enforcement | undefined;
   #settings: NodeSettings;
 
   private constructor(options: NodeOptions) {
@@ -129,7 +116,13 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#options = options;
     this.name = options.name ?? hostname();
     this.gpus = options.gpus;
-    this.#settings = { limits: DEFAULT_LIMITS, window: DEFAULT_WINDOW, warmWorkers: () => 0, ...options.settings };
+    this.#settings = {
+      limits: DEFAULT_LIMITS,
+      window: DEFAULT_WINDOW,
+      overrunLimit: 0,
+      warmWorkers: () => 0,
+      ...options.settings,
+    };
     this.#admission = new Admission(options.gpus, (gpu) => this.warmWorkers(gpu));
     const addon = new Addon(options.installation.addon);
     this.#host = {
@@ -138,11 +131,18 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       backend: options.backend,
       logger: options.logger,
       addon,
-      // What a temporary node compiled would be lost with it.
+      closer: new Closer({
+        executable: options.installation.closer,
+        addon,
+        logger: options.logger,
+      }),
+      // The cache of a temporary node would be lost with it.
       ownCaches: !options.state.temporary,
       cost: (what, gpus) => this.#cost(what, gpus),
-      mayStart: (specification) => !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
-      mpsClient: (specification) => this.#concurrent?.clientOf(specification, this.#cost('contextMemory', specification.gpus)),
+      mayStart: (specification) =>
+        !this.#needsMps(specification) || (this.#concurrent?.ready(specification.gpus) ?? false),
+      mpsClient: (specification) =>
+        this.#concurrent?.clientOf(specification, this.#cost('contextMemory', specification.gpus)),
       arbiterSocket: options.arbitrated ? options.state.arbiterSocket : undefined,
       whyNotAllowed: options.whyNotAllowed ?? (() => undefined),
       takeWarmWorker: (gpus) => this.#takeWarmWorker(gpus),
@@ -152,7 +152,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     };
   }
 
-  /** A node that serves: what was left in the state directory is found again, and goes on. @throws ProxyError WARM_WORKERS_NOT_LEFT, MPS_MISSING */
+  /**
+   * Starts a node and takes over the allocations in the state directory.
+   * @throws ProxyError WARM_WORKERS_NOT_LEFT, MPS_MISSING
+   */
   static async start(options: NodeOptions): Promise<GpuNode> {
     const node = new GpuNode(options);
     options.observe?.(node);
@@ -172,32 +175,47 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return [...this.#allocations.values()];
   }
 
-  /** What takes its part of the GPUs: allocations, and those that are left alone, until somebody removes them. */
+  /**
+   * Specifications that count in admission: allocations, and those that cannot be served as long as
+   * their files exist.
+   */
   get promised(): AllocationSpecification[] {
-    const leftAlone = [...this.#leftAlone].filter(([file]) => existsSync(file)).map(([, specification]) => specification);
+    const leftAlone = [...this.#leftAlone]
+      .filter(([file]) => existsSync(file))
+      .map(([, specification]) => specification);
     return [...this.allocations.map(({ specification }) => specification), ...leftAlone];
   }
 
-  /** @throws ProxyError WARM_WORKERS_NOT_LEFT; then what was before holds. */
+  /** @throws ProxyError WARM_WORKERS_NOT_LEFT; the former settings stay then */
   set settings(settings: NodeSettings) {
-    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(this.promised);
+    new Admission(this.gpus, (gpu) => this.warmWorkers(gpu, settings)).checkWarmWorkers(
+      this.promised,
+    );
     this.#settings = settings;
     for (const [gpu, workers] of this.#warmWorkers) workers.wanted = this.warmWorkers(gpu);
-    if (this.#arbiter) this.#arbiter.window = settings.window;
+    if (!this.#arbiter) return;
+    this.#arbiter.window = settings.window;
+    this.#arbiter.overrunLimit = settings.overrunLimit;
   }
 
-  /** @throws ProxyError when it does not fit, with the figures. Who asks first is first: between question and grant nothing can happen. */
+  /**
+   * Creates an allocation. Admission and reservation are one synchronous step, so requests cannot
+   * race. @throws ProxyError, with the figures, if it does not fit
+   */
   async create(request: AllocationRequest): Promise<Allocation> {
     const allocation = this.#make(this.#specify(request), request);
     this.#allocations.set(allocation.id, allocation);
     try {
-      this.#giveCache(allocation);
+      allocation.giveCache();
       if (!request.grant) await allocation.listen(request.socketPath);
     } catch (error) {
       this.#remove(allocation);
       throw error;
     }
-    this.#options.logger.info({ ...named(allocation), ...allocation.specification, id: undefined }, 'allocation made');
+    this.#options.logger.info(
+      { ...named(allocation), ...allocation.specification, id: undefined },
+      'allocation made',
+    );
     this.#arbitrate(allocation);
     this.#watchHolder(allocation);
     this.emit('changed');
@@ -208,32 +226,47 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   find(idOrName: string): Allocation {
     const byId = this.#allocations.get(idOrName);
     if (byId) return byId;
-    const [found, ...others] = this.allocations.filter(({ specification }) => specification.name === idOrName);
+    const [found, ...others] = this.allocations.filter(
+      ({ specification }) => specification.name === idOrName,
+    );
     if (!found) throw new ProxyError('ALLOCATION_UNKNOWN', { name: idOrName });
     if (others.length === 0) return found;
     const ids = [found, ...others].map(({ id }) => id).join(', ');
-    throw new ProxyError('ALLOCATION_AMBIGUOUS', { name: idOrName, allocations: counted(others.length + 1, 'allocation'), ids });
+    throw new ProxyError('ALLOCATION_AMBIGUOUS', {
+      name: idOrName,
+      allocations: plural(others.length + 1, 'allocation'),
+      ids,
+    });
   }
 
-  /** No new sessions; it is gone with its last one. */
+  /** Refuses new sessions. The allocation is removed after its last session. */
   drain(allocation: Allocation): void {
     allocation.drain();
-    this.#options.logger.info({ ...named(allocation), sessions: allocation.sessionCount }, 'allocation is drained');
+    this.#options.logger.info(
+      { ...named(allocation), sessions: allocation.sessionCount },
+      'allocation is drained',
+    );
     this.#removeWhenDrained(allocation);
     this.emit('changed');
   }
 
-  /** @throws ProxyError ALLOCATION_IN_USE while it has sessions, unless they are to end with it. */
+  /** @throws ProxyError ALLOCATION_IN_USE if it has sessions, unless `force` kills them */
   async delete(allocation: Allocation, { force }: { force: boolean }): Promise<void> {
     const sessions = allocation.sessionCount;
-    if (sessions > 0 && !force) throw new ProxyError('ALLOCATION_IN_USE', { id: allocation.id, sessions: counted(sessions, 'session') });
+    if (sessions > 0 && !force)
+      throw new ProxyError('ALLOCATION_IN_USE', {
+        id: allocation.id,
+        sessions: plural(sessions, 'session'),
+      });
     if (!allocation.specification.draining) allocation.drain();
     allocation.kill();
     await allocation.whenIdle();
     this.#remove(allocation);
   }
 
-  /** Ends its sessions and removes all of it: for one whose pod is gone, so that nobody needs the grant any more. */
+  /**
+   * Kills its sessions and removes it together with its grant, because its pod is gone.
+   */
   async release(allocation: Allocation): Promise<void> {
     if (!allocation.specification.draining) allocation.drain();
     allocation.kill();
@@ -241,12 +274,12 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     this.#takeAway(allocation, () => allocation.remove());
   }
 
-  /** What a new allocation would get. @throws ProxyError when it does not fit, with the figures. */
+  /** What a new allocation would get. @throws ProxyError, with the figures, if it does not fit */
   admit(wish: GpuWish): Granted {
     return this.#admission.admit(wish, this.promised);
   }
 
-  /** Everything that the ledger and the metrics want to know. */
+  /** The state of the node for ledger and metrics. */
   snapshot(): NodeSnapshot {
     const allocations = this.allocations.map((allocation) => ({
       specification: allocation.specification,
@@ -260,47 +293,82 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     return this.#settings;
   }
 
-  /** Bytes that an allocation could get on a GPU, percent that a fixed one could, and workers that could serve a program now. */
+  /**
+   * Remaining memory of a GPU in bytes, remaining fixed share in percent, and the number of ready
+   * warm workers.
+   */
   left(gpu: GpuRecord): { memory: number; fixedShare: number; warmWorkersReady: number } {
     const present = this.promised;
-    const [memory, fixedShare] = [this.#admission.memoryLeft(gpu, present), this.#admission.fixedShareLeft(gpu, present)];
+    const [memory, fixedShare] = [
+      this.#admission.memoryLeft(gpu, present),
+      this.#admission.fixedShareLeft(gpu, present),
+    ];
     return { memory, fixedShare, warmWorkersReady: this.#warmWorkers.get(gpu)?.ready ?? 0 };
   }
 
-  /** Asks for what changes without an event: GPU time. */
+  /** Updates the figures of timeOf(). */
   async refresh(): Promise<void> {
     await this.#arbiter?.refresh();
   }
 
-  /** GPU time that it got so far, as of the latest refresh(). */
+  /** GPU time of an allocation, as of the latest refresh(). */
   timeOf({ id }: Allocation): TimeUse {
     return this.#arbiter?.timeOf(id) ?? NO_TIME;
   }
 
-  /** GPU time is shared out as it should be. */
+  /** Whether GPU time is scheduled. True if no arbiter is needed. */
   get arbiterConnected(): boolean {
     return this.#arbiter?.connected ?? !this.#options.arbitrated;
   }
 
-  /** Why programs of GPUs in concurrent mode have to wait; undefined when none has to. */
+  /** The reason why programs in concurrent mode must wait; undefined: they need not. */
   get mpsTrouble(): string | undefined {
     return this.#concurrent?.trouble;
   }
 
-  /** How many workers wait for a program; none under MPS, whose limits a worker has from its start. */
+  /**
+   * The driver's latest reading of processes on its GPUs; undefined: none is recent, or no program
+   * uses a GPU.
+   */
+  get deviceReading(): NvmlReading | undefined {
+    return this.#enforcement?.reading;
+  }
+
+  /**
+   * The fraction of the last minute in which kernels of the allocation ran on a GPU, as the driver
+   * reports; undefined: unknown.
+   */
+  reportedBusy(id: string, gpu: string): number | undefined {
+    return this.#enforcement?.busyRatio(id, gpu);
+  }
+
+  /**
+   * The number of warm workers of a GPU. None under MPS: its limits are fixed at a worker's start.
+   */
   warmWorkers(gpu: GpuRecord, settings = this.#settings): number {
     return gpu.mode === 'exclusive' ? settings.warmWorkers(gpu) : 0;
   }
 
-  /** Ends; programs go on, and the next node on this state directory finds them. */
+  /** Closes client sockets. Grants use it, too. */
+  get closer(): Closer {
+    return this.#host.closer;
+  }
+
+  /** Detaches. Programs continue, and the next node on this state directory takes over. */
   leave(): void {
     this.#arbiter?.leave();
-    const used = this.allocations.filter(({ sessionCount }) => sessionCount > 0).map(({ specification }) => specification);
-    this.#concurrent?.leave(new Set([...used, ...this.#leftAlone.values()].flatMap(({ gpus }) => gpus)));
+    this.#enforcement?.end();
+    const used = this.allocations
+      .filter(({ sessionCount }) => sessionCount > 0)
+      .map(({ specification }) => specification);
+    this.#concurrent?.leave(
+      new Set([...used, ...this.#leftAlone.values()].flatMap(({ gpus }) => gpus)),
+    );
     for (const workers of this.#warmWorkers.values()) workers.end();
     for (const allocation of this.#allocations.values()) allocation.leave();
     for (const unwatch of this.#unwatchHolders.values()) unwatch();
     this.#allocations.clear();
+    this.#host.closer.end();
     this.#options.state.release();
   }
 
@@ -311,12 +379,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     for (const allocation of this.#allocations.values()) this.#remove(allocation);
     for (const workers of this.#warmWorkers.values()) workers.end();
     this.#concurrent?.leave(new Set());
+    this.#enforcement?.end();
     await this.#arbiter?.end();
+    this.#host.closer.end();
     this.#options.state.release();
   }
 
   #specify(request: AllocationRequest): AllocationSpecification {
-    const { limits, ...wishes } = checkWishes({ ...request, limits: { ...this.#settings.limits, ...request.limits } });
+    const { limits, ...wishes } = checkWishes({
+      ...request,
+      limits: { ...this.#settings.limits, ...request.limits },
+    });
     const wish = { ...wishes, gpus: request.gpus ?? [], memory: request.memory ?? 0 };
     const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.promised) : wish;
     return {
@@ -335,14 +408,18 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     };
   }
 
-  /** MPS serves one user at a time, so all allocations in this mode have the same: the last one of the range. */
+  /**
+   * User id of all allocations in concurrent mode: the last of the range. MPS serves one user at a
+   * time.
+   */
   get #concurrentUser(): number | undefined {
     return this.#settings.users?.last;
   }
 
   #make(specification: AllocationSpecification, { grant, holder }: AllocationRequest): Allocation {
     const parent = this.#options.state.allocations;
-    if (grant) return Allocation.bind(path.join(parent, grant.id), specification, this.#host, grant.socket);
+    if (grant)
+      return Allocation.bind(path.join(parent, grant.id), specification, this.#host, grant.socket);
     return Allocation.create(parent, specification, this.#host, holder);
   }
 
@@ -355,19 +432,17 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
   }
 
-  /** The driver's cache is what its workers write to. */
-  #giveCache({ directory, specification: { uid } }: Allocation): void {
-    if (uid !== undefined) chownSync(path.join(directory, 'cache'), uid, uid);
-  }
-
-  /** What cannot be read is said and left alone: another proxy may know better. */
+  /** Logs and skips an allocation that cannot be read. Another version may be able to. */
   async #takeOver(id: string): Promise<void> {
     const { state, logger } = this.#options;
     try {
       const allocation = Allocation.load(path.join(state.allocations, id), this.#host);
       this.#allocations.set(id, allocation);
       await allocation.listen();
-      logger.info({ ...named(allocation), sessions: allocation.sessionCount }, 'allocation found again');
+      logger.info(
+        { ...named(allocation), sessions: allocation.sessionCount },
+        'allocation found again',
+      );
       if (allocation.specification.draining) this.#removeWhenDrained(allocation);
       else this.#watchHolder(allocation);
     } catch (error) {
@@ -383,14 +458,18 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const promised = specification
       ? 'its memory stays promised to it until its directory is removed'
       : 'its memory is not counted, since nobody can tell how much it is';
-    this.#options.logger.error({ allocation: id }, new ProxyError('ALLOCATION_NOT_SERVED', { id, reason, promised }).message);
+    this.#options.logger.error(
+      { allocation: id },
+      new ProxyError('ALLOCATION_NOT_SERVED', { id, reason, promised }).message,
+    );
   }
 
   #watchHolder(allocation: Allocation): void {
     const { holder } = allocation;
     if (!holder) return;
-    const unwatch = this.#host.addon.watchProcess({ pid: holder.pid, startTime: holder.startTime ?? '' }, () =>
-      this.#noteHolderGone(allocation),
+    const unwatch = this.#host.addon.watchProcess(
+      { pid: holder.pid, startTime: holder.startTime ?? '' },
+      () => this.#noteHolderGone(allocation),
     );
     this.#unwatchHolders.set(allocation.id, unwatch);
   }
@@ -420,7 +499,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       );
   }
 
-  /** One that the kubelet granted is a grant again: its container may start once more, and needs the directory. */
+  /**
+   * Removes an allocation. A granted one becomes a grant again, because its container may restart
+   * and needs the directory.
+   */
   #remove(allocation: Allocation): void {
     this.#takeAway(allocation, () => {
       if (allocation.granted) this.emit('unbound', allocation.id, allocation.unbind());
@@ -428,22 +510,31 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     });
   }
 
-  /** Nothing happens to one that was taken away before. */
+  /** Idempotent. */
   #takeAway(allocation: Allocation, removeFiles: () => void): void {
     if (!this.#allocations.delete(allocation.id)) return;
     this.#unwatchHolders.get(allocation.id)?.();
     this.#unwatchHolders.delete(allocation.id);
     this.#arbiter?.remove(allocation.id);
     removeFiles();
-    this.#options.logger.info({ ...named(allocation), peakMemory: allocation.peakMemory }, 'allocation removed');
+    this.#options.logger.info(
+      { ...named(allocation), peakMemory: allocation.peakMemory },
+      'allocation removed',
+    );
     this.emit('changed');
   }
 
   #cost(what: DriverMemory, gpus: readonly string[]): number {
-    return Math.max(0, ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu[what] ?? 0));
+    return Math.max(
+      0,
+      ...this.gpus.filter(({ uuid }) => gpus.includes(uuid)).map((gpu) => gpu[what] ?? 0),
+    );
   }
 
-  /** The simulated GPU runs kernels of several processes side by side anyway; a node that took no inventory has one allocation. */
+  /**
+   * The simulated GPU runs kernels of several processes in parallel without MPS. A node without
+   * inventory has a single allocation.
+   */
   #needsMps({ mode }: { mode: SharingMode }): boolean {
     return mode === 'concurrent' && this.#options.backend.kind === 'real' && this.gpus.length > 0;
   }
@@ -468,40 +559,62 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const { installation, backend, logger, state } = this.#options;
     const { addon, launcher } = this.#host;
     for (const gpu of this.gpus) {
-      const workers = new WarmWorkers(gpu, { executable: installation.worker, driver: backend.driver, addon, launcher, logger });
+      const workers = new WarmWorkers(gpu, {
+        executable: installation.worker,
+        backend,
+        addon,
+        launcher,
+        logger,
+      });
       workers.wanted = this.warmWorkers(gpu);
       this.#warmWorkers.set(gpu, workers);
     }
+    this.#enforcement = new Enforcement({
+      gpus: this.gpus,
+      host: this.#host,
+      cacheLimit: this.#options.cacheLimit,
+      cacheEveryMs: this.#options.cacheEveryMs,
+      allocations: () => this.allocations,
+      beyondQuota: (specification) => this.emit('beyondQuota', specification),
+    });
     if (!this.#options.arbitrated) return;
     this.#arbiter = new Arbiter({
       command: (args) => launcher.command(installation.arbiter, args, 'node service'),
       socket: state.arbiterSocket,
       logger,
       window: this.#settings.window,
+      overrunLimit: this.#settings.overrunLimit,
       restarted: () => this.emit('arbiterRestarted'),
       table: () => this.#arbiterTable(),
     });
   }
 
   #arbiterTable(): ArbiterTable {
-    const arbitrated = this.allocations.filter(({ specification }) => specification.mode === 'exclusive');
-    const workers = arbitrated.flatMap(({ id, sessions }) => sessions.map(({ workerPid }) => ({ pid: workerPid, allocation: id })));
+    const arbitrated = this.allocations.filter(
+      ({ specification }) => specification.mode === 'exclusive',
+    );
+    const workers = arbitrated.flatMap(({ id, sessions }) =>
+      sessions.map(({ workerPid }) => ({ pid: workerPid, allocation: id })),
+    );
     return { allocations: arbitrated.map(({ specification }) => specification), workers };
   }
 
-  /** Kernels of allocations in concurrent mode run side by side: there are no turns to take. */
+  /** Allocations in concurrent mode run in parallel, without windows. */
   #arbitrate({ specification }: Allocation): void {
     if (specification.mode === 'exclusive') this.#arbiter?.put(specification);
   }
 
   #takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined {
-    const [, workers] = [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
+    const [, workers] =
+      [...this.#warmWorkers].find(([{ uuid }]) => gpus.length === 1 && gpus[0] === uuid) ?? [];
     return workers?.take();
   }
 
   #noteStart(live: LiveSession): void {
     const { allocation } = live.session.record;
-    if (this.#allocations.get(allocation)?.specification.mode === 'exclusive') this.#arbiter?.addWorker(live.workerPid, allocation);
+    if (this.#allocations.get(allocation)?.specification.mode === 'exclusive')
+      this.#arbiter?.addWorker(live.workerPid, allocation);
+    this.#enforcement?.sessionStarted();
     if (live.workerStart !== 'found') this.emit('sessionStarted', live.workerStart);
     this.emit('changed');
   }

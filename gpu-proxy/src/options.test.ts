@@ -1,7 +1,7 @@
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { loadFlags } from '@nvidia-virtual/service/configuration/load';
+import type { Schema, Values } from '@nvidia-virtual/service/configuration/option';
 import { Command } from 'commander';
-import { loadFlags } from './configuration/configuration.js';
-import { flagsOf } from './configuration/flags.js';
-import type { Schema, Values } from './configuration/option.js';
 import { CREATE_OPTIONS, RUN_OPTIONS, TOP_OPTIONS } from './options.js';
 
 function parse<S extends Schema>(schema: S, ...args: string[]): Values<S> {
@@ -13,15 +13,54 @@ function parse<S extends Schema>(schema: S, ...args: string[]): Values<S> {
 const UUID = 'GPU-01234567-89ab-cdef-0123-456789abcdef';
 
 test('what run may be asked', () => {
-  expect(parse(RUN_OPTIONS)).toMatchObject({ socket: undefined, state: undefined, backend: 'auto', gpu: undefined, memory: undefined });
-  expect(parse(RUN_OPTIONS, '--backend', 'simulated', '--memory', '1MiB', '--log', '-', '--gpu', '0', '--gpu', UUID)).toMatchObject({
+  expect(parse(RUN_OPTIONS)).toMatchObject({
+    socket: undefined,
+    state: undefined,
+    backend: 'auto',
+    gpu: undefined,
+    memory: undefined,
+  });
+  expect(
+    parse(
+      RUN_OPTIONS,
+      '--backend',
+      'simulated',
+      '--memory',
+      '1MiB',
+      '--log',
+      '-',
+      '--gpu',
+      '0',
+      '--gpu',
+      UUID,
+    ),
+  ).toMatchObject({
     ...{ backend: 'simulated', memory: 2 ** 20, log: '-', gpu: ['0', UUID] },
   });
 });
 
 test('what an allocation may be asked to be', () => {
-  const asked = parse(CREATE_OPTIONS, '--share', '25', '--policy', 'fixed', '--priority', '-5', '--mode', 'exclusive', '--gpu', 'choose');
-  expect(asked).toMatchObject({ share: 25, policy: 'fixed', priority: -5, mode: 'exclusive', gpu: [], state: '/run/nvidia-virtual' });
+  const asked = parse(
+    CREATE_OPTIONS,
+    '--share',
+    '25',
+    '--policy',
+    'fixed',
+    '--priority',
+    '-5',
+    '--mode',
+    'exclusive',
+    '--gpu',
+    'choose',
+  );
+  expect(asked).toMatchObject({
+    share: 25,
+    policy: 'fixed',
+    priority: -5,
+    mode: 'exclusive',
+    gpu: [],
+    state: '/run/nvidia-virtual',
+  });
 });
 
 test('some have a short name', () => {
@@ -30,10 +69,19 @@ test('some have a short name', () => {
 
 test.each([
   [['--share', '0'], '--share is "0", which is not allowed: give a whole percentage from 1 to 100'],
-  [['--priority', '101'], '--priority is "101", which is not allowed: give a whole number from -100 to 100.'],
+  [
+    ['--priority', '101'],
+    '--priority is "101", which is not allowed: give a whole number from -100 to 100.',
+  ],
   [['--policy', 'greedy'], '--policy is "greedy", which is not allowed: give burst or fixed.'],
-  [['--memory', 'lots'], '--memory is "lots", which is not allowed: give a number above 0 with B, KB'],
-  [['--gpu', 'GPU-1'], '--gpu is "GPU-1", which is not allowed: give a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.'],
+  [
+    ['--memory', 'lots'],
+    '--memory is "lots", which is not allowed: give a number above 0 with B, KB',
+  ],
+  [
+    ['--gpu', 'GPU-1'],
+    '--gpu is "GPU-1", which is not allowed: give a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.',
+  ],
 ])('%j is refused with key, value and what is allowed', (args, sentence) => {
   expect(() => parse(CREATE_OPTIONS, ...args)).toThrow(sentence);
 });

@@ -1,23 +1,38 @@
-import { allocationName, choice, filePath, gpuName, type Kind, many, wholeNumber } from './configuration/kinds.js';
-import { option, type Values } from './configuration/option.js';
-import { ALLOCATION_OPTIONS, NODE_OPTIONS } from './configuration/schema.js';
-import { DEFAULT_STATE } from './state-directory.js';
+import { ALLOCATION_OPTIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { DEFAULT_STATE } from '@nvidia-virtual/node-state/paths';
+import {
+  allocationName,
+  choice,
+  filePath,
+  gpuName,
+  type Kind,
+  many,
+  wholeNumber,
+} from '@nvidia-virtual/service/configuration/kinds';
+import { option, type Values } from '@nvidia-virtual/service/configuration/option';
+import { NODE_OPTIONS } from './configuration/schema.js';
 
-// The options of the commands, which are flags only. Those of a node and of an allocation are in configuration/schema.
+// The options of the commands, which are flags only. Those of a node and of an allocation are in
+// configuration/schema.
 
 const { backend, log } = NODE_OPTIONS;
 const { memory, share, policy, priority, mode } = ALLOCATION_OPTIONS;
 
-/** Whom a command asks. */
-export const CLIENT_OPTIONS = { state: option(filePath, { help: 'the state directory of the gpu-proxy to ask', default: DEFAULT_STATE }) };
+/** Options of commands that call the admin API. */
+export const CLIENT_OPTIONS = {
+  state: option(filePath, {
+    help: 'the state directory of the gpu-proxy to ask',
+    default: DEFAULT_STATE,
+  }),
+};
 
 const output = option(choice('json'), {
-  help: 'json: for programs, as in gpu-proxy/proto/admin.proto',
+  help: 'json: for programs, as in node-state/proto/admin.proto',
   otherwise: 'for people',
   short: '-o',
 });
 
-/** `choose` is as good as nothing: a script may always give the option. */
+/** `choose` equals no option, so that a script can always pass one. */
 const chosenGpus: Kind<readonly string[]> = {
   ...many(gpuName),
   placeholder: `${gpuName.placeholder}|choose`,
@@ -29,18 +44,28 @@ const chosenGpus: Kind<readonly string[]> = {
 export const CREATE_OPTIONS = {
   ...CLIENT_OPTIONS,
   output,
-  gpu: option(chosenGpus, { help: 'which GPU; several may be given', otherwise: 'choose, the fullest that has it' }),
+  gpu: option(chosenGpus, {
+    help: 'which GPU; several may be given',
+    otherwise: 'choose, the fullest that has it',
+  }),
   ...ALLOCATION_OPTIONS,
 };
 
 export const LIST_OPTIONS = { ...CLIENT_OPTIONS, output };
 export const TOP_OPTIONS = {
   ...LIST_OPTIONS,
-  count: option(wholeNumber(1, 999_999_999), { help: 'end after so many times', otherwise: 'at Ctrl-C', short: '-n' }),
+  count: option(wholeNumber(1, 999_999_999), {
+    help: 'end after so many times',
+    otherwise: 'at Ctrl-C',
+    short: '-n',
+  }),
 };
 
 export const RUN_OPTIONS = {
-  socket: option(filePath, { help: 'use the gpu-proxy that serves this socket', otherwise: 'an embedded one' }),
+  socket: option(filePath, {
+    help: 'use the gpu-proxy that serves this socket',
+    otherwise: 'an embedded one',
+  }),
   state: option(filePath, {
     help: 'an allocation of the gpu-proxy that serves this directory, for the length of the run',
     otherwise: 'an embedded one',
@@ -53,13 +78,24 @@ export const RUN_OPTIONS = {
     },
   ),
   ...{ backend, log },
-  gpu: option(many(gpuName), { help: 'which GPU; several may be given', otherwise: 'all; with --state the node chooses one' }),
-  memory: option(memory.kind, { help: memory.details.help, otherwise: 'the whole GPU; with --state all that is left' }),
+  gpu: option(many(gpuName), {
+    help: 'which GPU; several may be given',
+    otherwise: 'all; with --state the node chooses one',
+  }),
+  memory: option(memory.kind, {
+    help: memory.details.help,
+    otherwise: 'the whole GPU; with --state all that is left',
+  }),
   ...{ share, policy, priority, mode },
 };
 
-/** What `serve` can be asked beside the options of a node. */
-export const SERVE_OPTIONS = { memory: option(memory.kind, { help: `with --socket: ${memory.details.help}`, otherwise: 'the whole GPU' }) };
+/** Options of `serve` in addition to those of a node. */
+export const SERVE_OPTIONS = {
+  memory: option(memory.kind, {
+    help: `with --socket: ${memory.details.help}`,
+    otherwise: 'the whole GPU',
+  }),
+};
 
 export type ClientOptions = Values<typeof CLIENT_OPTIONS>;
 export type CreateOptions = Values<typeof CREATE_OPTIONS>;
@@ -67,5 +103,5 @@ export type ListOptions = Values<typeof LIST_OPTIONS>;
 export type TopOptions = Values<typeof TOP_OPTIONS>;
 export type RunOptions = Values<typeof RUN_OPTIONS> & { readonly verbose: boolean };
 
-/** What commander collected: texts by name. */
+/** Flags parsed by commander, by name. */
 export type Flags = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-#include "interposer/device_ranges.h"
+#include "interposer/memory/device_ranges.h"
 
 #include "wire/test/check.h"
 

@@ -1,6 +1,6 @@
-// How long an image is, and which images stand behind a pointer. That a real fat binary is cut out byte by byte as nvcc wrote it is
-// tested by test/fatbin.
-#include "interposer/image.h"
+// How long an image is, and which images stand behind a pointer. That a real fat binary is cut out
+// byte by byte as nvcc wrote it is tested by test/fatbin.
+#include "interposer/code/image.h"
 
 #include <elf.h>
 
@@ -19,7 +19,10 @@ std::string fatbin(std::size_t contentBytes) {
   const std::uint16_t headerBytes = 16;
   const std::uint64_t bytes = contentBytes;
   std::string image;
-  for (const auto& [data, size] : {std::pair<const void*, std::size_t>{&magic, 4}, {&version, 2}, {&headerBytes, 2}, {&bytes, 8}}) {
+  for (const auto& [data, size] : {std::pair<const void*, std::size_t>{&magic, 4},
+                                   {&version, 2},
+                                   {&headerBytes, 2},
+                                   {&bytes, 8}}) {
     image.append(static_cast<const char*>(data), size);
   }
   return image + std::string(contentBytes, 'x');

@@ -1,5 +1,6 @@
-// What the driver has said about a kernel holds for the settings that it was said for, whenever they are so, and for no others.
-#include "interposer/kernel_answers.h"
+// What the driver has said about a kernel holds for the settings that it was said for, whenever
+// they are so, and for no others.
+#include "interposer/code/kernel_answers.h"
 
 #include "wire/test/check.h"
 
@@ -14,12 +15,18 @@ constexpr std::uint64_t kKernel = 1, kFunction = 2;
 Setting shared(int bytes, std::uint64_t kernel = kKernel, CUdevice device = 0) {
   return {kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, device, bytes};
 }
-Setting carveout(int percent) { return {kKernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0, percent}; }
+Setting carveout(int percent) {
+  return {kKernel, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0, percent};
+}
 
 struct Answers : KernelAnswers {
   static LaunchShape shape(unsigned threads, unsigned bytes) { return {{threads, 1, 1}, bytes}; }
-  bool acceptedLaunch(unsigned threads, unsigned bytes = 0) { return accepted(digestOf(shape(threads, bytes))); }
-  void acceptLaunch(unsigned threads, unsigned bytes = 0) { accept(digestOf(shape(threads, bytes))); }
+  bool acceptedLaunch(unsigned threads, unsigned bytes = 0) {
+    return accepted(digestOf(shape(threads, bytes)));
+  }
+  void acceptLaunch(unsigned threads, unsigned bytes = 0) {
+    accept(digestOf(shape(threads, bytes)));
+  }
 };
 
 void testSettingComesBack() {
@@ -27,7 +34,8 @@ void testSettingComesBack() {
   CHECK(!answers.isSet(shared(1)) && !answers.wasSet(shared(1)));
   for (const int bytes : {1, 2}) {
     answers.set(shared(bytes));
-    CHECK(answers.isSet(shared(bytes)) && !answers.isSet(shared(3 - bytes)) && answers.wasSet(shared(1)));
+    CHECK(answers.isSet(shared(bytes)) && !answers.isSet(shared(3 - bytes)) &&
+          answers.wasSet(shared(1)));
   }
   CHECK(answers.wasSet(shared(2)) && !answers.wasSet(shared(3)));
   const Setting elsewhere = shared(2, kKernel, 1);
@@ -46,19 +54,24 @@ void testBesideOthers() {
   CHECK(!answers.wasSet(carveout(50)));
 }
 
-/// A kernel and its function in a context share what either of them sets, so the last of both counts.
+/// A kernel and its function in a context share what either of them sets, so the last of both
+/// counts.
 void testFunctionOfKernel() {
   Answers answers;
   answers.set(shared(1));
   answers.set(shared(2, kFunction));
-  CHECK(!answers.isSet(shared(1)) && answers.isSet(shared(2, kFunction)) && !answers.isSet(shared(2)));
+  CHECK(!answers.isSet(shared(1)) && answers.isSet(shared(2, kFunction)) &&
+        !answers.isSet(shared(2)));
   answers.set(shared(1));
-  CHECK(answers.isSet(shared(1)) && !answers.isSet(shared(2, kFunction)) && answers.wasSet(shared(2, kFunction)));
+  CHECK(answers.isSet(shared(1)) && !answers.isSet(shared(2, kFunction)) &&
+        answers.wasSet(shared(2, kFunction)));
 }
 
 void testContexts() {
   Answers answers;
-  const auto in = [&](std::uint64_t context) { return answers.digestOf({.block = {32, 1, 1}, .context = context}); };
+  const auto in = [&](std::uint64_t context) {
+    return answers.digestOf({.block = {32, 1, 1}, .context = context});
+  };
   answers.accept(in(1));
   CHECK(answers.accepted(in(1)) && !answers.accepted(in(2)));
 }
@@ -67,7 +80,8 @@ void testLaunches() {
   Answers answers;
   CHECK(!answers.acceptedLaunch(32));
   answers.acceptLaunch(32);
-  CHECK(answers.acceptedLaunch(32) && !answers.acceptedLaunch(64) && !answers.acceptedLaunch(32, 8));
+  CHECK(answers.acceptedLaunch(32) && !answers.acceptedLaunch(64) &&
+        !answers.acceptedLaunch(32, 8));
   answers.set(shared(100));
   CHECK(!answers.acceptedLaunch(32));
   answers.acceptLaunch(32, 100);
@@ -111,7 +125,8 @@ void testOrder() {
   for (int round = 0; round < 3; ++round) {
     for (const int bytes : {1, 2}) {
       for (const CUdevice device : {0, 1, 2}) {
-        CHECK(round < 2 || (!answers.isSet(on(device, bytes)) && answers.wasSet(on(device, bytes))));
+        CHECK(round < 2 ||
+              (!answers.isSet(on(device, bytes)) && answers.wasSet(on(device, bytes))));
         answers.set(on(device, bytes));
       }
       CHECK(round < 2 || answers.wasSet(carveout(bytes)));

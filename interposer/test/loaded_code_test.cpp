@@ -1,14 +1,15 @@
 // Code is known until what it ends with has ended, and no other code is forgotten.
-#include "interposer/loaded_code.h"
+#include "interposer/code/loaded_code.h"
 
-#include "interposer/kernels.h"
+#include "interposer/code/kernels.h"
 #include "wire/test/check.h"
 
 namespace {
 
 using interposer::CodeOwners;
 
-constexpr std::uint64_t kContext = 1, kOther = 2, kLibrary = 10, kModule = 20, kPart = 21, kKernel = 30, kFunction = 40;
+constexpr std::uint64_t kContext = 1, kOther = 2, kLibrary = 10, kModule = 20, kPart = 21,
+                        kKernel = 30, kFunction = 40;
 
 struct Fixture {
   interposer::LoadedCode code;

@@ -1,36 +1,57 @@
-import { readKubeconfig } from './cluster/kubeconfig.js';
-import { type CommandLine, makeCommand, OUTPUTS, parseCommandLine, SORT_FIELDS } from './command-line.js';
-import { select } from './gpu-usage.js';
+import {
+  type CommandLine,
+  makeCommand,
+  OUTPUTS,
+  parseCommandLine,
+  SORT_FIELDS,
+} from './command-line.js';
+import { Kubectl } from './kubectl.js';
 import { UsageClient } from './usage-client.js';
 
 /** Tells the shell to offer no file names. */
 const NO_FILES = ':4';
 const FILES = ':0';
 /** Who presses Tab does not wait for a cluster that is far away. */
-const PATIENCE = 3000;
+const PATIENCE = '3s';
 
 /**
- * What `kubectl` asks an executable `kubectl_complete-gpu_usage` for when somebody presses Tab: the words so far, the last of them
- * unfinished. One proposal a line, then what the shell is to do with them.
+ * What `kubectl` asks an executable `kubectl_complete-gpu_usage` for when somebody presses Tab: the
+ * words so far, the last of them unfinished. One proposal a line, then what the shell is to do with
+ * them.
  */
-export async function complete(words: readonly string[], environment: NodeJS.ProcessEnv, version: string): Promise<string[]> {
+export async function complete(
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  version: string,
+): Promise<string[]> {
   const unfinished = words.at(-1) ?? '';
   const before = words.slice(0, -1);
   const flag = flagWithValue(before.at(-1) ?? '', version);
   if (flag !== undefined && FILE_FLAGS.includes(flag)) return [FILES];
-  const proposals = unfinished.startsWith('-') ? flags(version) : await propose(flag, before, environment, version);
+  const proposals = unfinished.startsWith('-')
+    ? flags(version)
+    : await propose(flag, before, environment, version);
   return [...proposals.filter((proposal) => proposal.startsWith(unfinished)), NO_FILES];
 }
 
-const FILE_FLAGS = ['--kubeconfig', '--certificate-authority', '--client-certificate', '--client-key'];
+const FILE_FLAGS = [
+  '--kubeconfig',
+  '--certificate-authority',
+  '--client-certificate',
+  '--client-key',
+];
 
 function flags(version: string): string[] {
-  return makeCommand(version).options.flatMap(({ long, description }) => (long ? [`${long}\t${description}`] : []));
+  return makeCommand(version).options.flatMap(({ long, description }) =>
+    long ? [`${long}\t${description}`] : [],
+  );
 }
 
 /** The flag, spelt out, whose value comes next. */
 function flagWithValue(word: string, version: string): string | undefined {
-  const option = makeCommand(version).options.find(({ long, short }) => word !== '' && (long === word || short === word));
+  const option = makeCommand(version).options.find(
+    ({ long, short }) => word !== '' && (long === word || short === word),
+  );
   return option?.required ? (option.long ?? undefined) : undefined;
 }
 
@@ -45,31 +66,39 @@ async function propose(
   try {
     const line = parseCommandLine(flag === undefined ? before : before.slice(0, -1), version);
     if (typeof line === 'string') return [];
-    if (flag !== undefined) return fromKubeconfig(flag, line, environment);
-    return await names(line, before, environment);
+    const kubectl = new Kubectl({ connection: line.connection, environment, say: () => {} });
+    if (flag !== undefined) return await fromKubeconfig(flag, kubectl);
+    return await names(line, before, kubectl);
   } catch {
-    // Where nothing can be found out, nothing is proposed: a sentence would end up in the middle of somebody's command.
+    // Where nothing can be found out, nothing is proposed: a sentence would end up in the middle of
+    // somebody's command.
     return [];
   }
 }
 
-function fromKubeconfig(flag: string, { flags: given }: CommandLine, environment: NodeJS.ProcessEnv): string[] {
-  const { contexts, clusters, users } = readKubeconfig(given.kubeconfig, environment);
-  const lists: Readonly<Record<string, ReadonlyMap<string, unknown>>> = { '--context': contexts, '--cluster': clusters, '--user': users };
-  return [...(lists[flag]?.keys() ?? [])];
+async function fromKubeconfig(flag: string, kubectl: Kubectl): Promise<string[]> {
+  const list = KUBECONFIG_LISTS[flag];
+  return list === undefined ? [] : kubectl.names(list);
 }
 
-async function names({ request, flags: given }: CommandLine, before: readonly string[], environment: NodeJS.ProcessEnv): Promise<string[]> {
+const KUBECONFIG_LISTS: Readonly<Record<string, 'contexts' | 'clusters' | 'users'>> = {
+  '--context': 'contexts',
+  '--cluster': 'clusters',
+  '--user': 'users',
+};
+
+async function names(
+  { request, flags: given }: CommandLine,
+  before: readonly string[],
+  kubectl: Kubectl,
+): Promise<string[]> {
   if (request.name !== undefined) return [];
   const word = before.findLast((one) => ['pod', 'pods', 'node', 'nodes'].includes(one));
   if (word === undefined) return ['pod', 'pods', 'node', 'nodes'];
-  const { target, namespace } = select({ flags: given }, environment);
-  const client = new UsageClient(target, PATIENCE, () => undefined);
-  try {
-    const selection = { namespace: given.namespace ?? namespace ?? 'default' };
-    const { items } = request.what === 'nodes' ? await client.nodes({}) : await client.pods(selection);
-    return items.map(({ metadata }) => metadata.name);
-  } finally {
-    client.close();
-  }
+  const client = new UsageClient(kubectl, PATIENCE);
+  const { items } =
+    request.what === 'nodes'
+      ? await client.nodes({})
+      : await client.pods({ namespace: given.namespace ?? (await kubectl.namespace()) });
+  return items.map(({ metadata }) => metadata.name);
 }

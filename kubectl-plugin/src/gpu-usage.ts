@@ -1,8 +1,7 @@
 import type { NodeGpuUsage, PodGpuUsage, UsageObject } from '@nvidia-virtual/usage-api/resources';
-import { podKubeconfig, readKubeconfig } from './cluster/kubeconfig.js';
-import { selectTarget } from './cluster/kubeconfig-target.js';
 import type { CommandLine } from './command-line.js';
-import { explainKubeconfig, PluginError } from './errors.js';
+import { PluginError } from './errors.js';
+import { Kubectl } from './kubectl.js';
 import { type Shown, shownNodes, shownPods } from './shown.js';
 import { type List, UsageClient } from './usage-client.js';
 import { nameLine, objectText } from './view/objects.js';
@@ -20,32 +19,38 @@ export class GpuUsage {
   readonly #line: CommandLine;
   readonly #terminal: Terminal;
   readonly #paint: Painter;
+  readonly #kubectl: Kubectl;
   readonly #client: UsageClient;
-  readonly #namespace: string;
 
-  /** @throws PluginError */
   constructor(line: CommandLine, terminal: Terminal) {
     this.#line = line;
     this.#terminal = terminal;
     this.#paint = painterFor(terminal.out, terminal.environment);
-    const { target, namespace } = select(line, terminal.environment);
-    this.#namespace = line.flags.namespace ?? namespace ?? 'default';
-    this.#client = new UsageClient(target, line.flags.requestTimeout, (sentence) => this.#say(`Warning: ${sentence}`));
+    this.#kubectl = new Kubectl({
+      connection: line.connection,
+      environment: terminal.environment,
+      say: (text) => terminal.err.write(text),
+    });
+    this.#client = new UsageClient(this.#kubectl, line.flags.requestTimeout);
   }
 
-  /** @throws PluginError */
+  /** @throws PluginError, KubectlError */
   async run(): Promise<void> {
     const { request, flags } = this.#line;
-    try {
-      if (request.name !== undefined && flags.allNamespaces)
-        throw new PluginError('USAGE', { reason: 'A pod or node that is named cannot be looked for in all namespaces' });
-      if (flags.watch) await this.#watch();
-      else if (request.name !== undefined) await this.#showOne(request.what, request.name);
-      else if (request.what === 'nodes') await this.#showList(shownNodes(this.#line));
-      else await this.#showList(shownPods(this.#line, this.#namespace));
-    } finally {
-      this.#client.close();
-    }
+    if (request.name !== undefined && flags.allNamespaces)
+      throw new PluginError('USAGE', {
+        reason: 'A pod or node that is named cannot be looked for in all namespaces',
+      });
+    if (flags.watch) await this.#watch();
+    else if (request.name !== undefined) await this.#showOne(request.what, request.name);
+    else if (request.what === 'nodes') await this.#showList(shownNodes(this.#line));
+    else await this.#showList(shownPods(this.#line, await this.#namespace()));
+  }
+
+  /** Undefined: all of them. */
+  async #namespace(): Promise<string | undefined> {
+    const { namespace, allNamespaces } = this.#line.flags;
+    return allNamespaces ? undefined : (namespace ?? this.#kubectl.namespace());
   }
 
   async #showList<T extends UsageObject>(shown: Shown<T>): Promise<void> {
@@ -63,7 +68,10 @@ export class GpuUsage {
 
   async #showOne(what: 'pod' | 'node' | 'pods' | 'nodes', name: string): Promise<void> {
     const { output } = this.#line.flags;
-    const object = what === 'pod' ? await this.#client.pod(this.#namespace, name) : await this.#client.node(name);
+    const object =
+      what === 'pod'
+        ? await this.#client.pod((await this.#namespace()) ?? '', name)
+        : await this.#client.node(name);
     if (output === 'json' || output === 'yaml') this.#print(objectText(object, output));
     else if (output === 'name') this.#printLines([nameLine(object)]);
     else if (object.kind === 'PodGpuUsage') this.#printLines(podLines(object, this.#paint));
@@ -73,7 +81,9 @@ export class GpuUsage {
   /** Its GPUs, then the pods that share them, as far as one may see them. */
   async #showNode(node: NodeGpuUsage): Promise<void> {
     const { flags } = this.#line;
-    this.#printLines(shownNodes(this.#line).rows([node], this.#paint, false).lines([node], flags.headers));
+    this.#printLines(
+      shownNodes(this.#line).rows([node], this.#paint, false).lines([node], flags.headers),
+    );
     const pods = await this.#podsOn(node.metadata.name);
     if (pods.length === 0) return;
     const table = podTable(pods, true, { wide: flags.output === 'wide', paint: this.#paint });
@@ -85,7 +95,9 @@ export class GpuUsage {
       return (await this.#client.pods({ fields: `node=${node}` })).items;
     } catch (error) {
       if (!(error instanceof PluginError) || error.code !== 'FORBIDDEN') throw error;
-      this.#say('The pods that share these GPUs are not shown: you may not see those of all namespaces.');
+      this.#say(
+        'The pods that share these GPUs are not shown: you may not see those of all namespaces.',
+      );
       return [];
     }
   }
@@ -94,7 +106,7 @@ export class GpuUsage {
   async #watch(): Promise<void> {
     const { what } = this.#line.request;
     if (what === 'node' || what === 'nodes') return this.#follow(shownNodes(this.#line));
-    return this.#follow(shownPods(this.#line, this.#namespace));
+    return this.#follow(shownPods(this.#line, await this.#namespace()));
   }
 
   async #follow<T extends UsageObject>(shown: Shown<T>): Promise<never> {
@@ -105,11 +117,19 @@ export class GpuUsage {
       const rows = shown.rows(items, this.#paint, true);
       const print = (objects: readonly T[], withHeaders: boolean) => {
         if (output === 'json' || output === 'yaml')
-          for (const one of objects) this.#print((output === 'yaml' ? '---\n' : '') + objectText(one, output));
-        else this.#printLines(output === 'name' ? objects.map(nameLine) : rows.lines(objects, withHeaders));
+          for (const one of objects)
+            this.#print((output === 'yaml' ? '---\n' : '') + objectText(one, output));
+        else
+          this.#printLines(
+            output === 'name' ? objects.map(nameLine) : rows.lines(objects, withHeaders),
+          );
       };
       print(items, headers && first);
-      const changes = this.#client.changes<T>(shown.resource, shown.selection, list.metadata.resourceVersion ?? '');
+      const changes = this.#client.changes<T>(
+        shown.resource,
+        shown.selection,
+        list.metadata.resourceVersion ?? '',
+      );
       for await (const { type, object } of changes) if (type !== 'ERROR') print([object], false);
     }
   }
@@ -124,16 +144,5 @@ export class GpuUsage {
 
   #say(sentence: string): void {
     this.#terminal.err.write(`${sentence}\n`);
-  }
-}
-
-/** @throws PluginError */
-export function select({ flags }: Pick<CommandLine, 'flags'>, environment: NodeJS.ProcessEnv): ReturnType<typeof selectTarget> {
-  try {
-    const config = readKubeconfig(flags.kubeconfig, environment);
-    const found = config.files.length > 0 ? config : (podKubeconfig(environment) ?? config);
-    return selectTarget(found, flags, environment);
-  } catch (error) {
-    throw explainKubeconfig(error);
   }
 }

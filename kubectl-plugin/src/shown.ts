@@ -23,16 +23,27 @@ export interface Shown<T extends UsageObject> {
   rows(objects: readonly T[], paint: Painter, growing: boolean): Rows<T>;
 }
 
-export function shownPods({ flags, request }: CommandLine, namespace: string): Shown<PodGpuUsage> {
-  const selection = { ...selectionOf(flags, request.name), namespace: flags.allNamespaces ? undefined : namespace };
+/** @param namespace undefined: all */
+export function shownPods(
+  { flags, request }: CommandLine,
+  namespace: string | undefined,
+): Shown<PodGpuUsage> {
+  const selection = { ...selectionOf(flags, request.name), namespace };
   return {
     resource: 'podgpuusages',
     selection,
-    nothing: flags.allNamespaces ? 'No pod asks for nvidia-virtual/gpu.' : `No pod in namespace ${namespace} asks for nvidia-virtual/gpu.`,
+    nothing:
+      namespace === undefined
+        ? 'No pod asks for nvidia-virtual/gpu.'
+        : `No pod in namespace ${namespace} asks for nvidia-virtual/gpu.`,
     list: (client) => client.pods(selection),
     sort: (pods) => sortPods(pods, flags.sortBy),
     rows: (pods, paint, growing) => {
-      const table = podTable(pods, flags.allNamespaces ?? false, { wide: flags.output === 'wide', paint, keepOptional: growing });
+      const table = podTable(pods, namespace === undefined, {
+        wide: flags.output === 'wide',
+        paint,
+        keepOptional: growing,
+      });
       return { lines: (more, headers) => table.lines(more, headers) };
     },
   };
@@ -47,7 +58,11 @@ export function shownNodes({ flags, request }: CommandLine): Shown<NodeGpuUsage>
     list: (client) => client.nodes(selection),
     sort: (nodes) => sortNodes(nodes, flags.sortBy),
     rows: (nodes, paint, growing) => {
-      const table = new Table<GpuRow>(GPU_COLUMNS, gpuRows(nodes), { wide: flags.output === 'wide', paint, keepOptional: growing });
+      const table = new Table<GpuRow>(GPU_COLUMNS, gpuRows(nodes), {
+        wide: flags.output === 'wide',
+        paint,
+        keepOptional: growing,
+      });
       return { lines: (more, headers) => table.lines(gpuRows(more), headers) };
     },
   };
@@ -55,6 +70,8 @@ export function shownNodes({ flags, request }: CommandLine): Shown<NodeGpuUsage>
 
 /** One that is named is watched as the list of which it is all. */
 function selectionOf({ selector, fieldSelector }: Flags, name: string | undefined): Selection {
-  const fields = [fieldSelector, name === undefined ? undefined : `metadata.name=${name}`].filter(Boolean).join(',');
+  const fields = [fieldSelector, name === undefined ? undefined : `metadata.name=${name}`]
+    .filter(Boolean)
+    .join(',');
   return { labels: selector, fields: fields || undefined };
 }

@@ -9,8 +9,9 @@ import { Silence, within } from './within.js';
 const DISCONNECT_TIMEOUT = 100;
 
 /**
- * One connection to Redis, made when it is needed and anew after it failed. It keeps no queue: a command is answered, or it fails with a
- * LedgerError that says why. When to try again is the caller's business.
+ * One connection to Redis, made when it is needed and anew after it failed. It keeps no queue: a
+ * command is answered, or it fails with a LedgerError that says why. When to try again is the
+ * caller's business.
  */
 export class Connection {
   readonly #target: RedisTarget;
@@ -25,8 +26,8 @@ export class Connection {
   }
 
   /**
-   * Runs commands, twice if a connection that had been good turned out to have ended. What times out may still be carried out by Redis,
-   * later.
+   * Runs commands, twice if a connection that had been good turned out to have ended. What times
+   * out may still be carried out by Redis, later.
    */
   async use<T>(work: (client: Redis) => Promise<T>): Promise<T> {
     const hadBeenGood = this.#usable?.status === 'ready';
@@ -44,7 +45,8 @@ export class Connection {
     try {
       return await within(this.#target.answerTimeout, work(client));
     } catch (error) {
-      // A refusal leaves the connection as it was; but another server may answer to the same name after a failover.
+      // A refusal leaves the connection as it was; but another server may answer to the same name
+      // after a failover.
       const usable = isRefusal(error) && !/^(READONLY|NOAUTH|MASTERDOWN)/.test(error.message);
       if (!usable) this.#drop(client);
       throw explain(error, this.#target);
@@ -92,27 +94,26 @@ export class Connection {
 
   /** Done here and not by the client, so that a refusal is seen as one. */
   async #greet(client: Redis): Promise<void> {
-    const { username, password, passwordFile, database } = this.#target;
-    const secret = passwordFile === undefined ? password : readOptionFile('passwordFile', passwordFile).split('\n', 1)[0];
-    if (secret !== undefined) await client.call('AUTH', username === undefined ? [secret] : [username, secret]);
+    const { username, passwordFile, database } = this.#target;
+    if (passwordFile !== undefined) {
+      const password = readOptionFile('passwordFile', passwordFile).split('\n', 1)[0] as string;
+      await client.call('AUTH', username === undefined ? [password] : [username, password]);
+    }
     if (database !== 0) await client.select(database);
     // Finds out now, whatever comes next, that Redis is loading its data or wants a password.
     await client.ping();
   }
 }
 
-function clientOptions({ host, port, socket, tls, connectTimeout }: RedisTarget): ClientOptions {
-  const place = socket === undefined ? { host, port } : { path: socket };
-  const files = tls && {
-    ...(tls.caFile === undefined ? {} : { ca: readOptionFile('caFile', tls.caFile) }),
-    ...(tls.certificateFile === undefined ? {} : { cert: readOptionFile('certificateFile', tls.certificateFile) }),
-    ...(tls.keyFile === undefined ? {} : { key: readOptionFile('keyFile', tls.keyFile) }),
-    ...(tls.serverName === undefined ? {} : { servername: tls.serverName }),
-  };
+function clientOptions(target: RedisTarget): ClientOptions {
+  const read = (key: 'caFile' | 'certificateFile' | 'keyFile') =>
+    target[key] === undefined ? undefined : readOptionFile(key, target[key]);
   return {
-    ...place,
-    ...(files ? { tls: files } : {}),
-    connectTimeout,
+    ...target.place,
+    ...(target.tls && {
+      tls: { ca: read('caFile'), cert: read('certificateFile'), key: read('keyFile') },
+    }),
+    connectTimeout: target.connectTimeout,
     disconnectTimeout: DISCONNECT_TIMEOUT,
     lazyConnect: true,
     retryStrategy: () => null,

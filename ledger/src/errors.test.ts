@@ -1,15 +1,17 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { LEDGER_ERROR_CODES, LedgerError, template } from './errors.js';
+import { LedgerError } from './errors.js';
 
 test('README.md lists every code with its sentence, and no other', () => {
   const page = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
   const rows = [...page.matchAll(/^\| `([A-Z]+_[A-Z_]+)` \| (.+) \|$/gm)].map(([, ...row]) => row);
-  expect(rows).toEqual(LEDGER_ERROR_CODES.map((code) => [code, template(code)]));
+  expect(rows).toEqual(LedgerError.codes.map((code) => [code, LedgerError.template(code)]));
 });
 
 test('a LedgerError fills its sentence in', () => {
-  const error = new LedgerError('NODE_SUPERSEDED', { node: 'gpu-7' });
-  expect(error.message).toBe('A newer gpu-proxy keeps the ledger of node gpu-7. This one writes no more: stop it.');
-  expect(error.code).toBe('NODE_SUPERSEDED');
+  const error = new LedgerError('NODE_TAKEN', { node: 'gpu-7', end: 'is gone' });
+  expect(error.message).toBe(
+    'Another machine already keeps the ledger as node gpu-7. This one is left out until the other is gone. Give each machine a name of its own.',
+  );
+  expect(error.code).toBe('NODE_TAKEN');
 });

@@ -1,52 +1,58 @@
+import { defineErrors } from '@nvidia-virtual/service/error-table';
+
 /**
- * Everything that the ledger can refuse or report: one code, one sentence (what happened, to which object, what to do). README.md lists
- * the same codes; a test compares the two. A code is never reused for another meaning.
+ * Everything that the ledger can refuse or report: one code, one sentence (what happened, to which
+ * object, what to do). README.md lists the same codes; a test compares the two. A code is never
+ * reused for another meaning.
  */
 const TABLE = {
   REDIS_OPTION: '{key} is {value}: {allowed}.',
-  REDIS_FILE: '{key} names {path}, which cannot be read: {reason}. Check the path and who may read the file.',
-  REDIS_UNREACHABLE: 'Redis at {address} cannot be reached: {reason}. Check that it runs, and that the address is right.',
-  REDIS_SILENT: 'Redis at {address} gave no answer for {milliseconds} ms. Check whether it is paused, stopped or overloaded.',
-  REDIS_CLOSED: 'Redis at {address} closed the connection. Check that it runs, and whether it expects TLS.',
-  REDIS_TLS: 'No TLS connection to Redis at {address}: {reason}. Check that it serves TLS there, and CA, certificate, key and server name.',
-  REDIS_PASSWORD: 'Redis at {address} does not let {user} in: {reason}. Check user name and password.',
-  REDIS_PERMISSION: 'Redis at {address} does not give {user} the rights that the ledger needs: {reason}. ledger/README.md lists them.',
-  REDIS_DATABASE: 'Redis at {address} has no database {database}: {reason}. Choose another, or raise `databases` in its configuration.',
-  REDIS_LOADING: 'Redis at {address} is still loading its data from disk. Nothing is to be done: it answers when it is ready.',
-  REDIS_MEMORY: 'Redis at {address} has no memory left for what is to be written: {reason}. Raise its maxmemory, or make room.',
-  REDIS_READ_ONLY: 'Redis at {address} is a replica that takes no writes. Give the address of its primary.',
-  REDIS_DISK: 'Redis at {address} refuses writes because it cannot save to its disk: {reason}. Look at that disk and at its log.',
-  REDIS_BUSY: "Redis at {address} is kept busy by somebody's script. It goes on when that ends, or after SCRIPT KILL.",
+  REDIS_FILE:
+    '{key} names {path}, which cannot be read: {reason}. Check the path and who may read the file.',
+  REDIS_UNREACHABLE:
+    'Redis at {address} cannot be reached: {reason}. Check that it runs, and that the address is right.',
+  REDIS_SILENT:
+    'Redis at {address} gave no answer for {milliseconds} ms. Check whether it is paused, stopped or overloaded.',
+  REDIS_CLOSED:
+    'Redis at {address} closed the connection. Check that it runs, and whether it expects TLS.',
+  REDIS_TLS:
+    'No TLS connection to Redis at {address}: {reason}. Check that it serves TLS there, and CA, certificate, key and server name.',
+  REDIS_PASSWORD:
+    'Redis at {address} does not let {user} in: {reason}. Check user name and password.',
+  REDIS_PERMISSION:
+    'Redis at {address} does not give {user} the rights that the ledger needs: {reason}. ledger/README.md lists them.',
+  REDIS_DATABASE:
+    'Redis at {address} has no database {database}: {reason}. Choose another, or raise `databases` in its configuration.',
+  REDIS_LOADING:
+    'Redis at {address} is still loading its data from disk. Nothing is to be done: it answers when it is ready.',
+  REDIS_MEMORY:
+    'Redis at {address} has no memory left for what is to be written: {reason}. Raise its maxmemory, or make room.',
+  REDIS_READ_ONLY:
+    'Redis at {address} is a replica that takes no writes. Give the address of its primary.',
+  REDIS_DISK:
+    'Redis at {address} refuses writes because it cannot save to its disk: {reason}. Look at that disk and at its log.',
+  REDIS_BUSY:
+    "Redis at {address} is kept busy by somebody's script. It goes on when that ends, or after SCRIPT KILL.",
   REDIS_CLUSTER:
     'Redis at {address} is one of several nodes of a cluster and sends us to another: {reason}. Give the address of a single server.',
   REDIS_FAILED: 'Redis at {address} refused a command: {reason}. Look at its log.',
   LEDGER_CONTENT:
     'The key {key} in Redis at {address} holds what is no record: {reason}. Delete the key; its node writes it anew within seconds.',
   LEDGER_CLOSED: 'The ledger was closed and can be read no more. Open another.',
-  LEDGER_READER: 'This ledger was opened for reading and publishes nothing. Open it with a writer: node and owner.',
-  NODE_NAME: '{value} cannot be the name of a node: letters, digits, dots, dashes and underscores, a letter or digit first, at most 253.',
-  NODE_OTHER: 'This ledger writes for node {node}, and was given what node {other} holds. Open one ledger for each node.',
+  LEDGER_READER:
+    'This ledger was opened for reading and publishes nothing. Open it with a writer: node and owner.',
+  NODE_NAME:
+    '{value} cannot be the name of a node: letters, digits, dots, dashes and underscores, a letter or digit first, at most 253.',
+  NODE_OTHER:
+    'This ledger writes for node {node}, and was given what node {other} holds. Open one ledger for each node.',
   NODE_TAKEN:
     'Another machine already keeps the ledger as node {node}. This one is left out until the other {end}. Give each machine a name of its own.',
-  NODE_SUPERSEDED: 'A newer gpu-proxy keeps the ledger of node {node}. This one writes no more: stop it.',
+  NODE_SUPERSEDED:
+    'A newer gpu-proxy of the same machine keeps the ledger as node {node}. This one is left out until the newer one {end}. Stop one of them.',
   GPU_TAKEN:
     'Node {other} already keeps GPU {gpu}. Node {node} is left out of the ledger until the other {end}. Let one gpu-proxy serve each GPU.',
 } as const satisfies Record<string, string>;
 
 export type LedgerErrorCode = keyof typeof TABLE;
-export const LEDGER_ERROR_CODES = Object.keys(TABLE) as LedgerErrorCode[];
-
-/** What the ledger throws, and what its events carry: `message` is the sentence. */
-export class LedgerError extends Error {
-  override readonly name = 'LedgerError';
-  readonly code: LedgerErrorCode;
-
-  constructor(code: LedgerErrorCode, values: Record<string, string | number> = {}) {
-    super(TABLE[code].replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
-    this.code = code;
-  }
-}
-
-export function template(code: LedgerErrorCode): string {
-  return TABLE[code];
-}
+/** What the ledger throws, and what its events carry. */
+export class LedgerError extends defineErrors('LedgerError', TABLE) {}

@@ -23,22 +23,36 @@ const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
 ];
 
 /** The words of the system and of the client for a connection that ended. */
-const CLOSED = /^(ECONNRESET|EPIPE) |Connection is closed|aborted due to connection close|Stream isn't writeable/;
+const CLOSED =
+  /^(ECONNRESET|EPIPE) |Connection is closed|aborted due to connection close|Stream isn't writeable/;
 
 /** The sentence behind whatever came out of the client. */
 export function explain(error: unknown, target: RedisTarget): LedgerError {
   if (error instanceof LedgerError) return error;
-  const values = { address: target.address, user: `user ${target.username ?? 'default'}`, database: target.database };
+  const values = {
+    address: target.address,
+    user: `user ${target.username ?? 'default'}`,
+    database: target.database,
+  };
   const { message, code = '' } = error as NodeJS.ErrnoException;
   if (isRefusal(error)) return refusal(message, values);
-  if (error instanceof Silence) return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.answerTimeout });
+  if (error instanceof Silence)
+    return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.answerTimeout });
   // A server that speaks no TLS waits for the end of the line that it takes the handshake for.
   if (code === 'ETIMEDOUT' && target.tls)
-    return new LedgerError('REDIS_TLS', { ...values, reason: `no answer for ${target.connectTimeout} ms` });
-  if (code === 'ETIMEDOUT') return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.connectTimeout });
-  if (target.tls && isOfTls(code, message)) return new LedgerError('REDIS_TLS', { ...values, reason: tlsReason(message) });
+    return new LedgerError('REDIS_TLS', {
+      ...values,
+      reason: `no answer for ${target.connectTimeout} ms`,
+    });
+  if (code === 'ETIMEDOUT')
+    return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.connectTimeout });
+  if (target.tls && isOfTls(code, message))
+    return new LedgerError('REDIS_TLS', { ...values, reason: tlsReason(message) });
   if (CLOSED.test(`${code} ${message}`)) return new LedgerError('REDIS_CLOSED', values);
-  return new LedgerError('REDIS_UNREACHABLE', { ...values, reason: systemReason(error as NodeJS.ErrnoException) });
+  return new LedgerError('REDIS_UNREACHABLE', {
+    ...values,
+    reason: systemReason(error as NodeJS.ErrnoException),
+  });
 }
 
 function refusal(reply: string, values: Record<string, string | number>): LedgerError {
@@ -47,7 +61,10 @@ function refusal(reply: string, values: Record<string, string | number>): Ledger
   return new LedgerError(code, { ...values, reason });
 }
 
-/** What a command in a script answered, without where in the script it was: 6.2 says that before, 7 after it. */
+/**
+ * What a command in a script answered, without where in the script it was: 6.2 says that before, 7
+ * after it.
+ */
 function ownWords(reply: string): string {
   const before = /^ERR Error running script \(.*?\): (@\w+:\s*\d+:\s*)*-?/;
   const after = / script: ([0-9a-f]{40}, )?on @.*$/;
@@ -55,10 +72,17 @@ function ownWords(reply: string): string {
 }
 
 function isOfTls(code: string, message: string): boolean {
-  return code.startsWith('ERR_TLS') || code.startsWith('ERR_SSL') || /certificate|CERT|SSL|TLS|issuer/i.test(`${code} ${message}`);
+  return (
+    code.startsWith('ERR_TLS') ||
+    code.startsWith('ERR_SSL') ||
+    /certificate|CERT|SSL|TLS|issuer/i.test(`${code} ${message}`)
+  );
 }
 
-/** OpenSSL's `C0:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/...` is in its fifth field. */
+/**
+ * OpenSSL's `C0:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/...` is in
+ * its fifth field.
+ */
 function tlsReason(message: string): string {
   return withoutStop((/error:\w+:[^:]*:[^:]*:([^:]+)/.exec(message)?.[1] ?? message).trim());
 }

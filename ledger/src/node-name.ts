@@ -1,6 +1,9 @@
 import { LedgerError } from './errors.js';
 
-/** Every name that Kubernetes gives a node is one; braces and the like would change where Redis puts a key. */
+/**
+ * Every name that Kubernetes gives a node is one; braces and the like would change where Redis puts
+ * a key.
+ */
 const NODE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 
 export function checkNodeName(name: string): void {

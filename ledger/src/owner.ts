@@ -3,8 +3,9 @@ import { linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * Who keeps a node: a random word that lies in the node's state directory, made when there is none. A proxy that starts again there is
- * the same owner and takes over at once; another machine is another owner, even if it has the same name.
+ * Who keeps a node: a random word that lies in the node's state directory, made when there is none.
+ * A proxy that starts again there is the same owner and takes over at once; another machine is
+ * another owner, even if it has the same name.
  */
 export function ownerOf(stateDirectory: string): string {
   const file = path.join(stateDirectory, 'ledger-owner');

@@ -1,13 +1,17 @@
 /**
- * What the ledger holds, and what allocation.json and session.json hold: the nouns that proxy, metrics and ledger share. A record crosses
- * builds (it is on disk, and in Redis), so it carries a version: what is added later is optional to read, and nothing changes its meaning.
- * Sizes are bytes, times of day are ISO 8601 in UTC.
+ * What the ledger holds, and what allocation.json and session.json hold: the nouns that proxy,
+ * metrics and ledger share. A record crosses builds (it is on disk, and in Redis), so it carries a
+ * version: what is added later is optional to read, and nothing changes its meaning. Sizes are
+ * bytes, times of day are ISO 8601 in UTC.
  */
 
 /** `burst`: idle time of the GPU goes to whoever wants it; `fixed`: never more than the share. */
 export type Policy = 'burst' | 'fixed';
 
-/** `exclusive`: one allocation at a time has the GPU; `concurrent`: kernels of several run side by side under MPS, and a fault hits all. */
+/**
+ * `exclusive`: one allocation at a time has the GPU; `concurrent`: kernels of several run side by
+ * side under MPS, and a fault hits all.
+ */
 export type SharingMode = 'exclusive' | 'concurrent';
 
 /** One GPU of a node. */
@@ -110,7 +114,11 @@ export interface SessionUse {
   /** Alive now. */
   readonly contexts: number;
   readonly launches: number;
-  readonly bytesCopied: { readonly hostToDevice: number; readonly deviceToHost: number; readonly deviceToDevice: number };
+  readonly bytesCopied: {
+    readonly hostToDevice: number;
+    readonly deviceToHost: number;
+    readonly deviceToDevice: number;
+  };
   readonly faults: number;
 }
 
@@ -124,7 +132,10 @@ export interface TimeUse {
   readonly windows: number;
 }
 
-/** What it had of the GPUs, in nanoseconds: work that goes on past the end of a window is charged as that in the window is. */
+/**
+ * What it had of the GPUs, in nanoseconds: work that goes on past the end of a window is charged as
+ * that in the window is.
+ */
 export function usedTime({ granted, overrun }: Pick<TimeUse, 'granted' | 'overrun'>): number {
   return granted + overrun;
 }

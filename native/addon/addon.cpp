@@ -1,7 +1,9 @@
-// The functions that nvidia-virtual.node exports. gpu-proxy/src/addon.ts is their only user and gives them types.
+// The functions that nvidia-virtual.node exports. Their only user, gpu-proxy/src/host/addon.ts,
+// gives them types.
 #include <napi.h>
 
 #include "native/addon/descriptors.h"
+#include "native/addon/lock.h"
 #include "native/addon/peer.h"
 #include "native/addon/process_watch.h"
 
@@ -11,9 +13,10 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   const auto add = [&](const char* name, Napi::Value (*function)(const Napi::CallbackInfo&)) {
     return exports.Set(name, Napi::Function::New(env, function, name));
   };
-  const bool set = add("peerCredentials", addon::peerCredentials) && add("peerPidfd", addon::peerPidfd) &&
-                   add("watchProcess", addon::watchProcess) && add("sendDescriptors", addon::sendDescriptors) &&
-                   add("socketPair", addon::socketPair);
+  const bool set = add("peerCredentials", addon::peerCredentials) &&
+                   add("peerPidfd", addon::peerPidfd) && add("watchProcess", addon::watchProcess) &&
+                   add("sendDescriptors", addon::sendDescriptors) &&
+                   add("socketPair", addon::socketPair) && add("lockFile", addon::lockFile);
   return set ? exports : Napi::Object();
 }
 

@@ -1,9 +1,11 @@
 #include "native/addon/descriptors.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "native/addon/failure.h"
@@ -19,7 +21,7 @@ struct Descriptors {
   std::uint32_t count = 0;
 };
 
-/// False for a list that is too long; an entry that is no number becomes 0, and the call that uses it says what it makes of it.
+/// Reads the descriptors. False if there are too many, or an entry is not a number.
 bool read(const Napi::Array& list, Descriptors& descriptors) {
   if (list.Length() > kMost) return false;
   for (; descriptors.count < list.Length(); ++descriptors.count) {
@@ -30,7 +32,16 @@ bool read(const Napi::Array& list, Descriptors& descriptors) {
   return true;
 }
 
-bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descriptors) {
+/// Waits until the socket is writable. False after the timeout in milliseconds.
+bool awaitRoom(int socket, int milliseconds) {
+  pollfd wait{socket, POLLOUT, 0};
+  const bool ready = poll(&wait, 1, milliseconds) > 0;
+  if (!ready) errno = EAGAIN;
+  return ready;
+}
+
+bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descriptors,
+          int patience) {
   iovec part{payload, bytes};
   msghdr message{};
   message.msg_iov = &part;
@@ -49,7 +60,8 @@ bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descr
   ssize_t sent = 0;
   do {
     sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
+  } while (sent < 0 &&
+           (errno == EINTR || (errno == EAGAIN && patience > 0 && awaitRoom(socket, patience))));
   return sent >= 0;
 }
 
@@ -57,14 +69,19 @@ bool send(int socket, void* payload, std::size_t bytes, const Descriptors& descr
 
 Napi::Value sendDescriptors(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  if (info.Length() != 3 || !info[0].IsNumber() || !info[1].IsTypedArray() || !info[2].IsArray())
-    return refuse(Napi::TypeError::New(env, "sendDescriptors needs a file descriptor, a Uint8Array and an array of file descriptors"));
+  if (info.Length() != 4 || !info[0].IsNumber() || !info[1].IsTypedArray() || !info[2].IsArray() ||
+      !info[3].IsNumber())
+    return refuse(Napi::TypeError::New(env,
+                                       "sendDescriptors needs a file descriptor, a Uint8Array, an "
+                                       "array of file descriptors and a number of milliseconds"));
   const int socket = info[0].As<Napi::Number>().Int32Value();
   auto payload = info[1].As<Napi::Uint8Array>();
   Descriptors descriptors;
   if (!read(info[2].As<Napi::Array>(), descriptors))
-    return refuse(Napi::TypeError::New(env, "sendDescriptors takes at most 16 file descriptors, each a number"));
-  if (!send(socket, payload.Data(), payload.ByteLength(), descriptors))
+    return refuse(Napi::TypeError::New(
+        env, "sendDescriptors takes at most 16 file descriptors, each a number"));
+  if (!send(socket, payload.Data(), payload.ByteLength(), descriptors,
+            info[3].As<Napi::Number>().Int32Value()))
     return refuseErrno(env, "sendDescriptors on file descriptor " + std::to_string(socket));
   return env.Undefined();
 }
@@ -72,7 +89,8 @@ Napi::Value sendDescriptors(const Napi::CallbackInfo& info) {
 Napi::Value socketPair(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return refuseErrno(env, "socketPair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return refuseErrno(env, "socketPair");
   const Napi::Array pair = Napi::Array::New(env, 2);
   pair.Set(0u, ends[0]);
   pair.Set(1u, ends[1]);

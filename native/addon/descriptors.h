@@ -1,11 +1,12 @@
-// Open files on their way to another process.
+// Sends file descriptors to another process.
 #pragma once
 
 #include <napi.h>
 
 namespace addon {
 
-/// sendDescriptors(fd, payload, descriptors): one message with copies of the descriptors (SCM_RIGHTS). It never waits: EAGAIN.
+/// sendDescriptors(fd, payload, descriptors, patience): one message with copies of the descriptors
+/// (SCM_RIGHTS). Waits at most `patience` milliseconds for room, then throws EAGAIN.
 Napi::Value sendDescriptors(const Napi::CallbackInfo& info);
 
 /// socketPair() -> [fd, fd], connected SOCK_SEQPACKET sockets with FD_CLOEXEC.

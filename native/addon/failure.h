@@ -1,4 +1,4 @@
-// How a function of the addon fails: a JavaScript error, and nothing as its value.
+// Failures of the addon's functions: throw a JavaScript error and return undefined.
 #pragma once
 
 #include <napi.h>
@@ -13,7 +13,7 @@ inline Napi::Value refuse(const Napi::Error& error) {
   return error.Env().Undefined();
 }
 
-/// `what` with the system's word for errno: "sendDescriptors: EPIPE (Broken pipe)".
+/// Throws `what` with the name and text of errno: "sendDescriptors: EPIPE (Broken pipe)".
 Napi::Value refuseErrno(Napi::Env env, const std::string& what, int error = errno);
 
 }  // namespace addon

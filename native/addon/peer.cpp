@@ -12,7 +12,7 @@ namespace addon {
 namespace {
 
 #ifndef SO_PEERPIDFD
-constexpr int SO_PEERPIDFD = 77;  // newer than this machine's headers
+constexpr int SO_PEERPIDFD = 77;  // missing in older headers
 #endif
 
 bool set(Napi::Object& object, const char* name, double value) { return object.Set(name, value); }
@@ -30,23 +30,28 @@ Napi::Value peerCredentials(const Napi::CallbackInfo& info) {
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
     return refuseErrno(env, "peerCredentials of file descriptor " + std::to_string(fd));
   }
-  // A socket of another family answers too, but knows nobody. (A peer of a pid namespace that we cannot see has pid 0 and a true uid.)
+  // A socket of another family answers too, but knows nobody. (A peer of a pid namespace that we
+  // cannot see has pid 0 and a true uid.)
   if (peer.uid == static_cast<uid_t>(-1))
-    return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) + ": no connected Unix socket"));
+    return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) +
+                                            ": no connected Unix socket"));
 
   Napi::Object credentials = Napi::Object::New(env);
-  if (!set(credentials, "pid", peer.pid) || !set(credentials, "uid", peer.uid) || !set(credentials, "gid", peer.gid))
+  if (!set(credentials, "pid", peer.pid) || !set(credentials, "uid", peer.uid) ||
+      !set(credentials, "gid", peer.gid))
     return env.Undefined();
   return credentials;
 }
 
 Napi::Value peerPidfd(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  if (info.Length() != 1 || !info[0].IsNumber()) return refuse(Napi::TypeError::New(env, "peerPidfd needs one file descriptor, a number"));
+  if (info.Length() != 1 || !info[0].IsNumber())
+    return refuse(Napi::TypeError::New(env, "peerPidfd needs one file descriptor, a number"));
   const int fd = info[0].As<Napi::Number>().Int32Value();
   int pidfd = -1;
   socklen_t bytes = sizeof(pidfd);
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes) == 0) return Napi::Number::New(env, pidfd);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &bytes) == 0)
+    return Napi::Number::New(env, pidfd);
   if (errno == ENOPROTOOPT) return env.Undefined();
   return refuseErrno(env, "peerPidfd of file descriptor " + std::to_string(fd));
 }

@@ -1,14 +1,16 @@
-// Who is at the other end of a Unix stream socket, as the kernel knows it (not as the peer says).
+// Credentials of the peer of a Unix stream socket, from the kernel.
 #pragma once
 
 #include <napi.h>
 
 namespace addon {
 
-/// peerCredentials(fd) -> {pid, uid, gid}; throws a TypeError for a bad argument and an Error when fd is no connected Unix socket.
+/// peerCredentials(fd) -> {pid, uid, gid}; throws a TypeError for a bad argument and an Error when
+/// fd is no connected Unix socket.
 Napi::Value peerCredentials(const Napi::CallbackInfo& info);
 
-/// peerPidfd(fd) -> a new descriptor, or undefined on a kernel that has no SO_PEERPIDFD (before 6.5).
+/// peerPidfd(fd) -> a new descriptor, or undefined on a kernel that has no SO_PEERPIDFD
+/// (before 6.5).
 Napi::Value peerPidfd(const Napi::CallbackInfo& info);
 
 }  // namespace addon

@@ -23,20 +23,23 @@ class ProcessWatches;
 void deliver(Napi::Env env, Napi::Function, ProcessWatches* watches, void* id);
 using Delivery = Napi::TypedThreadSafeFunction<ProcessWatches, void, deliver>;
 
-/// Of one instance of the addon. All but wait() runs on the event loop's thread.
+/// The watches of one instance of the addon. All functions but wait() run on the event loop's
+/// thread.
 class ProcessWatches {
  public:
-  explicit ProcessWatches(Napi::Env env) : epoll_(epoll_create1(EPOLL_CLOEXEC)), end_(eventfd(0, EFD_CLOEXEC)) {
+  explicit ProcessWatches(Napi::Env env)
+      : epoll_(epoll_create1(EPOLL_CLOEXEC)), end_(eventfd(0, EFD_CLOEXEC)) {
     listen(end_, kEnd);
     delivery_ = Delivery::New(env, "watchProcess", 0, 1, this);
     delivery_.Unref(env);
     thread_ = std::thread([this] { wait(); });
-    // Hooks run latest first: this one before that of `delivery_`, which must not go before the thread has.
+    // Hooks run in reverse order: this one runs before that of `delivery_`, which must outlive the
+    // thread.
     env.AddCleanupHook([this] { finish(); });
   }
   ProcessWatches(const ProcessWatches&) = delete;
 
-  /// 0, with errno set, when the process cannot be watched.
+  /// Returns the watch's id, or 0 with errno set if the process cannot be watched.
   std::uint64_t add(Napi::Env env, pid_t pid, const Napi::Function& ended) {
     const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (pidfd < 0 && errno != ESRCH) return 0;
@@ -44,11 +47,12 @@ class ProcessWatches {
     if (pidfd >= 0 && !listen(pidfd, id)) return close(pidfd), 0;
     if (watched_.empty()) delivery_.Ref(env);
     watched_.emplace(id, Watched{pidfd, Napi::Persistent(ended)});
-    if (pidfd < 0) delivery_.NonBlockingCall(reinterpret_cast<void*>(id));  // gone before it was asked for
+    if (pidfd < 0)
+      delivery_.NonBlockingCall(reinterpret_cast<void*>(id));  // the process has already exited
     return id;
   }
 
-  /// Ends a watch and returns its callback; an empty one when it has ended already.
+  /// Ends a watch and returns its callback; empty if it has ended already.
   Napi::FunctionReference remove(Napi::Env env, std::uint64_t id) {
     const auto found = watched_.find(id);
     if (found == watched_.end()) return {};
@@ -56,8 +60,9 @@ class ProcessWatches {
     watched_.erase(found);
     if (watched_.empty()) delivery_.Unref(env);
     if (watched.pidfd >= 0) {
-      epoll_ctl(epoll_, EPOLL_CTL_DEL, watched.pidfd,
-                nullptr);  // a child between fork and exec may hold a copy, which would keep it listed
+      epoll_ctl(
+          epoll_, EPOLL_CTL_DEL, watched.pidfd,
+          nullptr);  // a child between fork and exec may hold a copy, which would keep it listed
       close(watched.pidfd);
     }
     return std::move(watched.ended);
@@ -65,7 +70,7 @@ class ProcessWatches {
 
  private:
   struct Watched {
-    int pidfd;  ///< -1: it did not exist
+    int pidfd;  ///< -1: the process did not exist
     Napi::FunctionReference ended;
   };
   static constexpr std::uint64_t kEnd = 0;
@@ -87,7 +92,7 @@ class ProcessWatches {
     }
   }
 
-  /// The environment ends; what is left of this object ends with it.
+  /// Called when the environment ends: stops the thread and closes all descriptors.
   void finish() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = write(end_, &one, sizeof one);
@@ -110,7 +115,7 @@ class ProcessWatches {
 };
 
 void deliver(Napi::Env env, Napi::Function, ProcessWatches* watches, void* id) {
-  if (static_cast<napi_env>(env) == nullptr) return;  // the environment is on its way out
+  if (static_cast<napi_env>(env) == nullptr) return;  // the environment is ending
   const Napi::FunctionReference ended = watches->remove(env, reinterpret_cast<std::uint64_t>(id));
   if (!ended.IsEmpty()) ended.Call({});
 }
@@ -131,7 +136,8 @@ Napi::Value watchProcess(const Napi::CallbackInfo& info) {
   ProcessWatches& watches = watchesOf(env);
   const std::uint64_t id = watches.add(env, pid, info[1].As<Napi::Function>());
   if (id == 0) return refuseErrno(env, "watchProcess of process " + std::to_string(pid));
-  return Napi::Function::New(env, [&watches, id](const Napi::CallbackInfo& stop) { watches.remove(stop.Env(), id); });
+  return Napi::Function::New(
+      env, [&watches, id](const Napi::CallbackInfo& stop) { watches.remove(stop.Env(), id); });
 }
 
 }  // namespace addon

@@ -1,9 +1,14 @@
-// The page that the arbiter shares with one worker: a memory file, sealed against any change of size. Both ends may be of different
-// builds, so the layout has a version. All times are nanoseconds of CLOCK_MONOTONIC.
+// Page of memory that the arbiter shares with one worker: a memory file, sealed against changes of
+// its size. Arbiter and worker may be of different builds, so the layout has a version. All times
+// are nanoseconds of CLOCK_MONOTONIC.
 //
-// A page of zeros means: open without limit. The arbiter keeps its own account of windows and believes nothing that it reads here: what a
-// worker writes decides how soon its own window ends, by when it comes, what those that must yield to it keep free, how long windows are
-// beside others that say the same, and, where it is alone, what is shown as the time that it had.
+// A zeroed page means: open without limit. Words that one side does not know stay 0, which must
+// mean the behaviour before the word existed. The arbiter keeps its own account of windows and
+// trusts no value here. A worker's values affect only:
+// - how soon its own window ends,
+// - when it is expected next, and what lower allocations keep free for it,
+// - how long windows are beside other allocations that say the same,
+// - the used time that is reported while it is alone.
 #pragma once
 
 #include <atomic>
@@ -16,27 +21,29 @@ inline constexpr std::uint32_t kMailboxVersion = 1;
 inline constexpr std::size_t kMailboxBytes = 4096;
 
 enum class Grant : std::uint32_t {
-  open = 0,    ///< submit as you like
-  closed = 1,  ///< submit nothing; say `drained` once nothing of yours runs
-  window = 2,  ///< submit, with no more than `queueLimit` waiting on the device
+  open = 0,    ///< submit without limit
+  closed = 1,  ///< submit nothing; set `drained` once none of the worker's work runs
+  window = 2,  ///< submit, with at most `queueNanoseconds` of work queued on the device
 };
 
-/// The grant word: what holds, and a number that grows with every change, so that an answer belongs to one change.
+/// The grant word: the grant, and a number that grows with every change, so that an answer belongs
+/// to one change.
 inline constexpr std::uint32_t kGrantBits = 2;
 inline constexpr Grant grantOf(std::uint32_t word) {
   const auto grant = static_cast<Grant>(word & ((1u << kGrantBits) - 1));
   return grant == Grant::closed || grant == Grant::window ? grant : Grant::open;
 }
-/// Of two words that follow each other, one more than that of the first; it comes round after a billion.
+/// The number of a grant word. Consecutive words have consecutive numbers; it wraps after a
+/// billion.
 inline constexpr std::uint32_t numberOf(std::uint32_t word) { return word >> kGrantBits; }
 inline constexpr std::uint32_t nextWord(std::uint32_t word, Grant grant) {
   return ((numberOf(word) + 1) << kGrantBits) | static_cast<std::uint32_t>(grant);
 }
 
-/// How work went on in a window, from the first that was submitted until the window ended.
+/// How continuously a window was used, from its first submission to its end.
 enum class Pace : std::uint32_t {
-  unknown = 0,  ///< nothing was submitted; workers of former versions say no more
-  steady = 1,   ///< there was always some, but for moments, on one GPU or another
+  unknown = 0,  ///< nothing was submitted, or the worker is of an older version
+  steady = 1,   ///< at least one GPU had work, except for moments
   pausing = 2,
 };
 
@@ -46,36 +53,51 @@ struct Mailbox {
 
   // Written by the arbiter.
   alignas(64) std::atomic<std::uint32_t> grant;  ///< the grant word, a futex
-  std::atomic<std::uint32_t> queueNanoseconds;   ///< the queue limit of a window
-  std::atomic<std::uint64_t> expected;           ///< when the grant is expected to change next; 0: nobody knows
-  std::uint32_t reserved;                        ///< workers of former versions write it
-  std::atomic<std::uint32_t> outranks;           ///< 1: its GPUs are also those of allocations that must yield to it
-  std::atomic<std::uint32_t> standby;            ///< 1: a window for later; the worker clears it and sends a byte once it submits
-  std::atomic<std::uint32_t> longestHeld;        ///< nanoseconds: longer work may be submitted in spite of the reservation
-  std::atomic<std::uint64_t> reservedFrom;       ///< one that goes first is expected then: what would not be done by then waits
-  std::atomic<std::uint64_t> reservedUntil;      ///< until it has come or is not expected any more
+  std::atomic<std::uint32_t> queueNanoseconds;   ///< maximum queued work in a window
+  std::atomic<std::uint64_t> expected;  ///< when the grant is expected to change next; 0: unknown
+  std::uint32_t reserved;               ///< written by workers of former versions
+  std::atomic<std::uint32_t>
+      outranks;  ///< 1: allocations that must yield to this one share its GPUs
+  std::atomic<std::uint32_t>
+      standby;  ///< 1: standby; when the worker submits, it clears the word and sends a byte
+  std::atomic<std::uint32_t> longestHeld;  ///< nanoseconds: longer work may ignore the reservation
+  /// when a higher-priority allocation is expected: work that would not end before then waits
+  std::atomic<std::uint64_t> reservedFrom;
+  std::atomic<std::uint64_t> reservedUntil;  ///< when the reservation ends
+  /// share in millionths that the worker keeps to without the arbiter; 0: no limit
+  std::atomic<std::uint32_t> shareWithoutArbiter;
+  /// seconds that the work ran on while others waited, beyond the node's limit; the worker clears
+  /// it
+  std::atomic<std::uint32_t> overdue;
 
-  // Written by the worker, which then sends a byte over its connection, except for the last three.
-  alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for the grant to change
-  std::atomic<std::uint32_t> drained;            ///< the grant word under which nothing of the worker runs any more
-  std::atomic<std::uint64_t> idleSince;          ///< nothing has run in this window since then; 0: something does
-  std::atomic<std::uint64_t> timedRecord;        ///< when an event that takes the time was recorded last
-  std::atomic<std::uint64_t> used;               ///< nanoseconds for which the open gate's work ran, from samples
-  std::atomic<Pace> pace;                        ///< in the window that ended last; written before `drained`
+  // Written by the worker. After all but the last three, it sends a byte over its connection.
+  alignas(64) std::atomic<std::uint32_t> wants;  ///< threads that wait for a change of the grant
+  std::atomic<std::uint32_t>
+      drained;  ///< the grant word under which no work of the worker runs any more
+  std::atomic<std::uint64_t>
+      idleSince;  ///< start of the current idle time in this window; 0: work runs
+  std::atomic<std::uint64_t> timedRecord;  ///< when an event with timing was last recorded
+  std::atomic<std::uint64_t>
+      used;                ///< nanoseconds for which work ran behind the open gate, from samples
+  std::atomic<Pace> pace;  ///< of the last window; written before `drained`
+  /// behind a closed gate: contexts with unfinished work, on the GPU with most of them; 0: unknown
+  std::atomic<std::uint32_t> busyContexts;
 };
 static_assert(sizeof(Mailbox) <= kMailboxBytes && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// How long a window is kept although nothing runs in it: the worker says so after this time. Handing over at each gap costs more than
-/// the gap (a switch of contexts takes some 0.1 ms).
+/// Idle time after which a window ends; the worker reports it then. Handing over at each gap costs
+/// more than the gap, because a context switch takes some 0.1 ms.
 inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 
-/// How long it is kept for threads that stood at the gate and have not come in yet.
+/// The same while threads that waited at the gate have not entered yet.
 inline constexpr std::uint64_t kLateNanoseconds = 2'000'000;
 
-/// Being woken takes so long. Who waits for a handover is awake by then: each microsecond that the GPU stands idle is lost to all.
+/// Duration of a wake-up. A thread that waits for a handover spins for so long before it, because
+/// an idle GPU serves nobody.
 inline constexpr std::uint64_t kWakeUpNanoseconds = 150'000;
 
-/// So long after its last work, arbiter and workers of one to whom others must yield stay awake.
+/// Time after the last work of a higher-priority allocation for which its workers and the arbiter
+/// stay awake.
 inline constexpr std::uint64_t kPromptNanoseconds = 20'000'000;
 
 }  // namespace arbiter

@@ -12,10 +12,12 @@
 namespace arbiter {
 
 int createMailbox(Mailbox*& mailbox) {
-  const int file = wire::createAnonymousFile("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int file =
+      wire::createAnonymousFile("nvidia-virtual-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   void* page = MAP_FAILED;
-  if (ftruncate(file, kMailboxBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+  if (ftruncate(file, kMailboxBytes) == 0 &&
+      fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
     page = mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (page == MAP_FAILED) return close(file), -1;
   mailbox = static_cast<Mailbox*>(page);

@@ -1,14 +1,15 @@
-// The memory file behind a mailbox: the arbiter makes it and gives it to the worker.
+// The memory file behind a mailbox. The arbiter creates it and sends it to the worker.
 #pragma once
 
 #include "native/arbiter/mailbox.h"
 
 namespace arbiter {
 
-/// A memory file that nobody can shrink under us, mapped at `mailbox`, which says what it is and nothing else yet. -1: there is no memory.
+/// Creates a memory file that cannot shrink, and maps it at `mailbox`. Only magic and version are
+/// set. Returns its descriptor, or -1 if there is no memory.
 int createMailbox(Mailbox*& mailbox);
 
-/// To the worker at the other end of the connection. False when it does not take it.
+/// Sends the file to the worker over the connection. False if the worker does not receive it.
 bool sendMailbox(int connection, int file);
 
 }  // namespace arbiter

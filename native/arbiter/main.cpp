@@ -1,4 +1,5 @@
-// nvidia-virtual-arbiter: hands out the time of a node's GPUs. Started by gpu-proxy, and outlives it.
+// nvidia-virtual-arbiter: schedules the time of a node's GPUs. gpu-proxy starts it; it outlives
+// gpu-proxy.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -21,18 +22,21 @@ namespace arbiter {
 namespace {
 
 constexpr const char* kUsage =
-    "nvidia-virtual-arbiter is started by gpu-proxy with --socket PATH [--window-us MICROSECONDS, 500 to 100000] [--linger-s SECONDS]";
+    "nvidia-virtual-arbiter is started by gpu-proxy with --socket PATH [--window-us MICROSECONDS, "
+    "500 to 100000] [--linger-s SECONDS]";
 
 bool parseTime(std::string_view text, Time unit, Time least, Time most, Time& time) {
   Time value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   time = value * unit;
-  return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+  return error == std::errc() && end == text.data() + text.size() && value >= least &&
+         value <= most;
 }
 
 bool parseOption(std::string_view name, const char* value, Settings& settings) {
   if (name == "--socket") return settings.socket = value, *value != '\0';
-  if (name == "--window-us") return parseTime(value, kMicrosecond, kLeastWindow, kMostWindow, settings.timing.window);
+  if (name == "--window-us")
+    return parseTime(value, kMicrosecond, kLeastWindow, kMostWindow, settings.timing.window);
   if (name == "--linger-s") return parseTime(value, kSecond, 1, 1'000'000, settings.linger);
   return false;
 }
@@ -44,7 +48,8 @@ bool parseOptions(int count, char** arguments, Settings& settings) {
   return !settings.socket.empty();
 }
 
-/// One arbiter for a socket: the lock is held as long as the process lives.
+/// Makes this the only arbiter of the socket. The lock is held until the process ends. Returns an
+/// error message, or an empty string.
 std::string lock(const std::string& socket) {
   const std::string path = socket + ".lock";
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -72,7 +77,7 @@ int run(int count, char** arguments) {
   if (!parseOptions(count, arguments, settings)) return std::fprintf(stderr, "%s\n", kUsage), 2;
   const int signals = takeSignals();
   std::signal(SIGPIPE, SIG_IGN);
-  prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds: windows end when they should
+  prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds, so that windows end on time
   raiseFileLimit();
   Server server(settings);
   std::string sentence = lock(settings.socket);

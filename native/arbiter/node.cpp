@@ -15,7 +15,9 @@ namespace arbiter {
 
 namespace {
 
-void wakeAll(std::atomic<std::uint32_t>& word) { syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
+void wakeAll(std::atomic<std::uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
 
 }  // namespace
 
@@ -45,7 +47,7 @@ bool Node::setWorker(pid_t pid, const std::string& id, Time now) {
     if (worker.mailbox == nullptr)
       introduce(connection, worker, now);
     else
-      dismiss(worker, connection);  // a process that is another one now
+      dismiss(worker, connection);  // the pid now belongs to another process
   }
   return true;
 }
@@ -55,7 +57,7 @@ void Node::gone(pid_t pid, Time now) {
   for (auto& [connection, worker] : workers_) {
     if (worker.pid != pid) continue;
     const std::string id = worker.allocation;
-    measureOpen(id, now);  // what it says last
+    measureOpen(id, now);  // its final values
     dismiss(worker, connection);
     observe(id, now);
   }
@@ -82,7 +84,7 @@ void Node::join(int connection, pid_t pid, Time now) {
 void Node::introduce(int connection, Worker& worker, Time now) {
   const int file = createMailbox(worker.mailbox);
   if (file < 0) {
-    shutdown(connection, SHUT_RDWR);  // no memory: it comes again
+    shutdown(connection, SHUT_RDWR);  // no memory; the worker connects again
     return;
   }
   worker.allocation = table_.workers[worker.pid];
@@ -91,7 +93,7 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   worker.told = now;
   worker.used = 0;
   worker.mailbox->grant = worker.word;
-  worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // until it submits something
+  worker.mailbox->idleSince = static_cast<std::uint64_t>(now);  // idle until it submits something
   worker.mailbox->queueNanoseconds = static_cast<std::uint32_t>(order.queue);
   worker.mailbox->standby = order.standby ? 1 : 0;
   if (!sendMailbox(connection, file)) shutdown(connection, SHUT_RDWR);
@@ -99,7 +101,8 @@ void Node::introduce(int connection, Worker& worker, Time now) {
   observe(worker.allocation, now);
 }
 
-/// The worker goes on without a mailbox: its connection ends, and the server will see that.
+/// Ends the worker's connection, which the server then notices. The worker continues without a
+/// mailbox.
 void Node::dismiss(Worker& worker, int connection) {
   if (worker.mailbox != nullptr) munmap(worker.mailbox, kMailboxBytes);
   worker.mailbox = nullptr;
@@ -127,7 +130,7 @@ bool Node::isStranger(int connection) const {
   return found != workers_.end() && found->second.mailbox == nullptr;
 }
 
-/// What an allocation's workers say together.
+/// Combines the reports of an allocation's workers and passes them to the schedule.
 void Node::observe(const std::string& id, Time now) {
   if (!table_.allocations.contains(id)) return;
   bool drained = true, waits = false, idle = true, unused = true;
@@ -137,14 +140,19 @@ void Node::observe(const std::string& id, Time now) {
     const Mailbox& said = *worker.mailbox;
     waits = waits || said.wants.load(std::memory_order_acquire) != 0;
     drained = drained && said.drained.load(std::memory_order_acquire) == worker.word;
-    pace = std::max(pace, said.pace.load(std::memory_order_relaxed));  // one that pauses is enough
+    // one pausing worker suffices
+    pace = std::max(pace, said.pace.load(std::memory_order_relaxed));
     const auto since = static_cast<Time>(said.idleSince.load(std::memory_order_acquire));
-    // Work may be over before it is seen here, so it is the cleared word that says that there was some.
+    // Work may end before it is seen here, so the cleared word shows that there was some.
     unused = unused && said.standby.load(std::memory_order_relaxed) != 0 && since > 0;
-    // Threads that stood at the gate may not have been woken yet: on a loaded machine that takes longer than the gap.
-    const Time gap = static_cast<Time>(said.wants.load(std::memory_order_relaxed) != 0 ? kLateNanoseconds : kGapNanoseconds);
+    // Threads that waited at the gate may not be awake yet. On a loaded machine that takes longer
+    // than the gap.
+    const Time gap = static_cast<Time>(
+        said.wants.load(std::memory_order_relaxed) != 0 ? kLateNanoseconds : kGapNanoseconds);
     idle = idle && since > 0 && now - std::max(since, worker.told) >= gap;
-    schedule_.recorded(id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0, now));
+    schedule_.recorded(
+        id, std::clamp<Time>(static_cast<Time>(said.timedRecord.load(std::memory_order_relaxed)), 0,
+                             now));
   }
   const Order order = schedule_.order(id);
   switch (order.grant) {
@@ -152,7 +160,9 @@ void Node::observe(const std::string& id, Time now) {
       schedule_.setDemand(id, waits ? Demand::waiting : Demand::none, now);
       if (drained) schedule_.drained(id, pace, now);
       break;
-    case Grant::window: schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now); break;
+    case Grant::window:
+      schedule_.setDemand(id, (order.standby ? unused : idle) ? Demand::none : Demand::busy, now);
+      break;
     case Grant::open: break;
   }
 }
@@ -160,38 +170,88 @@ void Node::observe(const std::string& id, Time now) {
 void Node::update(Time now) {
   for (const auto& [id, terms] : table_.allocations) {
     const Grant grant = schedule_.order(id).grant;
-    if (grant == Grant::window) observe(id, now);  // it may have fallen idle, or measure time
+    if (grant == Grant::window) observe(id, now);  // it may be idle, or have recorded a timed event
     if (grant == Grant::open) measureOpen(id, now);
+    if (grant == Grant::closed) countContexts(id, now);
   }
   for (auto orders = schedule_.advance(now); !orders.empty(); orders = schedule_.advance(now)) {
     for (const Order& order : orders) {
       for (auto& [connection, worker] : workers_) {
-        if (worker.mailbox != nullptr && worker.allocation == order.id) tell(connection, worker, order, now);
+        if (worker.mailbox != nullptr && worker.allocation == order.id)
+          tell(connection, worker, order, now);
       }
-      if (order.grant == Grant::closed) observe(order.id, now);  // without a worker there is nothing to wait for
+      if (order.grant == Grant::closed) observe(order.id, now);  // without a worker, nothing drains
     }
   }
   for (auto& [connection, worker] : workers_) {
     if (worker.mailbox == nullptr) continue;
-    worker.mailbox->expected.store(static_cast<std::uint64_t>(schedule_.expected(worker.allocation)), std::memory_order_relaxed);
+    worker.mailbox->expected.store(
+        static_cast<std::uint64_t>(schedule_.expected(worker.allocation)),
+        std::memory_order_relaxed);
     reserve(worker, schedule_.reservation(worker.allocation));
-    worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0, std::memory_order_relaxed);
+    endOverdue(connection, worker);
+    const Terms& terms = table_.allocations.at(worker.allocation);
+    const bool limited = terms.policy == Policy::fixed && terms.weight < 100;
+    // Sessions share the allocation's part equally, because without the arbiter they do not know of
+    // each other.
+    const int share = limited ? terms.weight * 10'000 / workersOf(worker.allocation) : 0;
+    worker.mailbox->shareWithoutArbiter.store(static_cast<std::uint32_t>(share),
+                                              std::memory_order_relaxed);
+    worker.mailbox->outranks.store(schedule_.outranks(worker.allocation) ? 1 : 0,
+                                   std::memory_order_relaxed);
   }
 }
 
-/// Nothing is reserved until all of it is there.
+void Node::countContexts(const std::string& id, Time now) {
+  int contexts = 0;
+  for (const auto& [connection, worker] : workers_) {
+    if (worker.mailbox == nullptr || worker.allocation != id ||
+        worker.mailbox->drained.load(std::memory_order_acquire) == worker.word)
+      continue;
+    constexpr std::uint32_t kMost = 1024;  // more than fit a GPU
+    contexts += static_cast<int>(
+        std::clamp(worker.mailbox->busyContexts.load(std::memory_order_relaxed), 1u, kMost));
+  }
+  schedule_.setContexts(id, contexts, now);
+}
+
+int Node::workersOf(const std::string& id) const {
+  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [&](const auto& entry) {
+    return entry.second.mailbox != nullptr && entry.second.allocation == id;
+  }));
+}
+
+/// Tells a worker once per closed gate that its work is overdue. Sessions of the allocation without
+/// running work continue.
+void Node::endOverdue(int connection, Worker& worker) {
+  const Time overrun = schedule_.overdue(worker.allocation);
+  if (overrun == 0 || worker.ended == worker.word ||
+      worker.mailbox->drained.load(std::memory_order_acquire) == worker.word)
+    return;
+  worker.ended = worker.word;
+  worker.mailbox->overdue.store(static_cast<std::uint32_t>(std::max<Time>(overrun / kSecond, 1)),
+                                std::memory_order_release);
+  send(connection, "g", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/// Sets `reservedUntil` last, so that no partial reservation is in effect.
 void Node::reserve(Worker& worker, const Reservation& reservation) {
   if (worker.reservation == reservation) return;
   worker.reservation = reservation;
   Mailbox& mailbox = *worker.mailbox;
   mailbox.reservedUntil.store(0, std::memory_order_release);
-  mailbox.longestHeld.store(static_cast<std::uint32_t>(std::min<Time>(reservation.longest, kSecond)), std::memory_order_release);
-  mailbox.reservedFrom.store(static_cast<std::uint64_t>(reservation.from), std::memory_order_release);
-  mailbox.reservedUntil.store(static_cast<std::uint64_t>(reservation.until), std::memory_order_release);
+  mailbox.longestHeld.store(
+      static_cast<std::uint32_t>(std::min<Time>(reservation.longest, kSecond)),
+      std::memory_order_release);
+  mailbox.reservedFrom.store(static_cast<std::uint64_t>(reservation.from),
+                             std::memory_order_release);
+  mailbox.reservedUntil.store(static_cast<std::uint64_t>(reservation.until),
+                              std::memory_order_release);
 }
 
 void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
-  worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue), std::memory_order_relaxed);
+  worker.mailbox->queueNanoseconds.store(static_cast<std::uint32_t>(order.queue),
+                                         std::memory_order_relaxed);
   worker.mailbox->standby.store(order.standby ? 1 : 0, std::memory_order_relaxed);
   const Grant before = grantOf(worker.word);
   if (before == order.grant) return;
@@ -199,8 +259,9 @@ void Node::tell(int connection, Worker& worker, const Order& order, Time now) {
   worker.told = now;
   worker.mailbox->grant.store(worker.word, std::memory_order_seq_cst);
   wakeAll(worker.mailbox->grant);
-  // Its gate thread may sleep while the gate is open: it has to watch from now on.
-  if (order.grant == Grant::closed || before == Grant::open) send(connection, "g", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // The worker's gate thread may sleep while the gate is open; wake it.
+  if (order.grant == Grant::closed || before == Grant::open)
+    send(connection, "g", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Node::measureOpen(const std::string& id, Time now) {

@@ -1,5 +1,5 @@
-// What the arbiter knows of its node: allocations, the workers that belong to them, and their mailboxes. The sockets are the server's;
-// here they are numbers to write to.
+// State of a node: allocations, their workers, and the workers' mailboxes. The server owns the
+// sockets; here they are only descriptors to write to.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 
 namespace arbiter {
 
-/// What the proxy says exists.
+/// Allocations and workers, as the proxy reports them.
 struct Table {
   std::map<std::string, Terms> allocations;
   std::map<pid_t, std::string> workers;
@@ -26,42 +26,47 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Of grants from now on.
+  /// Sets the window of future grants.
   void setWindow(Time window) { schedule_.setWindow(window); }
+  /// Maximum time that work may run on after its turn while others want the GPU. Then its sessions
+  /// are told to end. 0: no limit.
+  void setOverrunLimit(Time limit) { schedule_.setOverrunLimit(limit); }
   void put(const std::string& id, const Terms& terms, Time now);
   void remove(const std::string& id, Time now);
-  /// False when there is no such allocation.
+  /// False if the allocation does not exist.
   bool setWorker(pid_t pid, const std::string& id, Time now);
   void gone(pid_t pid, Time now);
-  /// Makes `table` all there is; what stays keeps its account.
+  /// Replaces all allocations and workers by `table`. Those in both keep their accounts.
   void replace(const Table& table, Time now);
 
-  /// A worker's connection: it gets its mailbox as soon as it is known whose it is.
+  /// Adds a worker's connection. It gets its mailbox as soon as its allocation is known.
   void join(int connection, pid_t pid, Time now);
   void leave(int connection, Time now);
-  /// It has said that something in its mailbox is new.
+  /// The worker has reported a change in its mailbox.
   void look(int connection, Time now);
-  /// Still without a mailbox.
+  /// Whether the worker has no mailbox yet.
   bool isStranger(int connection) const;
 
-  /// Lets the schedule decide and tells the workers; after every change, and at deadline().
+  /// Runs the schedule and sends its decisions to the workers. Call it after every change, and at
+  /// deadline().
   void update(Time now);
   Time deadline() const { return schedule_.deadline(); }
-  /// A GPU is about to go from one to the next: not the moment to sleep.
+  /// Whether a handover of a GPU is near, so that the arbiter should not sleep.
   bool isHandingOver(Time now) const { return schedule_.isHandingOver(now); }
 
-  /// Nanoseconds of every allocation.
+  /// Time used by each allocation.
   std::map<std::string, TimeUse> figures(Time now);
 
  private:
   struct Worker {
     pid_t pid = 0;
     std::string allocation;
-    Mailbox* mailbox = nullptr;  ///< none: whose worker it is, is not known yet
-    std::uint32_t word = 0;      ///< what the mailbox's grant was set to
-    Time told = 0;               ///< when
-    Reservation reservation;     ///< what stands in the mailbox
-    std::uint64_t used = 0;      ///< what stood in it last
+    Mailbox* mailbox = nullptr;  ///< null: the worker's allocation is not known yet
+    std::uint32_t word = 0;      ///< current grant word of the mailbox
+    Time told = 0;               ///< when it was set
+    Reservation reservation;     ///< current reservation of the mailbox
+    std::uint64_t used = 0;      ///< `used` in the mailbox when it was last read
+    std::uint32_t ended = 0;  ///< the grant word under which it was told that its work is overdue
   };
 
   void introduce(int connection, Worker& worker, Time now);
@@ -70,10 +75,13 @@ class Node {
   void reserve(Worker& worker, const Reservation& reservation);
   void observe(const std::string& id, Time now);
   void measureOpen(const std::string& id, Time now);
+  void countContexts(const std::string& id, Time now);
+  void endOverdue(int connection, Worker& worker);
+  int workersOf(const std::string& id) const;
 
   Schedule schedule_;
   Table table_;
-  std::map<int, Worker> workers_;  ///< by connection
+  std::map<int, Worker> workers_;  ///< by connection's descriptor
 };
 
 }  // namespace arbiter

@@ -25,13 +25,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 template <class Number>
 bool number(std::string_view text, Number least, Number most, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+  return error == std::errc() && end == text.data() + text.size() && value >= least &&
+         value <= most;
 }
 
 bool name(std::string_view text, std::string& value) {
   const auto printable = [](char c) { return c > ' ' && c < '\x7f'; };
   value = text;
-  return !text.empty() && text.size() <= kLongestName && std::all_of(text.begin(), text.end(), printable);
+  return !text.empty() && text.size() <= kLongestName &&
+         std::all_of(text.begin(), text.end(), printable);
 }
 
 std::string quoted(std::string_view text) {
@@ -40,16 +42,22 @@ std::string quoted(std::string_view text) {
   return '"' + shown + '"';
 }
 
-bool pidOf(std::string_view text, pid_t& pid) { return number<pid_t>(text, 1, std::numeric_limits<pid_t>::max(), pid); }
+bool pidOf(std::string_view text, pid_t& pid) {
+  return number<pid_t>(text, 1, std::numeric_limits<pid_t>::max(), pid);
+}
 
 std::string readGpus(std::string_view text, std::vector<std::string>& gpus) {
   for (const std::string_view word : split(text, ',')) {
     std::string gpu;
-    if (!name(word, gpu)) return quoted(text) + " is no list of GPUs: their names, separated by commas";
-    if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end()) return "the GPU " + quoted(gpu) + " is named twice";
+    if (!name(word, gpu))
+      return quoted(text) + " is no list of GPUs: their names, separated by commas";
+    if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end())
+      return "the GPU " + quoted(gpu) + " is named twice";
     gpus.push_back(gpu);
   }
-  return gpus.size() <= kMostGpus ? "" : "an allocation has " + std::to_string(kMostGpus) + " GPUs at most";
+  return gpus.size() <= kMostGpus
+             ? ""
+             : "an allocation has " + std::to_string(kMostGpus) + " GPUs at most";
 }
 
 using Words = std::vector<std::string_view>;
@@ -57,10 +65,13 @@ using Words = std::vector<std::string_view>;
 std::string readAllocation(const Words& words, Command& command) {
   Terms& terms = command.terms;
   if (!name(words[1], command.id)) return quoted(words[1]) + " is no allocation's id";
-  if (!number(words[2], 1, 100, terms.weight)) return quoted(words[2]) + " is no weight: 1 to 100 percent";
-  if (words[3] != "burst" && words[3] != "fixed") return quoted(words[3]) + " is no policy: burst or fixed";
+  if (!number(words[2], 1, 100, terms.weight))
+    return quoted(words[2]) + " is no weight: 1 to 100 percent";
+  if (words[3] != "burst" && words[3] != "fixed")
+    return quoted(words[3]) + " is no policy: burst or fixed";
   terms.policy = words[3] == "burst" ? Policy::burst : Policy::fixed;
-  if (!number(words[4], -100, 100, terms.priority)) return quoted(words[4]) + " is no priority: -100 to 100";
+  if (!number(words[4], -100, 100, terms.priority))
+    return quoted(words[4]) + " is no priority: -100 to 100";
   return readGpus(words[5], terms.gpus);
 }
 
@@ -79,7 +90,14 @@ std::string readRemove(const Words& words, Command& command) {
 
 std::string readWindow(const Words& words, Command& command) {
   if (number(words[1], kLeastWindow, kMostWindow, command.microseconds)) return "";
-  return quoted(words[1]) + " is no window: " + std::to_string(kLeastWindow) + " to " + std::to_string(kMostWindow) + " microseconds";
+  return quoted(words[1]) + " is no window: " + std::to_string(kLeastWindow) + " to " +
+         std::to_string(kMostWindow) + " microseconds";
+}
+
+std::string readOverrun(const Words& words, Command& command) {
+  if (number<std::int64_t>(words[1], 0, kMostOverrun, command.seconds)) return "";
+  return quoted(words[1]) + " is no limit of an overrun: 0 (none) to " +
+         std::to_string(kMostOverrun) + " seconds";
 }
 
 std::string readNothing(const Words&, Command&) { return ""; }
@@ -95,11 +113,13 @@ struct Form {
 constexpr Form kForms[] = {
     {"begin", Command::Kind::begin, 1, "begin", readNothing},
     {"commit", Command::Kind::commit, 1, "commit", readNothing},
-    {"allocation", Command::Kind::allocation, 6, "allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]", readAllocation},
+    {"allocation", Command::Kind::allocation, 6,
+     "allocation ID WEIGHT burst|fixed PRIORITY GPU[,GPU...]", readAllocation},
     {"worker", Command::Kind::worker, 3, "worker PID ID", readWorker},
     {"gone", Command::Kind::gone, 2, "gone PID", readGone},
     {"remove", Command::Kind::remove, 2, "remove ID", readRemove},
     {"window", Command::Kind::window, 2, "window MICROSECONDS", readWindow},
+    {"overrun", Command::Kind::overrun, 2, "overrun SECONDS", readOverrun},
     {"figures", Command::Kind::figures, 1, "figures", readNothing},
 };
 
@@ -109,12 +129,15 @@ std::string parse(std::string_view line, Command& command) {
   const Words words = split(line, ' ');
   for (const Form& form : kForms) {
     if (words[0] != form.word) continue;
-    if (words.size() != form.words) return quoted(line) + " is not of the form: " + std::string(form.text);
+    if (words.size() != form.words)
+      return quoted(line) + " is not of the form: " + std::string(form.text);
     command = Command{};
     command.kind = form.kind;
     return form.read(words, command);
   }
-  return quoted(words[0]) + " is no command; known are begin, commit, allocation, worker, gone, remove, window and figures";
+  return quoted(words[0]) +
+         " is no command; known are begin, commit, allocation, worker, gone, remove, window, "
+         "overrun and figures";
 }
 
 }  // namespace arbiter

@@ -1,4 +1,4 @@
-// The lines of a control connection, as README.md describes them.
+// Parser for the lines of a control connection (README.md).
 #pragma once
 
 #include <sys/types.h>
@@ -12,20 +12,24 @@
 namespace arbiter {
 
 inline constexpr std::size_t kLongestLine = 16'384;
-/// Microseconds.
+/// Limits of a window in microseconds.
 inline constexpr std::int64_t kLeastWindow = 500;
 inline constexpr std::int64_t kMostWindow = 100'000;
+/// Limit of an overrun in seconds.
+inline constexpr std::int64_t kMostOverrun = 86'400;
 
 struct Command {
-  enum class Kind { begin, commit, allocation, worker, gone, remove, window, figures };
+  enum class Kind { begin, commit, allocation, worker, gone, remove, window, overrun, figures };
   Kind kind = Kind::figures;
   std::string id;  ///< of an allocation
   pid_t pid = 0;
   std::int64_t microseconds = 0;  ///< of a window
+  std::int64_t seconds = 0;       ///< of an overrun; 0: no limit
   Terms terms;
 };
 
-/// Reads one line without its end. Returns a sentence, without a full stop, when it is none of the protocol's.
+/// Parses one line without its newline. Returns an error message without a full stop, or an empty
+/// string.
 std::string parse(std::string_view line, Command& command);
 
 }  // namespace arbiter

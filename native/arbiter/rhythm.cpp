@@ -6,17 +6,20 @@ namespace arbiter {
 
 namespace {
 
-/// What varies by more is no rhythm: the time kept free would cost the others more than it is worth.
+/// Maximum spread of a rhythm. For a wider one, the reserved time costs the others more than it is
+/// worth.
 constexpr Time kMostSpread = 500 * kMicrosecond;
-/// Of the least of the times, the same.
+/// Maximum spread as a part of the shortest time: one over this.
 constexpr Time kMostPart = 4;
-/// So much later than ever it is still waited for.
+/// Margin after the latest expected arrival.
 constexpr Time kLate = 100 * kMicrosecond;
 
 struct Range {
   Time least, most;
   /// kNever for times that are no rhythm.
-  Time spread() const { return most - least <= std::min(kMostSpread, least / kMostPart) ? most - least : kNever; }
+  Time spread() const {
+    return most - least <= std::min(kMostSpread, least / kMostPart) ? most - least : kNever;
+  }
 };
 
 template <class Times>
@@ -30,7 +33,7 @@ Range rangeOf(const Times& times) {
 void Rhythm::came(Time now) {
   if (here_) return;
   here_ = true;
-  // The first arrival has none before it.
+  // The first arrival has no interval before it.
   if (arrivals_++ > 0) {
     const std::size_t place = arrivals_ % kArrivals;
     intervals_[place] = now - came_;

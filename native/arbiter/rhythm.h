@@ -1,4 +1,4 @@
-// When one that comes again and again is likely to come next.
+// Predicts the next arrival of an allocation with periodic work.
 #pragma once
 
 #include <array>
@@ -14,26 +14,26 @@ using Time = std::int64_t;
 inline constexpr Time kMicrosecond = 1'000, kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 inline constexpr Time kNever = std::numeric_limits<Time>::max();
 
-/// Remembers the last few arrivals. Requests come at a fixed rate, or so long after the answer to the last one: what varies less is
-/// believed.
+/// Remembers the last few arrivals. Requests come at a fixed rate, or at a fixed time after the
+/// last answer. The prediction uses whichever varies less.
 class Rhythm {
  public:
-  /// It has work from now on; says nothing new of one that had some.
+  /// The allocation has work from now on. Ignored if it already had.
   void came(Time now);
-  /// It has none any more.
+  /// The allocation has no work any more.
   void left(Time now);
 
   struct Arrival {
-    Time from, until;  ///< it is not expected before or after that
+    Time from, until;  ///< earliest and latest expected time
   };
-  /// Nothing while it is there, or comes irregularly.
+  /// The next arrival. Empty while the allocation has work, or if its arrivals are irregular.
   std::optional<Arrival> next() const;
   Time lastLeft() const { return left_; }
 
  private:
   static constexpr std::size_t kArrivals = 4;
   using Times = std::array<Time, kArrivals>;
-  Times intervals_{}, pauses_{};  ///< between arrivals; before them
+  Times intervals_{}, pauses_{};  ///< times between arrivals; idle times before them
   std::size_t arrivals_ = 0;
   bool here_ = false;
   Time came_ = 0, left_ = 0;

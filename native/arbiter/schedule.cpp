@@ -49,7 +49,8 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
   settle(now);
   Allocation* a = find(id);
   if (a == nullptr) return;
-  if (a->stage == Stage::standby && demand == Demand::busy) demand = Demand::waiting;  // for the window to become its own
+  if (a->stage == Stage::standby && demand == Demand::busy)
+    demand = Demand::waiting;  // for its own window
   const bool inside = a->stage == Stage::window || a->stage == Stage::open;
   if (inside ? demand == Demand::waiting : demand == Demand::busy) return;
   if (demand == Demand::waiting && a->demand != Demand::waiting) a->since = now;
@@ -63,10 +64,16 @@ void Schedule::setDemand(const std::string& id, Demand demand, Time now) {
 void Schedule::drained(const std::string& id, Pace pace, Time now) {
   settle(now);
   Allocation* a = find(id);
+  if (a != nullptr) a->contexts = 1;
   if (a == nullptr || (a->stage != Stage::draining && a->stage != Stage::overrunning)) return;
   learnDrain(*a, true, now);
   learnPace(*a, pace);
   a->stage = Stage::closed;
+}
+
+void Schedule::setContexts(const std::string& id, int contexts, Time now) {
+  settle(now);
+  if (Allocation* a = find(id)) a->contexts = std::max(contexts, 1);
 }
 
 void Schedule::recorded(const std::string& id, Time when) {
@@ -104,37 +111,39 @@ std::vector<Order> Schedule::advance(Time now) {
   return orders;
 }
 
-/// Drains that took too long, and overruns that have been charged long enough.
+/// Ends drains that timed out.
 void Schedule::endStages(Time now) {
   for (auto& [id, a] : allocations_) {
     if (a.stage == Stage::draining && now >= a.end) {
       a.stage = Stage::overrunning;
-      a.end = now + timing_.overlap;
-    } else if (a.stage == Stage::overrunning && now >= a.end) {
-      learnDrain(a, false, now);
-      a.stage = Stage::closed;
     }
   }
 }
 
 bool Schedule::overlaps(const Allocation& a, const Allocation& b) {
-  return std::any_of(a.gpus.begin(), a.gpus.end(), [&](Gpu* gpu) { return std::find(b.gpus.begin(), b.gpus.end(), gpu) != b.gpus.end(); });
+  return std::any_of(a.gpus.begin(), a.gpus.end(), [&](Gpu* gpu) {
+    return std::find(b.gpus.begin(), b.gpus.end(), gpu) != b.gpus.end();
+  });
 }
 
-/// Waits, and would be let in if the GPUs were free.
+/// Whether it waits and may start once its GPUs are free.
 bool Schedule::waits(const Allocation& a) const {
-  return a.demand == Demand::waiting && a.stage != Stage::window && a.stage != Stage::open && hasTokens(a);
+  return a.demand == Demand::waiting && a.stage != Stage::window && a.stage != Stage::open &&
+         hasTokens(a);
 }
 
-/// Kernels that wait for each other across GPUs may have been parted: by a gate that was open, behind which nobody counts, or that of
-/// another process. What such a kernel is charged would put off the turn that ends it. One that does not end then waits longer each time.
+/// Whether its running work may wait for work behind the gate, which its next turn would admit.
+/// Peer kernels on several GPUs may have been split by an open gate, which does not count work, or
+/// by another process's gate. The charge for such a kernel would delay the turn that ends it. The
+/// required overrun doubles with each drain that timed out. On one GPU it is longer, because that
+/// is much rarer: a kernel may wait for a copy.
 bool Schedule::mayWaitForItself(const Allocation& a) const {
-  return a.gpus.size() > 1 && a.stage == Stage::overrunning && a.demand == Demand::waiting &&
-         settled_ - a.closed >= timing_.parted << a.inVain;
+  return a.stage == Stage::overrunning && a.demand == Demand::waiting &&
+         settled_ - a.closed >= (a.gpus.size() > 1 ? timing_.parted : timing_.stuck) << a.inVain;
 }
 
-/// The order of turns: priority, then who may wait for itself, then who is least ahead of the others for its weight, then who has waited
-/// longest.
+/// The order of turns: priority, then mayWaitForItself(), then least virtual time by level, then
+/// longest wait.
 bool Schedule::before(const Allocation& a, const Allocation& b) const {
   if (a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
   if (const bool parted = mayWaitForItself(a); parted != mayWaitForItself(b)) return parted;
@@ -142,25 +151,28 @@ bool Schedule::before(const Allocation& a, const Allocation& b) const {
   return levelA != levelB ? levelA < levelB : a.since < b.since;
 }
 
-/// Takes the GPU from one that has it where its time is over or another goes first; true when it did.
+/// Closes a holder whose time is over, or that another allocation outranks. True if it did.
 bool Schedule::mustYield(Allocation& holder, Time now) {
-  if (now >= holder.end) holder.since = now;  // from now on it waits for another one
-  if (limited(holder) && (holder.stage == Stage::open || holder.tokens <= 0)) return close(holder, false, now), true;
+  if (now >= holder.end) holder.since = now;  // from now on it waits for its next window
+  if (limited(holder) && (holder.stage == Stage::open || holder.tokens <= 0))
+    return close(holder, false, now), true;
   for (const auto& [id, other] : allocations_) {
     if (&other == &holder || !waits(other) || !overlaps(holder, other)) continue;
     const bool urgent = other.terms.priority > holder.terms.priority;
     if (holder.stage == Stage::open && other.terms.priority < holder.terms.priority) {
-      // It goes first anyway: it is measured from now on, and keeps what it has.
+      // The holder has priority, so it keeps its grant; from now on it is measured.
       holder.stage = Stage::window;
       renew(holder, now);
     }
     const bool over = now >= holder.end && before(other, holder) && !keptForRecords(holder, now);
-    if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none) return close(holder, urgent, now), true;
+    if (holder.stage == Stage::open || urgent || over || holder.demand == Demand::none)
+      return close(holder, urgent, now), true;
   }
   return false;
 }
 
-/// A window does not end between two timed events close to each other, once: a program may be measuring what it runs between them.
+/// Extends a window once if two timed events may be close to its end, because a program may be
+/// measuring the time between them.
 bool Schedule::keptForRecords(Allocation& holder, Time now) const {
   const Time recorded = std::min(holder.lastRecord, now);
   if (!holder.extended && now - recorded < timing_.recordPair) {
@@ -170,7 +182,7 @@ bool Schedule::keptForRecords(Allocation& holder, Time now) const {
   return now < holder.end;
 }
 
-/// Another window at once, without a pause: nobody goes before it.
+/// Starts the holder's next window without a pause, because no other allocation precedes it.
 void Schedule::renew(Allocation& holder, Time now) {
   holder.end = now + std::min(windowOf(holder), tokensLast(holder));
   holder.leastEnd = std::min(holder.end, now + leastWindowOf(holder));
@@ -178,7 +190,8 @@ void Schedule::renew(Allocation& holder, Time now) {
   ++holder.use.windows;
 }
 
-/// It was made longer when all that competed paused seldom: one that does not, and came since, waits no longer for that.
+/// Cuts a long window to its shortest length if an allocation that pauses waits. Long windows are
+/// for competitors that all pause seldom.
 void Schedule::shorten(Allocation& holder) {
   if (holder.extended) return;
   for (const auto& [id, other] : allocations_) {
@@ -190,15 +203,19 @@ void Schedule::shorten(Allocation& holder) {
 void Schedule::close(Allocation& holder, bool urgent, Time now) {
   holder.stage = Stage::draining;
   holder.closed = now;
+  holder.contexts = 1;
+  holder.overrun = 0;
   holder.end = now + (urgent ? timing_.urgentDrain : patience(holder));
   holder.demand = Demand::none;
   holder.lastDemand = now;
 }
 
-/// Asking the arbiter takes 0.17 ms (H200's host), more than a switch of the GPU. So an idle allocation need not ask while only lower ones
-/// want its GPUs: they would have to yield without a drain.
+/// Puts an idle allocation on standby if only lower priorities want its GPUs: they must yield
+/// without a drain anyway. So it need not ask first, which takes 0.17 ms (H200's host), more than a
+/// context switch.
 void Schedule::standBy(Allocation& a, Time now) {
-  const bool idle = a.demand == Demand::none && (a.stage == Stage::closed || a.stage == Stage::standby) && hasTokens(a);
+  const bool idle = a.demand == Demand::none &&
+                    (a.stage == Stage::closed || a.stage == Stage::standby) && hasTokens(a);
   bool lower = a.stage == Stage::standby, others = false, held = false;
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other) || (!holds(other) && !waits(other))) continue;
@@ -208,9 +225,10 @@ void Schedule::standBy(Allocation& a, Time now) {
   if (idle && lower && !others) {
     a.stage = Stage::standby;
   } else if (a.stage == Stage::standby && (a.demand == Demand::none || held)) {
-    a.stage = Stage::overrunning;  // it has begun, or may have just now: nobody waits for that
+    a.stage = Stage::overrunning;  // it may have begun just now, so its end is not awaited
     a.closed = now;
-    a.end = now + timing_.overlap;
+    a.contexts = 1;
+    a.overrun = 0;
   }
 }
 
@@ -224,13 +242,16 @@ void Schedule::grantAll(Time now) {
     if (holds(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->holder = &a; });
     if (waits(a)) candidates.push_back(&a);
   }
-  std::sort(candidates.begin(), candidates.end(), [this](const Allocation* a, const Allocation* b) { return before(*a, *b); });
+  std::sort(candidates.begin(), candidates.end(),
+            [this](const Allocation* a, const Allocation* b) { return before(*a, *b); });
   for (Allocation* a : candidates) {
     if (tryGrant(*a, now)) continue;
-    // Its turn comes when the last of its GPUs is free; until then the others may be lent, so that none stands idle.
+    // Its turn comes when the last of its GPUs is free. Until then the others may be lent, so that
+    // none is idle.
     Time blocked = now;
     for (Gpu* gpu : a->gpus) {
-      if (gpu->holder != nullptr && gpu->holder->stage == Stage::window) blocked = std::max(blocked, gpu->holder->end);
+      if (gpu->holder != nullptr && gpu->holder->stage == Stage::window)
+        blocked = std::max(blocked, gpu->holder->end);
     }
     for (Gpu* gpu : a->gpus) gpu->lentUntil = std::min(gpu->lentUntil, blocked);
   }
@@ -250,6 +271,7 @@ bool Schedule::tryGrant(Allocation& a, Time now) {
 void Schedule::grant(Allocation& a, Time until, Time now) {
   if (a.stage == Stage::overrunning) learnDrain(a, false, now);
   a.stage = Stage::window;
+  a.contexts = 1;
   a.demand = Demand::busy;
   renew(a, now);
   a.end = std::min(a.end, until);
@@ -257,22 +279,25 @@ void Schedule::grant(Allocation& a, Time until, Time now) {
 }
 
 bool Schedule::hadDemand(const Allocation& a, Time within, Time now) const {
-  return a.demand != Demand::none || a.stage == Stage::draining || a.stage == Stage::overrunning || now - a.lastDemand < within;
+  return a.demand != Demand::none || a.stage == Stage::draining || a.stage == Stage::overrunning ||
+         now - a.lastDemand < within;
 }
 
-/// Another one wants the same GPU, or did not long ago.
+/// Whether another allocation wants the same GPU, or did recently.
 bool Schedule::contended(const Allocation& a, Time now) const {
   return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& other = entry.second;
     const bool higher = other.terms.priority > a.terms.priority;
-    return &other != &a && overlaps(a, other) && hadDemand(other, higher ? timing_.contentionByHigher : timing_.contention, now);
+    return &other != &a && overlaps(a, other) &&
+           hadDemand(other, higher ? timing_.contentionByHigher : timing_.contention, now);
   });
 }
 
 Time Schedule::queueOf(const Allocation& a, Time now) const {
   const bool higher = std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& other = entry.second;
-    return other.terms.priority > a.terms.priority && overlaps(a, other) && hadDemand(other, timing_.contentionByHigher, now);
+    return other.terms.priority > a.terms.priority && overlaps(a, other) &&
+           hadDemand(other, timing_.contentionByHigher, now);
   });
   return higher ? timing_.queueBesideHigher : timing_.queue;
 }
@@ -292,7 +317,8 @@ Time Schedule::expected(const std::string& id) const {
   return at;
 }
 
-/// What is held back must find room after it: in half of the time between the last one that left and the next one that comes.
+/// Work that is held back must fit in afterwards. So the limit is half of the time between the last
+/// end of higher-priority work and its next arrival.
 Reservation Schedule::reservation(const std::string& id) const {
   const auto found = allocations_.find(id);
   if (found == allocations_.end()) return {};
@@ -303,7 +329,8 @@ Reservation Schedule::reservation(const std::string& id) const {
     if (other.terms.priority <= a.terms.priority || !overlaps(a, other)) continue;
     left = std::max(left, other.rhythm.lastLeft());
     const auto next = other.rhythm.next();
-    if (next && next->until > settled_ && next->from < first.from && hasTokensBy(other, next->from)) first = {next->from, next->until};
+    if (next && next->until > settled_ && next->from < first.from && hasTokensBy(other, next->from))
+      first = {next->from, next->until};
   }
   if (first.from == kNever) return {};
   first.longest = (first.from - left - timing_.reopening) / 2;
@@ -313,23 +340,44 @@ Reservation Schedule::reservation(const std::string& id) const {
 bool Schedule::isHandingOver(Time now) const {
   return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
     const Allocation& a = entry.second;
-    if (a.stage == Stage::standby) return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
+    if (a.stage == Stage::standby)
+      return now - a.lastDemand < static_cast<Time>(kPromptNanoseconds);
     if (a.stage == Stage::draining) return now - a.closed < timing_.handover && wanted(a);
-    return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) && wanted(a);
+    return a.stage == Stage::window && a.end - now < static_cast<Time>(kWakeUpNanoseconds) &&
+           wanted(a);
   });
 }
 
 bool Schedule::outranks(const std::string& id) const {
   const auto found = allocations_.find(id);
-  return found != allocations_.end() && std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
-           return entry.second.terms.priority < found->second.terms.priority && overlaps(entry.second, found->second);
+  return found != allocations_.end() &&
+         std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+           return entry.second.terms.priority < found->second.terms.priority &&
+                  overlaps(entry.second, found->second);
          });
 }
 
-/// Another waits for its GPUs.
+/// Whether another allocation waits for its GPUs.
 bool Schedule::wanted(const Allocation& a) const {
-  return std::any_of(allocations_.begin(), allocations_.end(),
-                     [&](const auto& entry) { return &entry.second != &a && waits(entry.second) && overlaps(a, entry.second); });
+  return std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+    return &entry.second != &a && waits(entry.second) && overlaps(a, entry.second);
+  });
+}
+
+Time Schedule::overdue(const std::string& id) const {
+  const auto found = allocations_.find(id);
+  const bool limited = found != allocations_.end() && timing_.overrunLimit > 0 &&
+                       found->second.stage == Stage::overrunning;
+  return limited && found->second.overrun >= timing_.overrunLimit ? found->second.overrun : 0;
+}
+
+/// Whether it overruns while another allocation uses its GPUs, or wants to.
+bool Schedule::isInTheWay(const Allocation& a) const {
+  return a.stage == Stage::overrunning &&
+         std::any_of(allocations_.begin(), allocations_.end(), [&](const auto& entry) {
+           return &entry.second != &a && entry.second.demand != Demand::none &&
+                  overlaps(a, entry.second);
+         });
 }
 
 Order Schedule::order(const std::string& id) const {
@@ -346,7 +394,9 @@ std::vector<Order> Schedule::tell(Time now) {
   std::vector<Order> orders;
   for (auto& [id, a] : allocations_) {
     const bool standby = a.stage == Stage::standby;
-    const Grant grant = a.stage == Stage::open ? Grant::open : a.stage == Stage::window || standby ? Grant::window : Grant::closed;
+    const Grant grant = a.stage == Stage::open                ? Grant::open
+                        : a.stage == Stage::window || standby ? Grant::window
+                                                              : Grant::closed;
     const Order order{id, grant, queueOf(a, now), standby};
     if (order == a.told) continue;
     a.told = order;
@@ -355,10 +405,12 @@ std::vector<Order> Schedule::tell(Time now) {
   return orders;
 }
 
-/// When this one changes what holds, if nothing else happens.
+/// Time of the next change caused by this allocation without further input.
 Time Schedule::nextChange(const Allocation& a, Time now) const {
   Time next = kNever;
-  if (a.stage == Stage::draining || a.stage == Stage::overrunning) next = a.end;
+  if (a.stage == Stage::draining) next = a.end;
+  if (timing_.overrunLimit > a.overrun && isInTheWay(a))
+    next = now + timing_.overrunLimit - a.overrun;
   if (a.demand == Demand::waiting && !hasTokens(a)) {
     const Time missing = leastTokens(a) - a.tokens;
     next = std::min(next, now + std::max<Time>(missing * 100 / a.terms.weight, 1));
@@ -370,7 +422,8 @@ Time Schedule::nextChange(const Allocation& a, Time now) const {
   for (const auto& [id, other] : allocations_) {
     if (&other == &a || !overlaps(a, other)) continue;
     if (waits(other)) next = std::min(next, std::max(a.end, now + 1));
-    const Time within = other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
+    const Time within =
+        other.terms.priority > a.terms.priority ? timing_.contentionByHigher : timing_.contention;
     if (!hadDemand(other, within, now)) continue;
     const bool now_ = hadDemand(other, 0, now);
     forever = forever || now_;

@@ -1,5 +1,5 @@
-// Who may use which GPU when: the policy alone. No clock, no thread, no system call: time comes in as an argument, so that a test can play
-// hours in a moment.
+// Scheduling policy: decides which allocation may use which GPU. Pure logic without clock, threads
+// or system calls. Time is an argument, so tests simulate hours instantly.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,49 @@ namespace arbiter {
 
 enum class Policy { burst, fixed };
 
-/// What an allocation was granted.
+/// Resources granted to an allocation.
 struct Terms {
-  int weight = 100;  ///< percent of the time of each of its GPUs
+  int weight = 100;  ///< percent of the time of each GPU
   Policy policy = Policy::burst;
   int priority = 0;  ///< -100 to 100, higher first
   std::vector<std::string> gpus;
   bool operator==(const Terms&) const = default;
 };
 
-/// The numbers of the policy; README.md says why these.
+/// Parameters of the policy; README.md gives the reasons.
 struct Timing {
   Time window = 5 * kMillisecond;  ///< at priority 0
-  int round = 6, longer = 3;       ///< where pauses are few: windows that a turn of all takes, and of which one has at most
+  /// if pauses are rare: windows in a turn of all allocations, and the most of them for one
+  int round = 6, longer = 3;
   Time shortestWindow = 2 * kMillisecond, longestWindow = 20 * kMillisecond;
-  Time drain = 4 * kMillisecond;  ///< how long the next one waits for a closed window's work to end; less if it often does not
-  Time urgentDrain = 0;           ///< the same for one of higher priority: what is queued beside it is less than a handover takes
-  Time queue = 2 * kMillisecond;  ///< work that may wait on the device inside a window
+  /// maximum drain time after a window; shortened if drains often time out
+  Time drain = 4 * kMillisecond;
+  /// drain time before a higher priority; zero, because the queue beside it is shorter than a
+  /// handover
+  Time urgentDrain = 0;
+  Time queue = 2 * kMillisecond;  ///< maximum work queued on the device in a window
   Time queueBesideHigher = 150 * kMicrosecond;
-  Time contention = 500 * kMillisecond;  ///< so long after a neighbour's last demand an allocation stays in windows
+  /// time after a neighbour's last demand for which an allocation stays in windows
+  Time contention = 500 * kMillisecond;
   Time contentionByHigher = 10 * kSecond;
-  Time fixedPeriod = 100 * kMillisecond;  ///< over which a fixed share is kept
-  Time level = kMillisecond;              ///< of virtual time: who differ by less take turns
-  Time credit = 10 * kMillisecond;        ///< of its own time that one may be owed when it comes back from a pause
-  Time recordPair = kMillisecond;         ///< two timed events closer than that belong together
-  Time overlap = 10 * kSecond;            ///< how long work that does not end is charged beside others
-  Time handover = 2'200 * kMicrosecond;   ///< so long the arbiter stays awake for a drain: what may be queued, and a little
-  Time reopening = 200 * kMicrosecond;    ///< from the end of the work of one that goes first until others are let in
-  Time sampling = 100 * kMillisecond;     ///< so late may be said at most what ran behind an open gate
-  Time parted = 20 * kMillisecond;        ///< so long work on several GPUs overruns, with more at the gate, until it has the next turn
-  Time shortestLoan = kMillisecond;       ///< of a GPU that is kept free for an allocation of several
+  Time fixedPeriod = 100 * kMillisecond;  ///< period of a fixed share
+  Time level = kMillisecond;        ///< of virtual time: allocations that differ by less take turns
+  Time credit = 10 * kMillisecond;  ///< of its own time, which it may be owed after a pause
+  Time recordPair = kMillisecond;   ///< maximum gap of two timed events that belong together
+  Time overrunLimit = 0;      ///< maximum overrun beside others that want the GPU; 0: no limit
+  Time stuck = 10 * kSecond;  ///< like `parted`, on one GPU
+  /// time that the arbiter stays awake for a drain: the queued work and a margin
+  Time handover = 2'200 * kMicrosecond;
+  /// time from the end of a higher priority's work until others are let in
+  Time reopening = 200 * kMicrosecond;
+  Time sampling = 100 * kMillisecond;  ///< maximum delay of reports of work behind an open gate
+  /// overrun of work on several GPUs, with more at the gate, after which it gets the next turn
+  Time parted = 20 * kMillisecond;
+  /// shortest use of a GPU that is reserved for an allocation of several GPUs
+  Time shortestLoan = kMillisecond;
 };
 
-/// Nanoseconds since the allocation was made.
+/// Nanoseconds since the allocation was created.
 struct TimeUse {
   Time granted = 0;  ///< inside windows, or open and running
   Time waited = 0;   ///< with work at the gate and no grant
@@ -60,19 +70,20 @@ enum class Demand {
   waiting,  ///< has work at a closed gate
 };
 
-/// What an allocation's workers are to be told.
+/// A decision for an allocation's workers.
 struct Order {
   std::string id;
   Grant grant;
   Time queue;
-  bool standby = false;  ///< the window is not its yet: it says so when it begins to use it
+  /// the window is not the allocation's yet: it reports when it begins to use it
+  bool standby = false;
   bool operator==(const Order&) const = default;
 };
 
-/// A time that an allocation is to leave free: work that would not be done before it waits until it is over.
+/// A time to keep free. Work that would not end before it waits until it is over.
 struct Reservation {
   Time from = kNever, until = 0;
-  Time longest = 0;  ///< work that takes longer has no better moment, and is not held back
+  Time longest = 0;  ///< longer work is not held back, because no later time suits it better
   bool operator==(const Reservation&) const = default;
 };
 
@@ -80,55 +91,66 @@ class Schedule {
  public:
   explicit Schedule(const Timing& timing = {}) : timing_(timing) {}
 
-  /// At priority 0, of grants from now on.
+  /// Sets the window at priority 0, for future grants.
   void setWindow(Time window) { timing_.window = window; }
-  /// Makes an allocation, or changes its terms.
+  void setOverrunLimit(Time limit) { timing_.overrunLimit = limit; }
+  /// Creates an allocation, or changes its terms.
   void put(const std::string& id, const Terms& terms, Time now);
   void remove(const std::string& id, Time now);
 
-  /// `waiting` from behind a closed gate, `none` and `busy` from inside a grant; what does not fit the state says nothing new.
+  /// Demand is `waiting` behind a closed gate, `none` or `busy` inside a grant. A value that does
+  /// not fit the state is ignored.
   void setDemand(const std::string& id, Demand demand, Time now);
-  /// Nothing of it runs any more since its gate was closed, and this is how its work went on before.
+  /// All work has ended since the gate closed. `pace`: how continuously the window was used.
   void drained(const std::string& id, Pace pace, Time now);
-  /// When it recorded a timed event last.
+  /// Number of contexts with running work behind the closed gate. The hardware gives each a time
+  /// slice, so each is charged.
+  void setContexts(const std::string& id, int contexts, Time now);
+  /// Time of the allocation's last timed event.
   void recorded(const std::string& id, Time when);
-  /// For how long work of an open allocation ran since this was said last. Such time counts as granted, as far as it has passed.
+  /// Time that work of an open allocation ran since the last report. It counts as granted, up to
+  /// the time that has passed.
   void used(const std::string& id, Time used, Time now);
 
-  /// Decides what holds from now on; returns what is new. To be called after the inputs above, and at deadline().
+  /// Updates all decisions; returns the changed ones. Call it after the inputs above, and at
+  /// deadline().
   std::vector<Order> advance(Time now);
-  /// When something changes by itself; kNever when only an input can change anything.
+  /// Time of the next change without an input; kNever if there is none.
   Time deadline() const { return deadline_; }
 
-  /// When what holds for it is expected to change: its window to end because another waits, or the one that it waits for. 0: nobody knows.
+  /// When the allocation's grant is expected to change: the end of its window, if another waits, or
+  /// of the window that it waits for. 0: unknown.
   Time expected(const std::string& id) const;
-  /// What it is to leave free for one that goes first, is idle, and comes regularly.
+  /// Time to keep free for an idle allocation of higher priority with periodic work.
   Reservation reservation(const std::string& id) const;
-  /// A window is about to end, or has just ended and its work is still running, and another waits for it; or one that stands by may begin
-  /// at any moment, since it did not long ago.
+  /// Whether a handover is near, or in progress: a window with a waiter is about to end, or is
+  /// draining; or a standby allocation was active recently.
   bool isHandingOver(Time now) const;
-  /// There are others on its GPUs, and they must yield to it.
+  /// Whether allocations that must yield to it share its GPUs.
   bool outranks(const std::string& id) const;
 
-  /// What holds for it. Closed when there is no such allocation.
+  /// Time that its work has run on while others wanted its GPUs, if that exceeds the limit; else 0.
+  Time overdue(const std::string& id) const;
+
+  /// The current decision. Closed if the allocation does not exist.
   Order order(const std::string& id) const;
   TimeUse use(const std::string& id) const;
 
  private:
   struct Allocation;
   struct Gpu {
-    unsigned users = 0;      ///< allocations
-    unsigned occupants = 0;  ///< allocations whose work may be running there
-    Time clock = 0;          ///< the least virtual time of those that compete for it; never goes back
+    unsigned users = 0;  ///< number of allocations on it
+    int occupants = 0;   ///< number of contexts whose work may be running there
+    Time clock = 0;      ///< minimum virtual time of the competitors; never decreases
     Allocation* holder = nullptr;
-    Time lentUntil = kNever;  ///< kept free for an allocation of several GPUs from then on
+    Time lentUntil = kNever;  ///< from then on reserved for an allocation of several GPUs
   };
 
   enum class Stage {
     closed,
-    standby,      ///< idle, and let in at once: whoever has its GPUs must yield to it anyway
-    draining,     ///< nothing new, but its work still has the GPU
-    overrunning,  ///< its work goes on, and others start nevertheless
+    standby,      ///< idle, and may start at once, because the holders of its GPUs must yield to it
+    draining,     ///< closed, but its work still has the GPU
+    overrunning,  ///< its work continues and is charged, but others may start
     window,
     open,
   };
@@ -137,32 +159,39 @@ class Schedule {
     std::string id;
     Terms terms;
     std::vector<Gpu*> gpus;
-    std::vector<Time> served;  ///< virtual time on each: what it was charged, byWeight
+    std::vector<Time> served;  ///< virtual time on each GPU: the charged time by weight
     Stage stage = Stage::closed;
     Demand demand = Demand::none;
     bool competes = false;
-    bool extended = false;  ///< the window has been kept open for a pair of events already
-    Time since = 0;         ///< waits since then; a holder, for its next window
-    Time closed = 0;        ///< when its gate was closed last
-    Time end = 0;           ///< of the window, of waiting for a drain, of charging an overrun
-    Time leastEnd = 0;      ///< of the window, where one waits that wants an answer
-    Time uncounted = 0;     ///< since then it may have used time behind its open gate that was not counted
+    bool extended = false;  ///< the window was already extended for a pair of events
+    Time since = 0;         ///< start of waiting; for a holder, of waiting for the next window
+    Time closed = 0;        ///< when its gate last closed
+    Time end = 0;           ///< end of the window, or of the drain timeout
+    int contexts = 1;       ///< contexts with running work
+    Time overrun = 0;       ///< time since its gate closed during which others wanted its GPUs
+    Time leastEnd = 0;      ///< end of the window if a tenant that pauses waits
+    Time uncounted = 0;     ///< start of the time behind its open gate that is not counted yet
     Time lastDemand = -kNever / 2;
     Time lastRecord = -kNever / 2;
-    int inVain = 0;   ///< drains in a row that were waited for in vain, less those since that were not
-    int steady = 0;   ///< windows without a pause, less twice those with one
-    Time tokens = 0;  ///< of a fixed share: time that may still be used
+    int inVain = 0;   ///< drains that timed out, minus those since that did not
+    int steady = 0;   ///< windows without a pause, minus twice those with one
+    Time tokens = 0;  ///< of a fixed share: time left to use
     Rhythm rhythm;
     TimeUse use;
     Order told;
   };
 
-  static bool holds(const Allocation& a) { return a.stage == Stage::window || a.stage == Stage::open || a.stage == Stage::draining; }
-  static bool occupies(const Allocation& a) { return a.stage != Stage::closed && a.stage != Stage::standby; }
+  static bool holds(const Allocation& a) {
+    return a.stage == Stage::window || a.stage == Stage::open || a.stage == Stage::draining;
+  }
+  static bool occupies(const Allocation& a) {
+    return a.stage != Stage::closed && a.stage != Stage::standby;
+  }
   static bool overlaps(const Allocation& a, const Allocation& b);
   static bool limited(const Allocation& a);
   bool waits(const Allocation& a) const;
   bool wanted(const Allocation& a) const;
+  bool isInTheWay(const Allocation& a) const;
   bool hasTokens(const Allocation& a) const;
   bool hasTokensBy(const Allocation& a, Time when) const;
   Time leastTokens(const Allocation& a) const;

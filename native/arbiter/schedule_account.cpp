@@ -1,4 +1,5 @@
-// What each allocation has used: virtual time for its turn, tokens for a fixed share, the figures; and how its drains went.
+// Accounts of allocations: virtual time for the order of turns, tokens for fixed shares, reported
+// figures, and the success of drains.
 #include <algorithm>
 #include <cmath>
 
@@ -9,9 +10,10 @@ namespace arbiter {
 namespace {
 
 constexpr Time kPercent = 100;
-/// So many drains in vain, and the next one is not waited for.
+/// Number of drains in vain after which the next one is not waited for.
 constexpr int kMostInVain = 4;
-/// So many windows without a pause, and that is taken for the habit; so many are remembered, and one with a pause takes back so many.
+/// kHabit: windows without a pause after which pauses count as rare. kMostSteady: maximum count.
+/// kPerPause: what a window with a pause subtracts.
 constexpr int kHabit = 2, kMostSteady = 4, kPerPause = 2;
 
 }  // namespace
@@ -23,24 +25,26 @@ void Schedule::settle(Time now) {
   settled_ = now;
   for (auto& [name, gpu] : gpus_) gpu.occupants = 0;
   for (auto& [id, a] : allocations_) {
-    if (occupies(a)) std::for_each(a.gpus.begin(), a.gpus.end(), [](Gpu* gpu) { ++gpu->occupants; });
+    if (occupies(a))
+      std::for_each(a.gpus.begin(), a.gpus.end(), [&a](Gpu* gpu) { gpu->occupants += a.contexts; });
   }
   for (auto& [id, a] : allocations_) {
     if (occupies(a) && a.stage != Stage::open) charge(a, passed);
+    if (isInTheWay(a)) a.overrun += passed;
     if (limited(a)) refill(a, passed);
     if (a.demand == Demand::waiting) a.use.waited += passed;
     if (a.demand != Demand::none) a.lastDemand = now;
   }
 }
 
-/// Virtual time: the larger the share, the slower it passes.
+/// Converts time to virtual time, which passes more slowly for a larger weight.
 Time Schedule::byWeight(const Allocation& a, Time time) { return time * kPercent / a.terms.weight; }
 
-/// Where the work of several has a GPU at once, each has its part of it.
+/// Charges elapsed time. Allocations that occupy a GPU together share the charge by contexts.
 void Schedule::charge(Allocation& a, Time passed) {
   Time sum = 0;
   for (std::size_t i = 0; i < a.gpus.size(); ++i) {
-    const Time part = passed / a.gpus[i]->occupants;
+    const Time part = passed * a.contexts / a.gpus[i]->occupants;
     a.served[i] += byWeight(a, part);
     sum += part;
   }
@@ -63,48 +67,64 @@ void Schedule::learnPace(Allocation& a, Pace pace) {
 
 bool Schedule::seldomPauses(const Allocation& a) { return a.steady >= kHabit; }
 
-/// Whose work goes on and on is waited for less each time, and not at all in the end: the hardware slices between it and the next one.
-Time Schedule::patience(const Allocation& a) const { return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain; }
+/// Drain timeout. It halves after each drain that timed out, and is 0 in the end; then the hardware
+/// slices between the two.
+Time Schedule::patience(const Allocation& a) const {
+  return a.inVain == kMostInVain ? 0 : timing_.drain >> a.inVain;
+}
 
-/// While it competes, what it cannot use at once stays with it for a while; idle, it saves up for one short window only.
+/// Adds tokens. While it competes, an allocation may keep those of a whole period; idle, only those
+/// of one short window.
 void Schedule::refill(Allocation& a, Time passed) {
-  const Time most = a.competes || a.demand != Demand::none ? timing_.fixedPeriod * a.terms.weight / kPercent : leastTokens(a);
+  const Time most = a.competes || a.demand != Demand::none
+                        ? timing_.fixedPeriod * a.terms.weight / kPercent
+                        : leastTokens(a);
   a.tokens = std::min(a.tokens + passed * a.terms.weight / kPercent, most);
 }
 
-/// What a fixed share must have saved before it starts: a whole window, but no more than comes in half a period.
+/// Tokens that a fixed share needs to start: a whole window, but no more than half a period earns.
 Time Schedule::leastTokens(const Allocation& a) const {
   return std::min(leastWindowOf(a), timing_.fixedPeriod / 2 * a.terms.weight / kPercent);
 }
 
-bool Schedule::limited(const Allocation& a) { return a.terms.policy == Policy::fixed && a.terms.weight < kPercent; }
-
-bool Schedule::hasTokens(const Allocation& a) const { return !limited(a) || a.tokens >= leastTokens(a); }
-
-bool Schedule::hasTokensBy(const Allocation& a, Time when) const {
-  return !limited(a) || a.tokens + std::max<Time>(when - settled_, 0) * a.terms.weight / kPercent >= leastTokens(a);
+bool Schedule::limited(const Allocation& a) {
+  return a.terms.policy == Policy::fixed && a.terms.weight < kPercent;
 }
 
-/// For how long its tokens last while it uses and earns them.
+bool Schedule::hasTokens(const Allocation& a) const {
+  return !limited(a) || a.tokens >= leastTokens(a);
+}
+
+bool Schedule::hasTokensBy(const Allocation& a, Time when) const {
+  return !limited(a) || a.tokens + std::max<Time>(when - settled_, 0) * a.terms.weight / kPercent >=
+                            leastTokens(a);
+}
+
+/// Time that its tokens last while it uses and earns them.
 Time Schedule::tokensLast(const Allocation& a) const {
   if (!limited(a)) return kNever / 2;
   return std::max<Time>(a.tokens, 0) * kPercent / (kPercent - a.terms.weight);
 }
 
-/// Whoever has priority wants to wait little for its peers, whoever has not wants few switches.
+/// Shortest window of an allocation. A higher priority gets a shorter one, to wait less for its
+/// peers; a lower one gets fewer switches.
 Time Schedule::leastWindowOf(const Allocation& a) const {
-  const auto window = static_cast<Time>(static_cast<double>(timing_.window) * std::exp2(-a.terms.priority / 50.0));
-  return std::clamp(window, std::min(timing_.window, timing_.shortestWindow), std::max(timing_.window, timing_.longestWindow));
+  const auto window =
+      static_cast<Time>(static_cast<double>(timing_.window) * std::exp2(-a.terms.priority / 50.0));
+  return std::clamp(window, std::min(timing_.window, timing_.shortestWindow),
+                    std::max(timing_.window, timing_.longestWindow));
 }
 
-/// Where all that compete pause seldom, nobody waits for an answer: a turn of all may take some windows, and whoever has much of it may
-/// have its part at once.
+/// Length of the next window. If all competitors pause seldom, nobody waits for an answer. Then a
+/// turn of all takes several windows, and an allocation with a large weight gets a longer window at
+/// once.
 Time Schedule::windowOf(const Allocation& a) const {
   const Time least = leastWindowOf(a);
   int weights = a.terms.weight;
   bool steady = seldomPauses(a);
   for (const auto& [id, other] : allocations_) {
-    if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_)) continue;
+    if (&other == &a || !overlaps(a, other) || !hadDemand(other, timing_.contention, settled_))
+      continue;
     steady = steady && seldomPauses(other);
     weights += other.terms.weight;
   }
@@ -113,15 +133,17 @@ Time Schedule::windowOf(const Allocation& a) const {
                     std::max(least, std::min(timing_.longer * least, timing_.longestWindow)));
 }
 
-/// How far its virtual time is ahead of the least on any of its GPUs, roughly: a window of one's own is not due to a microsecond.
+/// How far its virtual time is ahead of the minimum on any of its GPUs, in steps of `level`. Turns
+/// need not be exact to a microsecond.
 Time Schedule::levelOf(const Allocation& a) const {
   Time ahead = -kNever / 2;
-  for (std::size_t i = 0; i < a.gpus.size(); ++i) ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
+  for (std::size_t i = 0; i < a.gpus.size(); ++i)
+    ahead = std::max(ahead, a.served[i] - a.gpus[i]->clock);
   return (ahead < 0 ? ahead - timing_.level + 1 : ahead) / timing_.level;
 }
 
-/// Whoever begins to compete starts about level with the one that has had least: nobody saves up by being idle. A little remains owed, so
-/// that one who pauses for a moment does not lose its turn.
+/// An allocation that begins to compete starts near the minimum virtual time, so idle time is not
+/// saved up. A small credit remains, so that a short pause does not lose the turn.
 void Schedule::compete() {
   for (auto& [id, a] : allocations_) {
     const bool competes = holds(a) || waits(a);

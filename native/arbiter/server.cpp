@@ -19,9 +19,9 @@ namespace arbiter {
 
 namespace {
 
-/// A worker needs one connection; a second one while the end of the first has not been seen.
+/// A worker needs one connection, or two if the end of the first has not been seen yet.
 constexpr int kConnectionsOfAProcess = 4;
-constexpr int kConnectionsOfAUser = 1024;  ///< other than the arbiter's own
+constexpr int kConnectionsOfAUser = 1024;  ///< for users other than the arbiter's
 constexpr std::size_t kMostConnections = 8192;
 constexpr Time kTimeToSayWhat = 5 * kSecond;
 constexpr Time kTimeToBeKnown = 10 * kSecond;
@@ -32,6 +32,17 @@ Time monotonic() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kSecond + now.tv_nsec;
+}
+
+#ifndef SO_PASSRIGHTS
+constexpr int SO_PASSRIGHTS = 83;  // missing in older headers
+#endif
+
+/// Refuses descriptors from peers: the last close of one may block. Accepted connections inherit
+/// this. Kernels before Linux 6.16 ignore it.
+void refuseDescriptors(int socket) {
+  const int accepted = 0;
+  setsockopt(socket, SOL_SOCKET, SO_PASSRIGHTS, &accepted, sizeof accepted);
 }
 
 bool address(const std::string& path, sockaddr_un& name) {
@@ -55,17 +66,23 @@ Server::~Server() {
   for (const int file : {epoll_, listener_, timer_, spare_}) close(file);
 }
 
-/// Bound under another name first: whoever finds the socket finds one that listens.
+/// Binds under a temporary name and renames it, so that a client never finds a socket that does not
+/// listen.
 std::string Server::listen() {
   sockaddr_un name;
   const std::string fresh = settings_.socket + ".new";
   if (!address(fresh, name))
-    return "the path of the arbiter's socket, " + settings_.socket + ", is too long; use a shorter state directory";
-  const auto failed = [&] { return "the arbiter cannot listen at " + settings_.socket + ": " + std::strerror(errno); };
+    return "the path of the arbiter's socket, " + settings_.socket +
+           ", is too long; use a shorter state directory";
+  const auto failed = [&] {
+    return "the arbiter cannot listen at " + settings_.socket + ": " + std::strerror(errno);
+  };
   unlink(fresh.c_str());
   listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) return failed();
-  // Workers run under other users; the directory says who gets here.
+  refuseDescriptors(listener_);
+  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
+    return failed();
+  // Workers run as other users; the directory's permissions limit access.
   if (chmod(fresh.c_str(), 0666) != 0 || ::listen(listener_, 1024) != 0) return failed();
   if (rename(fresh.c_str(), settings_.socket.c_str()) != 0) return failed();
   return "";
@@ -123,7 +140,8 @@ void Server::accept(Time now) {
   }
 }
 
-/// Out of descriptors: the one who knocks is let in by giving up a spare one, and sent away, so that it does not knock for ever.
+/// Out of descriptors: frees a spare one to accept and close the connection, so that epoll does not
+/// report it for ever.
 void Server::refuseOne() {
   close(spare_);
   close(accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
@@ -137,21 +155,23 @@ bool Server::mayStay(const ucred& peer) const {
     ofUser += connection.uid == peer.uid ? 1 : 0;
   }
   const bool own = peer.uid == geteuid();
-  return ofProcess < kConnectionsOfAProcess && (own || ofUser < kConnectionsOfAUser) && connections_.size() < kMostConnections;
+  return ofProcess < kConnectionsOfAProcess && (own || ofUser < kConnectionsOfAUser) &&
+         connections_.size() < kMostConnections;
 }
 
 void Server::ready(int file, std::uint32_t events, Time now) {
   const auto found = connections_.find(file);
-  if (found == connections_.end()) return;  // dropped a moment ago
+  if (found == connections_.end()) return;  // already dropped
   Connection& connection = found->second;
   const bool alive = (events & EPOLLIN) == 0 || receive(file, connection, now);
   if (!alive || (events & (EPOLLERR | EPOLLHUP)) != 0 || !flush(file, connection)) drop(file, now);
 }
 
-/// False when the connection is over.
+/// False if the connection has ended.
 bool Server::receive(int file, Connection& connection, Time now) {
   std::array<char, 65536> bytes;
-  const ssize_t count = read(file, bytes.data(), connection.kind == Kind::control ? bytes.size() : 256);
+  const ssize_t count =
+      read(file, bytes.data(), connection.kind == Kind::control ? bytes.size() : 256);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   if (connection.kind == Kind::worker) return node_.look(file, now), true;
@@ -176,7 +196,7 @@ bool Server::refuseLength(int file, Connection& connection) {
   return false;
 }
 
-/// The first line says what the peer is. Whoever is neither is not answered.
+/// The first line names the kind of the peer. Any other peer gets no answer.
 bool Server::begin(int file, Connection& connection, std::string_view line, Time now) {
   if (line == "control 1" && connection.uid == geteuid()) {
     connection.kind = Kind::control;
@@ -204,6 +224,7 @@ std::string Server::apply(Connection& connection, const Command& command, Time n
       node_.replace(*connection.staged, now);
       return connection.staged.reset(), "";
     case Command::Kind::window: return node_.setWindow(command.microseconds * kMicrosecond), "";
+    case Command::Kind::overrun: return node_.setOverrunLimit(command.seconds * kSecond), "";
     case Command::Kind::figures: return sayFigures(connection, now), "";
     default: break;
   }
@@ -212,7 +233,9 @@ std::string Server::apply(Connection& connection, const Command& command, Time n
     case Command::Kind::allocation: return node_.put(command.id, command.terms, now), "";
     case Command::Kind::remove: return node_.remove(command.id, now), "";
     case Command::Kind::gone: return node_.gone(command.pid, now), "";
-    default: return node_.setWorker(command.pid, command.id, now) ? "" : "there is no allocation " + command.id;
+    default:
+      return node_.setWorker(command.pid, command.id, now) ? ""
+                                                           : "there is no allocation " + command.id;
   }
 }
 
@@ -222,26 +245,30 @@ std::string Server::stage(Table& table, const Command& command) {
     case Command::Kind::remove: return table.allocations.erase(command.id), "";
     case Command::Kind::gone: return table.workers.erase(command.pid), "";
     default:
-      if (!table.allocations.contains(command.id)) return "there is no allocation " + command.id + " in this table";
+      if (!table.allocations.contains(command.id))
+        return "there is no allocation " + command.id + " in this table";
       return table.workers[command.pid] = command.id, "";
   }
 }
 
 void Server::sayFigures(Connection& connection, Time now) {
   for (const auto& [id, use] : node_.figures(now)) {
-    connection.out += "figures " + id + ' ' + std::to_string(use.granted) + ' ' + std::to_string(use.waited) + ' ' +
-                      std::to_string(use.overrun) + ' ' + std::to_string(use.windows) + '\n';
+    connection.out += "figures " + id + ' ' + std::to_string(use.granted) + ' ' +
+                      std::to_string(use.waited) + ' ' + std::to_string(use.overrun) + ' ' +
+                      std::to_string(use.windows) + '\n';
   }
   connection.out += "end\n";
 }
 
-/// Writes what the peer takes; false when it is gone or reads nothing.
+/// Writes as much as the peer accepts. False if the peer is gone, or does not read.
 bool Server::flush(int file, Connection& connection) {
   if (connection.out.empty()) return true;
-  const ssize_t count = send(file, connection.out.data(), connection.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const ssize_t count =
+      send(file, connection.out.data(), connection.out.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (count < 0 && errno != EAGAIN && errno != EINTR) return false;
   if (count > 0) connection.out.erase(0, static_cast<std::size_t>(count));
-  epoll_event wanted{EPOLLIN | (connection.out.empty() ? 0u : static_cast<unsigned>(EPOLLOUT)), {.fd = file}};
+  epoll_event wanted{EPOLLIN | (connection.out.empty() ? 0u : static_cast<unsigned>(EPOLLOUT)),
+                     {.fd = file}};
   epoll_ctl(epoll_, EPOLL_CTL_MOD, file, &wanted);
   return connection.out.size() <= kMostUnread;
 }
@@ -253,7 +280,8 @@ void Server::drop(int file, Time now) {
   if (connections_.empty()) aloneSince_ = now;
 }
 
-/// Those that never said what they are, and processes that nobody told us of: a worker comes again.
+/// Drops peers without a first line, and workers that the proxy has not announced in time. A worker
+/// connects again.
 void Server::dropLate(Time now) {
   std::vector<int> late;
   for (auto& [file, connection] : connections_) {
@@ -265,7 +293,8 @@ void Server::dropLate(Time now) {
 
 void Server::arm(Time now) {
   Time next = node_.deadline();
-  if (next != kNever && mayStayAwake_) next = std::max(now, next - static_cast<Time>(kWakeUpNanoseconds));
+  if (next != kNever && mayStayAwake_)
+    next = std::max(now, next - static_cast<Time>(kWakeUpNanoseconds));
   for (const auto& [file, connection] : connections_) next = std::min(next, connection.until);
   if (connections_.empty()) next = std::min(next, aloneSince_ + settings_.linger);
   if (next == armed_) return;

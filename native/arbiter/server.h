@@ -1,4 +1,5 @@
-// The arbiter's sockets: one thread, one epoll. A peer that sends nonsense, nothing, or too much loses its connection and nothing else.
+// The arbiter's sockets: one thread, one epoll. A peer that violates the protocol, stays silent or
+// sends too much loses only its own connection.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,7 +19,7 @@ namespace arbiter {
 struct Settings {
   std::string socket;
   Timing timing;
-  Time linger = 60 * kSecond;  ///< with nobody connected for so long it ends
+  Time linger = 60 * kSecond;  ///< time without a connection after which the arbiter ends
 };
 
 class Server {
@@ -28,9 +29,10 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// A sentence when the socket cannot be served.
+  /// Listens on the socket. Returns an error message, or an empty string.
   std::string listen();
-  /// Returns when a signal in `signals` (a signalfd) arrives, or nobody has been connected for a while.
+  /// Serves until a signal arrives in `signals` (a signalfd), or nobody has been connected for
+  /// `linger`.
   void run(int signals);
 
  private:
@@ -40,8 +42,8 @@ class Server {
     uid_t uid = 0;
     Kind kind = Kind::unknown;
     std::string in, out;
-    Time until = kNever;          ///< when it must have said what it is, or be known
-    std::optional<Table> staged;  ///< between `begin` and `commit`
+    Time until = kNever;  ///< deadline for its first line, or for its worker to be announced
+    std::optional<Table> staged;  ///< table between `begin` and `commit`
   };
 
   void accept(Time now);

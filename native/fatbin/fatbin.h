@@ -1,4 +1,5 @@
-// Fat binaries as nvcc writes them: a header, then entries of PTX or machine code, plain or compressed. Every length is checked.
+// Parser of nvcc's fat binaries: a header, then entries of PTX or machine code, plain or
+// compressed. Every length is checked.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +11,13 @@
 
 namespace fatbin {
 
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{4} << 30;  ///< no image is larger; a header that says so is damaged
+inline constexpr std::uint64_t kMostBytes =
+    std::uint64_t{4} << 30;  ///< maximum size of an image; a larger size means a damaged header
 
 struct Header {
   std::uint32_t magic;
   std::uint16_t version, headerSize;
-  std::uint64_t size;  ///< of what follows the header
+  std::uint64_t size;  ///< bytes after the header
 };
 
 struct Entry {
@@ -29,15 +31,26 @@ struct Entry {
 };
 static_assert(sizeof(Header) == 16 && sizeof(Entry) == 64);
 
-inline constexpr std::uint16_t kPtx = 1, kElf = 2;                                                           // Entry::kind
-inline constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000, kArchSpecific = 0x100000, kFamily = 0x200000;  // Entry::flags
+inline constexpr std::uint16_t kPtx = 1, kElf = 2;  // Entry::kind
+inline constexpr std::uint64_t kLz4 = 0x2000, kZstd = 0x8000, kArchSpecific = 0x100000,
+                               kFamily = 0x200000;  // Entry::flags
+inline constexpr std::uint64_t kOtherCompression =
+    0x5000;  ///< compression of other nvcc versions; not supported
 
-using Visit = std::function<void(const Entry&, std::span<const std::byte> payload)>;
+/// `header`: the entry's whole header, which begins with Entry.
+using Visit = std::function<void(const Entry&, std::span<const std::byte> header,
+                                 std::span<const std::byte> payload)>;
 
-/// Calls visit for each entry of the fat binary at the start of `image`; false when a length leads out of it.
+/// Calls visit for each entry of the fat binary at the start of `image`. False if a length exceeds
+/// it.
 bool eachEntry(std::span<const std::byte> image, const Visit& visit);
 
-/// What an entry holds, decompressed; nothing when it does not decompress to what its header says.
-std::optional<std::string> contentOf(const Entry& entry, std::span<const std::byte> payload);
+/// Whether an entry's offsets are inside its header, and its compression flags are consistent.
+bool wellFormed(const Entry& entry, std::span<const std::byte> header);
+
+/// The decompressed content of an entry. Empty if it does not match the size in the header, or
+/// exceeds `most` bytes.
+std::optional<std::string> contentOf(const Entry& entry, std::span<const std::byte> payload,
+                                     std::uint64_t most = kMostBytes);
 
 }  // namespace fatbin

@@ -22,33 +22,39 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-/// A cpuset of the first version that is made takes no process before it says which processors and memory it has.
+/// Sets a new cpuset of cgroup v1 to its parent's processors and memory nodes. It accepts no
+/// process before.
 void fillCpuset(const std::string& directory) {
   const std::string parent = directory.substr(0, directory.rfind('/'));
   for (const char* file : {"/cpuset.cpus", "/cpuset.mems"}) {
     const std::string own = readFile(directory + file);
-    if (own.find_first_not_of(" \n") == std::string::npos) writeFile(directory + file, readFile(parent + file));
+    if (own.find_first_not_of(" \n") == std::string::npos)
+      writeFile(directory + file, readFile(parent + file));
   }
 }
 
-/// Empty when it is done.
+/// Moves `process` into the cgroup, which it creates if missing. Returns an error message, or an
+/// empty string.
 std::string enter(const Hierarchy& hierarchy, const std::string& path, pid_t process) {
   const std::string directory = hierarchy.directory + path;
-  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) return "cannot make the cgroup " + directory + ": " + std::strerror(errno);
+  if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    return "cannot make the cgroup " + directory + ": " + std::strerror(errno);
   if (!hierarchy.unified) fillCpuset(directory);
   if (writeFile(directory + "/cgroup.procs", std::to_string(process))) return {};
   return "cannot enter the cgroup " + directory + ": " + std::strerror(errno);
 }
 
-/// `pod<UID>`, `...-pod<UID>.slice` of systemd, or `...-pod<UID>.slice:cri-containerd:<id>`.
+/// Whether a path component names the pod: `pod<UID>`, `...-pod<UID>.slice` of systemd, or
+/// `...-pod<UID>.slice:cri-containerd:<id>`.
 bool isPod(const std::string& component, const std::string& uid) {
-  std::string escaped = uid;  // systemd's names have no dashes within a part
+  std::string escaped = uid;  // systemd escapes dashes in the names of slices
   std::ranges::replace(escaped, '-', '_');
   for (const std::string& name : {"pod" + uid, "pod" + escaped}) {
     const std::size_t at = component.find(name);
     if (at == std::string::npos || (at > 0 && component[at - 1] != '-')) continue;
     const std::string rest = component.substr(at + name.size());
-    if (rest.empty() || rest == ".slice" || rest.starts_with(':') || rest.starts_with(".slice:")) return true;
+    if (rest.empty() || rest == ".slice" || rest.starts_with(':') || rest.starts_with(".slice:"))
+      return true;
   }
   return false;
 }
@@ -82,7 +88,9 @@ bool matches(const Hierarchy& hierarchy, const Membership& membership) {
   if (membership.controllers.empty()) return false;
   const std::vector<std::string> options = split(hierarchy.options, ',');
   const std::vector<std::string> controllers = split(membership.controllers, ',');
-  return std::ranges::all_of(controllers, [&](const std::string& one) { return std::ranges::find(options, one) != options.end(); });
+  return std::ranges::all_of(controllers, [&](const std::string& one) {
+    return std::ranges::find(options, one) != options.end();
+  });
 }
 
 std::string workerCgroup(const std::string& path, const std::string& podUid) {
@@ -95,7 +103,8 @@ std::string workerCgroup(const std::string& path, const std::string& podUid) {
 
 std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid) {
   const std::string own = readFile("/proc/self/cgroup");
-  const std::string theirs = podUid.empty() ? own : readFile("/proc/" + std::to_string(client) + "/cgroup");
+  const std::string theirs =
+      podUid.empty() ? own : readFile("/proc/" + std::to_string(client) + "/cgroup");
   std::vector<std::string> problems;
   for (const Membership& membership : parseMemberships(theirs.empty() ? own : theirs)) {
     for (const Hierarchy& hierarchy : parseMounts(readFile("/proc/self/mounts"))) {
@@ -104,8 +113,10 @@ std::vector<std::string> place(pid_t process, pid_t client, const std::string& p
       std::string problem = enter(hierarchy, path, process);
       if (problem.empty()) break;
       problems.push_back(problem);
-      const std::string node = workerCgroup("", "");  // the pod may be at its end: at least out of the proxy's own
-      if (path != node && !(problem = enter(hierarchy, node, process)).empty()) problems.push_back(problem);
+      // The pod may be ending; leave at least the proxy's own cgroup.
+      const std::string node = workerCgroup("", "");
+      if (path != node && !(problem = enter(hierarchy, node, process)).empty())
+        problems.push_back(problem);
       break;
     }
   }

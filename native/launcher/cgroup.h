@@ -1,4 +1,4 @@
-// Where a process is put among the cgroups of the host, of the first and the second version.
+// Moves a process into a cgroup of the host, in cgroup v1 and v2.
 #pragma once
 
 #include <sys/types.h>
@@ -8,31 +8,31 @@
 
 namespace launcher {
 
-/// One hierarchy that is mounted.
+/// A mounted cgroup hierarchy.
 struct Hierarchy {
   std::string directory;
-  std::string options;  ///< of the mount, with its controllers; empty for the second version
+  std::string options;  ///< mount options with the controllers; empty for v2
   bool unified;
 };
 
 /// One line of /proc/PID/cgroup.
 struct Membership {
-  std::string controllers;  ///< empty for the second version
+  std::string controllers;  ///< empty for v2
   std::string path;
 };
 
 std::vector<Hierarchy> parseMounts(const std::string& text);
 std::vector<Membership> parseMemberships(const std::string& text);
 
-/// Whether the line is about this hierarchy.
+/// Whether the line belongs to this hierarchy.
 bool matches(const Hierarchy& hierarchy, const Membership& membership);
 
-/// The cgroup for workers of a pod: beneath the outermost component that names it, for the pod itself may make up those beneath, or, in a
-/// hierarchy where the process is in no such, at the root.
+/// Path of the cgroup for workers of a pod: below the outermost component that names the pod,
+/// because the pod may have created those below. At the root if no component names it.
 std::string workerCgroup(const std::string& path, const std::string& podUid);
 
-/// Puts `process` (0: this one) into the workers' cgroup of the pod that `client` is in, or into that of the node when `podUid` is empty.
-/// What cannot be done is said; the rest is done.
+/// Moves `process` (0: this one) into the workers' cgroup of the client's pod, or of the node if
+/// `podUid` is empty. Returns messages for the hierarchies that failed; the others are done.
 std::vector<std::string> place(pid_t process, pid_t client, const std::string& podUid);
 
 }  // namespace launcher

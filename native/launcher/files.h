@@ -1,14 +1,14 @@
-// Files of the kernel, which are read whole and written at once.
+// Files of procfs and cgroupfs, which are read whole and written in one call.
 #pragma once
 
 #include <string>
 
 namespace launcher {
 
-/// Empty when it cannot be read.
+/// The file's content; empty if it cannot be read.
 std::string readFile(const std::string& path);
 
-/// False with errno set.
+/// Returns false and sets errno on failure.
 bool writeFile(const std::string& path, const std::string& text);
 
 }  // namespace launcher

@@ -9,7 +9,9 @@ namespace launcher {
 
 namespace {
 
-std::string fileOf(pid_t process) { return "/proc/" + (process > 0 ? std::to_string(process) : "self") + "/oom_score_adj"; }
+std::string fileOf(pid_t process) {
+  return "/proc/" + (process > 0 ? std::to_string(process) : "self") + "/oom_score_adj";
+}
 
 }  // namespace
 

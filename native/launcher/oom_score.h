@@ -1,4 +1,4 @@
-// Whom the kernel ends first when memory runs out.
+// OOM score: decides which process the kernel kills first when memory runs out.
 #pragma once
 
 #include <sys/types.h>
@@ -7,9 +7,9 @@
 
 namespace launcher {
 
-/// A process inherits that of whoever starts it, and gpu-proxy is among the last that the kernel would end: a worker must not be, or
-/// the tenant whose memory it uses up would see others end in its place. Gives `process` (0: this one) what `client` has; without a client
-/// 0, which is what a process has of which nobody said anything. Empty when it is done.
+/// Sets the OOM score of `process` (0: this one) to that of `client`, or to 0 without a client. A
+/// worker would otherwise inherit gpu-proxy's, which protects it: the kernel would kill other
+/// processes for a worker's memory. Returns an error message, or an empty string.
 std::string takeOomScore(pid_t process, pid_t client);
 
 }  // namespace launcher

@@ -1,7 +1,12 @@
 #include "native/simulator/address_space.h"
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+#include <vector>
 
+#include "native/simulator/allocations.h"
 #include "native/simulator/context.h"
 #include "native/simulator/pool.h"
 
@@ -16,49 +21,41 @@ bool reaches(const Context& context, const Allocation& allocation) {
   return allocation.context != nullptr && context.peers.contains(allocation.context);
 }
 
+/// The memory that kernels of one context may access. Each thread caches the sorted ranges. While
+/// allocations do not change, a query costs one atomic load and a binary search.
+class ContextMemory final : public AddressSpace {
+ public:
+  explicit ContextMemory(const Context& context) : context_(context) {}
+
+  bool contains(std::uint64_t address, std::uint64_t bytes) const override;
+  std::array<std::uint64_t, 2> around(std::uint64_t address) const override;
+  std::string describe(std::uint64_t address) const override;
+
+ private:
+  struct Ranges {
+    std::uint64_t version = 0;
+    std::vector<std::array<std::uint64_t, 2>> sorted;
+  };
+  const Ranges& ranges() const;
+  std::shared_ptr<const Ranges> build() const;
+
+  const Context& context_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Ranges> latest_;
+};
+
 }  // namespace
-
-Allocations& Allocations::all() {
-  static Allocations& allocations = *new Allocations;
-  return allocations;
-}
-
-void Allocations::add(Allocation allocation) {
-  const std::lock_guard lock(mutex_);
-  allocation.id = nextId_++;
-  const std::uint64_t begin = allocation.begin;
-  byAddress_.insert_or_assign(begin, std::move(allocation));
-  changed();
-}
-
-const Allocation* Allocations::around(std::uint64_t address) const {
-  auto next = byAddress_.upper_bound(address);
-  if (next == byAddress_.begin()) return nullptr;
-  const Allocation& allocation = std::prev(next)->second;
-  return address < allocation.end() ? &allocation : nullptr;
-}
-
-std::optional<Allocation> Allocations::find(std::uint64_t address) const {
-  const std::lock_guard lock(mutex_);
-  const Allocation* allocation = around(address);
-  return allocation == nullptr ? std::nullopt : std::optional(*allocation);
-}
-
-bool Allocations::overlaps(std::uint64_t begin, std::uint64_t size) const {
-  const std::lock_guard lock(mutex_);
-  const auto next = byAddress_.lower_bound(begin);
-  if (next != byAddress_.end() && next->first - begin < size) return true;
-  return around(begin) != nullptr;
-}
 
 std::shared_ptr<const ContextMemory::Ranges> ContextMemory::build() const {
   const std::lock_guard lock(mutex_);
   const std::uint64_t version = Allocations::all().version();
   if (latest_ != nullptr && latest_->version == version) return latest_;
   auto ranges = std::make_shared<Ranges>();
-  ranges->version = version;  // read before the visit: a change that falls between makes the next question build again
+  // read before the visit, so that a concurrent change invalidates the ranges
+  ranges->version = version;
   Allocations::all().each([&](const Allocation& allocation) {
-    if (reaches(context_, allocation)) ranges->sorted.push_back({allocation.begin, allocation.end()});
+    if (reaches(context_, allocation))
+      ranges->sorted.push_back({allocation.begin, allocation.end()});
   });
   latest_ = ranges;
   return ranges;
@@ -70,21 +67,31 @@ const ContextMemory::Ranges& ContextMemory::ranges() const {
     std::shared_ptr<const Ranges> ranges;
   };
   thread_local Seen seen;
-  if (seen.owner != this || seen.ranges->version != Allocations::all().version()) seen = {this, build()};
+  if (seen.owner != this || seen.ranges->version != Allocations::all().version())
+    seen = {this, build()};
   return *seen.ranges;
 }
 
 std::array<std::uint64_t, 2> ContextMemory::around(std::uint64_t address) const {
   const auto& sorted = ranges().sorted;
-  auto next = std::upper_bound(sorted.begin(), sorted.end(), address, [](std::uint64_t a, const auto& range) { return a < range[0]; });
+  auto next = std::upper_bound(sorted.begin(), sorted.end(), address,
+                               [](std::uint64_t a, const auto& range) { return a < range[0]; });
   if (next == sorted.begin()) return {0, 0};
   const auto& range = *std::prev(next);
   return address < range[1] ? range : std::array<std::uint64_t, 2>{0, 0};
 }
 
+std::string ContextMemory::describe(std::uint64_t address) const {
+  return Allocations::all().describe(address);
+}
+
 bool ContextMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
   const auto [begin, end] = around(address);
   return end != 0 && address >= begin && bytes <= end - address;
+}
+
+std::unique_ptr<AddressSpace> makeAddressSpace(const Context& context) {
+  return std::make_unique<ContextMemory>(context);
 }
 
 }  // namespace simulator

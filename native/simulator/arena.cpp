@@ -9,17 +9,20 @@
 namespace simulator {
 namespace {
 
-/// Where the client of a remoted program keeps addresses free for us; elsewhere does for a program that loads this library itself.
+/// An address range that the client of a remoted program keeps free for the simulator. A program
+/// that loads this library itself may get another range.
 constexpr std::uint64_t kPreferred = 0x2b0000000000;
 constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 46;
 
-std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
+std::uint64_t roundUp(std::uint64_t value, std::uint64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
-/// Room for every device twice over (fragments, pools that keep their addresses), or what the system gives.
+/// Reserves addresses, at kPreferred if they are free. Returns 0 on failure.
 std::uint64_t reserve(std::uint64_t bytes) {
-  void* memory =
-      mmap(reinterpret_cast<void*>(kPreferred), bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = mmap(reinterpret_cast<void*>(kPreferred), bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? 0 : reinterpret_cast<std::uint64_t>(memory);
 }
 
@@ -57,6 +60,8 @@ Arena& Arena::instance() {
   return arena;
 }
 
+/// Reserves twice the memory of all devices, because of fragments and pools that keep addresses, or
+/// as much as the system allows.
 Arena::Arena() {
   std::uint64_t bytes = 0;
   for (const auto& device : devices()) bytes += 2 * roundUp(device->totalBytes, kPageBytes);

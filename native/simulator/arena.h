@@ -1,5 +1,5 @@
-// Addresses for device memory: one range reserved per process, handed out first fit. The range stays mapped for good, so a kernel that
-// still runs beside a wrong free touches stale bytes and never unmapped pages.
+// Addresses for device memory: first fit in one range reserved per process. The range stays mapped,
+// so a kernel that runs beside a wrong free accesses stale bytes, not unmapped pages.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace simulator {
 
 class Device;
 
-inline constexpr std::size_t kPageBytes = std::size_t{2} << 20;  ///< the granularity in which a GPU gives memory
-inline constexpr std::size_t kAlignment = 512;                   ///< of every allocation
+inline constexpr std::size_t kPageBytes = std::size_t{2} << 20;  ///< the page size of GPU memory
+inline constexpr std::size_t kAlignment = 512;                   ///< of every allocation, in bytes
 
-/// Free ranges of one stretch of addresses.
+/// Free ranges within a range of addresses.
 class FreeRanges {
  public:
-  void add(std::uint64_t begin, std::uint64_t size);  ///< joined with its neighbours
-  std::uint64_t take(std::uint64_t size);             ///< lowest that fits; 0 when none does
+  void add(std::uint64_t begin, std::uint64_t size);  ///< merges the range with its neighbours
+  std::uint64_t take(std::uint64_t size);             ///< lowest address that fits; 0 if none does
 
  private:
   std::map<std::uint64_t, std::uint64_t> free_;  ///< begin -> size
@@ -29,16 +29,16 @@ class Arena {
  public:
   static Arena& instance();
 
-  /// Memory charged to `device`, or to nobody when it is null (a pool accounts for its own); small pieces share 2 MiB pages.
-  /// 0 when the device or the address range is full.
+  /// Allocates memory and charges it to `device`; null: not charged, because a pool accounts for
+  /// its own. Small pieces share 2 MiB pages. Returns 0 if the device or the address range is full.
   std::uint64_t allocate(Device* device, std::size_t bytes);
   void release(std::uint64_t address);
 
  private:
   struct Piece {
-    Device* device;      ///< charged; may be null
+    Device* device;      ///< the charged device; may be null
     std::uint64_t size;  ///< rounded up
-    std::uint64_t page;  ///< of the shared page that holds it, 0 when the piece has pages of its own
+    std::uint64_t page;  ///< address of the shared page; 0 if the piece has pages of its own
   };
   struct SharedPage {
     Device* device;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "native/simulator/device.h"
-
 namespace simulator {
 namespace {
 
@@ -13,7 +11,7 @@ struct Attribute {
   int value;
 };
 
-// Recorded from an H200 (driver 580, CUDA 13.0). What the product does not offer yet reads 0, so that no program is promised it.
+// Recorded from an H200 (driver 580, CUDA 13.0). Features that the product does not support read 0.
 // clang-format off
 constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kThreadsPerBlock},
@@ -170,11 +168,12 @@ constexpr int kFirstBus = 0x17;
 
 }  // namespace
 
-bool deviceAttribute(const Device& device, int attribute, int& value) {
-  const auto* row = std::find_if(std::begin(kAttributes), std::end(kAttributes),
-                                 [&](const Attribute& r) { return static_cast<int>(r.attribute) == attribute; });
+bool deviceAttribute(int device, int attribute, int& value) {
+  const auto* row =
+      std::find_if(std::begin(kAttributes), std::end(kAttributes),
+                   [&](const Attribute& r) { return static_cast<int>(r.attribute) == attribute; });
   if (row == std::end(kAttributes)) return false;
-  value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? kFirstBus + device.index : row->value;
+  value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? kFirstBus + device : row->value;
   return true;
 }
 

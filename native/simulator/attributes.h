@@ -1,4 +1,4 @@
-// The one table of what the simulated GPU says about itself.
+// Attributes of the simulated GPU.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,6 @@
 #include "cuda_abi.h"
 
 namespace simulator {
-
-class Device;
 
 inline constexpr char kDeviceName[] = "Simulated GPU";
 inline constexpr int kNewestApi = 13000;
@@ -28,12 +26,14 @@ inline constexpr unsigned kBlockDim[3] = {1024, 1024, 64};
 inline constexpr unsigned kGridDim[3] = {2147483647, 65535, 65535};
 inline constexpr int kLeastPriority = 0;
 inline constexpr int kGreatestPriority = -5;
-inline constexpr unsigned kBlocksPerCluster = 8;  ///< 16 when a kernel allows the non-portable size
+inline constexpr unsigned kBlocksPerCluster = 8;  ///< 16 if a kernel allows the non-portable size
 
-/// Most that one context may take of a device for itself: what a context of the real driver holds before its first allocation.
+/// Maximum bytes that a context reserves on a device: as much as a context of the real driver holds
+/// before its first allocation.
 inline constexpr std::size_t kContextBytes = std::size_t{526} << 20;
 
-/// False for a number that names no attribute.
-bool deviceAttribute(const Device& device, int attribute, int& value);
+/// Reads an attribute of the device with this index on the machine. False if the attribute does not
+/// exist.
+bool deviceAttribute(int device, int attribute, int& value);
 
 }  // namespace simulator

@@ -1,4 +1,5 @@
-// When one operation of a stream has ended. Shared by the stream's thread, by waiters and by the operations that must come after it.
+// Completion of one operation of a stream. Shared by the stream's thread, waiters, and operations
+// that must follow it.
 #pragma once
 
 #include <atomic>
@@ -18,7 +19,7 @@ class Completion {
     done_.store(1, std::memory_order_release);
     done_.notify_all();
   }
-  /// When it ended; valid once done().
+  /// When the operation ended; valid once done().
   std::chrono::steady_clock::time_point time() const { return time_; }
 
  private:

@@ -1,4 +1,4 @@
-// A context: what belongs to one user of a device, and which context each thread has current.
+// Contexts, and each thread's current context.
 #pragma once
 
 #include <array>
@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "cuda_abi.h"
-#include "native/simulator/address_space.h"
+#include "native/simulator/engine.h"
+#include "native/simulator/heap.h"
 
 namespace simulator {
 
@@ -21,7 +22,7 @@ struct Module;
 
 inline constexpr int kLimits = CU_LIMIT_MAX;
 
-/// Contexts are never freed, only destroyed: a handle that a thread kept stays safe to look at.
+/// Contexts are destroyed but never freed, so a stale handle is safe to read.
 struct Context {
   Context(Device& device, bool primary);
 
@@ -32,33 +33,33 @@ struct Context {
   unsigned apiVersion = 3020;
   std::atomic<bool> alive{false};
   std::atomic<bool> everAlive{false};
-  ContextMemory memory;                   ///< what its kernels may reach
-  std::atomic<std::size_t> heapBytes{0};  ///< held by malloc in kernels
+  const std::unique_ptr<const AddressSpace> memory;  ///< the memory that its kernels may access
+  Heap heap;                                         ///< heap of malloc in kernels
 
-  std::mutex submission;          ///< makes one order of all operations of the context
-  std::mutex mutex;               ///< guards what follows
+  std::mutex submission;          ///< serialises the submission of operations to the context
+  std::mutex mutex;               ///< guards the members below
   unsigned retained = 0;          ///< primary contexts: cuDevicePrimaryCtxRetain minus Release
-  std::size_t reservedBytes = 0;  ///< of the device, given back when it ends
-  std::size_t heapLimit = 0;      ///< bytes of the heap of malloc, reserved; 0: no kernel has used it yet
+  std::size_t reservedBytes = 0;  ///< bytes reserved on the device until the context ends
   std::array<std::size_t, kLimits> limits{};
   CUfunc_cache cacheConfig = CU_FUNC_CACHE_PREFER_NONE;
-  std::set<Context*> peers;                    ///< contexts whose memory this one may reach
-  std::shared_ptr<Stream> legacy;              ///< made when the context comes alive
-  std::vector<std::weak_ptr<Stream>> streams;  ///< all others, per-thread ones included
-  std::set<std::shared_ptr<Module>> modules;   ///< loaded here, by cuModuleLoad* or for a library
+  std::set<Context*> peers;                    ///< contexts whose memory this one may access
+  std::shared_ptr<Stream> legacy;              ///< created by activate()
+  std::vector<std::weak_ptr<Stream>> streams;  ///< all other streams, per-thread ones included
+  std::set<std::shared_ptr<Module>> modules;   ///< modules loaded by cuModuleLoad* or for a library
 };
 
 Context* makePrimaryContext(Device& device);
 void setDefaultLimits(Context& context);
-/// Brings a context to life: limits, legacy stream, reserved memory.
+/// Activates a context: sets limits, creates the legacy stream, reserves memory.
 CUresult activate(Context& context);
-/// Waits for its work and frees what belongs to it.
+/// Waits for the context's work and frees its objects.
 void destroy(Context& context);
 /// The live streams of a context, the legacy one first.
 std::vector<std::shared_ptr<Stream>> streamsOf(Context& context);
 /// Waits for all work submitted to the context.
 void synchronize(Context& context);
-/// Checks a handle that a call was given: INVALID_CONTEXT for one that never was, CONTEXT_IS_DESTROYED for one that ended.
+/// Finds the context of a handle. Returns INVALID_CONTEXT if it never existed, and
+/// CONTEXT_IS_DESTROYED if it has ended.
 CUresult findContext(CUcontext handle, Context*& context);
 /// The thread's stack of contexts; the last one is current.
 std::vector<Context*>& contextStack();

@@ -1,8 +1,8 @@
-// How contexts come alive and end. The calls about contexts are in context.cpp and primary_context.cpp.
+// Creation and end of contexts. The calls are in context_calls.cpp and primary_context.cpp.
 #include <algorithm>
 #include <atomic>
 
-#include "native/simulator/attributes.h"
+#include "native/simulator/address_space.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/event.h"
@@ -17,19 +17,31 @@ namespace {
 
 std::atomic<std::uint64_t> nextContextId{1};
 
-/// A small simulated GPU gives its context a sixteenth, so that tests with little memory still have some to allocate.
-std::size_t bytesOfContext(const Device& device) { return std::min(kContextBytes, device.totalBytes / 16); }
-
 template <class Object>
 void forget(const Context& context) {
-  for (const auto& object : Handles<Object>::all().where([&](const Object& candidate) { return &candidate.context == &context; })) {
+  for (const auto& object : Handles<Object>::all().where(
+           [&](const Object& candidate) { return &candidate.context == &context; })) {
     Handles<Object>::all().remove(object.get());
   }
 }
 
+/// Allocates a heap of the size of the context's limit.
+Heap::Memory heapMemory(Context& context) {
+  std::size_t limit = 0;
+  {
+    const std::lock_guard lock(context.mutex);
+    limit = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+  }
+  return {allocate(context, limit, MemoryKind::heap), limit};
+}
+
 }  // namespace
 
-Context::Context(Device& device_, bool primary_) : device(device_), primary(primary_), memory(*this) {
+Context::Context(Device& device_, bool primary_)
+    : device(device_),
+      primary(primary_),
+      memory(makeAddressSpace(*this)),
+      heap([this] { return heapMemory(*this); }) {
   Handles<Context>::all().add(std::shared_ptr<Context>(this, [](Context*) {}));
 }
 
@@ -37,18 +49,19 @@ Context* makePrimaryContext(Device& device) { return new Context(device, true); 
 
 CUresult activate(Context& context) {
   if (fault() != CUDA_SUCCESS) return fault();
-  const std::size_t bytes = bytesOfContext(context.device);
+  const std::size_t bytes = context.device.contextBytes();
   if (!context.device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  context.heap.clear();
   {
     const std::lock_guard order(context.submission);
     const std::lock_guard lock(context.mutex);
     context.reservedBytes = bytes;
-    context.heapLimit = 0;
     setDefaultLimits(context);
     context.legacy = std::make_shared<Stream>(context, 0u, 0);
     context.streams.clear();
     context.id = nextContextId.fetch_add(1);
   }
+  context.device.addContext(1);
   context.everAlive = true;
   context.alive = true;
   return CUDA_SUCCESS;
@@ -58,7 +71,8 @@ std::vector<std::shared_ptr<Stream>> streamsOf(Context& context) {
   std::vector<std::shared_ptr<Stream>> live;
   const std::lock_guard lock(context.mutex);
   if (context.legacy != nullptr) live.push_back(context.legacy);
-  std::erase_if(context.streams, [](const std::weak_ptr<Stream>& stream) { return stream.expired(); });
+  std::erase_if(context.streams,
+                [](const std::weak_ptr<Stream>& stream) { return stream.expired(); });
   for (const auto& weak : context.streams) {
     if (auto stream = weak.lock()) live.push_back(std::move(stream));
   }
@@ -89,6 +103,7 @@ void destroy(Context& context) {
   freeAll(context);
   Allocations::all().changeAccess([&] { context.peers.clear(); });
   context.device.release(reserved);
+  context.device.addContext(-1);
 }
 
 CUresult findContext(CUcontext handle, Context*& context) {

@@ -12,12 +12,15 @@
 namespace simulator {
 namespace {
 
-constexpr std::size_t kStaged = 64 << 10;  ///< a pageable source up to this is taken over at once, so the call need not wait
+constexpr std::size_t kStaged =
+    64 << 10;  ///< a pageable source up to this size is copied at once, so the call need not wait
 
 bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
 
-/// Bytes from the first to the last that a side touches.
-std::size_t extent(const Copy& copy, std::size_t pitch) { return copy.rows == 0 ? 0 : (copy.rows - 1) * pitch + copy.width; }
+/// Bytes from the first to the last one accessed on a side.
+std::size_t extent(const Copy& copy, std::size_t pitch) {
+  return copy.rows == 0 ? 0 : (copy.rows - 1) * pitch + copy.width;
+}
 
 bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
   if (side == Side::host) return address != 0;
@@ -28,7 +31,8 @@ bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
 void run(const Copy& copy, const std::byte* source) {
   auto* destination = reinterpret_cast<std::byte*>(copy.destination);
   for (std::size_t row = 0; row < copy.rows; ++row) {
-    std::memmove(destination + row * copy.destinationPitch, source + row * copy.sourcePitch, copy.width);
+    std::memmove(destination + row * copy.destinationPitch, source + row * copy.sourcePitch,
+                 copy.width);
   }
 }
 
@@ -48,7 +52,9 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
   const auto* source = reinterpret_cast<const std::byte*>(copy.source);
   const std::size_t bytes = extent(copy, copy.sourcePitch);
   if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {
-    stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] { run(copy, staged.data()); });
+    stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] {
+      run(copy, staged.data());
+    });
     return CUDA_SUCCESS;
   }
   const auto host = [](std::uint64_t address) {
@@ -56,7 +62,8 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
     return !found || found->host();
   };
   const auto work = [copy, source] { run(copy, source); };
-  if (fromPageable || toPageable || (synchronous && (host(copy.source) || host(copy.destination)))) {
+  if (fromPageable || toPageable ||
+      (synchronous && (host(copy.source) || host(copy.destination)))) {
     stream.perform(work);
     return fault();
   }
@@ -66,7 +73,8 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
 
 namespace {
 
-Copy linear(std::uint64_t destination, Side to, std::uint64_t source, Side from, std::size_t bytes) {
+Copy linear(std::uint64_t destination, Side to, std::uint64_t source, Side from,
+            std::size_t bytes) {
   return {destination, source, bytes, 1, bytes, bytes, to, from};
 }
 
@@ -80,7 +88,7 @@ CUresult copyAsynchronously(const Copy& copy, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) { return submit(copy, stream, false); });
 }
 
-/// Peer copies name their contexts; the addresses alone say where the bytes are.
+/// Peer copies name contexts, but only the addresses determine where the bytes are.
 CUresult findPeers(CUcontext destination, CUcontext source, Context* (&contexts)[2]) {
   const CUresult status = findContext(destination, contexts[0]);
   return status == CUDA_SUCCESS ? findContext(source, contexts[1]) : status;
@@ -100,48 +108,61 @@ DRIVER_CALL cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CU
 }
 
 DRIVER_CALL cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount) {
-  return copySynchronously(linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount));
+  return copySynchronously(
+      linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount));
 }
 
 DRIVER_CALL cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return copySynchronously(linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount));
+  return copySynchronously(
+      linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount));
 }
 
 DRIVER_CALL cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
   return copySynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount));
 }
 
-DRIVER_CALL cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount, CUstream hStream) {
-  return copyAsynchronously(linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount), hStream);
+DRIVER_CALL cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                                 CUstream hStream) {
+  return copyAsynchronously(
+      linear(dstDevice, Side::device, addressOf(srcHost), Side::host, ByteCount), hStream);
 }
 
-DRIVER_CALL cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copyAsynchronously(linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount), hStream);
+DRIVER_CALL cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                                 CUstream hStream) {
+  return copyAsynchronously(
+      linear(addressOf(dstHost), Side::host, srcDevice, Side::device, ByteCount), hStream);
 }
 
-DRIVER_CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copyAsynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), hStream);
+DRIVER_CALL cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                                 CUstream hStream) {
+  return copyAsynchronously(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount),
+                            hStream);
 }
 
-// Comes after all work of the three contexts that it concerns, and before all that follows in them.
-DRIVER_CALL cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount) {
+// Follows all earlier work of the three contexts involved, and precedes all later work in them.
+DRIVER_CALL cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                         CUcontext srcContext, size_t ByteCount) {
   return onStream(nullptr, [&](Context&, Stream& stream) -> CUresult {
     Context* peers[2];
     const CUresult status = findPeers(dstContext, srcContext, peers);
     if (status != CUDA_SUCCESS) return status;
     for (Context* peer : peers) synchronize(*peer);
-    const CUresult submitted = submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, true);
+    const CUresult submitted =
+        submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, true);
     if (submitted != CUDA_SUCCESS) return submitted;
     stream.synchronize();
     return fault();
   });
 }
 
-DRIVER_CALL cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
-                              CUstream hStream) {
+DRIVER_CALL cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                              CUcontext srcContext, size_t ByteCount, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     Context* peers[2];
     const CUresult status = findPeers(dstContext, srcContext, peers);
-    return status == CUDA_SUCCESS ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream, false) : status;
+    return status == CUDA_SUCCESS
+               ? submit(linear(dstDevice, Side::device, srcDevice, Side::device, ByteCount), stream,
+                        false)
+               : status;
   });
 }

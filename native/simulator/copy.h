@@ -1,4 +1,4 @@
-// Copies: what the calls of copy.cpp and copy_2d.cpp share.
+// Copies: shared by copy.cpp and copy_2d.cpp.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace simulator {
 
-/// Which memory a copy may meet on one side.
+/// The kinds of memory that a copy accepts on one side.
 enum class Side { device, host, any };
 
 /// Rows of bytes; a linear copy is one row.
@@ -24,10 +24,11 @@ struct Copy {
   Side from = Side::any;
 };
 
-/// CUDA_ERROR_INVALID_VALUE when a side that names device memory does not lie inside one allocation.
+/// Returns CUDA_ERROR_INVALID_VALUE if a side that names device memory is not inside one
+/// allocation.
 CUresult check(const Copy& copy);
-/// Puts the copy into the stream. It returns when the host may use its own pageable memory again, and for `synchronous` copies that
-/// touch host memory when all is done.
+/// Enqueues the copy. Returns once the host may reuse its pageable memory. A `synchronous` copy of
+/// host memory returns after it has ended.
 CUresult submit(const Copy& copy, Stream& stream, bool synchronous);
 
 }  // namespace simulator

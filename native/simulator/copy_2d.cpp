@@ -43,18 +43,22 @@ CUresult describe(const CUDA_MEMCPY2D* request, Copy& copy) {
   copy.rows = request->Height;
   // A pitch of 0 means rows without gaps.
   copy.sourcePitch = request->srcPitch != 0 ? request->srcPitch : request->srcXInBytes + copy.width;
-  copy.destinationPitch = request->dstPitch != 0 ? request->dstPitch : request->dstXInBytes + copy.width;
-  if (copy.rows > 1 &&
-      (request->srcXInBytes + copy.width > copy.sourcePitch || request->dstXInBytes + copy.width > copy.destinationPitch)) {
+  copy.destinationPitch =
+      request->dstPitch != 0 ? request->dstPitch : request->dstXInBytes + copy.width;
+  if (copy.rows > 1 && (request->srcXInBytes + copy.width > copy.sourcePitch ||
+                        request->dstXInBytes + copy.width > copy.destinationPitch)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const std::size_t pitch = copy.sourcePitch > copy.destinationPitch ? copy.sourcePitch : copy.destinationPitch;
-  if (pitch != 0 && copy.rows > std::numeric_limits<std::size_t>::max() / 2 / pitch) return CUDA_ERROR_INVALID_VALUE;
-  const CUresult status =
-      place({request->srcMemoryType, request->srcHost, request->srcDevice, request->srcXInBytes, request->srcY, copy.sourcePitch},
-            copy.source, copy.from);
+  const std::size_t pitch =
+      copy.sourcePitch > copy.destinationPitch ? copy.sourcePitch : copy.destinationPitch;
+  if (pitch != 0 && copy.rows > std::numeric_limits<std::size_t>::max() / 2 / pitch)
+    return CUDA_ERROR_INVALID_VALUE;
+  const CUresult status = place({request->srcMemoryType, request->srcHost, request->srcDevice,
+                                 request->srcXInBytes, request->srcY, copy.sourcePitch},
+                                copy.source, copy.from);
   if (status != CUDA_SUCCESS) return status;
-  return place({request->dstMemoryType, request->dstHost, request->dstDevice, request->dstXInBytes, request->dstY, copy.destinationPitch},
+  return place({request->dstMemoryType, request->dstHost, request->dstDevice, request->dstXInBytes,
+                request->dstY, copy.destinationPitch},
                copy.destination, copy.to);
 }
 
@@ -69,5 +73,9 @@ CUresult copyRows(const CUDA_MEMCPY2D* request, CUstream hStream, bool synchrono
 }  // namespace
 
 DRIVER_CALL cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy) { return copyRows(pCopy, nullptr, true); }
-DRIVER_CALL cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy) { return copyRows(pCopy, nullptr, true); }
-DRIVER_CALL cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) { return copyRows(pCopy, hStream, false); }
+DRIVER_CALL cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy) {
+  return copyRows(pCopy, nullptr, true);
+}
+DRIVER_CALL cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
+  return copyRows(pCopy, hStream, false);
+}

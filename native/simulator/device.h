@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -14,37 +15,60 @@ namespace simulator {
 
 struct Context;
 struct Pool;
+class SharedState;
 
 class Device {
  public:
-  Device(int index, std::size_t memory);
+  /// `shared`: accounts of all processes of the node; null: this process uses the device alone.
+  Device(int index, std::size_t memory, SharedState* shared);
 
-  const int index;               ///< among all simulated GPUs of the machine, before CUDA_VISIBLE_DEVICES
+  const int index;               ///< index among all simulated GPUs, before CUDA_VISIBLE_DEVICES
   const std::size_t totalBytes;  ///< NVIDIA_VIRTUAL_SIMULATED_MEMORY
-  CUdevice ordinal = 0;          ///< the number by which this process knows it
+  CUdevice ordinal = 0;          ///< the number of the device in this process
   CUuuid uuid{};
-  Context* primary = nullptr;  ///< never null after construction; active only while it is retained
+  Context* primary = nullptr;  ///< never null after construction; active while it is retained
   std::shared_ptr<Pool> defaultPool;
 
-  std::string uuidText() const;  ///< GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
   std::string pciBusId() const;  ///< 0000:17:00.0
 
-  /// Takes `bytes` of the device's memory; false when they are not there.
+  /// Charges `bytes` of the device's memory. False if they do not fit.
   bool charge(std::size_t bytes);
-  void release(std::size_t bytes) { used_.fetch_sub(bytes); }
-  std::size_t usedBytes() const { return used_.load(); }
+  void release(std::size_t bytes);
+  std::size_t usedBytes() const;
+  /// Bytes that a context holds before any allocation.
+  std::size_t contextBytes() const;
+  /// Adds (1) or removes (-1) a context.
+  void addContext(int change);
+
+  /// During its lifetime, a kernel of this process runs on the device.
+  class Busy {
+   public:
+    explicit Busy(Device& device);
+    ~Busy();
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+   private:
+    Device& device_;
+  };
 
  private:
+  SharedState* const shared_;
   std::atomic<std::size_t> used_{0};
 };
 
-/// The visible devices; made by cuInit and never changed afterwards.
-const std::vector<std::unique_ptr<Device>>& devices();
-void makeDevices();
-/// Null when the ordinal names no device.
-Device* findDevice(CUdevice ordinal);
+using Devices = std::vector<std::unique_ptr<Device>>;
 
-/// The indices that CUDA_VISIBLE_DEVICES chooses among `all` devices (exposed for tests): up to the first entry that names none.
+/// The visible devices; created by cuInit, constant afterwards.
+const Devices& devices();
+void setDevices(Devices devices);
+/// Null if the ordinal is invalid.
+Device* findDevice(CUdevice ordinal);
+/// Null if no device has the PCI bus ID. The domain or the function may be omitted.
+Device* findDeviceByPciBusId(std::string_view busId);
+
+/// The indices of the devices that CUDA_VISIBLE_DEVICES selects, up to the first invalid entry.
+/// Exposed for tests.
 std::vector<int> visibleIndices(const char* list, const std::vector<std::string>& uuids);
 
 }  // namespace simulator

@@ -1,42 +1,36 @@
-// What every exported call begins with: is the driver initialised, may this thread call, which context is current, is it still alive.
+// Checks at the start of every exported call: the driver is initialised, this thread may call it,
+// and a live context is current.
 #pragma once
 
-#include <new>
-
 #include "cuda_abi.h"
+#include "native/simulator/border.h"
 #include "native/simulator/context.h"
 #include "native/simulator/fault.h"
 
-/// Opens the definition of an exported function of the driver's ABI.
-#define DRIVER_CALL extern "C" __attribute__((visibility("default"))) CUresult
-
 namespace simulator {
 
-/// CUDA_SUCCESS when this thread may call the driver at all: cuInit was called in this very process, and not from a host function.
+/// State of the driver in this process. `forked`: a child of fork cannot use the driver, as with
+/// the real one, because it has no stream threads.
+enum class DriverState { uninitialised, ready, forked };
+DriverState driverState();
+/// Called once by cuInit after the devices exist. A child of fork becomes `forked` from then on.
+void markDriverReady();
+
+/// CUDA_SUCCESS if this thread may call the driver: cuInit was called in this process, and the
+/// caller is not a host function.
 CUresult callable();
-/// The calling thread's current context, alive.
+/// The calling thread's current context, if it is alive.
 CUresult currentContext(Context*& context);
 
-/// Runs on the thread that executes host functions of a stream: they may not call the driver.
+/// During its lifetime, this thread executes a stream's host function, which may not call the
+/// driver.
 class HostFunctionScope {
  public:
   HostFunctionScope();
   ~HostFunctionScope();
 };
 
-/// Exceptions stop here, at the C border.
-template <class Body>
-CUresult guarded(Body&& body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  } catch (...) {
-    return CUDA_ERROR_UNKNOWN;
-  }
-}
-
-/// A call that needs cuInit only.
+/// Runs the body of a call that needs only cuInit.
 template <class Body>
 CUresult inDriver(Body&& body) noexcept {
   return guarded([&]() -> CUresult {
@@ -45,7 +39,7 @@ CUresult inDriver(Body&& body) noexcept {
   });
 }
 
-/// A question that the current context answers even after a fault: body(Context&).
+/// Runs the body of a query that works even after a fault: body(Context&).
 template <class Body>
 CUresult inContextDespiteFault(Body&& body) noexcept {
   return inDriver([&]() -> CUresult {
@@ -55,7 +49,7 @@ CUresult inContextDespiteFault(Body&& body) noexcept {
   });
 }
 
-/// A call that needs a current context: body(Context&).
+/// Runs the body of a call that needs a current context: body(Context&).
 template <class Body>
 CUresult inContext(Body&& body) noexcept {
   return inContextDespiteFault([&](Context& context) -> CUresult {

@@ -1,5 +1,6 @@
-// The border between the simulated driver (contexts, streams, memory, modules) and the engine that runs PTX on the CPU.
-// Above it nobody knows PTX, below it nobody knows the CUDA API beyond result codes.
+// Interface between the simulated driver (contexts, streams, memory, modules) and the engine that
+// runs PTX on the CPU. The driver does not know PTX; the engine knows only result codes of the CUDA
+// API.
 #pragma once
 
 #include <array>
@@ -16,16 +17,20 @@
 
 namespace simulator {
 
-/// Bytes that kernels may reach: device memory, shared host memory. Implemented by the driver (memory.h); called by many threads at
-/// once while kernels run. Device addresses are addresses of this process, so a checked access is an ordinary load or store.
+/// The memory that kernels may access: device memory and shared host memory. Implemented by the
+/// driver (memory.h). Thread-safe. Device addresses are addresses of this process, so a checked
+/// access is an ordinary load or store.
 class AddressSpace {
  public:
   virtual ~AddressSpace() = default;
-  /// True when [address, address + bytes) lies wholly inside one live allocation.
+  /// Whether [address, address + bytes) is inside one live allocation.
   virtual bool contains(std::uint64_t address, std::uint64_t bytes) const = 0;
-  /// The live allocation around `address` as [begin, end); {0, 0} when there is none. The engine caches the answer for one launch: an
-  /// allocation is never freed while a kernel runs.
+  /// The live allocation that contains `address`, as [begin, end); {0, 0} if there is none. The
+  /// engine caches the result during a launch, because no allocation is freed while a kernel runs.
   virtual std::array<std::uint64_t, 2> around(std::uint64_t address) const = 0;
+  /// Describes what is next to an address outside of all live allocations: "4 bytes behind the 256
+  /// bytes at 0x7f00". May be empty.
+  virtual std::string describe(std::uint64_t) const { return {}; }
 };
 
 struct ParameterInfo {
@@ -40,8 +45,11 @@ struct KernelInfo {
   std::uint32_t staticSharedBytes = 0;
   std::uint32_t localBytes = 0;
   std::uint32_t constantBytes = 0;
-  std::uint32_t registers = 0;              ///< an estimate: PTX has no fixed number
+  std::uint32_t registers = 0;              ///< estimate from live ranges, before the bounds below
+  std::uint32_t maxRegisters = 0;           ///< .maxnreg; 0: none
   std::uint32_t maxThreadsPerBlock = 1024;  ///< lowered by .maxntid
+  bool threadsBounded = false;              ///< by .maxntid or .reqntid
+  std::uint32_t minBlocksPerMultiprocessor = 0;
   std::array<std::uint32_t, 3> requiredClusterDim{};
 };
 
@@ -53,20 +61,22 @@ struct VariableInfo {
   bool constant = false;  ///< .const
 };
 
-/// Why a text did not compile: the sentence names the line and the instruction, as the JIT's error log does.
+/// Why a text did not compile. The message names the line and the instruction, like the JIT's error
+/// log.
 struct CompileError {
-  CUresult result = CUDA_SUCCESS;  ///< CUDA_ERROR_INVALID_PTX, CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_SOURCE…
+  CUresult result = CUDA_SUCCESS;  ///< CUDA_ERROR_INVALID_PTX, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                                   ///< CUDA_ERROR_INVALID_SOURCE…
   std::string sentence;
 };
 
-/// One or several linked PTX modules, decoded once and shared by all launches.
+/// One or more linked PTX modules, decoded once and shared by all launches.
 class Program {
  public:
   virtual ~Program() = default;
   virtual std::span<const KernelInfo> kernels() const = 0;
   virtual std::span<const VariableInfo> variables() const = 0;
-  /// Places variable `index` at `address` and writes its initial value there (relocations to other variables and functions included,
-  /// so bind all variables, then call initialise()).
+  /// Places variable `index` at `address` and writes its initial value. It may contain addresses of
+  /// other variables and functions, so bind all variables before initialise().
   virtual void bind(std::size_t index, std::uint64_t address) = 0;
   virtual void initialise() = 0;
 };
@@ -85,25 +95,27 @@ struct Launch {
   std::span<const std::byte> parameters;  ///< KernelInfo::parameterBytes of them
 };
 
-/// Where a kernel writes. `text` is what printf made; `assertion` is the line of a failed assert, for stderr.
+/// Output of a kernel. `text`: from printf. `assertion`: the line of a failed assert, for stderr.
 struct Output {
   std::function<void(std::string_view)> text;
   std::function<void(std::string_view)> assertion;
 };
 
-/// What a kernel may ask of the context it runs in.
+/// The context's services for a kernel.
 struct Environment {
   const AddressSpace* memory = nullptr;
   Output output;
-  std::function<std::uint64_t(std::uint64_t)> deviceMalloc;  ///< null result when the heap is full
+  std::function<std::uint64_t(std::uint64_t)> deviceMalloc;  ///< returns 0 if the heap is full
   std::function<void(std::uint64_t)> deviceFree;
 };
 
-/// Runs a kernel to its end on all cores (one shared thread pool; NVIDIA_VIRTUAL_SIMULATOR_THREADS limits it). The first fault ends the
-/// launch: CUDA_ERROR_ILLEGAL_ADDRESS (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION (715)…
+/// Runs a kernel to its end on all cores, in one shared thread pool (limited by
+/// NVIDIA_VIRTUAL_SIMULATOR_THREADS). The first fault ends the launch: CUDA_ERROR_ILLEGAL_ADDRESS
+/// (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION
+/// (715)…
 CUresult execute(const Launch& launch, const Environment& environment);
 
-/// Thread instructions that execute() has run so far in this process: what the benchmark divides by time.
+/// Thread instructions that execute() has run in this process. For the benchmark.
 std::uint64_t executedThreadInstructions();
 
 }  // namespace simulator

@@ -11,7 +11,8 @@ using namespace simulator;
 
 namespace {
 
-constexpr unsigned kCreateFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+constexpr unsigned kCreateFlags =
+    CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
 /// Runs body(Event&) on the event that a handle names.
 template <class Body>
@@ -37,7 +38,8 @@ CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
   return inContext([&](Context&) -> CUresult {
     const auto start = Handles<Event>::all().find(hStart), end = Handles<Event>::all().find(hEnd);
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (start == nullptr || end == nullptr || !start->timed() || !end->timed()) return CUDA_ERROR_INVALID_HANDLE;
+    if (start == nullptr || end == nullptr || !start->timed() || !end->timed())
+      return CUDA_ERROR_INVALID_HANDLE;
     if (&start->context != &end->context) return CUDA_ERROR_INVALID_HANDLE;
     const auto from = start->recording(), to = end->recording();
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -52,7 +54,8 @@ CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
 DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
   return inContext([&](Context& context) -> CUresult {
     if (phEvent == nullptr || (Flags & ~kCreateFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0)
+      return CUDA_ERROR_INVALID_VALUE;
     auto event = std::make_shared<Event>(context, Flags);
     *phEvent = handleOf<CUevent>(event.get());
     Handles<Event>::all().add(std::move(event));
@@ -62,12 +65,17 @@ DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 
 DRIVER_CALL cuEventDestroy_v2(CUevent hEvent) {
   return onEvent(hEvent, [&](Event&) -> CUresult {
-    return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+    return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE
+                                                           : CUDA_SUCCESS;
   });
 }
 
-DRIVER_CALL cuEventRecord(CUevent hEvent, CUstream hStream) { return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT); }
-DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) { return record(hEvent, hStream, flags); }
+DRIVER_CALL cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return record(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  return record(hEvent, hStream, flags);
+}
 
 DRIVER_CALL cuEventQuery(CUevent hEvent) {
   return onEvent(hEvent, [](Event& event) -> CUresult {
@@ -84,8 +92,12 @@ DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
   });
 }
 
-DRIVER_CALL cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
-DRIVER_CALL cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) { return elapsed(pMilliseconds, hStart, hEnd); }
+DRIVER_CALL cuEventElapsedTime(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}
+DRIVER_CALL cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return elapsed(pMilliseconds, hStart, hEnd);
+}
 
 DRIVER_CALL cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   if (Flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;

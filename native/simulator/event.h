@@ -1,4 +1,4 @@
-// An event: a place in a stream that was recorded last.
+// An event: the last recorded position in a stream. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Event {
   const unsigned flags;
 
   bool timed() const { return (flags & CU_EVENT_DISABLE_TIMING) == 0; }
-  /// Null until it is recorded for the first time.
+  /// Null before the first record().
   std::shared_ptr<const Completion> recording() const {
     const std::lock_guard lock(mutex_);
     return recording_;

@@ -35,7 +35,7 @@ T load(const void* from) {
   return value;
 }
 
-/// Compares byte by byte: what lies at `image` may be as short as an empty text.
+/// Compares byte by byte, because `image` may be as short as an empty text.
 bool begins(const void* image, std::uint32_t magic) {
   const auto* bytes = static_cast<const unsigned char*>(image);
   for (int i = 0; i < 4; ++i) {
@@ -52,7 +52,8 @@ struct Choice {
   std::span<const std::byte> payload;
 };
 
-/// PTX runs on its own and later compute capabilities; text for one architecture's own features only there, a family's within it.
+/// PTX runs on its own and later compute capabilities. Architecture-specific text runs only on its
+/// architecture, and family-specific text only within its family.
 bool fits(const Entry& entry) {
   if (entry.kind != fatbin::kPtx || entry.arch > kComputeCapability) return false;
   if ((entry.flags & fatbin::kArchSpecific) != 0) return entry.arch == kComputeCapability;
@@ -61,17 +62,21 @@ bool fits(const Entry& entry) {
 }
 
 bool better(const Entry& entry, const Entry& than) {
-  const auto rank = [](const Entry& e) { return std::pair(e.arch, (e.flags & (fatbin::kArchSpecific | fatbin::kFamily)) != 0); };
+  const auto rank = [](const Entry& e) {
+    return std::pair(e.arch, (e.flags & (fatbin::kArchSpecific | fatbin::kFamily)) != 0);
+  };
   return rank(entry) > rank(than);
 }
 
-/// The fat binary at `image`, as long as its header says: a program's own memory has no other end to check against.
+/// The fat binary at `image`, of the length in its header: in a program's own memory there is no
+/// other bound to check.
 std::span<const std::byte> wholeFatbin(const void* image) {
   const auto header = load<Header>(image);
-  return {static_cast<const std::byte*>(image), header.size > kMostBytes ? sizeof header : header.headerSize + header.size};
+  return {static_cast<const std::byte*>(image),
+          header.size > kMostBytes ? sizeof header : header.headerSize + header.size};
 }
 
-/// The text of a chosen entry, without what is behind its end.
+/// The text of a chosen entry, up to its terminator.
 std::optional<std::string> textOf(const Choice& choice) {
   auto text = fatbin::contentOf(choice.entry, choice.payload);
   if (text) text->resize(strnlen(text->data(), text->size()));
@@ -81,10 +86,13 @@ std::optional<std::string> textOf(const Choice& choice) {
 CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::string& sentence) {
   std::optional<Choice> best;
   std::string machineCode;
-  const bool whole = fatbin::eachEntry(wholeFatbin(image), [&](const Entry& entry, std::span<const std::byte> payload) {
-    if (entry.kind != fatbin::kPtx) machineCode += (machineCode.empty() ? "sm_" : ", sm_") + std::to_string(entry.arch);
-    if (fits(entry) && (!best || better(entry, best->entry))) best = {entry, payload};
-  });
+  const bool whole = fatbin::eachEntry(
+      wholeFatbin(image),
+      [&](const Entry& entry, std::span<const std::byte>, std::span<const std::byte> payload) {
+        if (entry.kind != fatbin::kPtx)
+          machineCode += (machineCode.empty() ? "sm_" : ", sm_") + std::to_string(entry.arch);
+        if (fits(entry) && (!best || better(entry, best->entry))) best = {entry, payload};
+      });
   if (!whole) {
     sentence = "The fat binary is damaged: a length in it leads outside. Build the program again.";
     return CUDA_ERROR_INVALID_IMAGE;
@@ -92,7 +100,8 @@ CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::str
   if (!best) {
     sentence = "The fat binary holds no PTX for compute capability 9.0 or lower" +
                (machineCode.empty() ? std::string() : " (machine code for " + machineCode + ")") +
-               ", and the simulated GPU runs PTX only. Add -gencode arch=compute_80,code=compute_80 to nvcc's options.";
+               ", and the simulated GPU runs PTX only. Add -gencode "
+               "arch=compute_80,code=compute_80 to nvcc's options.";
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   auto text = textOf(*best);
@@ -104,11 +113,13 @@ CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::str
   return CUDA_SUCCESS;
 }
 
-CUresult readWrapper(const Wrapper& wrapper, std::vector<std::string>& texts, std::string& sentence) {
+CUresult readWrapper(const Wrapper& wrapper, std::vector<std::string>& texts,
+                     std::string& sentence) {
   if (wrapper.version == 2 && wrapper.elements != nullptr) {
     for (std::size_t i = 0; wrapper.elements[i] != nullptr; ++i) {
       if (i == kMostElements || !isFatbin(wrapper.elements[i])) {
-        sentence = "The list of a relocatable program's fat binaries is damaged. Build the program again.";
+        sentence =
+            "The list of a relocatable program's fat binaries is damaged. Build the program again.";
         return CUDA_ERROR_INVALID_IMAGE;
       }
       const CUresult status = readFatbin(wrapper.elements[i], texts, sentence);
@@ -145,7 +156,9 @@ CUresult readImage(const void* image, std::vector<std::string>& texts, std::stri
   if (isWrapper(image)) return readWrapper(load<Wrapper>(image), texts, sentence);
   if (isFatbin(image)) return readFatbin(image, texts, sentence);
   if (isElf(image)) {
-    sentence = "The image is machine code, and the simulated GPU runs PTX only. Load PTX, or a fat binary that holds some.";
+    sentence =
+        "The image is machine code, and the simulated GPU runs PTX only. Load PTX, or a fat binary "
+        "that holds some.";
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   const auto* text = static_cast<const char*>(image);

@@ -1,5 +1,5 @@
-// What a program's image is: PTX text, a fat binary, the wrapper around one, or machine code; and the PTX that a device of this compute
-// capability would choose from it.
+// Reads a program's image: PTX text, a fat binary, its wrapper, or machine code. Selects the PTX
+// for a device of this compute capability.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,9 @@
 
 namespace simulator {
 
-/// The texts of an image: one, or one for each object file of a program that was linked from relocatable device code.
-/// CUDA_ERROR_NO_BINARY_FOR_GPU when nothing in it fits, CUDA_ERROR_INVALID_IMAGE when it is none of the known forms or damaged.
+/// Reads the texts of an image: one, or one per object file of relocatable device code. Returns
+/// CUDA_ERROR_NO_BINARY_FOR_GPU if none fits, and CUDA_ERROR_INVALID_IMAGE if the format is unknown
+/// or damaged. `sentence`: the reason.
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence);
 
 }  // namespace simulator

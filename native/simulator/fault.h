@@ -1,5 +1,5 @@
-// The error that ended all work of this process. As on a real GPU it reaches every context of the process, also new ones, and nothing
-// but a new process helps.
+// The fault that ended all work of this process. As on a real GPU, it affects all contexts of the
+// process, also new ones, and only a new process recovers.
 #pragma once
 
 #include "cuda_abi.h"
@@ -7,7 +7,7 @@
 namespace simulator {
 
 CUresult fault();
-/// The first one stays.
+/// Sets the fault. The first one stays.
 void setFault(CUresult code);
 
 }  // namespace simulator

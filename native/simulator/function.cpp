@@ -1,4 +1,5 @@
-// Attributes and parameters of kernels, by CUfunction (of one context) and by CUkernel (of a library, for one device).
+// Attributes and parameters of kernels, by CUfunction (of one context) and by CUkernel (of a
+// library, for one device).
 #include <algorithm>
 
 #include "native/simulator/attributes.h"
@@ -24,9 +25,12 @@ std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(kSharedPerBlock - std::min(kSharedPerBlock, info.staticSharedBytes));
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return -1;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return static_cast<int>(info.requiredClusterDim[0]);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return static_cast<int>(info.requiredClusterDim[1]);
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return static_cast<int>(info.requiredClusterDim[2]);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+      return static_cast<int>(info.requiredClusterDim[0]);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+      return static_cast<int>(info.requiredClusterDim[1]);
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      return static_cast<int>(info.requiredClusterDim[2]);
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
@@ -38,12 +42,16 @@ std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int
 CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, int value) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-      return value >= 0 && static_cast<unsigned>(value) + info.staticSharedBytes <= kSharedPerBlockOptin ? CUDA_SUCCESS
-                                                                                                         : CUDA_ERROR_INVALID_VALUE;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+      return value >= 0 &&
+                     static_cast<unsigned>(value) + info.staticSharedBytes <= kSharedPerBlockOptin
+                 ? CUDA_SUCCESS
+                 : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+      return value >= -1 && value <= 100 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+      return value >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return CUDA_SUCCESS;
@@ -54,8 +62,11 @@ CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, in
 int effective(const Function& function, CUfunction_attribute attribute) {
   if (const auto own = function.settings.get(attribute)) return *own;
   const Kernel* kernel = function.kernel;
-  const auto set = kernel == nullptr ? std::nullopt : kernel->settings[function.module.context.device.ordinal]->get(attribute);
-  return set ? *set : compiledAttribute(function.info, function.module.ptxVersion, attribute).value_or(0);
+  const auto set = kernel == nullptr
+                       ? std::nullopt
+                       : kernel->settings[function.module.context.device.ordinal]->get(attribute);
+  return set ? *set
+             : compiledAttribute(function.info, function.module.ptxVersion, attribute).value_or(0);
 }
 
 }  // namespace simulator
@@ -80,24 +91,29 @@ CUresult onKernel(CUkernel handle, CUdevice dev, Body&& body) {
     const auto kernel = Handles<Kernel>::all().find(handle);
     if (kernel == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     const Device* device = findDevice(dev);
-    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE : body(*kernel, *kernel->settings[device->ordinal]);
+    return device == nullptr ? CUDA_ERROR_INVALID_DEVICE
+                             : body(*kernel, *kernel->settings[device->ordinal]);
   });
 }
 
-CUresult parameterInfo(const KernelInfo& info, std::size_t index, std::size_t* offset, std::size_t* size) {
+CUresult parameterInfo(const KernelInfo& info, std::size_t index, std::size_t* offset,
+                       std::size_t* size) {
   if (offset == nullptr || index >= info.parameters.size()) return CUDA_ERROR_INVALID_VALUE;
   *offset = info.parameters[index].offset;
   if (size != nullptr) *size = info.parameters[index].size;
   return CUDA_SUCCESS;
 }
 
-bool cacheConfig(CUfunc_cache config) { return static_cast<unsigned>(config) <= CU_FUNC_CACHE_PREFER_EQUAL; }
+bool cacheConfig(CUfunc_cache config) {
+  return static_cast<unsigned>(config) <= CU_FUNC_CACHE_PREFER_EQUAL;
+}
 
 }  // namespace
 
 DRIVER_CALL cuFuncGetAttribute(int* pi, CUfunction_attribute attrib, CUfunction hfunc) {
   return onFunction(hfunc, [&](Function& function) -> CUresult {
-    if (pi == nullptr || !compiledAttribute(function.info, 0, attrib)) return CUDA_ERROR_INVALID_VALUE;
+    if (pi == nullptr || !compiledAttribute(function.info, 0, attrib))
+      return CUDA_ERROR_INVALID_VALUE;
     *pi = effective(function, attrib);
     return CUDA_SUCCESS;
   });
@@ -112,12 +128,16 @@ DRIVER_CALL cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, in
 }
 
 DRIVER_CALL cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
-  return onFunction(hfunc, [&](Function&) { return cacheConfig(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return onFunction(hfunc, [&](Function&) {
+    return cacheConfig(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
 }
 
 DRIVER_CALL cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
   return onFunction(hfunc, [&](Function&) {
-    return static_cast<unsigned>(config) <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return static_cast<unsigned>(config) <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
   });
 }
 
@@ -137,8 +157,11 @@ DRIVER_CALL cuFuncGetName(const char** name, CUfunction hfunc) {
   });
 }
 
-DRIVER_CALL cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return onFunction(func, [&](Function& function) { return parameterInfo(function.info, paramIndex, paramOffset, paramSize); });
+DRIVER_CALL cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t* paramOffset,
+                               size_t* paramSize) {
+  return onFunction(func, [&](Function& function) {
+    return parameterInfo(function.info, paramIndex, paramOffset, paramSize);
+  });
 }
 
 DRIVER_CALL cuFuncIsLoaded(CUfunctionLoadingState* state, CUfunction function) {
@@ -153,7 +176,8 @@ DRIVER_CALL cuFuncLoad(CUfunction function) {
   return onFunction(function, [](Function&) { return CUDA_SUCCESS; });
 }
 
-DRIVER_CALL cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev) {
+DRIVER_CALL cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel kernel,
+                                 CUdevice dev) {
   return onKernel(kernel, dev, [&](Kernel& found, FunctionSettings& settings) -> CUresult {
     const auto compiled = compiledAttribute(found.info, ptxVersionOf(found.library.texts), attrib);
     if (pi == nullptr || !compiled) return CUDA_ERROR_INVALID_VALUE;
@@ -162,7 +186,8 @@ DRIVER_CALL cuKernelGetAttribute(int* pi, CUfunction_attribute attrib, CUkernel 
   });
 }
 
-DRIVER_CALL cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev) {
+DRIVER_CALL cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
+                                 CUdevice dev) {
   return onKernel(kernel, dev, [&](Kernel& found, FunctionSettings& settings) {
     const CUresult status = checkSetting(found.info, attrib, val);
     if (status == CUDA_SUCCESS) settings.set(attrib, val);
@@ -171,10 +196,14 @@ DRIVER_CALL cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel 
 }
 
 DRIVER_CALL cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUdevice dev) {
-  return onKernel(kernel, dev, [&](Kernel&, FunctionSettings&) { return cacheConfig(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; });
+  return onKernel(kernel, dev, [&](Kernel&, FunctionSettings&) {
+    return cacheConfig(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
 }
 
-DRIVER_CALL cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset, size_t* paramSize) {
-  return onKernel(kernel, 0,
-                  [&](Kernel& found, FunctionSettings&) { return parameterInfo(found.info, paramIndex, paramOffset, paramSize); });
+DRIVER_CALL cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t* paramOffset,
+                                 size_t* paramSize) {
+  return onKernel(kernel, 0, [&](Kernel& found, FunctionSettings&) {
+    return parameterInfo(found.info, paramIndex, paramOffset, paramSize);
+  });
 }

@@ -1,5 +1,5 @@
-// Live objects by handle. A handle is the object's address; one that is unknown or was destroyed is found nowhere, so calls answer
-// CUDA_ERROR_INVALID_HANDLE instead of following a dangling pointer.
+// Live objects by handle, which is the object's address. Unknown and destroyed handles are not
+// found, so calls return CUDA_ERROR_INVALID_HANDLE instead of following a dangling pointer.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,8 @@ namespace simulator {
 template <class Object>
 class Handles {
  public:
-  /// The one table of this kind of object. Never destroyed: stream threads may outlive static destructors.
+  /// The only table of this type. Never destroyed, because stream threads may outlive static
+  /// destructors.
   static Handles& all() {
     static Handles& table = *new Handles;
     return table;
@@ -29,7 +30,7 @@ class Handles {
     const auto found = objects_.find(handle);
     return found == objects_.end() ? nullptr : found->second;
   }
-  /// The object, which dies with its last user; null when the handle is unknown.
+  /// Removes and returns the object, which ends with its last user. Null if the handle is unknown.
   std::shared_ptr<Object> remove(const void* handle) {
     const std::unique_lock lock(mutex_);
     auto node = objects_.extract(handle);

@@ -25,7 +25,8 @@ CUresult allocateHost(Context& context, void** pp, std::size_t bytes, unsigned f
     return CUDA_SUCCESS;
   }
   if (bytes > ~std::size_t{0} >> 1) return CUDA_ERROR_OUT_OF_MEMORY;
-  void* memory = mmap(nullptr, wholePages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, wholePages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
   Allocation allocation;
   allocation.begin = addressOf(memory);
@@ -38,7 +39,7 @@ CUresult allocateHost(Context& context, void** pp, std::size_t bytes, unsigned f
   return CUDA_SUCCESS;
 }
 
-/// Takes out the host memory of `kind` that begins at `p`, once nothing can use it any more.
+/// Removes the host memory of `kind` that begins at `p`, after its last use has ended.
 CUresult takeHost(const void* p, MemoryKind kind, std::optional<Allocation>& taken) {
   const auto matches = [&](const Allocation& allocation) { return allocation.kind == kind; };
   const auto found = Allocations::all().find(addressOf(p));
@@ -51,7 +52,9 @@ CUresult takeHost(const void* p, MemoryKind kind, std::optional<Allocation>& tak
 
 }  // namespace
 
-void freeHostPages(const Allocation& allocation) { munmap(reinterpret_cast<void*>(allocation.begin), wholePages(allocation.size)); }
+void freeHostPages(const Allocation& allocation) {
+  munmap(reinterpret_cast<void*>(allocation.begin), wholePages(allocation.size));
+}
 
 }  // namespace simulator
 
@@ -63,8 +66,10 @@ DRIVER_CALL cuMemAllocHost_v2(void** pp, size_t bytesize) {
 
 DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
   return inContext([&](Context& context) -> CUresult {
-    constexpr unsigned kFlags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
-    return (Flags & ~kFlags) != 0 ? CUDA_ERROR_INVALID_VALUE : allocateHost(context, pp, bytesize, Flags);
+    constexpr unsigned kFlags =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
+    return (Flags & ~kFlags) != 0 ? CUDA_ERROR_INVALID_VALUE
+                                  : allocateHost(context, pp, bytesize, Flags);
   });
 }
 
@@ -80,13 +85,15 @@ DRIVER_CALL cuMemFreeHost(void* p) {
 
 DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   return inContext([&](Context& context) -> CUresult {
-    constexpr unsigned kFlags =
-        CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+    constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) != 0)
+      return CUDA_ERROR_NOT_SUPPORTED;
     const auto there = Allocations::all().find(addressOf(p));
     if (there && there->kind != MemoryKind::hostRegistered) return CUDA_ERROR_INVALID_VALUE;
-    if (Allocations::all().overlaps(addressOf(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (Allocations::all().overlaps(addressOf(p), bytesize))
+      return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     Allocation allocation;
     allocation.begin = addressOf(p);
     allocation.size = bytesize;
@@ -100,7 +107,8 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
 
 DRIVER_CALL cuMemHostUnregister(void* p) {
   return inContext([&](Context&) -> CUresult {
-    if (p != nullptr && !Allocations::all().find(addressOf(p))) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    if (p != nullptr && !Allocations::all().find(addressOf(p)))
+      return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     std::optional<Allocation> taken;
     return takeHost(p, MemoryKind::hostRegistered, taken);
   });

@@ -1,54 +1,64 @@
-// cuInit, the version, and what every call checks first.
-#include <pthread.h>
-
-#include <atomic>
+// cuInit and the version.
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "native/simulator/attributes.h"
+#include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
-#include "native/simulator/fault.h"
+#include "native/simulator/log.h"
+#include "native/simulator/machine.h"
+#include "native/simulator/pool.h"
+#include "native/simulator/shared_state.h"
 
 namespace simulator {
 namespace {
 
-enum class State { fresh, ready, forked };
-std::atomic<State> state{State::fresh};
 std::mutex initialising;
-thread_local bool insideHostFunction = false;
 
-/// A child of fork has none of the threads that execute streams, so as natively the driver is dead there.
-void afterForkInChild() {
-  if (state.load() == State::ready) state.store(State::forked);
-}
-
-/// "12.4", or anything else for the version of this library; for trying what a node with another driver means.
+/// Parses a version such as "12.4". Anything else means the version of this library. For tests of
+/// nodes with another driver.
 int driverVersionFromEnvironment() {
   const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_DRIVER_VERSION");
   int major = 0, minor = 0;
-  return text != nullptr && std::sscanf(text, "%2d.%1d", &major, &minor) == 2 ? major * 1000 + minor * 10 : kNewestApi;
+  return text != nullptr && std::sscanf(text, "%2d.%1d", &major, &minor) == 2
+             ? major * 1000 + minor * 10
+             : kNewestApi;
+}
+
+/// The devices that the process sees, each with its primary context and its pool.
+CUresult makeDevices() {
+  bool named = false;
+  SharedState* shared = SharedState::open(named);
+  if (named && (shared == nullptr || !shared->join())) {
+    logError(
+        "the file that NVIDIA_VIRTUAL_SIMULATED_STATE names cannot be used: it must be readable "
+        "and writable, and of this version");
+    return CUDA_ERROR_OPERATING_SYSTEM;
+  }
+  Devices all;
+  std::vector<std::string> uuids;
+  for (int i = 0; i < deviceCount(); ++i) {
+    all.push_back(std::make_unique<Device>(i, deviceMemory(), shared));
+    uuids.push_back(uuidText(all.back()->uuid));
+  }
+  Devices visible;
+  for (const int index : visibleIndices(std::getenv("CUDA_VISIBLE_DEVICES"), uuids)) {
+    if (hasFailed(index)) continue;
+    all[index]->ordinal = static_cast<CUdevice>(visible.size());
+    visible.push_back(std::move(all[index]));
+  }
+  setDevices(std::move(visible));
+  for (const auto& device : devices()) {
+    device->primary = makePrimaryContext(*device);
+    device->defaultPool = makePool(*device);
+  }
+  return devices().empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
 }  // namespace
-
-CUresult callable() {
-  if (state.load(std::memory_order_acquire) != State::ready) return CUDA_ERROR_NOT_INITIALIZED;
-  return insideHostFunction ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
-}
-
-CUresult currentContext(Context*& context) {
-  const auto& stack = contextStack();
-  if (stack.empty() || stack.back() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  context = stack.back();
-  if (context->alive.load()) return CUDA_SUCCESS;
-  return context->everAlive.load() ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-HostFunctionScope::HostFunctionScope() { insideHostFunction = true; }
-HostFunctionScope::~HostFunctionScope() { insideHostFunction = false; }
-
 }  // namespace simulator
 
 using namespace simulator;
@@ -57,12 +67,10 @@ DRIVER_CALL cuInit(unsigned int Flags) {
   return guarded([&]() -> CUresult {
     if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(initialising);
-    if (state.load() == State::forked) return CUDA_ERROR_NOT_INITIALIZED;
-    if (state.load() == State::ready) return CUDA_SUCCESS;
-    makeDevices();
-    if (devices().empty()) return CUDA_ERROR_NO_DEVICE;
-    pthread_atfork(nullptr, nullptr, afterForkInChild);
-    state.store(State::ready, std::memory_order_release);
+    if (driverState() == DriverState::forked) return CUDA_ERROR_NOT_INITIALIZED;
+    if (driverState() == DriverState::ready) return CUDA_SUCCESS;
+    if (const CUresult status = makeDevices(); status != CUDA_SUCCESS) return status;
+    markDriverReady();
     return CUDA_SUCCESS;
   });
 }

@@ -1,20 +1,17 @@
 #include "native/simulator/jit_options.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 namespace simulator {
 namespace {
 
-/// Copies a text into a log of *size bytes; afterwards *size is what was written, the end of text included. As the driver's options say,
-/// the number itself stands in the pointer.
+/// Copies a text into a log of *size bytes, and sets *size to the bytes written with the
+/// terminator. As with the real driver, the pointer itself holds the number.
 void fill(char* log, void** size, std::string_view text) {
   if (log == nullptr || size == nullptr) return;
   const auto room = static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(*size) & 0xffffffff);
   if (room == 0) return;
-  const std::size_t count = std::min(text.size(), room - 1);
-  std::memcpy(log, text.data(), count);
+  const std::size_t count = text.copy(log, room - 1);
   log[count] = 0;
   *size = reinterpret_cast<void*>(static_cast<std::uintptr_t>(text.empty() ? 0 : count + 1));
 }

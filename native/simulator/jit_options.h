@@ -1,4 +1,4 @@
-// The options of the just-in-time compiler that a load call was given: log buffers to fill, and what else is accepted without effect.
+// JIT options of a load call: log buffers to fill, and others that are accepted without effect.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ class JitOptions {
  public:
   JitOptions(unsigned count, const CUjit_option* options, void** values);
   bool valid() const { return valid_; }
-  /// Writes the sentence (it may be empty) into the error log and says how long it is.
+  /// Writes the message, which may be empty, and its length to the error log.
   void report(std::string_view sentence);
 
  private:

@@ -6,6 +6,7 @@
 
 #include "native/simulator/attributes.h"
 #include "native/simulator/context.h"
+#include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/event.h"
 #include "native/simulator/fault.h"
@@ -16,32 +17,42 @@ using namespace simulator;
 
 namespace {
 
-void write(std::FILE* stream, std::string_view text) { std::fwrite(text.data(), 1, text.size(), stream); }
+void write(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+}
 
-/// Runs a kernel on the stream's thread. What it prints stands in stdout before anybody learns that it ended.
-void run(const Function& function, const LaunchRequest& request, const std::vector<std::byte>& parameters) {
+/// Runs a kernel on the stream's thread. Its output is in stdout before its completion is visible.
+void run(const Function& function, const LaunchRequest& request,
+         const std::vector<std::byte>& parameters) {
   Context& context = function.module.context;
   Launch launch;
   launch.program = function.module.program.get();
   launch.kernel = function.index;
   launch.grid = request.grid;
   launch.block = request.block;
-  launch.cluster = request.clusterGiven || function.info.requiredClusterDim[0] == 0 ? request.cluster : function.info.requiredClusterDim;
+  launch.cluster = request.clusterGiven || function.info.requiredClusterDim[0] == 0
+                       ? request.cluster
+                       : function.info.requiredClusterDim;
   launch.dynamicSharedBytes = request.dynamicShared;
   launch.cooperative = request.cooperative;
   launch.parameters = parameters;
   Environment environment;
-  environment.memory = &context.memory;
+  environment.memory = context.memory.get();
   environment.output.text = [](std::string_view text) { write(stdout, text); };
   environment.output.assertion = [](std::string_view text) { write(stderr, text); };
-  environment.deviceMalloc = [&](std::uint64_t bytes) { return heapAllocate(context, bytes); };
-  environment.deviceFree = [&](std::uint64_t address) { heapFree(context, address); };
-  const CUresult result = execute(launch, environment);
+  environment.deviceMalloc = [&](std::uint64_t bytes) { return context.heap.allocate(bytes); };
+  environment.deviceFree = [&](std::uint64_t address) { context.heap.release(address); };
+  CUresult result = CUDA_SUCCESS;
+  {
+    const Device::Busy busy(context.device);
+    result = execute(launch, environment);
+  }
   std::fflush(stdout);
   if (result != CUDA_SUCCESS) setFault(result);
 }
 
-/// The buffer that `extra` names. One that is too short leaves the rest zero, one that is too long cannot be launched.
+/// Reads the parameter buffer of `extra`. If it is too short, the rest is zero; if it is too long,
+/// the launch fails.
 CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
   const void* buffer = nullptr;
   const std::size_t* size = nullptr;
@@ -61,7 +72,8 @@ CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
   return CUDA_SUCCESS;
 }
 
-CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra, std::vector<std::byte>& parameters) {
+CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra,
+                        std::vector<std::byte>& parameters) {
   parameters.resize(info.parameterBytes);
   if (kernelParams != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (extra != nullptr) return readExtra(extra, parameters);
@@ -69,13 +81,14 @@ CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extr
   if (kernelParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (std::size_t i = 0; i < info.parameters.size(); ++i) {
     if (kernelParams[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    std::memcpy(parameters.data() + info.parameters[i].offset, kernelParams[i], info.parameters[i].size);
+    std::memcpy(parameters.data() + info.parameters[i].offset, kernelParams[i],
+                info.parameters[i].size);
   }
   return CUDA_SUCCESS;
 }
 
-CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams, void** extra,
-                CUevent completed = nullptr) {
+CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams,
+                void** extra, CUevent completed = nullptr) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     std::shared_ptr<Function> function;
     CUresult status = findFunction(stream.context, f, function);
@@ -86,13 +99,16 @@ CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, vo
     std::vector<std::byte> parameters;
     status = readParameters(function->info, kernelParams, extra, parameters);
     if (status != CUDA_SUCCESS) return status;
-    const auto done = stream.submit([function, request, parameters = std::move(parameters)] { run(*function, request, parameters); });
+    const auto done = stream.submit([function, request, parameters = std::move(parameters)] {
+      run(*function, request, parameters);
+    });
     if (const auto event = Handles<Event>::all().find(completed)) event->record(done);
     return CUDA_SUCCESS;
   });
 }
 
-/// Reads one launch attribute; those that only advise are accepted. False for one that names nothing.
+/// Applies a launch attribute. Hints are accepted without effect. False if the attribute is
+/// unknown.
 bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& completed) {
   const auto& value = attribute.value;
   switch (attribute.id) {
@@ -101,8 +117,12 @@ bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& 
       request.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
       request.clusterGiven = true;
       return true;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: completed = value.programmaticEvent.event; return true;
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: completed = value.launchCompletionEvent.event; return true;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      completed = value.programmaticEvent.event;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      completed = value.launchCompletionEvent.event;
+      return true;
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
@@ -119,8 +139,9 @@ bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& 
 
 }  // namespace
 
-DRIVER_CALL cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX,
-                           unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+DRIVER_CALL cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                           unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                           unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                            void** kernelParams, void** extra) {
   LaunchRequest request;
   request.grid = {gridDimX, gridDimY, gridDimZ};
@@ -129,9 +150,11 @@ DRIVER_CALL cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gri
   return launch(f, hStream, request, kernelParams, extra);
 }
 
-DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-                                      unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-                                      CUstream hStream, void** kernelParams) {
+DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                      unsigned int gridDimZ, unsigned int blockDimX,
+                                      unsigned int blockDimY, unsigned int blockDimZ,
+                                      unsigned int sharedMemBytes, CUstream hStream,
+                                      void** kernelParams) {
   LaunchRequest request;
   request.grid = {gridDimX, gridDimY, gridDimZ};
   request.block = {blockDimX, blockDimY, blockDimZ};
@@ -140,8 +163,10 @@ DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
   return launch(f, hStream, request, kernelParams, nullptr);
 }
 
-DRIVER_CALL cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams, void** extra) {
-  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+DRIVER_CALL cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                             void** extra) {
+  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))
+    return CUDA_ERROR_INVALID_VALUE;
   LaunchRequest request;
   request.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
   request.block = {config->blockDimX, config->blockDimY, config->blockDimZ};

@@ -1,4 +1,4 @@
-// A launch as a call described it, before it becomes an operation of a stream.
+// Parameters of a launch, before it becomes an operation of a stream.
 #pragma once
 
 #include <array>
@@ -19,11 +19,7 @@ struct LaunchRequest {
   bool cooperative = false;
 };
 
-/// What the driver refuses at once.
+/// Returns the error of a launch that the driver refuses at once, or CUDA_SUCCESS.
 CUresult check(const Function& function, const LaunchRequest& request);
-
-/// Device-side malloc and free of a context, within CU_LIMIT_MALLOC_HEAP_SIZE.
-std::uint64_t heapAllocate(Context& context, std::uint64_t bytes);
-void heapFree(Context& context, std::uint64_t address);
 
 }  // namespace simulator

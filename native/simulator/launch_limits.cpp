@@ -1,4 +1,4 @@
-// Which launches are refused before anything runs.
+// Checks of launches before they run.
 #include "native/simulator/attributes.h"
 #include "native/simulator/launch.h"
 #include "native/simulator/occupancy.h"
@@ -21,11 +21,15 @@ CUresult checkCluster(const Function& function, const LaunchRequest& request) {
   const auto& cluster = fixed ? required : request.cluster;
   std::uint64_t blocks = 1;
   for (int i = 0; i < 3; ++i) {
-    if (cluster[i] == 0 || request.grid[i] % cluster[i] != 0) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    if (cluster[i] == 0 || request.grid[i] % cluster[i] != 0)
+      return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     blocks *= cluster[i];
   }
-  const bool nonPortable = effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
-  return blocks > (nonPortable ? 2 * kBlocksPerCluster : kBlocksPerCluster) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+  const bool nonPortable =
+      effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0;
+  return blocks > (nonPortable ? 2 * kBlocksPerCluster : kBlocksPerCluster)
+             ? CUDA_ERROR_INVALID_CLUSTER_SIZE
+             : CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -33,14 +37,16 @@ CUresult checkCluster(const Function& function, const LaunchRequest& request) {
 CUresult check(const Function& function, const LaunchRequest& request) {
   if (!dimensions(request)) return CUDA_ERROR_INVALID_VALUE;
   const unsigned threads = request.block[0] * request.block[1] * request.block[2];
-  if (threads > kThreadsPerBlock || threads > function.info.maxThreadsPerBlock) return CUDA_ERROR_INVALID_VALUE;
+  if (threads > kThreadsPerBlock || threads > function.info.maxThreadsPerBlock)
+    return CUDA_ERROR_INVALID_VALUE;
   if (threads > threadLimit(function.info)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   const int shared = effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   if (request.dynamicShared > static_cast<unsigned>(shared)) return CUDA_ERROR_INVALID_VALUE;
   const CUresult cluster = checkCluster(function, request);
   if (cluster != CUDA_SUCCESS || !request.cooperative) return cluster;
   const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
-  const std::uint64_t together = std::uint64_t{kMultiprocessors} * blocksPerMultiprocessor(function, threads, request.dynamicShared);
+  const std::uint64_t together = std::uint64_t{kMultiprocessors} *
+                                 blocksPerMultiprocessor(function, threads, request.dynamicShared);
   return blocks > together ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
 }
 

@@ -13,18 +13,11 @@
 
 namespace simulator {
 
-CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program) {
-  const std::vector<std::string_view> views(texts.begin(), texts.end());
-  CompileError error;
-  program = compile(views, error);
-  if (program == nullptr && error.result == CUDA_SUCCESS) error.result = CUDA_ERROR_INVALID_PTX;
-  return error;
-}
-
 CUresult Library::compileOnce() {
   const std::lock_guard lock(mutex);
   if (program != nullptr || failed != CUDA_SUCCESS) return failed;
-  const CompileError error = unreadable.result == CUDA_SUCCESS ? compileTexts(texts, program) : unreadable;
+  const CompileError error =
+      unreadable.result == CUDA_SUCCESS ? compileTexts(texts, program) : unreadable;
   if (program == nullptr) {
     logError(error.sentence);
     return failed = error.result;
@@ -32,14 +25,16 @@ CUresult Library::compileOnce() {
   const auto infos = program->kernels();
   for (std::size_t i = 0; i < infos.size(); ++i) {
     kernels.push_back(std::unique_ptr<Kernel>(new Kernel{*this, i, infos[i], {}}));
-    for (std::size_t device = 0; device < devices().size(); ++device) kernels[i]->settings.push_back(std::make_unique<FunctionSettings>());
+    for (std::size_t device = 0; device < devices().size(); ++device)
+      kernels[i]->settings.push_back(std::make_unique<FunctionSettings>());
     Handles<Kernel>::all().add(std::shared_ptr<Kernel>(shared_from_this(), kernels[i].get()));
   }
   return CUDA_SUCCESS;
 }
 
 Kernel* Library::find(const std::string& name) {
-  const auto found = std::find_if(kernels.begin(), kernels.end(), [&](const auto& kernel) { return kernel->info.name == name; });
+  const auto found = std::find_if(kernels.begin(), kernels.end(),
+                                  [&](const auto& kernel) { return kernel->info.name == name; });
   return found == kernels.end() ? nullptr : found->get();
 }
 
@@ -55,9 +50,11 @@ CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& m
       if (program == nullptr) return again.result;
     }
     library.programTaken = true;
-    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts), library.shared_from_this(), slot);
+    const CUresult status = load(context, std::move(program), ptxVersionOf(library.texts),
+                                 library.shared_from_this(), slot);
     if (status != CUDA_SUCCESS) return status;
-    for (std::size_t i = 0; i < slot->functions.size(); ++i) slot->functions[i]->kernel = library.kernels[i].get();
+    for (std::size_t i = 0; i < slot->functions.size(); ++i)
+      slot->functions[i]->kernel = library.kernels[i].get();
   }
   module = slot;
   return CUDA_SUCCESS;
@@ -96,7 +93,7 @@ CUresult onKernel(CUkernel handle, Body&& body) {
   });
 }
 
-/// As natively, whatever is wrong with the image comes out when somebody first asks for what is in it.
+/// As with the real driver, errors in the image appear when its content is first queried.
 CUresult load(CUlibrary* handle, const void* code, const JitOptions& options) {
   if (handle == nullptr || code == nullptr || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
   std::vector<std::string> texts;
@@ -108,7 +105,8 @@ CUresult load(CUlibrary* handle, const void* code, const JitOptions& options) {
   return CUDA_SUCCESS;
 }
 
-CUresult variableOf(Library& library, Context& context, const char* name, CUdeviceptr* dptr, size_t* bytes) {
+CUresult variableOf(Library& library, Context& context, const char* name, CUdeviceptr* dptr,
+                    size_t* bytes) {
   std::shared_ptr<Module> module;
   const CUresult status = moduleOf(library, context, module);
   if (status != CUDA_SUCCESS) return status;
@@ -121,13 +119,18 @@ CUresult variableOf(Library& library, Context& context, const char* name, CUdevi
 
 }  // namespace
 
-DRIVER_CALL cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions, void** jitOptionsValues,
-                              unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
-  return inDriver([&]() -> CUresult { return load(library, code, JitOptions(numJitOptions, jitOptions, jitOptionsValues)); });
+DRIVER_CALL cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option* jitOptions,
+                              void** jitOptionsValues, unsigned int numJitOptions, CUlibraryOption*,
+                              void**, unsigned int) {
+  return inDriver([&]() -> CUresult {
+    return load(library, code, JitOptions(numJitOptions, jitOptions, jitOptionsValues));
+  });
 }
 
-DRIVER_CALL cuLibraryLoadFromFile(CUlibrary* library, const char* fileName, CUjit_option* jitOptions, void** jitOptionsValues,
-                                  unsigned int numJitOptions, CUlibraryOption*, void**, unsigned int) {
+DRIVER_CALL cuLibraryLoadFromFile(CUlibrary* library, const char* fileName,
+                                  CUjit_option* jitOptions, void** jitOptionsValues,
+                                  unsigned int numJitOptions, CUlibraryOption*, void**,
+                                  unsigned int) {
   return inDriver([&]() -> CUresult {
     std::vector<char> bytes;
     const CUresult status = readFile(fileName, bytes);
@@ -164,7 +167,7 @@ DRIVER_CALL cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
     const auto library = Handles<Library>::all().find(lib);
     if (library == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (count == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    library->compileOnce();  // one that does not compile has no kernels
+    library->compileOnce();  // a library that does not compile has no kernels
     *count = static_cast<unsigned>(library->kernels.size());
     return CUDA_SUCCESS;
   });
@@ -173,7 +176,8 @@ DRIVER_CALL cuLibraryGetKernelCount(unsigned int* count, CUlibrary lib) {
 DRIVER_CALL cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int numKernels, CUlibrary lib) {
   return onLibrary(lib, [&](Library& found) -> CUresult {
     if (kernels == nullptr || numKernels == 0) return CUDA_ERROR_INVALID_VALUE;
-    for (std::size_t i = 0; i < numKernels && i < found.kernels.size(); ++i) kernels[i] = handleOf<CUkernel>(found.kernels[i].get());
+    for (std::size_t i = 0; i < numKernels && i < found.kernels.size(); ++i)
+      kernels[i] = handleOf<CUkernel>(found.kernels[i].get());
     return CUDA_SUCCESS;
   });
 }
@@ -190,7 +194,8 @@ DRIVER_CALL cuLibraryGetModule(CUmodule* pMod, CUlibrary library) {
   });
 }
 
-DRIVER_CALL cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
+DRIVER_CALL cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
+                               const char* name) {
   return inContext([&](Context& context) {
     return onLibrary(library, [&](Library& found) -> CUresult {
       if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -199,8 +204,10 @@ DRIVER_CALL cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary libra
   });
 }
 
-DRIVER_CALL cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library, const char* name) {
-  return cuLibraryGetGlobal(dptr, bytes, library, name);  // the host reaches all memory of a simulated GPU
+DRIVER_CALL cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
+                                const char* name) {
+  return cuLibraryGetGlobal(dptr, bytes, library,
+                            name);  // the host can access all memory of a simulated GPU
 }
 
 DRIVER_CALL cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {

@@ -1,5 +1,5 @@
-// A library: an image that belongs to no context. Its text is compiled when somebody first asks for what is in it, and loaded into a
-// context when it is first used there.
+// A library: an image without a context. It is compiled when its content is first queried, and
+// loaded into a context at its first use there.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,25 @@
 namespace simulator {
 
 struct Library : std::enable_shared_from_this<Library> {
-  Library(std::vector<std::string> texts_, CompileError unreadable_) : texts(std::move(texts_)), unreadable(std::move(unreadable_)) {}
+  Library(std::vector<std::string> texts_, CompileError unreadable_)
+      : texts(std::move(texts_)), unreadable(std::move(unreadable_)) {}
 
-  const std::vector<std::string> texts;  ///< kept: each context has a program of its own
+  const std::vector<std::string> texts;  ///< kept, because each context has its own program
   const CompileError unreadable;         ///< why the image has no texts
-  std::mutex mutex;                      ///< guards what follows
-  std::shared_ptr<Program> program;      ///< of which the kernels tell; the first context to use the library gets it
+  std::mutex mutex;                      ///< guards the members below
+  /// the program that describes the kernels; the first context that uses the library takes it
+  std::shared_ptr<Program> program;
   bool programTaken = false;
-  CUresult failed = CUDA_SUCCESS;  ///< how compiling ended, if not well
+  CUresult failed = CUDA_SUCCESS;  ///< error of the compilation
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::map<std::uint64_t, std::shared_ptr<Module>> modules;  ///< by the context's id
 
-  /// Compiles it unless that was done. The reason why it cannot be goes to the log the first time: no call of the API can tell it.
+  /// Compiles the library if that has not been done. The first failure is logged, because no call
+  /// of the API returns its reason.
   CUresult compileOnce();
   Kernel* find(const std::string& name);
 };
 
-CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program);
 CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& module);
 CUresult functionOf(Kernel& kernel, Context& context, std::shared_ptr<Function>& function);
-/// Reads a whole file as an image, ended by a zero byte.
-CUresult readFile(const char* name, std::vector<char>& bytes);
-
 }  // namespace simulator

@@ -1,4 +1,5 @@
-// The limits of a context: cuCtxGetLimit and cuCtxSetLimit. How values are rounded was seen on the real driver.
+// The limits of a context: cuCtxGetLimit and cuCtxSetLimit. Values are rounded as by the real
+// driver.
 #include <algorithm>
 
 #include "native/simulator/attributes.h"
@@ -8,15 +9,24 @@
 namespace simulator {
 namespace {
 
-constexpr std::size_t kStackMost = 523264;               ///< of a thread
-constexpr std::size_t kPrintfUnit = 64 << 10;            ///< of the printf buffer, for each multiprocessor
+constexpr std::size_t kStackMost = 523264;     ///< per thread
+constexpr std::size_t kPrintfUnit = 64 << 10;  ///< of the printf buffer, for each multiprocessor
+constexpr std::size_t kFewestLaunches = 32;    ///< pending device-side launches
+constexpr std::size_t kMostLaunches = 599186;  ///< H200, driver 580.159, 2026-11-23
 constexpr std::size_t kHeapUnit = std::size_t{4} << 20;  ///< of the heap of malloc
 
-std::size_t roundUp(std::size_t value, std::size_t unit) { return (value + unit - 1) / unit * unit; }
+std::size_t roundUp(std::size_t value, std::size_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
-/// Limits of device-side launches that wait and of graphics sharing do not exist on this compute capability.
-bool exists(CUlimit limit) { return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED; }
-bool settable(CUlimit limit) { return exists(limit) && limit != CU_LIMIT_SHMEM_SIZE && limit != CU_LIMIT_CIG_ENABLED; }
+/// The limits for synchronisation depth of device-side launches and for graphics sharing do not
+/// exist on this compute capability.
+bool exists(CUlimit limit) {
+  return limit != CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && limit != CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED;
+}
+bool settable(CUlimit limit) {
+  return exists(limit) && limit != CU_LIMIT_SHMEM_SIZE && limit != CU_LIMIT_CIG_ENABLED;
+}
 
 CUresult rounded(CUlimit limit, std::size_t& value) {
   switch (limit) {
@@ -24,8 +34,13 @@ CUresult rounded(CUlimit limit, std::size_t& value) {
       if (value > kStackMost) return CUDA_ERROR_INVALID_VALUE;
       value = roundUp(value, 16);
       break;
-    case CU_LIMIT_PRINTF_FIFO_SIZE: value = std::max(roundUp(value, kPrintfUnit), 8 * kPrintfUnit); break;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      value = std::max(roundUp(value, kPrintfUnit), 8 * kPrintfUnit);
+      break;
     case CU_LIMIT_MALLOC_HEAP_SIZE: value = std::max(roundUp(value, kHeapUnit), kHeapUnit); break;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+      value = std::clamp(value, kFewestLaunches, kMostLaunches);
+      break;
     case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
       if (value > 128) return CUDA_ERROR_INVALID_VALUE;
       break;
@@ -53,7 +68,8 @@ using namespace simulator;
 
 DRIVER_CALL cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return inContext([&](Context& context) -> CUresult {
-    if (pvalue == nullptr || static_cast<unsigned>(limit) >= kLimits) return CUDA_ERROR_INVALID_VALUE;
+    if (pvalue == nullptr || static_cast<unsigned>(limit) >= kLimits)
+      return CUDA_ERROR_INVALID_VALUE;
     if (!exists(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     const std::lock_guard lock(context.mutex);
     *pvalue = context.limits[limit];

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "native/simulator/driver_call.h"
+#include "native/simulator/border.h"
 
 namespace simulator {
 namespace {
@@ -45,20 +45,24 @@ void append(const char* path, const std::string& line) {
 void logError(const std::string& sentence) {
   std::string line = "simulated GPU: " + sentence;
   const std::lock_guard lock(log().mutex);
-  for (const auto& [handle, callback] : log().callbacks) callback->function(callback->data, CU_LOG_LEVEL_ERROR, line.data(), line.size());
-  if (const char* path = std::getenv("CUDA_LOG_FILE"); path != nullptr && *path != 0) append(path, line + "\n");
+  for (const auto& [handle, callback] : log().callbacks)
+    callback->function(callback->data, CU_LOG_LEVEL_ERROR, line.data(), line.size());
+  if (const char* path = std::getenv("CUDA_LOG_FILE"); path != nullptr && *path != 0)
+    append(path, line + "\n");
 }
 
 }  // namespace simulator
 
 using namespace simulator;
 
-DRIVER_CALL cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData, CUlogsCallbackHandle* callback_out) {
+DRIVER_CALL cuLogsRegisterCallback(CUlogsCallback callbackFunc, void* userData,
+                                   CUlogsCallbackHandle* callback_out) {
   return guarded([&]() -> CUresult {
     if (callbackFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
     auto callback = std::make_unique<Callback>(Callback{callbackFunc, userData});
     const std::lock_guard lock(log().mutex);
-    if (callback_out != nullptr) *callback_out = reinterpret_cast<CUlogsCallbackHandle>(callback.get());
+    if (callback_out != nullptr)
+      *callback_out = reinterpret_cast<CUlogsCallbackHandle>(callback.get());
     const void* key = callback.get();
     log().callbacks.emplace(key, std::move(callback));
     return CUDA_SUCCESS;

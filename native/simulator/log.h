@@ -1,4 +1,5 @@
-// The sentence behind an error: for callbacks that cuLogsRegisterCallback registered, and for the file that CUDA_LOG_FILE names.
+// Logs the message of an error, for callbacks of cuLogsRegisterCallback and the file of
+// CUDA_LOG_FILE.
 #pragma once
 
 #include <string>

@@ -15,8 +15,7 @@
 namespace simulator {
 
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
-  Device* charged = kind == MemoryKind::heap ? nullptr : &context.device;  // the heap is reserved as a whole
-  const std::uint64_t address = Arena::instance().allocate(charged, bytes);
+  const std::uint64_t address = Arena::instance().allocate(&context.device, bytes);
   if (address == 0) return 0;
   Allocation allocation;
   allocation.begin = address;
@@ -24,7 +23,8 @@ std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
   allocation.kind = kind;
   allocation.context = &context;
   allocation.device = &context.device;
-  allocation.synchronous = kind == MemoryKind::device;  // as the real driver says of what cuMemAlloc gave
+  allocation.synchronous =
+      kind == MemoryKind::device;  // the real driver reports it for cuMemAlloc memory
   Allocations::all().add(std::move(allocation));
   return address;
 }
@@ -47,7 +47,8 @@ void freeAll(Context& context) {
 }
 
 void synchronizeAll() {
-  for (const auto& context : Handles<Context>::all().where([](const Context& candidate) { return candidate.alive.load(); })) {
+  for (const auto& context : Handles<Context>::all().where(
+           [](const Context& candidate) { return candidate.alive.load(); })) {
     synchronize(*context);
   }
 }
@@ -66,7 +67,8 @@ namespace {
 constexpr std::size_t kPitch = 512;
 
 bool freedByMemFree(const Allocation& allocation) {
-  return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed || allocation.kind == MemoryKind::pool;
+  return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed ||
+         allocation.kind == MemoryKind::pool;
 }
 
 }  // namespace
@@ -81,11 +83,15 @@ DRIVER_CALL cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
   });
 }
 
-DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height, unsigned int ElementSizeBytes) {
+DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes,
+                               size_t Height, unsigned int ElementSizeBytes) {
   return inContext([&](Context& context) -> CUresult {
-    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
-    if (WidthInBytes > static_cast<std::size_t>(std::numeric_limits<int>::max())) return CUDA_ERROR_INVALID_VALUE;
+    if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (WidthInBytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+      return CUDA_ERROR_INVALID_VALUE;
     const std::size_t pitch = (WidthInBytes + kPitch - 1) / kPitch * kPitch;
     if (Height > std::numeric_limits<std::size_t>::max() / pitch) return CUDA_ERROR_OUT_OF_MEMORY;
     const std::uint64_t address = allocate(context, pitch * Height, MemoryKind::device);
@@ -99,7 +105,8 @@ DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthIn
 DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
   return inContext([&](Context& context) -> CUresult {
     if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+      return CUDA_ERROR_INVALID_VALUE;
     const std::uint64_t address = allocate(context, bytesize, MemoryKind::managed);
     if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *dptr = address;
@@ -119,7 +126,7 @@ DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
     release(*taken);
     return CUDA_SUCCESS;
   };
-  // The pointer says whose it is: a thread without a current context may free, too.
+  // The pointer identifies the owner, so a thread without a current context may free it.
   if (contextStack().empty()) return inDriver(freeIt);
   return inContext([&](Context&) { return freeIt(); });
 }

@@ -1,25 +1,26 @@
-// Device memory in the name of a context.
+// Device memory of a context.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "native/simulator/address_space.h"
+#include "native/simulator/allocations.h"
 
 namespace simulator {
 
-/// Memory of the context's device, listed in Allocations; 0 when the device is full.
+/// Allocates memory of the context's device and lists it in Allocations. Returns 0 if the device is
+/// full.
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind);
-/// Gives back what an allocation (already taken out of Allocations) occupied.
+/// Frees the memory of an allocation that was removed from Allocations.
 void release(const Allocation& allocation);
-/// Unmaps what cuMemHostAlloc mapped.
+/// Unmaps memory of cuMemHostAlloc.
 void freeHostPages(const Allocation& allocation);
-/// Frees whatever the context still holds when it ends.
+/// Frees the remaining memory of a context that ends.
 void freeAll(Context& context);
-/// Waits until no kernel or copy of any context can use memory that is about to go.
+/// Waits until no kernel or copy of any context can use memory that is about to be freed.
 void synchronizeAll();
 
-/// True when [address, address + bytes) may be read and written by a copy: it lies in one allocation.
+/// Whether a copy may access [address, address + bytes): it lies inside one allocation.
 bool insideAllocation(std::uint64_t address, std::size_t bytes);
 
 }  // namespace simulator

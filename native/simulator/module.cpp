@@ -9,10 +9,18 @@
 #include "native/simulator/fault.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/jit_options.h"
-#include "native/simulator/library.h"
 #include "native/simulator/log.h"
 
 namespace simulator {
+
+CompileError compileTexts(const std::vector<std::string>& texts,
+                          std::shared_ptr<Program>& program) {
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  CompileError error;
+  program = compile(views, error);
+  if (program == nullptr && error.result == CUDA_SUCCESS) error.result = CUDA_ERROR_INVALID_PTX;
+  return error;
+}
 
 CUresult readFile(const char* name, std::vector<char>& bytes) {
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -67,13 +75,17 @@ DRIVER_CALL cuModuleLoad(CUmodule* module, const char* fname) {
   return inContext([&](Context&) -> CUresult {
     std::vector<char> bytes;
     const CUresult status = readFile(fname, bytes);
-    return status == CUDA_SUCCESS ? loadImage(module, bytes.data(), JitOptions(0, nullptr, nullptr)) : status;
+    return status == CUDA_SUCCESS ? loadImage(module, bytes.data(), JitOptions(0, nullptr, nullptr))
+                                  : status;
   });
 }
 
-DRIVER_CALL cuModuleLoadData(CUmodule* module, const void* image) { return loadImage(module, image, JitOptions(0, nullptr, nullptr)); }
+DRIVER_CALL cuModuleLoadData(CUmodule* module, const void* image) {
+  return loadImage(module, image, JitOptions(0, nullptr, nullptr));
+}
 
-DRIVER_CALL cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions, CUjit_option* options, void** optionValues) {
+DRIVER_CALL cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                               CUjit_option* options, void** optionValues) {
   return loadImage(module, image, JitOptions(numOptions, options, optionValues));
 }
 
@@ -95,7 +107,8 @@ DRIVER_CALL cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return inDriver([&]() -> CUresult {
     if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const char* wish = std::getenv("CUDA_MODULE_LOADING");
-    *mode = wish != nullptr && std::string_view(wish) == "EAGER" ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    *mode = wish != nullptr && std::string_view(wish) == "EAGER" ? CU_MODULE_EAGER_LOADING
+                                                                 : CU_MODULE_LAZY_LOADING;
     return CUDA_SUCCESS;
   });
 }
@@ -118,7 +131,8 @@ DRIVER_CALL cuModuleGetFunctionCount(unsigned int* count, CUmodule mod) {
   });
 }
 
-DRIVER_CALL cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions, CUmodule mod) {
+DRIVER_CALL cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions,
+                                       CUmodule mod) {
   return onModule(mod, [&](Module& module) -> CUresult {
     if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t i = 0; i < numFunctions && i < module.functions.size(); ++i) {
@@ -128,7 +142,8 @@ DRIVER_CALL cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFu
   });
 }
 
-DRIVER_CALL cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+DRIVER_CALL cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod,
+                                 const char* name) {
   return onModule(hmod, [&](Module& module) -> CUresult {
     if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const int index = module.variable(name);

@@ -1,4 +1,5 @@
-// A program loaded into one context: its kernels as functions, its variables in the context's memory.
+// Module: a program loaded into one context, with its kernels as functions and its variables in the
+// context's memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class Device;
 struct Library;
 struct Module;
 
-/// What cuFuncSetAttribute or cuKernelSetAttribute changed.
+/// Attributes set by cuFuncSetAttribute or cuKernelSetAttribute. Thread-safe.
 class FunctionSettings {
  public:
   void set(CUfunction_attribute attribute, int value) {
@@ -50,7 +51,7 @@ struct Function {
   Module& module;
   const std::size_t index;
   const KernelInfo& info;
-  Kernel* kernel = nullptr;  ///< of the library that the module belongs to
+  Kernel* kernel = nullptr;  ///< the kernel of the module's library; null without one
   FunctionSettings settings;
 };
 
@@ -58,34 +59,40 @@ struct Module {
   explicit Module(Context& context_) : context(context_) {}
 
   Context& context;
-  std::shared_ptr<Library> library;  ///< set when it was loaded for one; the library unloads it
+  std::shared_ptr<Library> library;  ///< the library that it was loaded for, which unloads it
   int ptxVersion = 0;
   std::shared_ptr<Program> program;
   std::vector<std::uint64_t> variables;  ///< addresses, in the order of program->variables()
   std::vector<std::unique_ptr<Function>> functions;
 
   Function* find(std::string_view name) const;
-  /// Index of a variable, -1 when there is none of that name.
+  /// Index of the variable; -1 if there is none of that name.
   int variable(std::string_view name) const;
 };
 
-/// Gives the program's variables memory in the context and registers its functions.
-CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, std::shared_ptr<Library> library,
-              std::shared_ptr<Module>& module);
-/// Makes its handles unknown and frees its variables; kernels that run keep the program itself.
+/// Compiles the texts of one program. `program` stays null on failure.
+CompileError compileTexts(const std::vector<std::string>& texts, std::shared_ptr<Program>& program);
+/// Reads a file as an image, and appends a zero byte.
+CUresult readFile(const char* name, std::vector<char>& bytes);
+
+/// Allocates the program's variables in the context and registers its functions.
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion,
+              std::shared_ptr<Library> library, std::shared_ptr<Module>& module);
+/// Invalidates the module's handles and frees its variables. Running kernels keep the program.
 void unload(Module& module);
 
-/// The function that a handle means in the current context: a CUfunction, or a CUkernel, which is loaded there if need be. The pointer
-/// keeps the module.
+/// Finds the function of a handle in the current context. The handle is a CUfunction, or a
+/// CUkernel, which is loaded into the context if necessary. The pointer keeps the module.
 CUresult findFunction(Context& context, CUfunction handle, std::shared_ptr<Function>& function);
 
-/// The value of an attribute as compiled; nothing for a number that names none.
+/// The attribute's value as compiled; empty if the attribute does not exist.
 std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int attribute);
-/// CUDA_ERROR_INVALID_VALUE when the attribute cannot be set, or not to that.
+/// Returns CUDA_ERROR_INVALID_VALUE if the attribute cannot be set, or not to this value.
 CUresult checkSetting(const KernelInfo& info, CUfunction_attribute attribute, int value);
-/// The value that counts: as set on the function, else on the kernel for the function's device, else as compiled.
+/// The effective value: as set on the function, else on its kernel for the device, else as
+/// compiled.
 int effective(const Function& function, CUfunction_attribute attribute);
-/// The architecture that the first text was written for (.target sm_75 gives 75), 0 when it does not say.
+/// The architecture of the first text (.target sm_75 gives 75); 0 if it has none.
 int ptxVersionOf(const std::vector<std::string>& texts);
 
 }  // namespace simulator

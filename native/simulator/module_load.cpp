@@ -1,4 +1,4 @@
-// How a program gets into a context and out of it. The calls are in module.cpp and library.cpp.
+// Loads and unloads programs. The calls are in module.cpp and library.cpp.
 #include <algorithm>
 #include <cstdlib>
 
@@ -14,7 +14,8 @@ namespace {
 bool placeVariables(Module& module) {
   const auto variables = module.program->variables();
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const std::uint64_t address = allocate(module.context, std::max<std::uint64_t>(variables[i].size, 1), MemoryKind::module);
+    const std::uint64_t address =
+        allocate(module.context, std::max<std::uint64_t>(variables[i].size, 1), MemoryKind::module);
     if (address == 0) return false;
     module.variables.push_back(address);
     module.program->bind(i, address);
@@ -26,18 +27,21 @@ bool placeVariables(Module& module) {
 }  // namespace
 
 Function* Module::find(std::string_view name) const {
-  const auto found = std::find_if(functions.begin(), functions.end(), [&](const auto& function) { return function->info.name == name; });
+  const auto found = std::find_if(functions.begin(), functions.end(), [&](const auto& function) {
+    return function->info.name == name;
+  });
   return found == functions.end() ? nullptr : found->get();
 }
 
 int Module::variable(std::string_view name) const {
   const auto all = program->variables();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const VariableInfo& info) { return info.name == name; });
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const VariableInfo& info) { return info.name == name; });
   return found == all.end() ? -1 : static_cast<int>(found - all.begin());
 }
 
-CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion, std::shared_ptr<Library> library,
-              std::shared_ptr<Module>& module) {
+CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion,
+              std::shared_ptr<Library> library, std::shared_ptr<Module>& module) {
   auto loaded = std::make_shared<Module>(context);
   loaded->library = std::move(library);
   loaded->ptxVersion = ptxVersion;
@@ -64,7 +68,8 @@ void unload(Module& module) {
   const auto self = Handles<Module>::all().remove(&module);
   for (const auto& function : module.functions) Handles<Function>::all().remove(function.get());
   for (const std::uint64_t address : module.variables) {
-    if (const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; })) release(*taken);
+    if (const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; }))
+      release(*taken);
   }
   module.variables.clear();
   const std::lock_guard lock(module.context.mutex);

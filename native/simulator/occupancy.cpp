@@ -8,34 +8,67 @@
 namespace simulator {
 namespace {
 
-constexpr unsigned kRegisterUnit = 256;  ///< registers are given to a warp in such pieces
-constexpr unsigned kPartitions = 4;      ///< of a multiprocessor, each with a quarter of the registers
+constexpr unsigned kRegisterUnit = 256;  ///< allocation unit of a warp's registers
+/// partitions of a multiprocessor, each with a quarter of the registers
+constexpr unsigned kPartitions = 4;
+constexpr unsigned kFewestRegisters = 16, kMostRegisters = 255;  ///< per thread
 constexpr unsigned kSharedUnit = 128;
 constexpr unsigned kWarpsPerMultiprocessor = kThreadsPerMultiprocessor / kWarpSize;
 
 unsigned roundUp(unsigned value, unsigned unit) { return (value + unit - 1) / unit * unit; }
 unsigned warpsOf(unsigned threads) { return (threads + kWarpSize - 1) / kWarpSize; }
 
+/// Maximum registers per thread so that the blocks promised by the kernel fit on a multiprocessor,
+/// in the hardware's unit.
+unsigned registersFor(unsigned threads, unsigned blocks) {
+  const unsigned warpsPerPartition = (warpsOf(threads) * blocks + kPartitions - 1) / kPartitions;
+  return kRegistersPerMultiprocessor / kPartitions / warpsPerPartition / kRegisterUnit *
+         kRegisterUnit / kWarpSize;
+}
+
+/// The bound that NVIDIA's assembler observes: .maxnreg, .maxntid, .minnctapersm. Without them, the
+/// maximum per thread.
+unsigned registerBound(const KernelInfo& info) {
+  unsigned bound = kMostRegisters;
+  if (info.maxRegisters != 0) bound = std::min(bound, info.maxRegisters);
+  if (info.threadsBounded) {
+    const unsigned threads = std::clamp(info.maxThreadsPerBlock, 1u, kThreadsPerBlock);
+    const unsigned blocks =
+        std::clamp(info.minBlocksPerMultiprocessor, 1u, kWarpsPerMultiprocessor / warpsOf(threads));
+    bound = std::min(bound, registersFor(threads, blocks));
+  }
+  return std::max(bound, kFewestRegisters);
+}
+
 unsigned warpsByRegisters(const KernelInfo& info) {
-  return kRegistersPerMultiprocessor / kPartitions / roundUp(registersOf(info) * kWarpSize, kRegisterUnit) * kPartitions;
+  return kRegistersPerMultiprocessor / kPartitions /
+         roundUp(registersOf(info) * kWarpSize, kRegisterUnit) * kPartitions;
 }
 
 }  // namespace
 
-unsigned registersOf(const KernelInfo& info) { return std::clamp(info.registers, 16u, 255u); }
+unsigned registersOf(const KernelInfo& info) {
+  return std::clamp(info.registers, kFewestRegisters, registerBound(info));
+}
 
 unsigned threadLimit(const KernelInfo& info) {
   return std::min({info.maxThreadsPerBlock, kThreadsPerBlock, warpsByRegisters(info) * kWarpSize});
 }
 
-unsigned blocksPerMultiprocessor(const Function& function, unsigned threads, std::size_t dynamicShared) {
+unsigned blocksPerMultiprocessor(const Function& function, unsigned threads,
+                                 std::size_t dynamicShared) {
   const KernelInfo& info = function.info;
   const unsigned warps = warpsOf(threads);
-  if (dynamicShared > static_cast<std::size_t>(effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES))) return 0;
+  if (dynamicShared > static_cast<std::size_t>(
+                          effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)))
+    return 0;
   const std::size_t shared = info.staticSharedBytes + dynamicShared;
   if (threads == 0 || threads > threadLimit(info) || shared > kSharedPerBlockOptin) return 0;
-  const unsigned byShared = kSharedPerMultiprocessor / roundUp(static_cast<unsigned>(shared) + kReservedSharedPerBlock, kSharedUnit);
-  return std::min({kBlocksPerMultiprocessor, kWarpsPerMultiprocessor / warps, warpsByRegisters(info) / warps, byShared});
+  const unsigned byShared =
+      kSharedPerMultiprocessor /
+      roundUp(static_cast<unsigned>(shared) + kReservedSharedPerBlock, kSharedUnit);
+  return std::min({kBlocksPerMultiprocessor, kWarpsPerMultiprocessor / warps,
+                   warpsByRegisters(info) / warps, byShared});
 }
 
 }  // namespace simulator
@@ -53,10 +86,12 @@ CUresult onFunction(CUfunction handle, Body&& body) {
   });
 }
 
-/// The largest product of blocks and block size over all sizes that are whole warps, the larger block preferred.
-CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, CUoccupancyB2DSize sharedOf, std::size_t shared, int limit) {
+/// Maximises blocks times block size over all multiples of a warp; prefers the larger block.
+CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
+                            CUoccupancyB2DSize sharedOf, std::size_t shared, int limit) {
   return onFunction(func, [&](Function& function) -> CUresult {
-    if (minGridSize == nullptr || blockSize == nullptr || limit < 0) return CUDA_ERROR_INVALID_VALUE;
+    if (minGridSize == nullptr || blockSize == nullptr || limit < 0)
+      return CUDA_ERROR_INVALID_VALUE;
     unsigned most = threadLimit(function.info);
     if (limit > 0) most = std::min(most, static_cast<unsigned>(limit));
     unsigned bestThreads = 0, bestBlocks = 0;
@@ -77,12 +112,13 @@ CUresult potentialBlockSize(int* minGridSize, int* blockSize, CUfunction func, C
 CUresult activeBlocks(int* numBlocks, CUfunction func, int blockSize, std::size_t dynamicShared) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (numBlocks == nullptr || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *numBlocks = static_cast<int>(blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), dynamicShared));
+    *numBlocks = static_cast<int>(
+        blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), dynamicShared));
     return CUDA_SUCCESS;
   });
 }
 
-/// Blocks of the cluster that a configuration asks for; 0 when it asks for none.
+/// Blocks per cluster of a configuration; 0 if it has no cluster.
 unsigned clusterBlocks(const CUlaunchConfig& config, const Function& function) {
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     if (config.attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) continue;
@@ -94,11 +130,14 @@ unsigned clusterBlocks(const CUlaunchConfig& config, const Function& function) {
 }
 
 unsigned mostClusterBlocks(const Function& function) {
-  return effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0 ? 2 * kBlocksPerCluster : kBlocksPerCluster;
+  return effective(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) != 0
+             ? 2 * kBlocksPerCluster
+             : kBlocksPerCluster;
 }
 
-/// A cluster stays within a group of multiprocessors. The H200 answers as if six groups had 16 of them and two had 14 (10 for the
-/// largest clusters), pairs fit anywhere, and a multiprocessor holds at most 8 blocks of clusters.
+/// A cluster stays within a group of multiprocessors. The H200's answers match six groups with 16
+/// of them and two with 14 (10 for the largest clusters). Pairs fit anywhere, and a multiprocessor
+/// holds at most 8 blocks of clusters.
 unsigned clustersOnDevice(unsigned clusterSize, unsigned blocksEach) {
   const unsigned blocks = std::min(blocksEach, 8u);
   if (clusterSize <= 2) return kMultiprocessors * blocks / clusterSize;
@@ -106,47 +145,63 @@ unsigned clustersOnDevice(unsigned clusterSize, unsigned blocksEach) {
   return 6 * (16 * blocks / clusterSize) + 2 * (rest * blocks / clusterSize);
 }
 
-bool readable(const CUlaunchConfig* config) { return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr); }
+bool readable(const CUlaunchConfig* config) {
+  return config != nullptr && (config->numAttrs == 0 || config->attrs != nullptr);
+}
 
 }  // namespace
 
-DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize) {
+DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessor(int* numBlocks, CUfunction func,
+                                                        int blockSize, size_t dynamicSMemSize) {
   return activeBlocks(numBlocks, func, blockSize, dynamicSMemSize);
 }
 
-DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func, int blockSize, size_t dynamicSMemSize,
+DRIVER_CALL cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* numBlocks, CUfunction func,
+                                                                 int blockSize,
+                                                                 size_t dynamicSMemSize,
                                                                  unsigned int flags) {
   if (flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) return CUDA_ERROR_INVALID_VALUE;
   return activeBlocks(numBlocks, func, blockSize, dynamicSMemSize);
 }
 
 DRIVER_CALL cuOccupancyMaxPotentialBlockSize(int* minGridSize, int* blockSize, CUfunction func,
-                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit) {
-  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+                                             CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                             size_t dynamicSMemSize, int blockSizeLimit) {
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+                            dynamicSMemSize, blockSizeLimit);
 }
 
-DRIVER_CALL cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize, CUfunction func,
-                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-                                                      int blockSizeLimit, unsigned int flags) {
+DRIVER_CALL cuOccupancyMaxPotentialBlockSizeWithFlags(int* minGridSize, int* blockSize,
+                                                      CUfunction func,
+                                                      CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+                                                      size_t dynamicSMemSize, int blockSizeLimit,
+                                                      unsigned int flags) {
   if (flags > CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) return CUDA_ERROR_INVALID_VALUE;
-  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize, dynamicSMemSize, blockSizeLimit);
+  return potentialBlockSize(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+                            dynamicSMemSize, blockSizeLimit);
 }
 
-DRIVER_CALL cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func, int numBlocks, int blockSize) {
+DRIVER_CALL cuOccupancyAvailableDynamicSMemPerBlock(size_t* dynamicSmemSize, CUfunction func,
+                                                    int numBlocks, int blockSize) {
   return onFunction(func, [&](Function& function) -> CUresult {
-    if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0) return CUDA_ERROR_INVALID_VALUE;
-    if (blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), 0) < static_cast<unsigned>(numBlocks)) {
+    if (dynamicSmemSize == nullptr || numBlocks <= 0 || blockSize <= 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (blocksPerMultiprocessor(function, static_cast<unsigned>(blockSize), 0) <
+        static_cast<unsigned>(numBlocks)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    const unsigned share = kSharedPerMultiprocessor / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
+    const unsigned share =
+        kSharedPerMultiprocessor / static_cast<unsigned>(numBlocks) / kSharedUnit * kSharedUnit;
     if (share < function.info.staticSharedBytes) return CUDA_ERROR_INVALID_VALUE;
-    const auto allowed = static_cast<unsigned>(effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
+    const auto allowed =
+        static_cast<unsigned>(effective(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES));
     *dynamicSmemSize = std::min(share - function.info.staticSharedBytes, allowed);
     return CUDA_SUCCESS;
   });
 }
 
-DRIVER_CALL cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func, const CUlaunchConfig* config) {
+DRIVER_CALL cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func,
+                                               const CUlaunchConfig* config) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (clusterSize == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
     *clusterSize = static_cast<int>(mostClusterBlocks(function));
@@ -154,7 +209,8 @@ DRIVER_CALL cuOccupancyMaxPotentialClusterSize(int* clusterSize, CUfunction func
   });
 }
 
-DRIVER_CALL cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func, const CUlaunchConfig* config) {
+DRIVER_CALL cuOccupancyMaxActiveClusters(int* numClusters, CUfunction func,
+                                         const CUlaunchConfig* config) {
   return onFunction(func, [&](Function& function) -> CUresult {
     if (numClusters == nullptr || !readable(config)) return CUDA_ERROR_INVALID_VALUE;
     const unsigned threads = config->blockDimX * config->blockDimY * config->blockDimZ;

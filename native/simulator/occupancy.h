@@ -1,4 +1,4 @@
-// How many blocks of a kernel fit on a multiprocessor.
+// Occupancy: number of blocks of a kernel that fit on a multiprocessor.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,13 @@
 
 namespace simulator {
 
-/// Registers of a thread: the engine's estimate, at least 16 and at most 255.
+/// Registers per thread: the engine's estimate, clamped to 16 to 255.
 unsigned registersOf(const KernelInfo& info);
-/// Threads that a block of the kernel may have.
+/// Maximum threads per block of the kernel.
 unsigned threadLimit(const KernelInfo& info);
-/// Blocks of `threads` threads with `dynamicShared` bytes that one multiprocessor holds; 0 when not even one fits or the function does
-/// not allow so much.
-unsigned blocksPerMultiprocessor(const Function& function, unsigned threads, std::size_t dynamicShared);
+/// Number of blocks of `threads` threads with `dynamicShared` bytes that fit on a multiprocessor. 0
+/// if none fits, or if the function does not allow so much.
+unsigned blocksPerMultiprocessor(const Function& function, unsigned threads,
+                                 std::size_t dynamicShared);
 
 }  // namespace simulator

@@ -1,4 +1,5 @@
 // Access from one simulated GPU to another's memory.
+#include "native/simulator/allocations.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -10,7 +11,8 @@ namespace {
 template <class Body>
 CUresult onDevices(CUdevice first, CUdevice second, Body&& body) {
   return inDriver([&]() -> CUresult {
-    if (findDevice(first) == nullptr || findDevice(second) == nullptr) return CUDA_ERROR_INVALID_DEVICE;
+    if (findDevice(first) == nullptr || findDevice(second) == nullptr)
+      return CUDA_ERROR_INVALID_DEVICE;
     return body();
   });
 }
@@ -25,7 +27,8 @@ DRIVER_CALL cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice pee
   });
 }
 
-DRIVER_CALL cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice, CUdevice dstDevice) {
+DRIVER_CALL cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                    CUdevice dstDevice) {
   return onDevices(srcDevice, dstDevice, [&]() -> CUresult {
     if (value == nullptr || srcDevice == dstDevice) return CUDA_ERROR_INVALID_VALUE;
     switch (attrib) {

@@ -1,8 +1,8 @@
-// What a pointer is: cuPointerGetAttribute and its family.
+// Pointer attributes: cuPointerGetAttribute and its family.
 #include <cstring>
 #include <optional>
 
-#include "native/simulator/address_space.h"
+#include "native/simulator/allocations.h"
 #include "native/simulator/arena.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -18,51 +18,70 @@ CUresult put(void* data, Value value) {
   return CUDA_SUCCESS;
 }
 
-CUmemorytype memoryType(const Allocation& allocation) { return allocation.host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; }
+CUmemorytype memoryType(const Allocation& allocation) {
+  return allocation.host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
 
 CUcontext contextOf(const Allocation& allocation) {
   return allocation.context == nullptr ? nullptr : handleOf<CUcontext>(allocation.context);
 }
 
 int ordinalOf(const Allocation& allocation) {
-  const Device* device = allocation.device != nullptr ? allocation.device : &allocation.context->device;
+  const Device* device =
+      allocation.device != nullptr ? allocation.device : &allocation.context->device;
   return device->ordinal;
 }
 
-/// The whole pages that the allocation lies in.
-std::uint64_t mappingBegin(const Allocation& allocation) { return allocation.begin / kPageBytes * kPageBytes; }
-std::uint64_t mappingEnd(const Allocation& allocation) { return (allocation.end() + kPageBytes - 1) / kPageBytes * kPageBytes; }
+/// Bounds of the whole pages that the allocation lies in.
+std::uint64_t mappingBegin(const Allocation& allocation) {
+  return allocation.begin / kPageBytes * kPageBytes;
+}
+std::uint64_t mappingEnd(const Allocation& allocation) {
+  return (allocation.end() + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
 
-CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdeviceptr ptr, void* data) {
+CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdeviceptr ptr,
+             void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(data, contextOf(allocation));
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, static_cast<unsigned>(memoryType(allocation)));
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      return put(data, static_cast<unsigned>(memoryType(allocation)));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(data, ptr);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       if (allocation.host() || allocation.kind == MemoryKind::managed) return put(data, ptr);
       put(data, std::uint64_t{0});
       return CUDA_ERROR_INVALID_VALUE;
-    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(data, static_cast<int>(allocation.synchronous));
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID: return put(data, static_cast<unsigned long long>(allocation.id));
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<int>(allocation.kind == MemoryKind::managed));
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+      return put(data, static_cast<int>(allocation.synchronous));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return put(data, static_cast<unsigned long long>(allocation.id));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return put(data, static_cast<int>(allocation.kind == MemoryKind::managed));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, ordinalOf(allocation));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, static_cast<int>(0));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, allocation.begin);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, static_cast<std::size_t>(allocation.size));
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put(data, static_cast<std::size_t>(allocation.size));
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(data, static_cast<int>(1));
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put(data, cuuint64_t{CU_MEM_HANDLE_TYPE_NONE});
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(data, static_cast<int>(0));
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(data, handleOf<CUmemoryPool>(allocation.pool.get()));
-    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(data, mappingEnd(allocation) - mappingBegin(allocation));
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+      return put(data, static_cast<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      return put(data, handleOf<CUmemoryPool>(allocation.pool.get()));
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      return put(data, mappingEnd(allocation) - mappingBegin(allocation));
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(data, mappingBegin(allocation));
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(data, static_cast<unsigned long long>(allocation.id));
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put(data, static_cast<unsigned long long>(allocation.id));
     default: return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-/// What cuPointerGetAttributes writes for an attribute that the pointer does not have; false for one that names nothing.
+/// Writes the value of an attribute that the pointer does not have. False if the attribute does not
+/// exist.
 bool clear(CUpointer_attribute attribute, CUdeviceptr ptr, bool known, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_HOST_POINTER: put(data, known ? 0 : ptr); break;
@@ -100,9 +119,11 @@ DRIVER_CALL cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUd
   });
 }
 
-DRIVER_CALL cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes, void** data, CUdeviceptr ptr) {
+DRIVER_CALL cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute* attributes,
+                                   void** data, CUdeviceptr ptr) {
   return inContextDespiteFault([&](Context&) -> CUresult {
-    if (attributes == nullptr || data == nullptr || numAttributes == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (attributes == nullptr || data == nullptr || numAttributes == 0)
+      return CUDA_ERROR_INVALID_VALUE;
     const auto found = Allocations::all().find(ptr);
     for (unsigned i = 0; i < numAttributes; ++i) {
       if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -113,12 +134,15 @@ DRIVER_CALL cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribu
   });
 }
 
-DRIVER_CALL cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+DRIVER_CALL cuPointerSetAttribute(const void* value, CUpointer_attribute attribute,
+                                  CUdeviceptr ptr) {
   return inContextDespiteFault([&](Context&) -> CUresult {
-    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
+    if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
+      return CUDA_ERROR_INVALID_VALUE;
     int synchronous = 0;
     std::memcpy(&synchronous, value, sizeof synchronous);
-    const bool known = Allocations::all().update(ptr, [&](Allocation& allocation) { allocation.synchronous = synchronous != 0; });
+    const bool known = Allocations::all().update(
+        ptr, [&](Allocation& allocation) { allocation.synchronous = synchronous != 0; });
     return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "native/simulator/allocations.h"
 #include "native/simulator/arena.h"
 #include "native/simulator/device.h"
 #include "native/simulator/handles.h"
-#include "native/simulator/memory.h"
 
 namespace simulator {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{32} << 20;  ///< a pool grows by this much
+constexpr std::size_t kChunk = std::size_t{32} << 20;  ///< bytes by which a pool grows
 
 std::size_t chunks(std::size_t bytes) { return (bytes + kChunk - 1) / kChunk * kChunk; }
 
@@ -27,7 +27,7 @@ Pool::~Pool() { device.release(reserved_); }
 bool Pool::take(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   if (maxBytes != 0 && used_ + bytes > maxBytes) return false;
-  // A device that has no room for a whole chunk still gives what is asked for, in pages.
+  // If a whole chunk does not fit, the pool grows by pages.
   for (const std::size_t unit : {kChunk, kPageBytes}) {
     const std::size_t needed = (used_ + bytes + unit - 1) / unit * unit;
     const std::size_t more = needed > reserved_ ? needed - reserved_ : 0;
@@ -101,11 +101,15 @@ CUresult Pool::set(CUmemPool_attribute attribute, const void* value) {
   switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:
-    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES: reuse_[attribute] = *static_cast<const int*>(value) != 0; return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: threshold_ = *static_cast<const cuuint64_t*>(value); return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
+      reuse_[attribute] = *static_cast<const int*>(value) != 0;
+      return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
+      threshold_ = *static_cast<const cuuint64_t*>(value);
+      return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-      // The high marks can only be set back.
+      // The high-water marks can only be reset.
       if (*static_cast<const cuuint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
       (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? usedHigh_ : reservedHigh_) =
           attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? used_ : reserved_;

@@ -1,5 +1,6 @@
-// Memory pools: memory that is allocated and freed in stream order. Freed memory goes back at once; what a release threshold keeps is
-// kept as a count, so that cuMemGetInfo and the pool's attributes say what a real pool's would.
+// Memory pools, for allocation in stream order. Freed memory is released at once. Memory below the
+// release threshold is only counted, so that cuMemGetInfo and the pool's attributes match a real
+// pool.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +22,17 @@ struct Pool : std::enable_shared_from_this<Pool> {
 
   Device& device;
   const bool isDefault;
-  std::size_t maxBytes = 0;       ///< 0: the device's memory
-  std::set<const Device*> peers;  ///< devices beside its own that may reach it; changed under Allocations::changeAccess only
+  std::size_t maxBytes = 0;  ///< 0: the device's memory
+  /// other devices that may access it; changed only under Allocations::changeAccess
+  std::set<const Device*> peers;
 
-  bool accessibleFrom(const Device& other) const { return &other == &device || peers.contains(&other); }
-  /// Memory for an allocation of `bytes`; 0 when the device is full. It outlives the context in which it is made.
+  bool accessibleFrom(const Device& other) const {
+    return &other == &device || peers.contains(&other);
+  }
+  /// Allocates `bytes`. Returns 0 if the device is full. The memory outlives the context that
+  /// allocates it.
   std::uint64_t allocate(std::size_t bytes);
-  /// An allocation of `bytes` ended.
+  /// Returns an allocation of `bytes` to the pool.
   void giveBack(std::size_t bytes);
   void trim(std::size_t keep);
   CUresult get(CUmemPool_attribute attribute, void* value);
@@ -35,11 +40,12 @@ struct Pool : std::enable_shared_from_this<Pool> {
 
  private:
   bool take(std::size_t bytes);
-  void shrinkTo(std::size_t bytes);  ///< with mutex_ held
+  void shrinkTo(std::size_t bytes);  ///< requires mutex_
 
   std::mutex mutex_;
   std::uint64_t used_ = 0, usedHigh_ = 0, reserved_ = 0, reservedHigh_ = 0, threshold_ = 0;
-  std::map<int, int> reuse_;  ///< the three CU_MEMPOOL_ATTR_REUSE_ switches that were set
+  /// values of the three CU_MEMPOOL_ATTR_REUSE_ attributes that were set
+  std::map<int, int> reuse_;
 };
 
 std::shared_ptr<Pool> makePool(Device& device);

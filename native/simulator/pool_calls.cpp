@@ -14,7 +14,7 @@ using namespace simulator;
 
 namespace {
 
-/// The pool that cuMemAllocAsync uses on each device, where cuDeviceSetMemPool changed it.
+/// The current pool of each device, if cuDeviceSetMemPool changed it.
 std::mutex currentMutex;
 std::map<const Device*, std::shared_ptr<Pool>>& chosenPools() {
   static auto& pools = *new std::map<const Device*, std::shared_ptr<Pool>>;
@@ -63,7 +63,7 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes) {
   }
   std::uint64_t address = pool.allocate(bytes);
   if (address == 0) {
-    // What is freed in stream order but not reached yet comes back first.
+    // Wait for pending frees in stream order first.
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();
     address = pool.allocate(bytes);
@@ -73,18 +73,23 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-/// Locations other than a device (host memory pools) are not offered.
+/// The device of a location; null for others, because host memory pools are not supported.
 Device* deviceAt(const CUmemLocation* location) {
-  return location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE ? findDevice(location->id) : nullptr;
+  return location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE
+             ? findDevice(location->id)
+             : nullptr;
 }
 
 }  // namespace
 
 DRIVER_CALL cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
-  return onStream(hStream, [&](Context&, Stream& stream) { return allocateFrom(*currentPool(stream.context.device), dptr, bytesize); });
+  return onStream(hStream, [&](Context&, Stream& stream) {
+    return allocateFrom(*currentPool(stream.context.device), dptr, bytesize);
+  });
 }
 
-DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
+DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
+                                    CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream&) -> CUresult {
     const auto from = Handles<Pool>::all().find(pool);
     return from == nullptr ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*from, dptr, bytesize);
@@ -95,12 +100,14 @@ DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     const auto found = Allocations::all().find(dptr);
-    if (!found || found->begin != dptr || found->freeing || (found->kind != MemoryKind::device && found->kind != MemoryKind::pool)) {
+    if (!found || found->begin != dptr || found->freeing ||
+        (found->kind != MemoryKind::device && found->kind != MemoryKind::pool)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     Allocations::all().update(dptr, [](Allocation& allocation) { allocation.freeing = true; });
     stream.submit([dptr] {
-      if (const auto taken = Allocations::all().take(dptr, [](const Allocation&) { return true; })) release(*taken);
+      if (const auto taken = Allocations::all().take(dptr, [](const Allocation&) { return true; }))
+        release(*taken);
     });
     return CUDA_SUCCESS;
   });
@@ -110,7 +117,9 @@ DRIVER_CALL cuDeviceGetDefaultMemPool(CUmemoryPool* pool_out, CUdevice dev) {
   return poolOf(pool_out, dev, [](const Device& device) { return device.defaultPool; });
 }
 
-DRIVER_CALL cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) { return poolOf(pool, dev, currentPool); }
+DRIVER_CALL cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice dev) {
+  return poolOf(pool, dev, currentPool);
+}
 
 DRIVER_CALL cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   return inDriver([&]() -> CUresult {
@@ -119,9 +128,11 @@ DRIVER_CALL cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   });
 }
 
-DRIVER_CALL cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location, CUmemAllocationType) {
+DRIVER_CALL cuMemGetDefaultMemPool(CUmemoryPool* pool_out, CUmemLocation* location,
+                                   CUmemAllocationType) {
   const Device* device = deviceAt(location);
-  return device == nullptr ? CUDA_ERROR_NOT_SUPPORTED : cuDeviceGetDefaultMemPool(pool_out, device->ordinal);
+  return device == nullptr ? CUDA_ERROR_NOT_SUPPORTED
+                           : cuDeviceGetDefaultMemPool(pool_out, device->ordinal);
 }
 
 DRIVER_CALL cuMemGetMemPool(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType) {
@@ -136,7 +147,9 @@ DRIVER_CALL cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType, CUmemo
 
 DRIVER_CALL cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
   return inDriver([&]() -> CUresult {
-    if (pool == nullptr || poolProps == nullptr || poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (pool == nullptr || poolProps == nullptr ||
+        poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+      return CUDA_ERROR_INVALID_VALUE;
     if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     Device* device = deviceAt(&poolProps->location);
     if (device == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -153,8 +166,9 @@ DRIVER_CALL cuMemPoolDestroy(CUmemoryPool pool) {
     if (found.isDefault) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(currentMutex);
     const auto chosen = chosenPools().find(&found.device);
-    if (chosen != chosenPools().end() && chosen->second.get() == &found) chosenPools().erase(chosen);
-    Handles<Pool>::all().remove(pool);  // lives on until its last allocation is freed
+    if (chosen != chosenPools().end() && chosen->second.get() == &found)
+      chosenPools().erase(chosen);
+    Handles<Pool>::all().remove(pool);  // the object lives until its last allocation is freed
     return CUDA_SUCCESS;
   });
 }
@@ -167,11 +181,15 @@ DRIVER_CALL cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 }
 
 DRIVER_CALL cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  return onPool(pool, [&](Pool& found) { return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found.set(attr, value); });
+  return onPool(pool, [&](Pool& found) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found.set(attr, value);
+  });
 }
 
 DRIVER_CALL cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void* value) {
-  return onPool(pool, [&](Pool& found) { return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found.get(attr, value); });
+  return onPool(pool, [&](Pool& found) {
+    return value == nullptr ? CUDA_ERROR_INVALID_VALUE : found.get(attr, value);
+  });
 }
 
 DRIVER_CALL cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, size_t count) {
@@ -180,7 +198,8 @@ DRIVER_CALL cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, si
     for (std::size_t i = 0; i < count; ++i) {
       const Device* device = deviceAt(&map[i].location);
       if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
-      if (device == &found.device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+      if (device == &found.device && map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_INVALID_VALUE;
       Allocations::all().changeAccess([&] {
         if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE) {
           found.peers.erase(device);
@@ -193,12 +212,15 @@ DRIVER_CALL cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* map, si
   });
 }
 
-DRIVER_CALL cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool, CUmemLocation* location) {
+DRIVER_CALL cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool memPool,
+                               CUmemLocation* location) {
   return onPool(memPool, [&](Pool& found) -> CUresult {
     const Device* device = deviceAt(location);
     if (flags == nullptr || device == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    Allocations::all().changeAccess(
-        [&] { *flags = found.accessibleFrom(*device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE; });
+    Allocations::all().changeAccess([&] {
+      *flags = found.accessibleFrom(*device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                             : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    });
     return CUDA_SUCCESS;
   });
 }

@@ -1,4 +1,4 @@
-// The primary context of each device: one handle for the life of the process, alive while it is retained.
+// The primary context of each device: one handle per process, alive while it is retained.
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -9,7 +9,7 @@ using namespace simulator;
 
 namespace {
 
-/// One at a time: retain and release may race, and both bring to life or end.
+/// Serialises retain and release, because both activate or end contexts.
 std::mutex changing;
 
 template <class Body>
@@ -48,7 +48,8 @@ DRIVER_CALL cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
 DRIVER_CALL cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return onPrimary(dev, [](Context& context) -> CUresult {
     const std::lock_guard lock(changing);
-    if (context.alive.load()) destroy(context);  // those who retained it retain a dead one, until somebody retains it anew
+    if (context.alive.load())
+      destroy(context);  // its holders keep a dead context until it is retained again
     return CUDA_SUCCESS;
   });
 }

@@ -1,4 +1,4 @@
-// The profiler's switches: there is nothing to profile, so they succeed without effect.
+// Calls of the profiler: they succeed without effect.
 #include "native/simulator/driver_call.h"
 
 using namespace simulator;

@@ -1,4 +1,4 @@
-// The calls about streams; how their work is ordered and run is in stream_queue.cpp.
+// Calls about streams. stream_queue.cpp orders and executes operations.
 #include "native/simulator/stream.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace simulator {
 namespace {
 
-/// The thread's own default stream of each context, by the id that the context has since it last came alive.
+/// The per-thread default streams of a thread, by the context's id since its last activation.
 struct PerThreadStreams {
   ~PerThreadStreams() {
     for (const auto& [id, stream] : streams) {
@@ -57,8 +57,10 @@ namespace {
 
 CUresult create(CUstream* phStream, unsigned flags, int priority) {
   return inContext([&](Context& context) -> CUresult {
-    if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) return CUDA_ERROR_INVALID_VALUE;
-    auto stream = std::make_shared<Stream>(context, flags, std::clamp(priority, kGreatestPriority, kLeastPriority));
+    if (phStream == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    auto stream = std::make_shared<Stream>(context, flags,
+                                           std::clamp(priority, kGreatestPriority, kLeastPriority));
     {
       const std::lock_guard lock(context.mutex);
       context.streams.push_back(stream);
@@ -69,7 +71,7 @@ CUresult create(CUstream* phStream, unsigned flags, int priority) {
   });
 }
 
-/// A question about a stream with one answer.
+/// Runs a query of a stream with one result.
 template <class Answer, class Ask>
 CUresult ask(CUstream handle, Answer* answer, Ask&& question) {
   return onStream(handle, [&](Context&, Stream& stream) -> CUresult {
@@ -86,9 +88,13 @@ void runHostFunction(const std::function<void()>& function) {
 
 }  // namespace
 
-DRIVER_CALL cuStreamCreate(CUstream* phStream, unsigned int Flags) { return create(phStream, Flags, 0); }
+DRIVER_CALL cuStreamCreate(CUstream* phStream, unsigned int Flags) {
+  return create(phStream, Flags, 0);
+}
 
-DRIVER_CALL cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) { return create(phStream, flags, priority); }
+DRIVER_CALL cuStreamCreateWithPriority(CUstream* phStream, unsigned int flags, int priority) {
+  return create(phStream, flags, priority);
+}
 
 DRIVER_CALL cuStreamDestroy_v2(CUstream hStream) {
   return inContext([&](Context&) -> CUresult {
@@ -123,7 +129,8 @@ DRIVER_CALL cuStreamGetFlags(CUstream hStream, unsigned int* flags) {
 }
 
 DRIVER_CALL cuStreamGetId(CUstream hStream, unsigned long long* streamId) {
-  return ask(hStream, streamId, [](Stream& stream) { return static_cast<unsigned long long>(stream.id); });
+  return ask(hStream, streamId,
+             [](Stream& stream) { return static_cast<unsigned long long>(stream.id); });
 }
 
 DRIVER_CALL cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
@@ -140,11 +147,12 @@ DRIVER_CALL cuStreamGetDevice(CUstream hStream, CUdevice* device) {
   return ask(hStream, device, [](Stream& stream) { return stream.context.device.ordinal; });
 }
 
-DRIVER_CALL cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData, unsigned int flags) {
+DRIVER_CALL cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                                unsigned int flags) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
     Operation operation;
-    operation.always = true;  // it is told the error
+    operation.always = true;  // it receives the error
     operation.run = [=] { runHostFunction([=] { callback(hStream, fault(), userData); }); };
     stream.submit(std::move(operation));
     return CUDA_SUCCESS;

@@ -19,15 +19,17 @@ namespace simulator {
 struct Context;
 
 struct Operation {
-  std::function<void()> run;                             ///< may be empty: the operation is then only a place in the order
-  std::vector<std::shared_ptr<const Completion>> after;  ///< of other streams
-  bool always = false;                                   ///< runs even when the process has a fault
+  std::function<void()> run;  ///< may be empty: the operation is then only a position in the order
+  /// operations of other streams that it follows
+  std::vector<std::shared_ptr<const Completion>> after;
+  bool always = false;  ///< runs even after a fault of the process
   std::shared_ptr<Completion> completion;
 };
 
-/// What the stream and its thread share; the thread ends when the queue is closed and empty.
+/// State shared by a stream and its thread. The thread ends when the queue is closed and empty.
 struct Queue {
-  /// Whoever submits more waits for one to begin, as with a GPU: a program cannot fill the memory with launches.
+  /// Maximum queued operations. Further submissions wait, as with a GPU, so a program cannot
+  /// exhaust memory with launches.
   static constexpr std::size_t kMost = 1024;
 
   std::mutex mutex;
@@ -51,16 +53,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::map<int, CUstreamAttrValue> attributes;  ///< set by cuStreamSetAttribute
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
-  /// Appends an operation. It comes after everything that the rules of the legacy default stream put before it.
+  /// Appends an operation. It follows all operations that the rules of the legacy default stream
+  /// order before it.
   std::shared_ptr<Completion> submit(Operation operation);
   std::shared_ptr<Completion> submit(std::function<void()> run);
-  /// Does `work` at its place in the order and returns when it has ended: on the caller's thread when nothing is before it.
+  /// Executes `work` in stream order and returns when it has ended. Runs on the caller's thread if
+  /// nothing precedes it.
   void perform(std::function<void()> work);
-  /// True when all that was submitted has ended (for the legacy stream: also what it would wait for).
+  /// Whether all submitted operations have ended; for the legacy stream, also those of the streams
+  /// that it waits for.
   bool idle();
-  /// Waits for all that was submitted until now.
+  /// Waits for all operations submitted so far.
   void synchronize();
-  /// The handle is gone: the object stays until its work has ended, so that the legacy stream and cuCtxSynchronize still wait for it.
+  /// Called when the handle is destroyed. The object stays until its work has ended, so that the
+  /// legacy stream and cuCtxSynchronize still wait for it.
   void retire();
 
  private:
@@ -72,15 +78,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void startThread();
 
   std::shared_ptr<Queue> queue_ = std::make_shared<Queue>();
-  std::shared_ptr<Completion> last_;       ///< guarded by context.submission
-  std::shared_ptr<Completion> performed_;  ///< the last operation that a caller's thread did; the same guard
-  bool started_ = false;                   ///< guarded by context.submission
+  std::shared_ptr<Completion> last_;  ///< guarded by context.submission
+  /// the last operation executed on a caller's thread; guarded by context.submission
+  std::shared_ptr<Completion> performed_;
+  bool started_ = false;  ///< guarded by context.submission
 };
 
-/// Resolves a handle: null and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or one that cuStreamCreate made.
+/// Finds the stream of a handle: null and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a handle of
+/// cuStreamCreate.
 CUresult findStream(Context& current, CUstream handle, std::shared_ptr<Stream>& stream);
 
-/// A call on a stream: body(Context&, Stream&), where Context is the caller's current one.
+/// Runs the body of a call on a stream: body(Context&, Stream&), with the caller's current context.
 template <class Body>
 CUresult onStream(CUstream handle, Body&& body) noexcept {
   return inContext([&](Context& context) -> CUresult {

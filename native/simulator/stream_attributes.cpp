@@ -1,4 +1,4 @@
-// Attributes of streams, and the questions about stream capture (no stream is ever capturing here).
+// Attributes of streams, and queries of stream capture (no stream ever captures here).
 #include <algorithm>
 
 #include "native/simulator/driver_call.h"
@@ -20,8 +20,9 @@ bool known(CUstreamAttrID attribute) {
 }
 
 CUstreamAttrValue initial(const Stream& stream, CUstreamAttrID attribute) {
-  CUstreamAttrValue value{};  // what the real driver answers before anything was set
-  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY) value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
+  CUstreamAttrValue value{};  // the real driver's default
+  if (attribute == CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY)
+    value.syncPolicy = static_cast<CUsynchronizationPolicy>(-1);
   if (attribute == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP) value.memSyncDomainMap.remote = 1;
   if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) value.priority = stream.priority;
   return value;
@@ -29,7 +30,8 @@ CUstreamAttrValue initial(const Stream& stream, CUstreamAttrID attribute) {
 
 }  // namespace
 
-DRIVER_CALL cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {
+DRIVER_CALL cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
+                                 CUstreamAttrValue* value_out) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (value_out == nullptr || !known(attr)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(stream.attributesMutex);
@@ -39,7 +41,8 @@ DRIVER_CALL cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
   });
 }
 
-DRIVER_CALL cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue* value) {
+DRIVER_CALL cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+                                 const CUstreamAttrValue* value) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (value == nullptr || !known(attr)) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(stream.attributesMutex);
@@ -67,20 +70,22 @@ DRIVER_CALL cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* capture
   });
 }
 
-DRIVER_CALL cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
-                                      const CUgraphNode**, size_t*) {
+DRIVER_CALL cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                      cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
   return cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
-DRIVER_CALL cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out, cuuint64_t*, CUgraph*,
-                                      const CUgraphNode**, const CUgraphEdgeData**, size_t*) {
+DRIVER_CALL cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                      cuuint64_t*, CUgraph*, const CUgraphNode**,
+                                      const CUgraphEdgeData**, size_t*) {
   return cuStreamIsCapturing(hStream, captureStatus_out);
 }
 
 DRIVER_CALL cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
   return inDriver([&]() -> CUresult {
-    if (mode == nullptr || static_cast<unsigned>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (mode == nullptr || static_cast<unsigned>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED)
+      return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, current);
     return CUDA_SUCCESS;
   });

@@ -1,4 +1,4 @@
-// How operations of streams are ordered and executed. The calls about streams are in stream.cpp.
+// Orders and executes operations of streams. The calls are in stream.cpp.
 #include <atomic>
 #include <thread>
 #include <utility>
@@ -15,7 +15,7 @@ std::atomic<std::uint64_t> nextStreamId{1};
 void execute(Operation& operation) {
   for (const auto& predecessor : operation.after) predecessor->wait();
   if (operation.run && (operation.always || fault() == CUDA_SUCCESS)) operation.run();
-  operation.run = nullptr;  // what it holds (modules, buffers) goes before anybody learns that it ended
+  operation.run = nullptr;  // frees its modules and buffers before the completion is visible
   operation.completion->finish();
 }
 
@@ -50,7 +50,8 @@ Stream::~Stream() {
 std::vector<std::shared_ptr<const Completion>> Stream::predecessors() {
   std::vector<std::shared_ptr<const Completion>> before;
   const auto add = [&](const Stream& other) {
-    if (&other != this && other.blocking() && other.last_ != nullptr && !other.last_->done()) before.push_back(other.last_);
+    if (&other != this && other.blocking() && other.last_ != nullptr && !other.last_->done())
+      before.push_back(other.last_);
   };
   if (context.legacy.get() == this) {
     for (const auto& stream : streamsOf(context)) add(*stream);
@@ -87,7 +88,7 @@ std::shared_ptr<Completion> Stream::submit(Operation operation) {
   for (auto& predecessor : predecessors()) operation.after.push_back(std::move(predecessor));
   if (performed_ != nullptr && !performed_->done()) operation.after.push_back(performed_);
   if (!operation.run && operation.after.empty() && nothingPending()) {
-    completion->finish();  // a mere place in the order, and everything before it is done
+    completion->finish();  // an empty operation, and all operations before it have ended
   } else {
     enqueue(std::move(operation));
   }

@@ -1,4 +1,4 @@
-// Virtual memory management: addresses that are reserved, memory that is created, and the one mapped into the other.
+// Virtual memory management: reserves addresses, creates memory, and maps memory at addresses.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,9 +15,10 @@
 namespace simulator {
 namespace {
 
-/// Memory that cuMemCreate made: a memory file, so that it can be mapped at several addresses.
+/// Memory of cuMemCreate: a memory file, so that it can be mapped at several addresses.
 struct Physical {
-  Physical(Device& device_, std::size_t size_, int file_) : device(device_), size(size_), file(file_) {}
+  Physical(Device& device_, std::size_t size_, int file_)
+      : device(device_), size(size_), file(file_) {}
   ~Physical() {
     close(file);
     device.release(size);
@@ -29,7 +30,8 @@ struct Physical {
   const std::size_t size;
   const int file;
   CUmemAllocationProp properties{};
-  unsigned references = 1;  ///< of its handle: cuMemCreate, cuMemRetainAllocationHandle minus cuMemRelease
+  unsigned references =
+      1;  ///< references of its handle: cuMemCreate, cuMemRetainAllocationHandle minus cuMemRelease
 };
 
 struct Mapping {
@@ -41,7 +43,7 @@ struct Mapping {
 struct VirtualMemory {
   std::mutex mutex;
   std::map<std::uint64_t, std::uint64_t> reserved;  ///< begin -> size
-  std::map<std::uint64_t, Mapping> mapped;          ///< begin -> what lies there
+  std::map<std::uint64_t, Mapping> mapped;          ///< begin -> mapping
   std::map<CUmemGenericAllocationHandle, std::shared_ptr<Physical>> handles;
   CUmemGenericAllocationHandle nextHandle = 1;
 };
@@ -53,22 +55,25 @@ VirtualMemory& state() {
 
 bool wholePages(std::uint64_t value) { return value != 0 && value % kPageBytes == 0; }
 
-/// Readable and writable even without a mapping: a kernel that runs beside a wrong unmap must not bring the process down.
+/// Readable and writable even without a mapping, so that a kernel that runs beside a wrong unmap
+/// does not crash the process.
 constexpr int kProtection = PROT_READ | PROT_WRITE;
 constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 bool reserveAt(std::uint64_t address, std::uint64_t size) {
-  void* got = mmap(reinterpret_cast<void*>(address), size, kProtection, kReservation | MAP_FIXED_NOREPLACE, -1, 0);
+  void* got = mmap(reinterpret_cast<void*>(address), size, kProtection,
+                   kReservation | MAP_FIXED_NOREPLACE, -1, 0);
   if (got == MAP_FAILED) return false;
   if (reinterpret_cast<std::uint64_t>(got) == address) return true;
   munmap(got, size);
   return false;
 }
 
-/// Somewhere, aligned; the surplus on both sides goes back.
+/// Reserves an aligned range anywhere; unmaps the surplus on both sides.
 std::uint64_t reserveAnywhere(std::uint64_t size, std::uint64_t alignment) {
   constexpr std::uint64_t kPreferred = 0x2b8000000000;
-  void* got = mmap(reinterpret_cast<void*>(kPreferred), size + alignment, kProtection, kReservation, -1, 0);
+  void* got =
+      mmap(reinterpret_cast<void*>(kPreferred), size + alignment, kProtection, kReservation, -1, 0);
   if (got == MAP_FAILED) return 0;
   const auto begin = reinterpret_cast<std::uint64_t>(got);
   const std::uint64_t aligned = (begin + alignment - 1) / alignment * alignment;
@@ -87,11 +92,13 @@ bool insideReservation(const VirtualMemory& memory, std::uint64_t begin, std::ui
 bool touchesMapping(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
   auto next = memory.mapped.lower_bound(begin);
   if (next != memory.mapped.end() && next->first - begin < size) return true;
-  return next != memory.mapped.begin() && std::prev(next)->first + std::prev(next)->second.size > begin;
+  return next != memory.mapped.begin() &&
+         std::prev(next)->first + std::prev(next)->second.size > begin;
 }
 
-/// The mappings that [begin, begin + size) consists of, without gaps; empty when it is anything else.
-std::vector<std::uint64_t> mappingsOf(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
+/// The mappings that exactly cover [begin, begin + size); empty if there are none, or gaps.
+std::vector<std::uint64_t> mappingsOf(const VirtualMemory& memory, std::uint64_t begin,
+                                      std::uint64_t size) {
   std::vector<std::uint64_t> found;
   std::uint64_t next = begin;
   while (next < begin + size) {
@@ -109,7 +116,7 @@ Device* deviceOf(const CUmemAllocationProp* properties) {
   return findDevice(properties->location.id);
 }
 
-/// Memory of a new handle; null when it cannot be had.
+/// Creates the memory of a new handle; null on failure.
 std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
   if (!device.charge(size)) return nullptr;
   const int file = wire::createAnonymousFile("simulated-gpu-memory", MFD_CLOEXEC);
@@ -124,7 +131,8 @@ std::shared_ptr<Physical> createPhysical(Device& device, std::size_t size) {
 void unmap(VirtualMemory& memory, std::uint64_t begin) {
   const auto node = memory.mapped.extract(begin);
   Allocations::all().take(begin, [](const Allocation&) { return true; });
-  mmap(reinterpret_cast<void*>(begin), node.mapped().size, kProtection, kReservation | MAP_FIXED, -1, 0);
+  mmap(reinterpret_cast<void*>(begin), node.mapped().size, kProtection, kReservation | MAP_FIXED,
+       -1, 0);
 }
 
 }  // namespace
@@ -132,13 +140,15 @@ void unmap(VirtualMemory& memory, std::uint64_t begin) {
 
 using namespace simulator;
 
-DRIVER_CALL cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr, unsigned long long flags) {
+DRIVER_CALL cuMemAddressReserve(CUdeviceptr* ptr, size_t size, size_t alignment, CUdeviceptr addr,
+                                unsigned long long flags) {
   return inDriver([&]() -> CUresult {
-    if (ptr == nullptr || !wholePages(size) || flags != 0 || (alignment & (alignment - 1)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (ptr == nullptr || !wholePages(size) || flags != 0 || (alignment & (alignment - 1)) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
     const std::uint64_t unit = alignment > kPageBytes ? alignment : kPageBytes;
     VirtualMemory& memory = state();
     const std::lock_guard lock(memory.mutex);
-    // The address asked for is a wish: where it cannot be had, another is given.
+    // The requested address is a hint: if it is not available, another one is used.
     std::uint64_t begin = addr != 0 && addr % unit == 0 && reserveAt(addr, size) ? addr : 0;
     if (begin == 0) begin = reserveAnywhere(size, unit);
     if (begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -153,27 +163,33 @@ DRIVER_CALL cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     VirtualMemory& memory = state();
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.reserved.find(ptr);
-    if (found == memory.reserved.end() || found->second != size || touchesMapping(memory, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+    if (found == memory.reserved.end() || found->second != size ||
+        touchesMapping(memory, ptr, size))
+      return CUDA_ERROR_INVALID_VALUE;
     munmap(reinterpret_cast<void*>(ptr), size);
     memory.reserved.erase(found);
     return CUDA_SUCCESS;
   });
 }
 
-DRIVER_CALL cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop, CUmemAllocationGranularity_flags option) {
+DRIVER_CALL cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* prop,
+                                          CUmemAllocationGranularity_flags option) {
   return inDriver([&]() -> CUresult {
     if (granularity == nullptr || deviceOf(prop) == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (static_cast<unsigned>(option) > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) return CUDA_ERROR_INVALID_VALUE;
+    if (static_cast<unsigned>(option) > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+      return CUDA_ERROR_INVALID_VALUE;
     *granularity = kPageBytes;
     return CUDA_SUCCESS;
   });
 }
 
-DRIVER_CALL cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop, unsigned long long flags) {
+DRIVER_CALL cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
+                        const CUmemAllocationProp* prop, unsigned long long flags) {
   return inDriver([&]() -> CUresult {
     if (handle == nullptr || flags != 0 || !wholePages(size)) return CUDA_ERROR_INVALID_VALUE;
     Device* device = deviceOf(prop);
-    if (device == nullptr) return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
+    if (device == nullptr)
+      return prop == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
     if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) return CUDA_ERROR_NOT_SUPPORTED;
     auto physical = createPhysical(*device, size);
     if (physical == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -192,22 +208,26 @@ DRIVER_CALL cuMemRelease(CUmemGenericAllocationHandle handle) {
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.handles.find(handle);
     if (found == memory.handles.end()) return CUDA_ERROR_INVALID_VALUE;
-    if (--found->second->references == 0) memory.handles.erase(found);  // mappings keep the memory itself
+    if (--found->second->references == 0) memory.handles.erase(found);  // mappings keep the memory
     return CUDA_SUCCESS;
   });
 }
 
-DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long flags) {
+DRIVER_CALL cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                     CUmemGenericAllocationHandle handle, unsigned long long flags) {
   return inDriver([&]() -> CUresult {
     VirtualMemory& memory = state();
     const std::lock_guard lock(memory.mutex);
     const auto found = memory.handles.find(handle);
-    if (found == memory.handles.end() || flags != 0 || offset != 0 || !wholePages(size) || !wholePages(ptr))
+    if (found == memory.handles.end() || flags != 0 || offset != 0 || !wholePages(size) ||
+        !wholePages(ptr))
       return CUDA_ERROR_INVALID_VALUE;
     const auto& physical = found->second;
-    if (size > physical->size || !insideReservation(memory, ptr, size) || touchesMapping(memory, ptr, size))
+    if (size > physical->size || !insideReservation(memory, ptr, size) ||
+        touchesMapping(memory, ptr, size))
       return CUDA_ERROR_INVALID_VALUE;
-    if (mmap(reinterpret_cast<void*>(ptr), size, kProtection, MAP_SHARED | MAP_FIXED, physical->file, 0) == MAP_FAILED) {
+    if (mmap(reinterpret_cast<void*>(ptr), size, kProtection, MAP_SHARED | MAP_FIXED,
+             physical->file, 0) == MAP_FAILED) {
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
     Allocation allocation;
@@ -234,7 +254,8 @@ DRIVER_CALL cuMemUnmap(CUdeviceptr ptr, size_t size) {
   });
 }
 
-DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc, size_t count) {
+DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc,
+                           size_t count) {
   return inDriver([&]() -> CUresult {
     if (desc == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
     VirtualMemory& memory = state();
@@ -260,13 +281,17 @@ DRIVER_CALL cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc* 
   });
 }
 
-DRIVER_CALL cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr ptr) {
+DRIVER_CALL cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location,
+                           CUdeviceptr ptr) {
   return inDriver([&]() -> CUresult {
-    if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_INVALID_VALUE;
+    if (flags == nullptr || location == nullptr || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+      return CUDA_ERROR_INVALID_VALUE;
     const Device* device = findDevice(location->id);
     const auto found = Allocations::all().find(ptr);
-    if (device == nullptr || !found || found->kind != MemoryKind::mapped) return CUDA_ERROR_INVALID_VALUE;
-    *flags = found->access.contains(device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (device == nullptr || !found || found->kind != MemoryKind::mapped)
+      return CUDA_ERROR_INVALID_VALUE;
+    *flags = found->access.contains(device) ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                            : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
   });
 }
@@ -288,7 +313,8 @@ DRIVER_CALL cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, vo
   });
 }
 
-DRIVER_CALL cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop, CUmemGenericAllocationHandle handle) {
+DRIVER_CALL cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp* prop,
+                                                   CUmemGenericAllocationHandle handle) {
   return inDriver([&]() -> CUresult {
     VirtualMemory& memory = state();
     const std::lock_guard lock(memory.mutex);

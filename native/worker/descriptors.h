@@ -3,8 +3,8 @@
 
 namespace worker {
 
-/// The client's connection, unread. Of a warm worker first the proxy's control socket. By contract with gpu-proxy/src/worker.ts, as is the
-/// next.
+/// The client's connection, unread. Of a warm worker first the proxy's control socket. By contract
+/// with gpu-proxy/src/workers/worker.ts, as is the next.
 inline constexpr int kConnection = 3;
 /// The report: a pipe, or a file opened for append.
 inline constexpr int kReport = 4;

@@ -1,5 +1,5 @@
-// nvidia-virtual-worker: executes the CUDA calls of one client process. The proxy starts it with the client's connection, or warm, and
-// sends it one later.
+// nvidia-virtual-worker: executes the CUDA calls of one client process. The proxy starts it with
+// the client's connection, or starts it warm and sends the connection later.
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,34 +8,42 @@
 #include <cstring>
 #include <memory>
 
-#include "native/worker/cache.h"
+#include "native/worker/accounts/held_memory.h"
 #include "native/worker/descriptors.h"
-#include "native/worker/device_processes.h"
-#include "native/worker/inventory.h"
-#include "native/worker/layout.h"
-#include "native/worker/log.h"
+#include "native/worker/driver/cache.h"
+#include "native/worker/driver/layout.h"
+#include "native/worker/driver/simulated_state.h"
+#include "native/worker/driver/warm.h"
+#include "native/worker/gpus/device_processes.h"
+#include "native/worker/gpus/inventory.h"
+#include "native/worker/isolation/confinement.h"
 #include "native/worker/options.h"
-#include "native/worker/session.h"
-#include "native/worker/session_start.h"
-#include "native/worker/warm.h"
+#include "native/worker/reports/log.h"
+#include "native/worker/session/session.h"
+#include "native/worker/session/session_start.h"
+#include "native/worker/session/thread.h"
+#include "wire/process_barrier.h"
 
 namespace worker {
 
 namespace {
 
-/// The hello, left unread: what follows may be a re-execution that reads it.
+/// Reads the hello without consuming it, because the process may execute itself again and read it
+/// there.
 bool peekHello(wire::Hello& hello) {
   struct {
     wire::MessageHeader header;
     wire::Hello hello;
   } first{};
-  if (recv(kConnection, &first, sizeof first, MSG_PEEK | MSG_WAITALL) != sizeof first || first.header.kind != wire::MessageKind::hello)
+  if (recv(kConnection, &first, sizeof first, MSG_PEEK | MSG_WAITALL) != sizeof first ||
+      first.header.kind != wire::MessageKind::hello)
     return false;
   hello = first.hello;
   return true;
 }
 
-/// The environment that comes with it, left unread too. False when there is none, or more than any program has.
+/// Reads the environment in the hello, also without consuming it. False if there is none, or if it
+/// exceeds 64 KiB.
 bool peekVariables(std::vector<std::byte>& variables) {
   constexpr std::size_t kMost = 65536;
   constexpr std::size_t kBefore = sizeof(wire::MessageHeader) + sizeof(wire::Hello);
@@ -44,16 +52,20 @@ bool peekVariables(std::vector<std::byte>& variables) {
   const std::size_t bytes = sizeof header + header.bytes;
   if (bytes < kBefore || bytes > kMost) return false;
   std::vector<std::byte> message(bytes);
-  if (recv(kConnection, message.data(), bytes, MSG_PEEK | MSG_WAITALL) != static_cast<ssize_t>(bytes)) return false;
+  if (recv(kConnection, message.data(), bytes, MSG_PEEK | MSG_WAITALL) !=
+      static_cast<ssize_t>(bytes))
+    return false;
   variables.assign(message.begin() + kBefore, message.end());
   return true;
 }
 
-/// Whether a client of a warm worker can be served by the driver that it has started.
+/// Whether the driver of a warm worker suits the client.
 bool suits(const WarmDriver& warm, const Options& options, const wire::Hello& hello) {
   std::vector<std::byte> variables;
   return layoutSuits(hello.deviceRangesTaken != 0) && peekVariables(variables) &&
-         warm.suits(options, driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps), hello.window);
+         warm.suits(options,
+                    driverEnvironment(variables, options.gpus, !options.cache.empty(), options.mps),
+                    hello.window);
 }
 
 pid_t clientProcess() {
@@ -62,51 +74,83 @@ pid_t clientProcess() {
   return getsockopt(kConnection, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 ? peer.pid : -1;
 }
 
-/// Races with nothing: the connection is open, so a client that is gone already is seen there.
+/// No race with a reused pid: if the client has already exited, serve() sees that on the
+/// connection.
 int openPidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
 void reportEnd(Session& session, const std::string& reason) {
   JsonObject end;
-  end.add("reason", reason).add("peakMemory", session.quota.peak()).add("launches", session.figures.launches.load());
+  end.add("reason", reason)
+      .add("peakMemory", session.quota.peak())
+      .add("launches", session.figures.launches.load());
   if (session.fault() != CUDA_SUCCESS) end.add("fault", nameOf(session.driver, session.fault()));
   session.report.event("ended", end);
 }
 
-/// What the session shares with the proxy. A sentence when something is not there.
-std::string openFiles(const Options& options, Quota& quota, FiguresFile& figures) {
+/// Opens the NVML library in the driver's directory. Call it before the first context exists.
+void openNvml(const Options& options) {
+  const std::string directory = options.driver.substr(0, options.driver.rfind('/') + 1);
+  const std::string sentence =
+      openHeldMemory(directory + (options.simulatedState.empty() ? "libnvidia-ml.so.1"
+                                                                 : "libsimulator-nvml.so.1"));
+  if (!sentence.empty())
+    log("what code takes of the GPU beyond its charges is not seen by this worker: %s",
+        sentence.c_str());
+}
+
+/// Opens the files that the session shares with the proxy. Returns an error message, or an empty
+/// string.
+std::string openFiles(const Options& options, Quota& quota, FiguresFile& figures,
+                      const WarmDriver* warm) {
   std::string sentence;
-  if (!options.quota.empty()) sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
+  if (warm == nullptr) sentence = shareSimulatedState(options.simulatedState);
+  if (warm == nullptr) openNvml(options);
+  if (sentence.empty() && !options.quota.empty())
+    sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
   if (sentence.empty() && !options.figures.empty()) sentence = figures.open(options.figures);
-  if (sentence.empty() && !options.cache.empty()) sentence = useCache(options.cache);
-  return sentence;
+  if (!sentence.empty()) return sentence;
+  if (options.allocations.empty())
+    return options.cache.empty() ? sentence : useCache(options.cache);
+  sentence = hideAllocations(options.allocations, options.cache);
+  return sentence.empty() && !options.cache.empty() ? useCache(options.allocations) : sentence;
 }
 
 void tellUnknown(const Options& options) {
   std::string names;
-  for (const std::string& name : options.unknown) names.append(names.empty() ? "" : ", ").append(name);
-  if (!names.empty()) log("gpu-proxy is newer than this worker, which does not know %s, and serves without", names.c_str());
+  for (const std::string& name : options.unknown)
+    names.append(names.empty() ? "" : ", ").append(name);
+  if (!names.empty())
+    log("gpu-proxy is newer than this worker, which does not know %s, and serves without",
+        names.c_str());
 }
 
 int serve(const Options& options, char** arguments, Output& output, const WarmDriver* warm) {
   wire::Hello hello{};
-  if (!peekHello(hello)) return 0;  // somebody who connected and left, or spoke nothing that we know
+  if (!peekHello(hello)) return 0;  // the peer left, or speaks another protocol
   if (warm != nullptr && !suits(*warm, options, hello)) return startAgain(arguments), 1;
   if (!layoutSuits(hello.deviceRangesTaken != 0)) changeLayout(arguments);
 
   Report report(kReport);
   Quota quota;
   FiguresFile figures;
-  if (const std::string sentence = openFiles(options, quota, figures); !sentence.empty()) return log("%s", sentence.c_str()), 1;
+  if (const std::string sentence = openFiles(options, quota, figures, warm); !sentence.empty())
+    return log("%s", sentence.c_str()), 1;
 
-  // Not destroyed: threads of the session and of the driver use it until the process is gone.
-  auto* session = new Session(kConnection, report, quota, figures.figures(), output, options.limits);
+  // Never destroyed: threads of the session and the driver use it until the process exits.
+  auto* session =
+      new Session(kConnection, report, quota, figures.figures(), output, options.limits);
   tellUnknown(options);
   const pid_t client = clientProcess();
   const int pidfd = openPidfd(client);
-  if (!SessionStart(options, *session, client, warm).run()) _exit(0);  // refused, and said so to client and proxy
-  if (!options.arbiter.empty()) session->gate.open(options.arbiter);
-  reportEnd(*session, session->serve(pidfd));
-  _exit(0);  // the driver's own exit handlers would wait for kernels that nobody needs any more
+  if (!SessionStart(options, *session, client, warm).run())
+    _exit(0);  // refused; client and proxy have been told
+  session->gate.onOverdue([session](std::uint32_t seconds) { session->noteOverrun(seconds); });
+  if (!options.arbiter.empty())
+    // without one, time slicing is off, or not done by the arbiter
+    session->gate.open(options.arbiter);
+  reportEnd(*session,
+            session->serve(pidfd, [&](int channelFile) { serveChannel(*session, channelFile); }));
+  _exit(0);  // skips the driver's exit handlers, which wait for running kernels
 }
 
 int parseAndServe(std::vector<std::string> words, Output& output, const WarmDriver* warm) {
@@ -115,13 +159,17 @@ int parseAndServe(std::vector<std::string> words, Output& output, const WarmDriv
   arguments.push_back(nullptr);
   Options options;
   std::string sentence;
-  if (!parse(static_cast<int>(words.size()), arguments.data(), options, sentence)) return log("%s", sentence.c_str()), 2;
+  if (!parse(static_cast<int>(words.size()), arguments.data(), options, sentence))
+    return log("%s", sentence.c_str()), 2;
   return serve(options, arguments.data(), output, warm);
 }
 
 int serveWarm(const Options& options, char** arguments, Output& output) {
   if (!layoutSuits(false)) changeLayout(arguments);
   output.capture();
+  if (const std::string sentence = shareSimulatedState(options.simulatedState); !sentence.empty())
+    log("%s", sentence.c_str());
+  openNvml(options);
   const WarmDriver warm(options);
   if (warm.start.status != CUDA_SUCCESS) {
     Report(kReport).event("refused", JsonObject().add("sentence", warm.start.sentence));
@@ -131,18 +179,22 @@ int serveWarm(const Options& options, char** arguments, Output& output) {
   std::string sentence;
   std::vector<std::string> words = awaitAssignment(sentence);
   if (!sentence.empty()) log("%s", sentence.c_str());
-  if (words.empty()) _exit(sentence.empty() ? 0 : 1);  // without a sentence, the proxy needs no more
+  if (words.empty())
+    _exit(sentence.empty() ? 0 : 1);  // without a message: the proxy does not need the worker
   words.insert(words.begin(), arguments[0]);
   _exit(parseAndServe(words, output, &warm));
 }
 
 int run(int count, char** arguments) {
-  std::signal(SIGPIPE, SIG_IGN);  // whoever reads the log and the report may go; the session stays
-  static Output output;           // the driver's threads may print until the process is gone
+  wire::registerForProcessBarriers();  // must run while there is only one thread
+  const wire::ThreadBarrier registered;
+  refuseCoreDumps();
+  std::signal(SIGPIPE, SIG_IGN);  // the session outlives the readers of log and report
+  static Output output;           // the driver's threads may print until the process exits
   Options options;
   std::string sentence;
   if (!parse(count, arguments, options, sentence)) return log("%s", sentence.c_str()), 2;
-  if (!options.processes.empty()) return printDeviceProcesses(options.processes);
+  if (!options.processes.empty()) return printDeviceProcesses(options);
   if (options.inventory) return printInventory(options);
   if (options.presence) return printPresence(options);
   if (options.warm) return serveWarm(options, arguments, output);

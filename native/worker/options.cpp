@@ -40,22 +40,28 @@ bool mps(Options& options, const char* value) {
   return parseNumber(value, options.mps.*member);
 }
 
-bool mpsPipes(Options& options, const char* value) { return options.mps.pipes = value, *value != '\0'; }
-
-bool mpsThreads(Options& options, const char* value) {
-  return mps<&Mps::threads>(options, value) && options.mps.threads >= 1 && options.mps.threads <= 100;
+bool mpsPipes(Options& options, const char* value) {
+  return options.mps.pipes = value, *value != '\0';
 }
 
-bool gpu(Options& options, const char* value) { return options.gpus.emplace_back(value), *value != '\0'; }
+bool mpsThreads(Options& options, const char* value) {
+  return mps<&Mps::threads>(options, value) && options.mps.threads >= 1 &&
+         options.mps.threads <= 100;
+}
 
-/// Not root: then there would be nothing to give up.
+bool gpu(Options& options, const char* value) {
+  return options.gpus.emplace_back(value), *value != '\0';
+}
+
+/// A user id other than root, because the worker drops its privileges.
 bool user(Options& options, const char* value) {
-  return parseNumber(value, options.uid.emplace()) && *options.uid != 0 && *options.uid != static_cast<uid_t>(-1);
+  return parseNumber(value, options.uid.emplace()) && *options.uid != 0 &&
+         *options.uid != static_cast<uid_t>(-1);
 }
 
 struct Option {
   std::string_view name;
-  std::string_view value;  ///< as the usage shows it; empty: it takes none
+  std::string_view value;  ///< shown in the usage; empty if the option takes no value
   bool (*take)(Options&, const char*);
 };
 
@@ -63,8 +69,10 @@ constexpr Option kOptions[] = {
     {"--inventory", "", set<&Options::inventory>},
     {"--presence", "", set<&Options::presence>},
     {"--processes", "NVML", text<&Options::processes>},
+    {"--watch", "MILLISECONDS", number<&Options::watch>},
     {"--warm", "", set<&Options::warm>},
     {"--driver", "PATH", text<&Options::driver>},
+    {"--simulated-state", "FILE", text<&Options::simulatedState>},
     {"--gpu", "INDEX|UUID", gpu},
     {"--quota", "FILE", text<&Options::quota>},
     {"--quota-slot", "N", number<&Options::quotaSlot>},
@@ -76,6 +84,7 @@ constexpr Option kOptions[] = {
     {"--arbiter", "SOCKET", text<&Options::arbiter>},
     {"--figures", "FILE", text<&Options::figures>},
     {"--cache", "DIRECTORY", text<&Options::cache>},
+    {"--allocations", "DIRECTORY", text<&Options::allocations>},
     {"--uid", "N", user},
     {"--mps-pipes", "DIRECTORY", mpsPipes},
     {"--mps-threads", "PERCENT", mpsThreads},
@@ -97,7 +106,8 @@ std::string usage() {
 
 bool isName(std::string_view argument) { return argument.starts_with("--") && argument.size() > 2; }
 
-/// How many arguments the option at `arguments` takes up; 0 when it is none, or has a wrong value.
+/// Number of arguments that the option at `arguments` uses; 0 if it is not an option, or its value
+/// is invalid.
 int take(Options& options, int count, char** arguments) {
   const auto* option = std::ranges::find(kOptions, std::string_view(arguments[0]), &Option::name);
   if (option == std::end(kOptions)) {
@@ -117,7 +127,8 @@ bool parse(int count, char** arguments, Options& options, std::string& sentence)
     i += taken;
     if (taken > 0) continue;
     sentence = std::string("nvidia-virtual-worker does not take ") + arguments[i] +
-               (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") + "; it is started by gpu-proxy with" + usage();
+               (i + 1 < count ? std::string(" ") + arguments[i + 1] : "") +
+               "; it is started by gpu-proxy with" + usage();
     return false;
   }
   if (options.driver.empty() && options.processes.empty())

@@ -1,17 +1,15 @@
-import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
-import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
-import type { Schema } from '@nvidia-virtual/gpu-proxy/configuration/option';
-import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
-import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
-import { Log } from '@nvidia-virtual/gpu-proxy/log';
-import { ApiError } from '@nvidia-virtual/kubernetes/api-server';
+import { ApiError } from '@nvidia-virtual/kube-common/api-server';
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { loadOptions } from '@nvidia-virtual/service/configuration/load';
+import type { Schema } from '@nvidia-virtual/service/configuration/option';
+import type { EndSignal } from '@nvidia-virtual/service/end-signal';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import { Log } from '@nvidia-virtual/service/log';
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { SchedulerError } from './errors.js';
 import { ExtenderService } from './extender/extender-service.js';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from './options.js';
-import { addReleaseCommands } from './release/commands.js';
-import { ReleaseError } from './release/errors.js';
 import { WebhookService } from './webhook/webhook-service.js';
 
 interface Service {
@@ -21,8 +19,15 @@ interface Service {
 /** @returns the exit status: 0 ended by a signal, 1 failed, 2 wrong usage. */
 export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {
   let ended: Promise<number> = Promise.resolve(0);
-  const program = new Command('nvidia-virtual-scheduler-ext').description('Places pods that ask for nvidia-virtual/gpu.');
-  const add = (name: string, description: string, schema: Schema, serve: (flags: Record<string, unknown>) => Promise<number>) => {
+  const program = new Command('nvidia-virtual-scheduler-ext').description(
+    'Places pods that ask for nvidia-virtual/gpu.',
+  );
+  const add = (
+    name: string,
+    description: string,
+    schema: Schema,
+    serve: (flags: Record<string, unknown>) => Promise<number>,
+  ) => {
     const command = program.command(name).description(description);
     for (const flag of flagsOf(schema)) command.addOption(flag);
     command.action((flags: Record<string, unknown>) => {
@@ -38,13 +43,12 @@ export async function execute(argv: readonly string[], endSignal: EndSignal): Pr
     const options = loadOptions(WEBHOOK_OPTIONS, { flags, environment });
     return run(options.logLevel, endSignal, (logger) => WebhookService.start(options, logger));
   });
-  addReleaseCommands(program);
   try {
     await program.parseAsync(argv);
     return await ended;
   } catch (error) {
     if (error instanceof ProxyError) return fail(error, error.exitStatus);
-    if (error instanceof SchedulerError || error instanceof ReleaseError || error instanceof ApiError) return fail(error, 1);
+    if (error instanceof SchedulerError || error instanceof ApiError) return fail(error, 1);
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { ERROR_CODES, SchedulerError, template } from './errors.js';
+import { SchedulerError } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
@@ -10,10 +10,13 @@ test('docs/errors.md lists every code with its sentence, and no other', () => {
       .split(/^## /m)
       .find((part) => part.startsWith('What scheduler and webhook say')) ?? '';
   const rows = [...section.matchAll(/^\| `([A-Z_]+)` \| (.+) \|$/gm)].map(([, ...row]) => row);
-  expect(rows).toEqual(ERROR_CODES.map((code) => [code, template(code)]));
+  expect(rows).toEqual(SchedulerError.codes.map((code) => [code, SchedulerError.template(code)]));
 });
 
 test('SchedulerError fills its sentence in', () => {
   const error = new SchedulerError('POD_GONE', { pod: 'default/one' });
-  expect([error.code, error.message]).toEqual(['POD_GONE', 'Pod default/one is not there any more, so it is not bound.']);
+  expect([error.code, error.message]).toEqual([
+    'POD_GONE',
+    'Pod default/one is not there any more, so it is not bound.',
+  ]);
 });

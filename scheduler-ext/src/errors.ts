@@ -1,65 +1,65 @@
+import { defineErrors } from '@nvidia-virtual/service/error-table';
+
 /**
- * All that the extender and the webhook tell users: one code, one sentence. What begins with NODE_ or GPU_ says why a node cannot take a
- * pod; kube-scheduler puts a count before it and commas around it, so it has no full stop. docs/errors.md lists the same; a test compares
- * the two. A code is never reused for another meaning.
+ * All that the extender and the webhook tell users: one code, one sentence. What begins with NODE_
+ * or GPU_ says why a node cannot take a pod; kube-scheduler puts a count before it and commas
+ * around it, so it has no full stop. docs/errors.md lists the same; a test compares the two. A code
+ * is never reused for another meaning.
  */
 const TABLE = {
   NODE_WITHOUT_GPUS: 'Nodes without a GPU that nvidia-virtual serves',
-  NODE_INVENTORY_BROKEN: 'Nodes whose annotation nvidia-virtual/inventory cannot be read: restart their device plugin',
-  NODE_GPU_COUNT: 'Nodes with {fitting} fitting GPUs, and container {container} asks for slots on {gpus}',
-  NODE_CONTAINERS: "Nodes whose {gpus} GPUs are too few for the pod's {containers} containers, even when nobody else is there",
-  NODE_CONTAINERS_NOW: "Nodes on whose GPUs the pod's {containers} containers find no room together: {free} of {slots} slots are free",
+  NODE_INVENTORY_BROKEN:
+    'Nodes whose annotation nvidia-virtual/inventory cannot be read: restart their device plugin',
+  NODE_GPU_COUNT:
+    'Nodes with {fitting} fitting GPUs, and container {container} asks for slots on {gpus}',
+  NODE_CONTAINERS:
+    "Nodes whose {gpus} GPUs are too few for the pod's {containers} containers, even when nobody else is there",
+  NODE_CONTAINERS_NOW:
+    "Nodes on whose GPUs the pod's {containers} containers find no room together: {free} of {slots} slots are free",
   GPU_UUID: 'Nodes without GPU {uuids}',
   GPU_TYPE: 'Nodes whose GPUs are {models}, and the pod asks for type {types}',
   GPU_MODE: 'Nodes without a GPU in {mode} mode, for which container {container} asks',
-  GPU_SLOTS: 'Nodes whose GPUs have {most} slots, and container {container} asks for {slots} on one: spread them by nvidia-virtual/gpus',
+  GPU_SLOTS:
+    'Nodes whose GPUs have {most} slots, and container {container} asks for {slots} on one: spread them by nvidia-virtual/gpus',
   GPU_MEMORY:
     'Nodes where {slots} slots of a GPU hold {held}, and container {container} asks for {memory}: ask for {needed} slots, or for less memory',
   GPU_UNHEALTHY: 'Nodes whose fitting GPUs are unhealthy ({unhealthy} of {gpus})',
-  GPU_FULL: 'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: {most} of {of})',
+  GPU_FULL:
+    'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: {most} of {of})',
   GPU_UNKNOWN_USE:
     'Nodes without {slots} free slots on {gpus} for container {container}, because {held} slots are held by pods that another scheduler placed, on GPUs that are not known',
-  NOT_READY: 'The GPUs and pods of the cluster are not all known yet, so nothing is placed: {reason} It is tried again.',
+  NOT_READY:
+    'The GPUs and pods of the cluster are not all known yet, so nothing is placed: {reason} It is tried again.',
   REQUEST_BROKEN:
     'The scheduler asked {path} with what cannot be understood: {reason}. Use the KubeSchedulerConfiguration of this version.',
   NODES_NOT_NAMES:
     'The scheduler sends whole nodes where names are expected: set nodeCacheCapable of the extender in its KubeSchedulerConfiguration.',
   POD_GONE: 'Pod {pod} is not there any more, so it is not bound.',
   POD_BOUND: 'Pod {pod} is bound to node {bound} already, so it is not bound to node {node}.',
-  POD_REPLACED: 'Pod {pod} is not the one that was to be bound: it was deleted and made again. The new one is scheduled by itself.',
-  POD_ASKS_NOTHING: 'Pod {pod} asks for no nvidia-virtual/gpu, so it is not for this extender to bind.',
-  SLOTS_TAKEN: 'Another pod was faster: pod {pod} does not fit node {node} any more ({reason}). It is scheduled again.',
+  POD_REPLACED:
+    'Pod {pod} is not the one that was to be bound: it was deleted and made again. The new one is scheduled by itself.',
+  POD_ASKS_NOTHING:
+    'Pod {pod} asks for no nvidia-virtual/gpu, so it is not for this extender to bind.',
+  SLOTS_TAKEN:
+    'Another pod was faster: pod {pod} does not fit node {node} any more ({reason}). It is scheduled again.',
   BIND_FAILED: 'Pod {pod} was not bound to node {node}: {reason} Its slots are free again.',
-  BIND_UNKNOWN: 'Whether pod {pod} was bound to node {node} is not known: {reason} Its slots stay reserved until that is known.',
+  BIND_UNKNOWN:
+    'Whether pod {pod} was bound to node {node} is not known: {reason} Its slots stay reserved until that is known.',
   ASSIGNED_FORBIDDEN:
     'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, and only the scheduler {scheduler} may write it, not {user}: leave it out.',
   INVENTORY_FORBIDDEN:
     "The annotation nvidia-virtual/inventory says which GPUs a node has, and only that node's device plugin ({plugin}) may write it, not {user}: leave it out.",
-  SHAPE_SETTLED: 'The annotation {annotation} cannot change any more, because the pod was placed by it: make a new pod.',
+  SHAPE_SETTLED:
+    'The annotation {annotation} cannot change any more, because the pod was placed by it: make a new pod.',
   REVIEW_BROKEN: 'This is no AdmissionReview that can be answered: {reason}.',
+  CLIENT_AUTHORITY_UNREADABLE:
+    '--client-authority {file} cannot be used: {reason}. Give a PEM file with the authority of client certificates.',
   NOT_SERVED: 'It cannot be served at {address}: {reason}. Choose another place by {option}.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;
-export const ERROR_CODES = Object.keys(TABLE) as ErrorCode[];
-
 export type Figures = Readonly<Record<string, string | number>>;
 
-export class SchedulerError extends Error {
-  override readonly name = 'SchedulerError';
+export class SchedulerError extends defineErrors('SchedulerError', TABLE) {}
 
-  constructor(
-    readonly code: ErrorCode,
-    figures: Figures = {},
-  ) {
-    super(sentence(code, figures));
-  }
-}
-
-export function template(code: ErrorCode): string {
-  return TABLE[code];
-}
-
-export function sentence(code: ErrorCode, figures: Figures = {}): string {
-  return template(code).replaceAll(/\{(\w+)\}/g, (_, name: string) => String(figures[name]));
-}
+export const sentence = SchedulerError.sentence;

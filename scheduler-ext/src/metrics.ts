@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Cluster } from './cluster/cluster.js';
 
-/** What extender and webhook tell Prometheus. */
+/** The Prometheus metrics of extender and webhook. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests = new Counter({
@@ -40,9 +40,15 @@ export class Metrics {
       });
     gauge('nodes', 'Nodes with GPUs or with pods that ask for them.', () => cluster.counts.nodes);
     gauge('pods', 'Pods that ask for slots, those that wait included.', () => cluster.counts.pods);
-    gauge('reservations', 'Bindings that the pods do not show yet.', () => cluster.counts.reservations);
+    gauge(
+      'reservations',
+      'Bindings that the pods do not show yet.',
+      () => cluster.counts.reservations,
+    );
     gauge('slots', 'Slots of all healthy GPUs.', () => slots(cluster, () => true));
-    gauge('slots_used', 'Those of them that pods hold, or may hold.', () => slots(cluster, (used, all) => Math.min(used, all)));
+    gauge('slots_used', 'Those of them that pods hold, or may hold.', () =>
+      slots(cluster, (used, all) => Math.min(used, all)),
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what the quota counts with what NVML reports, for programs that take device memory in one way each.
+"""Compares the quota's count with NVML, for programs that each take memory in one way.
 
   account.py --build DIR --json FILE
 
@@ -17,16 +17,37 @@ from pathlib import Path
 from h200 import HERE, REPOSITORY, json_lines, machine, record
 from sharing import Node
 
-WAYS = ['idle', 'allocations', 'pieces', 'pool', 'streams', 'freed_streams', 'events', 'local_memory', 'heap', 'second_context']
-TORCH = ('import sys, torch; x = [torch.randn(2048, 2048, device="cuda") for _ in range(64)]; y = x[0] @ x[1]; torch.cuda.synchronize();'
-         'print("ready", flush=True); sys.stdin.read()')
+WAYS = [
+    'idle',
+    'allocations',
+    'pieces',
+    'pool',
+    'streams',
+    'freed_streams',
+    'events',
+    'local_memory',
+    'heap',
+    'second_context',
+]
+TORCH = (
+    'import sys, torch; x = [torch.randn(2048, 2048, device="cuda") for _ in range(64)]; '
+    'y = x[0] @ x[1]; torch.cuda.synchronize();'
+    'print("ready", flush=True); sys.stdin.read()'
+)
 MIB = 1 << 20
 MOST = 64 * MIB  # of which 8 MiB for code and what else a context is rounded to
-WORKER = Path(os.environ.get('NVIDIA_VIRTUAL_BUILD', REPOSITORY / 'build' / 'release')) / 'native' / 'worker' / 'nvidia-virtual-worker'
+WORKER = (
+    Path(os.environ.get('NVIDIA_VIRTUAL_BUILD', REPOSITORY / 'build' / 'release'))
+    / 'native'
+    / 'worker'
+    / 'nvidia-virtual-worker'
+)
 
 
 def nvml_library():
-    for line in subprocess.run(['/sbin/ldconfig', '-p'], capture_output=True, text=True).stdout.splitlines():
+    for line in subprocess.run(
+        ['/sbin/ldconfig', '-p'], capture_output=True, text=True
+    ).stdout.splitlines():
         if 'libnvidia-ml.so.1' in line and 'x86-64' in line:
             return line.split('=> ')[1]
     return '/usr/local/nvidia/lib64/libnvidia-ml.so.1'
@@ -34,17 +55,30 @@ def nvml_library():
 
 def reported(pid):
     """Bytes of a process on all GPUs, or None when NVML does not know it."""
-    answer = subprocess.run([str(WORKER), '--processes', nvml_library()], capture_output=True, text=True, timeout=30)
+    answer = subprocess.run(
+        [str(WORKER), '--processes', nvml_library()], capture_output=True, text=True, timeout=30
+    )
     if answer.returncode != 0:
         raise RuntimeError(answer.stderr)
-    found = [process['memory'] for gpu in json.loads(answer.stdout)['gpus'] for process in gpu['processes'] if process['pid'] == pid]
+    found = [
+        process['memory']
+        for gpu in json.loads(answer.stdout)['gpus']
+        for process in gpu['processes']
+        if process['pid'] == pid
+    ]
     return sum(found) if found else None
 
 
 def compare(node, name, command, allocation=None):
     """One program in an allocation; or natively, which has no account."""
-    process = subprocess.Popen(command, env=allocation and allocation['environment'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        env=allocation and allocation['environment'],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         if 'ready' not in process.stdout.readline():
             return {'name': name, 'error': process.stderr.read()[-500:]}
@@ -52,7 +86,12 @@ def compare(node, name, command, allocation=None):
             return {'name': name, 'native': reported(process.pid)}
         time.sleep(0.3)  # a worker settles its pools ten times a second
         use = json.loads(node.command('ls', '--state', node.state, '-o', 'json'))
-        [session] = [one for each in use['allocations'] if each['id'] == allocation['id'] for one in each['sessions']]
+        [session] = [
+            one
+            for each in use['allocations']
+            if each['id'] == allocation['id']
+            for one in each['sessions']
+        ]
         context = use['gpus'][0]['contextMemoryBytes']
         held = reported(int(session['workerPid']))
         counted = int(session['memoryBytes'])
@@ -63,14 +102,25 @@ def compare(node, name, command, allocation=None):
 
 
 def allocate(node):
-    created = json.loads(node.command('create', '--state', node.state, '-o', 'json', '--memory', '8GiB'))
+    created = json.loads(
+        node.command('create', '--state', node.state, '-o', 'json', '--memory', '8GiB')
+    )
     libraries = str(REPOSITORY / 'build' / 'release' / 'interposer')
-    return {'id': created['id'], 'environment': {**os.environ, 'NVIDIA_VIRTUAL_SOCKET': created['socketPath'], 'LD_LIBRARY_PATH': libraries,
-                                                 'TRITON_LIBCUDA_PATH': libraries}}
+    return {
+        'id': created['id'],
+        'environment': {
+            **os.environ,
+            'NVIDIA_VIRTUAL_SOCKET': created['socketPath'],
+            'LD_LIBRARY_PATH': libraries,
+            'TRITON_LIBCUDA_PATH': libraries,
+        },
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
     parser.add_argument('--json', type=Path, required=True)
     parser.add_argument('--backend', default='real', help='simulated: only to try this script')
@@ -79,16 +129,38 @@ def main():
     directory.mkdir(parents=True, exist_ok=True)
     program = directory / 'account'
     nvcc = record.find_nvcc()
-    subprocess.run([str(nvcc), '-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}', '-o', str(program), 'account.cu'],
-                   cwd=HERE / 'programs', check=True)
-    cost = json_lines(subprocess.run([str(program), 'cost'], capture_output=True, text=True, check=True).stdout)
-    commands = {**{way: [str(program), way] for way in WAYS}, 'torch': [sys.executable, '-c', TORCH]}
+    subprocess.run(
+        [
+            str(nvcc),
+            '-std=c++17',
+            '-O2',
+            '-arch=sm_90',
+            f'-L{record.runtime_directory(nvcc)}',
+            '-o',
+            str(program),
+            'account.cu',
+        ],
+        cwd=HERE / 'programs',
+        check=True,
+    )
+    cost = json_lines(
+        subprocess.run([str(program), 'cost'], capture_output=True, text=True, check=True).stdout
+    )
+    commands = {
+        **{way: [str(program), way] for way in WAYS},
+        'torch': [sys.executable, '-c', TORCH],
+    }
     report = {'machine': machine(), 'cost': cost, 'programs': []}
     node = Node(arguments.backend)
     try:
         for name, command in commands.items():
-            outcome = {**compare(node, name, command), **compare(node, name, command, allocate(node))}
-            outcome['holds'] = outcome.get('unaccounted') is not None and abs(outcome['unaccounted']) <= MOST
+            outcome = {
+                **compare(node, name, command),
+                **compare(node, name, command, allocate(node)),
+            }
+            outcome['holds'] = (
+                outcome.get('unaccounted') is not None and abs(outcome['unaccounted']) <= MOST
+            )
             report['programs'].append(outcome)
     finally:
         node.close()
@@ -96,10 +168,18 @@ def main():
     for line in cost:
         print(f"{line['name']}: {line['value']:.0f} {line['unit']}")
     mib = lambda value: '-' if value is None else f'{value / MIB:.1f}'
-    print(f"{'MiB':16} {'counted':>10} {'context':>10} {'NVML':>10} {'native':>10} {'unaccounted':>12}")
+    print(
+        f"{'MiB':16} {'counted':>10} {'context':>10} {'NVML':>10} {'native':>10}"
+        f" {'unaccounted':>12}"
+    )
     for one in report['programs']:
-        figures = [mib(one.get(key)) for key in ('counted', 'context', 'nvml', 'native', 'unaccounted')]
-        print('{:16} {:>10} {:>10} {:>10} {:>10} {:>12}'.format(one['name'], *figures), '' if one['holds'] else one.get('error', 'DOES NOT HOLD'))
+        figures = [
+            mib(one.get(key)) for key in ('counted', 'context', 'nvml', 'native', 'unaccounted')
+        ]
+        print(
+            '{:16} {:>10} {:>10} {:>10} {:>10} {:>12}'.format(one['name'], *figures),
+            '' if one['holds'] else one.get('error', 'DOES NOT HOLD'),
+        )
     sys.exit(0 if all(one['holds'] for one in report['programs']) else 1)
 
 

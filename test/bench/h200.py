@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Measures on a machine with a GPU, natively and through the product in one run. Needs python3, nvcc, node and the built tree.
+"""Measures on a machine with a GPU, natively and through the product in one run.
 
-  h200.py --build DIR --json FILE           calls and copies
-  h200.py --frameworks --json FILE          PyTorch, Transformers, CuPy, JAX: equal results, and the ratio of times
+Needs python3, nvcc, node and the built tree.
+
+h200.py --build DIR --json FILE           calls and copies
+h200.py --frameworks --json FILE   PyTorch, Transformers, CuPy, JAX: equal results, ratio of times
 """
 
 import argparse
@@ -45,8 +47,21 @@ def build_all(directory):
     sources = HERE / 'programs'
     for name in PROGRAMS:
         flags = ['-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
-        subprocess.run([str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'], cwd=sources, check=True)
-    subprocess.run([str(nvcc), '-cubin', '-arch=sm_90', '-o', str(directory / 'module.cubin'), 'module_image.cu'], cwd=sources, check=True)
+        subprocess.run(
+            [str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'], cwd=sources, check=True
+        )
+    subprocess.run(
+        [
+            str(nvcc),
+            '-cubin',
+            '-arch=sm_90',
+            '-o',
+            str(directory / 'module.cubin'),
+            'module_image.cu',
+        ],
+        cwd=sources,
+        check=True,
+    )
 
 
 def run(command, remoted, seconds, cwd=None):
@@ -54,15 +69,24 @@ def run(command, remoted, seconds, cwd=None):
     if remoted:
         proxy = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
         command = ['node', str(proxy), 'run', '--backend', 'real', '--', *command]
-    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     try:
         stdout, stderr = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         stdout, stderr = process.communicate()
         return stdout, f'not done after {seconds} s\n{stderr[-2000:]}'
-    return stdout, f'exit status {process.returncode}\n{stderr[-2000:]}' if process.returncode != 0 else None
+    return stdout, (
+        f'exit status {process.returncode}\n{stderr[-2000:]}' if process.returncode != 0 else None
+    )
 
 
 def json_lines(text):
@@ -72,11 +96,17 @@ def json_lines(text):
 def machine():
     name, driver = record.gpu_facts()
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    return {'gpu': name, 'driver': driver, 'cores': os.cpu_count(), 'kernel': platform.release(), 'date': date}
+    return {
+        'gpu': name,
+        'driver': driver,
+        'cores': os.cpu_count(),
+        'kernel': platform.release(),
+        'date': date,
+    }
 
 
 def measure_calls(directory):
-    """Native and remoted take turns, so that both see the same machine; of each figure the median counts."""
+    """Native and remoted runs take turns on the same machine. The median of each figure counts."""
     build_all(directory)
     seen, units, errors = {}, {}, []
     for _ in range(ROUNDS):
@@ -104,7 +134,9 @@ def compared(name, unit, values):
     if name in LIMITS:
         higher = unit == 'GB/s'
         figure['limit'] = ('>= ' if higher else '<= ') + str(LIMITS[name])
-        figure['holds'] = figure['ratio'] >= LIMITS[name] if higher else figure['ratio'] <= LIMITS[name]
+        figure['holds'] = (
+            figure['ratio'] >= LIMITS[name] if higher else figure['ratio'] <= LIMITS[name]
+        )
     return figure
 
 
@@ -113,7 +145,9 @@ def measure_framework(name, seconds):
     outcome = {'name': name}
     for where in ('native', 'remoted'):
         start = time.monotonic()
-        output, error = run([sys.executable, f'{name}.py'], where == 'remoted', seconds, cwd=HERE / 'frameworks')
+        output, error = run(
+            [sys.executable, f'{name}.py'], where == 'remoted', seconds, cwd=HERE / 'frameworks'
+        )
         lines = json_lines(output)
         if error or not lines:
             outcome[where] = {'error': error or 'it printed no result'}
@@ -128,7 +162,9 @@ def measure_framework(name, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
     parser.add_argument('--json', type=Path, required=True)
     parser.add_argument('--frameworks', action='store_true')
@@ -146,7 +182,11 @@ def main():
     arguments.json.write_text(json.dumps(report, indent=1) + '\n')
     for figure in report['figures']:
         print(json.dumps(figure))
-    sys.exit(0 if not report['errors'] and all(figure.get('holds', True) for figure in report['figures']) else 1)
+    sys.exit(
+        0
+        if not report['errors'] and all(figure.get('holds', True) for figure in report['figures'])
+        else 1
+    )
 
 
 if __name__ == '__main__':

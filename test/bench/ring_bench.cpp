@@ -1,9 +1,12 @@
-// What wire's channel costs over a ring with nothing to it. Two processes; each figure is the median of many short rounds, taken in turn
-// for both rings, so that a busy machine, or one whose processors change places, disturbs them alike. One JSON object a line:
-// {"name": "...", "nanoseconds": ...}, and {"name": "...", "ratio": ...}, the median of wire's time by the bare ring's in the same round.
+// What wire's channel costs over a ring with nothing to it. Two processes; each figure is the
+// median of many short rounds, taken in turn for both rings, so that a busy machine, or one whose
+// processors change places, disturbs them alike. One JSON object a line:
+// {"name": "...", "nanoseconds": ...}, and {"name": "...", "ratio": ...}, the median of wire's time
+// by the bare ring's in the same round.
 //
-// enqueue_128: 128 bytes of payload handed over, many in a row, the other end reading along. null_round_trip: an empty request and its
-// reply.
+// enqueue_128: 128 bytes of payload handed over, many in a row, the other end reading along.
+// null_round_trip: an empty request and its reply. With the argument `fences`, no end is registered
+// for membarrier(2), as where the kernel refuses it.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -29,7 +32,8 @@ constexpr int kRoundTripsPerRound = 1'000;
 constexpr std::size_t kPayload = 128;
 constexpr std::uint16_t kPlainCall = 1;
 
-// As bare as it gets: slots of one size, two counters, each end spins for ever and trusts the other.
+// As bare as it gets: slots of one size, two counters, each end spins for ever and trusts the
+// other.
 struct BareRing {
   static constexpr std::uint64_t kSlots = wire::kRequestBytes / kPayload;
   alignas(128) std::atomic<std::uint64_t> tail{0};
@@ -149,10 +153,14 @@ void roundWith(pid_t server, Figures& figures, Client& client) {
 
 }  // namespace
 
-int main() {
-  void* shared = mmap(nullptr, sizeof(BareRing), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+int main(int count, char** arguments) {
+  if (count < 2 || std::strcmp(arguments[1], "fences") != 0)
+    wire::registerForProcessBarriers();  // the servers are forked later
+  void* shared =
+      mmap(nullptr, sizeof(BareRing), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   const auto channel = wire::ClientChannel::create();
-  if (shared == MAP_FAILED || channel == nullptr) return std::perror("ring_bench: cannot make the rings"), 1;
+  if (shared == MAP_FAILED || channel == nullptr)
+    return std::perror("ring_bench: cannot make the rings"), 1;
   auto* ring = new (shared) BareRing;
   const pid_t bareServer = start([&] { serveBare(*ring); });
   const pid_t wireServer = start([&] { serveWire(channel->file()); });

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures several tenants on one GPU: alone, sliced by the hardware, and shared through the product, all in one run.
+"""Measures tenants of one GPU: alone, sliced by the hardware, and shared by the product.
 
   sharing.py --build DIR --json FILE [--only NAME,NAME] [--seconds S]
 
-Needs python3, nvcc, node and the built tree, and nvidia-cuda-mps-control for `--only concurrent`, which names what is about concurrent mode. A
-tenant's part is its rate by the native rate that it has alone.
+Needs python3, nvcc, node and the built tree. `--only concurrent` runs the scenarios of concurrent
+mode and needs nvidia-cuda-mps-control. A tenant's part is its rate relative to its
+native rate alone.
 """
 
 import argparse
@@ -27,7 +28,7 @@ LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
 TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
 ROUNDS = 5
 MPS_LEAD_SECONDS = 6  # that, and the server that the first client has to wait for
-MOST_STOLEN = 0.015  # processor seconds a second that the host may take away; with more, it is the host that is measured
+MOST_STOLEN = 0.015  # steal of the host in processor seconds a second; with more, a run is repeated
 ATTEMPTS = 3
 GIB = 1 << 30
 
@@ -39,16 +40,24 @@ class Node:
         self.state = tempfile.mkdtemp(prefix='nv-')
         os.chmod(self.state, 0o711)  # workers may run as other users
         self.log = open(Path(self.state) / 'log', 'w')
-        self.process = subprocess.Popen(['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
-                                        stdout=self.log, stderr=self.log, start_new_session=True)
+        self.process = subprocess.Popen(
+            ['node', str(PROXY), 'serve', '--state', self.state, '--backend', backend, *options],
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
         for _ in range(300):
             if (Path(self.state) / 'admin.sock').exists():
                 return
             time.sleep(0.1)
-        raise RuntimeError('gpu-proxy serve does not come up: ' + (Path(self.state) / 'log').read_text()[-2000:])
+        raise RuntimeError(
+            'gpu-proxy serve does not come up: ' + (Path(self.state) / 'log').read_text()[-2000:]
+        )
 
     def command(self, *arguments):
-        done = subprocess.run(['node', str(PROXY), *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            ['node', str(PROXY), *arguments], capture_output=True, text=True, timeout=60
+        )
         if done.returncode != 0:
             raise RuntimeError(f'gpu-proxy {" ".join(arguments)}: {done.stderr}')
         return done.stdout
@@ -57,10 +66,17 @@ class Node:
         """The environment of a program of a new allocation."""
         created = json.loads(self.command('create', '--state', self.state, '-o', 'json', *options))
         libraries = str(REPOSITORY / 'build' / 'release' / 'interposer')
-        return {**os.environ, 'NVIDIA_VIRTUAL_SOCKET': created['socketPath'], 'LD_LIBRARY_PATH': libraries, 'TRITON_LIBCUDA_PATH': libraries}
+        return {
+            **os.environ,
+            'NVIDIA_VIRTUAL_SOCKET': created['socketPath'],
+            'LD_LIBRARY_PATH': libraries,
+            'TRITON_LIBCUDA_PATH': libraries,
+        }
 
     def close(self):
-        time.sleep(0.5)  # the last workers end: with one left, it would leave its helpers for the next gpu-proxy
+        time.sleep(
+            0.5
+        )  # the last workers end: with one left, it would leave its helpers for the next gpu-proxy
         for _ in range(2):
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGTERM)
@@ -75,14 +91,24 @@ class NativeMps:
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix='nv-mps-')
-        places = {'CUDA_MPS_PIPE_DIRECTORY': f'{self.directory}/pipes', 'CUDA_MPS_LOG_DIRECTORY': f'{self.directory}/logs'}
+        places = {
+            'CUDA_MPS_PIPE_DIRECTORY': f'{self.directory}/pipes',
+            'CUDA_MPS_LOG_DIRECTORY': f'{self.directory}/logs',
+        }
         for place in places.values():
             os.mkdir(place)
         self.environment = {**os.environ, **places}
         self.control('-d')
 
     def control(self, *arguments, text=''):
-        subprocess.run([mps_control(), *arguments], env=self.environment, input=text, text=True, timeout=60, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [mps_control(), *arguments],
+            env=self.environment,
+            input=text,
+            text=True,
+            timeout=60,
+            stdout=subprocess.DEVNULL,
+        )
 
     def close(self):
         self.control(text='quit\n')
@@ -90,17 +116,32 @@ class NativeMps:
 
 
 def mps_control():
-    found = shutil.which('nvidia-cuda-mps-control') or shutil.which('nvidia-cuda-mps-control', path='/usr/local/nvidia/bin')
+    found = shutil.which('nvidia-cuda-mps-control') or shutil.which(
+        'nvidia-cuda-mps-control', path='/usr/local/nvidia/bin'
+    )
     if not found:
-        raise RuntimeError('nvidia-cuda-mps-control is neither in PATH nor in /usr/local/nvidia/bin')
+        raise RuntimeError(
+            'nvidia-cuda-mps-control is neither in PATH nor in /usr/local/nvidia/bin'
+        )
     return found
 
 
 def start(program, mode, moments, seconds, *arguments, environment=None):
-    programs = {'train': [sys.executable, str(HERE / 'programs' / 'train.py')], 'gang': [str(program.with_name('gang'))]}
+    programs = {
+        'train': [sys.executable, str(HERE / 'programs' / 'train.py')],
+        'gang': [str(program.with_name('gang'))],
+    }
     executable = programs.get(mode, [str(program)])
-    command = [*executable, mode, ','.join(f'{moment:.3f}' for moment in moments), str(seconds), *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [
+        *executable,
+        mode,
+        ','.join(f'{moment:.3f}' for moment in moments),
+        str(seconds),
+        *map(str, arguments),
+    ]
+    return subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def finish(process, seconds=120):
@@ -116,8 +157,10 @@ def finish(process, seconds=120):
 
 
 def stolen():
-    """Processor seconds that the host has given to other machines while this one wanted them: `steal` of proc_stat(5), over all processors."""
-    return int(Path('/proc/stat').read_text().split('\n', 1)[0].split()[8]) / os.sysconf('SC_CLK_TCK')
+    """Processor seconds that the host took away: `steal` of proc_stat(5), all processors."""
+    return int(Path('/proc/stat').read_text().split('\n', 1)[0].split()[8]) / os.sysconf(
+        'SC_CLK_TCK'
+    )
 
 
 class Bench:
@@ -129,22 +172,33 @@ class Bench:
         nvcc = record.find_nvcc()
         flags = ['-std=c++17', '-O2', '-arch=sm_90', f'-L{record.runtime_directory(nvcc)}']
         for name in ('tenant', 'first_kernel', 'gang'):
-            subprocess.run([str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'], cwd=HERE / 'programs', check=True)
+            subprocess.run(
+                [str(nvcc), *flags, '-o', str(directory / name), f'{name}.cu'],
+                cwd=HERE / 'programs',
+                check=True,
+            )
         self.iterations = {}
         self.solo = {}
 
     def kernel(self, microseconds):
         """Iterations of a kernel of that length."""
         if microseconds not in self.iterations:
-            output = subprocess.run([str(self.program), 'calibrate', str(microseconds)], capture_output=True, text=True, check=True).stdout
+            output = subprocess.run(
+                [str(self.program), 'calibrate', str(microseconds)],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
             self.iterations[microseconds] = int(output)
         return self.iterations[microseconds]
 
     def arguments(self, tenant):
-        return [self.kernel(tenant['kernel'])] if 'kernel' in tenant else tenant.get('arguments', [])
+        return (
+            [self.kernel(tenant['kernel'])] if 'kernel' in tenant else tenant.get('arguments', [])
+        )
 
     def together(self, tenants, environments, lead=LEAD_SECONDS):
-        """What each got done; of several attempts, if need be, the one that the host disturbed least."""
+        """The work of each tenant, from the attempt that the host disturbed least."""
         least = None
         for _ in range(ATTEMPTS):
             attempt = self.attempt(tenants, environments, lead)
@@ -160,8 +214,17 @@ class Bench:
         trains = any(tenant['mode'] == 'train' for tenant in tenants)
         begin = time.time() + (TRAINING_LEAD_SECONDS if trains else lead)
         seconds = min(tenant.get('seconds', self.seconds) for tenant in tenants)
-        processes = [start(self.program, tenant['mode'], [begin], seconds, *self.arguments(tenant), environment=environment)
-                     for tenant, environment in zip(tenants, environments)]
+        processes = [
+            start(
+                self.program,
+                tenant['mode'],
+                [begin],
+                seconds,
+                *self.arguments(tenant),
+                environment=environment,
+            )
+            for tenant, environment in zip(tenants, environments)
+        ]
         time.sleep(max(0, begin - time.time()))
         before = stolen()
         done = [finish(process) for process in processes]
@@ -186,7 +249,9 @@ class Bench:
             mps.close()
         node = Node(self.backend, '--gpu-mode', 'concurrent')
         try:
-            environments = [node.allocate([*tenant['options'], '--mode', 'concurrent']) for tenant in tenants]
+            environments = [
+                node.allocate([*tenant['options'], '--mode', 'concurrent']) for tenant in tenants
+            ]
             shared = self.together(tenants, environments, MPS_LEAD_SECONDS)
         finally:
             node.close()
@@ -197,35 +262,67 @@ class Bench:
         return outcome
 
     def concurrent_checks(self, name):
-        """What docs/sharing.md says of concurrent mode, seen on this GPU; only the quota has a limit."""
+        """Checks docs/sharing.md on concurrent mode; only the quota has a limit."""
         small = {'mode': 'small', 'kernel': 200}
         node = Node(self.backend, '--gpu-mode', 'concurrent', '--worker-uids', '20000-20009')
-        allocate = lambda *options: node.allocate(['--mode', 'concurrent', '--memory', '2GiB', *options])
+        allocate = lambda *options: node.allocate(
+            ['--mode', 'concurrent', '--memory', '2GiB', *options]
+        )
         run = lambda tenants, environments: self.together(tenants, environments, MPS_LEAD_SECONDS)
         try:
             [filled] = run([{'mode': 'fill'}], [allocate()])
-            [all_threads, quarter] = [run([saturate(200, 25)], [allocate('--share', '25', '--policy', policy)])[0] for policy in ('burst', 'fixed')]
+            [all_threads, quarter] = [
+                run([saturate(200, 25)], [allocate('--share', '25', '--policy', policy)])[0]
+                for policy in ('burst', 'fixed')
+            ]
             beside_fault = run([{'mode': 'fault'}, small], [allocate(), allocate()])
             [after_fault] = run([small], [allocate()])
             beside_kill = self.beside_kill(node, small, allocate)
             [after_kill] = run([small], [allocate()])
-            said = [line.strip() for line in (Path(node.state) / 'log').read_text().splitlines() if 'MPS' in line]
+            said = [
+                line.strip()
+                for line in (Path(node.state) / 'log').read_text().splitlines()
+                if 'MPS' in line
+            ]
         finally:
             node.close()
         bytes_filled = filled.get('allocated', 0)
-        outcome = {'name': name, 'tenants': [], 'limit': 'a quota of 2 GiB is whole and holds: GiB', 'got': [bytes_filled / GIB],
-                   'holds': 2 * GIB - (64 << 20) <= bytes_filled <= 2 * GIB, 'filled': filled, 'burst of 25 %': all_threads, 'fixed 25 %': quarter,
-                   'fault, and the tenant beside it': beside_fault, 'after the fault': after_fault,
-                   'beside a killed control daemon': beside_kill, 'after that': after_kill, 'left behind': mps_processes(node.state),
-                   'said': said}
-        outcome['holds'] = outcome['holds'] and not outcome['left behind'] and 'rate' in after_fault and 'rate' in after_kill
+        outcome = {
+            'name': name,
+            'tenants': [],
+            'limit': 'a quota of 2 GiB is whole and holds: GiB',
+            'got': [bytes_filled / GIB],
+            'holds': 2 * GIB - (64 << 20) <= bytes_filled <= 2 * GIB,
+            'filled': filled,
+            'burst of 25 %': all_threads,
+            'fixed 25 %': quarter,
+            'fault, and the tenant beside it': beside_fault,
+            'after the fault': after_fault,
+            'beside a killed control daemon': beside_kill,
+            'after that': after_kill,
+            'left behind': mps_processes(node.state),
+            'said': said,
+        }
+        outcome['holds'] = (
+            outcome['holds']
+            and not outcome['left behind']
+            and 'rate' in after_fault
+            and 'rate' in after_kill
+        )
         print(json.dumps(outcome), flush=True)
         return outcome
 
     def beside_kill(self, node, tenant, allocate):
         """A tenant whose control daemon is killed in the middle of its time."""
         begin = time.time() + MPS_LEAD_SECONDS
-        process = start(self.program, tenant['mode'], [begin], self.seconds, *self.arguments(tenant), environment=allocate())
+        process = start(
+            self.program,
+            tenant['mode'],
+            [begin],
+            self.seconds,
+            *self.arguments(tenant),
+            environment=allocate(),
+        )
         time.sleep(max(0, begin + self.seconds / 2 - time.time()))
         for pid, name in mps_processes(node.state):
             if name == 'nvidia-cuda-mps-control':
@@ -235,8 +332,15 @@ class Bench:
     def first_call(self, name, least_rounds=3):
         """From main to the end of the first kernel, with a worker that waits for it."""
         program = self.program.with_name('first_kernel')
-        measure = lambda environment: finish(subprocess.Popen([str(program)], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                                              text=True))['start to first kernel']
+        measure = lambda environment: finish(
+            subprocess.Popen(
+                [str(program)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )['start to first kernel']
         native = statistics.median(measure(None) for _ in range(least_rounds))
         node = Node(self.backend, '--warm-workers', '1')
         try:
@@ -248,14 +352,27 @@ class Bench:
         finally:
             node.close()
         ratio = statistics.median(times) / native
-        outcome = {'name': name, 'tenants': [], 'sliced': None, 'shared': None, 'native': native, 'warm': statistics.median(times), 'got': [ratio],
-                   'limit': '<= 0.3 of native', 'holds': ratio <= 0.3}
+        outcome = {
+            'name': name,
+            'tenants': [],
+            'sliced': None,
+            'shared': None,
+            'native': native,
+            'warm': statistics.median(times),
+            'got': [ratio],
+            'limit': '<= 0.3 of native',
+            'holds': ratio <= 0.3,
+        }
         print(json.dumps(outcome), flush=True)
         return outcome
 
     def scenario(self, name, tenants, node_options=(), limit=None):
         """Each tenant: mode, kernel (us), options (of `gpu-proxy create`)."""
-        measure = self.in_rounds if all(tenant['mode'] == 'train' for tenant in tenants) else self.one_by_one
+        measure = (
+            self.in_rounds
+            if all(tenant['mode'] == 'train' for tenant in tenants)
+            else self.one_by_one
+        )
         outcome = described(name, tenants, *measure(tenants, node_options))
         if limit:
             outcome.update(limit(outcome))
@@ -276,14 +393,19 @@ class Bench:
             node.close()
 
     def in_rounds(self, tenants, node_options):
-        """The same, in turns, several times, in the same processes: alone, one training makes 46 to 50 steps a second, from process to process."""
+        """Several runs in turns in the same processes, which make 46 to 50 steps a second alone."""
         begin = time.time() + 2 * TRAINING_LEAD_SECONDS
         moments = [begin + number * (self.seconds + 0.5) for number in range(3 * ROUNDS)]
         alone, sliced, shared = moments[0::3], moments[1::3], moments[2::3]
-        run = lambda tenant, when, environment=None: start(self.program, tenant['mode'], when, self.seconds, environment=environment)
+        run = lambda tenant, when, environment=None: start(
+            self.program, tenant['mode'], when, self.seconds, environment=environment
+        )
         node = Node(self.backend, *node_options)
         try:
-            native = [run(tenants[0], sorted([*alone, *sliced])), *(run(tenant, sliced) for tenant in tenants[1:])]
+            native = [
+                run(tenants[0], sorted([*alone, *sliced])),
+                *(run(tenant, sliced) for tenant in tenants[1:]),
+            ]
             ours = [run(tenant, shared, node.allocate(tenant['options'])) for tenant in tenants]
             patience = moments[-1] - time.time() + 60
             first, *others = [finish(process, patience) for process in native]
@@ -292,16 +414,30 @@ class Bench:
             node.close()
         if 'error' in first:
             return [first] * len(tenants), [first, *others], shared
-        part = lambda number: {**first, 'rate': statistics.median(first['rates'][number::2]), 'rates': first['rates'][number::2]}
+        part = lambda number: {
+            **first,
+            'rate': statistics.median(first['rates'][number::2]),
+            'rates': first['rates'][number::2],
+        }
         return [part(0)] * len(tenants), [part(1), *others], shared
 
 
 def described(name, tenants, alone, sliced, shared):
     outcome = {'name': name, 'tenants': []}
     for tenant, one, two, three in zip(tenants, alone, sliced, shared):
-        part = lambda figures: figures['rate'] / one['rate'] if 'rate' in figures and 'rate' in one else None
-        outcome['tenants'].append({'mode': tenant['mode'], 'kernel': tenant.get('kernel'), 'options': tenant.get('options', []), 'alone': one,
-                                   'sliced': {**two, 'part': part(two)}, 'shared': {**three, 'part': part(three)}})
+        part = lambda figures: (
+            figures['rate'] / one['rate'] if 'rate' in figures and 'rate' in one else None
+        )
+        outcome['tenants'].append(
+            {
+                'mode': tenant['mode'],
+                'kernel': tenant.get('kernel'),
+                'options': tenant.get('options', []),
+                'alone': one,
+                'sliced': {**two, 'part': part(two)},
+                'shared': {**three, 'part': part(three)},
+            }
+        )
     for where in ('sliced', 'shared'):
         parts = [tenant[where]['part'] for tenant in outcome['tenants']]
         outcome[where] = sum(parts) if None not in parts else None
@@ -319,31 +455,54 @@ def mps_processes(state):
 
 
 def total(least):
-    return lambda outcome: {'limit': f'total >= {least}', 'holds': outcome['shared'] is not None and outcome['shared'] >= least}
+    return lambda outcome: {
+        'limit': f'total >= {least}',
+        'holds': outcome['shared'] is not None and outcome['shared'] >= least,
+    }
 
 
 def shares(wanted, points):
     """What each got of what all got."""
     def judge(outcome):
-        got = [100 * tenant['shared']['part'] / outcome['shared'] for tenant in outcome['tenants']] if outcome['shared'] else []
+        got = (
+            [100 * tenant['shared']['part'] / outcome['shared'] for tenant in outcome['tenants']]
+            if outcome['shared']
+            else []
+        )
         holds = bool(got) and all(abs(one - other) <= points for one, other in zip(got, wanted))
-        return {'limit': f'{":".join(map(str, wanted))} within {points} points', 'got': got, 'holds': holds}
+        return {
+            'limit': f'{":".join(map(str, wanted))} within {points} points',
+            'got': got,
+            'holds': holds,
+        }
     return judge
 
 
 def halves(points):
     def judge(outcome):
-        got = [100 * tenant['shared']['part'] for tenant in outcome['tenants'] if tenant['shared']['part'] is not None]
-        return {'limit': f'each 50 % of its own within {points} points', 'got': got, 'holds': len(got) == 2 and all(abs(one - 50) <= points for one in got)}
+        got = [
+            100 * tenant['shared']['part']
+            for tenant in outcome['tenants']
+            if tenant['shared']['part'] is not None
+        ]
+        return {
+            'limit': f'each 50 % of its own within {points} points',
+            'got': got,
+            'holds': len(got) == 2 and all(abs(one - 50) <= points for one in got),
+        }
     return judge
 
 
 def takes_at_most(times, quantile='p99'):
-    """A piece of work of the first tenant, by what it takes alone. p50: what takes no wait for a window, where most do not."""
+    """The first tenant's time per piece of work, relative to alone. p50: without a wait."""
     def judge(outcome):
         first = outcome['tenants'][0]
         ratio = first['shared'].get(quantile, float('inf')) / first['alone'][quantile]
-        return {'limit': f'{quantile} <= {times} times its {quantile} alone', 'got': [ratio], 'holds': ratio <= times}
+        return {
+            'limit': f'{quantile} <= {times} times its {quantile} alone',
+            'got': [ratio],
+            'holds': ratio <= times,
+        }
     return judge
 
 
@@ -351,20 +510,29 @@ def untouched(outcome):
     """The second tenant computes what it computes alone."""
     second = outcome['tenants'][1]
     same = second['shared'].get('losses') == second['alone'].get('losses') is not None
-    return {'limit': 'losses bitwise as alone', 'holds': same and outcome['tenants'][0]['shared'].get('rate') == 1}
+    return {
+        'limit': 'losses bitwise as alone',
+        'holds': same and outcome['tenants'][0]['shared'].get('rate') == 1,
+    }
 
 
 def as_sliced(least):
-    """Large copies lose nothing to the hardware's slicing, nor it to them, so that there is nothing to gain."""
+    """Large copies and the hardware's slicing cost each other nothing: no gain is expected."""
     def limit(outcome):
         shared, sliced = outcome['shared'], outcome['sliced']
-        return {'limit': f'total >= {least} of sliced by the hardware', 'holds': None not in (shared, sliced) and shared >= least * sliced}
+        return {
+            'limit': f'total >= {least} of sliced by the hardware',
+            'holds': None not in (shared, sliced) and shared >= least * sliced,
+        }
     return limit
 
 
 def above_sliced(outcome):
     shared, sliced = outcome['shared'], outcome['sliced']
-    return {'limit': 'total > sliced by the hardware', 'holds': None not in (shared, sliced) and shared > sliced}
+    return {
+        'limit': 'total > sliced by the hardware',
+        'holds': None not in (shared, sliced) and shared > sliced,
+    }
 
 
 def share(percent, *more):
@@ -407,12 +575,19 @@ def request(kernel):
 
 def gang(percent):
     """Kernels of 0.5 ms on two GPUs."""
-    return {'mode': 'gang', 'arguments': [500], 'options': share(percent, '--gpu', '0', '--gpu', '1')}
+    return {
+        'mode': 'gang',
+        'arguments': [500],
+        'options': share(percent, '--gpu', '0', '--gpu', '1'),
+    }
 
 
 def lone(limit):
     def judge(outcome):
-        return {'limit': f'>= {limit}', 'holds': outcome['shared'] is not None and outcome['shared'] >= limit}
+        return {
+            'limit': f'>= {limit}',
+            'holds': outcome['shared'] is not None and outcome['shared'] >= limit,
+        }
     return judge
 
 
@@ -428,16 +603,39 @@ SCENARIOS = {
     'two decoders': ([decode(50)] * 2, total(0.95)),
     'four decoders': ([decode(25)] * 4, total(0.95)),
     'decoder and batch': ([decode(50), saturate(600, 50)], halves(5)),
-    'copies and compute': ([{'mode': 'copy', 'options': share(50)}, saturate(600, 50)], as_sliced(0.99)),
-    'copies and streaming': ([{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}], as_sliced(0.99)),
-    'pageable copies and compute': ([{'mode': 'upload', 'options': share(50)}, saturate(600, 50)], above_sliced),
+    'copies and compute': (
+        [{'mode': 'copy', 'options': share(50)}, saturate(600, 50)],
+        as_sliced(0.99),
+    ),
+    'copies and streaming': (
+        [{'mode': 'copy', 'options': share(50)}, {'mode': 'stream', 'options': share(50)}],
+        as_sliced(0.99),
+    ),
+    'pageable copies and compute': (
+        [{'mode': 'upload', 'options': share(50)}, saturate(600, 50)],
+        above_sliced,
+    ),
     'feeding and compute': ([feed(50), saturate(600, 50)], None),
     'small copies and compute': ([touch(1000, 50), saturate(600, 50)], None),
-    'small copies in a row and compute': ([touch(0, 50), saturate(600, 50)], takes_at_most(2, 'p50')),
-    'shares 25:75 over 1 s': ([for_a_second(saturate(200, 25)), saturate(200, 75)], shares([25, 75], 1)),
-    'shares 10:90 over 1 s': ([for_a_second(saturate(200, 10)), saturate(200, 90)], shares([10, 90], 1)),
-    'fixed 25:50': ([{'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
-                     {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')}], None),
+    'small copies in a row and compute': (
+        [touch(0, 50), saturate(600, 50)],
+        takes_at_most(2, 'p50'),
+    ),
+    'shares 25:75 over 1 s': (
+        [for_a_second(saturate(200, 25)), saturate(200, 75)],
+        shares([25, 75], 1),
+    ),
+    'shares 10:90 over 1 s': (
+        [for_a_second(saturate(200, 10)), saturate(200, 90)],
+        shares([10, 90], 1),
+    ),
+    'fixed 25:50': (
+        [
+            {'mode': 'saturate', 'kernel': 200, 'options': share(25, '--policy', 'fixed')},
+            {'mode': 'saturate', 'kernel': 200, 'options': share(50, '--policy', 'fixed')},
+        ],
+        None,
+    ),
     'requests above small kernels': ([request(1000), saturate(50, 50)], takes_at_most(1.5)),
     'requests above batch': ([request(1000), saturate(600, 50)], None),
     'requests above training': ([request(1000), train(50)], takes_at_most(1.5)),
@@ -448,7 +646,9 @@ SCENARIOS = {
 
 CONCURRENT = {
     'four small side by side': lambda bench, name: bench.side_by_side(name, [small(25)] * 4, 0.97),
-    'feeding side by side': lambda bench, name: bench.side_by_side(name, [feed(50), saturate(600, 50)], 0.8),
+    'feeding side by side': lambda bench, name: bench.side_by_side(
+        name, [feed(50), saturate(600, 50)], 0.8
+    ),
     'concurrent checks': lambda bench, name: bench.concurrent_checks(name),
 }
 
@@ -460,20 +660,27 @@ GANGS = {
 
 
 def chosen(only):
-    groups = {'concurrent': ['four small in turns', 'feeding and compute', *CONCURRENT], 'gang': [*GANGS]}
+    groups = {
+        'concurrent': ['four small in turns', 'feeding and compute', *CONCURRENT],
+        'gang': [*GANGS],
+    }
     if not only:
         return ['first call', *SCENARIOS, *CONCURRENT]
     return [name for each in only.split(',') for name in groups.get(each, [each])]
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument('--build', type=Path, default=Path('/tmp/nvidia-virtual-bench'))
     parser.add_argument('--json', type=Path, required=True)
     parser.add_argument('--only', help='these scenarios only, separated by commas')
     parser.add_argument('--seconds', type=float, default=2)
     parser.add_argument('--backend', default='real', help='simulated: only to try this script')
-    parser.add_argument('--node', action='append', default=[], help='an option for gpu-proxy serve; may be repeated')
+    parser.add_argument(
+        '--node', action='append', default=[], help='an option for gpu-proxy serve; may be repeated'
+    )
     arguments = parser.parse_args()
     bench = Bench(arguments.build.resolve(), arguments.seconds, arguments.backend)
     report = {'machine': machine(), 'seconds': arguments.seconds, 'scenarios': []}

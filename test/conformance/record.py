@@ -1,14 +1,25 @@
 #!/usr/bin/env python3
-"""Lists, builds, runs and records the conformance programs. Needs python3, a C compiler and nvcc, nothing else.
+"""Lists, builds, runs and records the conformance programs.
 
-  record.py list                 the builds of all programs as JSON: what to compile, and the hash of what it is made from
+Needs python3, a C compiler and nvcc, nothing else.
+
+  record.py list                 prints the builds of all programs as JSON, with source hashes
   record.py build DIR            compiles all of them into DIR
-  record.py record DIR OUT.tar   compiles into DIR, runs each on the GPU of this machine through a pipe, and writes the recordings
-                                 as one archive (unpack it into test/conformance/recordings)
+  record.py record DIR OUT.tar   compiles into DIR, runs each on the GPU of this machine through a
+                                 pipe, and writes an archive (unpack it into
+                                 test/conformance/recordings)
 
-A program's build is a line in its first file: `// conformance: [build=NAME] [flags="..."] [files=b.cu] [memory=64MiB] [unordered=PREFIX]
-[alone=yes]`. memory: the quota under which the product runs it. unordered: consecutive lines that open with PREFIX come in an order that
-CUDA leaves open; they are sorted before they are compared. alone: it looks at the GPU's free memory, so nothing else may run beside it.
+A build is a line in the first file of a program, `// conformance: KEY=VALUE...`. Keys are optional:
+
+  build=NAME         the name of the build
+  flags="..."        flags of the compiler
+  files=b.cu         further source files
+  memory=64MiB       the quota under which the product runs it
+  unordered=PREFIX   consecutive lines that begin with PREFIX are sorted before they are compared,
+                     because CUDA leaves their order open
+  alone=yes          the program reads the GPU's free memory, so nothing else may run beside it
+  judges=itself      the program checks its own result and exits with status 0 if it is right. It
+                     needs no recording; one that exists is compared as well.
 """
 
 import argparse
@@ -59,16 +70,34 @@ def builds():
     for path in sorted(PROGRAMS.glob('*.cu')):
         for line in re.findall(r'^// conformance:(.*)$', path.read_text(), re.MULTILINE):
             words = dict(word.split('=', 1) for word in shlex.split(line))
-            unknown = set(words) - {'build', 'flags', 'files', 'memory', 'unordered', 'alone'}
+            unknown = set(words) - {
+                'build',
+                'flags',
+                'files',
+                'memory',
+                'unordered',
+                'alone',
+                'judges',
+            }
             if unknown:
-                sys.exit(f'{path}: unknown words in its conformance line: {", ".join(sorted(unknown))}')
+                sys.exit(
+                    f'{path}: unknown words in its conformance line: {", ".join(sorted(unknown))}'
+                )
             files = [path.name] + [name for name in words.get('files', '').split(',') if name]
             flags = words.get('flags', '').split()
             name = path.stem + ('.' + words['build'] if 'build' in words else '')
-            result.append({
-                'name': name, 'files': files, 'flags': flags, 'hash': hash_of(sources_of(files), flags),
-                'memory': words.get('memory'), 'unordered': words.get('unordered'), 'alone': 'alone' in words,
-            })
+            result.append(
+                {
+                    'name': name,
+                    'files': files,
+                    'flags': flags,
+                    'hash': hash_of(sources_of(files), flags),
+                    'memory': words.get('memory'),
+                    'unordered': words.get('unordered'),
+                    'alone': 'alone' in words,
+                    'judgesItself': 'judges' in words,
+                }
+            )
     return result
 
 
@@ -94,18 +123,33 @@ def runtime_directory(nvcc):
 def driver_functions():
     """The names in the specification of the driver API: all that a program may link with."""
     calls = (REPOSITORY / 'cuda-api' / 'calls').glob('*.yaml')
-    return sorted(name for path in calls for name in re.findall(r'^- call: (cu\w+)', path.read_text(), re.MULTILINE))
+    return sorted(
+        name
+        for path in calls
+        for name in re.findall(r'^- call: (cu\w+)', path.read_text(), re.MULTILINE)
+    )
 
 
 def prepare_libraries(directory, nvcc):
-    """What a linker needs where neither a driver nor the links of an installed toolkit are: a stub libcuda.so, libcudart.so."""
+    """A directory for the linker, without driver and toolkit: a stub libcuda.so, libcudart.so."""
     libraries = directory / 'lib'
     libraries.mkdir(parents=True, exist_ok=True)
     source = libraries / 'stub.c'
     source.write_text(''.join(f'void {name}(void) {{}}\n' for name in driver_functions()))
-    stub = ['cc', '-shared', '-fPIC', '-fno-builtin', '-Wl,-soname,libcuda.so.1', '-o', str(libraries / 'libcuda.so'), str(source)]
+    stub = [
+        'cc',
+        '-shared',
+        '-fPIC',
+        '-fno-builtin',
+        '-Wl,-soname,libcuda.so.1',
+        '-o',
+        str(libraries / 'libcuda.so'),
+        str(source),
+    ]
     subprocess.run(stub, check=True)
-    runtime = sorted(runtime_directory(nvcc).glob('libcudart.so.*'), key=lambda path: len(path.name))[0]
+    runtime = sorted(
+        runtime_directory(nvcc).glob('libcudart.so.*'), key=lambda path: len(path.name)
+    )[0]
     for name in ('libcudart.so', runtime.name):
         link = libraries / name
         if link.is_symlink():
@@ -115,14 +159,16 @@ def prepare_libraries(directory, nvcc):
 
 
 def compile_one(build, directory, nvcc, libraries):
-    """Compiles unless the binary there was made from the same sources. Returns the binary, or the compiler's output on failure."""
+    """Compiles if the sources changed. Returns the binary, or the compiler's output."""
     binary = directory / build['name']
     mark = directory / (build['name'] + '.hash')
     if binary.exists() and mark.exists() and mark.read_text() == build['hash']:
         return binary, None
     where = [f'-L{libraries}', f'-L{runtime_directory(nvcc)}', '-o', str(binary)]
     command = [str(nvcc), '-std=c++17', '-O2', *build['flags'], *where, *build['files']]
-    done = subprocess.run(command, cwd=PROGRAMS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, cwd=PROGRAMS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode != 0:
         return binary, done.stdout
     mark.write_text(build['hash'])
@@ -135,11 +181,19 @@ def compile_all(directory):
     libraries = prepare_libraries(directory, nvcc)
     everything = builds()
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 2)) as pool:
-        outcomes = list(pool.map(lambda build: compile_one(build, directory, nvcc, libraries), everything))
-    failed = [(build['name'], output) for build, (_, output) in zip(everything, outcomes) if output is not None]
+        outcomes = list(
+            pool.map(lambda build: compile_one(build, directory, nvcc, libraries), everything)
+        )
+    failed = [
+        (build['name'], output)
+        for build, (_, output) in zip(everything, outcomes)
+        if output is not None
+    ]
     for name, output in failed:
         print(f'{name} does not compile:\n{output}', file=sys.stderr)
-    print(f'{len(everything) - len(failed)} of {len(everything)} programs compiled', file=sys.stderr)
+    print(
+        f'{len(everything) - len(failed)} of {len(everything)} programs compiled', file=sys.stderr
+    )
     return everything, bool(failed), runtime_directory(nvcc)
 
 
@@ -168,10 +222,20 @@ def run_one(build, directory, runtime):
     path = os.pathsep.join([str(runtime), os.environ.get('LD_LIBRARY_PATH', '')]).rstrip(os.pathsep)
     environment = dict(os.environ, LD_LIBRARY_PATH=path)
     with tempfile.TemporaryDirectory() as scratch:
-        process = subprocess.Popen([str(directory / build['name'])], cwd=scratch, env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(
+            [str(directory / build['name'])],
+            cwd=scratch,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
-            stdout, stderr = (data.decode(errors='backslashreplace') for data in process.communicate(timeout=RUN_SECONDS))
+            stdout, stderr = (
+                data.decode(errors='backslashreplace')
+                for data in process.communicate(timeout=RUN_SECONDS)
+            )
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -183,8 +247,14 @@ def recording(build, outcome, facts):
     stdout, stderr, status = outcome
     name, driver = facts
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    head = f'program: {build["name"]}\nhash: {build["hash"]}\ngpu: {name}\ndriver: {driver}\ndate: {date}\nexit: {status}\n'
-    return f'{head}stdout: {len(stdout.encode())} bytes\n{stdout}\nstderr: {len(stderr.encode())} bytes\n{stderr}\n'
+    head = (
+        f'program: {build["name"]}\nhash: {build["hash"]}\n'
+        f'gpu: {name}\ndriver: {driver}\ndate: {date}\nexit: {status}\n'
+    )
+    return (
+        f'{head}stdout: {len(stdout.encode())} bytes\n{stdout}\n'
+        f'stderr: {len(stderr.encode())} bytes\n{stderr}\n'
+    )
 
 
 def record(directory, archive):
@@ -195,7 +265,9 @@ def record(directory, archive):
             try:
                 outcome = run_one(build, directory, runtime)
                 if run_one(build, directory, runtime) != outcome:
-                    print(f'{build["name"]}: two runs differ, so it is not recorded', file=sys.stderr)
+                    print(
+                        f'{build["name"]}: two runs differ, so it is not recorded', file=sys.stderr
+                    )
                     failed = True
                     continue
             except (OSError, subprocess.TimeoutExpired) as error:
@@ -206,12 +278,17 @@ def record(directory, archive):
             entry = tarfile.TarInfo(build['name'] + '.txt')
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
-            print(f'{build["name"]}: exit {outcome[2]}, {len(outcome[0].splitlines())} lines', file=sys.stderr)
+            print(
+                f'{build["name"]}: exit {outcome[2]}, {len(outcome[0].splitlines())} lines',
+                file=sys.stderr,
+            )
     return failed
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest='command', required=True)
     commands.add_parser('list')
     commands.add_parser('build').add_argument('directory', type=Path)

@@ -1,8 +1,12 @@
 #!/bin/sh
-# Becomes a program in a container that has this machine's root file system, without NVIDIA's driver and this project, and what Allocate returned.
-# Started by test/src/container in namespaces of its own.
-#   enter.sh PLACE PROGRAM [ARGUMENTS...]     PLACE is an empty directory; in the environment, one a line:
-#     MOUNTS  what Allocate mounts: HOST-PATH CONTAINER-PATH     HIDDEN  directories of the host to be empty     SHOWN  mounts of the host to keep
+# Becomes a program in a container that has this machine's root file system, without NVIDIA's driver
+# and this project, and what Allocate returned. Started by test/container in namespaces of its
+# own.
+#   enter.sh PLACE PROGRAM [ARGUMENTS...]
+# PLACE is an empty directory. Lists in the environment, with one entry for each line:
+#   MOUNTS  what Allocate mounts: HOST-PATH CONTAINER-PATH
+#   HIDDEN  directories of the host that are empty in the container
+#   SHOWN   mounts of the host that stay visible
 set -eu
 place=$1
 shift
@@ -12,7 +16,8 @@ mkdir "$place/upper" "$place/work" "$place/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$place/upper,workdir=$place/work" "$place/root"
 root=$place/root
 
-# The driver's libraries and tools, wherever the loader would find them: a removal in the upper layer, which the host does not see.
+# The driver's libraries and tools, wherever the loader would find them: a removal in the upper
+# layer, which the host does not see.
 ldconfig -p | sed -n 's|.*=> \(.*\)/[^/]*$|\1|p' | sort -u | while read -r directory; do
   rm -f "$root$directory"/libcuda.so* "$root$directory"/libnvidia-* "$root$directory"/libnvcuvid.so*
 done
@@ -58,5 +63,6 @@ pivot_root . .host
 umount -l /.host
 rmdir /.host
 cd /
-# As root without a right: a container has no more to get at devices with, since its cgroup has none.
+# As root without a right: a container has no more to get at devices with, since its cgroup has
+# none.
 exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"

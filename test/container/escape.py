@@ -1,4 +1,7 @@
-"""Tries every way to a GPU from inside a container that is not the one that it was given. Prints what came of each, as JSON: null if it led nowhere."""
+"""Tries every other way to a GPU from inside a container.
+
+Prints the outcome of each as JSON: null if it led nowhere.
+"""
 
 import ctypes
 import glob
@@ -15,7 +18,9 @@ NOTHING = None
 def initialises(library):
     """In a process of its own: two drivers in one get in each other's way."""
     program = f"import ctypes, sys; sys.exit(ctypes.CDLL({library!r}).cuInit(0) != 0)"
-    return subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 0
+    return (
+        subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 0
+    )
 
 
 def nodes():
@@ -42,8 +47,17 @@ def own_driver():
 
 def drivers_of_the_host():
     ours = ["/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib64/libcuda.so.1"]
-    found = [os.path.join(top, file) for place in ("/usr", "/opt/nvidia") for top, _, files in os.walk(place) for file in files]
-    drivers = [file for file in found if os.path.basename(file).startswith("libcuda.so") and file not in ours]
+    found = [
+        os.path.join(top, file)
+        for place in ("/usr", "/opt/nvidia")
+        for top, _, files in os.walk(place)
+        for file in files
+    ]
+    drivers = [
+        file
+        for file in found
+        if os.path.basename(file).startswith("libcuda.so") and file not in ours
+    ]
     return [file for file in drivers if initialises(file)] or NOTHING
 
 
@@ -83,7 +97,11 @@ def mount():
 
 
 def enter_host():
-    return "entered" if ctypes.CDLL(None).setns(os.open("/proc/1/ns/mnt", os.O_RDONLY), 0) == 0 else NOTHING
+    return (
+        "entered"
+        if ctypes.CDLL(None).setns(os.open("/proc/1/ns/mnt", os.O_RDONLY), 0) == 0
+        else NOTHING
+    )
 
 
 def memory_of_the_machine():
@@ -95,8 +113,25 @@ def pci_regions():
 
 
 WAYS = [
-    *(nodes, make_node, make_node_elsewhere, own_driver, drivers_of_the_host, state_directory, admin_socket, neighbours),
-    *(change_socket, change_library, processes_of_the_host, mount, enter_host, memory_of_the_machine, pci_regions),
+    *(
+        nodes,
+        make_node,
+        make_node_elsewhere,
+        own_driver,
+        drivers_of_the_host,
+        state_directory,
+        admin_socket,
+        neighbours,
+    ),
+    *(
+        change_socket,
+        change_library,
+        processes_of_the_host,
+        mount,
+        enter_host,
+        memory_of_the_machine,
+        pci_regions,
+    ),
 ]
 
 

@@ -22,7 +22,12 @@ def allocate(size):
 
 
 must("cuInit", 0)
-count, total, free, device_total = ctypes.c_int(), ctypes.c_size_t(), ctypes.c_size_t(), ctypes.c_size_t()
+count, total, free, device_total = (
+    ctypes.c_int(),
+    ctypes.c_size_t(),
+    ctypes.c_size_t(),
+    ctypes.c_size_t(),
+)
 must("cuDeviceGetCount", ctypes.byref(count))
 context = ctypes.c_void_p()
 must("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)

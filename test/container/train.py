@@ -8,7 +8,9 @@ import torch
 properties = torch.cuda.get_device_properties(0)
 free, total = torch.cuda.mem_get_info(0)
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 1)).cuda()
+model = torch.nn.Sequential(
+    torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.Linear(256, 1)
+).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 inputs = torch.randn(4096, 64, device="cuda")
 wanted = torch.sin(inputs.sum(dim=1, keepdim=True))

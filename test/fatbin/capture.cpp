@@ -1,9 +1,10 @@
-// Stands in for cudart: an object made by nvcc hands its image to us when the program starts, and we write what the interposer would cut
-// out of memory into files, one an image: ARGUMENT.0, ARGUMENT.1, ...
+// Stands in for cudart: an object made by nvcc hands its image to us when the program starts, and
+// we write what the interposer would cut out of memory into files, one an image: ARGUMENT.0,
+// ARGUMENT.1, ...
 #include <cstdio>
 #include <string>
 
-#include "interposer/image.h"
+#include "interposer/code/image.h"
 
 namespace {
 const void* given = nullptr;
@@ -17,7 +18,8 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*) {}
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, void*, void*, void*,
+                            void*, int*) {}
 void __cudaInitModule(void**) {}
 int __cudaPopCallConfiguration(void*, void*, void*, void*) { return 1; }
 int __cudaGetKernel(void**, const void*) { return 1; }
@@ -29,8 +31,11 @@ int main(int argc, char** argv) {
   if (argc != 2 || given == nullptr) return std::fputs("no image was registered\n", stderr), 1;
   int number = 0;
   for (const std::span<const std::byte> image : interposer::imagesOf(given)) {
-    std::FILE* file = std::fopen((std::string(argv[1]) + "." + std::to_string(number++)).c_str(), "wb");
-    if (file == nullptr || std::fwrite(image.data(), 1, image.size(), file) != image.size() || std::fclose(file) != 0) return 1;
+    std::FILE* file =
+        std::fopen((std::string(argv[1]) + "." + std::to_string(number++)).c_str(), "wb");
+    if (file == nullptr || std::fwrite(image.data(), 1, image.size(), file) != image.size() ||
+        std::fclose(file) != 0)
+      return 1;
   }
   return std::printf("%d\n", number), 0;
 }

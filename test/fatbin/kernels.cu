@@ -5,4 +5,6 @@ extern "C" __global__ void first(float* x, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) x[i] = twist(x[i]);
 }
 
-extern "C" __global__ void second(const double* x, double* y) { y[threadIdx.x] = x[blockIdx.x] + threadIdx.x; }
+extern "C" __global__ void second(const double* x, double* y) {
+  y[threadIdx.x] = x[blockIdx.x] + threadIdx.x;
+}

@@ -1,5 +1,6 @@
-// A channel whose memory holds anything: the worker reads what a hostile client wrote, the client what a hostile worker did. Neither reads
-// beyond, hands out more than there is, or waits where the other has something to say.
+// A channel whose memory holds anything: the worker reads what a hostile client wrote, the client
+// what a hostile worker did. Neither reads beyond, hands out more than there is, or waits where the
+// other has something to say.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include "test/fuzz/require.h"
@@ -9,20 +10,26 @@ namespace {
 
 void writeRing(wire::ChannelMemory& memory, FuzzedDataProvider& input) {
   const std::uint64_t position = input.ConsumeIntegral<std::uint16_t>() * std::uint64_t{8};
-  const std::vector<std::uint8_t> bytes = input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(0, 64));
+  const std::vector<std::uint8_t> bytes =
+      input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(0, 64));
   if (!bytes.empty()) std::memcpy(memory.at(position), bytes.data(), bytes.size());
 }
 
 void writeHeader(wire::SharedMapping& channel, FuzzedDataProvider& input) {
-  const std::uint64_t position = channel.memory().head.load() + input.ConsumeIntegralInRange<std::uint64_t>(0, 4) * wire::kFrameAlignment;
-  const wire::FrameHeader header{input.ConsumeIntegral<std::uint32_t>(), 1, input.ConsumeIntegral<std::uint16_t>(), 0};
+  const std::uint64_t position =
+      channel.memory().head.load() +
+      input.ConsumeIntegralInRange<std::uint64_t>(0, 4) * wire::kFrameAlignment;
+  const wire::FrameHeader header{input.ConsumeIntegral<std::uint32_t>(), 1,
+                                 input.ConsumeIntegral<std::uint16_t>(), 0};
   std::memcpy(channel.memory().at(position), &header, sizeof(header));
 }
 
 void writeWord(wire::ChannelMemory& memory, FuzzedDataProvider& input) {
   const auto value = input.ConsumeIntegral<std::uint64_t>();
   switch (input.ConsumeIntegralInRange(0, 6)) {
-    case 0: memory.firstWord(memory.head.load() & ~std::uint64_t{wire::kFrameAlignment - 1}).store(value); break;  // the head may be false
+    case 0:
+      memory.firstWord(memory.head.load() & ~std::uint64_t{wire::kFrameAlignment - 1}).store(value);
+      break;  // the head may be false
     case 1: memory.wakeAtHead.store(memory.head.load() + value % (2 * wire::kRequestBytes)); break;
     case 2: memory.head.store(value); break;
     case 3: memory.workerSeat.sleeps.store(static_cast<std::uint32_t>(value)); break;
@@ -36,7 +43,8 @@ void readFrame(wire::SharedMapping& channel, std::size_t replyBytes) {
   wire::FrameHeader header;
   wire::Decoder payload;
   if (channel.idle() || !channel.worker->next(header, payload)) return;
-  REQUIRE(header.length <= wire::kMaxFrameBytes && payload.remaining() == header.length - sizeof(header));
+  REQUIRE(header.length <= wire::kMaxFrameBytes &&
+          payload.remaining() == header.length - sizeof(header));
   payload.getBytes(wire::kMaxFrameBytes);
   wire::Encoder reply = channel.worker->replyEncoder();
   reply.putSpace(replyBytes);
@@ -44,7 +52,8 @@ void readFrame(wire::SharedMapping& channel, std::size_t replyBytes) {
   channel.worker->deferError(static_cast<std::int32_t>(header.length));
 }
 
-// The reply's words are false; the client has been told that the worker is gone, so it waits for no true ones.
+// The reply's words are false; the client has been told that the worker is gone, so it waits for no
+// true ones.
 void readReply(wire::SharedMapping& channel, FuzzedDataProvider& input) {
   const wire::Encoder frame = channel.client->begin(0);
   channel.client->publish(frame, 1, wire::kFrameWantsReply, 0);

@@ -1,4 +1,5 @@
-// A frame of arbitrary bytes, read by an arbitrary sequence of the decoder's functions: nothing outside it is touched.
+// A frame of arbitrary bytes, read by an arbitrary sequence of the decoder's functions: nothing
+// outside it is touched.
 #include "wire/decoder.h"
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -42,7 +43,8 @@ void step(wire::Decoder& decoder, int choice, std::size_t limit) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   FuzzedDataProvider input(data, size);
-  std::vector<std::uint8_t> steps = input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(0, 24));
+  std::vector<std::uint8_t> steps =
+      input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(0, 24));
   const auto limit = input.ConsumeIntegral<std::uint32_t>();
   const std::vector<std::uint8_t> frame = input.ConsumeRemainingBytes<std::uint8_t>();
   // The vector may have room to spare: only an allocation of this very size has its end watched.

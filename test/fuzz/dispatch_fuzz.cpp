@@ -1,4 +1,5 @@
-// Any frame of any call, before a driver that agrees to everything and does nothing: no byte of a client may crash the worker's own code.
+// Any frame of any call, before a driver that agrees to everything and does nothing: no byte of a
+// client may crash the worker's own code.
 #include <sys/socket.h>
 
 #include <cstring>
@@ -6,7 +7,7 @@
 #include <vector>
 
 #include "call_numbers.h"
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace {
@@ -22,7 +23,8 @@ void set(Function& slot, CUresult (*function)()) {
   slot = reinterpret_cast<Function>(function);
 }
 
-/// Every entry of the table is a pointer to a function; called with whatever arguments, these ignore them.
+/// Every entry of the table is a pointer to a function; called with whatever arguments, these
+/// ignore them.
 void fill(worker::Driver& driver) {
   static_assert(sizeof driver % sizeof(void*) == 0);
   auto* slots = reinterpret_cast<CUresult (**)()>(&driver);
@@ -44,20 +46,23 @@ struct Fixture {
   Fixture() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
-    session = std::make_unique<worker::Session>(ends[0], report, quota, figures.figures(), output, worker::Limits{});
+    session = std::make_unique<worker::Session>(ends[0], report, quota, figures.figures(), output,
+                                                worker::Limits{});
     fill(session->driver);
     session->shared.window = {0x7000'0000'0000, 0x7100'0000'0000};
     session->shared.close();  // no memory file ever arrives
     thread = std::make_unique<worker::Thread>(*session, nullptr);
     for (int kind = 1; kind < static_cast<int>(wire::HandleKind::count); ++kind) {
-      session->handles.add(static_cast<wire::HandleKind>(kind), reinterpret_cast<void*>(0x1000 + kind));
+      session->handles.add(static_cast<wire::HandleKind>(kind),
+                           reinterpret_cast<void*>(0x1000 + kind));
     }
   }
 };
 
 }  // namespace
 
-/// A real driver would own, and give back, what some calls hand over to it (host functions); this one forgets it.
+/// A real driver would own, and give back, what some calls hand over to it (host functions); this
+/// one forgets it.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

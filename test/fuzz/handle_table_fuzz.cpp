@@ -1,4 +1,5 @@
-// The handle table against a plain map that does the same slowly: after every step both know the same handles.
+// The handle table against a plain map that does the same slowly: after every step both know the
+// same handles.
 #include "wire/handle_table.h"
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -58,10 +59,12 @@ struct Pair {
   void add(HandleKind kind, void* object, std::uint64_t parent) {
     const std::uint64_t known = object ? model.handleOf(kind, object) : 0;
     const std::uint64_t handle = table.add(kind, object, parent);
-    const bool possible = object != nullptr && (known != 0 || parent == 0 || model.live.count(parent) != 0);
+    const bool possible =
+        object != nullptr && (known != 0 || parent == 0 || model.live.count(parent) != 0);
     REQUIRE((handle != 0) == possible && (known == 0 || handle == known));
     if (!possible || known != 0) return;
-    REQUIRE(model.live.count(handle) == 0 && model.ended.count(handle) == 0 && wire::handleKind(handle) == kind);
+    REQUIRE(model.live.count(handle) == 0 && model.ended.count(handle) == 0 &&
+            wire::handleKind(handle) == kind);
     model.live[handle] = {kind, object, parent};
   }
 
@@ -78,8 +81,10 @@ struct Pair {
 
   void compare() const {
     REQUIRE(table.size() == model.live.size());
-    for (const auto& [handle, entry] : model.live) REQUIRE(table.find(entry.kind, handle) == entry.object);
-    for (const std::uint64_t handle : model.ended) REQUIRE(table.find(wire::handleKind(handle), handle) == nullptr);
+    for (const auto& [handle, entry] : model.live)
+      REQUIRE(table.find(entry.kind, handle) == entry.object);
+    for (const std::uint64_t handle : model.ended)
+      REQUIRE(table.find(wire::handleKind(handle), handle) == nullptr);
   }
 };
 
@@ -89,7 +94,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   FuzzedDataProvider input(data, size);
   Pair pair;
   while (input.remaining_bytes() > 0) {
-    const auto kind = static_cast<HandleKind>(input.ConsumeIntegralInRange(1, static_cast<int>(HandleKind::count) - 1));
+    const auto kind = static_cast<HandleKind>(
+        input.ConsumeIntegralInRange(1, static_cast<int>(HandleKind::count) - 1));
     void* object = reinterpret_cast<void*>(input.ConsumeIntegralInRange<std::uintptr_t>(0, 40) * 8);
     switch (input.ConsumeIntegralInRange(0, 3)) {
       case 0: pair.bind(input.ConsumeIntegralInRange(0, 2), object); break;

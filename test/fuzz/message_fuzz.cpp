@@ -1,4 +1,5 @@
-// Arbitrary bytes, and descriptors where none belong, on the session socket: every message is whole, and no descriptor is left open.
+// Arbitrary bytes, and descriptors where none belong, on the session socket: every message is
+// whole, and no descriptor is left open.
 #include "wire/message.h"
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -28,14 +29,16 @@ void sendPart(int socket, const std::vector<std::uint8_t>& bytes, int files) {
     message.msg_controllen = CMSG_SPACE(sizeof(int) * files);
     cmsghdr* entry = CMSG_FIRSTHDR(&message);
     *entry = {CMSG_LEN(sizeof(int) * files), SOL_SOCKET, SCM_RIGHTS};
-    for (int i = 0; i < files; ++i) std::memcpy(CMSG_DATA(entry) + i * sizeof(int), &socket, sizeof(int));
+    for (int i = 0; i < files; ++i)
+      std::memcpy(CMSG_DATA(entry) + i * sizeof(int), &socket, sizeof(int));
   }
   sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void sendHeader(int socket, FuzzedDataProvider& input) {
-  const wire::MessageHeader header{static_cast<wire::MessageKind>(input.ConsumeIntegralInRange<std::uint32_t>(0, 9)),
-                                   input.ConsumeIntegral<std::uint8_t>(), 0};
+  const wire::MessageHeader header{
+      static_cast<wire::MessageKind>(input.ConsumeIntegralInRange<std::uint32_t>(0, 10)),
+      input.ConsumeIntegral<std::uint8_t>(), 0};
   std::vector<std::uint8_t> bytes(sizeof(header));
   std::memcpy(bytes.data(), &header, sizeof(header));
   sendPart(socket, bytes, input.ConsumeIntegralInRange(0, 1));
@@ -53,7 +56,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       sendHeader(ends[0], input);
     } else {
       const int files = input.ConsumeIntegralInRange(-8, 16);
-      sendPart(ends[0], input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(1, 300)), files);
+      sendPart(ends[0],
+               input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(1, 300)),
+               files);
     }
   }
   shutdown(ends[0], SHUT_WR);

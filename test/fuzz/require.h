@@ -1,4 +1,5 @@
-// What a fuzzer holds to be true whatever it is fed; a crash is how libFuzzer is told that it is not.
+// What a fuzzer holds to be true whatever it is fed; a crash is how libFuzzer is told that it is
+// not.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// Makes CUDA calls of all kinds from two threads until it is killed or a call fails, and says in its diary what it is doing.
+// Makes CUDA calls of all kinds from two threads until it is killed or a call fails, and says in
+// its diary what it is doing.
 #include "diary.h"
 
 #include <thread>
@@ -32,18 +33,23 @@ class Victim {
     void *d = nullptr, *pool = nullptr, *pinned = nullptr;
     cudaStream_t stream = nullptr;
     cudaEvent_t event = nullptr;
-    return make([&] { return cudaMalloc(&d, bytes); }) && make([&] { return cudaMallocHost(&pinned, bytes); }) &&
-           make([&] { return cudaStreamCreate(&stream); }) && make([&] { return cudaEventCreate(&event); }) &&
+    return make([&] { return cudaMalloc(&d, bytes); }) &&
+           make([&] { return cudaMallocHost(&pinned, bytes); }) &&
+           make([&] { return cudaStreamCreate(&stream); }) &&
+           make([&] { return cudaEventCreate(&event); }) &&
            make([&] { return cudaMemcpy(d, ordinary.data(), bytes, cudaMemcpyHostToDevice); }) &&
            make([&] { return cudaMallocAsync(&pool, bytes, stream); }) && make([&] {
              work<<<4, 64, 0, stream>>>(static_cast<int*>(d), 1000);
              return cudaGetLastError();
            }) &&
-           make([&] { return cudaMemcpyAsync(pinned, d, bytes, cudaMemcpyDeviceToHost, stream); }) &&
-           make([&] { return cudaFreeAsync(pool, stream); }) && make([&] { return cudaEventRecord(event, stream); }) &&
+           make(
+               [&] { return cudaMemcpyAsync(pinned, d, bytes, cudaMemcpyDeviceToHost, stream); }) &&
+           make([&] { return cudaFreeAsync(pool, stream); }) &&
+           make([&] { return cudaEventRecord(event, stream); }) &&
            make([&] { return cudaStreamSynchronize(stream); }) &&
            make([&] { return cudaMemcpy(ordinary.data(), d, bytes, cudaMemcpyDeviceToHost); }) &&
-           make([&] { return cudaEventDestroy(event); }) && make([&] { return cudaStreamDestroy(stream); }) &&
+           make([&] { return cudaEventDestroy(event); }) &&
+           make([&] { return cudaStreamDestroy(stream); }) &&
            make([&] { return cudaFreeHost(pinned); }) && make([&] { return cudaFree(d); });
   }
 

@@ -1,5 +1,5 @@
-// What a container runs in the tests with Kubernetes. Each line that it prints stands for something that went right; it ends with status 1
-// and a sentence when something did not.
+// What a container runs in the tests with Kubernetes. Each line that it prints stands for something
+// that went right; it ends with status 1 and a sentence when something did not.
 //   tenant once          computes one sum, and checks it
 //   tenant work          goes on doing that until it is told to end
 //   tenant look          what it sees: devices, and their memory
@@ -71,7 +71,8 @@ static void look() {
     CHECK(cudaMemGetInfo(&unused, &total));
     cudaDeviceProp properties;
     CHECK(cudaGetDeviceProperties(&properties, device));
-    std::printf("device %d: %s, %zu MiB, %zu MiB free\n", device, properties.name, total / kMebibyte, unused / kMebibyte);
+    std::printf("device %d: %s, %zu MiB, %zu MiB free\n", device, properties.name,
+                total / kMebibyte, unused / kMebibyte);
   }
 }
 

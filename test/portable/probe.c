@@ -1,4 +1,5 @@
-// A program of an old system: it opens libcuda.so.1 as old programs do, and lets the GPU fill memory. Prints `right`, or what went wrong.
+// A program of an old system: it opens libcuda.so.1 as old programs do, and lets the GPU fill
+// memory. Prints `right`, or what went wrong.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
@@ -33,9 +34,12 @@ int main(void) {
   CUresult (*init)(unsigned) = (CUresult(*)(unsigned))find("cuInit");
   CUresult (*retain)(void**, int) = (CUresult(*)(void**, int))find("cuDevicePrimaryCtxRetain");
   CUresult (*current)(void*) = (CUresult(*)(void*))find("cuCtxSetCurrent");
-  CUresult (*allocate)(CUdeviceptr*, size_t) = (CUresult(*)(CUdeviceptr*, size_t))find("cuMemAlloc_v2");
-  CUresult (*fill)(CUdeviceptr, unsigned, size_t) = (CUresult(*)(CUdeviceptr, unsigned, size_t))find("cuMemsetD32_v2");
-  CUresult (*copy)(void*, CUdeviceptr, size_t) = (CUresult(*)(void*, CUdeviceptr, size_t))find("cuMemcpyDtoH_v2");
+  CUresult (*allocate)(CUdeviceptr*, size_t) =
+      (CUresult(*)(CUdeviceptr*, size_t))find("cuMemAlloc_v2");
+  CUresult (*fill)(CUdeviceptr, unsigned, size_t) =
+      (CUresult(*)(CUdeviceptr, unsigned, size_t))find("cuMemsetD32_v2");
+  CUresult (*copy)(void*, CUdeviceptr, size_t) =
+      (CUresult(*)(void*, CUdeviceptr, size_t))find("cuMemcpyDtoH_v2");
 
   static unsigned numbers[kNumbers];
   void* context = NULL;

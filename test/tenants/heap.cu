@@ -1,4 +1,5 @@
-// Prints how many bytes of the allocation are taken once a kernel has called malloc, and whether that kernel got its 16 bytes.
+// Prints how many bytes of the allocation are taken once a kernel has called malloc, and whether
+// that kernel got its 16 bytes.
 #include <cstdio>
 #include <cstdlib>
 
@@ -7,7 +8,8 @@
 __global__ void reach(int* got) { *got = malloc(16) != nullptr; }
 
 void check(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result)), std::exit(1);
+  if (result != cudaSuccess)
+    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result)), std::exit(1);
 }
 
 int main() {

@@ -1,15 +1,17 @@
-// A tenant that means harm. It says `ready` when its malice has begun, and goes on until it is killed.
+// A tenant that means harm. It says `ready` when its malice has begun, and goes on until it is
+// killed.
 //   malice connections SOCKET COUNT   so many connections, and nothing said on any of them
 //   malice hellos SOCKET              connections that begin with garbage, one after the other
 //   malice socket                     sessions with garbage on their sockets
-//   malice rings                      sessions with garbage in all memory that is shared with the worker, while calls are made
-//   malice truncate                   sessions whose shared files have no seals and are cut off once they are sent
-//   malice silence                    kernels that print, and nobody who reads
-//   malice flood                      launches on many streams from many threads, and no wait
-//   malice long SECONDS               a kernel that goes on so long, again and again
-//   malice threads                    threads without end that use CUDA
-//   malice reports                   names of calls that are not there, for the worker's report, without end
-//   malice tame MODE ...              the same load without malice: what others keep beside the one is compared with the other
+//   malice rings                      sessions with garbage in all memory that is shared with the
+//   worker, while calls are made malice truncate                   sessions whose shared files have
+//   no seals and are cut off once they are sent malice silence                    kernels that
+//   print, and nobody who reads malice flood                      launches on many streams from
+//   many threads, and no wait malice long SECONDS               a kernel that goes on so long,
+//   again and again malice threads                    threads without end that use CUDA malice
+//   reports                   names of calls that are not there, for the worker's report, without
+//   end malice tame MODE ...              the same load without malice: what others keep beside the
+//   one is compared with the other
 // It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
 #include <cuda_runtime.h>
 #include <fcntl.h>
@@ -45,7 +47,8 @@ extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   sessionSocket = socket;
   const cmsghdr* entry = CMSG_FIRSTHDR(message);
   int file = -1;
-  if (entry != nullptr && entry->cmsg_type == SCM_RIGHTS) std::memcpy(&file, CMSG_DATA(entry), sizeof file);
+  if (entry != nullptr && entry->cmsg_type == SCM_RIGHTS)
+    std::memcpy(&file, CMSG_DATA(entry), sizeof file);
   if (file >= 0) file = dup(file);
   const ssize_t sent = syscall(SYS_sendmsg, socket, message, flags);
   if (file >= 0 && cutsFiles && ftruncate(file, 0) == 0) std::fprintf(stderr, "cut a file off\n");
@@ -78,7 +81,10 @@ static void ready() {
 
 __global__ void nothing() {}
 __global__ void print() {
-  printf("%d says what nobody reads, and says it at length so that every buffer on the way is full soon\n", threadIdx.x);
+  printf(
+      "%d says what nobody reads, and says it at length so that every buffer on the way is full "
+      "soon\n",
+      threadIdx.x);
 }
 __global__ void spin(unsigned long long nanoseconds) {
   unsigned long long begin, now;
@@ -92,7 +98,9 @@ static int connectTo(const char* path) {
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   const int connection = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (connection >= 0 && connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return connection;
+  if (connection >= 0 &&
+      connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0)
+    return connection;
   if (connection >= 0) close(connection);
   return -1;
 }
@@ -145,7 +153,8 @@ static std::vector<std::pair<std::uint64_t*, std::size_t>> sharedMemory() {
   unsigned long begin, end;
   while (std::fgets(line, sizeof line, maps) != nullptr) {
     name[0] = '\0';
-    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &begin, &end, rights, name) < 3) continue;
+    if (std::sscanf(line, "%lx-%lx %7s %*s %*s %*s %255s", &begin, &end, rights, name) < 3)
+      continue;
     if (std::strcmp(rights, "rw-s") == 0 && std::strstr(name, "memfd:") != nullptr)
       found.emplace_back(reinterpret_cast<std::uint64_t*>(begin), (end - begin) / 8);
   }
@@ -170,7 +179,8 @@ static void garbageInTheRings() {
     }
   }).detach();
   alarm(1);  // what it does to itself may be to wait for ever
-  for (cudaError_t result = cudaSuccess; result != cudaErrorDevicesUnavailable; result = cudaDeviceSynchronize()) {
+  for (cudaError_t result = cudaSuccess; result != cudaErrorDevicesUnavailable;
+       result = cudaDeviceSynchronize()) {
     nothing<<<1, 1>>>();
     cudaMemcpy(device, pinned, 1 << 16, cudaMemcpyHostToDevice);
     cudaMemset(device, 0, 4096);
@@ -276,7 +286,8 @@ int main(int count, char** arguments) {
   tame = count > 1 && std::strcmp(arguments[1], "tame") == 0;
   if (tame) --count, ++arguments;
   const std::string mode = count > 1 ? arguments[1] : "";
-  if (mode == "connections" && count == 4) return connections(arguments[2], std::atoi(arguments[3])), 0;
+  if (mode == "connections" && count == 4)
+    return connections(arguments[2], std::atoi(arguments[3])), 0;
   if (mode == "hellos" && count == 3) return hellos(arguments[2]), 0;
   if (mode == "socket") return againAndAgain(garbageOnTheSocket), 0;
   if (mode == "rings") return againAndAgain(garbageInTheRings), 0;

@@ -1,14 +1,15 @@
-// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is, and ends with 3 when a call fails and
-// with 4 when a result is wrong.
-//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and pinned memory that comes and goes, 2 ms
-//   of
+// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is,
+// and ends with 3 when a call fails and with 4 when a result is wrong.
+//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and
+//   pinned memory that comes and goes, 2 ms of
 //                                          thought
 //   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
-//   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated GPU takes processors too
-//   neighbour request  FILE MILLISECONDS   one kernel and a synchronize, then 2 ms of thought
-//   neighbour gang     FILE MILLISECONDS   kernels on two GPUs that wait for each other, some of them in flight, always
-//   neighbour copy     FILE BYTES          as many from pageable memory to the GPU and back, always
-//   neighbour idle     FILE                one question every 2 ms
+//   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated
+//   GPU takes processors too neighbour request  FILE MILLISECONDS   one kernel and a synchronize,
+//   then 2 ms of thought neighbour gang     FILE MILLISECONDS   kernels on two GPUs that wait for
+//   each other, some of them in flight, always neighbour copy     FILE BYTES          as many from
+//   pageable memory to the GPU and back, always neighbour idle     FILE                one question
+//   every 2 ms
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -32,7 +33,8 @@ __global__ void rest(int milliseconds) {
 }
 
 /// The same on one of two GPUs, and then waits until the other is as far.
-__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round, int milliseconds) {
+__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round,
+                     int milliseconds) {
   for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
   *here = round;
   __threadfence_system();
@@ -46,11 +48,13 @@ unsigned advanced(unsigned value, int iterations) {
 
 class Neighbour {
  public:
-  Neighbour(DiaryPage& page, int iterations) : page_(page), diary_(page.threads[0]), iterations_(iterations) {}
+  Neighbour(DiaryPage& page, int iterations)
+      : page_(page), diary_(page.threads[0]), iterations_(iterations) {}
 
   bool begin() {
-    return diary_.make([&] { return cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking); }) &&
-           diary_.make([&] { return cudaMalloc(&values_, kThreads * sizeof *values_); }) &&
+    return diary_.make([&] {
+      return cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking);
+    }) && diary_.make([&] { return cudaMalloc(&values_, kThreads * sizeof *values_); }) &&
            diary_.make([&] { return cudaMemset(values_, 0, kThreads * sizeof *values_); });
   }
 
@@ -59,15 +63,22 @@ class Neighbour {
     std::iota(first.begin(), first.end(), round);
     unsigned *device = nullptr, *pinned = nullptr;
     const std::size_t bytes = sizeof first, room = std::size_t{4096} << round % 10;
-    const bool done = diary_.make([&] { return cudaMalloc(&device, room); }) &&
-                      diary_.make([&] { return cudaMallocHost(&pinned, room); }) &&
-                      diary_.make([&] { return cudaMemcpy(device, first.data(), bytes, cudaMemcpyHostToDevice); }) && launch(device) &&
-                      diary_.make([&] { return cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_); }) &&
-                      diary_.make([&] { return cudaStreamSynchronize(stream_); });
+    const bool done =
+        diary_.make([&] { return cudaMalloc(&device, room); }) &&
+        diary_.make([&] { return cudaMallocHost(&pinned, room); }) && diary_.make([&] {
+          return cudaMemcpy(device, first.data(), bytes, cudaMemcpyHostToDevice);
+        }) &&
+        launch(device) && diary_.make([&] {
+          return cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_);
+        }) &&
+        diary_.make([&] { return cudaStreamSynchronize(stream_); });
     if (!done) return false;
     std::memcpy(result.data(), pinned, bytes);
-    for (unsigned i = 0; i < kThreads; ++i) wrong_ = wrong_ || result[i] != advanced(first[i], iterations_);
-    if (wrong_ || !diary_.make([&] { return cudaFreeHost(pinned); }) || !diary_.make([&] { return cudaFree(device); })) return false;
+    for (unsigned i = 0; i < kThreads; ++i)
+      wrong_ = wrong_ || result[i] != advanced(first[i], iterations_);
+    if (wrong_ || !diary_.make([&] { return cudaFreeHost(pinned); }) ||
+        !diary_.make([&] { return cudaFree(device); }))
+      return false;
     return usleep(kThought), true;
   }
 
@@ -88,22 +99,30 @@ class Neighbour {
     if (meeting_ == nullptr && !beginGang()) return false;
     const auto onBoth = [&](auto call) {
       for (int gpu = 0; gpu < 2; ++gpu)
-        if (!diary_.make([&] { return cudaSetDevice(gpu); }) || !diary_.make([&] { return call(gpu); })) return false;
+        if (!diary_.make([&] { return cudaSetDevice(gpu); }) ||
+            !diary_.make([&] { return call(gpu); }))
+          return false;
       return true;
     };
     const auto launch = [&](int gpu) {
       meet<<<1, 1, 0, streams_[gpu]>>>(meeting_ + gpu, meeting_ + 1 - gpu, round + 1, iterations_);
       return cudaGetLastError();
     };
-    return onBoth([&](int gpu) { return cudaEventSynchronize(met_[gpu][round % kMeetings]); }) && onBoth(launch) &&
-           onBoth([&](int gpu) { return cudaEventRecord(met_[gpu][round % kMeetings], streams_[gpu]); });
+    return onBoth([&](int gpu) { return cudaEventSynchronize(met_[gpu][round % kMeetings]); }) &&
+           onBoth(launch) && onBoth([&](int gpu) {
+             return cudaEventRecord(met_[gpu][round % kMeetings], streams_[gpu]);
+           });
   }
 
   bool copy(unsigned) {
     content_.resize(iterations_);
-    if (room_ == nullptr && !diary_.make([&] { return cudaMalloc(&room_, content_.size()); })) return false;
-    return diary_.make([&] { return cudaMemcpy(room_, content_.data(), content_.size(), cudaMemcpyHostToDevice); }) &&
-           diary_.make([&] { return cudaMemcpy(content_.data(), room_, content_.size(), cudaMemcpyDeviceToHost); });
+    if (room_ == nullptr && !diary_.make([&] { return cudaMalloc(&room_, content_.size()); }))
+      return false;
+    return diary_.make([&] {
+      return cudaMemcpy(room_, content_.data(), content_.size(), cudaMemcpyHostToDevice);
+    }) && diary_.make([&] {
+      return cudaMemcpy(content_.data(), room_, content_.size(), cudaMemcpyDeviceToHost);
+    });
   }
 
   bool idle(unsigned) {
@@ -123,18 +142,24 @@ class Neighbour {
     constexpr unsigned kFlags = cudaEventDisableTiming;
     for (int gpu = 0; gpu < 2; ++gpu) {
       if (!diary_.make([&] { return cudaSetDevice(gpu); })) return false;
-      if (!diary_.make([&] { return cudaStreamCreateWithFlags(&streams_[gpu], cudaStreamNonBlocking); })) return false;
+      if (!diary_.make(
+              [&] { return cudaStreamCreateWithFlags(&streams_[gpu], cudaStreamNonBlocking); }))
+        return false;
       for (cudaEvent_t& done : met_[gpu])
         if (!diary_.make([&] { return cudaEventCreateWithFlags(&done, kFlags); })) return false;
     }
-    if (!diary_.make([&] { return cudaHostAlloc(&meeting_, 2 * sizeof *meeting_, cudaHostAllocPortable); })) return false;
+    if (!diary_.make(
+            [&] { return cudaHostAlloc(&meeting_, 2 * sizeof *meeting_, cudaHostAllocPortable); }))
+      return false;
     return meeting_[0] = meeting_[1] = 0, true;
   }
 
   template <typename Launch>
   bool keepInFlight(unsigned round, Launch launch) {
     cudaEvent_t& done = done_[round % kInFlight];
-    if (done == nullptr && !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); })) return false;
+    if (done == nullptr &&
+        !diary_.make([&] { return cudaEventCreateWithFlags(&done, cudaEventDisableTiming); }))
+      return false;
     return diary_.make([&] { return cudaEventSynchronize(done); }) && launch() &&
            diary_.make([&] { return cudaEventRecord(done, stream_); });
   }

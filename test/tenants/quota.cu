@@ -1,8 +1,8 @@
 // A tenant at the edge of its memory.
 //   quota look                       prints free and total bytes
-//   quota fill                       takes 1 MiB at a time until there is none left, prints how many it got, and keeps them until its input
-//   ends quota race FILE SELF ROUNDS      two of them, SELF 0 and 1, reach for the last MiB at the same moment; prints for each round 1 if
-//   it got it
+//   quota fill                       takes 1 MiB at a time until there is none left, prints how
+//   many it got, and keeps them until its input ends quota race FILE SELF ROUNDS      two of them,
+//   SELF 0 and 1, reach for the last MiB at the same moment; prints for each round 1 if it got it
 // FILE is 4096 bytes of zeros in which the two wait for each other.
 #include <fcntl.h>
 #include <sched.h>
@@ -20,7 +20,8 @@
 constexpr std::size_t kPiece = 1 << 20;
 
 void check(cudaError_t result, const char* what) {
-  if (result != cudaSuccess) std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result)), std::exit(1);
+  if (result != cudaSuccess)
+    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result)), std::exit(1);
 }
 
 /// Null when the memory is used up; any other failure ends the program.
@@ -84,6 +85,7 @@ int main(int count, char** arguments) {
     std::fflush(stdout);
     return std::getchar(), 0;
   }
-  if (mode == "race" && count == 5) return race(Meeting(arguments[2]), std::atoi(arguments[3]), std::atoi(arguments[4]));
+  if (mode == "race" && count == 5)
+    return race(Meeting(arguments[2]), std::atoi(arguments[3]), std::atoi(arguments[4]));
   return std::fprintf(stderr, "see the head of quota.cu\n"), 2;
 }

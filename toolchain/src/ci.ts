@@ -29,9 +29,15 @@ function tests(name: string, script: string, ...args: string[]): Step {
   return { ...node(name, script, ...args), counts: true };
 }
 
-/** First what everything needs (it makes the release build); its failure does not hide what the others find. */
+/**
+ * First what everything needs (it makes the release build); its failure does not hide what the
+ * others find.
+ */
 const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: true };
-/** What is shared out is time, so nothing else may take it away; and a node of Kubernetes is the whole machine. */
+/**
+ * What is shared out is time, so nothing else may take it away; and a node of Kubernetes is the
+ * whole machine.
+ */
 const ALONE: readonly Step[] = [
   tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
   tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
@@ -40,22 +46,37 @@ const ALONE: readonly Step[] = [
 /** Lanes run side by side; the steps of one lane one after another. */
 const LANES: readonly (readonly Step[])[] = [
   [
-    { name: 'biome', command: path.join('node_modules', '.bin', 'biome'), args: ['ci', '--colors=off', '.'] },
+    {
+      name: 'biome',
+      command: path.join('node_modules', '.bin', 'biome'),
+      args: ['ci', '--colors=off', '.'],
+    },
     node('clang-format', path.join(TOOLCHAIN, 'format-check.js')),
     node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
     node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
     node('demo', path.join(TOOLCHAIN, 'demo.js')),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
+    tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],
   [
-    tests('ThreadSanitizer, wire', path.join(TOOLCHAIN, 'preset.js'), 'tsan', '--only', 'wire'),
+    tests(
+      'ThreadSanitizer',
+      path.join(TOOLCHAIN, 'preset.js'),
+      'tsan',
+      '--only',
+      'wire',
+      '--test',
+      'worker/races',
+    ),
     tests('fuzzing', path.join(TOOLCHAIN, 'fuzz.js'), '--seconds', '60'),
   ],
 ];
 
-/** Everything that must hold before a change lands; called by .ci/run once the packages are there. */
+/**
+ * Everything that must hold before a change lands; called by .ci/run once the packages are there.
+ */
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
   const outcomes = [await runStep(FIRST, console.log), ...(await runLane(ALONE))];
@@ -63,7 +84,9 @@ await runMain(async () => {
   outcomes.push(...lanes.flat());
   const failed = outcomes.filter(({ counts }) => counts.failed > 0).map(({ step }) => step.name);
   const sum = outcomes.map(({ counts }) => counts).reduce(add, NONE);
-  console.log(failed.length === 0 ? '\nEvery step passed.' : `\nFailed steps: ${failed.join(', ')}`);
+  console.log(
+    failed.length === 0 ? '\nEvery step passed.' : `\nFailed steps: ${failed.join(', ')}`,
+  );
   console.log(closingLine(sum));
   return failed.length === 0 ? 0 : 1;
 });
@@ -85,7 +108,10 @@ async function runStep(step: Step, onLine?: (line: string) => void): Promise<Out
     : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 };
   if (counts.failed > 0 && !onLine) console.log(`\n${output}`);
   const seconds = Math.round((Date.now() - started) / 1000);
-  // The runner's own counts stay in its log: the sum at the end must not be mistaken for one of them.
-  console.log(`-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ${seconds} s`);
+  // The runner's own counts stay in its log: the sum at the end must not be mistaken for one of
+  // them.
+  console.log(
+    `-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ${seconds} s`,
+  );
   return { step, counts };
 }

@@ -3,7 +3,7 @@ import { ToolchainError } from './errors.js';
 import type { Progress } from './progress.js';
 import { buildDirectory } from './repository.js';
 
-export interface CMakeBuild {
+interface CMakeBuild {
   readonly preset: string;
   /** Beyond the preset's: `-DNAME=VALUE`. */
   readonly definitions?: readonly string[];
@@ -19,7 +19,9 @@ export async function cmakeBuild(build: CMakeBuild, progress: Progress): Promise
   progress.note(`configuring ${build.preset}`);
   await must('cmake', ['--preset', build.preset, '-B', directory, ...(build.definitions ?? [])]);
   const targets = build.targets ? ['--target', ...build.targets] : [];
-  await must('cmake', ['--build', directory, ...targets], (line) => showNinjaProgress(line, progress));
+  await must('cmake', ['--build', directory, ...targets], (line) =>
+    showNinjaProgress(line, progress),
+  );
   return directory;
 }
 
@@ -28,9 +30,16 @@ function showNinjaProgress(line: string, progress: Progress): void {
   if (step) progress.step(Number(step[1]), Number(step[2]));
 }
 
-async function must(command: string, args: readonly string[], onLine: (line: string) => void = () => {}): Promise<void> {
+async function must(
+  command: string,
+  args: readonly string[],
+  onLine: (line: string) => void = () => {},
+): Promise<void> {
   const { status, output } = await runCommand(command, args, { onLine });
-  if (status !== 0) throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed:\n${withoutProgress(output)}`);
+  if (status !== 0)
+    throw new ToolchainError(
+      `\`${command} ${args.join(' ')}\` failed:\n${withoutProgress(output)}`,
+    );
 }
 
 /** Steps that went well say nothing worth reading beside an error. */

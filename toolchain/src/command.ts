@@ -9,7 +9,7 @@ export interface CommandResult {
   readonly output: string;
 }
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
   /** Hears each line as it comes. */
@@ -20,25 +20,46 @@ export interface CommandOptions {
   readonly detached?: boolean;
 }
 
-/** Runs a command and keeps what it printed. A command that cannot be started has status 127, as in a shell. */
-export function runCommand(command: string, args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+/**
+ * Runs a command and keeps what it printed. A command that cannot be started has status 127, as in
+ * a shell.
+ */
+export function runCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<CommandResult> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { ...spawnOptions(options), stdio: ['ignore', 'pipe', 'pipe'] });
+    const child = spawn(command, args, {
+      ...spawnOptions(options),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     let output = '';
     const take = (line: string) => {
       output += `${line}\n`;
       options.onLine?.(line);
     };
-    for (const stream of [child.stdout, child.stderr] as Readable[]) createInterface({ input: stream }).on('line', take);
-    child.on('error', (error) => child.pid === undefined && resolve({ status: 127, output: `${error.message}\n` }));
+    for (const stream of [child.stdout, child.stderr] as Readable[])
+      createInterface({ input: stream }).on('line', take);
+    child.on(
+      'error',
+      (error) => child.pid === undefined && resolve({ status: 127, output: `${error.message}\n` }),
+    );
     child.once('close', (status) => resolve({ status: status ?? 1, output }));
   });
 }
 
 /** Runs a command on our own terminal. */
-export function runVisibly(command: string, args: readonly string[], options: CommandOptions = {}): Promise<number> {
+export function runVisibly(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<number> {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { ...spawnOptions(options), stdio: ['ignore', 'inherit', 'inherit'] });
+    const child = spawn(command, args, {
+      ...spawnOptions(options),
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
     child.once('error', (error) => {
       process.stderr.write(`${error.message}\n`);
       resolve(127);
@@ -47,6 +68,11 @@ export function runVisibly(command: string, args: readonly string[], options: Co
   });
 }
 
-function spawnOptions({ cwd = REPOSITORY, env = process.env, signal, detached = false }: CommandOptions): SpawnOptions {
+function spawnOptions({
+  cwd = REPOSITORY,
+  env = process.env,
+  signal,
+  detached = false,
+}: CommandOptions): SpawnOptions {
   return { cwd, env, detached, ...(signal && { signal }) };
 }

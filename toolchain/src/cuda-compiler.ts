@@ -5,7 +5,7 @@ import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
 
 /** The CUDA release whose parts these are; a new one gets a directory of its own. */
-export const CUDA_RELEASE = '13.0.2';
+const CUDA_RELEASE = '13.0.2';
 const PACKAGES = [
   'nvidia-cuda-nvcc==13.0.88',
   'nvidia-cuda-runtime==13.0.96',
@@ -22,17 +22,35 @@ export interface CudaCompiler {
   readonly library: string;
 }
 
-/** nvcc as a user has it: the toolkit that is installed here, else NVIDIA's own compiler packages, fetched once. */
+/**
+ * nvcc as a user has it: the toolkit that is installed here, else NVIDIA's own compiler packages,
+ * fetched once.
+ */
 export async function cudaCompiler(say: (line: string) => void = () => {}): Promise<CudaCompiler> {
   return (await installedToolkit('/usr/local/cuda')) ?? fetchedCompiler(say);
 }
 
-/** NVIDIA's compiler packages of exactly this release, in the cache: for what must not depend on what happens to be installed. */
-export async function fetchedCompiler(say: (line: string) => void = () => {}): Promise<CudaCompiler> {
+/**
+ * The directory that nvcc and the CUDA samples call CUDA_HOME: the caller's, else that of
+ * cudaCompiler().
+ */
+export async function cudaHome(say: (line: string) => void = () => {}): Promise<string> {
+  return process.env['CUDA_HOME'] ?? path.dirname(path.dirname((await cudaCompiler(say)).nvcc));
+}
+
+/**
+ * NVIDIA's compiler packages of exactly this release, in the cache: for what must not depend on
+ * what happens to be installed.
+ */
+export async function fetchedCompiler(
+  say: (line: string) => void = () => {},
+): Promise<CudaCompiler> {
   const directory = path.join(cacheDirectory(), `cuda-${CUDA_RELEASE}`);
   if (!existsSync(directory)) {
     say(`Fetching NVIDIA's CUDA compiler ${CUDA_RELEASE} (some 100 MB, once) into ${directory}`);
-    await fetchPythonPackages(directory, PACKAGES, (tree) => linkLikeToolkit(path.join(tree, 'nvidia', 'cu13')));
+    await fetchPythonPackages(directory, PACKAGES, (tree) =>
+      linkLikeToolkit(path.join(tree, 'nvidia', 'cu13')),
+    );
   }
   return layoutOf(path.join(directory, 'nvidia', 'cu13'));
 }
@@ -40,15 +58,24 @@ export async function fetchedCompiler(say: (line: string) => void = () => {}): P
 export async function installedToolkit(root: string): Promise<CudaCompiler | undefined> {
   const compiler = layoutOf(root);
   if (!existsSync(compiler.nvcc)) return undefined;
-  const release = /release (\d+)\./.exec((await runCommand(compiler.nvcc, ['--version'])).output)?.[1];
+  const release = /release (\d+)\./.exec(
+    (await runCommand(compiler.nvcc, ['--version'])).output,
+  )?.[1];
   return Number(release) >= 13 ? compiler : undefined;
 }
 
 function layoutOf(root: string): CudaCompiler {
-  return { nvcc: path.join(root, 'bin', 'nvcc'), include: path.join(root, 'include'), library: path.join(root, 'lib64') };
+  return {
+    nvcc: path.join(root, 'bin', 'nvcc'),
+    include: path.join(root, 'include'),
+    library: path.join(root, 'lib64'),
+  };
 }
 
-/** The packages lack two links that the toolkit's installer makes, and that nvcc and the linker look for. */
+/**
+ * The packages lack two links that the toolkit's installer makes, and that nvcc and the linker look
+ * for.
+ */
 function linkLikeToolkit(root: string): void {
   symlinkSync('lib', path.join(root, 'lib64'));
   symlinkSync('libcudart.so.13', path.join(root, 'lib', 'libcudart.so'));

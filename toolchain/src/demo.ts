@@ -19,13 +19,17 @@ const PARTS = [
   'native/worker/nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter',
   'native/simulator/libsimulator-cuda.so.1',
+  'native/simulator/libsimulator-nvml.so.1',
   'native/addon/nvidia-virtual.node',
 ];
 /** The one that two tenants run at the same time. */
 const BUSY = '5-busy-for-seconds';
 const QUOTA = '512MiB';
 
-/** `npm run demo`: real CUDA programs, compiled as a user would, run on a part of a GPU, then two at once on one. */
+/**
+ * `npm run demo`: real CUDA programs, compiled as a user would, run on a part of a GPU, then two at
+ * once on one.
+ */
 await runMain(async () => {
   heading('Building');
   await ensurePrerequisites();
@@ -38,10 +42,15 @@ await runMain(async () => {
   const programs = await compileAll(compiler);
   const failed: string[] = [];
   for (const program of programs) {
-    const shown = path.basename(program) === BUSY ? showTwoTenants(path.relative(REPOSITORY, program), heading) : show(program);
+    const shown =
+      path.basename(program) === BUSY
+        ? showTwoTenants(path.relative(REPOSITORY, program), heading)
+        : show(program);
     if (!(await shown)) failed.push(path.basename(program));
   }
-  heading(failed.length === 0 ? `All ${programs.length} programs ran` : `Failed: ${failed.join(', ')}`);
+  heading(
+    failed.length === 0 ? `All ${programs.length} programs ran` : `Failed: ${failed.join(', ')}`,
+  );
   console.log(`Try your own: npx gpu-proxy run --memory ${QUOTA} --verbose -- ./your-program`);
   return failed.length === 0 ? 0 : 1;
 });
@@ -74,7 +83,15 @@ async function compile(compiler: CudaCompiler, source: string): Promise<string> 
 async function show(program: string): Promise<boolean> {
   const name = path.relative(REPOSITORY, program);
   heading(`npx gpu-proxy run --memory ${QUOTA} --verbose -- ${name}`);
-  const status = await runVisibly(process.execPath, [GPU_PROXY, 'run', '--memory', QUOTA, '--verbose', '--', name]);
+  const status = await runVisibly(process.execPath, [
+    GPU_PROXY,
+    'run',
+    '--memory',
+    QUOTA,
+    '--verbose',
+    '--',
+    name,
+  ]);
   if (status !== 0) console.log(`${name} ended with status ${status}`);
   return status === 0;
 }

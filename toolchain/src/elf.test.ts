@@ -12,5 +12,9 @@ test('only parts of an old enough C library may be needed', () => {
     libraries: ['libc.so.6', 'libm.so.6', 'libstdc++.so.6'],
     versions: ['GLIBC_2.2.5', 'GLIBC_2.17', 'GLIBC_2.18', 'CXXABI_1.3'],
   };
-  expect(reasonsAgainst(needs, [2, 17])).toEqual(['it needs libstdc++.so.6', 'it needs GLIBC_2.18', 'it needs CXXABI_1.3']);
+  expect(reasonsAgainst(needs, [2, 17])).toEqual([
+    'it needs libstdc++.so.6',
+    'it needs GLIBC_2.18',
+    'it needs CXXABI_1.3',
+  ]);
 });

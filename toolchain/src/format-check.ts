@@ -2,11 +2,15 @@ import { runCommand, runVisibly } from './command.js';
 import { runMain, ToolchainError } from './errors.js';
 import { trackedFiles } from './rules/tracked-files.js';
 
-/** clang-format over every C++ and CUDA file that git has; `--fix` formats instead of complaining. */
+/**
+ * clang-format over every C++ and CUDA file that git has; `--fix` formats instead of complaining.
+ */
 await runMain(async () => {
   if ((await runCommand('clang-format', ['--version'])).status !== 0)
     throw new ToolchainError('clang-format is missing: install the Debian package clang-format.');
-  const files = (await trackedFiles()).map((file) => file.path).filter((file) => /\.(cpp|h|cu|c)$/.test(file));
+  const files = (await trackedFiles())
+    .map((file) => file.path)
+    .filter((file) => /\.(cpp|h|cu|c)$/.test(file));
   const mode = process.argv.includes('--fix') ? ['-i'] : ['--dry-run', '-Werror'];
   return runVisibly('clang-format', [...mode, ...files]);
 });

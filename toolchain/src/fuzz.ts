@@ -1,17 +1,27 @@
-import { mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { cmakeBuild } from './cmake.js';
 import { runCommand } from './command.js';
+import { cudaCompiler } from './cuda-compiler.js';
 import { runMain, ToolchainError } from './errors.js';
 import { showProgress } from './progress.js';
 import { buildDirectory, REPOSITORY } from './repository.js';
 
-const DEFINITIONS = ['-DCMAKE_C_COMPILER=clang', '-DCMAKE_CXX_COMPILER=clang++', '-DNVIDIA_VIRTUAL_FUZZ=ON'];
+const DEFINITIONS = [
+  '-DCMAKE_C_COMPILER=clang',
+  '-DCMAKE_CXX_COMPILER=clang++',
+  '-DNVIDIA_VIRTUAL_FUZZ=ON',
+];
 const FINDINGS = path.join(buildDirectory('fuzz'), 'findings');
+const SEEDS = path.join(buildDirectory('fuzz'), 'seeds');
+const KERNELS = path.join(REPOSITORY, 'test', 'fatbin', 'kernels.cu');
 const CORPORA = path.join(REPOSITORY, 'test', 'fuzz', 'corpus');
 
-/** Builds every fuzz target and runs all of them at once, each for --seconds (60). Inputs that broke one lie in build/fuzz/findings. */
+/**
+ * Builds every fuzz target and runs all of them at once, each for --seconds (60). Inputs that broke
+ * one lie in build/fuzz/findings. Needs the release build: image_fuzz loads its simulated driver.
+ */
 await runMain(async () => {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });
   const progress = showProgress('Building the fuzz targets');
@@ -22,9 +32,13 @@ await runMain(async () => {
   progress.finish();
   const programs = path.join(directory, 'test', 'fuzz');
   const targets = readdirSync(programs).filter((name) => name.endsWith('_fuzz'));
-  if (targets.length === 0) throw new ToolchainError(`${programs} has no fuzz target (a program called *_fuzz).`);
+  if (targets.length === 0)
+    throw new ToolchainError(`${programs} has no fuzz target (a program called *_fuzz).`);
   mkdirSync(FINDINGS, { recursive: true });
-  const results = await Promise.all(targets.map((target) => fuzz(path.join(programs, target), values.seconds)));
+  await compileImages();
+  const results = await Promise.all(
+    targets.map((target) => fuzz(path.join(programs, target), values.seconds)),
+  );
   const failed = results.filter((passed) => !passed).length;
   console.log(`${targets.length - failed} passed, ${failed} failed`);
   return failed > 0 ? 1 : 0;
@@ -34,13 +48,51 @@ async function fuzz(program: string, seconds: string): Promise<boolean> {
   const target = path.basename(program);
   const corpus = path.join(buildDirectory('fuzz'), 'corpus', target);
   mkdirSync(corpus, { recursive: true });
-  const options = [`-max_total_time=${seconds}`, '-timeout=10', '-rss_limit_mb=4096', `-artifact_prefix=${FINDINGS}/${target}-`];
+  const options = [
+    `-max_total_time=${seconds}`,
+    '-max_len=65536',
+    '-timeout=10',
+    '-rss_limit_mb=4096',
+    `-artifact_prefix=${FINDINGS}/${target}-`,
+  ];
   const { status, output } = await runCommand(program, [...options, corpus, ...seedsOf(target)]);
-  const summary = /^Done \d+ runs.*$/m.exec(output)?.[0] ?? output.split('\n').slice(-40).join('\n');
+  const summary =
+    /^Done \d+ runs.*$/m.exec(output)?.[0] ?? output.split('\n').slice(-40).join('\n');
   console.log(`${target}: ${summary}`);
   return status === 0;
 }
 
+/** Images as nvcc makes them, for image_fuzz to begin with. */
+async function compileImages(): Promise<void> {
+  const { nvcc } = await cudaCompiler((line) => console.log(line));
+  const directory = path.join(SEEDS, 'image_fuzz');
+  mkdirSync(directory, { recursive: true });
+  const modes = ['none', 'speed', 'size'].map((mode) => [
+    '--fatbin',
+    `--compress-mode=${mode}`,
+    '-gencode',
+    'arch=compute_80,code=[sm_80,compute_80]',
+  ]);
+  const ways = [
+    ['-ptx'],
+    ['-ptx', '-lineinfo'],
+    ['-cubin', '-arch=sm_90'],
+    ['-cubin', '-arch=sm_90', '-rdc=true'],
+    ...modes,
+  ];
+  for (const [index, way] of ways.entries()) {
+    const { status, output } = await runCommand(nvcc, [
+      ...way,
+      KERNELS,
+      '-o',
+      path.join(directory, String(index)),
+    ]);
+    if (status !== 0) throw new ToolchainError(`nvcc ${way.join(' ')} failed: ${output}`);
+  }
+}
+
 function seedsOf(target: string): string[] {
-  return readdirSync(path.dirname(CORPORA)).includes('corpus') && readdirSync(CORPORA).includes(target) ? [path.join(CORPORA, target)] : [];
+  return [CORPORA, SEEDS]
+    .map((directory) => path.join(directory, target))
+    .filter((directory) => existsSync(directory));
 }

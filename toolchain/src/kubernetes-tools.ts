@@ -5,7 +5,10 @@ import { ToolchainError } from './errors.js';
 import { goProgram } from './go.js';
 import { cacheDirectory, REPOSITORY } from './repository.js';
 
-/** What the chart promises, from one end to the other. The go.mod of each pins it, and everything that belongs to it. */
+/**
+ * What the chart promises, from one end to the other. The go.mod of each pins it, and everything
+ * that belongs to it.
+ */
 const RELEASES = {
   newest: { version: '1.36.3', module: 'kubernetes' },
   oldest: { version: '1.30.14', module: 'kubernetes-oldest' },
@@ -13,9 +16,9 @@ const RELEASES = {
 /** Which one the tests start. */
 const KUBERNETES = chosenRelease(process.env['NVIDIA_VIRTUAL_KUBERNETES'] ?? 'newest');
 export const KUBERNETES_VERSION = KUBERNETES.version;
-export const CONTAINERD_VERSION = '2.4.2';
+const CONTAINERD_VERSION = '2.4.2';
 /** Debian's cannot give a container users of its own together with volumes. */
-export const RUNC_VERSION = '1.5.2';
+const RUNC_VERSION = '1.5.2';
 const COREDNS_VERSION = '1.13.2';
 const KREW_VERSION = '0.5.0';
 
@@ -34,7 +37,9 @@ interface Source {
 
 const CONTAINERD = `containerd-${CONTAINERD_VERSION}`;
 
-const CONTAINERD_FLAGS = [`-X github.com/containerd/containerd/v2/version.Version=${CONTAINERD_VERSION}`];
+const CONTAINERD_FLAGS = [
+  `-X github.com/containerd/containerd/v2/version.Version=${CONTAINERD_VERSION}`,
+];
 
 const SOURCES = {
   etcd: fromKubernetes('go.etcd.io/etcd/server/v3', RELEASES.newest),
@@ -48,27 +53,61 @@ const SOURCES = {
   containerd: fromContainerd('containerd'),
   'containerd-shim-runc-v2': fromContainerd('containerd-shim-runc-v2'),
   ctr: fromContainerd('ctr'),
-  runc: { module: 'runc', package: 'github.com/opencontainers/runc', release: `runc-${RUNC_VERSION}`, flags: [], cgo: 'seccomp' },
+  runc: {
+    module: 'runc',
+    package: 'github.com/opencontainers/runc',
+    release: `runc-${RUNC_VERSION}`,
+    flags: [],
+    cgo: 'seccomp',
+  },
   coredns: { module: 'coredns', package: '.', release: `coredns-${COREDNS_VERSION}`, flags: [] },
-  krew: { module: 'krew', package: 'sigs.k8s.io/krew/cmd/krew', release: `krew-${KREW_VERSION}`, flags: [] },
+  krew: {
+    module: 'krew',
+    package: 'sigs.k8s.io/krew/cmd/krew',
+    release: `krew-${KREW_VERSION}`,
+    flags: [],
+  },
 } satisfies Record<string, Source>;
 
-export type KubernetesTool = keyof typeof SOURCES;
+type KubernetesTool = keyof typeof SOURCES;
 
 /** What the tests of single packages start: Kubernetes as far as its API goes. */
-export const API_TOOLS: readonly KubernetesTool[] = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl'];
+export const API_TOOLS: readonly KubernetesTool[] = [
+  'etcd',
+  'kube-apiserver',
+  'kube-controller-manager',
+  'kube-scheduler',
+  'kubectl',
+];
 
 /** And as far as nodes. */
-export const NODE_TOOLS: readonly KubernetesTool[] = [...API_TOOLS, 'kubelet', 'kube-proxy', 'coredns', 'helm'];
-export const CONTAINERD_TOOLS: readonly KubernetesTool[] = ['containerd', 'containerd-shim-runc-v2', 'ctr', 'runc'];
+export const NODE_TOOLS: readonly KubernetesTool[] = [
+  ...API_TOOLS,
+  'kubelet',
+  'kube-proxy',
+  'coredns',
+  'helm',
+];
+export const CONTAINERD_TOOLS: readonly KubernetesTool[] = [
+  'containerd',
+  'containerd-shim-runc-v2',
+  'ctr',
+  'runc',
+];
 
 /** Where a tool lies, or will once it is built. */
 export function kubernetesTool(name: KubernetesTool): string {
   return path.join(cacheDirectory(), SOURCES[name].release, 'bin', name);
 }
 
-/** Builds from upstream source what is not in the cache yet: a quarter of an hour on two cores, once. */
-export async function buildKubernetesTools(names: readonly KubernetesTool[], say: (line: string) => void = () => {}): Promise<void> {
+/**
+ * Builds from upstream source what is not in the cache yet: a quarter of an hour on two cores,
+ * once.
+ */
+export async function buildKubernetesTools(
+  names: readonly KubernetesTool[],
+  say: (line: string) => void = () => {},
+): Promise<void> {
   const missing = names.filter((name) => !existsSync(kubernetesTool(name)));
   const go = missing.length > 0 ? await goProgram(say) : '';
   for (const [index, name] of missing.entries()) {
@@ -79,20 +118,36 @@ export async function buildKubernetesTools(names: readonly KubernetesTool[], say
   }
 }
 
-/** Beside its place first, and renamed when complete: whoever sees the name sees the whole, and two who build at once do no harm. */
+/**
+ * Beside its place first, and renamed when complete: whoever sees the name sees the whole, and two
+ * who build at once do no harm.
+ */
 async function build(name: KubernetesTool, go: string): Promise<void> {
   const tool = kubernetesTool(name);
   const unfinished = `${tool}.${process.pid}`;
   const { module, package: what, flags, cgo }: Source = SOURCES[name];
   mkdirSync(path.dirname(tool), { recursive: true });
   const tags = cgo === undefined ? [] : ['-tags', cgo];
-  const args = ['build', '-buildvcs=false', '-trimpath', ...tags, '-ldflags', ['-s', '-w', ...flags].join(' '), '-o', unfinished, what];
+  const args = [
+    'build',
+    '-buildvcs=false',
+    '-trimpath',
+    ...tags,
+    '-ldflags',
+    ['-s', '-w', ...flags].join(' '),
+    '-o',
+    unfinished,
+    what,
+  ];
   try {
     const { status, output } = await runCommand(go, args, {
       cwd: path.join(REPOSITORY, 'toolchain', module),
       env: { ...process.env, CGO_ENABLED: cgo === undefined ? '0' : '1' },
     });
-    if (status !== 0) throw new ToolchainError(`${name} could not be built: \`go ${args.join(' ')}\` failed:\n${output}`);
+    if (status !== 0)
+      throw new ToolchainError(
+        `${name} could not be built: \`go ${args.join(' ')}\` failed:\n${output}`,
+      );
     renameSync(unfinished, tool);
   } finally {
     rmSync(unfinished, { force: true });
@@ -101,14 +156,18 @@ async function build(name: KubernetesTool, go: string): Promise<void> {
 
 function chosenRelease(name: string): Release {
   if (Object.hasOwn(RELEASES, name)) return RELEASES[name as keyof typeof RELEASES];
-  throw new ToolchainError(`NVIDIA_VIRTUAL_KUBERNETES is ${JSON.stringify(name)}. It may be one of: ${Object.keys(RELEASES).join(', ')}.`);
+  throw new ToolchainError(
+    `NVIDIA_VIRTUAL_KUBERNETES is ${JSON.stringify(name)}. It may be one of: ${Object.keys(RELEASES).join(', ')}.`,
+  );
 }
 
 /** Without a version, Kubernetes' parts call themselves v0.0.0, and refuse each other. */
 function fromKubernetes(what: string, { version, module }: Release = KUBERNETES): Source {
   const [major, minor] = version.split('.');
   const named = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };
-  const flags = Object.entries(named).map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`);
+  const flags = Object.entries(named).map(
+    ([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`,
+  );
   return { module, package: what, release: `kubernetes-${version}`, flags };
 }
 

@@ -6,9 +6,12 @@ import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
 
 const ZIG_VERSION = '0.17.0';
-export const PORTABLE_PRESET = 'release-portable';
+const PORTABLE_PRESET = 'release-portable';
 
-/** What leaves this machine: the library that containers load, and the processes that run beside the host's driver. */
+/**
+ * What leaves this machine: the library that containers load, and the processes that run beside the
+ * host's driver.
+ */
 export const PORTABLE_PARTS = [
   'interposer/libcuda.so.1',
   'native/worker/nvidia-virtual-worker',
@@ -19,7 +22,14 @@ export const PORTABLE_PARTS = [
 /** Builds them for glibc 2.17 and newer. Returns the directory of the build. */
 export async function portableBuild(progress: Progress): Promise<string> {
   const zig = await fetchZig((line) => progress.note(line));
-  return cmakeBuild({ preset: PORTABLE_PRESET, definitions: [`-DNVIDIA_VIRTUAL_ZIG=${zig}`], targets: PORTABLE_PARTS }, progress);
+  return cmakeBuild(
+    {
+      preset: PORTABLE_PRESET,
+      definitions: [`-DNVIDIA_VIRTUAL_ZIG=${zig}`],
+      targets: PORTABLE_PARTS,
+    },
+    progress,
+  );
 }
 
 /** zig is clang with the headers and stubs of every glibc since 2.17. */

@@ -1,4 +1,9 @@
-import { ensurePrerequisites, type Host, type Prerequisite, TEST_PREREQUISITES } from './prerequisites.js';
+import {
+  ensurePrerequisites,
+  type Host,
+  type Prerequisite,
+  TEST_PREREQUISITES,
+} from './prerequisites.js';
 
 let installed: string[];
 
@@ -36,21 +41,27 @@ test('what is missing is installed as root on Debian, and only that', async () =
 });
 
 test('another user gets the one line to type', async () => {
-  await expect(ensurePrerequisites([wanted('cmake'), wanted('ninja')], host({ isRoot: false }))).rejects.toThrow(
+  await expect(
+    ensurePrerequisites([wanted('cmake'), wanted('ninja')], host({ isRoot: false })),
+  ).rejects.toThrow(
     'Missing: cmake, ninja. Install them by\n\n  sudo apt-get install -y cmake ninja\n',
   );
   expect(installed).toEqual([]);
 });
 
 test('another system is not touched', async () => {
-  await expect(ensurePrerequisites([wanted('cmake')], host({ isDebian: false }))).rejects.toThrow("with this system's package manager");
+  await expect(ensurePrerequisites([wanted('cmake')], host({ isDebian: false }))).rejects.toThrow(
+    "with this system's package manager",
+  );
 });
 
 test('an installation that did not help is an error', async () => {
-  await expect(ensurePrerequisites([wanted('cmake')], host({ install: async () => false }))).rejects.toThrow(
-    'Still missing after apt-get install: cmake.',
-  );
-  await expect(ensurePrerequisites([wanted('cmake')], host({ install: async () => true }))).rejects.toThrow('Still missing');
+  await expect(
+    ensurePrerequisites([wanted('cmake')], host({ install: async () => false })),
+  ).rejects.toThrow('Still missing after apt-get install: cmake.');
+  await expect(
+    ensurePrerequisites([wanted('cmake')], host({ install: async () => true })),
+  ).rejects.toThrow('Still missing');
 });
 
 test('no package that tests need starts a daemon', () => {

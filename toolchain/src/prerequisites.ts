@@ -11,7 +11,7 @@ export interface Prerequisite {
 }
 
 /** What building and running the demo needs beyond Node. */
-export const PREREQUISITES: readonly Prerequisite[] = [
+const PREREQUISITES: readonly Prerequisite[] = [
   {
     name: 'a C++ compiler (g++ 12 or newer)',
     packages: ['g++'],
@@ -31,27 +31,47 @@ export const PREREQUISITES: readonly Prerequisite[] = [
 /** What `npm test` needs beyond that. */
 export const TEST_PREREQUISITES: readonly Prerequisite[] = [
   {
-    // Debian's package redis-server would start a daemon. The server's program is in redis-tools too, under the name redis-check-rdb:
-    // it is one file that looks at its name, and ledger/src/testing/redis-server.ts calls it by the other.
+    // Debian's package redis-server would start a daemon. The server's program is in redis-tools
+    // too, under the name redis-check-rdb: it is one file that looks at its name, and
+    // ledger/src/testing/redis-server.ts calls it by the other.
     name: 'redis-server',
     packages: ['redis-tools'],
     present: () => answers('sh', '-c', 'command -v redis-server || command -v redis-check-rdb'),
   },
-  { name: 'the openssl command', packages: ['openssl'], present: () => answers('openssl', 'version') },
+  {
+    name: 'the openssl command',
+    packages: ['openssl'],
+    present: () => answers('openssl', 'version'),
+  },
 ];
 
-/** What `npm run test:kubernetes` needs beyond that. Where systemd runs, Debian's containerd is started; it and the test's never meet. */
+/**
+ * What `npm run test:kubernetes` needs beyond that. Where systemd runs, Debian's containerd is
+ * started; it and the test's never meet.
+ */
 export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
-  { name: 'containerd', packages: ['containerd'], present: () => answers('containerd', '--version') },
+  {
+    name: 'containerd',
+    packages: ['containerd'],
+    present: () => answers('containerd', '--version'),
+  },
   { name: 'runc', packages: ['runc'], present: () => answers('runc', '--version') },
   {
     name: 'libseccomp, for a runc of today',
     packages: ['libseccomp-dev', 'pkg-config'],
     present: () => answers('pkg-config', '--exists', 'libseccomp'),
   },
-  { name: 'the network plugins of CNI', packages: ['containernetworking-plugins'], present: async () => existsSync('/usr/lib/cni/bridge') },
+  {
+    name: 'the network plugins of CNI',
+    packages: ['containernetworking-plugins'],
+    present: async () => existsSync('/usr/lib/cni/bridge'),
+  },
   { name: 'buildah', packages: ['buildah'], present: () => answers('buildah', '--version') },
-  { name: 'mmdebstrap', packages: ['mmdebstrap'], present: () => answers('mmdebstrap', '--version') },
+  {
+    name: 'mmdebstrap',
+    packages: ['mmdebstrap'],
+    present: () => answers('mmdebstrap', '--version'),
+  },
   { name: 'iptables', packages: ['iptables'], present: () => answers('iptables', '--version') },
   { name: 'conntrack', packages: ['conntrack'], present: () => answers('conntrack', '--version') },
   { name: 'the ip command', packages: ['iproute2'], present: () => answers('ip', '-V') },
@@ -64,25 +84,38 @@ export interface Host {
   install(packages: readonly string[]): Promise<boolean>;
 }
 
-export const THIS_HOST: Host = {
+const THIS_HOST: Host = {
   isRoot: process.getuid?.() === 0,
-  isDebian: existsSync('/usr/bin/apt-get') && /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readIfThere('/etc/os-release')),
+  isDebian:
+    existsSync('/usr/bin/apt-get') &&
+    /^ID(_LIKE)?=.*(debian|ubuntu)/m.test(readIfThere('/etc/os-release')),
   install: installDebianPackages,
 };
 
-/** Makes sure that everything is there: installs it as root on Debian, else throws one sentence with the line to type. */
+/**
+ * Makes sure that everything is there: installs it as root on Debian, else throws one sentence with
+ * the line to type.
+ */
 export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HOST): Promise<void> {
   const missing = await findMissing(wanted);
   if (missing.length === 0) return;
   const packages = missing.flatMap((one) => one.packages);
   const names = missing.map((one) => one.name).join(', ');
-  if (!host.isDebian) throw new ToolchainError(`Missing: ${names}. Install them with this system's package manager, and try again.`);
+  if (!host.isDebian)
+    throw new ToolchainError(
+      `Missing: ${names}. Install them with this system's package manager, and try again.`,
+    );
   if (!host.isRoot)
-    throw new ToolchainError(`Missing: ${names}. Install them by\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`);
+    throw new ToolchainError(
+      `Missing: ${names}. Install them by\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`,
+    );
   process.stdout.write(`Missing: ${names}. Installing ${packages.join(' ')}.\n`);
   const installed = await host.install(packages);
   const still = installed ? await findMissing(wanted) : missing;
-  if (still.length > 0) throw new ToolchainError(`Still missing after apt-get install: ${still.map((one) => one.name).join(', ')}.`);
+  if (still.length > 0)
+    throw new ToolchainError(
+      `Still missing after apt-get install: ${still.map((one) => one.name).join(', ')}.`,
+    );
 }
 
 async function findMissing(wanted: readonly Prerequisite[]): Promise<Prerequisite[]> {
@@ -92,8 +125,10 @@ async function findMissing(wanted: readonly Prerequisite[]): Promise<Prerequisit
 
 async function installDebianPackages(packages: readonly string[]): Promise<boolean> {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
-  const install = () => runVisibly('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env });
-  // Package lists are missing on a fresh image and stale on an old one; updating them first is the one way that works on both.
+  const install = () =>
+    runVisibly('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env });
+  // Package lists are missing on a fresh image and stale on an old one; updating them first is the
+  // one way that works on both.
   return (await runVisibly('apt-get', ['update', '-q'], { env })) === 0 && (await install()) === 0;
 }
 
@@ -101,7 +136,10 @@ async function answers(command: string, ...args: string[]): Promise<boolean> {
   return (await runCommand(command, args)).status === 0;
 }
 
-async function atLeast(command: string, [major, minor]: readonly [number, number]): Promise<boolean> {
+async function atLeast(
+  command: string,
+  [major, minor]: readonly [number, number],
+): Promise<boolean> {
   const version = /(\d+)\.(\d+)/.exec((await runCommand(command, ['--version'])).output);
   if (!version) return false;
   const [foundMajor, foundMinor] = [Number(version[1]), Number(version[2])];

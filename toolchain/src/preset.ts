@@ -6,10 +6,18 @@ import { showProgress } from './progress.js';
 import { ctestSuite } from './suites.js';
 import { closingLine } from './test-counts.js';
 
-const USAGE = 'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY]   (the C++ tests of one CMake preset, or of one directory)';
+const USAGE =
+  'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]...   (the C++ tests of one CMake preset, of one directory, and single ones: worker/races)';
 
 await runMain(async () => {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { only: { type: 'string' }, help: { type: 'boolean' } } });
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      only: { type: 'string' },
+      test: { type: 'string', multiple: true },
+      help: { type: 'boolean' },
+    },
+  });
   if (values.help) {
     console.log(USAGE);
     return 0;
@@ -17,10 +25,23 @@ await runMain(async () => {
   const [preset, ...rest] = positionals;
   if (preset === undefined || rest.length > 0) throw new ToolchainError(USAGE);
   const progress = showProgress(`Building ${preset}`);
-  await cmakeBuild({ preset, ...(values.only ? { targets: [`${values.only}/all`] } : {}) }, progress);
+  // Tests are named by the last part of their directory, and their programs by both.
+  const directories = values.only === undefined ? [] : [values.only];
+  const single = values.test ?? [];
+  const targets = [
+    ...directories.map((directory) => `${directory}/all`),
+    ...single.map((test) => `${test.replace('/', '_')}_test`),
+  ];
+  const names = [
+    ...directories.map((directory) => `^${path.basename(directory)}/`),
+    ...single.map((test) => `^${test}$`),
+  ];
+  await cmakeBuild({ preset, ...(targets.length > 0 ? { targets } : {}) }, progress);
   progress.finish();
-  // Tests are named by the last part of their directory.
-  const counts = await ctestSuite(preset, values.only && `^${path.basename(values.only)}/`).run();
+  const counts = await ctestSuite(
+    preset,
+    ...(names.length > 0 ? ['-R', names.join('|')] : []),
+  ).run();
   console.log(closingLine(counts));
   return counts.failed > 0 ? 1 : 0;
 });

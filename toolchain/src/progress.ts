@@ -1,4 +1,7 @@
-/** Tells a person that work goes on: one line that changes on a terminal, a line every tenth of the way elsewhere. */
+/**
+ * Tells a person that work goes on: one line that changes on a terminal, a line every tenth of the
+ * way elsewhere.
+ */
 export interface Progress {
   note(text: string): void;
   step(done: number, of: number): void;

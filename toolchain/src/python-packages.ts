@@ -3,7 +3,10 @@ import path from 'node:path';
 import { runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
 
-/** Installs packages into a directory in the cache. It gets its name when it is complete: whoever sees the name sees the whole. */
+/**
+ * Installs packages into a directory in the cache. It gets its name when it is complete: whoever
+ * sees the name sees the whole.
+ */
 export async function fetchPythonPackages(
   directory: string,
   packages: readonly string[],
@@ -21,17 +24,36 @@ export async function fetchPythonPackages(
   }
 }
 
-/** By the pip of an environment of its own: Debian's Python may have none, and refuses to touch the system's. */
+/**
+ * By the pip of an environment of its own: Debian's Python may have none, and refuses to touch the
+ * system's.
+ */
 async function pipInstall(target: string, packages: readonly string[]): Promise<void> {
   const environment = path.join(path.dirname(target), 'venv');
   await must('python3', ['-m', 'venv', environment]);
-  const options = ['--quiet', '--no-deps', '--only-binary=:all:', '--no-compile', '--target', target];
-  await must(path.join(environment, 'bin', 'python'), ['-m', 'pip', 'install', ...options, ...packages]);
+  const options = [
+    '--quiet',
+    '--no-deps',
+    '--only-binary=:all:',
+    '--no-compile',
+    '--target',
+    target,
+  ];
+  await must(path.join(environment, 'bin', 'python'), [
+    '-m',
+    'pip',
+    'install',
+    ...options,
+    ...packages,
+  ]);
 }
 
 async function must(command: string, args: readonly string[]): Promise<void> {
   const { status, output } = await runCommand(command, args);
-  if (status !== 0) throw new ToolchainError(`A compiler could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`);
+  if (status !== 0)
+    throw new ToolchainError(
+      `A compiler could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`,
+    );
 }
 
 function renameUnlessThere(from: string, to: string): void {

@@ -11,5 +11,8 @@ export function buildDirectory(preset: string): string {
 
 /** Downloads and tools lie outside the tree, one directory per version. */
 export function cacheDirectory(env = process.env): string {
-  return path.join(env['XDG_CACHE_HOME'] || path.join(env['HOME'] ?? '/tmp', '.cache'), 'nvidia-virtual');
+  return path.join(
+    env['XDG_CACHE_HOME'] || path.join(env['HOME'] ?? '/tmp', '.cache'),
+    'nvidia-virtual',
+  );
 }

@@ -1,8 +1,15 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand, runVisibly } from './command.js';
+import { cudaHome } from './cuda-compiler.js';
 import { buildDirectory, REPOSITORY } from './repository.js';
-import { honest, readClosingLine, readJestReport, readJunitReport, type TestCounts } from './test-counts.js';
+import {
+  honest,
+  readClosingLine,
+  readJestReport,
+  readJunitReport,
+  type TestCounts,
+} from './test-counts.js';
 
 /** One runner over many tests; it prints as it goes and its report is read at the end. */
 export interface Suite {
@@ -15,9 +22,20 @@ const REPORTS = path.join(REPOSITORY, 'build', 'reports');
 /** Tests that start programs of Kubernetes, which take a quarter of an hour to build. */
 const WITH_KUBERNETES = '/test/dist/(kubernetes|chart)/';
 
+/** Tests that start other processes, or take seconds. */
+const WITH_PROCESSES = '\\.process\\.test\\.js$';
+
+/** Jest's default is one worker less than processors, but many tests wait for processes. */
+const PARALLEL = ['--maxWorkers=2'];
+
+/** TypeScript tests that start no other process. */
+export function fastJestSuite(): Suite {
+  return jest('jest', ...PARALLEL, '--testPathIgnorePatterns', WITH_PROCESSES, WITH_KUBERNETES);
+}
+
 /** All workspaces' TypeScript tests but those with Kubernetes; they use the release build. */
 export function jestSuite(): Suite {
-  return jest('jest', '--testPathIgnorePatterns', WITH_KUBERNETES);
+  return jest('jest', ...PARALLEL, '--testPathIgnorePatterns', WITH_KUBERNETES);
 }
 
 /** One after another: each has an API server of its own. */
@@ -30,17 +48,34 @@ function jest(name: string, ...options: string[]): Suite {
   const file = `${name.replaceAll(' ', '-')}.json`;
   return {
     name,
-    run: () => reported(file, readJestReport, (report) => nodeWithModules([program, '--json', '--outputFile', report, ...options])),
+    run: () =>
+      reported(file, readJestReport, (report) =>
+        nodeWithModules([program, '--json', '--outputFile', report, ...options]),
+      ),
   };
 }
 
-/** The C++ tests of one preset, or those of them whose names match. */
-export function ctestSuite(preset: string, select?: string): Suite {
-  const selection = select ? ['-R', select] : [];
-  const options = ['--test-dir', buildDirectory(preset), '-j', '2', '--output-on-failure', '--no-tests=error', ...selection];
+/** @param selection options of ctest, for example `-R NAME` */
+export function ctestSuite(preset: string, ...selection: string[]): Suite {
+  const options = [
+    '--test-dir',
+    buildDirectory(preset),
+    '-j',
+    '2',
+    '--output-on-failure',
+    '--no-tests=error',
+    ...selection,
+  ];
   return {
     name: `ctest ${preset}`,
-    run: () => reported(`ctest-${preset}.xml`, readJunitReport, (report) => runVisibly('ctest', [...options, '--output-junit', report])),
+    async run() {
+      // Some tests compile CUDA programs. The compiler is fetched here, before a test's time limit
+      // runs.
+      const env = { ...process.env, CUDA_HOME: await cudaHome((line) => console.log(line)) };
+      const run = (report: string) =>
+        runVisibly('ctest', [...options, '--output-junit', report], { env });
+      return reported(`ctest-${preset}.xml`, readJunitReport, run);
+    },
   };
 }
 
@@ -49,7 +84,9 @@ export function testProgram(name: string, ...args: string[]): Suite {
   return {
     name,
     run: async () => {
-      const { status, output } = await runCommand(process.execPath, [testMain(name), ...args], { onLine: (line) => console.log(line) });
+      const { status, output } = await runCommand(process.execPath, [testMain(name), ...args], {
+        onLine: (line) => console.log(line),
+      });
       return honest(readClosingLine(output), status);
     },
   };
@@ -64,12 +101,20 @@ function testMain(name: string): string {
 }
 
 function nodeWithModules(args: readonly string[]): Promise<number> {
-  const env = { ...process.env, NODE_OPTIONS: `${process.env['NODE_OPTIONS'] ?? ''} --experimental-vm-modules --no-warnings`.trim() };
+  const env = {
+    ...process.env,
+    NODE_OPTIONS:
+      `${process.env['NODE_OPTIONS'] ?? ''} --experimental-vm-modules --no-warnings`.trim(),
+  };
   return runVisibly(process.execPath, args, { env });
 }
 
 /** A report of an earlier run must never be taken for this one's. */
-async function reported(name: string, read: (file: string) => TestCounts, run: (file: string) => Promise<number>): Promise<TestCounts> {
+async function reported(
+  name: string,
+  read: (file: string) => TestCounts,
+  run: (file: string) => Promise<number>,
+): Promise<TestCounts> {
   mkdirSync(REPORTS, { recursive: true });
   const file = path.join(REPORTS, name);
   rmSync(file, { force: true });

@@ -1,7 +1,15 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { add, closingLine, honest, NONE, readClosingLine, readJestReport, readJunitReport } from './test-counts.js';
+import {
+  add,
+  closingLine,
+  honest,
+  NONE,
+  readClosingLine,
+  readJestReport,
+  readJunitReport,
+} from './test-counts.js';
 
 let directory: string;
 beforeEach(() => {
@@ -16,17 +24,30 @@ function file(text: string): string {
 }
 
 test('readJestReport() counts suites that could not run as failed', () => {
-  const report = { numPassedTests: 5, numFailedTests: 1, numPendingTests: 2, numTodoTests: 1, numRuntimeErrorTestSuites: 1 };
-  expect(readJestReport(file(JSON.stringify(report)))).toEqual({ passed: 5, failed: 2, skipped: 3 });
+  const report = {
+    numPassedTests: 5,
+    numFailedTests: 1,
+    numPendingTests: 2,
+    numTodoTests: 1,
+    numRuntimeErrorTestSuites: 1,
+  };
+  expect(readJestReport(file(JSON.stringify(report)))).toEqual({
+    passed: 5,
+    failed: 2,
+    skipped: 3,
+  });
 });
 
 test('readJunitReport() reads the totals of ctest', () => {
-  const report = '<?xml version="1.0"?>\n<testsuite name="x"\n\ttests="7"\n\tfailures="2"\n\tdisabled="0"\n\tskipped="1"\n\thostname="">';
+  const report =
+    '<?xml version="1.0"?>\n<testsuite name="x"\n\ttests="7"\n\tfailures="2"\n\tdisabled="0"\n\tskipped="1"\n\thostname="">';
   expect(readJunitReport(file(report))).toEqual({ passed: 4, failed: 2, skipped: 1 });
 });
 
 test('readClosingLine() takes the last line of its form, and nothing inside a sentence', () => {
-  expect(readClosingLine('1 passed, 1 failed\nconformance: 3 passed, 0 failed, 2 skipped\nbye')).toEqual({
+  expect(
+    readClosingLine('1 passed, 1 failed\nconformance: 3 passed, 0 failed, 2 skipped\nbye'),
+  ).toEqual({
     passed: 3,
     failed: 0,
     skipped: 2,
@@ -49,6 +70,8 @@ test('honest() adds a failure only for a runner that failed without counting one
 });
 
 test('closingLine() says what was skipped, if anything was', () => {
-  expect(closingLine(add({ passed: 1, failed: 2, skipped: 0 }, { passed: 3, failed: 0, skipped: 0 }))).toBe('4 passed, 2 failed');
+  expect(
+    closingLine(add({ passed: 1, failed: 2, skipped: 0 }, { passed: 3, failed: 0, skipped: 0 })),
+  ).toBe('4 passed, 2 failed');
   expect(closingLine({ passed: 1, failed: 0, skipped: 4 })).toBe('1 passed, 0 failed, 4 skipped');
 });

@@ -9,10 +9,17 @@ export interface TestCounts {
 export const NONE: TestCounts = { passed: 0, failed: 0, skipped: 0 };
 
 export function add(a: TestCounts, b: TestCounts): TestCounts {
-  return { passed: a.passed + b.passed, failed: a.failed + b.failed, skipped: a.skipped + b.skipped };
+  return {
+    passed: a.passed + b.passed,
+    failed: a.failed + b.failed,
+    skipped: a.skipped + b.skipped,
+  };
 }
 
-/** A runner that failed without counting a failed test (it crashed, or ran nothing) counts as one, so that the sum never looks better than it was. */
+/**
+ * A runner that failed without counting a failed test (it crashed, or ran nothing) counts as one,
+ * so that the sum never looks better than it was.
+ */
 export function honest(counts: TestCounts, exitStatus: number): TestCounts {
   const unexplained = exitStatus !== 0 && counts.failed === 0;
   const ranNothing = counts.passed + counts.failed + counts.skipped === 0;
@@ -24,7 +31,9 @@ export function closingLine(counts: TestCounts): string {
   return `${counts.passed} passed, ${counts.failed} failed${skipped}`;
 }
 
-/** The report of `jest --json --outputFile`. A suite that could not run counts as one failed test. */
+/**
+ * The report of `jest --json --outputFile`. A suite that could not run counts as one failed test.
+ */
 export function readJestReport(file: string): TestCounts {
   const report = readJson(file);
   const skipped = number(report, 'numPendingTests') + number(report, 'numTodoTests');
@@ -38,16 +47,25 @@ export function readJestReport(file: string): TestCounts {
 /** The report of `ctest --output-junit`. */
 export function readJunitReport(file: string): TestCounts {
   const suite = /<testsuite\b[^>]*>/.exec(readIfThere(file))?.[0] ?? '';
-  const attribute = (name: string) => Number(new RegExp(`\\b${name}="(\\d+)"`).exec(suite)?.[1] ?? 0);
+  const attribute = (name: string) =>
+    Number(new RegExp(`\\b${name}="(\\d+)"`).exec(suite)?.[1] ?? 0);
   const skipped = attribute('skipped') + attribute('disabled');
-  return { passed: attribute('tests') - attribute('failures') - skipped, failed: attribute('failures'), skipped };
+  return {
+    passed: attribute('tests') - attribute('failures') - skipped,
+    failed: attribute('failures'),
+    skipped,
+  };
 }
 
 /** The last line of the form that closingLine() writes. */
 export function readClosingLine(output: string): TestCounts {
-  const lines = [...output.matchAll(/^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm)];
+  const lines = [
+    ...output.matchAll(/^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm),
+  ];
   const last = lines.at(-1);
-  return last ? { passed: Number(last[1]), failed: Number(last[2]), skipped: Number(last[3] ?? 0) } : NONE;
+  return last
+    ? { passed: Number(last[1]), failed: Number(last[2]), skipped: Number(last[3] ?? 0) }
+    : NONE;
 }
 
 function readJson(file: string): Record<string, unknown> {

@@ -12,22 +12,29 @@ const TENANTS = [
   { name: 'ben', share: 75 },
 ];
 const MEMORY = '256MiB';
-/** Longer than top shows. */
-const BUSY_SECONDS = 6;
-const MOMENTS = 4;
+/** Longer than top shows, also on a busy machine. */
+const BUSY_SECONDS = 8;
+const MOMENTS = 3;
 
 /** As `gpu-proxy top -o json` has it. */
 interface Use {
-  readonly allocations: readonly { readonly name: string; readonly time: { readonly granted: number; readonly overrun: number } }[];
+  readonly allocations: readonly {
+    readonly name: string;
+    readonly time: { readonly granted: number; readonly overrun: number };
+  }[];
 }
 
 /**
- * Two tenants keep one GPU busy at the same time, on a node of their own that leaves nothing behind.
+ * Two tenants keep one GPU busy at the same time, on a node of their own that leaves nothing
+ * behind.
  * @param program runs for as many seconds as its argument says
  * @param heading prints what comes next
  * @returns whether both programs did their work
  */
-export async function showTwoTenants(program: string, heading: (text: string) => void): Promise<boolean> {
+export async function showTwoTenants(
+  program: string,
+  heading: (text: string) => void,
+): Promise<boolean> {
   const interrupted = new AbortController();
   const interrupt = () => interrupted.abort();
   for (const signal of SIGNALS) process.on(signal, interrupt);
@@ -35,11 +42,17 @@ export async function showTwoTenants(program: string, heading: (text: string) =>
   try {
     heading('npx gpu-proxy serve --state DIR: a node, which grants parts of its GPUs');
     await node.ready;
-    for (const { name, share } of TENANTS) await node.show('create', '--name', name, '--share', `${share}`, '--memory', MEMORY);
+    for (const { name, share } of TENANTS)
+      await node.show('create', '--name', name, '--share', `${share}`, '--memory', MEMORY);
 
-    heading(`Both at once: npx gpu-proxy run --state DIR --allocation NAME -- ${program} ${BUSY_SECONDS}`);
+    heading(
+      `Both at once: npx gpu-proxy run --state DIR --allocation NAME -- ${program} ${BUSY_SECONDS}`,
+    );
     const runs = TENANTS.map(({ name }) => startProgram(node, name, [program, `${BUSY_SECONDS}`]));
-    await Promise.race([Promise.all(runs.map(({ begun }) => begun)), Promise.all(runs.map(({ done }) => done))]);
+    await Promise.race([
+      Promise.all(runs.map(({ begun }) => begun)),
+      Promise.all(runs.map(({ done }) => done)),
+    ]);
     const before = await node.use();
     await node.show('top', '-n', `${MOMENTS}`);
     const after = await node.use();
@@ -65,7 +78,9 @@ function startProgram(node: TemporaryNode, name: string, command: readonly strin
     console.log(`${name}: ${line}`);
     begin();
   };
-  const done = node.command('run', ['--allocation', name, '--', ...command], onLine).then(({ status }) => status);
+  const done = node
+    .command('run', ['--allocation', name, '--', ...command], onLine)
+    .then(({ status }) => status);
   return { begun, done };
 }
 
@@ -74,13 +89,18 @@ function sayShares(before: Use, after: Use): void {
   const total = used.reduce((sum, time) => sum + time, 0);
   TENANTS.forEach(({ name, share }, i) => {
     const time = used[i] ?? 0;
-    console.log(`${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % (${(time / 1e9).toFixed(2)} s)`);
+    console.log(
+      `${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % (${(time / 1e9).toFixed(2)} s)`,
+    );
   });
 }
 
 /** Nanoseconds: in its windows, and what its work took beyond their end. */
 function usedBy(name: string, { allocations }: Use): number {
-  const { granted, overrun } = allocations.find((allocation) => allocation.name === name)?.time ?? { granted: 0, overrun: 0 };
+  const { granted, overrun } = allocations.find((allocation) => allocation.name === name)?.time ?? {
+    granted: 0,
+    overrun: 0,
+  };
   return granted + overrun;
 }
 
@@ -92,7 +112,10 @@ class TemporaryNode {
   readonly #served: Promise<CommandResult>;
   readonly #interrupted: AbortSignal;
 
-  /** @param interrupted ends its commands; the node itself is ended by end(), which needs it to clean up, so Ctrl-C does not reach it. */
+  /**
+   * @param interrupted ends its commands; the node itself is ended by end(), which needs it to
+   * clean up, so Ctrl-C does not reach it.
+   */
   constructor(interrupted: AbortSignal) {
     this.#interrupted = interrupted;
     chmodSync(this.#state, 0o711); // workers that are users of their own pass through it
@@ -102,14 +125,27 @@ class TemporaryNode {
     });
     const onLine = (line: string) => line.includes('"serving"') && serving();
     const options = { onLine, detached: true, signal: this.#ending.signal };
-    this.#served = runCommand(process.execPath, [GPU_PROXY, 'serve', '--state', this.#state], options);
-    const failed = this.#served.then(({ output }) => Promise.reject(new ToolchainError(`The node could not serve:\n${output}`)));
+    this.#served = runCommand(
+      process.execPath,
+      [GPU_PROXY, 'serve', '--state', this.#state],
+      options,
+    );
+    const failed = this.#served.then(({ output }) =>
+      Promise.reject(new ToolchainError(`The node could not serve:\n${output}`)),
+    );
     this.ready = Promise.race([isServing, failed, once(interrupted, 'abort')]);
   }
 
-  command(name: string, args: readonly string[], onLine?: (line: string) => void): Promise<CommandResult> {
+  command(
+    name: string,
+    args: readonly string[],
+    onLine?: (line: string) => void,
+  ): Promise<CommandResult> {
     const all = [GPU_PROXY, name, '--state', this.#state, ...args];
-    return runCommand(process.execPath, all, { signal: this.#interrupted, ...(onLine && { onLine }) });
+    return runCommand(process.execPath, all, {
+      signal: this.#interrupted,
+      ...(onLine && { onLine }),
+    });
   }
 
   async use(): Promise<Use> {
@@ -122,21 +158,28 @@ class TemporaryNode {
     await this.#mustSucceed(name, args, (line) => console.log(line));
   }
 
-  async #mustSucceed(name: string, args: readonly string[], onLine?: (line: string) => void): Promise<string> {
+  async #mustSucceed(
+    name: string,
+    args: readonly string[],
+    onLine?: (line: string) => void,
+  ): Promise<string> {
     const { status, output } = await this.command(name, args, onLine);
     if (this.#interrupted.aborted) throw new ToolchainError('Interrupted.');
-    if (status !== 0) throw new ToolchainError(`\`gpu-proxy ${name} ${args.join(' ')}\` failed:\n${output}`);
+    if (status !== 0)
+      throw new ToolchainError(`\`gpu-proxy ${name} ${args.join(' ')}\` failed:\n${output}`);
     return output;
   }
 
-  /** Ends its programs, then itself. An allocation that was never made is not there to be deleted. */
+  /**
+   * Ends its programs, then itself. An allocation that was never made is not there to be deleted.
+   */
   async end(): Promise<void> {
     const remove = ({ name }: { name: string }) =>
       runCommand(process.execPath, [GPU_PROXY, 'delete', name, '--force', '--state', this.#state]);
     await Promise.all(TENANTS.map(remove));
     this.#ending.abort();
     await this.#served;
-    endArbiter(path.join(this.#state, 'arbiter.sock'));
+    endArbiter(path.join(this.#state, 'arbiter', 'arbiter.sock'));
     rmSync(this.#state, { recursive: true, force: true });
   }
 }
@@ -145,7 +188,8 @@ class TemporaryNode {
 function endArbiter(socket: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${socket}\0`)) process.kill(Number(pid));
+      if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${socket}\0`))
+        process.kill(Number(pid));
     } catch {} // it has ended meanwhile
   }
 }

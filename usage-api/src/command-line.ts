@@ -1,10 +1,10 @@
-import { loadOptions } from '@nvidia-virtual/gpu-proxy/configuration/configuration';
-import { flagsOf } from '@nvidia-virtual/gpu-proxy/configuration/flags';
-import type { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
-import { ProxyError } from '@nvidia-virtual/gpu-proxy/errors';
-import { Log } from '@nvidia-virtual/gpu-proxy/log';
-import { ApiError } from '@nvidia-virtual/kubernetes/api-server';
+import { ApiError } from '@nvidia-virtual/kube-common/api-server';
 import { LedgerError } from '@nvidia-virtual/ledger';
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { loadOptions } from '@nvidia-virtual/service/configuration/load';
+import type { EndSignal } from '@nvidia-virtual/service/end-signal';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import { Log } from '@nvidia-virtual/service/log';
 import { Command } from 'commander';
 import { UsageError } from './errors.js';
 import { OPTIONS } from './options.js';
@@ -22,7 +22,11 @@ export async function execute(argv: readonly string[], endSignal: EndSignal): Pr
     await program.parseAsync(argv);
     return 0;
   } catch (error) {
-    const known = error instanceof ProxyError || error instanceof UsageError || error instanceof LedgerError || error instanceof ApiError;
+    const known =
+      error instanceof ProxyError ||
+      error instanceof UsageError ||
+      error instanceof LedgerError ||
+      error instanceof ApiError;
     if (!known) throw error;
     process.stderr.write(`nvidia-virtual-usage-api: ${error.message}\n`);
     return error instanceof ProxyError ? error.exitStatus : 1;

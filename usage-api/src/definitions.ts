@@ -1,4 +1,4 @@
-import { formatQuantity } from '@nvidia-virtual/kubernetes/quantity';
+import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 import type { ContainerUsage, NodeGpuUsage, PodGpuUsage, UsageObject } from './resources.js';
 
 /** A column as `kubectl get` prints it. */
@@ -6,7 +6,6 @@ export interface Column<T> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'date';
   readonly format?: 'name';
-  readonly description: string;
   /** 0: always; 1: with -o wide. */
   readonly priority: 0 | 1;
   read(object: T): string | number | null;
@@ -19,15 +18,14 @@ export interface Definition<T extends UsageObject> {
   readonly shortName: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  readonly description: string;
   readonly columns: readonly Column<T>[];
   readonly fields: Readonly<Record<string, (object: T) => string>>;
   /** What a person does who looked for one that is not there. */
   readonly notFoundHint: string;
 }
 
-const NAME = { name: 'Name', type: 'string', format: 'name', description: 'Name of the object', priority: 0 } as const;
-const AGE = { name: 'Age', type: 'date', description: 'Since when it is there', priority: 0 } as const;
+const NAME = { name: 'Name', type: 'string', format: 'name', priority: 0 } as const;
+const AGE = { name: 'Age', type: 'date', priority: 0 } as const;
 
 export const POD_USAGE: Definition<PodGpuUsage> = {
   name: 'podgpuusages',
@@ -35,7 +33,6 @@ export const POD_USAGE: Definition<PodGpuUsage> = {
   shortName: 'pgu',
   kind: 'PodGpuUsage',
   namespaced: true,
-  description: 'What a pod was granted of GPUs, and what it uses.',
   notFoundHint: 'there is no pod of this name that asks for nvidia-virtual/gpu and has not ended',
   fields: {
     'metadata.name': ({ metadata }) => metadata.name,
@@ -45,48 +42,38 @@ export const POD_USAGE: Definition<PodGpuUsage> = {
   },
   columns: [
     { ...NAME, read: ({ metadata }) => metadata.name },
-    {
-      name: 'State',
-      type: 'string',
-      description: 'Waiting, Starting, Idle, Active, Unknown or Ending',
-      priority: 0,
-      read: ({ state }) => state,
-    },
-    { name: 'Slots', type: 'integer', description: 'Slots that it holds', priority: 0, read: ({ slots }) => slots },
-    { name: 'Memory', type: 'string', description: 'GPU memory used, and the quota', priority: 0, read: memoryCell },
+    { name: 'State', type: 'string', priority: 0, read: ({ state }) => state },
+    { name: 'Slots', type: 'integer', priority: 0, read: ({ slots }) => slots },
+    { name: 'Memory', type: 'string', priority: 0, read: memoryCell },
     {
       name: 'Peak',
       type: 'string',
-      description: 'The most GPU memory used',
       priority: 1,
       read: (pod) => bytes(sum(pod, ({ memory }) => memory.peak)),
     },
-    { name: 'Time', type: 'string', description: 'GPU time got lately, and the share', priority: 0, read: timeCell },
+    { name: 'Time', type: 'string', priority: 0, read: timeCell },
     {
       name: 'Waiting',
       type: 'string',
-      description: 'Time spent waiting for a turn lately',
       priority: 1,
       read: (pod) => percent(sum(pod, ({ time }) => time.waiting)),
     },
     {
       name: 'Processes',
       type: 'string',
-      description: 'Processes that use the GPU',
       priority: 1,
       read: (pod) => text(sum(pod, ({ sessions }) => sessions)),
     },
     {
       name: 'Faults',
       type: 'string',
-      description: 'Faults of these processes',
       priority: 1,
       read: (pod) => text(sum(pod, ({ faults }) => faults)),
     },
-    { name: 'Node', type: 'string', description: 'Node of the pod', priority: 0, read: ({ node = '<none>' }) => node },
-    { name: 'GPU', type: 'string', description: 'GPUs of the pod', priority: 1, read: gpuCell },
+    { name: 'Node', type: 'string', priority: 0, read: ({ node = '<none>' }) => node },
+    { name: 'GPU', type: 'string', priority: 1, read: gpuCell },
     { ...AGE, read: ({ metadata }) => metadata.creationTimestamp ?? null },
-    { name: 'Message', type: 'string', description: 'Why it waits, or what is missing', priority: 1, read: ({ message = '' }) => message },
+    { name: 'Message', type: 'string', priority: 1, read: ({ message = '' }) => message },
   ],
 };
 
@@ -96,32 +83,33 @@ export const NODE_USAGE: Definition<NodeGpuUsage> = {
   shortName: 'ngu',
   kind: 'NodeGpuUsage',
   namespaced: false,
-  description: 'What the GPUs of a node have, what of it was granted, and what is used.',
   notFoundHint: 'there is no node of this name with GPUs of nvidia-virtual',
   fields: { 'metadata.name': ({ metadata }) => metadata.name, state: ({ state }) => state },
   columns: [
     { ...NAME, read: ({ metadata }) => metadata.name },
-    { name: 'State', type: 'string', description: 'Ready, Unhealthy or Silent', priority: 0, read: ({ state }) => state },
-    { name: 'GPUs', type: 'integer', description: 'How many GPUs it has', priority: 0, read: ({ gpus }) => gpus.length },
-    { name: 'Slots', type: 'integer', description: 'Slots of its GPUs', priority: 0, read: ({ slots }) => slots.total },
-    { name: 'Free', type: 'integer', description: 'Slots that nobody holds', priority: 0, read: ({ slots }) => slots.free },
-    { name: 'Memory', type: 'string', description: 'GPU memory', priority: 0, read: ({ memory }) => bytes(memory.total) },
-    { name: 'Granted', type: 'string', description: 'GPU memory granted', priority: 1, read: ({ memory }) => bytes(memory.granted) },
-    { name: 'Used', type: 'string', description: 'GPU memory used', priority: 0, read: ({ memory }) => bytes(memory.used) },
+    { name: 'State', type: 'string', priority: 0, read: ({ state }) => state },
+    { name: 'GPUs', type: 'integer', priority: 0, read: ({ gpus }) => gpus.length },
+    { name: 'Slots', type: 'integer', priority: 0, read: ({ slots }) => slots.total },
+    { name: 'Free', type: 'integer', priority: 0, read: ({ slots }) => slots.free },
+    { name: 'Memory', type: 'string', priority: 0, read: ({ memory }) => bytes(memory.total) },
+    { name: 'Granted', type: 'string', priority: 1, read: ({ memory }) => bytes(memory.granted) },
+    { name: 'Used', type: 'string', priority: 0, read: ({ memory }) => bytes(memory.used) },
     {
       name: 'Time',
       type: 'string',
-      description: 'GPU time used lately, of each GPU',
       priority: 0,
       read: ({ gpus }) => gpus.map(({ time }) => percent(time.used)).join(','),
     },
     { ...AGE, read: ({ metadata }) => metadata.creationTimestamp ?? null },
-    { name: 'Message', type: 'string', description: 'What is not as it should be', priority: 1, read: ({ message = '' }) => message },
+    { name: 'Message', type: 'string', priority: 1, read: ({ message = '' }) => message },
   ],
 };
 
 /** Of all containers; undefined when nothing is known of any. */
-export function sum({ containers }: PodGpuUsage, figure: (container: ContainerUsage) => number | undefined): number | undefined {
+export function sum(
+  { containers }: PodGpuUsage,
+  figure: (container: ContainerUsage) => number | undefined,
+): number | undefined {
   const known = containers.map(figure).filter((value) => value !== undefined);
   return known.length === 0 ? undefined : known.reduce((total, value) => total + value, 0);
 }
@@ -139,7 +127,9 @@ function timeCell(pod: PodGpuUsage): string {
 
 function gpuCell({ containers }: PodGpuUsage): string {
   const gpus = new Set(
-    containers.flatMap((container) => container.gpus.map(({ uuid, index }) => (index === undefined ? uuid : String(index)))),
+    containers.flatMap((container) =>
+      container.gpus.map(({ uuid, index }) => (index === undefined ? uuid : String(index))),
+    ),
   );
   return gpus.size === 0 ? '<none>' : [...gpus].join(',');
 }

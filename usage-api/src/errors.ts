@@ -1,6 +1,9 @@
+import { defineErrors } from '@nvidia-virtual/service/error-table';
+
 /**
- * Everything that the usage API refuses: one code, the HTTP status, the reason as Kubernetes names it, and one sentence. docs/errors.md
- * lists the same codes; a test compares the two. A code is never reused for another meaning.
+ * Everything that the usage API refuses: one code, the HTTP status, the reason as Kubernetes names
+ * it, and one sentence. docs/errors.md lists the same codes; a test compares the two. A code is
+ * never reused for another meaning.
  */
 const TABLE = {
   NOT_THROUGH_API_SERVER: [
@@ -19,33 +22,43 @@ const TABLE = {
     'Whether you may do this could not be found out: {reason}. It is tried again with the next request.',
   ],
   NO_SUCH_OBJECT: [404, 'NotFound', '{resource} "{name}" not found: {hint}'],
-  NO_SUCH_PATH: [404, 'NotFound', 'There is nothing at {path}. Served here is /apis/usage.nvidia-virtual.io/v1alpha1.'],
+  NO_SUCH_PATH: [
+    404,
+    'NotFound',
+    'There is nothing at {path}. Served here is /apis/usage.nvidia-virtual.io/v1alpha1.',
+  ],
   READ_ONLY: [
     405,
     'MethodNotAllowed',
     '{method} is not possible here: usage is observed, and can be read only. To change it, change the pod.',
   ],
-  NOT_ACCEPTABLE: [406, 'NotAcceptable', 'None of "{accept}" is served here. Accept application/json, or application/json;as=Table.'],
   SELECTOR_WRONG: [400, 'BadRequest', '{kind} "{selector}" is not understood: {reason}.'],
   PARAMETER_WRONG: [400, 'BadRequest', '{parameter} is "{value}", and allowed is {allowed}.'],
-  CONTINUE_WRONG: [410, 'Expired', 'The continue parameter is none that this server gave. List again from the beginning.'],
-  VERSION_TOO_OLD: [410, 'Expired', 'What changed since version {version} is not known any more. List again, and watch from there.'],
-  NOT_READY: [503, 'ServiceUnavailable', 'Pods and nodes have not been read yet since this server started. Try again in some seconds.'],
+  CONTINUE_WRONG: [
+    410,
+    'Expired',
+    'The continue parameter is none that this server gave. List again from the beginning.',
+  ],
+  VERSION_TOO_OLD: [
+    410,
+    'Expired',
+    'What changed since version {version} is not known any more. List again, and watch from there.',
+  ],
+  NOT_READY: [
+    503,
+    'ServiceUnavailable',
+    'Pods and nodes have not been read yet since this server started. Try again in some seconds.',
+  ],
   ADDRESS_NOT_SERVED: [0, '', '{address} cannot be served: {reason}. Choose another by {option}.'],
 } as const satisfies Record<string, readonly [number, string, string]>;
 
 export type ErrorCode = keyof typeof TABLE;
-export const ERROR_CODES = Object.keys(TABLE) as ErrorCode[];
 
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-  readonly code: ErrorCode;
+const TEMPLATES = Object.fromEntries(
+  Object.entries(TABLE).map(([code, [, , template]]) => [code, template]),
+) as Record<ErrorCode, string>;
 
-  constructor(code: ErrorCode, values: Record<string, string | number> = {}) {
-    super(template(code).replaceAll(/\{(\w+)\}/g, (_, name: string) => String(values[name])));
-    this.code = code;
-  }
-
+export class UsageError extends defineErrors('UsageError', TEMPLATES) {
   /** Of HTTP; 0 for what is no answer to a request. */
   get status(): number {
     return TABLE[this.code][0];
@@ -54,12 +67,4 @@ export class UsageError extends Error {
   get reason(): string {
     return TABLE[this.code][1];
   }
-}
-
-export function template(code: ErrorCode): string {
-  return TABLE[code][2];
-}
-
-export function statusOf(code: ErrorCode): number {
-  return TABLE[code][0];
 }

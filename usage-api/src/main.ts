@@ -1,4 +1,4 @@
-import { EndSignal } from '@nvidia-virtual/gpu-proxy/end-signal';
+import { EndSignal } from '@nvidia-virtual/service/end-signal';
 
 const endSignal = new EndSignal();
 const { execute } = await import('./command-line.js');

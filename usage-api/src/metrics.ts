@@ -7,7 +7,9 @@ export interface MetricsSources {
   ledgerTrouble(): boolean;
 }
 
-/** What this server tells Prometheus of itself. What pods and GPUs use, the nodes tell themselves. */
+/**
+ * What this server tells Prometheus of itself. What pods and GPUs use, the nodes tell themselves.
+ */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #answers = new Counter({
@@ -28,7 +30,9 @@ export class Metrics {
     this.#gauge('watches', 'Watches that are open.', () => sources.watches());
     this.#gauge('pods', 'Pods that ask for slots.', () => sources.pods());
     this.#gauge('nodes', 'Nodes with GPUs.', () => sources.nodes());
-    this.#gauge('ledger_away', '1 while the ledger cannot be read.', () => Number(sources.ledgerTrouble()));
+    this.#gauge('ledger_away', '1 while the ledger cannot be read.', () =>
+      Number(sources.ledgerTrouble()),
+    );
   }
 
   get contentType(): string {

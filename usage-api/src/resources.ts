@@ -5,8 +5,9 @@ export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;
 
 /**
- * Waiting: no node yet. Starting: on a node, its container does not run yet. Idle: it runs, and no program in it uses the GPU. Active: one
- * does. Unknown: it runs, and its node does not say what it uses. Ending: it is being deleted.
+ * Waiting: no node yet. Starting: on a node, its container does not run yet. Idle: it runs, and no
+ * program in it uses the GPU. Active: one does. Unknown: it runs, and its node does not say what it
+ * uses. Ending: it is being deleted.
  */
 export type PodState = 'Waiting' | 'Starting' | 'Idle' | 'Active' | 'Unknown' | 'Ending';
 
@@ -25,7 +26,10 @@ export interface UsageObject {
   readonly metadata: Metadata;
   /** When the node said what is told here. Missing: it did not. */
   readonly timestamp?: string;
-  /** Seconds before `timestamp` that "used" time is of. Missing: there are no two figures to compare yet. */
+  /**
+   * Seconds before `timestamp` that "used" time is of. Missing: there are no two figures to compare
+   * yet.
+   */
   readonly windowSeconds?: number;
   /** What a person should know: why it waits, why figures are missing. */
   readonly message?: string;
@@ -57,7 +61,11 @@ export interface TimeUsage {
 export interface ContainerUsage {
   readonly name: string;
   readonly slots: number;
-  readonly gpus: readonly { readonly uuid: string; readonly index?: number; readonly name?: string }[];
+  readonly gpus: readonly {
+    readonly uuid: string;
+    readonly index?: number;
+    readonly name?: string;
+  }[];
   readonly memory: MemoryUsage;
   readonly time: TimeUsage;
   /** Processes that use the GPU. */

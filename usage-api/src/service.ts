@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Node, V1Pod } from '@kubernetes/client-node';
-import { FAREWELL } from '@nvidia-virtual/gpu-proxy/connections';
-import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
-import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
-import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { ServingCertificate } from '@nvidia-virtual/kube-common/certificates';
+import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import { RedisLedger } from '@nvidia-virtual/ledger';
+import { FAREWELL } from '@nvidia-virtual/service/connections';
+import { HttpService } from '@nvidia-virtual/service/http';
 import type { Logger } from 'pino';
 import { UsageError } from './errors.js';
 import { Metrics } from './metrics.js';
@@ -44,17 +44,42 @@ export class UsageService {
     this.#logger = logger;
     this.#api = ApiServer.load(options.kubeconfig);
     this.#ledger = openLedger(options.ledger);
-    this.#ledger.on('state', (state, sentence) => logger[state === 'away' ? 'warn' : 'info'](sentence));
+    this.#ledger.on('state', (state, sentence) =>
+      logger[state === 'away' ? 'warn' : 'info'](sentence),
+    );
     const [pods, nodes] = [new Mirror<GpuPod>(), new Mirror<GpuNode>()];
     const common = { api: this.#api, logger };
-    const ofPods = new Reflector({ ...common, path: '/api/v1/pods', read: mirrored<V1Pod, GpuPod>(keepPod), reflection: pods });
-    const ofNodes = new Reflector({ ...common, path: '/api/v1/nodes', read: mirrored<V1Node, GpuNode>(keepNode), reflection: nodes });
+    const ofPods = new Reflector({
+      ...common,
+      path: '/api/v1/pods',
+      read: mirrored<V1Pod, GpuPod>(keepPod),
+      reflection: pods,
+    });
+    const ofNodes = new Reflector({
+      ...common,
+      path: '/api/v1/nodes',
+      read: mirrored<V1Node, GpuNode>(keepNode),
+      reflection: nodes,
+    });
     this.#reflectors = [ofPods, ofNodes] as unknown as readonly Reflector<never, never>[];
-    const figures = new Figures({ ledger: this.#ledger, maximumAge: options.ledger.maximumAge / MICROSECONDS });
+    const figures = new Figures({
+      ledger: this.#ledger,
+      maximumAge: options.ledger.maximumAge / MICROSECONDS,
+    });
     const { interval, restingInterval } = options;
-    this.#board = new Board({ pods, nodes, figures, interval: interval / MICROSECONDS, restingInterval: restingInterval / MICROSECONDS });
+    this.#board = new Board({
+      pods,
+      nodes,
+      figures,
+      interval: interval / MICROSECONDS,
+      restingInterval: restingInterval / MICROSECONDS,
+    });
     this.#frontProxy = new FrontProxySource(this.#api, logger);
-    const handler = new Handler({ board: this.#board, access: new Access(this.#api), frontProxy: () => this.#frontProxy.current });
+    const handler = new Handler({
+      board: this.#board,
+      access: new Access(this.#api),
+      frontProxy: () => this.#frontProxy.current,
+    });
     const metrics = new Metrics({
       watches: () => handler.watches,
       pods: () => pods.items.size,
@@ -87,11 +112,18 @@ export class UsageService {
     return this.#http.address;
   }
 
-  /** Resolves when it is served with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError */
+  /**
+   * Resolves when it is served with a certificate. @throws UsageError ADDRESS_NOT_SERVED,
+   * ProxyError
+   */
   async start(): Promise<void> {
     const { address, http } = this.#options;
     if ('path' in address)
-      throw new UsageError('ADDRESS_NOT_SERVED', { address: address.path, reason: 'it is no HOST:PORT', option: '--address' });
+      throw new UsageError('ADDRESS_NOT_SERVED', {
+        address: address.path,
+        reason: 'it is no HOST:PORT',
+        option: '--address',
+      });
     await this.#http.move(http);
     this.#port = await this.#server.listen(address);
     for (const reflector of this.#reflectors) void reflector.run();
@@ -101,7 +133,10 @@ export class UsageService {
     this.#logger.info({ port: this.#port, http: this.#http.address }, 'serving');
   }
 
-  /** Not ready from now on, and asked no more a little later; who watches goes on at another replica. */
+  /**
+   * Not ready from now on, and asked no more a little later; who watches goes on at another
+   * replica.
+   */
   async stop(): Promise<void> {
     this.#ending = true;
     await sleep(FAREWELL);
@@ -116,11 +151,11 @@ export class UsageService {
   }
 
   #certificateOptions(): ConstructorParameters<typeof ServingCertificate>[0] {
-    const { namespace, service, secret, hosts = [] } = this.#options;
+    const { namespace, service, secret } = this.#options;
     return {
       api: this.#api,
       secret: { namespace, name: secret },
-      hosts: [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`, ...hosts],
+      hosts: [`${service}.${namespace}.svc`, `${service}.${namespace}.svc.cluster.local`],
       holders: [{ kind: 'APIService', name: `${VERSION}.${GROUP}` }],
       logger: this.#logger,
     };
@@ -128,6 +163,6 @@ export class UsageService {
 }
 
 function openLedger({ url, username, passwordFile, tls }: Options['ledger']): RedisLedger {
-  const secure = { caFile: tls.ca, certificateFile: tls.cert, keyFile: tls.key };
-  return new RedisLedger({ redis: { url, username, passwordFile, ...(url.startsWith('rediss:') ? secure : {}) } });
+  const files = { caFile: tls.ca, certificateFile: tls.cert, keyFile: tls.key };
+  return new RedisLedger({ redis: { url, username, passwordFile, ...files } });
 }

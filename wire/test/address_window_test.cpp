@@ -1,4 +1,5 @@
-// The window: reserved, never twice, first fit, and a memory file seen at one address by two processes.
+// The window: reserved, never twice, first fit, and a memory file seen at one address by two
+// processes.
 #include "wire/address_window.h"
 
 #include <sys/mman.h>
@@ -18,13 +19,16 @@ constexpr std::size_t kPage = 4096;
 void rangesContain() {
   const AddressRange range{100, 200};
   CHECK(range.contains(100, 100) && range.contains(199, 1) && range.contains(100, 0));
-  CHECK(!range.contains(99, 1) && !range.contains(200, 0) && !range.contains(100, 101) && !range.contains(150, ~std::uint64_t{0}));
+  CHECK(!range.contains(99, 1) && !range.contains(200, 0) && !range.contains(100, 101) &&
+        !range.contains(150, ~std::uint64_t{0}));
 }
 
 void candidatesAreApart() {
   for (const AddressRange& window : windowCandidates()) {
-    CHECK(window.begin < window.end && window.end <= std::uint64_t{1} << 47 && window.begin % kPage == 0 && window.end % kPage == 0);
-    for (const AddressRange& device : deviceRanges()) CHECK(window.end <= device.begin || device.end <= window.begin);
+    CHECK(window.begin < window.end && window.end <= std::uint64_t{1} << 47 &&
+          window.begin % kPage == 0 && window.end % kPage == 0);
+    for (const AddressRange& device : deviceRanges())
+      CHECK(window.end <= device.begin || device.end <= window.begin);
   }
 }
 
@@ -39,7 +43,8 @@ void nothingIsReservedTwice() {
 
 void allocatesFirstFit(AddressWindow& window) {
   const std::uint64_t begin = window.range().begin;
-  const std::uint64_t a = window.allocate(1), b = window.allocate(kPage + 1), c = window.allocate(kPage);
+  const std::uint64_t a = window.allocate(1), b = window.allocate(kPage + 1),
+                      c = window.allocate(kPage);
   CHECK(a == begin && b == a + kPage && c == b + 2 * kPage);
   window.release(b);
   CHECK(window.allocate(3 * kPage) == c + kPage);
@@ -88,7 +93,10 @@ int main() {
   wire::aClosedWindowIsFull();
   wire::AddressWindow window;
   if (!window.open()) {
-    std::fputs("skipped: none of the windows is free here (ThreadSanitizer keeps most addresses to itself)\n", stderr);
+    std::fputs(
+        "skipped: none of the windows is free here (ThreadSanitizer keeps most addresses to "
+        "itself)\n",
+        stderr);
     return wire::test::failures == 0 ? wire::test::kSkipped : 1;
   }
   wire::nothingIsReservedTwice();

@@ -1,4 +1,5 @@
-// One client and one worker over two mappings of the file, as between two processes: frames, replies, a full ring, deferred errors.
+// One client and one worker over two mappings of the file, as between two processes: frames,
+// replies, a full ring, deferred errors.
 #include "wire/channel.h"
 
 #include <fcntl.h>
@@ -21,7 +22,8 @@ struct Pair {
   std::unique_ptr<WorkerChannel> worker = WorkerChannel::attach(client->file());
 };
 
-void send(ClientChannel& client, std::size_t bytes, std::uint16_t call, std::uint16_t flags = 0, std::uint64_t ticket = 0) {
+void send(ClientChannel& client, std::size_t bytes, std::uint16_t call, std::uint16_t flags = 0,
+          std::uint64_t ticket = 0) {
   Encoder encoder = client.begin(bytes);
   for (std::size_t i = 0; i < bytes / 8; ++i) encoder.put<std::uint64_t>(call + i);
   client.publish(encoder, call, flags, ticket);
@@ -41,9 +43,11 @@ void carriesFramesInOrder() {
   FrameHeader header;
   Decoder payload;
   CHECK(pair.worker->next(header, payload));
-  CHECK(header.call == 1 && header.flags == 0 && header.ticket == 7 && header.length == 16 && payload.finished());
+  CHECK(header.call == 1 && header.flags == 0 && header.ticket == 7 && header.length == 16 &&
+        payload.finished());
   CHECK(pair.worker->next(header, payload));
-  CHECK(header.call == 2 && header.flags == kFrameWantsReply && header.ticket == 8 && holds(payload, 64, 2));
+  CHECK(header.call == 2 && header.flags == kFrameWantsReply && header.ticket == 8 &&
+        holds(payload, 64, 2));
 }
 
 void carriesTheLongestFrameAcrossTheEnd() {
@@ -53,7 +57,8 @@ void carriesTheLongestFrameAcrossTheEnd() {
     send(*pair.client, kLongest, i);
     FrameHeader header;
     Decoder payload;
-    CHECK(pair.worker->next(header, payload) && header.length == kMaxFrameBytes && holds(payload, kLongest, i));
+    CHECK(pair.worker->next(header, payload) && header.length == kMaxFrameBytes &&
+          holds(payload, kLongest, i));
   }
   CHECK(pair.client->begin(kLongest + 1).failed());
   CHECK(!pair.client->begin(kLongest).failed());
@@ -112,7 +117,8 @@ void answersAtFullLengthAndNotBeyond() {
   fits.putBytes(long_.data(), long_.size());
   pair.worker->reply(fits, 0, 0);
   Decoder reply = pair.client->awaitReply(header);
-  CHECK(header.length == kReplyBytes && reply.getBytes(kReplyBytes).size() == long_.size() && reply.finished());
+  CHECK(header.length == kReplyBytes && reply.getBytes(kReplyBytes).size() == long_.size() &&
+        reply.finished());
 
   send(*pair.client, 0, 1, kFrameWantsReply);
   CHECK(pair.worker->next(frame, payload));
@@ -132,10 +138,12 @@ void waitsWhileTheRingIsFull() {
     FrameHeader header;
     Decoder payload;
     for (std::size_t i = 0; i < kFrames; ++i) {
-      CHECK(pair.worker->next(header, payload) && header.call == static_cast<std::uint16_t>(i) && holds(payload, kBytes, header.call));
+      CHECK(pair.worker->next(header, payload) && header.call == static_cast<std::uint16_t>(i) &&
+            holds(payload, kBytes, header.call));
     }
   });
-  for (std::size_t i = 0; i < kFrames; ++i) send(*pair.client, kBytes, static_cast<std::uint16_t>(i));
+  for (std::size_t i = 0; i < kFrames; ++i)
+    send(*pair.client, kBytes, static_cast<std::uint16_t>(i));
   worker.join();
 }
 
@@ -177,14 +185,16 @@ void refusesFilesOfAnotherShape() {
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   CHECK(!attaches(null));
   close(null);
-  for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_WRITE}) {
+  for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
+                          F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_WRITE}) {
     const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     CHECK(ftruncate(file, kChannelFileBytes) == 0 && fcntl(file, F_ADD_SEALS, seals) == 0);
     CHECK(!attaches(file));
     close(file);
   }
   const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  CHECK(ftruncate(file, kChannelFileBytes - 4096) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  CHECK(ftruncate(file, kChannelFileBytes - 4096) == 0 &&
+        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
   CHECK(!attaches(file));
   close(file);
   const int good = createChannelFile();

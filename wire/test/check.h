@@ -1,4 +1,5 @@
-// The whole test framework: CHECK says what was false and goes on; checkedResult() is main's exit status.
+// The whole test framework: CHECK says what was false and goes on; checkedResult() is main's exit
+// status.
 #pragma once
 
 #include <cstdio>
@@ -20,4 +21,5 @@ inline constexpr int kSkipped = 77;
 
 }  // namespace wire::test
 
-#define CHECK(condition) ::wire::test::check(static_cast<bool>(condition), #condition, __FILE__, __LINE__)
+#define CHECK(condition) \
+  ::wire::test::check(static_cast<bool>(condition), #condition, __FILE__, __LINE__)

@@ -1,4 +1,5 @@
-// Encoder and decoder: what goes in comes out; a frame cut at any byte, or with any byte too many, is refused, and reads nothing outside.
+// Encoder and decoder: what goes in comes out; a frame cut at any byte, or with any byte too many,
+// is refused, and reads nothing outside.
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -113,8 +114,8 @@ void anEncoderWithoutRoomFailsForGood() {
 
 void lengthsAreLimited() {
   std::byte room[256];
-  for (const std::uint64_t claimed :
-       {std::uint64_t{9}, std::uint64_t{1} << 32, ~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 63}) {
+  for (const std::uint64_t claimed : {std::uint64_t{9}, std::uint64_t{1} << 32, ~std::uint64_t{0},
+                                      ~std::uint64_t{0} - 7, std::uint64_t{1} << 63}) {
     Encoder encoder(room, sizeof(room));
     encoder.put(claimed);
     encoder.put<std::uint64_t>(0);

@@ -1,4 +1,5 @@
-// Either end is a process of its own and is killed at some moment; the other, told so as by the session, stops waiting at once.
+// Either end is a process of its own and is killed at some moment; the other, told so as by the
+// session, stops waiting at once.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -86,7 +87,8 @@ void theClientOutlivesTheWorker() {
     });
     std::thread end = executioner(child, random() % 3000, [&] { client->abandon(); });
     ReplyHeader header;
-    for (std::uint64_t number = 1; !client->begin(kBytes).failed(); ++number) {  // a full ring without a reader ends here
+    for (std::uint64_t number = 1; !client->begin(kBytes).failed();
+         ++number) {  // a full ring without a reader ends here
       send(*client, number, flags);
       if (flags != 0 && !client->awaitReply(header).ok()) break;
     }

@@ -1,4 +1,5 @@
-// Handles: of one kind, inert once ended, parents end their children, nothing is found that was not given out.
+// Handles: of one kind, inert once ended, parents end their children, nothing is found that was not
+// given out.
 #include "wire/handle_table.h"
 
 #include <atomic>
@@ -45,9 +46,10 @@ void handlesLookLikeNothingElse() {
     CHECK(static_cast<std::int64_t>(handle) > 2 && handle % 16 == 0 && handle >> 47 != 0);
     CHECK(static_cast<int>(handleKind(handle)) == kind);
   }
-  for (const std::uint64_t handle :
-       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2}, ~std::uint64_t{0}, std::uint64_t{0x7fff'1234'5670}}) {
-    CHECK(handleKind(handle) == HandleKind::none && table.find(HandleKind::none, handle) == nullptr);
+  for (const std::uint64_t handle : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{2},
+                                     ~std::uint64_t{0}, std::uint64_t{0x7fff'1234'5670}}) {
+    CHECK(handleKind(handle) == HandleKind::none &&
+          table.find(HandleKind::none, handle) == nullptr);
   }
 }
 
@@ -68,11 +70,13 @@ void parentsEndTheirChildren() {
   const std::uint64_t module = table.add(HandleKind::module, object(1));
   const std::uint64_t library = table.add(HandleKind::library, object(2), module);
   std::vector<std::uint64_t> functions;
-  for (std::uint64_t i = 10; i < 20; ++i) functions.push_back(table.add(HandleKind::function, object(i), i % 2 ? module : library));
+  for (std::uint64_t i = 10; i < 20; ++i)
+    functions.push_back(table.add(HandleKind::function, object(i), i % 2 ? module : library));
   for (const int gone : {0, 5, 9}) table.remove(functions[gone]);
   const std::uint64_t other = table.add(HandleKind::function, object(30));
   table.remove(module);
-  for (const std::uint64_t function : functions) CHECK(table.find(HandleKind::function, function) == nullptr);
+  for (const std::uint64_t function : functions)
+    CHECK(table.find(HandleKind::function, function) == nullptr);
   CHECK(table.find(HandleKind::library, library) == nullptr);
   CHECK(table.find(HandleKind::function, other) == object(30) && table.size() == 1);
   CHECK(table.add(HandleKind::function, object(40), module) == 0);
@@ -83,18 +87,23 @@ void contextsEndWhatWasMadeInThem() {
   const std::uint64_t primary = primaryContextHandle(0);
   table.bind(primary, object(1));
   const std::uint64_t own = table.add(HandleKind::context, object(2));
-  CHECK(table.handleOf(HandleKind::context, object(2)) == own && table.handleOf(HandleKind::context, object(1)) == primary);
-  CHECK(table.handleOf(HandleKind::stream, object(2)) == 0 && table.handleOf(HandleKind::context, object(3)) == 0);
+  CHECK(table.handleOf(HandleKind::context, object(2)) == own &&
+        table.handleOf(HandleKind::context, object(1)) == primary);
+  CHECK(table.handleOf(HandleKind::stream, object(2)) == 0 &&
+        table.handleOf(HandleKind::context, object(3)) == 0);
   const std::uint64_t library = table.add(HandleKind::library, object(3));
   for (const std::uint64_t context : {primary, own, primary}) {
     const std::uint64_t stream = table.add(HandleKind::stream, object(4), 0, context);
     const std::uint64_t module = table.add(HandleKind::module, object(5), library, context);
     const std::uint64_t function = table.add(HandleKind::function, object(6), module);
-    const std::uint64_t other = table.add(HandleKind::event, object(7), 0, context == own ? primary : own);
+    const std::uint64_t other =
+        table.add(HandleKind::event, object(7), 0, context == own ? primary : own);
     if (context == own) table.remove(own);
     if (context == primary) table.bind(primary, nullptr);
-    CHECK(table.find(HandleKind::stream, stream) == nullptr && table.find(HandleKind::module, module) == nullptr);
-    CHECK(table.find(HandleKind::function, function) == nullptr && table.find(HandleKind::event, other) == object(7));
+    CHECK(table.find(HandleKind::stream, stream) == nullptr &&
+          table.find(HandleKind::module, module) == nullptr);
+    CHECK(table.find(HandleKind::function, function) == nullptr &&
+          table.find(HandleKind::event, other) == object(7));
     table.remove(other);
     table.bind(primary, object(1));
   }
@@ -109,7 +118,8 @@ void contextsEndWhatWasMadeInThem() {
 void primaryContextsKeepTheirHandle() {
   HandleTable table;
   const std::uint64_t primary = primaryContextHandle(3);
-  CHECK(primary != 0 && primary != primaryContextHandle(2) && handleKind(primary) == HandleKind::context);
+  CHECK(primary != 0 && primary != primaryContextHandle(2) &&
+        handleKind(primary) == HandleKind::context);
   CHECK(primaryContextHandle(-1) == 0 && primaryContextHandle(64) == 0);
   CHECK(table.find(HandleKind::context, primary) == nullptr);
   table.bind(primary, object(1));
@@ -119,7 +129,8 @@ void primaryContextsKeepTheirHandle() {
   table.bind(primary, object(1));
   CHECK(table.find(HandleKind::stream, stream) == object(2));
   table.bind(primary, nullptr);
-  CHECK(table.find(HandleKind::context, primary) == nullptr && table.find(HandleKind::stream, stream) == nullptr && table.size() == 0);
+  CHECK(table.find(HandleKind::context, primary) == nullptr &&
+        table.find(HandleKind::stream, stream) == nullptr && table.size() == 0);
   table.bind(primary, object(3));
   CHECK(table.find(HandleKind::context, primary) == object(3));
   table.bind(table.add(HandleKind::context, object(4)), nullptr);
@@ -129,8 +140,10 @@ void primaryContextsKeepTheirHandle() {
 
 void noOtherNumberIsAHandle() {
   HandleTable table;
-  const std::uint64_t handle = table.add(HandleKind::kernel, object(1), table.add(HandleKind::library, object(2)));
-  for (int bit = 0; bit < 64; ++bit) CHECK(table.find(HandleKind::kernel, handle ^ std::uint64_t{1} << bit) == nullptr);
+  const std::uint64_t handle =
+      table.add(HandleKind::kernel, object(1), table.add(HandleKind::library, object(2)));
+  for (int bit = 0; bit < 64; ++bit)
+    CHECK(table.find(HandleKind::kernel, handle ^ std::uint64_t{1} << bit) == nullptr);
   std::mt19937_64 random(1);
   for (int i = 0; i < 100'000; ++i) {
     const std::uint64_t number = random();
@@ -144,11 +157,14 @@ void noOtherNumberIsAHandle() {
 void growsByChunks() {
   HandleTable table;
   std::vector<std::uint64_t> handles;
-  for (std::uint64_t i = 1; i <= 10'000; ++i) handles.push_back(table.add(HandleKind::graphNode, object(i)));
-  for (std::uint64_t i = 1; i <= 10'000; ++i) CHECK(table.find(HandleKind::graphNode, handles[i - 1]) == object(i));
+  for (std::uint64_t i = 1; i <= 10'000; ++i)
+    handles.push_back(table.add(HandleKind::graphNode, object(i)));
+  for (std::uint64_t i = 1; i <= 10'000; ++i)
+    CHECK(table.find(HandleKind::graphNode, handles[i - 1]) == object(i));
 }
 
-// Each writer's objects are its own numbers: a reader that finds another writer's object behind a handle found the wrong one.
+// Each writer's objects are its own numbers: a reader that finds another writer's object behind a
+// handle found the wrong one.
 void readersNeedNoLock() {
   constexpr std::uint64_t kWriters = 2;
   HandleTable table;
@@ -168,7 +184,8 @@ void readersNeedNoLock() {
   std::uint64_t wrong = 0;
   while (!done.load()) {
     for (std::uint64_t writer = 0; writer < kWriters; ++writer) {
-      const auto found = reinterpret_cast<std::uint64_t>(table.find(HandleKind::event, published[writer].load()));
+      const auto found =
+          reinterpret_cast<std::uint64_t>(table.find(HandleKind::event, published[writer].load()));
       wrong += found != 0 && found / 16 % kWriters != writer;
     }
   }

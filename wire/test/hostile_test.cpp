@@ -1,4 +1,5 @@
-// A peer that writes anything anywhere: neither end crashes, reads outside the channel, or waits when it was told to end.
+// A peer that writes anything anywhere: neither end crashes, reads outside the channel, or waits
+// when it was told to end.
 #include <cstring>
 #include <random>
 #include <thread>
@@ -11,12 +12,27 @@
 namespace wire {
 namespace {
 
-constexpr std::uint64_t kGarbage[] = {
-    1,        7,   8,          15,         16,     24,    64,   kRequestBytes - 64, kRequestBytes, kRequestBytes + 64, 1 << 24,
-    1u << 31, ~0u, 1ull << 32, 1ull << 63, ~63ull, ~7ull, ~0ull};
+constexpr std::uint64_t kGarbage[] = {1,
+                                      7,
+                                      8,
+                                      15,
+                                      16,
+                                      24,
+                                      64,
+                                      kRequestBytes - 64,
+                                      kRequestBytes,
+                                      kRequestBytes + 64,
+                                      1 << 24,
+                                      1u << 31,
+                                      ~0u,
+                                      1ull << 32,
+                                      1ull << 63,
+                                      ~63ull,
+                                      ~7ull,
+                                      ~0ull};
 
-// Both ends, and a third view of the memory through which the test plays either end's malice. Its addresses are others, so
-// ThreadSanitizer does not mistake the malice for a mistake.
+// Both ends, and a third view of the memory through which the test plays either end's malice. Its
+// addresses are others, so ThreadSanitizer does not mistake the malice for a mistake.
 struct Scene {
   std::unique_ptr<ClientChannel> client = ClientChannel::create();
   std::unique_ptr<WorkerChannel> worker = WorkerChannel::attach(client->file());
@@ -44,11 +60,13 @@ void aFalseLengthEndsTheSession() {
     scene.send(64 - sizeof(FrameHeader));
     std::memcpy(scene.memory->ring, &claimed, sizeof(claimed));
     CHECK(scene.worker->next(scene.header, scene.payload) == honest);
-    CHECK(honest ? scene.payload.remaining() == claimed - sizeof(FrameHeader) : scene.worker->end() == ChannelEnd::nonsense);
+    CHECK(honest ? scene.payload.remaining() == claimed - sizeof(FrameHeader)
+                 : scene.worker->end() == ChannelEnd::nonsense);
   }
 }
 
-// The last frame of a lap claims far more than was published: what the worker reads is still the ring, in its second mapping.
+// The last frame of a lap claims far more than was published: what the worker reads is still the
+// ring, in its second mapping.
 void aFrameLongerThanWhatIsPublishedStaysInTheRing() {
   Scene scene;
   constexpr std::size_t kPayload = 4096 - sizeof(FrameHeader);
@@ -59,14 +77,17 @@ void aFrameLongerThanWhatIsPublishedStaysInTheRing() {
   scene.send(kPayload);
   const std::uint32_t claimed = kMaxFrameBytes;
   std::memcpy(scene.memory->at(kRequestBytes - 4096), &claimed, sizeof(claimed));
-  CHECK(scene.worker->next(scene.header, scene.payload) && scene.payload.remaining() == kMaxFrameBytes - sizeof(FrameHeader));
+  CHECK(scene.worker->next(scene.header, scene.payload) &&
+        scene.payload.remaining() == kMaxFrameBytes - sizeof(FrameHeader));
 }
 
 void aFalseHeadMakesTheClientFail() {
   constexpr std::size_t kPayload = 4096;
   for (const std::uint64_t head : {kRequestBytes * 8, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
     Scene scene;
-    for (std::size_t sent = 0; sent + 2 * kPayload < kRequestBytes; sent += frameSpan(sizeof(FrameHeader) + kPayload)) scene.send(kPayload);
+    for (std::size_t sent = 0; sent + 2 * kPayload < kRequestBytes;
+         sent += frameSpan(sizeof(FrameHeader) + kPayload))
+      scene.send(kPayload);
     scene.memory->head.store(head);
     CHECK(scene.client->begin(kMaxFrameBytes / 2).failed());
   }
@@ -99,14 +120,15 @@ void aFalseCountOfRepliesIsNoReply() {
   end.join();
 }
 
-// Sleep is faked, for every reason there is and some there are not: it costs the other a system call. (Sleep that is denied only keeps
-// the frames of the one who denies it waiting.)
+// Sleep is faked, for every reason there is and some there are not: it costs the other a system
+// call. (Sleep that is denied only keeps the frames of the one who denies it waiting.)
 void falseSleepDelaysNobody() {
   for (const std::uint64_t flag : kGarbage) {
     if (static_cast<std::uint32_t>(flag) == 0) continue;
     Scene scene;
     std::thread worker([&] {
-      while (scene.worker->next(scene.header, scene.payload)) scene.worker->reply(scene.worker->replyEncoder(), 0, 0);
+      while (scene.worker->next(scene.header, scene.payload))
+        scene.worker->reply(scene.worker->replyEncoder(), 0, 0);
     });
     for (int i = 0; i < 50; ++i) {
       scene.memory->workerSeat.sleeps.store(static_cast<std::uint32_t>(flag));
@@ -129,7 +151,8 @@ void scribble(ChannelMemory& memory, std::mt19937_64& random) {
   if (number % 50'000 == 0) memory.firstWord(memory.head.load()).store(number);
 }
 
-// While the worker reads, another thread writes random words over everything that a client may write.
+// While the worker reads, another thread writes random words over everything that a client may
+// write.
 void aScribblingClientHarmsNobody() {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 60; ++round) {
@@ -140,10 +163,12 @@ void aScribblingClientHarmsNobody() {
       scene.worker->stop();
     });
     while (scene.worker->next(scene.header, scene.payload)) {
-      CHECK(scene.payload.remaining() + sizeof(FrameHeader) == scene.header.length && scene.header.length <= kMaxFrameBytes);
+      CHECK(scene.payload.remaining() + sizeof(FrameHeader) == scene.header.length &&
+            scene.header.length <= kMaxFrameBytes);
       CHECK(scene.payload.getBytes(kMaxFrameBytes).size() < kMaxFrameBytes);
     }
-    CHECK(scene.worker->end() == ChannelEnd::nonsense || scene.worker->end() == ChannelEnd::stopped);
+    CHECK(scene.worker->end() == ChannelEnd::nonsense ||
+          scene.worker->end() == ChannelEnd::stopped);
     scribbler.join();
   }
 }

@@ -1,5 +1,5 @@
-// Messages: whole however the socket cuts them, with their file, over blocking and non-blocking sockets; what breaks the format is
-// refused, and no descriptor of a hostile peer stays open.
+// Messages: whole however the socket cuts them, with their file, over blocking and non-blocking
+// sockets; what breaks the format is refused, and no descriptor of a hostile peer stays open.
 #include "wire/message.h"
 
 #include <dirent.h>
@@ -17,7 +17,9 @@ namespace {
 
 struct Sockets {
   int ends[2] = {-1, -1};
-  explicit Sockets(int flags = 0) { CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends) == 0); }
+  explicit Sockets(int flags = 0) {
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0, ends) == 0);
+  }
   Sockets(const Sockets&) = delete;
   Sockets& operator=(const Sockets&) = delete;
   ~Sockets() {
@@ -45,13 +47,15 @@ std::vector<std::byte> pattern(std::size_t bytes) {
 }
 
 void sendsAndReceivesAnyLength(int flags) {
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMaxMessageBytes}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMaxMessageBytes}) {
     Sockets sockets(flags);
     const auto payload = pattern(bytes);
     std::thread sender([&] { CHECK(sendMessage(sockets.ends[0], MessageKind::text, 2, payload)); });
     Message message;
     CHECK(receiveMessage(sockets.ends[1], message));
-    CHECK(message.header.kind == MessageKind::text && message.header.id == 2 && message.payload == payload && message.file == -1);
+    CHECK(message.header.kind == MessageKind::text && message.header.id == 2 &&
+          message.payload == payload && message.file == -1);
     sender.join();
   }
   Sockets sockets(flags);
@@ -107,11 +111,12 @@ void refusesAMessageCutAnywhere() {
 }
 
 void refusesFalseHeaders() {
-  const MessageHeader headers[] = {{MessageKind{0}, 0, 0},
-                                   {MessageKind{static_cast<std::uint32_t>(kLastMessageKind) + 1}, 0, 0},
-                                   {MessageKind{~0u}, 0, 0},
-                                   {MessageKind::text, kMaxMessageBytes + 1, 0},
-                                   {MessageKind::text, ~0u, 0}};
+  const MessageHeader headers[] = {
+      {MessageKind{0}, 0, 0},
+      {MessageKind{static_cast<std::uint32_t>(kLastMessageKind) + 1}, 0, 0},
+      {MessageKind{~0u}, 0, 0},
+      {MessageKind::text, kMaxMessageBytes + 1, 0},
+      {MessageKind::text, ~0u, 0}};
   for (const MessageHeader& header : headers) {
     Sockets sockets;
     CHECK(write(sockets.ends[0], &header, sizeof(header)) == sizeof(header));
@@ -132,13 +137,15 @@ void sendFiles(int socket, const void* data, std::size_t bytes, int count) {
   entry->cmsg_level = SOL_SOCKET;
   entry->cmsg_type = SCM_RIGHTS;
   entry->cmsg_len = CMSG_LEN(sizeof(int) * count);
-  for (int i = 0; i < count; ++i) std::memcpy(CMSG_DATA(entry) + i * sizeof(int), &socket, sizeof(int));
+  for (int i = 0; i < count; ++i)
+    std::memcpy(CMSG_DATA(entry) + i * sizeof(int), &socket, sizeof(int));
   CHECK(sendmsg(socket, &message, 0) == static_cast<ssize_t>(bytes));
 }
 
 void closesWhatItDoesNotHandOut() {
   const auto bytes = wholeMessage(20);
-  for (const int count : {2, 8, 9, 32}) {  // one more than allowed, as many as there is room for, more than that
+  for (const int count :
+       {2, 8, 9, 32}) {  // one more than allowed, as many as there is room for, more than that
     Sockets sockets;
     const int before = openFiles();
     sendFiles(sockets.ends[0], bytes.data(), bytes.size(), count);

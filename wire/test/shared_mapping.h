@@ -1,5 +1,6 @@
-// A worker's end made over the client's own mapping instead of a second one. ThreadSanitizer knows memory by its address, so only thus
-// does it see both ends of a channel meet; and tests and fuzzers can write what a hostile client would.
+// A worker's end made over the client's own mapping instead of a second one. ThreadSanitizer knows
+// memory by its address, so only thus does it see both ends of a channel meet; and tests and
+// fuzzers can write what a hostile client would.
 #pragma once
 
 #include <memory>

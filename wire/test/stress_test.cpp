@@ -1,5 +1,6 @@
-// Both ends as threads over one mapping, so that ThreadSanitizer sees every access of both: several clients with a channel each submit
-// frames of random length in one order of tickets; their workers obey it, answer, defer errors; at the end each side ends the other.
+// Both ends as threads over one mapping, so that ThreadSanitizer sees every access of both: several
+// clients with a channel each submit frames of random length in one order of tickets; their workers
+// obey it, answer, defer errors; at the end each side ends the other.
 #include <random>
 #include <thread>
 #include <vector>
@@ -20,7 +21,9 @@ struct Session {
   std::vector<std::uint64_t> served;  // guarded by the turn alone
 };
 
-std::uint64_t checksum(std::uint64_t ticket, std::size_t words) { return ticket * 0x9e37'79b9 + words; }
+std::uint64_t checksum(std::uint64_t ticket, std::size_t words) {
+  return ticket * 0x9e37'79b9 + words;
+}
 
 void runClient(Session& session, SharedMapping& channel, unsigned seed) {
   std::mt19937 random(seed);
@@ -51,7 +54,8 @@ void runWorker(Session& session, SharedMapping& channel) {
   Decoder payload;
   while (channel.worker->next(header, payload)) {
     const auto words = payload.get<std::uint64_t>();
-    for (std::uint64_t word = 0; word <= words; ++word) CHECK(payload.get<std::uint64_t>() == checksum(header.ticket, words));
+    for (std::uint64_t word = 0; word <= words; ++word)
+      CHECK(payload.get<std::uint64_t>() == checksum(header.ticket, words));
     CHECK(payload.finished() && session.turn.await(header.ticket));
     if (header.ticket != 0) session.served.push_back(header.ticket);
     session.turn.pass(header.ticket);
@@ -86,7 +90,8 @@ void anEndFromOutsideReachesBoth() {
     SharedMapping channel;
     std::thread client([&] {
       ReplyHeader header;
-      for (Encoder frame = channel.client->begin(8); !frame.failed(); frame = channel.client->begin(8)) {
+      for (Encoder frame = channel.client->begin(8); !frame.failed();
+           frame = channel.client->begin(8)) {
         channel.client->publish(frame, 1, kFrameWantsReply, 0);
         if (!channel.client->awaitReply(header).ok()) return;
       }
@@ -110,6 +115,7 @@ void anEndFromOutsideReachesBoth() {
 }  // namespace wire
 
 int main() {
+  wire::registerForProcessBarriers();
   wire::threadsSubmitInOneOrder();
   wire::anEndFromOutsideReachesBoth();
   return wire::test::checkedResult();

@@ -1,4 +1,5 @@
-// Tickets: strictly in turn among many threads, awake or asleep; 0 is outside the order; foreign tickets disturb nobody.
+// Tickets: strictly in turn among many threads, awake or asleep; 0 is outside the order; foreign
+// and repeated tickets disturb nobody.
 #include "wire/ticket.h"
 
 #include <unistd.h>
@@ -16,7 +17,8 @@ void ticketsCountFromOne() {
   CHECK(counter.take() == 1 && counter.take() == 2);
 }
 
-// More threads than slots and processors; every 500th holds its turn until the others have fallen asleep.
+// More threads than slots and processors; every 500th holds its turn until the others have fallen
+// asleep.
 void threadsTakeTurns() {
   constexpr std::uint64_t kThreads = 20, kTurns = 4000;
   TicketTurn turn;
@@ -58,10 +60,40 @@ void aTurnOutOfOrderMovesNothing() {
   CHECK(!turn.await(4));
 }
 
+void aTicketIsGoodOnce() {
+  TicketTurn turn;
+  CHECK(turn.await(1));
+  CHECK(!turn.await(1));
+  turn.pass(1);
+  CHECK(!turn.await(1) && turn.await(2));
+  turn.pass(2);
+  CHECK(!turn.await(2) && !turn.await(1) && turn.await(3) && !turn.stopped());
+}
+
+// Threads that all send the same tickets: each ticket gives the turn to one of them.
+void repeatedTicketsExclude() {
+  constexpr std::uint64_t kThreads = 4, kTurns = 2000;
+  TicketTurn turn;
+  std::uint64_t held = 0;  // guarded by the turn
+  std::vector<std::thread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&] {
+      for (std::uint64_t ticket = 1; ticket <= kTurns; ++ticket) {
+        if (!turn.await(ticket)) continue;
+        ++held;
+        turn.pass(ticket);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  CHECK(held == kTurns);
+}
+
 void stopEndsEveryWait() {
   TicketTurn turn;
   std::vector<std::thread> threads;
-  for (const std::uint64_t ticket : {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{18}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t ticket :
+       {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{18}, ~std::uint64_t{0}}) {
     threads.emplace_back([&, ticket] { CHECK(!turn.await(ticket)); });
   }
   usleep(5000);
@@ -78,6 +110,8 @@ int main() {
   wire::threadsTakeTurns();
   wire::zeroIsOutsideTheOrder();
   wire::aTurnOutOfOrderMovesNothing();
+  wire::aTicketIsGoodOnce();
+  wire::repeatedTicketsExclude();
   wire::stopEndsEveryWait();
   return wire::test::checkedResult();
 }

@@ -1,4 +1,4 @@
-{{/* What every object's name begins with: the release's name, with the chart's behind it unless it is in it. */}}
+{{/* Prefix of all names: the release's name, plus the chart's name if it is not in it. */}}
 {{- define "nvidia-virtual.fullname" -}}
 {{- $name := contains "nvidia-virtual" .Release.Name | ternary .Release.Name (printf "%s-nvidia-virtual" .Release.Name) -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
@@ -25,7 +25,9 @@ app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
 {{- end }}
 
-{{/* Name, namespace and labels of a part's object: (list $ "webhook"), or (list $ "webhook" "name-of-its-own"). */}}
+{{/*
+Name, namespace and labels of a part's object: (list $ "webhook"), or (list $ "webhook" "own-name").
+*/}}
 {{- define "nvidia-virtual.metadata" -}}
 name: {{ len . | eq 3 | ternary (last .) (include "nvidia-virtual.name" (slice . 0 2)) }}
 namespace: {{ (index . 0).Release.Namespace }}
@@ -40,7 +42,7 @@ labels:
   {{- include "nvidia-virtual.labels" (slice . 0 2) | nindent 2 }}
 {{- end }}
 
-{{/* An image with the registry before it, unless it names a host, and a tag behind it, unless it names one: (list $ NAME TAG). */}}
+{{/* An image, with registry and tag if its name has none: (list $ NAME TAG). */}}
 {{- define "nvidia-virtual.image" -}}
 {{- $images := (index . 0).Values.images -}}
 {{- $name := index . 1 -}}

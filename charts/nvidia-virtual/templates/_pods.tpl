@@ -1,4 +1,4 @@
-{{/* What the pods of scheduler, webhook, usage API and Redis have in common: (list $ "webhook"). */}}
+{{/* Common parts of the pods of scheduler, webhook, usage API and Redis: (list $ "webhook"). */}}
 {{- define "nvidia-virtual.controlPod" -}}
 {{- $root := index . 0 -}}
 {{- $control := $root.Values.control -}}
@@ -64,7 +64,10 @@ securityContext:
     drop: [ALL]
 {{- end }}
 
-{{/* How the ledger is reached, for whoever mounts the volumes below. The password is in a file: it is read anew for each connection. */}}
+{{/*
+Connection to the ledger, for containers that mount the volumes below. The password is in a file,
+which is read for each connection.
+*/}}
 {{- define "nvidia-virtual.ledgerEnvironment" -}}
 - name: NVIDIA_VIRTUAL_LEDGER_URL
   value: {{ include "nvidia-virtual.redisUrl" . | quote }}
@@ -101,7 +104,7 @@ securityContext:
 {{- end }}
 {{- end }}
 
-{{/* Optional: nobody waits for Redis. The kubelet puts the files there when the Secret holds them. */}}
+{{/* Optional: no pod waits for Redis. The kubelet adds the files once the Secret has them. */}}
 {{- define "nvidia-virtual.ledgerVolumes" -}}
 {{- with include "nvidia-virtual.redisSecret" . }}
 - name: redis-password
@@ -125,7 +128,7 @@ subjects:
     namespace: {{ (index . 0).Release.Namespace }}
 {{- end }}
 
-{{/* What a process that the API server calls needs to know to have a certificate: (list $ "webhook"). */}}
+{{/* Arguments for the certificate of a process that the API server calls: (list $ "webhook"). */}}
 {{- define "nvidia-virtual.servingEnvironment" -}}
 {{- $root := index . 0 -}}
 - name: NVIDIA_VIRTUAL_NAMESPACE

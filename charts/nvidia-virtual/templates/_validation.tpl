@@ -1,4 +1,7 @@
-{{/* GKE admits the system's critical classes outside of kube-system only where a quota names them. "yes" or nothing. */}}
+{{/*
+GKE admits the system's critical classes outside of kube-system only with a quota for them. "yes" or
+nothing.
+*/}}
 {{- define "nvidia-virtual.needsCriticalPodsQuota" -}}
 {{- $create := .Values.criticalPodsQuota.create -}}
 {{- if or (eq $create "always") (and (eq $create "auto") (include "nvidia-virtual.gkeRefusesCriticalPods" .)) }}yes{{ end -}}
@@ -12,12 +15,12 @@
 {{- if and $system (not .Values.priorityClass.create) (include "nvidia-virtual.isGke" .) (ne .Release.Namespace "kube-system") }}yes{{ end -}}
 {{- end }}
 
-{{/* Where Helm renders without a cluster it may have cut the version short; the APIs are told by whoever renders for one. */}}
+{{/* Without a cluster, the version may be incomplete, but the caller can name APIs. */}}
 {{- define "nvidia-virtual.isGke" -}}
 {{- if or (contains "-gke." .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
 {{- end }}
 
-{{/* What the schema cannot say: values that contradict each other or the cluster. All of it at once. */}}
+{{/* Values that contradict each other or the cluster, which no schema can say. All at once. */}}
 {{- define "nvidia-virtual.problems" -}}
 {{- $redis := .Values.redis -}}
 {{- if and $redis.enabled $redis.url }}
@@ -43,6 +46,9 @@
 {{- end }}
 {{- if and .Values.monitoring.serviceMonitor (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}
 - monitoring.serviceMonitor is true, and the cluster knows no ServiceMonitor: install the Prometheus Operator first, or set monitoring.serviceMonitor=false (with helm template: --api-versions monitoring.coreos.com/v1/ServiceMonitor).
+{{- end }}
+{{- if and .Values.monitoring.prometheusRule (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule")) }}
+- monitoring.prometheusRule is true, and the cluster knows no PrometheusRule: install the Prometheus Operator first, or set monitoring.prometheusRule=false (with helm template: --api-versions monitoring.coreos.com/v1/PrometheusRule).
 {{- end }}
 {{- if and .Values.monitoring.serviceMonitor .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) }}
 - monitoring.serviceMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics: set networkPolicy.metricsFrom to where Prometheus runs, for example --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.

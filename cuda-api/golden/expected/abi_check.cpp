@@ -61,6 +61,7 @@ static_assert(std::is_same_v<decltype(&cuToyOpen_v2), CUresult (*)(CUstream*, CU
 static_assert(std::is_same_v<decltype(&cuToyClose), CUresult (*)(CUstream)>, "cuToyClose");
 static_assert(std::is_same_v<decltype(&cuToyWait), CUresult (*)(CUstream)>, "cuToyWait");
 static_assert(std::is_same_v<decltype(&cuToyWait_ptsz), CUresult (*)(CUstream)>, "cuToyWait_ptsz");
+static_assert(std::is_same_v<decltype(&cuToyMark), CUresult (*)(CUstream)>, "cuToyMark");
 static_assert(std::is_same_v<decltype(&cuToyFill), CUresult (*)(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream)>, "cuToyFill");
 static_assert(std::is_same_v<decltype(&cuToyFill_ptsz), CUresult (*)(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream)>, "cuToyFill_ptsz");
 static_assert(std::is_same_v<decltype(&cuToyCopy), CUresult (*)(void*, const void*, size_t)>, "cuToyCopy");
@@ -69,6 +70,7 @@ static_assert(std::is_same_v<decltype(&cuToyPaint), CUresult (*)(unsigned long l
 static_assert(std::is_same_v<decltype(&cuToyLoad), CUresult (*)(CUmodule*, const char*, const void*)>, "cuToyLoad");
 static_assert(std::is_same_v<decltype(&cuToyPart), CUresult (*)(CUmemGenericAllocationHandle*, size_t*, CUmodule)>, "cuToyPart");
 static_assert(std::is_same_v<decltype(&cuToyGather), CUresult (*)(const CUstream*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*)>, "cuToyGather");
+static_assert(std::is_same_v<decltype(&cuToyAsk), CUresult (*)(int*, CUdevice)>, "cuToyAsk");
 static_assert(std::is_same_v<PFN_cuToyInit_v2000, decltype(&cuToyInit)>);
 static_assert(std::is_same_v<PFN_cuToyOpen_v2000, decltype(&cuToyOpen)>);
 static_assert(std::is_same_v<PFN_cuToyOpen_v3000, decltype(&cuToyOpen_v2)>);
@@ -76,6 +78,7 @@ static_assert(std::is_same_v<PFN_cuToyOpenStream_v4000, decltype(&cuToyOpen_v2)>
 static_assert(std::is_same_v<PFN_cuToyClose_v2000, decltype(&cuToyClose)>);
 static_assert(std::is_same_v<PFN_cuToyWait_v2000, decltype(&cuToyWait)>);
 static_assert(std::is_same_v<PFN_cuToyWait_v7000_ptsz, decltype(&cuToyWait)>);
+static_assert(std::is_same_v<PFN_cuToyMark_v2000, decltype(&cuToyMark)>);
 static_assert(std::is_same_v<PFN_cuToyFill_v2000, decltype(&cuToyFill)>);
 static_assert(std::is_same_v<PFN_cuToyFill_v7000_ptsz, decltype(&cuToyFill)>);
 static_assert(std::is_same_v<PFN_cuToyCopy_v2000, decltype(&cuToyCopy)>);
@@ -84,6 +87,7 @@ static_assert(std::is_same_v<PFN_cuToyPaint_v2000, decltype(&cuToyPaint)>);
 static_assert(std::is_same_v<PFN_cuToyLoad_v2000, decltype(&cuToyLoad)>);
 static_assert(std::is_same_v<PFN_cuToyPart_v2000, decltype(&cuToyPart)>);
 static_assert(std::is_same_v<PFN_cuToyGather_v2000, decltype(&cuToyGather)>);
+static_assert(std::is_same_v<PFN_cuToyAsk_v2000, decltype(&cuToyAsk)>);
 
 #if __has_include(<cudaToy.h>)
 #include <cudaToy.h>

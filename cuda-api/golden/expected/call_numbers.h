@@ -9,29 +9,33 @@ enum class CallNumber : std::uint16_t {
   cuToyOpen_v2 = 1,
   cuToyClose = 2,
   cuToyWait = 3,
-  cuToyFill = 4,
-  cuToyCopy = 5,
-  cuToyPaint = 6,
-  cuToyLoad = 7,
-  cuToyPart = 8,
-  cuToyGather = 9,
-  toyStage = 10,
+  cuToyMark = 4,
+  cuToyFill = 5,
+  cuToyCopy = 6,
+  cuToyPaint = 7,
+  cuToyLoad = 8,
+  cuToyPart = 9,
+  cuToyGather = 10,
+  cuToyAsk = 11,
+  toyStage = 12,
 };
 
-inline constexpr std::size_t kCallCount = 10;
-inline constexpr std::uint64_t kBuildId = 0x25b5641d005c3c44;
+inline constexpr std::size_t kCallCount = 12;
+inline constexpr std::uint64_t kBuildId = 0xb47dbdd96688ff38;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",
     "cuToyOpen_v2",
     "cuToyClose",
     "cuToyWait",
+    "cuToyMark",
     "cuToyFill",
     "cuToyCopy",
     "cuToyPaint",
     "cuToyLoad",
     "cuToyPart",
     "cuToyGather",
+    "cuToyAsk",
     "toyStage",
 };
 

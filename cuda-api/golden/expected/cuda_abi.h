@@ -51,6 +51,7 @@ CUresult cuToyOpen_v2(CUstream* stream, CUdevice device);
 CUresult cuToyClose(CUstream stream);
 CUresult cuToyWait(CUstream stream);
 CUresult cuToyWait_ptsz(CUstream stream);
+CUresult cuToyMark(CUstream stream);
 CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
 CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
 CUresult cuToyCopy(void* to, const void* from, size_t bytes);
@@ -59,4 +60,5 @@ CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
 CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
+CUresult cuToyAsk(int* answer, CUdevice device);
 }

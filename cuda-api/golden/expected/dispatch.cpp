@@ -39,8 +39,18 @@ CUresult dispatch_cuToyWait(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   if (thread.driver.cuToyWait == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUstream stream{};
   if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
-  thread.passTicket();
+  thread.passTicket(stream);
   return thread.driver.cuToyWait(stream);
+}
+
+CUresult dispatch_cuToyMark(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto streamNumber = in.get<std::uint64_t>();
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuToyMark == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUstream stream{};
+  if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
+  thread.awaitWindow(Window::marker, stream, 0, {static_cast<std::uint64_t>(CallNumber::cuToyMark)});
+  return thread.driver.cuToyMark(stream);
 }
 
 CUresult dispatch_cuToyFill(Thread& thread, wire::Decoder& in, wire::Encoder&) {
@@ -126,18 +136,30 @@ CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& 
   return CUDA_SUCCESS;
 }
 
+CUresult dispatch_cuToyAsk(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const auto device = in.get<CUdevice>();
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuToyAsk == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  int answer{};
+  if (const CUresult status = thread.driver.cuToyAsk(&answer, device); status != CUDA_SUCCESS) return status;
+  out.put(answer);
+  return CUDA_SUCCESS;
+}
+
 using Handler = CUresult (*)(Thread&, wire::Decoder&, wire::Encoder&);
 constexpr Handler kHandlers[kCallCount + 1] = {
     nullptr,
     &dispatch_cuToyOpen_v2,
     &dispatch_cuToyClose,
     &dispatch_cuToyWait,
+    &dispatch_cuToyMark,
     &dispatch_cuToyFill,
     &dispatch_cuToyCopy,
     &dispatch_cuToyPaint,
     &dispatch_cuToyLoad,
     &dispatch_cuToyPart,
     &dispatch_cuToyGather,
+    &dispatch_cuToyAsk,
     &worker::toyStage,
 };
 

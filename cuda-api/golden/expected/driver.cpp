@@ -20,12 +20,14 @@ bool load(void* library, Driver& driver) {
   found |= find(library, "cuToyOpen_v2", driver.cuToyOpen_v2);
   found |= find(library, "cuToyClose", driver.cuToyClose);
   found |= find(library, "cuToyWait", driver.cuToyWait);
+  found |= find(library, "cuToyMark", driver.cuToyMark);
   found |= find(library, "cuToyFill", driver.cuToyFill);
   found |= find(library, "cuToyCopy", driver.cuToyCopy);
   found |= find(library, "cuToyPaint", driver.cuToyPaint);
   found |= find(library, "cuToyLoad", driver.cuToyLoad);
   found |= find(library, "cuToyPart", driver.cuToyPart);
   found |= find(library, "cuToyGather", driver.cuToyGather);
+  found |= find(library, "cuToyAsk", driver.cuToyAsk);
   found |= find(library, "cuToyInit", driver.cuToyInit);
   return found;
 }

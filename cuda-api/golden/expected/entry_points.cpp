@@ -1,11 +1,12 @@
 // Generated. Do not edit, change cuda-api/.
-#include "interposer/entry_points.h"
+#include "interposer/entry/entry_points.h"
 
 #include "cuda_abi.h"
 
 namespace interposer {
 
 const EntryPoint kEntryPoints[] = {
+    {"cuToyAsk", 2000, false, true, reinterpret_cast<void*>(&::cuToyAsk)},
     {"cuToyClose", 2000, false, true, reinterpret_cast<void*>(&::cuToyClose)},
     {"cuToyCopy", 2000, false, true, reinterpret_cast<void*>(&::cuToyCopy)},
     {"cuToyCopy", 7000, true, true, reinterpret_cast<void*>(&::cuToyCopy_ptds)},
@@ -15,6 +16,7 @@ const EntryPoint kEntryPoints[] = {
     {"cuToyInit", 2000, false, true, reinterpret_cast<void*>(&::cuToyInit)},
     {"cuToyLink", 9000, false, false, reinterpret_cast<void*>(&::cuToyLink)},
     {"cuToyLoad", 2000, false, true, reinterpret_cast<void*>(&::cuToyLoad)},
+    {"cuToyMark", 2000, false, true, reinterpret_cast<void*>(&::cuToyMark)},
     {"cuToyOpen", 2000, false, true, reinterpret_cast<void*>(&::cuToyOpen)},
     {"cuToyOpen", 3000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
     {"cuToyOpenStream", 4000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},

@@ -1,6 +1,6 @@
 // Generated. Do not edit, change cuda-api/.
 #include "cuda_abi.h"
-#include "interposer/call.h"
+#include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
@@ -20,6 +20,7 @@ EXPORT CUresult cuToyOpen_v2(CUstream* stream, CUdevice device) { return remote:
 EXPORT CUresult cuToyClose(CUstream stream) { return remote::cuToyClose(stream); }
 EXPORT CUresult cuToyWait(CUstream stream) { return remote::cuToyWait(stream); }
 EXPORT CUresult cuToyWait_ptsz(CUstream stream) { return remote::cuToyWait(perThread(stream)); }
+EXPORT CUresult cuToyMark(CUstream stream) { return remote::cuToyMark(stream); }
 EXPORT CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream) { return remote::cuToyFill(address, box, device, stream); }
 EXPORT CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream) { return remote::cuToyFill(address, box, device, perThread(stream)); }
 EXPORT CUresult cuToyCopy(void* to, const void* from, size_t bytes) { return interposer::cuToyCopy(to, from, bytes, nullptr); }
@@ -28,3 +29,4 @@ EXPORT CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream st
 EXPORT CUresult cuToyLoad(CUmodule* module, const char* name, const void* image) { return interposer::cuToyLoad(module, name, image); }
 EXPORT CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module) { return remote::cuToyPart(part, bytes, module); }
 EXPORT CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) { return remote::cuToyGather(streams, orders, count, modules, sizes, box); }
+EXPORT CUresult cuToyAsk(int* answer, CUdevice device) { return remote::cuToyAsk(answer, device); }

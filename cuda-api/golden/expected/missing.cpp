@@ -10,6 +10,7 @@ MISSING CUresult cuToyOpen_v2(CUstream*, CUdevice) { return CUDA_ERROR_NOT_SUPPO
 MISSING CUresult cuToyClose(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyWait(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyWait_ptsz(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyMark(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyFill(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyFill_ptsz(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyCopy(void*, const void*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
@@ -18,3 +19,4 @@ MISSING CUresult cuToyPaint(unsigned long long, size_t, CUstream) { return CUDA_
 MISSING CUresult cuToyLoad(CUmodule*, const char*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPart(CUmemGenericAllocationHandle*, size_t*, CUmodule) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyGather(const CUstream*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyAsk(int*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; }

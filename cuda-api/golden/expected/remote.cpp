@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "call_numbers.h"
-#include "interposer/call.h"
+#include "interposer/session/call.h"
 #include "wire/decoder.h"
 #include "wire/encoder.h"
 #include "wire/frame.h"
@@ -40,6 +40,13 @@ CUresult cuToyWait(CUstream stream) {
   call.encoder().put(interposer::number(stream));
   wire::Decoder reply;
   return call.wait(reply);
+}
+
+CUresult cuToyMark(CUstream stream) {
+  interposer::Call call;
+  if (!call.begin(CallNumber::cuToyMark, 8, interposer::kOrdered)) return call.status();
+  call.encoder().put(interposer::number(stream));
+  return call.enqueue();
 }
 
 CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream) {
@@ -98,7 +105,7 @@ CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned
   const std::size_t streamsBytes = count * sizeof(const CUstream);
   const std::size_t ordersBytes = count * sizeof(const CUtoyOrder);
   interposer::Call call;
-  if (!call.begin(CallNumber::cuToyGather, 56 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes), interposer::kUnordered)) return call.status();
+  if (!call.begin(CallNumber::cuToyGather, 56 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes), interposer::kOrdered)) return call.status();
   if (streams == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (orders == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (modules == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -120,6 +127,19 @@ CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) modules[i] = interposer::handle<CUmodule>(modulesReply[i]);
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) sizes[i] = sizesReply[i];
   *box = boxReply;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuToyAsk(int* answer, CUdevice device) {
+  interposer::Call call;
+  if (!call.begin(CallNumber::cuToyAsk, 8, interposer::kUnordered)) return call.status();
+  if (answer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  call.encoder().put(device);
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  const auto answerReply = reply.get<int>();
+  if (!reply.ok()) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  *answer = answerReply;
   return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "remote.h"
 #include "roundtrip.h"
 #include "worker_bodies.h"
@@ -36,6 +36,12 @@ CUresult driver_cuToyOpen_v2(CUstream* stream, CUdevice device) {
 }
 
 CUresult driver_cuToyWait(CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(0)));
+  return CUDA_SUCCESS;
+}
+
+CUresult driver_cuToyMark(CUstream stream) {
   ++roundtrip::record().executed;
   EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(0)));
   return CUDA_SUCCESS;
@@ -78,6 +84,13 @@ CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, u
   return CUDA_SUCCESS;
 }
 
+CUresult driver_cuToyAsk(int* answer, CUdevice device) {
+  ++roundtrip::record().executed;
+  *answer = roundtrip::value<int>(0);
+  EXPECT(roundtrip::same(device, roundtrip::value<CUdevice>(1)));
+  return CUDA_SUCCESS;
+}
+
 void test_cuToyOpen_v2() {
   roundtrip::thread().driver.cuToyOpen_v2 = &driver_cuToyOpen_v2;
   CUstream stream{};
@@ -112,6 +125,17 @@ void test_cuToyWait() {
     return CUDA_SUCCESS;
   });
   EXPECT(roundtrip::record().ticketsPassed > 0);
+}
+
+void test_cuToyMark() {
+  roundtrip::thread().driver.cuToyMark = &driver_cuToyMark;
+  CUstream stream = roundtrip::handle<CUstream>(0);
+  roundtrip::test("cuToyMark", [&] {
+    const CUresult status = remote::cuToyMark(stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
 }
 
 void test_cuToyFill() {
@@ -198,16 +222,32 @@ void test_cuToyGather() {
   roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, modules, sizes, nullptr); });
 }
 
+void test_cuToyAsk() {
+  roundtrip::thread().driver.cuToyAsk = &driver_cuToyAsk;
+  int answer{};
+  CUdevice device = roundtrip::value<CUdevice>(1);
+  roundtrip::test("cuToyAsk", [&] {
+    const CUresult status = remote::cuToyAsk(&answer, device);
+    if (status != CUDA_SUCCESS) return status;
+    EXPECT(roundtrip::same(answer, roundtrip::value<int>(0)));
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+  roundtrip::testNull("cuToyAsk", [&] { return remote::cuToyAsk(nullptr, device); });
+}
+
 }  // namespace
 
 int main() {
   test_cuToyOpen_v2();
   test_cuToyClose();
   test_cuToyWait();
+  test_cuToyMark();
   test_cuToyFill();
   test_cuToyPaint();
   test_cuToyLoad();
   test_cuToyPart();
   test_cuToyGather();
+  test_cuToyAsk();
   return roundtrip::result();
 }

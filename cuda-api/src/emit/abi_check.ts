@@ -4,16 +4,24 @@ import type { TypeTable } from '../type_table.js';
 import type { Macro, TypeDeclaration } from '../types.js';
 import { BANNER, symbols, typeList } from './text.js';
 
-/** abi_check.cpp: compiles only if everything that we declare is what the toolkit's headers declare. */
+/**
+ * abi_check.cpp: compiles only if everything that we declare is what the toolkit's headers declare.
+ */
 export function emitAbiCheck(specification: Specification): string {
   const { types } = specification;
-  const macros = new Map(types.declarations.flatMap((each) => (each.kind === 'macro' ? [[each.name, each.value] as const] : [])));
+  const macros = new Map(
+    types.declarations.flatMap((each) =>
+      each.kind === 'macro' ? [[each.name, each.value] as const] : [],
+    ),
+  );
   const checks = new Map<string, string[]>();
   const add = (header: string | undefined, lines: string[]): void => {
     checks.set(header ?? '', [...(checks.get(header ?? '') ?? []), ...lines]);
   };
-  for (const declaration of types.declarations) add(declaration.header, checkType(declaration, types, macros));
-  for (const { symbol, call } of symbols(specification)) add(call.header, [checkPrototype(symbol, call)]);
+  for (const declaration of types.declarations)
+    add(declaration.header, checkType(declaration, types, macros));
+  for (const { symbol, call } of symbols(specification))
+    add(call.header, [checkPrototype(symbol, call)]);
   for (const { call } of specification.calls) add(call.header, checkEntryPoints(call));
   const [main, ...others] = [...checks].sort(([one], [two]) => (one < two ? -1 : 1));
   return `${BANNER}${PREAMBLE}
@@ -49,11 +57,18 @@ constexpr bool sameButSpaces(std::string_view one, std::string_view two) {
 }
 `;
 
-function checkType(declaration: TypeDeclaration, types: TypeTable, macros: ReadonlyMap<string, string>): string[] {
+function checkType(
+  declaration: TypeDeclaration,
+  types: TypeTable,
+  macros: ReadonlyMap<string, string>,
+): string[] {
   const { name } = declaration;
   switch (declaration.kind) {
     case 'enum':
-      return [`static_assert(sizeof(${name}) == 4);`, ...declaration.values.map((each) => `static_assert(${each.name} == ${each.value});`)];
+      return [
+        `static_assert(sizeof(${name}) == 4);`,
+        ...declaration.values.map((each) => `static_assert(${each.name} == ${each.value});`),
+      ];
     case 'handle':
       return [same(name, `struct ${declaration.tag}*`)];
     case 'typedef':
@@ -61,7 +76,9 @@ function checkType(declaration: TypeDeclaration, types: TypeTable, macros: Reado
     case 'function':
       return [same(name, `${declaration.returns} (*)(${declaration.parameters.join(', ')})`)];
     case 'macro':
-      return [`static_assert(sameButSpaces(TEXT(${name}), ${JSON.stringify(expand(declaration, macros))}));`];
+      return [
+        `static_assert(sameButSpaces(TEXT(${name}), ${JSON.stringify(expand(declaration, macros))}));`,
+      ];
     case 'struct':
     case 'union': {
       const { layout, fields } = types.place(declaration);
@@ -94,7 +111,9 @@ function checkPrototype(symbol: string, call: Call): string {
 function checkEntryPoints(call: Call): string[] {
   const variants = [
     ...call.names.map(({ name, version }) => `PFN_${name}_v${version}`),
-    ...call.names.flatMap(({ name }) => (call.perThread ? [`PFN_${name}_v${call.perThread.version}_${call.perThread.suffix}`] : [])),
+    ...call.names.flatMap(({ name }) =>
+      call.perThread ? [`PFN_${name}_v${call.perThread.version}_${call.perThread.suffix}`] : [],
+    ),
   ];
   return call.header ? [] : variants.map((variant) => same(variant, `decltype(&${call.name})`));
 }

@@ -5,7 +5,9 @@ import { BANNER, declare, indent, parameterList, symbols } from './text.js';
 /** cuda_abi.h: the driver's types and prototypes, every version spelt out. */
 export function emitCudaAbi(specification: Specification): string {
   const types = specification.types.ordered.map(emitType).join('\n');
-  const prototypes = symbols(specification).map(({ symbol, call }) => `CUresult ${symbol}(${parameterList(call.parameters)});`);
+  const prototypes = symbols(specification).map(
+    ({ symbol, call }) => `CUresult ${symbol}(${parameterList(call.parameters)});`,
+  );
   return `${BANNER}// The CUDA driver's binary interface: types, values and prototypes. No macro renames a function.
 #pragma once
 
@@ -23,7 +25,8 @@ ${prototypes.join('\n')}
 function emitType(declaration: TypeDeclaration): string {
   switch (declaration.kind) {
     case 'enum': {
-      // The underlying type is the one that compilers choose for these values; saying it makes every value of it valid.
+      // The underlying type is the one that compilers choose for these values; saying it makes
+      // every value of it valid.
       const underlying = declaration.values.some(({ value }) => value < 0) ? 'int' : 'unsigned int';
       return `enum ${declaration.name} : ${underlying} {\n${declaration.values.map(({ name, value }) => `  ${name} = ${value},`).join('\n')}\n};`;
     }
@@ -48,6 +51,7 @@ function emitMembers(members: readonly Member[]): string {
 }
 
 function emitMember(member: Member): string {
-  if (!isNested(member)) return `${declare(member.type, member.name)}${member.dimensions.map((size) => `[${size}]`).join('')};`;
+  if (!isNested(member))
+    return `${declare(member.type, member.name)}${member.dimensions.map((size) => `[${size}]`).join('')};`;
   return `${member.nested} {\n${emitMembers(member.members)}\n}${member.name === '' ? '' : ` ${member.name}`};`;
 }

@@ -8,7 +8,9 @@ import { BANNER, indent } from './text.js';
 export function emitDispatch({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
   const isBody = (call: Call): boolean => call.frameCustom && call.window === undefined;
-  const rows = travelling.map((call) => `    ${isBody(call) ? `&worker::${call.name}` : `&dispatch_${call.name}`},`);
+  const rows = travelling.map(
+    (call) => `    ${isBody(call) ? `&worker::${call.name}` : `&dispatch_${call.name}`},`,
+  );
   return `${BANNER}#include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -54,25 +56,38 @@ function awaitWindow(call: Call): string[] {
   const sizes = sizeParameters(call).map(({ name }) => name);
   const bytes = call.window === 'small' ? sizes[0] : '0';
   const shape = [`static_cast<std::uint64_t>(CallNumber::${call.name})`, ...sizes].join(', ');
-  return [`thread.awaitWindow(Window::${call.window}, ${streamParameter(call)?.name}, ${bytes}, {${shape}});`];
+  return [
+    `thread.awaitWindow(Window::${call.window}, ${streamParameter(call)?.name}, ${bytes}, {${shape}});`,
+  ];
 }
 
 function emitHandler(call: Call, types: TypeTable): string {
-  const answers = call.parameters.filter(({ direction }) => direction === 'out' || direction === 'inout');
+  const answers = call.parameters.filter(
+    ({ direction }) => direction === 'out' || direction === 'inout',
+  );
   const ended = call.parameters.filter(({ destroys }) => destroys);
-  const execute = `${call.workerCustom ? 'worker' : 'thread.driver'}::${call.name}`.replace('driver::', 'driver.');
+  const execute = `${call.workerCustom ? 'worker' : 'thread.driver'}::${call.name}`.replace(
+    'driver::',
+    'driver.',
+  );
   const parameters = call.parameters.map(argument);
   const invocation = `${execute}(${[...(call.workerCustom ? ['thread'] : []), ...parameters].join(', ')})`;
   const lines = [
     ...call.parameters.flatMap((parameter) => decode(parameter, types)),
     ...call.parameters.flatMap((parameter) => refuseLength(parameter, types)),
     'if (!in.finished()) return thread.refuseFrame();',
-    ...(call.workerCustom ? [] : [`if (thread.driver.${call.name} == nullptr) return CUDA_ERROR_NOT_SUPPORTED;`]),
+    ...(call.workerCustom
+      ? []
+      : [`if (thread.driver.${call.name} == nullptr) return CUDA_ERROR_NOT_SUPPORTED;`]),
     ...call.parameters.flatMap((parameter) => resolve(parameter, types)),
-    ...(answers.some((parameter) => types.handleKind(elementOf(parameter))) ? ['if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;'] : []),
+    ...(answers.some((parameter) => types.handleKind(elementOf(parameter)))
+      ? ['if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;']
+      : []),
     ...ended.map(({ name }) => `thread.ends(${name});`),
     ...awaitWindow(call),
-    ...(call.mode === 'wait' ? ['thread.passTicket();'] : []),
+    ...(call.mode === 'wait'
+      ? [`thread.passTicket(${handleParameter(call, types)?.name ?? ''});`]
+      : []),
     ...(answers.length + ended.length === 0
       ? [`return ${invocation};`]
       : [
@@ -84,6 +99,13 @@ function emitHandler(call: Call, types: TypeTable): string {
   ];
   const outName = answers.length > 0 ? ' out' : '';
   return `CUresult dispatch_${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`;
+}
+
+/** What a call that waits waits for. */
+function handleParameter(call: Call, types: TypeTable): Parameter | undefined {
+  return call.parameters.find(
+    ({ type, direction }) => direction === 'value' && types.handleKind(type),
+  );
 }
 
 /** How a parameter is handed to the driver. */
@@ -101,15 +123,21 @@ function elementOf({ type }: Parameter): string {
 function decode(parameter: Parameter, types: TypeTable): string[] {
   const { type, name, direction, count, optional } = parameter;
   if (direction === 'value') {
-    return types.handleKind(type) ? [`const auto ${name}Number = in.get<std::uint64_t>();`] : [`const auto ${name} = in.get<${type}>();`];
+    return types.handleKind(type)
+      ? [`const auto ${name}Number = in.get<std::uint64_t>();`]
+      : [`const auto ${name} = in.get<${type}>();`];
   }
-  if (direction === 'pointer') return [`const auto ${name} = reinterpret_cast<${type}>(in.get<std::uint64_t>());`];
-  if (direction === 'string') return [`const char* const ${name} = in.getString(wire::kMaxFrameBytes);`];
+  if (direction === 'pointer')
+    return [`const auto ${name} = reinterpret_cast<${type}>(in.get<std::uint64_t>());`];
+  if (direction === 'string')
+    return [`const char* const ${name} = in.getString(wire::kMaxFrameBytes);`];
   if (direction === 'out') return [];
   const element = elementOf(parameter);
   const isHandle = types.handleKind(element) !== undefined;
   if (count !== undefined || optional) {
-    return [`const auto ${listName(parameter, isHandle)} = in.getArray<${isHandle ? 'std::uint64_t' : element}>(wire::kMaxFrameBytes);`];
+    return [
+      `const auto ${listName(parameter, isHandle)} = in.getArray<${isHandle ? 'std::uint64_t' : element}>(wire::kMaxFrameBytes);`,
+    ];
   }
   if (isHandle) return [`const auto ${name}Number = in.get<std::uint64_t>();`];
   return [`auto ${name} = in.get<${element}>();`];
@@ -125,7 +153,10 @@ function refuseLength(parameter: Parameter, types: TypeTable): string[] {
   const { direction, count, optional } = parameter;
   if (direction !== 'in' || (count === undefined && !optional)) return [];
   const list = listName(parameter, types.handleKind(elementOf(parameter)) !== undefined);
-  const wrong = count === undefined ? `${list}.size() > 1` : `${list}.size() != static_cast<std::size_t>(${count})`;
+  const wrong =
+    count === undefined
+      ? `${list}.size() > 1`
+      : `${list}.size() != static_cast<std::size_t>(${count})`;
   return [`if (${wrong}) return thread.refuseFrame();`];
 }
 
@@ -150,11 +181,19 @@ function resolve(parameter: Parameter, types: TypeTable): string[] {
       '}',
     ];
   }
-  if (optional) return [`const ${element}* const ${name}Pointer = ${name}List.empty() ? nullptr : ${name}List.data();`];
+  if (optional)
+    return [
+      `const ${element}* const ${name}Pointer = ${name}List.empty() ? nullptr : ${name}List.data();`,
+    ];
   return isHandle ? find(element, `${name}Number`, name) : [];
 }
 
-function find(type: string, number: string, variable: string | null, target = `&${variable}`): string[] {
+function find(
+  type: string,
+  number: string,
+  variable: string | null,
+  target = `&${variable}`,
+): string[] {
   const look = `if (const CUresult status = thread.find<${type}>(${number}, ${target}); status != CUDA_SUCCESS) return status;`;
   return variable === null ? [look] : [`${type} ${variable}{};`, look];
 }
@@ -169,6 +208,9 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
   };
   if (count === undefined) return [kind ? add(name) : `out.put(${name});`];
   return kind
-    ? [`out.put<std::uint64_t>(${name}.size() * sizeof(std::uint64_t));`, `for (const auto object : ${name}) ${add('object')}`]
+    ? [
+        `out.put<std::uint64_t>(${name}.size() * sizeof(std::uint64_t));`,
+        `for (const auto object : ${name}) ${add('object')}`,
+      ]
     : [`out.putBytes(${name}.data(), ${name}.size() * sizeof(${element}));`];
 }

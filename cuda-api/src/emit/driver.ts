@@ -14,6 +14,12 @@ struct Driver {
 ${driverSymbols.map((name) => `  decltype(&::${name}) ${name} = nullptr;`).join('\n')}
 };
 
+/// Calls \`visit\` with each function of the table, as a pointer to its member, and its name.
+template <class Visit>
+void forEachFunction(Visit visit) {
+${driverSymbols.map((name) => `  visit.template operator()<&Driver::${name}>("${name}");`).join('\n')}
+}
+
 /// Finds every function in \`library\`, as dlopen gave it. False when it has none of them.
 bool load(void* library, Driver& driver);
 

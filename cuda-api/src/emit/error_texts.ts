@@ -5,7 +5,9 @@ import { BANNER } from './text.js';
 export function emitErrorTexts({ types }: Specification): string {
   const results = types.find('CUresult');
   const values = results?.kind === 'enum' ? results.values : [];
-  const rows = values.map(({ name, text }) => `    {${name}, "${name}", ${JSON.stringify(text ?? '')}},`);
+  const rows = values.map(
+    ({ name, text }) => `    {${name}, "${name}", ${JSON.stringify(text ?? '')}},`,
+  );
   return `${BANNER}// What cuGetErrorName and cuGetErrorString answer.
 #pragma once
 

@@ -5,7 +5,7 @@ import { argumentList, BANNER, parameterList, symbols, typeList } from './text.j
 /** exports.cpp: every symbol of libcuda.so.1. */
 export function emitExports(specification: Specification): string {
   return `${BANNER}#include "cuda_abi.h"
-#include "interposer/call.h"
+#include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
@@ -36,10 +36,13 @@ function emitExport(symbol: string, call: Call, perThread: boolean): string {
 }
 
 function exportArguments(call: Call, perThread: boolean): string {
-  if (takesDefaultStream(call)) return argumentList(call.parameters, perThread ? 'CU_STREAM_PER_THREAD' : 'nullptr');
+  if (takesDefaultStream(call))
+    return argumentList(call.parameters, perThread ? 'CU_STREAM_PER_THREAD' : 'nullptr');
   if (!perThread) return argumentList(call.parameters);
   const stream = streamParameter(call);
-  return call.parameters.map((parameter) => (parameter === stream ? `perThread(${parameter.name})` : parameter.name)).join(', ');
+  return call.parameters
+    .map((parameter) => (parameter === stream ? `perThread(${parameter.name})` : parameter.name))
+    .join(', ');
 }
 
 /** exports.map: the linker exports exactly these. */
@@ -65,8 +68,13 @@ export function emitEntryPoints(specification: Specification): string {
       text: `${perThread}, ${call.mode !== 'unsupported'}, reinterpret_cast<void*>(&::${symbol})`,
     })),
   );
-  rows.sort((one, two) => compare(one.name, two.name) || one.version - two.version || Number(one.perThread) - Number(two.perThread));
-  return `${BANNER}#include "interposer/entry_points.h"
+  rows.sort(
+    (one, two) =>
+      compare(one.name, two.name) ||
+      one.version - two.version ||
+      Number(one.perThread) - Number(two.perThread),
+  );
+  return `${BANNER}#include "interposer/entry/entry_points.h"
 
 #include "cuda_abi.h"
 

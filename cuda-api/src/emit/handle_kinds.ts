@@ -5,7 +5,11 @@ import { BANNER } from './text.js';
 export function emitHandleKinds({ types }: Specification): string {
   const kinds = types.ordered.flatMap(({ name }) => {
     const kind = types.handleKind(name);
-    return kind ? [`template <>\nstruct HandleOf<${name}> {\n  static constexpr auto kind = wire::HandleKind::${kind};\n};`] : [];
+    return kind
+      ? [
+          `template <>\nstruct HandleOf<${name}> {\n  static constexpr auto kind = wire::HandleKind::${kind};\n};`,
+        ]
+      : [];
   });
   return `${BANNER}// Which kind of handle stands for a value of each type of the API that travels as a handle.
 #pragma once

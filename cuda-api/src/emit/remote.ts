@@ -24,7 +24,9 @@ ${prototypes.join('\n')}
 
 /** remote.cpp. */
 export function emitRemote({ calls, types }: Specification): string {
-  const bodies = calls.filter(({ call }) => hasFrame(call)).map(({ call }) => emitCall(call, types));
+  const bodies = calls
+    .filter(({ call }) => hasFrame(call))
+    .map(({ call }) => emitCall(call, types));
   return `${BANNER}#include "remote.h"
 
 #include <cstddef>
@@ -32,7 +34,7 @@ export function emitRemote({ calls, types }: Specification): string {
 #include <cstring>
 
 #include "call_numbers.h"
-#include "interposer/call.h"
+#include "interposer/session/call.h"
 #include "wire/decoder.h"
 #include "wire/encoder.h"
 #include "wire/frame.h"
@@ -53,17 +55,25 @@ function emitCall(call: Call, types: TypeTable): string {
     `if (!call.begin(CallNumber::${call.name}, ${payloadBound(call, types)}, interposer::${order})) return call.status();`,
     ...call.parameters.flatMap(refuseNull),
     ...call.parameters.flatMap((parameter) => encode(parameter, types)),
-    ...(call.mode === 'async' ? [`return call.enqueue(${plausible(call, types)});`] : awaitReply(call, types)),
+    ...(call.mode === 'async'
+      ? [`return call.enqueue(${plausible(call, types)});`]
+      : awaitReply(call, types)),
   ];
   return `CUresult ${call.name}(${parameterList(call.parameters)}) {\n${indent(lines.join('\n'))}\n}`;
 }
 
-/** The length of what has no fixed one; a length that fits no frame is refused before it is multiplied. */
+/**
+ * The length of what has no fixed one; a length that fits no frame is refused before it is
+ * multiplied.
+ */
 function measure({ type, name, direction, count }: Parameter): string[] {
-  if (direction === 'string') return [`const std::size_t ${name}Bytes = ${name} == nullptr ? 0 : std::strlen(${name}) + 1;`];
+  if (direction === 'string')
+    return [`const std::size_t ${name}Bytes = ${name} == nullptr ? 0 : std::strlen(${name}) + 1;`];
   if (count === undefined) return [];
   const refuse = `if (static_cast<std::size_t>(${count}) > wire::kMaxFrameBytes) return CUDA_ERROR_INVALID_VALUE;`;
-  return direction === 'in' ? [refuse, `const std::size_t ${name}Bytes = ${count} * sizeof(${pointee(type)});`] : [refuse];
+  return direction === 'in'
+    ? [refuse, `const std::size_t ${name}Bytes = ${count} * sizeof(${pointee(type)});`]
+    : [refuse];
 }
 
 function payloadBound(call: Call, types: TypeTable): string {
@@ -72,10 +82,12 @@ function payloadBound(call: Call, types: TypeTable): string {
   for (const parameter of call.parameters) {
     const { name, direction, count, optional, type } = parameter;
     if (direction === 'out') continue;
-    if (direction === 'string' || (direction === 'in' && count !== undefined)) variable.push(`wire::Encoder::padded(${name}Bytes)`);
+    if (direction === 'string' || (direction === 'in' && count !== undefined))
+      variable.push(`wire::Encoder::padded(${name}Bytes)`);
     if (direction === 'string' || count !== undefined || optional) fixed += 8;
     if (direction === 'value' || direction === 'pointer') fixed += padded(types.layout(type).size);
-    else if (direction !== 'string' && count === undefined) fixed += padded(types.layout(pointee(type)).size);
+    else if (direction !== 'string' && count === undefined)
+      fixed += padded(types.layout(pointee(type)).size);
   }
   return [fixed, ...variable].join(' + ');
 }
@@ -86,29 +98,39 @@ function padded(bytes: number): number {
 
 function refuseNull({ name, direction, optional, count }: Parameter): string[] {
   if (direction === 'value' || direction === 'pointer' || optional) return [];
-  const condition = count === undefined ? `${name} == nullptr` : `${name} == nullptr && ${count} != 0`;
+  const condition =
+    count === undefined ? `${name} == nullptr` : `${name} == nullptr && ${count} != 0`;
   return [`if (${condition}) return CUDA_ERROR_INVALID_VALUE;`];
 }
 
 function encode(parameter: Parameter, types: TypeTable): string[] {
   const { type, name, direction, count, optional } = parameter;
-  if (direction === 'value') return [put(types.handleKind(type) ? `interposer::number(${name})` : name)];
+  if (direction === 'value')
+    return [put(types.handleKind(type) ? `interposer::number(${name})` : name)];
   if (direction === 'pointer') return [put(`reinterpret_cast<std::uint64_t>(${name})`)];
   if (direction === 'string') return [`call.encoder().putBytes(${name}, ${name}Bytes);`];
   if (direction === 'out') return [];
   const isHandle = types.handleKind(withoutConst(pointee(type))) !== undefined;
   if (count !== undefined) {
     if (!isHandle) return [`call.encoder().putBytes(${name}, ${name}Bytes);`];
-    return [put(`static_cast<std::uint64_t>(${name}Bytes)`), forEach(count, put(`interposer::number(${name}[i])`))];
+    return [
+      put(`static_cast<std::uint64_t>(${name}Bytes)`),
+      forEach(count, put(`interposer::number(${name}[i])`)),
+    ];
   }
-  if (optional) return [`call.encoder().putBytes(${name}, ${name} == nullptr ? 0 : sizeof *${name});`];
+  if (optional)
+    return [`call.encoder().putBytes(${name}, ${name} == nullptr ? 0 : sizeof *${name});`];
   return [put(isHandle ? `interposer::number(*${name})` : `*${name}`)];
 }
 
-/** What must hold for a call to be enqueued unseen. A null handle is left to the driver's judgement; stream 0 and context 0 mean something. */
+/**
+ * What must hold for a call to be enqueued unseen. A null handle is left to the driver's judgement;
+ * stream 0 and context 0 mean something.
+ */
 function plausible(call: Call, types: TypeTable): string {
   const handles = call.parameters.filter(
-    ({ type, direction }) => direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)),
+    ({ type, direction }) =>
+      direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)),
   );
   return handles.map(({ name, type }) => `${name} != ${type}{}`).join(' && ');
 }
@@ -122,7 +144,9 @@ function forEach(count: string, statement: string): string {
 }
 
 function awaitReply(call: Call, types: TypeTable): string[] {
-  const answers = call.parameters.filter(({ direction }) => direction === 'out' || direction === 'inout');
+  const answers = call.parameters.filter(
+    ({ direction }) => direction === 'out' || direction === 'inout',
+  );
   if (answers.length === 0) return ['wire::Decoder reply;', 'return call.wait(reply);'];
   return [
     'wire::Decoder reply;',
@@ -148,7 +172,8 @@ function decode({ type, name, count }: Parameter, types: TypeTable): string[] {
 
 function answer({ type, name, count, optional }: Parameter, types: TypeTable): string[] {
   const element = pointee(type);
-  const value = (from: string): string => (types.handleKind(element) ? `interposer::handle<${element}>(${from})` : from);
+  const value = (from: string): string =>
+    types.handleKind(element) ? `interposer::handle<${element}>(${from})` : from;
   if (count !== undefined) return [forEach(count, `${name}[i] = ${value(`${name}Reply[i]`)};`)];
   return [`${optional ? `if (${name} != nullptr) ` : ''}*${name} = ${value(`${name}Reply`)};`];
 }

@@ -7,7 +7,10 @@ import { BANNER, indent, parameterList } from './text.js';
 /** How many elements the arrays have. */
 const ELEMENTS = 3;
 
-/** roundtrip_test.cpp: for each generated call, that the driver gets what the program gave and the program what the driver answered. */
+/**
+ * roundtrip_test.cpp: for each generated call, that the driver gets what the program gave and the
+ * program what the driver answered.
+ */
 export function emitRoundtripTest({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
   const generated = travelling.filter(hasFrame);
@@ -20,8 +23,11 @@ export function emitRoundtripTest({ calls, types }: Specification): string {
   });
   const drivers = generated
     .filter((call) => !call.workerCustom)
-    .map((call) => `CUresult driver_${call.name}(${parameterList(call.parameters)}) ${driverBody(call, types)}`);
-  return `${BANNER}#include "native/worker/thread.h"
+    .map(
+      (call) =>
+        `CUresult driver_${call.name}(${parameterList(call.parameters)}) ${driverBody(call, types)}`,
+    );
+  return `${BANNER}#include "native/worker/session/thread.h"
 #include "remote.h"
 #include "roundtrip.h"
 #include "worker_bodies.h"
@@ -47,22 +53,33 @@ ${generated.map((call) => `  test_${call.name}();`).join('\n')}
 `;
 }
 
-/** What the driver is expected to be called with, and what it answers: the seed of a parameter is its place. */
+/**
+ * What the driver is expected to be called with, and what it answers: the seed of a parameter is
+ * its place.
+ */
 function driverBody(call: Call, types: TypeTable): string {
   const lines = call.parameters.flatMap((parameter, index) => {
     const { name, type, direction, count } = parameter;
-    if (direction === 'value') return [`EXPECT(roundtrip::same(${name}, ${given(parameter, index, types, call, 'object')}));`];
+    if (direction === 'value')
+      return [
+        `EXPECT(roundtrip::same(${name}, ${given(parameter, index, types, call, 'object')}));`,
+      ];
     if (direction === 'string') return [`EXPECT(std::strcmp(${name}, "name ${index}") == 0);`];
-    if (direction === 'pointer') return [`EXPECT(roundtrip::same(${name}, roundtrip::object<${type}>(${index})));`];
+    if (direction === 'pointer')
+      return [`EXPECT(roundtrip::same(${name}, roundtrip::object<${type}>(${index})));`];
     const element = withoutConst(pointee(type));
     const of = (seed: string): string =>
-      types.handleKind(element) ? `roundtrip::object<${element}>(${seed})` : `roundtrip::value<${element}>(${seed})`;
+      types.handleKind(element)
+        ? `roundtrip::object<${element}>(${seed})`
+        : `roundtrip::value<${element}>(${seed})`;
     const each = (statement: (target: string, seed: string) => string): string =>
       count === undefined
         ? statement(`*${name}`, `${index}`)
         : `for (int i = 0; i < ${ELEMENTS}; ++i) ${statement(`${name}[i]`, `${index} + 16 * i`)}`;
     const read = each((target, seed) => `EXPECT(roundtrip::same(${target}, ${of(seed)}));`);
-    const write = each((target, seed) => `${target} = ${of(direction === 'inout' ? `${seed} + 100` : seed)};`);
+    const write = each(
+      (target, seed) => `${target} = ${of(direction === 'inout' ? `${seed} + 100` : seed)};`,
+    );
     if (direction === 'in') return [read];
     return direction === 'inout' ? [read, write] : [write];
   });
@@ -70,47 +87,83 @@ function driverBody(call: Call, types: TypeTable): string {
 }
 
 /** A value as the client has it (`handle`) or as the driver gets it (`object`). */
-function given({ type, name }: Parameter, index: number, types: TypeTable, call: Call, side: 'handle' | 'object'): string {
-  if (call.parameters.some(({ count }) => count === name)) return `static_cast<${type}>(${ELEMENTS})`;
-  return types.handleKind(type) ? `roundtrip::${side}<${type}>(${index})` : `roundtrip::value<${type}>(${index})`;
+function given(
+  { type, name }: Parameter,
+  index: number,
+  types: TypeTable,
+  call: Call,
+  side: 'handle' | 'object',
+): string {
+  if (call.parameters.some(({ count }) => count === name))
+    return `static_cast<${type}>(${ELEMENTS})`;
+  return types.handleKind(type)
+    ? `roundtrip::${side}<${type}>(${index})`
+    : `roundtrip::value<${type}>(${index})`;
 }
 
 function emitTest(call: Call, types: TypeTable): string {
-  const nullable = call.parameters.filter(({ direction, optional }) => !optional && direction !== 'value' && direction !== 'pointer');
+  const nullable = call.parameters.filter(
+    ({ direction, optional }) => !optional && direction !== 'value' && direction !== 'pointer',
+  );
   const invoke = (nulled?: Parameter): string =>
     `remote::${call.name}(${call.parameters.map((parameter) => (parameter === nulled ? 'nullptr' : argument(parameter))).join(', ')})`;
   const lines = [
-    ...(call.workerCustom ? [] : [`roundtrip::thread().driver.${call.name} = &driver_${call.name};`]),
+    ...(call.workerCustom
+      ? []
+      : [`roundtrip::thread().driver.${call.name} = &driver_${call.name};`]),
     ...call.parameters.map((parameter, index) => declareArgument(parameter, index, types, call)),
     `roundtrip::test("${call.name}", [&] {`,
     ...call.parameters.flatMap((parameter, index) => resetArgument(parameter, index)),
     `  const CUresult status = ${invoke()};`,
     '  if (status != CUDA_SUCCESS) return status;',
-    ...call.parameters.flatMap((parameter, index) => expectAnswer(parameter, index, types)).map((line) => `  ${line}`),
+    ...call.parameters
+      .flatMap((parameter, index) => expectAnswer(parameter, index, types))
+      .map((line) => `  ${line}`),
     '  return CUDA_SUCCESS;',
     '});',
-    ...(call.mode === 'wait' ? ['EXPECT(roundtrip::record().ticketsPassed > 0);'] : ['EXPECT(roundtrip::record().ticketsPassed == 0);']),
+    ...(call.mode === 'wait'
+      ? ['EXPECT(roundtrip::record().ticketsPassed > 0);']
+      : ['EXPECT(roundtrip::record().ticketsPassed == 0);']),
     ...call.parameters
       .filter(({ destroys }) => destroys)
-      .map(({ name }) => `EXPECT(!roundtrip::record().removed.empty() && roundtrip::record().removed.front() == (std::uint64_t)${name});`),
-    ...nullable.map((parameter) => `roundtrip::testNull("${call.name}", [&] { return ${invoke(parameter)}; });`),
+      .map(
+        ({ name }) =>
+          `EXPECT(!roundtrip::record().removed.empty() && roundtrip::record().removed.front() == (std::uint64_t)${name});`,
+      ),
+    ...nullable.map(
+      (parameter) => `roundtrip::testNull("${call.name}", [&] { return ${invoke(parameter)}; });`,
+    ),
   ];
   return `void test_${call.name}() {\n${indent(lines.join('\n'))}\n}`;
 }
 
 function argument({ name, direction, count }: Parameter): string {
-  return direction === 'value' || direction === 'string' || direction === 'pointer' || count !== undefined ? name : `&${name}`;
+  return direction === 'value' ||
+    direction === 'string' ||
+    direction === 'pointer' ||
+    count !== undefined
+    ? name
+    : `&${name}`;
 }
 
-function declareArgument(parameter: Parameter, index: number, types: TypeTable, call: Call): string {
+function declareArgument(
+  parameter: Parameter,
+  index: number,
+  types: TypeTable,
+  call: Call,
+): string {
   const { type, name, direction, count } = parameter;
-  if (direction === 'value') return `${type} ${name} = ${given(parameter, index, types, call, 'handle')};`;
+  if (direction === 'value')
+    return `${type} ${name} = ${given(parameter, index, types, call, 'handle')};`;
   if (direction === 'string') return `const char* ${name} = "name ${index}";`;
   if (direction === 'pointer') return `${type} ${name} = roundtrip::object<${type}>(${index});`;
   const element = withoutConst(pointee(type));
   const of = (seed: string): string =>
-    types.handleKind(element) ? `roundtrip::handle<${element}>(${seed})` : `roundtrip::value<${element}>(${seed})`;
-  if (direction === 'out') return count === undefined ? `${element} ${name}{};` : `${element} ${name}[${ELEMENTS}]{};`;
+    types.handleKind(element)
+      ? `roundtrip::handle<${element}>(${seed})`
+      : `roundtrip::value<${element}>(${seed})`;
+  if (direction === 'out')
+    return count === undefined ? `${element} ${name}{};` : `${element} ${name}[${ELEMENTS}]{};`;
   if (count === undefined) return `${element} ${name} = ${of(`${index}`)};`;
   const elements = Array.from({ length: ELEMENTS }, (_, i) => of(`${index} + 16 * ${i}`));
   return `${element} ${name}[${ELEMENTS}] = {${elements.join(', ')}};`;
@@ -121,12 +174,20 @@ function resetArgument({ type, name, direction }: Parameter, index: number): str
   return direction === 'inout' ? [`  ${name} = roundtrip::value<${pointee(type)}>(${index});`] : [];
 }
 
-function expectAnswer({ type, name, direction, count }: Parameter, index: number, types: TypeTable): string[] {
+function expectAnswer(
+  { type, name, direction, count }: Parameter,
+  index: number,
+  types: TypeTable,
+): string[] {
   if (direction !== 'out' && direction !== 'inout') return [];
   const element = pointee(type);
   const seed = direction === 'inout' ? `${index} + 100` : `${index}`;
   const of = (text: string): string =>
-    types.handleKind(element) ? `roundtrip::handle<${element}>(${text})` : `roundtrip::value<${element}>(${text})`;
+    types.handleKind(element)
+      ? `roundtrip::handle<${element}>(${text})`
+      : `roundtrip::value<${element}>(${text})`;
   if (count === undefined) return [`EXPECT(roundtrip::same(${name}, ${of(seed)}));`];
-  return [`for (int i = 0; i < ${ELEMENTS}; ++i) EXPECT(roundtrip::same(${name}[i], ${of(`${seed} + 16 * i`)}));`];
+  return [
+    `for (int i = 0; i < ${ELEMENTS}; ++i) EXPECT(roundtrip::same(${name}[i], ${of(`${seed} + 16 * i`)}));`,
+  ];
 }

@@ -22,7 +22,9 @@ export function typeList(parameters: readonly Parameter[]): string {
 }
 
 /** Every exported symbol with the call that it belongs to. */
-export function symbols({ calls }: Specification): { symbol: string; call: Call; perThread: boolean }[] {
+export function symbols({
+  calls,
+}: Specification): { symbol: string; call: Call; perThread: boolean }[] {
   return calls
     .filter(({ call }) => !call.internal)
     .flatMap(({ call }) => {

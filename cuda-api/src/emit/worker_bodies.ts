@@ -8,27 +8,31 @@ export function emitWorkerBodies({ calls }: Specification): string {
   const bodies = travelling.filter((call) => call.workerCustom).map(declareBody);
   const frames = travelling
     .filter((call) => call.frameCustom)
-    .map((call) => `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& out${call.window ? ', Window window' : ''});`);
+    .map(
+      (call) =>
+        `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& out${call.window ? ', Window window' : ''});`,
+    );
   return `${BANNER}// Bodies of calls in the worker that are written by hand.
 #pragma once
 
 #include "cuda_abi.h"
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "wire/decoder.h"
 #include "wire/encoder.h"
 #include "wire/frame.h"
 
 namespace worker {
 
-/// Executes one frame: decodes it, calls the driver or the body below, encodes the answers. Defined in dispatch.cpp.
+/// Executes one frame: decodes it, calls the driver or the body below, encodes the answers.
+/// Defined in dispatch.cpp.
 CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, wire::Encoder& out);
 
 // Instead of the driver's function; handles are the driver's already.
 ${bodies.join('\n')}
 
-// With a frame of their own: the body decodes it and answers Thread::refuseFrame() when it does not parse. One that may block in the
-// driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first. One that is told of a window calls Thread::awaitWindow() right before it
-// gives the driver work.
+// With a frame of their own: the body decodes it and answers Thread::refuseFrame() when it does not
+// parse. One that may block in the driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first. One
+// that is told of a window calls Thread::awaitWindow() right before it gives the driver work.
 ${frames.join('\n')}
 
 }  // namespace worker

@@ -9,7 +9,7 @@ import {
   ServerCredentials,
   type ServiceError,
 } from '@grpc/grpc-js';
-import { loadPodResources } from '@nvidia-virtual/kubernetes/pod-resources';
+import { loadPodResources } from '@nvidia-virtual/kube-common/pod-resources';
 import {
   type AllocateResponse,
   type ContainerDevices,
@@ -37,8 +37,9 @@ interface Connected {
 }
 
 /**
- * What the kubelet does with a device plugin, over the real protocol: it removes all sockets when it starts, dials back whoever registers, watches
- * the list, and where a stream ends it drops whatever registration it has by then for the resource.
+ * What the kubelet does with a device plugin, over the real protocol: it removes all sockets when
+ * it starts, dials back whoever registers, watches the list, and where a stream ends it drops
+ * whatever registration it has by then for the resource.
  */
 export class KubeletUnderTest {
   readonly root: string;
@@ -67,7 +68,11 @@ export class KubeletUnderTest {
       this.registrations.push(request);
       void this.#connect(request).then(() => callback(null, {}), callback);
     };
-    await this.#serve(loadDevicePluginProtocol().Registration.service, { register }, path.join(this.pluginDirectory, 'kubelet.sock'));
+    await this.#serve(
+      loadDevicePluginProtocol().Registration.service,
+      { register },
+      path.join(this.pluginDirectory, 'kubelet.sock'),
+    );
     if (this.#podResources) await this.#servePodResources();
   }
 
@@ -104,7 +109,9 @@ export class KubeletUnderTest {
   }
 
   /** As for one container. @throws the plugin's sentence. */
-  async allocate(ids: readonly string[]): Promise<AllocateResponse['containerResponses'][0] & object> {
+  async allocate(
+    ids: readonly string[],
+  ): Promise<AllocateResponse['containerResponses'][0] & object> {
     const client = this.plugin()?.client;
     if (!client) throw new Error('no plugin is registered');
     const answer = await new Promise<AllocateResponse>((resolve, reject) =>
@@ -120,7 +127,9 @@ export class KubeletUnderTest {
     const socket = `unix:${path.join(this.pluginDirectory, registration.endpoint)}`;
     const client = new Service(socket, credentials.createInsecure()) as unknown as Plugin;
     const options = await new Promise<DevicePluginOptions>((resolve, reject) =>
-      client.getDevicePluginOptions({}, (error, answer) => (error ? reject(error) : resolve(answer))),
+      client.getDevicePluginOptions({}, (error, answer) =>
+        error ? reject(error) : resolve(answer),
+      ),
     );
     const { resourceName } = registration;
     const stream = client.listAndWatch({});
@@ -136,23 +145,33 @@ export class KubeletUnderTest {
   }
 
   async #servePodResources(): Promise<void> {
-    const getAllocatableResources: handleUnaryCall<object, object> = (_, callback) => callback(null, { devices: this.allocatable });
+    const getAllocatableResources: handleUnaryCall<object, object> = (_, callback) =>
+      callback(null, { devices: this.allocatable });
     const socket = path.join(this.root, 'pod-resources', 'kubelet.sock');
     rmSync(socket, { force: true });
     await this.#serve(loadPodResources().service, { getAllocatableResources }, socket);
   }
 
-  async #serve(service: Parameters<Server['addService']>[0], handlers: Parameters<Server['addService']>[1], socket: string): Promise<void> {
+  async #serve(
+    service: Parameters<Server['addService']>[0],
+    handlers: Parameters<Server['addService']>[1],
+    socket: string,
+  ): Promise<void> {
     const server = new Server();
     server.addService(service, handlers);
     await new Promise<void>((resolve, reject) =>
-      server.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+      server.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) =>
+        error ? reject(error) : resolve(),
+      ),
     );
     this.#servers.push(server);
   }
 }
 
-/** As in Go, where closing a connection ends its streams; here they would go on until they end of themselves. */
+/**
+ * As in Go, where closing a connection ends its streams; here they would go on until they end of
+ * themselves.
+ */
 function disconnect({ client, stream }: Connected): void {
   stream.cancel();
   client.close();

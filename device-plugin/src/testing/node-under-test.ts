@@ -1,9 +1,10 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { locateInstallation } from '@nvidia-virtual/gpu-proxy/installation';
-import { findProcess } from '@nvidia-virtual/gpu-proxy/process-table';
-import { eventually } from '@nvidia-virtual/ledger/testing/eventually';
+import { locateInstallation } from '@nvidia-virtual/gpu-proxy/host/installation';
+import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
+import { findProcess } from '@nvidia-virtual/service/process-table';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { KubeletUnderTest } from './kubelet-under-test.js';
 import { ProcessUnderTest } from './process-under-test.js';
 
@@ -11,7 +12,10 @@ const REPOSITORY = path.resolve(import.meta.dirname, '../../..');
 const PLUGIN = path.join(REPOSITORY, 'device-plugin/bin/device-plugin.js');
 const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
 
-/** A node in a directory of its own: the test is its kubelet; plugin and gpu-proxy are real processes, the GPUs simulated. */
+/**
+ * A node in a directory of its own: the test is its kubelet; plugin and gpu-proxy are real
+ * processes, the GPUs simulated.
+ */
 export class NodeUnderTest {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'node-'));
   readonly state = path.join(this.directory, 'state');
@@ -34,10 +38,34 @@ export class NodeUnderTest {
   }
 
   /** @param injected what a container runtime mounted into its container */
-  startPlugin(args: readonly string[] = [], env: NodeJS.ProcessEnv = {}, injected?: string): ProcessUnderTest {
-    const places = ['--state', this.state, '--installation', this.installation, '--versions', this.versions];
-    const command = [PLUGIN, '--node', 'node-1', '--kubelet-root', this.kubelet.root, ...places, ...args];
-    return this.#start(injected === undefined ? [process.execPath, ...command] : this.#inContainer(injected, command), env);
+  startPlugin(
+    args: readonly string[] = [],
+    env: NodeJS.ProcessEnv = {},
+    injected?: string,
+  ): ProcessUnderTest {
+    const places = [
+      '--state',
+      this.state,
+      '--installation',
+      this.installation,
+      '--versions',
+      this.versions,
+    ];
+    const command = [
+      PLUGIN,
+      '--node',
+      'node-1',
+      '--kubelet-root',
+      this.kubelet.root,
+      ...places,
+      ...args,
+    ];
+    return this.#start(
+      injected === undefined
+        ? [process.execPath, ...command]
+        : this.#inContainer(injected, command),
+      env,
+    );
   }
 
   /** @returns it when it serves. */
@@ -49,13 +77,42 @@ export class NodeUnderTest {
     placement = 'none',
     kubeconfig = this.#unreachable(),
   } = {}): Promise<ProcessUnderTest> {
-    const kubernetes = ['--kubernetes-enabled', 'true', '--kubernetes-kubelet-root', this.kubelet.root, '--slots-per-gpu', String(slots)];
-    const selected = [...only.flatMap((gpu) => ['--gpu', gpu]), '--kubernetes-health-interval', '1s'];
-    const options = ['--node', 'node-1', '--state', this.state, '--backend', backend, ...selected, ...kubernetes];
-    const places = { NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions, NVIDIA_VIRTUAL_KUBERNETES_PLACEMENT: placement };
+    const kubernetes = [
+      '--kubernetes-enabled',
+      'true',
+      '--kubernetes-kubelet-root',
+      this.kubelet.root,
+      '--slots-per-gpu',
+      String(slots),
+    ];
+    const selected = [
+      ...only.flatMap((gpu) => ['--gpu', gpu]),
+      '--kubernetes-health-interval',
+      '1s',
+    ];
+    const options = [
+      '--node',
+      'node-1',
+      '--state',
+      this.state,
+      '--backend',
+      backend,
+      ...selected,
+      ...kubernetes,
+    ];
+    const places = {
+      NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: this.versions,
+      NVIDIA_VIRTUAL_KUBERNETES_PLACEMENT: placement,
+    };
     const simulated = { GPUS: String(gpus), MEMORY: '140GiB', FAILURES: this.#failures };
-    const machine = Object.fromEntries(Object.entries(simulated).map(([name, value]) => [`NVIDIA_VIRTUAL_SIMULATED_${name}`, value]));
-    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], { ...machine, ...places, KUBECONFIG: kubeconfig });
+    const machine = Object.fromEntries(
+      Object.entries(simulated).map(([name, value]) => [`NVIDIA_VIRTUAL_SIMULATED_${name}`, value]),
+    );
+    const proxy = this.#start([process.execPath, PROXY, 'serve', ...options], {
+      ...machine,
+      ...places,
+      KUBECONFIG: kubeconfig,
+    });
     await eventually(() => {
       if (!proxy.said('serving')) throw new Error(`gpu-proxy does not serve: ${proxy.output}`);
     });
@@ -65,7 +122,7 @@ export class NodeUnderTest {
   async remove(): Promise<void> {
     this.kubelet.stop();
     await Promise.all(this.#processes.map((one) => one.end()));
-    const arbiter = findProcess('--socket', path.join(this.state, 'arbiter.sock'));
+    const arbiter = findProcess('--socket', arbiterSocketIn(this.state));
     if (arbiter) process.kill(arbiter.pid);
     rmSync(this.directory, { recursive: true, force: true });
   }
@@ -75,7 +132,15 @@ export class NodeUnderTest {
     const file = path.join(this.directory, 'unreachable.kubeconfig');
     const clusters = [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }];
     const contexts = [{ name: 'c', context: { cluster: 'c', user: 'u' } }];
-    writeFileSync(file, JSON.stringify({ clusters, contexts, users: [{ name: 'u', user: {} }], 'current-context': 'c' }));
+    writeFileSync(
+      file,
+      JSON.stringify({
+        clusters,
+        contexts,
+        users: [{ name: 'u', user: {} }],
+        'current-context': 'c',
+      }),
+    );
     return file;
   }
 
@@ -83,8 +148,18 @@ export class NodeUnderTest {
   #inContainer(injected: string, command: readonly string[]): string[] {
     const target = path.join(this.directory, injected);
     writeFileSync(target, '');
-    const namespaces = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount'];
-    return ['unshare', ...namespaces, 'sh', '-c', `mount --bind /bin/true ${target} && exec "$@"`, 'sh', process.execPath, ...command];
+    const namespaces =
+      process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount'];
+    return [
+      'unshare',
+      ...namespaces,
+      'sh',
+      '-c',
+      `mount --bind /bin/true ${target} && exec "$@"`,
+      'sh',
+      process.execPath,
+      ...command,
+    ];
   }
 
   #start(command: readonly string[], env: NodeJS.ProcessEnv): ProcessUnderTest {
@@ -95,9 +170,15 @@ export class NodeUnderTest {
 }
 
 /** What an image has under /opt/nvidia-virtual, from the build. */
-export function makeInstallation(directory: string): void {
+function makeInstallation(directory: string): void {
   const { interposerDirectory, worker, arbiter, simulatedDriver } = locateInstallation();
   mkdirSync(path.join(directory, 'lib'), { recursive: true });
-  cpSync(path.join(interposerDirectory, 'libcuda.so.1'), path.join(directory, 'lib', 'libcuda.so.1'), { dereference: true });
-  for (const file of [worker, arbiter, simulatedDriver]) cpSync(file, path.join(directory, path.basename(file)), { dereference: true });
+  cpSync(
+    path.join(interposerDirectory, 'libcuda.so.1'),
+    path.join(directory, 'lib', 'libcuda.so.1'),
+    { dereference: true },
+  );
+  const simulatedNvml = path.join(path.dirname(simulatedDriver), 'libsimulator-nvml.so.1');
+  for (const file of [worker, arbiter, simulatedDriver, simulatedNvml])
+    cpSync(file, path.join(directory, path.basename(file)), { dereference: true });
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-export type LogLine = Readonly<Record<string, unknown>>;
+type LogLine = Readonly<Record<string, unknown>>;
 
 /** A program of ours as a process of its own, with what it logged. */
 export class ProcessUnderTest {
@@ -10,7 +10,10 @@ export class ProcessUnderTest {
   output = '';
 
   constructor([program = '', ...args]: readonly string[], env: NodeJS.ProcessEnv = {}) {
-    this.#child = spawn(program, args, { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+    this.#child = spawn(program, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     for (const stream of [this.#child.stdout, this.#child.stderr])
       stream?.on('data', (data: Buffer) => {
         this.output += data;
@@ -28,7 +31,11 @@ export class ProcessUnderTest {
 
   /** Lines of its log; what is no JSON is none. */
   get log(): LogLine[] {
-    return this.output.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : []));
+    return this.output
+      .split('\n')
+      .flatMap((line) =>
+        line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : [],
+      );
   }
 
   said(message: string): boolean {

@@ -1,12 +1,22 @@
-import { counted } from '../counted.js';
-import type { ClientOptions, CreateOptions, ListOptions, RunOptions, TopOptions } from '../options.js';
-import { AdminClient } from './client.js';
+import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
+import type {
+  AllocationMessage,
+  CreateAllocationRequest,
+  NodeUseMessage,
+} from '@nvidia-virtual/node-state/admin/messages';
+import { plural } from '@nvidia-virtual/service/plural';
+import type {
+  ClientOptions,
+  CreateOptions,
+  ListOptions,
+  RunOptions,
+  TopOptions,
+} from '../options.js';
 import { policyMessage, sharingModeMessage } from './convert.js';
-import type { AllocationMessage, CreateAllocationRequest, NodeUseMessage } from './messages.js';
 import { listView, topView } from './views.js';
 
-/** Where the commands print. */
-export interface Screen {
+/** Output of the commands. */
+interface Screen {
   write(text: string): unknown;
   readonly isTTY?: boolean;
 }
@@ -16,7 +26,14 @@ const INTERVAL_MS = 1000;
 
 type Wanted = Pick<CreateOptions, 'memory' | 'gpu' | 'share' | 'policy' | 'priority' | 'mode'>;
 
-function createRequest({ memory, gpu, share, policy, priority, mode }: Wanted): CreateAllocationRequest {
+function createRequest({
+  memory,
+  gpu,
+  share,
+  policy,
+  priority,
+  mode,
+}: Wanted): CreateAllocationRequest {
   return {
     gpus: gpu ?? [],
     memoryBytes: memory ?? 0,
@@ -30,8 +47,15 @@ function createRequest({ memory, gpu, share, policy, priority, mode }: Wanted): 
 export function create(options: CreateOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { name } = options;
-    const allocation = await client.call('createAllocation', { ...createRequest(options), ...(name !== undefined && { name }) });
-    screen.write(options.output === 'json' ? jsonLine(allocation) : `${allocation.id} ${allocation.socketPath}\n`);
+    const allocation = await client.call('createAllocation', {
+      ...createRequest(options),
+      ...(name !== undefined && { name }),
+    });
+    screen.write(
+      options.output === 'json'
+        ? jsonLine(allocation)
+        : `${allocation.id} ${allocation.socketPath}\n`,
+    );
   });
 }
 
@@ -39,11 +63,15 @@ export function list(options: ListOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { node, gpus } = await client.call('listGpus', {});
     const { allocations } = await client.call('listAllocations', {});
-    screen.write(options.output === 'json' ? jsonLine({ node, gpus, allocations }) : `${listView({ gpus, allocations }).join('\n')}\n`);
+    screen.write(
+      options.output === 'json'
+        ? jsonLine({ node, gpus, allocations })
+        : `${listView({ gpus, allocations }).join('\n')}\n`,
+    );
   });
 }
 
-/** @param options.count how often; without it, until it is ended. */
+/** @param options.count number of updates; undefined: until a signal */
 export function top(options: TopOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     let before: NodeUseMessage | undefined;
@@ -60,12 +88,17 @@ export function top(options: TopOptions, screen: Screen): Promise<number> {
 export function drain(idOrName: string, options: ClientOptions, screen: Screen): Promise<number> {
   return withNode(options, async (client) => {
     const { id, sessions } = await client.call('drainAllocation', { id: idOrName });
-    const rest = sessions.length === 0 ? 'it has none left' : `it has ${counted(sessions.length, 'session')}`;
+    const rest =
+      sessions.length === 0 ? 'it has none left' : `it has ${plural(sessions.length, 'session')}`;
     screen.write(`${id} takes no new sessions; ${rest}, and is deleted with the last one\n`);
   });
 }
 
-export function remove(idOrName: string, options: ClientOptions & { readonly force: boolean }, screen: Screen): Promise<number> {
+export function remove(
+  idOrName: string,
+  options: ClientOptions & { readonly force: boolean },
+  screen: Screen,
+): Promise<number> {
   return withNode(options, async (client) => {
     const { id } = await client.call('getAllocation', { id: idOrName });
     await client.call('deleteAllocation', { id, force: options.force });
@@ -73,12 +106,15 @@ export function remove(idOrName: string, options: ClientOptions & { readonly for
   });
 }
 
-/** An allocation for as long as this process lives. */
+/** Creates an allocation that ends with this process. */
 export async function hold(client: AdminClient, options: RunOptions): Promise<AllocationMessage> {
   return client.call('createAllocation', { ...createRequest(options), holderPid: process.pid });
 }
 
-async function withNode({ state }: ClientOptions, body: (client: AdminClient) => Promise<void>): Promise<number> {
+async function withNode(
+  { state }: ClientOptions,
+  body: (client: AdminClient) => Promise<void>,
+): Promise<number> {
   const client = await AdminClient.connect(state);
   try {
     await body(client);

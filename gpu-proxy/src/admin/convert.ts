@@ -1,10 +1,4 @@
 import type { GpuRecord, Policy, SharingMode } from '@nvidia-virtual/ledger';
-import type { Allocation } from '../allocation.js';
-import type { Grant } from '../grant.js';
-import { slotMemory } from '../kubernetes/slots.js';
-import type { LiveSession } from '../live-session.js';
-import type { AllocationRequest, GpuNode } from '../node.js';
-import { identifyProcess } from '../process-table.js';
 import type {
   AllocationMessage,
   CreateAllocationRequest,
@@ -14,13 +8,23 @@ import type {
   PolicyMessage,
   SessionMessage,
   SharingModeMessage,
-} from './messages.js';
+} from '@nvidia-virtual/node-state/admin/messages';
+import type { Grant } from '@nvidia-virtual/node-state/grant';
+import { identifyProcess } from '@nvidia-virtual/service/process-table';
+import type { Allocation } from '../allocations/allocation.js';
+import type { GpuNode } from '../node.js';
+import type { AllocationRequest } from '../node-types.js';
+import { slotMemory } from '../pods/slots.js';
+import type { LiveSession } from '../sessions/live-session.js';
 
-const POLICIES = { burst: 'POLICY_BURST', fixed: 'POLICY_FIXED' } as const satisfies Record<Policy, PolicyMessage>;
-const MODES = { exclusive: 'SHARING_MODE_EXCLUSIVE', concurrent: 'SHARING_MODE_CONCURRENT' } as const satisfies Record<
-  SharingMode,
-  SharingModeMessage
+const POLICIES = { burst: 'POLICY_BURST', fixed: 'POLICY_FIXED' } as const satisfies Record<
+  Policy,
+  PolicyMessage
 >;
+const MODES = {
+  exclusive: 'SHARING_MODE_EXCLUSIVE',
+  concurrent: 'SHARING_MODE_CONCURRENT',
+} as const satisfies Record<SharingMode, SharingModeMessage>;
 
 export function policyMessage(policy: Policy): PolicyMessage {
   return POLICIES[policy];
@@ -30,7 +34,7 @@ export function sharingModeMessage(mode: SharingMode): SharingModeMessage {
   return MODES[mode];
 }
 
-/** `burst` of POLICY_BURST; undefined for what is unspecified. */
+/** Converts POLICY_BURST to `burst`; undefined if unspecified. */
 export function policyOf(message: PolicyMessage | undefined): Policy | undefined {
   return keyOf(POLICIES, message);
 }
@@ -39,30 +43,42 @@ export function sharingModeOf(message: SharingModeMessage | undefined): SharingM
   return keyOf(MODES, message);
 }
 
-/** What the device plugin granted, and how. */
+/** Slots and grants of the device plugin. */
 export interface Granted {
-  /** Which GPUs of which back end the node is configured to have. */
+  /** The configured backend and GPUs of the node. */
   readonly selection: string;
-  /** 0: this is no node of Kubernetes. */
+  /** 0: the node is not in Kubernetes. */
   readonly slotsPerGpu: number;
-  /** Why a GPU cannot be used now: a sentence. */
+  /** The reason why a GPU is unhealthy, as a sentence; undefined: it is healthy. */
   unhealthy(gpu: GpuRecord): string | undefined;
-  /** Those that no program has used yet. */
+  /** Unbound grants. */
   grants(): readonly Pick<Grant, 'id' | 'slots' | 'createdAt'>[];
 }
 
-export const NOT_GRANTED: Granted = { selection: '', slotsPerGpu: 0, grants: () => [], unhealthy: () => undefined };
+export const NOT_GRANTED: Granted = {
+  selection: '',
+  slotsPerGpu: 0,
+  grants: () => [],
+  unhealthy: () => undefined,
+};
 
 export function nodeUseMessage(node: GpuNode, granted: Granted): NodeUseMessage {
   return {
     node: node.name,
     time: new Date().toISOString(),
     gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)),
-    allocations: [...node.allocations.map((allocation) => allocationMessage(node, allocation)), ...granted.grants().map(grantMessage)],
+    allocations: [
+      ...node.allocations.map((allocation) => allocationMessage(node, allocation)),
+      ...granted.grants().map(grantMessage),
+    ],
   };
 }
 
-export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu, unhealthy }: Granted): GpuMessage {
+export function gpuMessage(
+  node: GpuNode,
+  gpu: GpuRecord,
+  { slotsPerGpu, unhealthy }: Granted,
+): GpuMessage {
   const left = node.left(gpu);
   return {
     uuid: gpu.uuid,
@@ -77,7 +93,10 @@ export function gpuMessage(node: GpuNode, gpu: GpuRecord, { slotsPerGpu, unhealt
     warmWorkersReady: left.warmWorkersReady,
     unhealthy: unhealthy(gpu) ?? '',
     slots: slotsPerGpu,
-    slotMemoryBytes: slotsPerGpu === 0 ? 0 : slotMemory(gpu, { slotsPerGpu, warmWorkers: node.settings.warmWorkers }),
+    slotMemoryBytes:
+      slotsPerGpu === 0
+        ? 0
+        : slotMemory(gpu, { slotsPerGpu, warmWorkers: node.settings.warmWorkers }),
   };
 }
 
@@ -100,7 +119,16 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
   } = allocation.specification;
   const { sessions, threads, handles, pinnedMemory } = limits;
   return {
-    ...{ id, name, gpuUuids: gpus, memoryBytes: memory, sharePercent: share, policy: POLICIES[policy], priority, mode: MODES[mode] },
+    ...{
+      id,
+      name,
+      gpuUuids: gpus,
+      memoryBytes: memory,
+      sharePercent: share,
+      policy: POLICIES[policy],
+      priority,
+      mode: MODES[mode],
+    },
     limits: { sessions, threads, handles, pinnedMemoryBytes: pinnedMemory },
     ...(uid === undefined ? {} : { uid }),
     ...{ createdAt, draining, socketPath: allocation.socketPath },
@@ -113,10 +141,22 @@ export function allocationMessage(node: GpuNode, allocation: Allocation): Alloca
   };
 }
 
-/** Nobody has used it yet, so that it has no GPU and no quota. */
-function grantMessage({ id, slots, createdAt }: Pick<Grant, 'id' | 'slots' | 'createdAt'>): AllocationMessage {
+/** An unbound grant has no GPU and no quota. */
+function grantMessage({
+  id,
+  slots,
+  createdAt,
+}: Pick<Grant, 'id' | 'slots' | 'createdAt'>): AllocationMessage {
   return {
-    ...{ id, name: '', gpuUuids: [], memoryBytes: 0, sharePercent: 0, policy: 'POLICY_UNSPECIFIED', priority: 0 },
+    ...{
+      id,
+      name: '',
+      gpuUuids: [],
+      memoryBytes: 0,
+      sharePercent: 0,
+      policy: 'POLICY_UNSPECIFIED',
+      priority: 0,
+    },
     mode: 'SHARING_MODE_UNSPECIFIED',
     limits: { sessions: 0, threads: 0, handles: 0, pinnedMemoryBytes: 0 },
     ...{ createdAt, draining: false, socketPath: '', memoryUsedBytes: 0, peakMemoryBytes: 0 },
@@ -144,7 +184,7 @@ function sessionMessage({ session: { record }, use }: LiveSession): SessionMessa
   };
 }
 
-/** What is 0, empty or unspecified was not asked for. */
+/** 0, empty and unspecified mean: not requested. */
 export function allocationRequest(message: CreateAllocationRequest): AllocationRequest {
   return {
     name: message.name || undefined,
@@ -160,10 +200,18 @@ export function allocationRequest(message: CreateAllocationRequest): AllocationR
 }
 
 function limitsOf({ sessions, pinnedMemoryBytes, threads, handles }: Partial<LimitsMessage>) {
-  const asked = Object.entries({ sessions, pinnedMemory: pinnedMemoryBytes, threads, handles }).filter(([, limit]) => limit);
+  const asked = Object.entries({
+    sessions,
+    pinnedMemory: pinnedMemoryBytes,
+    threads,
+    handles,
+  }).filter(([, limit]) => limit);
   return Object.fromEntries(asked);
 }
 
-function keyOf<Key extends string, Message>(table: Record<Key, Message>, message: unknown): Key | undefined {
+function keyOf<Key extends string, Message>(
+  table: Record<Key, Message>,
+  message: unknown,
+): Key | undefined {
   return (Object.keys(table) as Key[]).find((key) => table[key] === message);
 }

@@ -10,17 +10,24 @@ import {
   type ServerWritableStream,
   status,
 } from '@grpc/grpc-js';
-import { type ErrorCode, ProxyError, systemReason } from '../errors.js';
+import type { AdminCalls, NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { ERROR_TRAILER, loadAdminService } from '@nvidia-virtual/node-state/admin/service';
+import { type ErrorCode, ProxyError, systemReason } from '@nvidia-virtual/service/errors';
+import { checkSocketPath } from '@nvidia-virtual/service/socket';
 import type { GpuNode } from '../node.js';
-import { checkSocketPath } from '../socket.js';
-import { allocationMessage, allocationRequest, type Granted, gpuMessage, NOT_GRANTED, nodeUseMessage } from './convert.js';
-import type { AdminCalls, NodeUseMessage } from './messages.js';
-import { ERROR_TRAILER, loadAdminService } from './service.js';
+import {
+  allocationMessage,
+  allocationRequest,
+  type Granted,
+  gpuMessage,
+  NOT_GRANTED,
+  nodeUseMessage,
+} from './convert.js';
 
 const DEFAULT_INTERVAL_MS = 1000;
 const SHORTEST_INTERVAL_MS = 100;
 
-/** What is not here is INTERNAL. */
+/** Status codes of errors; others are INTERNAL. */
 const STATUS: Partial<Record<ErrorCode, status>> = {
   OPTION_VALUE: status.INVALID_ARGUMENT,
   GPU_UNKNOWN: status.NOT_FOUND,
@@ -34,9 +41,13 @@ const STATUS: Partial<Record<ErrorCode, status>> = {
   ALLOCATION_AMBIGUOUS: status.FAILED_PRECONDITION,
 };
 
-type Handlers = { [Call in keyof AdminCalls]: (request: AdminCalls[Call][0]) => AdminCalls[Call][1] | Promise<AdminCalls[Call][1]> };
+type Handlers = {
+  [Call in keyof AdminCalls]: (
+    request: AdminCalls[Call][0],
+  ) => AdminCalls[Call][1] | Promise<AdminCalls[Call][1]>;
+};
 
-/** The admin API of one node, on a socket for its own user. */
+/** The admin API of one node, on a socket that only its own user can open. */
 export class AdminServer {
   readonly #server = new Server();
   readonly #socket: string;
@@ -49,7 +60,10 @@ export class AdminServer {
   static async start(node: GpuNode, socket: string, granted = NOT_GRANTED): Promise<AdminServer> {
     checkSocketPath(socket);
     const server = new AdminServer(socket);
-    server.#server.addService(loadAdminService().service, { ...unaryCalls(node, granted), watchUse: watchUse(node, granted) });
+    server.#server.addService(loadAdminService().service, {
+      ...unaryCalls(node, granted),
+      watchUse: watchUse(node, granted),
+    });
     try {
       await server.#listen();
       return server;
@@ -58,18 +72,22 @@ export class AdminServer {
     }
   }
 
-  /** Ends every call. */
+  /** Aborts every call. */
   close(): void {
     this.#server.forceShutdown();
     rmSync(this.#socket, { force: true });
   }
 
-  /** Put in place when nobody else can connect to it any more, over one that an earlier proxy left. */
+  /**
+   * Restricts the socket to its owner, then atomically replaces that of an earlier gpu-proxy.
+   */
   async #listen(): Promise<void> {
     const unfinished = path.join(path.dirname(this.#socket), 'new.sock');
     rmSync(unfinished, { force: true });
     await new Promise<void>((resolve, reject) =>
-      this.#server.bindAsync(`unix:${unfinished}`, ServerCredentials.createInsecure(), (error) => (error ? reject(error) : resolve())),
+      this.#server.bindAsync(`unix:${unfinished}`, ServerCredentials.createInsecure(), (error) =>
+        error ? reject(error) : resolve(),
+      ),
     );
     chmodSync(unfinished, 0o600);
     renameSync(unfinished, this.#socket);
@@ -78,8 +96,13 @@ export class AdminServer {
 
 function unaryCalls(node: GpuNode, granted: Granted) {
   const handlers: Handlers = {
-    listGpus: () => ({ node: node.name, gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)), selection: granted.selection }),
-    createAllocation: async (request) => allocationMessage(node, await node.create(allocationRequest(request))),
+    listGpus: () => ({
+      node: node.name,
+      gpus: node.gpus.map((gpu) => gpuMessage(node, gpu, granted)),
+      selection: granted.selection,
+    }),
+    createAllocation: async (request) =>
+      allocationMessage(node, await node.create(allocationRequest(request))),
     listAllocations: async () => {
       await node.refresh();
       return { allocations: nodeUseMessage(node, granted).allocations };
@@ -98,7 +121,12 @@ function unaryCalls(node: GpuNode, granted: Granted) {
       return {};
     },
   };
-  return Object.fromEntries(Object.entries(handlers).map(([name, handle]) => [name, unary(handle as (request: unknown) => unknown)]));
+  return Object.fromEntries(
+    Object.entries(handlers).map(([name, handle]) => [
+      name,
+      unary(handle as (request: unknown) => unknown),
+    ]),
+  );
 }
 
 function unary(handle: (request: unknown) => unknown): handleUnaryCall<unknown, unknown> {
@@ -118,9 +146,15 @@ function failure(error: Error): Partial<ServerErrorResponse> {
   return { code: STATUS[error.code] ?? status.INTERNAL, details: error.message, metadata };
 }
 
-function watchUse(node: GpuNode, granted: Granted): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
+function watchUse(
+  node: GpuNode,
+  granted: Granted,
+): handleServerStreamingCall<{ intervalMilliseconds: number }, NodeUseMessage> {
   return (call) => {
-    const interval = Math.max(SHORTEST_INTERVAL_MS, call.request.intervalMilliseconds || DEFAULT_INTERVAL_MS);
+    const interval = Math.max(
+      SHORTEST_INTERVAL_MS,
+      call.request.intervalMilliseconds || DEFAULT_INTERVAL_MS,
+    );
     const timer = setInterval(() => void send(call, node, granted), interval);
     call.once('close', () => clearInterval(timer));
     call.once('cancelled', () => clearInterval(timer));
@@ -128,8 +162,12 @@ function watchUse(node: GpuNode, granted: Granted): handleServerStreamingCall<{ 
   };
 }
 
-/** Who does not read misses what was so meanwhile. */
-async function send(call: ServerWritableStream<unknown, NodeUseMessage>, node: GpuNode, granted: Granted): Promise<void> {
+/** Skips updates while the client does not read. */
+async function send(
+  call: ServerWritableStream<unknown, NodeUseMessage>,
+  node: GpuNode,
+  granted: Granted,
+): Promise<void> {
   try {
     await node.refresh();
     if (!call.cancelled && !call.writableNeedDrain) call.write(nodeUseMessage(node, granted));

@@ -1,21 +1,38 @@
 import path from 'node:path';
 import { usedTime } from '@nvidia-virtual/ledger';
-import { counted } from '../counted.js';
-import { formatMemorySize } from '../memory-size.js';
-import { formatTable } from '../table.js';
+import type {
+  AllocationMessage,
+  GpuMessage,
+  NodeUseMessage,
+  SessionMessage,
+} from '@nvidia-virtual/node-state/admin/messages';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
+import { plural } from '@nvidia-virtual/service/plural';
 import { policyOf, sharingModeOf } from './convert.js';
-import type { AllocationMessage, GpuMessage, NodeUseMessage, SessionMessage } from './messages.js';
+import { formatTable } from './table.js';
 
 const CONCURRENT_NOTE =
   'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, all run as one user, and a share only limits the threads of each process (fixed) or nothing (burst).';
 
-/** What `ls` prints: the GPUs and what is left of them, then the allocations. */
-export function listView({ gpus, allocations }: Pick<NodeUseMessage, 'gpus' | 'allocations'>): string[] {
+/** The lines of `ls`: GPUs with their remaining resources, then allocations. */
+export function listView({
+  gpus,
+  allocations,
+}: Pick<NodeUseMessage, 'gpus' | 'allocations'>): string[] {
   return [...gpuTable(gpus), '', ...allocationTable(gpus, allocations)];
 }
 
 function gpuTable(gpus: readonly GpuMessage[]): string[] {
-  const headings = ['GPU', 'UUID', 'NAME', ' MEMORY', ' LEFT', ' FIXED SHARE LEFT', 'MODE', 'WARM WORKERS'];
+  const headings = [
+    'GPU',
+    'UUID',
+    'NAME',
+    ' MEMORY',
+    ' LEFT',
+    ' FIXED SHARE LEFT',
+    'MODE',
+    'WARM WORKERS',
+  ];
   const rows = gpus.map((gpu) => [
     String(gpu.index),
     gpu.uuid,
@@ -24,15 +41,31 @@ function gpuTable(gpus: readonly GpuMessage[]): string[] {
     formatMemorySize(gpu.memoryLeftBytes),
     `${gpu.fixedShareLeftPercent} %`,
     modeOf(gpu),
-    gpu.warmWorkers === 0 ? 'none' : `${gpu.warmWorkers}, which hold ${formatMemorySize(gpu.warmWorkers * gpu.contextMemoryBytes)}`,
+    gpu.warmWorkers === 0
+      ? 'none'
+      : `${gpu.warmWorkers}, which hold ${formatMemorySize(gpu.warmWorkers * gpu.contextMemoryBytes)}`,
   ]);
   const notes = gpus.some((gpu) => modeOf(gpu) === 'concurrent') ? [CONCURRENT_NOTE] : [];
   return [...formatTable(headings, rows), ...notes];
 }
 
-function allocationTable(gpus: readonly GpuMessage[], allocations: readonly AllocationMessage[]): string[] {
+function allocationTable(
+  gpus: readonly GpuMessage[],
+  allocations: readonly AllocationMessage[],
+): string[] {
   if (allocations.length === 0) return ['no allocations'];
-  const headings = ['ID', 'NAME', 'GPU', ' QUOTA', ' IN USE', ' SHARE', 'POLICY', ' PRIORITY', ' SESSIONS', 'STATE'];
+  const headings = [
+    'ID',
+    'NAME',
+    'GPU',
+    ' QUOTA',
+    ' IN USE',
+    ' SHARE',
+    'POLICY',
+    ' PRIORITY',
+    ' SESSIONS',
+    'STATE',
+  ];
   const rows = allocations.map((allocation) => [
     allocation.id,
     allocation.name || '-',
@@ -53,18 +86,37 @@ function stateOf({ draining, gpuUuids, slots }: AllocationMessage): string {
   return gpuUuids.length === 0 && slots.length > 0 ? 'granted, not used yet' : 'open';
 }
 
-/** What `top` prints for one moment; rates are since `before`, when there is one. */
+/** One update of `top`. Rates are relative to `before`, if given. */
 export function topView(now: NodeUseMessage, before: NodeUseMessage | undefined): string[] {
-  const headings = ['ALLOCATION', 'GPU', ' SHARE', ' GPU TIME', ' WAITING', ' QUOTA', ' IN USE', ' LAUNCHES/S', 'PROGRAM'];
+  const headings = [
+    'ALLOCATION',
+    'GPU',
+    ' SHARE',
+    ' GPU TIME',
+    ' WAITING',
+    ' QUOTA',
+    ' IN USE',
+    ' LAUNCHES/S',
+    'PROGRAM',
+  ];
   const rows = now.allocations.flatMap((allocation) => {
     const earlier = before?.allocations.find(({ id }) => id === allocation.id);
     const seconds = before ? (Date.parse(now.time) - Date.parse(before.time)) / 1000 : 0;
-    return [allocationRow(now.gpus, allocation, earlier, seconds), ...sessionRows(allocation, earlier, seconds)];
+    return [
+      allocationRow(now.gpus, allocation, earlier, seconds),
+      ...sessionRows(allocation, earlier, seconds),
+    ];
   });
   const gpus = now.gpus.map(
-    (gpu) => `GPU ${gpu.index}: ${gpu.name}, ${formatMemorySize(gpu.memoryBytes)}, ${formatMemorySize(gpu.memoryLeftBytes)} not promised`,
+    (gpu) =>
+      `GPU ${gpu.index}: ${gpu.name}, ${formatMemorySize(gpu.memoryBytes)}, ${formatMemorySize(gpu.memoryLeftBytes)} not promised`,
   );
-  return [`${now.node}, ${now.time}`, ...gpus, '', ...(rows.length > 0 ? formatTable(headings, rows) : ['no allocations'])];
+  return [
+    `${now.node}, ${now.time}`,
+    ...gpus,
+    '',
+    ...(rows.length > 0 ? formatTable(headings, rows) : ['no allocations']),
+  ];
 }
 
 function allocationRow(
@@ -74,7 +126,9 @@ function allocationRow(
   seconds: number,
 ): string[] {
   const percent = (of: (allocation: AllocationMessage) => number) =>
-    before && seconds > 0 ? `${(((of(now) - of(before)) / (seconds * 1e9)) * 100).toFixed(1)} %` : '-';
+    before && seconds > 0
+      ? `${(((of(now) - of(before)) / (seconds * 1e9)) * 100).toFixed(1)} %`
+      : '-';
   return [
     now.name || now.id,
     indices(gpus, now),
@@ -84,14 +138,18 @@ function allocationRow(
     now.memoryBytes === 0 ? 'none' : formatMemorySize(now.memoryBytes),
     formatMemorySize(now.memoryUsedBytes),
     rate(launches(now), before && launches(before), seconds),
-    `${counted(now.sessions.length, 'session')}${now.draining ? ', draining' : ''}`,
+    `${plural(now.sessions.length, 'session')}${now.draining ? ', draining' : ''}`,
   ];
 }
 
-function sessionRows(now: AllocationMessage, before: AllocationMessage | undefined, seconds: number): string[][] {
+function sessionRows(
+  now: AllocationMessage,
+  before: AllocationMessage | undefined,
+  seconds: number,
+): string[][] {
   return now.sessions.map((session) => {
     const earlier = before?.sessions.find(({ number }) => number === session.number);
-    const faults = session.faults > 0 ? `, ${counted(session.faults, 'fault')}` : '';
+    const faults = session.faults > 0 ? `, ${plural(session.faults, 'fault')}` : '';
     return [
       ...['', '', '', '', '', ''],
       formatMemorySize(session.memoryBytes),
@@ -105,9 +163,11 @@ function launches(allocation: { sessions: readonly SessionMessage[] }): number {
   return allocation.sessions.reduce((sum, session) => sum + session.launches, 0);
 }
 
-/** Sessions come and go, so a sum may fall. */
+/** A sum can decrease when sessions end; then the rate is 0. */
 function rate(now: number, before: number | undefined, seconds: number): string {
-  return before === undefined || seconds <= 0 ? '-' : String(Math.max(0, Math.round((now - before) / seconds)));
+  return before === undefined || seconds <= 0
+    ? '-'
+    : String(Math.max(0, Math.round((now - before) / seconds)));
 }
 
 function indices(gpus: readonly GpuMessage[], { gpuUuids }: AllocationMessage): string {

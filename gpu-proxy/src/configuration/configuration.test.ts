@@ -1,11 +1,13 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { ALLOCATION_OPTIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { flagsOf } from '@nvidia-virtual/service/configuration/flags';
+import { type Given, loadFlags } from '@nvidia-virtual/service/configuration/load';
+import { optionsOf } from '@nvidia-virtual/service/configuration/option';
 import { Command } from 'commander';
-import { type Given, loadConfiguration, loadFlags } from './configuration.js';
-import { flagsOf } from './flags.js';
-import { optionsOf } from './option.js';
-import { ALLOCATION_OPTIONS, CONFIGURATION_FILE, NODE_OPTIONS } from './schema.js';
+import { loadConfiguration } from './configuration.js';
+import { CONFIGURATION_FILE, NODE_OPTIONS } from './schema.js';
 
 let directory: string;
 let file: string;
@@ -18,13 +20,21 @@ afterAll(() => rmSync(directory, { recursive: true }));
 /** As serve reads its command line. */
 function collect(args: readonly string[]): Given['flags'] {
   const command = new Command('x').exitOverride().configureOutput({ writeErr: () => {} });
-  for (const flag of [...flagsOf(CONFIGURATION_FILE), ...flagsOf(NODE_OPTIONS)]) command.addOption(flag);
+  for (const flag of [...flagsOf(CONFIGURATION_FILE), ...flagsOf(NODE_OPTIONS)])
+    command.addOption(flag);
   return command.parse(args, { from: 'user' }).opts();
 }
 
-function load(given: { flags?: readonly string[]; environment?: NodeJS.ProcessEnv; yaml?: string }) {
+function load(given: {
+  flags?: readonly string[];
+  environment?: NodeJS.ProcessEnv;
+  yaml?: string;
+}) {
   if (given.yaml !== undefined) writeFileSync(file, given.yaml);
-  const flags = collect([...(given.yaml === undefined ? [] : ['--config', file]), ...(given.flags ?? [])]);
+  const flags = collect([
+    ...(given.yaml === undefined ? [] : ['--config', file]),
+    ...(given.flags ?? []),
+  ]);
   return loadConfiguration({ flags, environment: given.environment ?? {} });
 }
 
@@ -62,30 +72,65 @@ test('flags come before the environment, which comes before the file', () => {
   const yaml = 'window: 10ms\nlogLevel: debug\nlimits:\n  sessions: 3\n';
   const environment = { NVIDIA_VIRTUAL_WINDOW: '20ms', NVIDIA_VIRTUAL_LIMITS_SESSIONS: '2' };
   const configuration = load({ flags: ['--limits-sessions', '1'], environment, yaml });
-  expect([configuration.logLevel, configuration.window, configuration.limits.sessions]).toEqual(['debug', 20_000, 1]);
+  expect([configuration.logLevel, configuration.window, configuration.limits.sessions]).toEqual([
+    'debug',
+    20_000,
+    1,
+  ]);
 });
 
 test('the file may be named by the environment, and empty variables and keys count as none', () => {
   writeFileSync(file, 'window:\nledger:\nlogLevel: warn\n');
   const environment = { NVIDIA_VIRTUAL_CONFIG: file, NVIDIA_VIRTUAL_NODE: '' };
-  expect(loadConfiguration({ flags: {}, environment })).toMatchObject({ logLevel: 'warn', window: 5000, node: undefined });
+  expect(loadConfiguration({ flags: {}, environment })).toMatchObject({
+    logLevel: 'warn',
+    window: 5000,
+    node: undefined,
+  });
 });
 
 test('lists and mappings read the same from flags, environment and file', () => {
-  const flags = ['--gpu', '0', '--gpu', '2', '--gpu-mode', 'exclusive', '--gpu-mode', '1=concurrent'];
-  const environment = { NVIDIA_VIRTUAL_GPU: '0, 2', NVIDIA_VIRTUAL_GPU_MODE: 'exclusive,1=concurrent' };
-  const expected = { gpu: ['0', '2'], gpuMode: { all: 'exclusive', some: new Map([['1', 'concurrent']]) } };
+  const flags = [
+    '--gpu',
+    '0',
+    '--gpu',
+    '2',
+    '--gpu-mode',
+    'exclusive',
+    '--gpu-mode',
+    '1=concurrent',
+  ];
+  const environment = {
+    NVIDIA_VIRTUAL_GPU: '0, 2',
+    NVIDIA_VIRTUAL_GPU_MODE: 'exclusive,1=concurrent',
+  };
+  const expected = {
+    gpu: ['0', '2'],
+    gpuMode: { all: 'exclusive', some: new Map([['1', 'concurrent']]) },
+  };
   expect(load({ flags })).toMatchObject(expected);
   expect(load({ environment })).toMatchObject(expected);
-  expect(load({ yaml: 'gpu: [0, 2]\ngpuMode: [exclusive, 1=concurrent]\n' })).toMatchObject(expected);
-  expect(load({ yaml: 'gpuMode:\n  1: concurrent\n' }).gpuMode).toEqual({ all: undefined, some: new Map([['1', 'concurrent']]) });
+  expect(load({ yaml: 'gpu: [0, 2]\ngpuMode: [exclusive, 1=concurrent]\n' })).toMatchObject(
+    expected,
+  );
+  expect(load({ yaml: 'gpuMode:\n  1: concurrent\n' }).gpuMode).toEqual({
+    all: undefined,
+    some: new Map([['1', 'concurrent']]),
+  });
 });
 
 test('everything that is wrong is told at once: where, the value, and what is allowed', () => {
-  const yaml = 'window: 5\nlimits:\n  handles: [1, 2]\n  colour: red\ngpu: [0, GPU-1]\nledger: full\n"":\n  - 1\n';
+  const yaml =
+    'window: 5\nlimits:\n  handles: [1, 2]\n  colour: red\ngpu: [0, GPU-1]\nledger: full\n"":\n  - 1\n';
   const known = optionsOf(NODE_OPTIONS).map(({ key }) => key.split('.')[0]);
   const names = [...new Set(known)].join(', ');
-  expect(problemsOf({ flags: ['--log-level', 'loud'], environment: { NVIDIA_VIRTUAL_LIMITS_THREADS: '0' }, yaml }).sort()).toEqual(
+  expect(
+    problemsOf({
+      flags: ['--log-level', 'loud'],
+      environment: { NVIDIA_VIRTUAL_LIMITS_THREADS: '0' },
+      yaml,
+    }).sort(),
+  ).toEqual(
     [
       '--log-level is "loud", which is not allowed: give trace, debug, info, warn, error or fatal.',
       'NVIDIA_VIRTUAL_LIMITS_THREADS is "0", which is not allowed: give a whole number from 1 to 65536.',
@@ -134,7 +179,9 @@ test.each([
 });
 
 test('a password in a URL is not repeated', () => {
-  const [problem] = problemsOf({ environment: { NVIDIA_VIRTUAL_LEDGER_URL: 'redis://me:secret@host' } });
+  const [problem] = problemsOf({
+    environment: { NVIDIA_VIRTUAL_LEDGER_URL: 'redis://me:secret@host' },
+  });
   expect(problem).toMatch(/NVIDIA_VIRTUAL_LEDGER_URL is "redis:\/\/\*\*\*@host"/);
 });
 
@@ -147,5 +194,7 @@ test('loadFlags() reads the options of an allocation, and refuses like everythin
     priority: 0,
     mode: 'exclusive',
   });
-  expect(() => loadFlags(ALLOCATION_OPTIONS, { share: '0', policy: 'lazy' })).toThrow('2 things are wrong with the configuration: ');
+  expect(() => loadFlags(ALLOCATION_OPTIONS, { share: '0', policy: 'lazy' })).toThrow(
+    '2 things are wrong with the configuration: ',
+  );
 });

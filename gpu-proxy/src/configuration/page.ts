@@ -1,11 +1,18 @@
-import { type NamedOption, optionsOf } from './option.js';
-import { ALLOCATION_OPTIONS, CONFIGURATION_FILE, NODE_OPTIONS } from './schema.js';
+import { ALLOCATION_OPTIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { type NamedOption, optionsOf } from '@nvidia-virtual/service/configuration/option';
+import { CONFIGURATION_FILE, NODE_OPTIONS } from './schema.js';
 
 const INTRODUCTION = `# Configuration of gpu-proxy
 
-Every option of \`gpu-proxy serve\` is a flag, an environment variable, and a key of the file that \`--config\` names, with three exceptions:
-\`--config\` is no key, \`--socket\` has no variable, and \`--memory\`, which goes with \`--socket\`, is a flag only. A flag comes before the
-environment, which comes before the file. What is wrong is refused at start, all of it at once, with the place where it stands and what is allowed.
+An option of \`gpu-proxy serve\` can be set in three places. A flag overrides an environment variable,
+and a variable overrides the configuration file, which \`--config\` names. Exceptions:
+
+- \`--config\` is no key of the file.
+- \`--socket\` has no variable and is no key of the file.
+- \`--memory\`, which is allowed only with \`--socket\`, is a flag only.
+
+gpu-proxy checks all options at start. It prints every mistake with its place and the allowed
+values.
 
 \`\`\`yaml
 # --config FILE
@@ -23,36 +30,43 @@ ledger:
 http: 127.0.0.1:9400
 \`\`\`
 
-- \`kill -HUP\` makes a running gpu-proxy read its file again. It follows changes of the options that say so, and its log names those that need
-  a restart. A file that became wrong changes nothing, and its mistakes are in the log.
-- Several values: repeat the flag, put commas into the variable, write a list in the file. Where a value is for each GPU, \`2\` is for all and \`0=2\` for
-  one; in the file a mapping says the same.
-- Sizes: \`512MiB\` (powers of 1024) or \`500MB\` (powers of 1000). Durations: \`5ms\`. An empty variable counts as none. Paths that are not absolute
-  count from the working directory.
-- A key of the file that is not in this table is refused. A variable is not: Kubernetes makes some for its services, and they may look like ours.
+- Reload: \`kill -HUP\` makes a running gpu-proxy read its file again. It applies changes of the
+  options marked **Reloaded**, and logs the names of changed options that need a restart. If the new
+  file has mistakes, gpu-proxy logs them and changes nothing.
+- Several values: repeat the flag, separate values by commas in the variable, or write a list in the
+  file.
+- Values for each GPU: \`2\` is for all GPUs, \`0=2\` for GPU 0. In the file, write a mapping.
+- Sizes: \`512MiB\` (powers of 1024) or \`500MB\` (powers of 1000). Durations: \`5ms\`.
+- An empty variable counts as not set. Relative paths start at the working directory.
+- An unknown key of the file is an error. An unknown variable is ignored, because Kubernetes sets
+  variables for its services, and their names may begin like ours.
 
 ## Options of a node
 
-| file, flag, variable | default | meaning |
-| --- | --- | --- |
+| file, flag, variable | default | meaning | allowed |
+| --- | --- | --- | --- |
 `;
 
 const ALLOCATION = `
 ## Options of an allocation
 
-They are flags only.
+These options are flags only.
 
-| flag | default | meaning |
-| --- | --- | --- |
+| flag | default | meaning | allowed |
+| --- | --- | --- | --- |
 `;
 
 const END = `
-This page is printed from \`gpu-proxy/src/configuration/schema.ts\` by \`node gpu-proxy/dist/pages.js\`; a test insists on it.
+\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/configuration/schema.ts\`. A test
+checks that it is current.
 `;
 
 /** docs/configuration.md */
 export function configurationPage(): string {
-  const node = [...optionsOf(NODE_OPTIONS).map((named) => row(named, names(named))), ...optionsOf(CONFIGURATION_FILE).map(configRow)];
+  const node = [
+    ...optionsOf(NODE_OPTIONS).map((named) => row(named, names(named))),
+    ...optionsOf(CONFIGURATION_FILE).map(configRow),
+  ];
   const allocation = optionsOf(ALLOCATION_OPTIONS).map((named) => row(named, [flagText(named)]));
   return INTRODUCTION + node.join('') + ALLOCATION + allocation.join('') + END;
 }
@@ -71,7 +85,11 @@ function flagText({ flag, option }: NamedOption): string {
 
 function row({ option }: NamedOption, spellings: readonly string[]): string {
   const { help, reloadable, default: text } = option.details;
-  const meaning = `${help}. Allowed: ${option.kind.allowed}.${reloadable ? ' **Reloaded.**' : ''}`;
-  const cells = [spellings.map((name) => `\`${name}\``).join('<br>'), text === undefined ? option.defaultText : `\`${text}\``, meaning];
+  const cells = [
+    spellings.map((name) => `\`${name}\``).join('<br>'),
+    text === undefined ? option.defaultText : `\`${text}\``,
+    `${help}.${reloadable ? ' **Reloaded.**' : ''}`,
+    option.kind.allowed,
+  ];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
 }

@@ -5,9 +5,18 @@ import { allMetrics } from './list.js';
 interface Panel {
   readonly id: number;
   readonly type: string;
-  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly gridPos: {
+    readonly x: number;
+    readonly y: number;
+    readonly w: number;
+    readonly h: number;
+  };
   readonly datasource?: { readonly uid: string };
-  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string; readonly datasource: { readonly uid: string } }[];
+  readonly targets?: readonly {
+    readonly expr: string;
+    readonly legendFormat: string;
+    readonly datasource: { readonly uid: string };
+  }[];
 }
 
 interface Variable {
@@ -18,16 +27,25 @@ interface Variable {
 }
 
 const FILE = path.resolve(import.meta.dirname, '../../grafana/nvidia-virtual.json');
-const board = JSON.parse(readFileSync(FILE, 'utf8')) as { panels: Panel[]; templating: { list: Variable[] } };
+const board = JSON.parse(readFileSync(FILE, 'utf8')) as {
+  panels: Panel[];
+  templating: { list: Variable[] };
+};
 const charts = board.panels.filter(({ type }) => type !== 'row');
 const targets = charts.flatMap((panel) => panel.targets ?? []);
 const variables = board.templating.list;
-const queries = [...targets.map(({ expr }) => expr), ...variables.map(({ query }) => (typeof query === 'string' ? query : query.query))];
+const queries = [
+  ...targets.map(({ expr }) => expr),
+  ...variables.map(({ query }) => (typeof query === 'string' ? query : query.query)),
+];
 
 /** By the name that a query uses: a histogram has three. */
 const known = new Map(
   allMetrics().flatMap((metric) => {
-    const names = metric.type === 'histogram' ? ['_bucket', '_sum', '_count'].map((end) => metric.name + end) : [metric.name];
+    const names =
+      metric.type === 'histogram'
+        ? ['_bucket', '_sum', '_count'].map((end) => metric.name + end)
+        : [metric.name];
     return names.map((name) => [name, metric] as const);
   }),
 );
@@ -44,21 +62,32 @@ test('every query asks for metrics that are declared', () => {
 
 test('counters are asked for their rate, and nothing else is', () => {
   for (const { expr } of targets)
-    for (const name of metricsIn(expr)) expect([expr, isRated(expr, name)]).toEqual([expr, known.get(name)?.type !== 'gauge']);
+    for (const name of metricsIn(expr))
+      expect([expr, isRated(expr, name)]).toEqual([expr, known.get(name)?.type !== 'gauge']);
 });
 
 function isRated(expr: string, name: string): boolean {
-  return new RegExp(`\\b(rate|increase)\\(${name}\\{[^}]*\\}\\[\\$__(rate_interval|range)\\]`).test(expr);
+  return new RegExp(`\\b(rate|increase)\\(${name}\\{[^}]*\\}\\[\\$__(rate_interval|range)\\]`).test(
+    expr,
+  );
 }
 
 test('every label that a query or a legend names is one of its metric', () => {
   for (const { expr, legendFormat } of targets) {
-    const labels = new Set(metricsIn(expr).flatMap((name) => ['node', 'le', ...(known.get(name)?.labels ?? [])]));
+    const labels = new Set(
+      metricsIn(expr).flatMap((name) => ['node', 'le', ...(known.get(name)?.labels ?? [])]),
+    );
     const filtered = [...expr.matchAll(/(\w+)=~?"/g)].map((match) => match[1] as string);
-    const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap((match) => (match[1] as string).split(', '));
+    const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap((match) =>
+      (match[1] as string).split(', '),
+    );
     const shown = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map((match) => match[1] as string);
-    expect([expr, [...filtered, ...grouped, ...shown].filter((label) => !labels.has(label))]).toEqual([expr, []]);
-    if (grouped.length > 0) expect([expr, shown.filter((label) => !grouped.includes(label))]).toEqual([expr, []]);
+    expect([
+      expr,
+      [...filtered, ...grouped, ...shown].filter((label) => !labels.has(label)),
+    ]).toEqual([expr, []]);
+    if (grouped.length > 0)
+      expect([expr, shown.filter((label) => !grouped.includes(label))]).toEqual([expr, []]);
   }
 });
 
@@ -69,8 +98,12 @@ test('the data source is a variable, which everything uses', () => {
   const users = [...charts, ...targets, ...variables.filter(({ type }) => type !== 'datasource')];
   expect(users.length).toBeGreaterThan(0);
   for (const { datasource } of users) expect(datasource?.uid).toMatch(/^\$\{datasource\}$/);
-  const used = new Set(queries.flatMap((query) => [...query.matchAll(/\$([a-z]+)/g)].map((match) => match[1])));
-  expect([...used].filter((name) => !variables.some((variable) => variable.name === name))).toEqual([]);
+  const used = new Set(
+    queries.flatMap((query) => [...query.matchAll(/\$([a-z]+)/g)].map((match) => match[1])),
+  );
+  expect([...used].filter((name) => !variables.some((variable) => variable.name === name))).toEqual(
+    [],
+  );
 });
 
 test('panels have numbers of their own and lie beside each other, within the width', () => {

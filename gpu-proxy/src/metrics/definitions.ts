@@ -1,19 +1,24 @@
-import { type AllocationSpecification, type GpuRecord, type TimeUse, usedTime } from '@nvidia-virtual/ledger';
-import type { ReportedMemory } from '../device-memory.js';
+import {
+  type AllocationSpecification,
+  type GpuRecord,
+  type TimeUse,
+  usedTime,
+} from '@nvidia-virtual/ledger';
+import type { ReportedMemory } from '../gpus/device-memory.js';
 import type { RoundTrips, Totals } from './totals.js';
 
-/** What the metrics of one GPU are made of. */
-export interface GpuFigures extends GpuRecord {
+/** Source of the metrics of one GPU. */
+interface GpuFigures extends GpuRecord {
   readonly warmWorkers: number;
-  /** Bytes: the largest quota that a new allocation could still get. */
+  /** The largest possible quota of a new allocation, in bytes. */
   readonly memoryLeft: number;
 }
 
-export interface AllocationFigures {
+interface AllocationFigures {
   readonly specification: AllocationSpecification;
-  /** Bytes that its sessions have. */
+  /** Bytes in use by its sessions. */
   readonly memory: number;
-  /** Undefined where NVML does not say it. */
+  /** Undefined if NVML does not report it. */
   readonly reportedMemory: ReportedMemory | undefined;
   readonly sessions: number;
   readonly contexts: number;
@@ -32,17 +37,23 @@ export interface NodeFigures {
 type Labels = Readonly<Record<string, string | number>>;
 
 interface Described {
-  /** After Prometheus' conventions: the unit at the end, `_total` for a counter. */
+  /** Follows the conventions of Prometheus: the unit at the end, `_total` for a counter. */
   readonly name: string;
   readonly help: string;
-  /** Beside those that all metrics of its group have. */
+  /** Labels in addition to those of the group. */
   readonly labels?: readonly string[];
 }
 
-/** One metric of a subject: its value, or one value for each combination of its own labels, or the buckets of a histogram. */
+/**
+ * One metric of a subject: its value, or one value for each combination of its own labels, or the
+ * buckets of a histogram.
+ */
 export type Definition<Subject> = Described &
   (
-    | { readonly type: 'gauge' | 'counter'; readonly read: (subject: Subject) => number | readonly (readonly [Labels, number])[] }
+    | {
+        readonly type: 'gauge' | 'counter';
+        readonly read: (subject: Subject) => number | readonly (readonly [Labels, number])[];
+      }
     | { readonly type: 'histogram'; readonly read: (subject: Subject) => RoundTrips }
   );
 
@@ -71,7 +82,12 @@ export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
     labels: ['index', 'model', 'mode'],
     read: ({ index, name, mode }) => [[{ index, model: name, mode }, 1]],
   },
-  { type: 'gauge', name: 'nvidia_virtual_gpu_memory_bytes', help: 'Memory of the GPU.', read: ({ memory }) => memory },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_gpu_memory_bytes',
+    help: 'Memory of the GPU.',
+    read: ({ memory }) => memory,
+  },
   {
     type: 'gauge',
     name: 'nvidia_virtual_gpu_context_memory_bytes',
@@ -98,7 +114,9 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
     name: 'nvidia_virtual_allocation_info',
     help: 'Always 1; the labels say how the allocation is scheduled, and whether it takes new sessions.',
     labels: ['policy', 'priority', 'mode', 'draining'],
-    read: ({ specification: { policy, priority, mode, draining } }) => [[{ policy, priority, mode, draining: String(draining) }, 1]],
+    read: ({ specification: { policy, priority, mode, draining } }) => [
+      [{ policy, priority, mode, draining: String(draining) }, 1],
+    ],
   },
   {
     type: 'gauge',
@@ -109,23 +127,33 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_memory_reported_bytes',
-    help: 'Device memory that NVML reports for the workers, contexts included. Absent without NVML, and where gpu-proxy sees other process ids than the host.',
+    help: "Device memory that NVML reports for the workers, including contexts. Absent without NVML, and if gpu-proxy is outside of the host's pid namespace.",
     read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.reported]] : []),
   },
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_memory_unaccounted_bytes',
-    help: 'How much of that neither the quota counts nor the node provides for: some MiB are usual; what grows is memory beyond the quota.',
+    help: 'The part of that which neither the quota counts nor the node provides. Some MiB are usual; growth is memory beyond the quota.',
     read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.unaccounted]] : []),
   },
-  { type: 'gauge', name: 'nvidia_virtual_allocation_sessions', help: 'Processes that use the GPU now.', read: ({ sessions }) => sessions },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_sessions',
+    help: 'Processes that use the GPU now.',
+    read: ({ sessions }) => sessions,
+  },
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_sessions_limit',
     help: 'How many processes may use the GPU at a time.',
     read: ({ specification }) => specification.limits.sessions,
   },
-  { type: 'gauge', name: 'nvidia_virtual_allocation_contexts', help: 'CUDA contexts that exist now.', read: ({ contexts }) => contexts },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_contexts',
+    help: 'CUDA contexts that exist now.',
+    read: ({ contexts }) => contexts,
+  },
   {
     type: 'counter',
     name: 'nvidia_virtual_allocation_waiting_seconds_total',
@@ -170,13 +198,15 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'histogram',
     name: 'nvidia_virtual_allocation_round_trip_seconds',
-    help: 'Time from reading a call to answering it, in the worker. Every 64th is timed and counts for 64; the sum is that of the middles of the buckets.',
+    help: 'Time in the worker from reading a call to answering it. Every 64th call is timed and counts for 64. The sum uses the middles of the buckets.',
     read: ({ totals }) => totals.roundTrips,
   },
 ];
 
-export interface AllocationOnGpu extends AllocationFigures {
+interface AllocationOnGpu extends AllocationFigures {
   readonly gpu: string;
+  /** Undefined if NVML does not report it. */
+  readonly reportedBusy: number | undefined;
 }
 
 export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] = [
@@ -195,12 +225,21 @@ export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] =
   {
     type: 'counter',
     name: 'nvidia_virtual_allocation_used_seconds_total',
-    help: 'Time of this GPU that it had: its turns, and what its work took beyond their end. The rate is the share that was got. An allocation with several GPUs gets them together.',
+    help: 'Time of this GPU that the allocation had: its turns, and its work beyond their end. The rate is its actual share. An allocation has all of its GPUs at the same time.',
     read: ({ time }) => usedTime(time) / SECOND,
+  },
+  {
+    type: 'gauge',
+    name: 'nvidia_virtual_allocation_reported_busy_ratio',
+    help: 'The part of the last minute, 0 to 1, in which kernels of the workers ran on this GPU, by NVML. Far more than the rate of nvidia_virtual_allocation_used_seconds_total was not granted.',
+    read: ({ reportedBusy }) => (reportedBusy === undefined ? [] : [[{}, reportedBusy]]),
   },
 ];
 
-/** As other exporters of GPU metrics call them, so that queries over pods fit; empty for an allocation that no pod has. */
+/**
+ * Same names as in other exporters of GPU metrics, so that queries by pod work. Empty for an
+ * allocation without a pod.
+ */
 const OWNER_LABELS = ['namespace', 'pod', 'container'] as const;
 
 /** The groups, with the labels that all metrics of a group have. All have `node` as well. */

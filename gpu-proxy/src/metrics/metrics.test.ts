@@ -1,26 +1,34 @@
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
 import type { NodeSnapshot } from '@nvidia-virtual/ledger';
-import { makePrivateDirectory, removePrivateDirectory } from '../private-directory.js';
 import { type Family, parseExposition } from '../testing/exposition.js';
-import { ALLOCATION, GPU, nodeSnapshot, sessionRecord, sessionUse } from '../testing/node-snapshot.js';
+import {
+  ALLOCATION,
+  GPU,
+  nodeSnapshot,
+  sessionRecord,
+  sessionUse,
+} from '../testing/node-snapshot.js';
 import { allMetrics } from './list.js';
 import { Metrics, type MetricsSource } from './metrics.js';
-import { MetricsFile, type SavedMetrics } from './metrics-file.js';
 
-const NO_LOGGER = { error: () => {} };
 const NAME = 'a "name"\\with\nall';
 
-function sourceOf(snapshot: MetricsSource['snapshot'], roundTrips: readonly number[] = []): MetricsSource {
+function sourceOf(
+  snapshot: MetricsSource['snapshot'],
+  roundTrips: readonly number[] = [],
+): MetricsSource {
   const memory = { reported: 3e9, unaccounted: -5 };
   return {
     ...{ snapshot, roundTrips: () => roundTrips, warmWorkers: () => 2, memoryLeft: () => 5e9 },
     ...{ ledgerConnected: () => true, podsFollowed: () => true },
+    reportedBusy: () => 0.25,
     reportedMemory: ({ sessions }) => (sessions.length > 0 ? memory : undefined),
   };
 }
 
-async function expose(snapshot: NodeSnapshot, roundTrips?: readonly number[]): Promise<Map<string, Family>> {
+async function expose(
+  snapshot: NodeSnapshot,
+  roundTrips?: readonly number[],
+): Promise<Map<string, Family>> {
   return parseExposition(
     await new Metrics(
       'node-1',
@@ -30,7 +38,10 @@ async function expose(snapshot: NodeSnapshot, roundTrips?: readonly number[]): P
 }
 
 function valuesOf(families: ReadonlyMap<string, Family>, name: string): [object, number][] {
-  return (families.get(`nvidia_virtual_${name}`)?.samples ?? []).map(({ labels, value }) => [labels, value]);
+  return (families.get(`nvidia_virtual_${name}`)?.samples ?? []).map(({ labels, value }) => [
+    labels,
+    value,
+  ]);
 }
 
 const FULL = nodeSnapshot({
@@ -54,7 +65,9 @@ test('the exposition holds the metrics that are declared, each with its labels, 
     expect([name, family?.type, family?.help]).toEqual([name, type, help]);
     expect(family?.samples.length).toBeGreaterThan(0);
     for (const sample of family?.samples ?? [])
-      expect([name, ...Object.keys(sample.labels).filter((label) => label !== 'le')].sort()).toEqual([name, 'node', ...labels].sort());
+      expect(
+        [name, ...Object.keys(sample.labels).filter((label) => label !== 'le')].sort(),
+      ).toEqual([name, 'node', ...labels].sort());
   }
 });
 
@@ -68,14 +81,23 @@ test('names follow the conventions of Prometheus', () => {
 
 test('what NVML says is told, and nothing where it says nothing', async () => {
   const values = (families: ReadonlyMap<string, Family>) =>
-    ['reported', 'unaccounted'].map((which) => valuesOf(families, `allocation_memory_${which}_bytes`).map(([, value]) => value));
+    ['reported', 'unaccounted'].map((which) =>
+      valuesOf(families, `allocation_memory_${which}_bytes`).map(([, value]) => value),
+    );
   expect(values(await expose(FULL))).toEqual([[3e9], [-5]]);
   expect(values(await expose(nodeSnapshot({})))).toEqual([[], []]);
 });
 
 test('figures of an allocation', async () => {
   const families = await expose(FULL);
-  const own = { node: 'node-1', allocation: ALLOCATION, name: NAME, namespace: '', pod: '', container: '' };
+  const own = {
+    node: 'node-1',
+    allocation: ALLOCATION,
+    name: NAME,
+    namespace: '',
+    pod: '',
+    container: '',
+  };
   const [first, second] = [
     { ...own, gpu: GPU },
     { ...own, gpu: 'GPU-2' },
@@ -93,7 +115,10 @@ test('figures of an allocation', async () => {
   expect(valuesOf(families, 'allocation_sessions')).toEqual([[own, 2]]);
   expect(valuesOf(families, 'allocation_contexts')).toEqual([[own, 2]]);
   expect(valuesOf(families, 'allocation_kernels_launched_total')).toEqual([[own, 11]]);
-  expect(valuesOf(families, 'allocation_copied_bytes_total')).toContainEqual([{ ...own, direction: 'device_to_host' }, 11]);
+  expect(valuesOf(families, 'allocation_copied_bytes_total')).toContainEqual([
+    { ...own, direction: 'device_to_host' },
+    11,
+  ]);
   expect(valuesOf(families, 'allocation_info')).toEqual([
     [{ ...own, policy: 'burst', priority: '0', mode: 'exclusive', draining: 'false' }, 1],
   ]);
@@ -102,7 +127,9 @@ test('figures of an allocation', async () => {
 test('number 19: an allocation of a pod has the labels by which its namespace, pod and container are asked for, once each', async () => {
   const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
   const families = await expose(nodeSnapshot({ specification: { owner } }));
-  for (const { name, labels } of allMetrics().filter((metric) => metric.labels.includes('allocation'))) {
+  for (const { name, labels } of allMetrics().filter((metric) =>
+    metric.labels.includes('allocation'),
+  )) {
     expect(labels).toEqual(expect.arrayContaining(['namespace', 'pod', 'container']));
     for (const sample of families.get(name)?.samples ?? [])
       expect(sample.labels).toMatchObject({ namespace: 'team', pod: 'train-0', container: 'main' });
@@ -113,7 +140,9 @@ test('number 19: an allocation of a pod has the labels by which its namespace, p
 test('figures of a GPU', async () => {
   const families = await expose(nodeSnapshot());
   const gpu = { node: 'node-1', gpu: GPU };
-  expect(valuesOf(families, 'gpu_info')).toEqual([[{ ...gpu, index: '0', model: 'Simulated GPU', mode: 'exclusive' }, 1]]);
+  expect(valuesOf(families, 'gpu_info')).toEqual([
+    [{ ...gpu, index: '0', model: 'Simulated GPU', mode: 'exclusive' }, 1],
+  ]);
   expect(valuesOf(families, 'gpu_memory_left_bytes')).toEqual([[gpu, 5e9]]);
   expect(valuesOf(families, 'gpu_warm_workers')).toEqual([[gpu, 2]]);
   expect(valuesOf(families, 'allocation_sessions')).toEqual([]);
@@ -124,15 +153,23 @@ test('round trips of all sessions are one histogram', async () => {
   Object.assign(roundTrips, { 0: 64, 12: 128, 31: 64 });
   const families = await expose(FULL, roundTrips);
   const samples = families.get('nvidia_virtual_allocation_round_trip_seconds')?.samples ?? [];
-  const buckets = samples.filter(({ name }) => name.endsWith('_bucket')).map(({ labels, value }) => [Number(labels['le']), value]);
+  const buckets = samples
+    .filter(({ name }) => name.endsWith('_bucket'))
+    .map(({ labels, value }) => [Number(labels['le']), value]);
   const [first, last] = [2 ** 10 / 1e9, 2 ** 30 / 1e9];
-  expect(buckets.filter(([le]) => le === first || le === 2 ** 12 / 1e9 || le === 2 ** 13 / 1e9 || le === last)).toEqual([
+  expect(
+    buckets.filter(
+      ([le]) => le === first || le === 2 ** 12 / 1e9 || le === 2 ** 13 / 1e9 || le === last,
+    ),
+  ).toEqual([
     [first, 128],
     [2 ** 12 / 1e9, 128],
     [2 ** 13 / 1e9, 384],
     [last, 384],
   ]);
-  expect(buckets.map(([le]) => le)).toEqual([...buckets.map(([le]) => le as number)].sort((a, b) => a - b));
+  expect(buckets.map(([le]) => le)).toEqual(
+    [...buckets.map(([le]) => le as number)].sort((a, b) => a - b),
+  );
   expect(buckets.at(-1)?.[1]).toBe(512);
   const rest = samples.filter(({ name }) => !name.endsWith('_bucket')).map(({ value }) => value);
   expect(rest[0]).toBeCloseTo((2 * (64 * 1.5 + 128 * 1.5 * 2 ** 12 + 64 * 1.5 * 2 ** 31)) / 1e9);
@@ -154,7 +191,10 @@ test('events are counted, and a session that ended still counts for its allocati
     [{ ...node, worker: 'warm' }, 1],
     [{ ...node, worker: 'cold' }, 0],
   ]);
-  expect(valuesOf(families, 'sessions_ended_total')).toContainEqual([{ ...node, cause: 'worker_died' }, 1]);
+  expect(valuesOf(families, 'sessions_ended_total')).toContainEqual([
+    { ...node, cause: 'worker_died' },
+    1,
+  ]);
   expect(valuesOf(families, 'arbiter_restarts_total')).toEqual([[node, 1]]);
   expect(valuesOf(families, 'worker_gone_seconds')).toContainEqual([{ ...node, le: '0.03' }, 1]);
   expect(valuesOf(families, 'allocation_kernels_launched_total')[0]?.[1]).toBe(3);
@@ -175,121 +215,14 @@ test('who asks while an answer is made gets the same, and a source that fails is
   expect(asked).toBe(2);
 });
 
-test('counters go on in the next proxy, also after a kill right behind a scrape', async () => {
-  const directory = makePrivateDirectory();
-  try {
-    const file = path.join(directory, 'metrics.json');
-    const live = nodeSnapshot({ sessions: [{ record: sessionRecord(1), use: sessionUse(10) }] });
-    const first = new Metrics(
-      'node-1',
-      sourceOf(() => live),
-      new MetricsFile(file, NO_LOGGER),
-    );
-    first.events.sessionStarted('warm');
-    first.events.workerGone(0.02);
-    first.events.workerGone(100);
-    first.sessionEnded('killed', sessionRecord(2), sessionUse(7), []);
-    first.events.arbiterRestarted();
-    await first.exposition();
-    const second = new Metrics(
-      'node-1',
-      sourceOf(() => live),
-      new MetricsFile(file, NO_LOGGER),
-    );
-    second.events.sessionStarted('warm');
-    const families = parseExposition(await second.exposition());
-    const values = (name: string) => valuesOf(families, name).map(([, value]) => value);
-    expect(values('sessions_started_total')).toEqual([2, 0]);
-    expect(values('sessions_ended_total')).toEqual([0, 0, 1, 0]);
-    expect(values('arbiter_restarts_total')).toEqual([1]);
-    expect(values('allocation_kernels_launched_total')).toEqual([17]);
-    const gone = families.get('nvidia_virtual_worker_gone_seconds')?.samples.map(({ value }) => value);
-    expect(gone).toEqual([0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 100.02, 2]);
-  } finally {
-    removePrivateDirectory(directory);
-  }
-});
-
-describe('with no scraper', () => {
-  let directory: string;
-  let written: SavedMetrics[];
-  let file: MetricsFile;
-  beforeEach(() => {
-    directory = makePrivateDirectory();
-    written = [];
-    file = new (class extends MetricsFile {
-      override save(metrics: SavedMetrics): void {
-        super.save(metrics);
-        written.push(metrics);
-      }
-    })(path.join(directory, 'metrics.json'), NO_LOGGER);
-  });
-  afterEach(() => removePrivateDirectory(directory));
-
-  test('sessions that end in a row are written once, and at the latest when the proxy leaves', () => {
-    const metrics = new Metrics(
-      'node-1',
-      sourceOf(() => nodeSnapshot({})),
-      file,
-    );
-    for (let number = 1; number <= 100; number++) metrics.sessionEnded('client_ended', sessionRecord(number), sessionUse(1), []);
-    expect(written).toHaveLength(0);
-    metrics.leave();
-    expect(written).toHaveLength(1);
-    expect(file.load().events?.sessionsEnded.client_ended).toBe(100);
-  });
-
-  test('sessions that ended are written before long', async () => {
-    const metrics = new Metrics(
-      'node-1',
-      sourceOf(() => nodeSnapshot({})),
-      file,
-    );
-    metrics.sessionEnded('killed', sessionRecord(1), sessionUse(1), []);
-    while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(file.load().events?.sessionsEnded.killed).toBe(1);
-    metrics.leave();
-  });
-
-  test('sessions and allocations that are gone are forgotten', async () => {
-    let asked = 0;
+test('without a scraper the node is looked at all the same, so that gone allocations are forgotten', async () => {
+  let metrics: Metrics | undefined;
+  await new Promise<void>((resolve) => {
     const snapshot = () => {
-      if (++asked === 1) throw new Error('not yet');
-      return nodeSnapshot({});
+      resolve();
+      return nodeSnapshot();
     };
-    const metrics = new Metrics('node-1', sourceOf(snapshot), file, 1);
-    metrics.sessionEnded('client_ended', sessionRecord(1), sessionUse(1), []);
-    metrics.sessionEnded('client_ended', sessionRecord(1, 'ffff'), sessionUse(1), []);
-    while (written.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
-    metrics.leave();
-    const { allocations = {} } = file.load();
-    expect(Object.keys(allocations)).toEqual([ALLOCATION]);
-    expect(allocations[ALLOCATION]?.ended).toEqual([]);
+    metrics = new Metrics('node-1', sourceOf(snapshot), 1);
   });
-});
-
-test('a file of counters that cannot be written is said once', () => {
-  const said: string[] = [];
-  const file = new MetricsFile('/nonexistent/metrics.json', { error: (sentence: string) => said.push(sentence) } as never);
-  const metrics = new Metrics(
-    'node-1',
-    sourceOf(() => FULL),
-    file,
-  );
-  metrics.save();
-  metrics.save();
-  expect(said).toEqual(['/nonexistent/metrics.json cannot be written: no such file or directory. The next gpu-proxy may count from less.']);
-});
-
-test('a file of counters that cannot be read is as good as none', async () => {
-  const directory = makePrivateDirectory();
-  try {
-    const file = path.join(directory, 'metrics.json');
-    for (const text of ['', '{', '{"version":2,"events":{"arbiterRestarts":5}}']) {
-      writeFileSync(file, text);
-      expect(new MetricsFile(file, NO_LOGGER).load()).toEqual({});
-    }
-  } finally {
-    removePrivateDirectory(directory);
-  }
+  metrics?.leave();
 });

@@ -2,15 +2,24 @@ import { allMetrics, type DescribedMetric } from './list.js';
 
 const INTRODUCTION = `# Metrics
 
-\`gpu-proxy serve --http HOST:PORT\` answers Prometheus at \`/metrics\`. [gpu-proxy/grafana/nvidia-virtual.json](../gpu-proxy/grafana/nvidia-virtual.json) is a
-Grafana board over them; import it and choose the data source. \`/healthz\` answers while gpu-proxy lives, \`/readyz\` once it serves programs,
-and until then with what is not ready yet.
+\`gpu-proxy serve --http HOST:PORT\` serves three paths:
 
-- Every metric has the label \`node\`. \`gpu\` is a UUID; \`allocation\` is an id, and \`name\` what a person called it.
-- The share that an allocation got is \`rate(nvidia_virtual_allocation_used_seconds_total[1m])\`, to be compared with
-  \`nvidia_virtual_allocation_share_ratio\`: both have the same labels.
-- What the sessions of an allocation did is counted on after they have ended, for as long as the allocation lives. Another gpu-proxy on the same state directory
-  counts on from there, also after a kill; GPU time goes on as long as either gpu-proxy or the arbiter lives on.
+- \`/metrics\`: the metrics below, for Prometheus. A
+  [Grafana board](../gpu-proxy/grafana/nvidia-virtual.json) shows them: import it and choose the
+  data source.
+- \`/healthz\`: succeeds while gpu-proxy runs.
+- \`/readyz\`: succeeds once gpu-proxy serves programs. Before that, it says which part is not ready.
+
+Every metric has the label \`node\`. \`gpu\` is a UUID, \`allocation\` is an id, and \`name\` is the name
+that a person gave the allocation.
+
+The share of GPU time that an allocation got is
+\`rate(nvidia_virtual_allocation_used_seconds_total[1m])\`. Compare it with
+\`nvidia_virtual_allocation_share_ratio\`, which has the same labels.
+
+Counters of an allocation include its ended sessions. When gpu-proxy restarts, its counters start at
+what the live sessions did. That is a counter reset, which \`rate()\` handles. Counters of GPU time
+continue as long as the arbiter lives.
 
 | metric | type | labels | meaning |
 | --- | --- | --- | --- |
@@ -19,11 +28,19 @@ and until then with what is not ready yet.
 const END = `
 ## On Kubernetes
 
-Every process of ours serves metrics of its own: the [device plugin](../device-plugin/README.md#metrics), the extender and the webhook ([scheduler-ext](../scheduler-ext/README.md#options)), and the
-[usage API](../usage-api/README.md#what-it-needs). The [chart](../charts/nvidia-virtual/README.md) lets nobody read them until \`networkPolicy.metricsFrom\` names who may. \`monitoring.serviceMonitor\` has the
-Prometheus Operator read them all, and \`monitoring.grafanaBoard\` brings the board to Grafana.
+The other processes serve metrics too: the [device plugin](../device-plugin/README.md#metrics), the
+extender and the webhook ([scheduler-ext](../scheduler-ext/README.md#options)), and the
+[usage API](../usage-api/README.md#what-it-needs).
 
-This page is printed from \`gpu-proxy/src/metrics/\` by \`node gpu-proxy/dist/pages.js\`; a test insists on it.
+Values of the [chart](../charts/nvidia-virtual/README.md):
+
+- \`networkPolicy.metricsFrom\`: the clients that may read metrics. By default, nobody may.
+- \`monitoring.serviceMonitor\`: the Prometheus Operator scrapes all processes.
+- \`monitoring.grafanaBoard\`: a ConfigMap with the board for Grafana.
+- \`monitoring.prometheusRule\`: alerts when a worker uses more memory or time than was granted.
+
+\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/metrics/\`. A test checks that it
+is current.
 `;
 
 /** docs/metrics.md */

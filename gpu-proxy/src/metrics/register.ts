@@ -2,7 +2,7 @@ import type { Metric, Registry } from 'prom-client';
 
 export type Labels = Readonly<Record<string, string | number>>;
 
-/** One line, as prom-client takes it. */
+/** One sample in prom-client's format. */
 export interface Sample {
   readonly metricName: string;
   readonly labels: Labels;
@@ -15,8 +15,15 @@ interface Described {
   readonly type: 'counter' | 'gauge' | 'histogram';
 }
 
-/** prom-client asks a metric for its name, type, help and values; it has no metric of its own whose counts can be set. */
-export function registerMetric(registry: Registry, { name, help, type }: Described, samples: (name: string) => readonly Sample[]): void {
+/**
+ * Registers a metric whose values are read at each scrape. The counters of prom-client cannot be
+ * set, so this implements the interface of a metric.
+ */
+export function registerMetric(
+  registry: Registry,
+  { name, help, type }: Described,
+  samples: (name: string) => readonly Sample[],
+): void {
   const get = async () => ({ name, help, type, values: samples(name) });
   registry.registerMetric({ name, help, type, get } as unknown as Metric);
 }

@@ -5,7 +5,10 @@ const roundTrips = (count: number): RoundTrips => Array<number>(32).fill(count);
 const keeper = () => new TotalsKeeper();
 
 function see(totals: TotalsKeeper, uses: Readonly<Record<number, number>>): number {
-  const sessions = Object.entries(uses).map(([number, count]) => ({ record: sessionRecord(Number(number)), use: sessionUse(count) }));
+  const sessions = Object.entries(uses).map(([number, count]) => ({
+    record: sessionRecord(Number(number)),
+    use: sessionUse(count),
+  }));
   totals.observe(nodeSnapshot({ sessions }), ({ number }) => roundTrips(uses[number] ?? 0));
   return same(totals.totalsOf(ALLOCATION));
 }
@@ -17,7 +20,7 @@ function same({ launches, faults, bytesCopied, roundTrips: buckets }: Totals): n
   return launches;
 }
 
-test('sessions are added up, and stay in the sum when they are gone', () => {
+test('totals include live and ended sessions', () => {
   const totals = keeper();
   expect(see(totals, { 1: 5, 2: 7 })).toBe(12);
   expect(see(totals, { 2: 8 })).toBe(13);
@@ -33,13 +36,13 @@ test('what a session did after it was last seen counts, as soon as its end is to
   expect(see(totals, {})).toBe(9);
 });
 
-test('a session that no snapshot ever named counts', () => {
+test('a session that was in no snapshot counts', () => {
   const totals = keeper();
   totals.end(sessionRecord(1), sessionUse(9), roundTrips(9));
   expect(see(totals, { 2: 1 })).toBe(10);
 });
 
-test('a snapshot that was taken before the end does not count a session again', () => {
+test('a snapshot from before its end does not count a session again', () => {
   const totals = keeper();
   totals.end(sessionRecord(1), sessionUse(9), roundTrips(9));
   expect(see(totals, { 1: 8 })).toBe(9);
@@ -47,7 +50,7 @@ test('a snapshot that was taken before the end does not count a session again', 
   expect(see(totals, {})).toBe(9);
 });
 
-test('figures that a worker writes may not fall', () => {
+test('decreasing figures of a worker are ignored', () => {
   const totals = keeper();
   see(totals, { 1: 5 });
   expect(see(totals, { 1: 3 })).toBe(5);
@@ -55,29 +58,7 @@ test('figures that a worker writes may not fall', () => {
   expect(see(totals, {})).toBe(5);
 });
 
-test('the next proxy goes on where this one was, and counts no session twice that ended', () => {
-  const totals = keeper();
-  see(totals, { 1: 5, 2: 7 });
-  expect(totals.end(sessionRecord(1), sessionUse(9), roundTrips(9))).toBe(true);
-  const next = new TotalsKeeper(JSON.parse(JSON.stringify(totals.saved)));
-  // It was killed before the files of session 1 were removed.
-  expect(next.end(sessionRecord(1), sessionUse(9), roundTrips(9))).toBe(false);
-  expect(see(next, { 1: 9, 2: 8 })).toBe(17);
-  expect(see(next, {})).toBe(17);
-});
-
-test('what was told of a session counts in the next proxy, which does not find the session any more', () => {
-  const totals = keeper();
-  see(totals, { 1: 5, 2: 7 });
-  const saved = JSON.parse(JSON.stringify(totals.saved));
-  // Session 1 ended, and the proxy was killed before it wrote that.
-  expect(see(new TotalsKeeper(saved), { 2: 8 })).toBe(13);
-  const next = new TotalsKeeper(saved);
-  next.end(sessionRecord(1), sessionUse(6), roundTrips(6));
-  expect(see(next, { 2: 8 })).toBe(14);
-});
-
-test('an allocation that is gone is forgotten', () => {
+test('a removed allocation is forgotten', () => {
   const totals = keeper();
   see(totals, { 1: 5 });
   totals.observe(nodeSnapshot(), () => []);
@@ -86,8 +67,13 @@ test('an allocation that is gone is forgotten', () => {
 
 test('allocations are kept apart', () => {
   const totals = keeper();
-  const other = { specification: { id: 'ffff' }, sessions: [{ record: sessionRecord(1, 'ffff'), use: sessionUse(2) }] };
+  const other = {
+    specification: { id: 'ffff' },
+    sessions: [{ record: sessionRecord(1, 'ffff'), use: sessionUse(2) }],
+  };
   const mine = { sessions: [{ record: sessionRecord(1), use: sessionUse(3) }] };
-  totals.observe(nodeSnapshot(mine, other), ({ allocation }) => roundTrips(allocation === 'ffff' ? 2 : 3));
+  totals.observe(nodeSnapshot(mine, other), ({ allocation }) =>
+    roundTrips(allocation === 'ffff' ? 2 : 3),
+  );
   expect([same(totals.totalsOf(ALLOCATION)), same(totals.totalsOf('ffff'))]).toEqual([3, 2]);
 });

@@ -1,10 +1,16 @@
 import type { NodeSnapshot, SessionRecord, SessionUse } from '@nvidia-virtual/ledger';
 
-/** How many round trips took at least 2^i and less than 2^(i+1) nanoseconds in the worker, i = 0 to 31. */
+/**
+ * Histogram: element i counts round trips of at least 2^i and less than 2^(i+1) nanoseconds in the
+ * worker, i = 0 to 31.
+ */
 export type RoundTrips = readonly number[];
 const ROUND_TRIP_BUCKETS = 32;
 
-/** What the sessions of an allocation did, also those that ended while this proxy ran: it never falls while the allocation lives. */
+/**
+ * Totals over the sessions of an allocation, including ended ones. They never decrease while this
+ * gpu-proxy runs.
+ */
 export interface Totals {
   readonly launches: number;
   readonly bytesCopied: SessionUse['bytesCopied'];
@@ -12,48 +18,48 @@ export interface Totals {
   readonly roundTrips: RoundTrips;
 }
 
-/** What was told, by allocation; in metrics.json. */
-export type SavedTotals = Readonly<Record<string, SavedSums>>;
-interface SavedSums {
-  readonly gone: Counters;
-  /** Sessions in `gone` whose directories may still be there. */
-  readonly ended: readonly number[];
-  /** What the others had done when they were last seen, by number: they may be gone before this is written again. */
-  readonly live?: Readonly<Record<number, Counters>>;
-}
-
-/** Keeps for each allocation what its sessions did, also those that are gone. */
+/** Keeps the totals of each allocation, including ended sessions. */
 export class TotalsKeeper {
-  readonly #allocations: Map<string, SessionSums>;
+  readonly #allocations = new Map<string, SessionSums>();
 
-  /** @param before what an earlier proxy kept. */
-  constructor(before: SavedTotals = {}) {
-    this.#allocations = new Map(Object.entries(before).map(([id, saved]) => [id, new SessionSums(saved)]));
-  }
-
-  get saved(): SavedTotals {
-    return Object.fromEntries([...this.#allocations].map(([id, sums]) => [id, sums.saved]));
-  }
-
-  /** Takes a snapshot in. What it no longer names is forgotten. */
-  observe({ allocations }: NodeSnapshot, roundTripsOf: (session: SessionRecord) => RoundTrips): void {
+  /** Adds a snapshot. Forgets allocations that it no longer contains. */
+  observe(
+    { allocations }: NodeSnapshot,
+    roundTripsOf: (session: SessionRecord) => RoundTrips,
+  ): void {
     const present = new Set(allocations.map(({ specification }) => specification.id));
     for (const id of this.#allocations.keys()) if (!present.has(id)) this.#allocations.delete(id);
     for (const { specification, sessions } of allocations) {
-      const live = sessions.map(({ record, use }) => [record.number, toCounters(use, roundTripsOf(record))] as const);
+      const live = sessions.map(
+        ({ record, use }) => [record.number, toCounters(use, roundTripsOf(record))] as const,
+      );
       this.#sumsOf(specification.id).see(new Map(live));
     }
   }
 
-  /** A session is over, and this is the last that its files said. False when that is known already. */
+  /**
+   * Records the final figures of an ended session. False if already recorded.
+   */
   end({ allocation, number }: SessionRecord, use: SessionUse, roundTrips: RoundTrips): boolean {
     return this.#sumsOf(allocation).end(number, toCounters(use, roundTrips));
   }
 
   totalsOf(allocation: string): Totals {
     const { total } = this.#sumsOf(allocation);
-    const [launches = 0, faults = 0, hostToDevice = 0, deviceToHost = 0, deviceToDevice = 0, ...roundTrips] = total;
-    return { launches, faults, bytesCopied: { hostToDevice, deviceToHost, deviceToDevice }, roundTrips };
+    const [
+      launches = 0,
+      faults = 0,
+      hostToDevice = 0,
+      deviceToHost = 0,
+      deviceToDevice = 0,
+      ...roundTrips
+    ] = total;
+    return {
+      launches,
+      faults,
+      bytesCopied: { hostToDevice, deviceToHost, deviceToDevice },
+      roundTrips,
+    };
   }
 
   #sumsOf(allocation: string): SessionSums {
@@ -65,28 +71,24 @@ export class TotalsKeeper {
 
 type Counters = readonly number[];
 
-function toCounters({ launches, faults, bytesCopied }: SessionUse, roundTrips: RoundTrips): Counters {
+function toCounters(
+  { launches, faults, bytesCopied }: SessionUse,
+  roundTrips: RoundTrips,
+): Counters {
   const { hostToDevice, deviceToHost, deviceToDevice } = bytesCopied;
-  const buckets = Array.from({ length: ROUND_TRIP_BUCKETS }, (_, bucket) => roundTrips[bucket] ?? 0);
+  const buckets = Array.from(
+    { length: ROUND_TRIP_BUCKETS },
+    (_, bucket) => roundTrips[bucket] ?? 0,
+  );
   return [launches, faults, hostToDevice, deviceToHost, deviceToDevice, ...buckets];
 }
 
 /** The sums over the sessions of one allocation. */
 class SessionSums {
-  #gone: Counters;
-  readonly #live: Map<number, Counters>;
-  /** Sessions that ended, as long as a snapshot that was taken before may still name them. */
-  readonly #ended: Set<number>;
-
-  constructor({ gone, ended, live = {} }: SavedSums = { gone: [], ended: [] }) {
-    this.#gone = gone;
-    this.#ended = new Set(ended);
-    this.#live = new Map(Object.entries(live).map(([number, counters]) => [Number(number), counters]));
-  }
-
-  get saved(): SavedSums {
-    return { gone: this.#gone, ended: [...this.#ended], live: Object.fromEntries(this.#live) };
-  }
+  #gone: Counters = [];
+  readonly #live = new Map<number, Counters>();
+  /** Ended sessions that an earlier snapshot may still contain. */
+  readonly #ended = new Set<number>();
 
   get total(): Counters {
     return [...this.#live.values()].reduce(add, this.#gone);
@@ -106,7 +108,7 @@ class SessionSums {
     return true;
   }
 
-  /** A worker writes its figures itself, so they are not trusted to rise. */
+  /** Workers write their figures and are not trusted, so decreases are ignored. */
   #take(number: number, counters: Counters): void {
     if (this.#ended.has(number)) return;
     const former = this.#live.get(number) ?? [];

@@ -6,7 +6,9 @@ import path from 'node:path';
 
 const BINARY = path.resolve(import.meta.dirname, '../../bin/gpu-proxy.js');
 
-export interface Outcome {
+const WORKERS = ['nvidia-virtual-worker', 'nvidia-virtual-arbiter'];
+
+interface Outcome {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -26,7 +28,9 @@ export class Place {
   }
 }
 
-/** A gpu-proxy command as a user starts it, in a session of its own so that no terminal interferes. */
+/**
+ * A gpu-proxy command as a user starts it, in a session of its own so that no terminal interferes.
+ */
 export class CommandUnderTest {
   readonly process: ChildProcessWithoutNullStreams;
   stdout = '';
@@ -35,7 +39,10 @@ export class CommandUnderTest {
 
   constructor(place: Place, args: readonly string[], env: NodeJS.ProcessEnv = {}) {
     const { XDG_RUNTIME_DIR: _, ...inherited } = process.env;
-    this.process = spawn(process.execPath, [BINARY, ...args], { env: { ...inherited, TMPDIR: place.directory, ...env }, detached: true });
+    this.process = spawn(process.execPath, [BINARY, ...args], {
+      env: { ...inherited, TMPDIR: place.directory, ...env },
+      detached: true,
+    });
     this.process.stdout.on('data', (data: Buffer) => {
       this.stdout += data;
     });
@@ -52,18 +59,22 @@ export class CommandUnderTest {
 
   /** Waits until it has printed this. */
   async printed(text: string): Promise<void> {
-    while (!this.stdout.includes(text)) await Promise.race([once(this.process.stdout, 'data'), this.#mustNotEnd(text)]);
+    while (!this.stdout.includes(text))
+      await Promise.race([once(this.process.stdout, 'data'), this.#mustNotEnd(text)]);
   }
 
   async #mustNotEnd(text: string): Promise<void> {
     await this.#closed;
-    if (!this.stdout.includes(text)) throw new Error(`it ended without printing ${text}: ${this.stdout}${this.stderr}`);
+    if (!this.stdout.includes(text))
+      throw new Error(`it ended without printing ${text}: ${this.stdout}${this.stderr}`);
   }
 
-  /** The workers that it started and that still run. */
+  /** The workers and arbiters that it started and that still run. */
   workers(): number[] {
     const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-    return processes.map(Number).filter((pid) => parentOf(pid) === this.process.pid && nameOf(pid).startsWith('nvidia-virtual'));
+    return processes
+      .map(Number)
+      .filter((pid) => parentOf(pid) === this.process.pid && WORKERS.includes(nameOf(pid)));
   }
 }
 
@@ -73,7 +84,9 @@ export function gpuProxy(place: Place, ...args: string[]): Promise<Outcome> {
 
 function parentOf(pid: number): number | undefined {
   const stat = readProc(pid, 'stat');
-  return stat === undefined ? undefined : Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
+  return stat === undefined
+    ? undefined
+    : Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]);
 }
 
 function nameOf(pid: number): string {

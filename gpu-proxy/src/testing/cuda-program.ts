@@ -1,6 +1,7 @@
 /**
- * A small CUDA program for tests: Python calls the driver API of whatever libcuda.so.1 the loader finds, as any program would.
- * `alloc(bytes)` returns CUDA's result, `result(name, ...)` too; everything else must succeed.
+ * A small CUDA program for tests: Python calls the driver API of whatever libcuda.so.1 the loader
+ * finds, as any program would. `alloc(bytes)` returns CUDA's result, `result(name, ...)` too;
+ * everything else must succeed.
  */
 const PREAMBLE = `
 import ctypes, os, signal, subprocess, sys, time

@@ -3,9 +3,15 @@ import { parseExposition } from './exposition.js';
 const HEAD = '# HELP a_total Help.\n# TYPE a_total counter\n';
 
 test('parseExposition() reads families, labels and values', () => {
-  const families = parseExposition(`${HEAD}a_total{x="\\"\\\\\\n",y="1"} 1.5e3\n\n# HELP b B.\n# TYPE b gauge\nb +Inf\n`);
+  const families = parseExposition(
+    `${HEAD}a_total{x="\\"\\\\\\n",y="1"} 1.5e3\n\n# HELP b B.\n# TYPE b gauge\nb +Inf\n`,
+  );
   expect(Object.fromEntries(families)).toEqual({
-    a_total: { type: 'counter', help: 'Help.', samples: [{ name: 'a_total', labels: { x: '"\\\n', y: '1' }, value: 1500 }] },
+    a_total: {
+      type: 'counter',
+      help: 'Help.',
+      samples: [{ name: 'a_total', labels: { x: '"\\\n', y: '1' }, value: 1500 }],
+    },
     b: { type: 'gauge', help: 'B.', samples: [{ name: 'b', labels: {}, value: Infinity }] },
   });
 });

@@ -1,4 +1,4 @@
-export interface ParsedSample {
+interface ParsedSample {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
@@ -15,7 +15,10 @@ const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`);
 const LABEL = new RegExp(`(${NAME})="((?:[^"\\\\]|\\\\[\\\\n"])*)"(?:,|$)`, 'y');
 const VALUE = /^(-?\d+(\.\d+)?(e[+-]?\d+)?|[+-]Inf|NaN)$/;
 
-/** Reads Prometheus' text format as strictly as its description is. @throws Error with the line that is wrong. */
+/**
+ * Reads Prometheus' text format as strictly as its description is. @throws Error with the line that
+ * is wrong.
+ */
 export function parseExposition(text: string): Map<string, Family> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');
   const families = new Map<string, { type: string; help: string; samples: ParsedSample[] }>();
@@ -32,11 +35,13 @@ export function parseExposition(text: string): Map<string, Family> {
       family = { type: '', help: helpText, samples: [] };
       families.set(name, family);
     } else if (typed !== undefined) {
-      if (typed !== name || !family || family.samples.length > 0) throw new Error(`a type where none is expected: ${line}`);
+      if (typed !== name || !family || family.samples.length > 0)
+        throw new Error(`a type where none is expected: ${line}`);
       family.type = type;
     } else {
       const sample = parseSample(line);
-      if (!family || !namesOf(name, family.type).includes(sample.name)) throw new Error(`no sample of ${name}: ${line}`);
+      if (!family || !namesOf(name, family.type).includes(sample.name))
+        throw new Error(`no sample of ${name}: ${line}`);
       const series = JSON.stringify([sample.name, Object.entries(sample.labels).sort()]);
       if (seen.has(series)) throw new Error(`the same series twice: ${line}`);
       seen.add(series);
@@ -53,7 +58,11 @@ function namesOf(family: string, type: string): string[] {
 function parseSample(line: string): ParsedSample {
   const [, name, labels = '', value = ''] = SAMPLE.exec(line) ?? [];
   if (name === undefined || !VALUE.test(value)) throw new Error(`no sample: ${line}`);
-  return { name, labels: parseLabels(labels, line), value: Number(value.replace('Inf', 'Infinity')) };
+  return {
+    name,
+    labels: parseLabels(labels, line),
+    value: Number(value.replace('Inf', 'Infinity')),
+  };
 }
 
 function parseLabels(text: string, line: string): Record<string, string> {
@@ -61,8 +70,11 @@ function parseLabels(text: string, line: string): Record<string, string> {
   let read = 0;
   for (LABEL.lastIndex = 0; read < text.length; read = LABEL.lastIndex) {
     const [, name, value] = LABEL.exec(text) ?? [];
-    if (name === undefined || value === undefined || Object.hasOwn(labels, name)) throw new Error(`wrong labels: ${line}`);
-    labels[name] = value.replaceAll(/\\(.)/g, (_, letter: string) => (letter === 'n' ? '\n' : letter));
+    if (name === undefined || value === undefined || Object.hasOwn(labels, name))
+      throw new Error(`wrong labels: ${line}`);
+    labels[name] = value.replaceAll(/\\(.)/g, (_, letter: string) =>
+      letter === 'n' ? '\n' : letter,
+    );
   }
   return labels;
 }

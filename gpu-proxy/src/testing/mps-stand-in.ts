@@ -2,8 +2,9 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * A process that is started, asked and ended as NVIDIA's nvidia-cuda-mps-control is, and does nothing else: what keeps the daemon running is
- * tried with it. Whether kernels run side by side is tried on a GPU (test/bench/sharing.py).
+ * A process that is started, asked and ended as NVIDIA's nvidia-cuda-mps-control is, and does
+ * nothing else: what keeps the daemon running is tried with it. Whether kernels run side by side is
+ * tried on a GPU (test/bench/sharing.py).
  */
 const SCRIPT = `#!/usr/bin/env python3
 import os, socket, sys

@@ -1,4 +1,10 @@
-import type { AllocationSpecification, NodeSnapshot, SessionRecord, SessionUse, TimeUse } from '@nvidia-virtual/ledger';
+import type {
+  AllocationSpecification,
+  NodeSnapshot,
+  SessionRecord,
+  SessionUse,
+  TimeUse,
+} from '@nvidia-virtual/ledger';
 
 export const GPU = 'GPU-01234567-89ab-cdef-0123-456789abcdef';
 export const ALLOCATION = '00112233aabbccdd';
@@ -48,7 +54,16 @@ interface Parts {
 export function nodeSnapshot(...allocations: readonly Parts[]): NodeSnapshot {
   return {
     node: 'node-1',
-    gpus: [{ uuid: GPU, index: 0, name: 'Simulated GPU', memory: 8 * 2 ** 30, contextMemory: 2 ** 29, mode: 'exclusive' }],
+    gpus: [
+      {
+        uuid: GPU,
+        index: 0,
+        name: 'Simulated GPU',
+        memory: 8 * 2 ** 30,
+        contextMemory: 2 ** 29,
+        mode: 'exclusive',
+      },
+    ],
     allocations: allocations.map(({ specification, time, sessions = [] }) => ({
       specification: { ...SPECIFICATION, ...specification },
       time: { granted: 0, waited: 0, overrun: 0, windows: 0, ...time },

@@ -1,22 +1,29 @@
 import { pino } from 'pino';
-import { locateInstallation } from '../installation.js';
-import { takeInventory } from '../inventory.js';
-import { GpuNode, type NodeOptions } from '../node.js';
-import { StateDirectory } from '../state-directory.js';
+import { backendOf } from '../gpus/backend.js';
+import { takeInventory } from '../gpus/inventory.js';
+import { Addon } from '../host/addon.js';
+import { locateInstallation } from '../host/installation.js';
+import { StateDirectory } from '../host/state-directory.js';
+import type { NodeOptions } from '../node.js';
+import { GpuNode } from '../node.js';
 
 export type LogLine = Record<string, unknown>;
 
 /** A node on the simulated driver in this process, with what it logged. */
-export async function startNode(state: string, options: Partial<NodeOptions> = {}): Promise<{ node: GpuNode; log: LogLine[] }> {
+export async function startNode(
+  state: string,
+  options: Partial<NodeOptions> = {},
+): Promise<{ node: GpuNode; log: LogLine[] }> {
   const log: LogLine[] = [];
   const installation = locateInstallation();
-  const backend = { kind: 'simulated', driver: installation.simulatedDriver } as const;
+  const opened = options.state ?? StateDirectory.open(state, new Addon(installation.addon));
+  const backend = backendOf({ kind: 'simulated', driver: installation.simulatedDriver }, opened);
   const node = await GpuNode.start({
     installation,
     backend,
     gpus: await takeInventory({ installation, backend, gpus: [] }),
     logger: pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) }),
-    state: options.state ?? StateDirectory.open(state),
+    state: opened,
     arbitrated: false,
     ...options,
   });

@@ -1,16 +1,27 @@
-import { type ChildProcess, type ChildProcessByStdio, type StdioOptions, spawn } from 'node:child_process';
+import {
+  type ChildProcess,
+  type ChildProcessByStdio,
+  type StdioOptions,
+  spawn,
+} from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { Addon, descriptorOf, makeBlocking } from '../addon.js';
-import { locateInstallation } from '../installation.js';
-import { makePrivateDirectory, removePrivateDirectory } from '../private-directory.js';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { Addon, descriptorOf, makeBlocking } from '../host/addon.js';
+import { locateInstallation } from '../host/installation.js';
 
-export type Client = ChildProcessByStdio<Writable, Readable, null>;
+type Client = ChildProcessByStdio<Writable, Readable, null>;
 
-/** Client programs and real workers under the simulated driver, without a proxy: the test does by hand what one does. */
+/**
+ * Client programs and real workers under the simulated driver, without a proxy: the test does by
+ * hand what one does.
+ */
 export class Scene {
   readonly installation = locateInstallation();
   readonly addon = new Addon(this.installation.addon);
@@ -20,7 +31,9 @@ export class Scene {
   readonly #processes = new Set<ChildProcess>();
   readonly #server: Server = createServer({ pauseOnConnect: true });
   #awaited = 0;
-  readonly #listening = new Promise<void>((resolve) => this.#server.listen(path.join(this.directory, 'gpu.sock'), resolve));
+  readonly #listening = new Promise<void>((resolve) =>
+    this.#server.listen(path.join(this.directory, 'gpu.sock'), resolve),
+  );
 
   constructor() {
     // A client whose worker said nothing tries once more; nobody is there for it then.
@@ -30,7 +43,10 @@ export class Scene {
   }
 
   /** Starts a program with our libcuda.so.1 and waits until it has connected. */
-  async connect(command: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<{ client: Client; connection: Socket }> {
+  async connect(
+    command: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+  ): Promise<{ client: Client; connection: Socket }> {
     await this.#listening;
     this.#awaited = 1;
     const accepted = once(this.#server, 'connection') as Promise<[Socket]>;
@@ -50,7 +66,11 @@ export class Scene {
   }
 
   /** A worker for this connection; report and log are files, as those of a session are. */
-  startWorker(connection: Socket, args: readonly string[], log: number = this.openLog()): ChildProcess {
+  startWorker(
+    connection: Socket,
+    args: readonly string[],
+    log: number = this.openLog(),
+  ): ChildProcess {
     const report = openSync(this.report, 'a');
     const worker = this.start(args, ['ignore', 'ignore', log, connection, report]);
     closeSync(report);
@@ -59,7 +79,9 @@ export class Scene {
   }
 
   /** A worker that has started its driver and waits; `control` is the proxy's end of its socket. */
-  async startWarm(args: readonly string[] = []): Promise<{ worker: ChildProcess; control: number }> {
+  async startWarm(
+    args: readonly string[] = [],
+  ): Promise<{ worker: ChildProcess; control: number }> {
     const [control, theirs] = this.addon.socketPair();
     const worker = this.start(['--warm', ...args], ['ignore', 'ignore', 'inherit', theirs, 'pipe']);
     closeSync(theirs);
@@ -73,7 +95,11 @@ export class Scene {
     const report = openSync(this.report, 'a');
     const log = this.openLog();
     const words = ['--driver', this.installation.simulatedDriver, ...args];
-    this.addon.sendDescriptors(control, Buffer.from(words.join('\0')), [descriptorOf(connection), report, log]);
+    this.addon.sendDescriptors(control, Buffer.from(words.join('\0')), [
+      descriptorOf(connection),
+      report,
+      log,
+    ]);
     for (const fd of [control, report, log]) closeSync(fd);
     connection.destroy();
   }
@@ -112,7 +138,9 @@ const printed = new WeakMap<Client, string>();
 
 /** Everything that a program prints from now until it ends. */
 export async function outputOf(client: Client): Promise<string> {
-  client.stdout.on('data', (data: Buffer) => printed.set(client, (printed.get(client) ?? '') + data));
+  client.stdout.on('data', (data: Buffer) =>
+    printed.set(client, (printed.get(client) ?? '') + data),
+  );
   await once(client, 'close');
   return printed.get(client) ?? '';
 }

@@ -1,4 +1,4 @@
-import { formatQuantity } from '@nvidia-virtual/kubernetes/quantity';
+import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 
 const UNKNOWN = '-';
 

@@ -13,7 +13,11 @@ const STATES: Readonly<Record<string, Style>> = { Ready: 'good', Unhealthy: 'bad
 
 export const GPU_COLUMNS: readonly Column<GpuRow>[] = [
   { heading: 'NODE', cell: ({ node }) => node.metadata.name },
-  { heading: 'GPU', cell: ({ gpu }) => (gpu === undefined ? '<none>' : gpu.index === undefined ? gpu.uuid : String(gpu.index)) },
+  {
+    heading: 'GPU',
+    cell: ({ gpu }) =>
+      gpu === undefined ? '<none>' : gpu.index === undefined ? gpu.uuid : String(gpu.index),
+  },
   { heading: 'MODEL', cell: ({ gpu }) => gpu?.name ?? '' },
   { heading: 'STATE', cell: stateOf, style: (row) => STATES[stateOf(row)] },
   { heading: 'SLOTS', cell: ({ node, gpu }) => String((gpu ?? node).slots.total) },
@@ -27,15 +31,24 @@ export const GPU_COLUMNS: readonly Column<GpuRow>[] = [
   { heading: 'MODE', wide: true, cell: ({ gpu }) => gpu?.mode ?? '' },
   { heading: 'UUID', wide: true, cell: ({ gpu }) => gpu?.uuid ?? '' },
   // A node's sentence stands once, beside its first GPU.
-  { heading: 'MESSAGE', optional: true, cell: ({ node, gpu }) => (gpu === node.gpus[0] ? (node.message ?? '') : '') },
+  {
+    heading: 'MESSAGE',
+    optional: true,
+    cell: ({ node, gpu }) => (gpu === node.gpus[0] ? (node.message ?? '') : ''),
+  },
 ];
 
 export function gpuRows(nodes: readonly NodeGpuUsage[]): GpuRow[] {
-  return nodes.flatMap<GpuRow>((node) => (node.gpus.length === 0 ? [{ node, gpu: undefined }] : node.gpus.map((gpu) => ({ node, gpu }))));
+  return nodes.flatMap<GpuRow>((node) =>
+    node.gpus.length === 0 ? [{ node, gpu: undefined }] : node.gpus.map((gpu) => ({ node, gpu })),
+  );
 }
 
 /** Largest first. */
-export function sortNodes(nodes: readonly NodeGpuUsage[], field: SortField | undefined): NodeGpuUsage[] {
+export function sortNodes(
+  nodes: readonly NodeGpuUsage[],
+  field: SortField | undefined,
+): NodeGpuUsage[] {
   const figures: Partial<Record<SortField, (node: NodeGpuUsage) => number>> = {
     memory: ({ memory }) => memory.used ?? -1,
     time: ({ gpus }) => gpus.reduce((sum, gpu) => sum + (gpu.time.used ?? 0), 0),

@@ -3,7 +3,9 @@ import { stringify } from 'yaml';
 
 /** Objects for programs: as the API told them. */
 export function objectText(value: unknown, format: 'json' | 'yaml'): string {
-  return format === 'json' ? `${JSON.stringify(value, undefined, 4)}\n` : stringify(value, { lineWidth: 0 });
+  return format === 'json'
+    ? `${JSON.stringify(value, undefined, 4)}\n`
+    : stringify(value, { lineWidth: 0 });
 }
 
 /** As kubectl writes names. */

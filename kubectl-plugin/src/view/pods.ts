@@ -4,7 +4,13 @@ import type { SortField } from '../command-line.js';
 import { ageSince, bytes, count, percent, quota, seconds } from './figures.js';
 import { type Column, type Painter, type Style, Table } from './table.js';
 
-const STATES: Readonly<Record<string, Style>> = { Active: 'good', Waiting: 'warning', Starting: 'warning', Unknown: 'bad', Ending: 'dim' };
+const STATES: Readonly<Record<string, Style>> = {
+  Active: 'good',
+  Waiting: 'warning',
+  Starting: 'warning',
+  Unknown: 'bad',
+  Ending: 'dim',
+};
 /** So near the quota the next allocation may well be refused. */
 const NEARLY_FULL = 0.95;
 
@@ -13,7 +19,10 @@ const memoryQuota = (pod: PodGpuUsage) => sum(pod, (container) => container.memo
 const time = (pod: PodGpuUsage) => sum(pod, (container) => container.time.used);
 
 export function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
-  const namespace: Column<PodGpuUsage> = { heading: 'NAMESPACE', cell: ({ metadata }) => metadata.namespace ?? '' };
+  const namespace: Column<PodGpuUsage> = {
+    heading: 'NAMESPACE',
+    cell: ({ metadata }) => metadata.namespace ?? '',
+  };
   return [
     ...(allNamespaces ? [namespace] : []),
     { heading: 'NAME', cell: ({ metadata }) => metadata.name },
@@ -25,15 +34,31 @@ export function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
       style: (pod) => (isNearlyFull(memory(pod), memoryQuota(pod)) ? 'warning' : undefined),
     },
     { heading: 'QUOTA', cell: (pod) => quota(memoryQuota(pod)) },
-    { heading: 'PEAK', wide: true, cell: (pod) => bytes(sum(pod, (container) => container.memory.peak)) },
+    {
+      heading: 'PEAK',
+      wide: true,
+      cell: (pod) => bytes(sum(pod, (container) => container.memory.peak)),
+    },
     { heading: 'TIME', cell: (pod) => percent(time(pod)) },
     { heading: 'SHARE', cell: (pod) => percent(sum(pod, (container) => container.time.share)) },
-    { heading: 'WAITING', wide: true, cell: (pod) => percent(sum(pod, (container) => container.time.waiting)) },
-    { heading: 'PROCESSES', wide: true, cell: (pod) => count(sum(pod, ({ sessions }) => sessions)) },
+    {
+      heading: 'WAITING',
+      wide: true,
+      cell: (pod) => percent(sum(pod, (container) => container.time.waiting)),
+    },
+    {
+      heading: 'PROCESSES',
+      wide: true,
+      cell: (pod) => count(sum(pod, ({ sessions }) => sessions)),
+    },
     { heading: 'FAULTS', wide: true, cell: (pod) => count(sum(pod, ({ faults }) => faults)) },
     { heading: 'NODE', cell: ({ node = '<none>' }) => node },
     { heading: 'GPU', wide: true, cell: ({ containers }) => gpusOf(containers) },
-    { heading: 'AGE', wide: true, cell: ({ metadata }) => ageSince(metadata.creationTimestamp, Date.now()) },
+    {
+      heading: 'AGE',
+      wide: true,
+      cell: ({ metadata }) => ageSince(metadata.creationTimestamp, Date.now()),
+    },
     { heading: 'MESSAGE', optional: true, cell: ({ message = '' }) => message },
   ];
 }
@@ -55,8 +80,20 @@ export function podLines(pod: PodGpuUsage, paint: Painter): string[] {
   ];
 }
 
-function containerLines({ name, slots, gpus, memory: held, time: spent, sessions, faults }: ContainerUsage): string[] {
-  const gpu = gpus.map(({ uuid, index, name: model }) => (index === undefined ? uuid : `${index} (${model ?? 'GPU'}, ${uuid})`)).join(', ');
+function containerLines({
+  name,
+  slots,
+  gpus,
+  memory: held,
+  time: spent,
+  sessions,
+  faults,
+}: ContainerUsage): string[] {
+  const gpu = gpus
+    .map(({ uuid, index, name: model }) =>
+      index === undefined ? uuid : `${index} (${model ?? 'GPU'}, ${uuid})`,
+    )
+    .join(', ');
   const policy = spent.policy === undefined ? '' : `, policy ${spent.policy}`;
   const priority = spent.priority ? `, priority ${spent.priority}` : '';
   return [
@@ -71,12 +108,19 @@ function containerLines({ name, slots, gpus, memory: held, time: spent, sessions
   ];
 }
 
-export function podTable(pods: readonly PodGpuUsage[], allNamespaces: boolean, options: ConstructorParameters<typeof Table>[2]) {
+export function podTable(
+  pods: readonly PodGpuUsage[],
+  allNamespaces: boolean,
+  options: ConstructorParameters<typeof Table>[2],
+) {
   return new Table(podColumns(allNamespaces), pods, options);
 }
 
 /** Largest first; what is not known comes last. */
-export function sortPods(pods: readonly PodGpuUsage[], field: SortField | undefined): PodGpuUsage[] {
+export function sortPods(
+  pods: readonly PodGpuUsage[],
+  field: SortField | undefined,
+): PodGpuUsage[] {
   const figures: Partial<Record<SortField, (pod: PodGpuUsage) => number>> = {
     memory: (pod) => memory(pod) ?? -1,
     time: (pod) => time(pod) ?? -1,
@@ -85,11 +129,17 @@ export function sortPods(pods: readonly PodGpuUsage[], field: SortField | undefi
   const figure = field && figures[field];
   if (figure) return pods.toSorted((a, b) => figure(b) - figure(a));
   if (field === 'state') return pods.toSorted((a, b) => a.state.localeCompare(b.state));
-  return field === 'name' ? pods.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name)) : [...pods];
+  return field === 'name'
+    ? pods.toSorted((a, b) => a.metadata.name.localeCompare(b.metadata.name))
+    : [...pods];
 }
 
 function gpusOf(containers: readonly ContainerUsage[]): string {
-  const gpus = new Set(containers.flatMap((one) => one.gpus.map(({ uuid, index }) => (index === undefined ? uuid : String(index)))));
+  const gpus = new Set(
+    containers.flatMap((one) =>
+      one.gpus.map(({ uuid, index }) => (index === undefined ? uuid : String(index))),
+    ),
+  );
   return [...gpus].join(',') || '<none>';
 }
 

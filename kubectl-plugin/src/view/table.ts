@@ -19,11 +19,17 @@ const GAP = '   ';
 export type Painter = (text: string, style: Style | undefined) => string;
 
 export const PLAIN: Painter = (text) => text;
-export const COLOURED: Painter = (text, style) => (style === undefined ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`);
+export const COLOURED: Painter = (text, style) =>
+  style === undefined ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`;
 
 /** Colours are for people: on a terminal that knows them, unless NO_COLOR is set. */
-export function painterFor(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Painter {
-  return stream.isTTY === true && !environment['NO_COLOR'] && environment['TERM'] !== 'dumb' ? COLOURED : PLAIN;
+export function painterFor(
+  stream: { readonly isTTY?: boolean },
+  environment: NodeJS.ProcessEnv,
+): Painter {
+  return stream.isTTY === true && !environment['NO_COLOR'] && environment['TERM'] !== 'dumb'
+    ? COLOURED
+    : PLAIN;
 }
 
 /** Rows under headings, as kubectl sets them. Later rows can go on below in the same widths. */
@@ -32,9 +38,15 @@ export class Table<Row> {
   readonly #paint: Painter;
   #widths: number[] = [];
 
-  constructor(columns: readonly Column<Row>[], rows: readonly Row[], { wide = false, paint = PLAIN, keepOptional = false } = {}) {
+  constructor(
+    columns: readonly Column<Row>[],
+    rows: readonly Row[],
+    { wide = false, paint = PLAIN, keepOptional = false } = {},
+  ) {
     this.#columns = columns.filter(
-      (column) => (wide || !column.wide) && (keepOptional || !column.optional || rows.some((row) => column.cell(row) !== '')),
+      (column) =>
+        (wide || !column.wide) &&
+        (keepOptional || !column.optional || rows.some((row) => column.cell(row) !== '')),
     );
     this.#paint = paint;
   }
@@ -43,10 +55,15 @@ export class Table<Row> {
     const cells = rows.map((row) => this.#columns.map((column) => column.cell(row)));
     const headings = headers ? [this.#columns.map(({ heading }) => heading)] : [];
     this.#widths = this.#columns.map((_, index) =>
-      Math.max(this.#widths[index] ?? 0, ...[...headings, ...cells].map((line) => line[index]?.length ?? 0)),
+      Math.max(
+        this.#widths[index] ?? 0,
+        ...[...headings, ...cells].map((line) => line[index]?.length ?? 0),
+      ),
     );
     const body = cells.map((line, row) =>
-      this.#line(line, (text, index) => this.#paint(text, this.#columns[index]?.style?.(rows[row] as Row))),
+      this.#line(line, (text, index) =>
+        this.#paint(text, this.#columns[index]?.style?.(rows[row] as Row)),
+      ),
     );
     return [...headings.map((line) => this.#line(line, (text) => text)), ...body];
   }
@@ -55,7 +72,9 @@ export class Table<Row> {
   #line(cells: readonly string[], dress: (text: string, index: number) => string): string {
     const last = cells.length - 1;
     const parts = cells.map(
-      (cell, index) => dress(cell, index) + (index === last ? '' : ' '.repeat((this.#widths[index] ?? 0) - cell.length)),
+      (cell, index) =>
+        dress(cell, index) +
+        (index === last ? '' : ' '.repeat((this.#widths[index] ?? 0) - cell.length)),
     );
     return parts.join(GAP).trimEnd();
   }

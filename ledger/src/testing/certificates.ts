@@ -16,8 +16,21 @@ export interface Certificates {
 
 /** A CA and what it signed, made by openssl in a directory of the test's. */
 export function makeCertificates(directory: string): Certificates {
-  const ca = { certificateFile: path.join(directory, 'ca.pem'), keyFile: path.join(directory, 'ca.key') };
-  openssl('req', '-x509', ...newKey(ca.keyFile), '-subj', '/CN=CA of a test', '-days', '1', '-out', ca.certificateFile);
+  const ca = {
+    certificateFile: path.join(directory, 'ca.pem'),
+    keyFile: path.join(directory, 'ca.key'),
+  };
+  openssl(
+    'req',
+    '-x509',
+    ...newKey(ca.keyFile),
+    '-subj',
+    '/CN=CA of a test',
+    '-days',
+    '1',
+    '-out',
+    ca.certificateFile,
+  );
   return {
     caFile: ca.certificateFile,
     server: sign(directory, 'server', 'subjectAltName=DNS:redis.test,IP:127.0.0.1', ca),
@@ -32,7 +45,19 @@ function sign(directory: string, name: string, extension: string, ca: Certificat
   writeFileSync(extensions, extension);
   openssl('req', ...newKey(keyFile), '-subj', `/CN=${name}`, '-out', request);
   const signer = ['-CA', ca.certificateFile, '-CAkey', ca.keyFile, '-CAcreateserial'];
-  openssl('x509', '-req', '-in', request, ...signer, '-days', '1', '-extfile', extensions, '-out', certificateFile);
+  openssl(
+    'x509',
+    '-req',
+    '-in',
+    request,
+    ...signer,
+    '-days',
+    '1',
+    '-extfile',
+    extensions,
+    '-out',
+    certificateFile,
+  );
   return { certificateFile, keyFile };
 }
 

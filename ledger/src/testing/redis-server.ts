@@ -26,7 +26,10 @@ export interface RedisServerOptions {
 
 const START_DEADLINE = 30_000;
 
-/** A real redis-server of a test's own, in a directory of its own. It ends with the test's process, whatever happens to that. */
+/**
+ * A real redis-server of a test's own, in a directory of its own. It ends with the test's process,
+ * whatever happens to that.
+ */
 export class RedisServer {
   readonly directory: string;
   readonly #options: RedisServerOptions;
@@ -57,29 +60,40 @@ export class RedisServer {
 
   /** What a ledger needs to reach it, less passwords. */
   get place(): RedisOptions {
-    if (!this.#usesTcp) return { socket: this.#socket };
     const { tls } = this.#options;
-    return { host: '127.0.0.1', port: this.#port, ...(tls ? { tls: true, caFile: tls.caFile } : {}) };
+    return { url: this.url, ...(tls && { caFile: tls.caFile }) };
   }
 
   /** As it stands in sentences. */
   get address(): string {
-    return this.#usesTcp ? `127.0.0.1:${this.#port}` : this.#socket;
+    return this.#usesTcp ? `127.0.0.1:${this.#port}` : this.socket;
   }
 
   get url(): string {
-    return this.#usesTcp ? `${this.#options.tls ? 'rediss' : 'redis'}://${this.address}` : `unix://${this.#socket}`;
+    return this.#usesTcp
+      ? `${this.#options.tls ? 'rediss' : 'redis'}://${this.address}`
+      : `unix://${this.socket}`;
   }
 
-  /** Starts it, also again after `kill()` or `stop()`, on the same address and with the data that it saved. Resolves once it listens. */
-  async start({ args = [], loading = false }: { readonly args?: readonly string[]; readonly loading?: boolean } = {}): Promise<void> {
+  /**
+   * Starts it, also again after `kill()` or `stop()`, on the same address and with the data that it
+   * saved. Resolves once it listens.
+   */
+  async start({
+    args = [],
+    loading = false,
+  }: {
+    readonly args?: readonly string[];
+    readonly loading?: boolean;
+  } = {}): Promise<void> {
     this.#output = '';
     const all = [...this.#arguments(), ...(this.#options.args ?? []), ...args];
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', this.#program, ...all], {
       cwd: this.directory,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (this.#output += text));
     child.once('error', (error) => (this.#output += error.message));
     this.#child = child;
     const deadline = Date.now() + START_DEADLINE;
@@ -130,16 +144,32 @@ export class RedisServer {
     return this.#options.tcp === true || this.#options.tls !== undefined;
   }
 
-  get #socket(): string {
+  get socket(): string {
     return path.join(this.directory, 'redis.sock');
   }
 
   #arguments(): string[] {
     const { tls } = this.#options;
-    const common = ['--dir', this.directory, '--save', '', '--daemonize', 'no', '--bind', '127.0.0.1'];
-    if (!this.#usesTcp) return [...common, '--port', '0', '--unixsocket', this.#socket];
+    const common = [
+      '--dir',
+      this.directory,
+      '--save',
+      '',
+      '--daemonize',
+      'no',
+      '--bind',
+      '127.0.0.1',
+    ];
+    if (!this.#usesTcp) return [...common, '--port', '0', '--unixsocket', this.socket];
     if (!tls) return [...common, '--port', String(this.#port)];
-    const files = ['--tls-ca-cert-file', tls.caFile, '--tls-cert-file', tls.certificateFile, '--tls-key-file', tls.keyFile];
+    const files = [
+      '--tls-ca-cert-file',
+      tls.caFile,
+      '--tls-cert-file',
+      tls.certificateFile,
+      '--tls-key-file',
+      tls.keyFile,
+    ];
     return [
       ...common,
       '--port',
@@ -154,10 +184,18 @@ export class RedisServer {
 
   #client(): Redis {
     const { tls, password } = this.#options;
-    const place = this.#usesTcp ? { host: '127.0.0.1', port: this.#port } : { path: this.#socket };
+    const place = this.#usesTcp ? { host: '127.0.0.1', port: this.#port } : { path: this.socket };
     const client = new Redis({
       ...place,
-      ...(tls ? { tls: { ca: readFileSync(tls.caFile), cert: readFileSync(tls.certificateFile), key: readFileSync(tls.keyFile) } } : {}),
+      ...(tls
+        ? {
+            tls: {
+              ca: readFileSync(tls.caFile),
+              cert: readFileSync(tls.certificateFile),
+              key: readFileSync(tls.keyFile),
+            },
+          }
+        : {}),
       ...(password === undefined ? {} : { password }),
       lazyConnect: true,
       retryStrategy: () => null,
@@ -174,7 +212,10 @@ export class RedisServer {
       await this.command('PING');
       return true;
     } catch (error) {
-      return /^(NOAUTH|WRONGPASS|NOPERM)/.test((error as Error).message) || (loading && (error as Error).message.startsWith('LOADING'));
+      return (
+        /^(NOAUTH|WRONGPASS|NOPERM)/.test((error as Error).message) ||
+        (loading && (error as Error).message.startsWith('LOADING'))
+      );
     }
   }
 
@@ -190,8 +231,8 @@ export class RedisServer {
 }
 
 /**
- * Debian's redis-tools has the server's program without its daemon: redis-check-rdb is the same file under another name, and what it does
- * depends on the name by which it is called.
+ * Debian's redis-tools has the server's program without its daemon: redis-check-rdb is the same
+ * file under another name, and what it does depends on the name by which it is called.
  */
 function findProgram(): string {
   for (const name of ['redis-server', 'redis-check-rdb']) {
@@ -201,7 +242,9 @@ function findProgram(): string {
       .find(isExecutable);
     if (found !== undefined) return found;
   }
-  throw new Error('redis-server was not found. Install it: `sudo apt-get install redis-tools` on Debian, which starts no daemon.');
+  throw new Error(
+    'redis-server was not found. Install it: `sudo apt-get install redis-tools` on Debian, which starts no daemon.',
+  );
 }
 
 function isExecutable(file: string): boolean {

@@ -39,6 +39,12 @@ export function snapshot({
   };
 }
 
+export type Session = NodeSnapshot['allocations'][number]['sessions'][number];
+
+export function sessionsOf(...snapshots: readonly NodeSnapshot[]): Session[] {
+  return snapshots.flatMap(({ allocations }) => allocations.flatMap(({ sessions }) => sessions));
+}
+
 function allocation(index: number, gpus: readonly string[]): AllocationSpecification {
   return {
     version: 1,
@@ -57,11 +63,24 @@ function allocation(index: number, gpus: readonly string[]): AllocationSpecifica
   };
 }
 
-function session(allocation: string, number: number, memory: number): NodeSnapshot['allocations'][number]['sessions'][number] {
-  const client = { pid: 1000 + number, startTime: String(5000 + number), program: '/usr/bin/python3', uid: 1000 };
+function session(allocation: string, number: number, memory: number): Session {
+  const client = {
+    pid: 1000 + number,
+    startTime: String(5000 + number),
+    program: '/usr/bin/python3',
+    uid: 1000,
+  };
   const worker = { pid: 2000 + number, startTime: String(6000 + number) };
   return {
-    record: { version: 1, number, allocation, client, worker, slot: number, startedAt: new Date(1_700_000_100_000).toISOString() },
+    record: {
+      version: 1,
+      number,
+      allocation,
+      client,
+      worker,
+      slot: number,
+      startedAt: new Date(1_700_000_100_000).toISOString(),
+    },
     use: {
       memory,
       peakMemory: memory,

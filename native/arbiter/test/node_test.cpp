@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
+#include <memory>
+#include <vector>
 
 #include "native/arbiter/test/played.h"
 #include "wire/test/check.h"
@@ -53,7 +56,8 @@ class Worker {
 
 Terms half() { return {.weight = 50, .gpus = {"GPU-0"}}; }
 
-/// On a loaded machine it takes a while until threads that stood at the gate come in: their window is kept for them, but not for ever.
+/// On a loaded machine it takes a while until threads that stood at the gate come in: their window
+/// is kept for them, but not for ever.
 void testAWindowIsKeptForThoseWhoAreWoken() {
   Node node({});
   Time now = kSecond;
@@ -85,7 +89,9 @@ void testLowerOnesAreToldWhenOneIsExpected() {
   node.put("lower", half(), now);
   const Worker first(node, 1, "first", now), lower(node, 2, "lower", now);
   lower.waits(node, now);
-  const auto reserved = [](const Worker& worker) { return static_cast<Time>(worker.mailbox().reservedUntil.load()); };
+  const auto reserved = [](const Worker& worker) {
+    return static_cast<Time>(worker.mailbox().reservedUntil.load());
+  };
   for (int i = 0; i < 5; ++i) {
     CHECK(reserved(lower) == 0);
     CHECK(first.mailbox().standby.load() == 1);
@@ -101,22 +107,76 @@ void testLowerOnesAreToldWhenOneIsExpected() {
     CHECK(lower.has(Grant::window));
   }
   now += 5 * kMillisecond;
-  CHECK(static_cast<Time>(lower.mailbox().reservedFrom.load()) == now && reserved(lower) == now + kMillisecond / 10);
-  CHECK(lower.mailbox().longestHeld.load() == 1'900'000);  // half of what is left of 4 ms when the gate has opened
+  CHECK(static_cast<Time>(lower.mailbox().reservedFrom.load()) == now &&
+        reserved(lower) == now + kMillisecond / 10);
+  CHECK(lower.mailbox().longestHeld.load() ==
+        1'900'000);  // half of what is left of 4 ms when the gate has opened
   CHECK(reserved(first) == 0);
   // It does not come.
   node.update(now + kMillisecond);
   CHECK(reserved(lower) == 0);
 }
 
-/// One process that pauses is enough, and one of a former version, which says nothing, is none that pauses seldom.
+/// What each session keeps to when the arbiter has gone: together no more than the share.
+void testTheShareWithoutAnArbiter() {
+  Node node({});
+  const Time now = kSecond;
+  Terms fixed = half();
+  fixed.policy = Policy::fixed;
+  node.put("fixed", fixed, now);
+  node.put("burst", half(), now);
+  fixed.weight = 100;
+  node.put("whole", fixed, now);
+  const Worker first(node, 1, "fixed", now), burst(node, 3, "burst", now),
+      whole(node, 4, "whole", now);
+  node.update(now);
+  CHECK(first.mailbox().shareWithoutArbiter.load() == 500'000);
+  CHECK(burst.mailbox().shareWithoutArbiter.load() == 0 &&
+        whole.mailbox().shareWithoutArbiter.load() == 0);
+  const Worker second(node, 2, "fixed", now);
+  node.update(now);
+  CHECK(first.mailbox().shareWithoutArbiter.load() == 250'000 &&
+        second.mailbox().shareWithoutArbiter.load() == 250'000);
+}
+
+/// Of an allocation whose work runs on, those sessions are told to end whose work it is, once.
+void testWhoseWorkIsOverdue() {
+  Node node({});
+  Time now = kSecond;
+  node.setOverrunLimit(3 * kSecond);
+  node.put("one", half(), now);
+  node.put("other", half(), now);
+  const Worker stubborn(node, 1, "one", now), quiet(node, 2, "one", now),
+      other(node, 3, "other", now);
+  stubborn.waits(node, now);
+  stubborn.mailbox().wants = 0;
+  other.waits(node, now += kMillisecond);
+  while (!stubborn.has(Grant::closed)) other.say(node, now += kMillisecond);
+  quiet.hasDrained(node, now);
+  stubborn.mailbox().busyContexts = 3;
+  while (!other.has(Grant::window)) other.say(node, now += kMillisecond);
+  const auto charged = [&] { return node.figures(now)["one"].overrun; };
+  const Time before = charged();
+  CHECK(stubborn.mailbox().overdue.load() == 0);
+  node.update(now += 4 * kSecond);
+  CHECK(charged() - before == 3 * kSecond);  // three of the four contexts that run
+  CHECK(stubborn.mailbox().overdue.load() >= 3 && quiet.mailbox().overdue.load() == 0 &&
+        other.mailbox().overdue.load() == 0);
+  stubborn.mailbox().overdue = 0;
+  node.update(now += 4 * kSecond);
+  CHECK(stubborn.mailbox().overdue.load() == 0);
+}
+
+/// One process that pauses is enough, and one of a former version, which says nothing, is none that
+/// pauses seldom.
 void testThePaceOfSeveralWorkers() {
   const auto longestWindowWhere = [](Pace first, Pace second) {
     Node node({});
     Time now = kSecond;
     node.put("one", half(), now);
     node.put("other", half(), now);
-    const std::array<Worker, 3> workers{Worker{node, 1, "one", now}, Worker{node, 2, "one", now}, Worker{node, 3, "other", now}};
+    const std::array<Worker, 3> workers{Worker{node, 1, "one", now}, Worker{node, 2, "one", now},
+                                        Worker{node, 3, "other", now}};
     const std::array paces{first, second, Pace::steady};
     for (std::size_t i = 0; i < workers.size(); ++i) {
       workers[i].mailbox().pace = paces[i];
@@ -140,9 +200,80 @@ void testThePaceOfSeveralWorkers() {
   CHECK(longestWindowWhere(Pace::unknown, static_cast<Pace>(99)) <= 6 * kMillisecond);
 }
 
+/// Always has work, of which 0.3 ms is left when the gate closes.
+class Saturating {
+ public:
+  Saturating(Node& node, pid_t pid, const std::string& id, Time now) : worker_(node, pid, id, now) {
+    worker_.waits(node, now);
+  }
+
+  void step(Node& node, Time now) {
+    worker_.mailbox().wants = worker_.has(Grant::closed) ? 1 : 0;
+    if (!worker_.has(Grant::closed)) {
+      worker_.mailbox().idleSince = 0;
+      drainedAt_ = kNever;
+    } else if (drainedAt_ == kNever) {
+      drainedAt_ = now + 300 * kMicrosecond;
+      worker_.say(node, now);
+    } else if (now >= drainedAt_) {
+      worker_.hasDrained(node, now);
+    }
+  }
+
+ private:
+  const Worker worker_;
+  Time drainedAt_ = 0;
+};
+
+/// Percent of two seconds that each of them was charged.
+std::vector<double> sharesOf(const std::vector<int>& weights, Policy policy) {
+  constexpr Time kLength = 2 * kSecond;
+  Node node({});
+  Time now = kSecond;
+  const auto nameOf = [](std::size_t i) { return "tenant-" + std::to_string(i); };
+  std::vector<std::unique_ptr<Saturating>> tenants;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    node.put(nameOf(i), {.weight = weights[i], .policy = policy, .gpus = {"GPU-0"}}, now);
+    tenants.push_back(
+        std::make_unique<Saturating>(node, static_cast<pid_t>(i + 1), nameOf(i), now));
+  }
+  for (const Time end = now + kLength; now < end; now += 50 * kMicrosecond) {
+    node.update(now);
+    for (const auto& tenant : tenants) tenant->step(node, now);
+  }
+  const std::map<std::string, TimeUse> figures = node.figures(now);
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const TimeUse& use = figures.at(nameOf(i));
+    shares.push_back(100.0 * static_cast<double>(use.granted + use.overrun) /
+                     static_cast<double>(kLength));
+  }
+  return shares;
+}
+
+/// Tenants that always have work get their shares, by what passes through their mailboxes.
+void testShares() {
+  for (const Policy policy : {Policy::burst, Policy::fixed}) {
+    for (const std::vector<int>& weights : {std::vector{50, 50}, {25, 75}, {10, 20, 70}}) {
+      const std::vector<double> shares = sharesOf(weights, policy);
+      for (std::size_t i = 0; i < weights.size(); ++i) {
+        const bool right = std::abs(shares[i] - weights[i]) <= 2;
+        CHECK(right);
+        if (!right) {
+          const char* name = policy == Policy::fixed ? "fixed" : "burst";
+          std::fprintf(stderr, "%s, asked for %d %%, had %.2f %%\n", name, weights[i], shares[i]);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
+  testShares();
+  testTheShareWithoutAnArbiter();
+  testWhoseWorkIsOverdue();
   testThePaceOfSeveralWorkers();
   testLowerOnesAreToldWhenOneIsExpected();
   testAWindowIsKeptForThoseWhoAreWoken();

@@ -1,4 +1,5 @@
-// The other ends of an arbiter's sockets, as a test plays them: the proxy's control connection, and workers.
+// The other ends of an arbiter's sockets, as a test plays them: the proxy's control connection, and
+// workers.
 #pragma once
 
 #include <fcntl.h>
@@ -66,7 +67,8 @@ class Control {
 
   void say(const std::string& line) {
     const std::string text = line + '\n';
-    if (send(file_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size())) std::abort();
+    if (send(file_, text.data(), text.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(text.size()))
+      std::abort();
   }
   /// The next line; empty at the connection's end.
   std::string hear() {
@@ -90,7 +92,8 @@ class Control {
       char id[64];
       long granted = 0, waited = 0, overrun = 0;
       unsigned long windows = 0;
-      if (std::sscanf(line.c_str(), "figures %63s %ld %ld %ld %lu", id, &granted, &waited, &overrun, &windows) == 5)
+      if (std::sscanf(line.c_str(), "figures %63s %ld %ld %ld %lu", id, &granted, &waited, &overrun,
+                      &windows) == 5)
         all[id] = {granted, waited, overrun, windows};
       else
         all[line] = {};
@@ -106,7 +109,9 @@ class Control {
 /// A worker's end of its connection and mailbox.
 class PlayedWorker {
  public:
-  explicit PlayedWorker(const std::string& path) : PlayedWorker(connectTo(path)) { send(connection_, "worker 1\n", 9, MSG_NOSIGNAL); }
+  explicit PlayedWorker(const std::string& path) : PlayedWorker(connectTo(path)) {
+    send(connection_, "worker 1\n", 9, MSG_NOSIGNAL);
+  }
   /// Where no server is in between.
   explicit PlayedWorker(int connection) : connection_(connection) {}
   ~PlayedWorker() { close(connection_); }
@@ -127,7 +132,8 @@ class PlayedWorker {
     message.msg_controllen = sizeof control;
     if (recvmsg(connection_, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == nullptr) return false;
     std::memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof file);
-    mailbox = static_cast<Mailbox*>(mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    mailbox = static_cast<Mailbox*>(
+        mmap(nullptr, kMailboxBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
     return true;
   }
   int file = -1;
@@ -136,7 +142,8 @@ class PlayedWorker {
   Grant grant() const { return grantOf(mailbox->grant.load()); }
   /// Stands at the gate until it is let in.
   void want() const {
-    for (std::uint32_t word = mailbox->grant.load(); grantOf(word) == Grant::closed; word = mailbox->grant.load()) {
+    for (std::uint32_t word = mailbox->grant.load(); grantOf(word) == Grant::closed;
+         word = mailbox->grant.load()) {
       mailbox->wants.store(1);
       poke();
       awaitChange(word);
@@ -148,11 +155,14 @@ class PlayedWorker {
     mailbox->drained.store(mailbox->grant.load());
     poke();
   }
-  /// Always has work, of which `drain` microseconds are left when the gate closes; the next piece stands at the gate by then.
+  /// Always has work, of which `drain` microseconds are left when the gate closes; the next piece
+  /// stands at the gate by then.
   [[noreturn]] void saturate(unsigned drain) const {
     for (;;) {
       want();
-      for (std::uint32_t word = mailbox->grant.load(); grantOf(word) != Grant::closed; word = mailbox->grant.load()) awaitChange(word);
+      for (std::uint32_t word = mailbox->grant.load(); grantOf(word) != Grant::closed;
+           word = mailbox->grant.load())
+        awaitChange(word);
       mailbox->wants.store(1);
       poke();
       usleep(drain);

@@ -27,17 +27,21 @@ Time worked(const Simulation& simulation) {
 void testSharesOfSaturatingTenants() {
   for (const Policy policy : {Policy::burst, Policy::fixed}) {
     for (const Time kernel : {50 * kMicrosecond, 200 * kMicrosecond, 2 * kMillisecond}) {
-      Simulation even({batch("a", terms(50, policy), kernel), batch("b", terms(50, policy), kernel)});
+      Simulation even(
+          {batch("a", terms(50, policy), kernel), batch("b", terms(50, policy), kernel)});
       even.run(kPlayed);
       CHECK(near(even.share("a"), 50) && near(even.share("b"), 50));
-      Simulation quarter({batch("a", terms(25, policy), kernel), batch("b", terms(75, policy), 200 * kMicrosecond)});
+      Simulation quarter({batch("a", terms(25, policy), kernel),
+                          batch("b", terms(75, policy), 200 * kMicrosecond)});
       quarter.run(kPlayed);
       CHECK(near(quarter.share("a"), 25) && near(quarter.share("b"), 75));
-      Simulation three(
-          {batch("a", terms(10, policy), kernel), batch("b", terms(20, policy), kernel), batch("c", terms(70, policy), kernel)});
+      Simulation three({batch("a", terms(10, policy), kernel),
+                        batch("b", terms(20, policy), kernel),
+                        batch("c", terms(70, policy), kernel)});
       three.run(kPlayed);
       CHECK(near(three.share("a"), 10) && near(three.share("b"), 20) && near(three.share("c"), 70));
-      CHECK(worked(three) > kPlayed * 94 / 100);  // fixed shares that sum up to all of a GPU leave it a little idle
+      CHECK(worked(three) >
+            kPlayed * 94 / 100);  // fixed shares that sum up to all of a GPU leave it a little idle
     }
   }
 }
@@ -52,14 +56,16 @@ void testAFixedShareIsNeverExceeded() {
   }
   CHECK(near(alone.share("a"), 30, 1));
 
-  // Beside one that takes what it gets, each has its own: the fixed one its share, the other the rest.
+  // Beside one that takes what it gets, each has its own: the fixed one its share, the other the
+  // rest.
   Simulation beside({batch("fixed", terms(25, Policy::fixed)), batch("burst", terms(10))});
   beside.run(kPlayed);
   CHECK(near(beside.share("fixed"), 25) && near(beside.share("burst"), 75));
 
   Simulation whole({batch("a", terms(100, Policy::fixed))});
   whole.run(kPlayed);
-  CHECK(whole.grant("a") == Grant::open && whole["a"].done >= kPlayed - kStep);  // all of it is no limit
+  CHECK(whole.grant("a") == Grant::open &&
+        whole["a"].done >= kPlayed - kStep);  // all of it is no limit
   Simulation least({batch("a", terms(1, Policy::fixed), 50 * kMicrosecond)});
   least.run(10 * kSecond);
   CHECK(near(least.share("a"), 1, 0.3));
@@ -74,7 +80,8 @@ void testIdleTimeGoesToWhoeverWantsIt() {
 }
 
 void testNobodySavesUpByBeingIdle() {
-  Simulation simulation({batch("early", terms(50)), batch("late", terms(50)), batch("other", terms(50))});
+  Simulation simulation(
+      {batch("early", terms(50)), batch("late", terms(50)), batch("other", terms(50))});
   simulation["late"].from = kSecond;
   simulation.run(kPlayed);
   CHECK(near(100.0 * static_cast<double>(simulation["late"].done) / kSecond, 33.3, 3));
@@ -102,7 +109,8 @@ void testALoneTenantIsNeverClosed() {
 }
 
 void testALaunchBoundTenantBesideABatchJob() {
-  Simulation simulation({decoder("decoder", terms(50)), batch("batch", terms(50), 600 * kMicrosecond)});
+  Simulation simulation(
+      {decoder("decoder", terms(50)), batch("batch", terms(50), 600 * kMicrosecond)});
   simulation.run(kPlayed);
   const double half = 0.75 * static_cast<double>(kPlayed) / 2;  // of what it does alone
   CHECK(near(100 * static_cast<double>(simulation["decoder"].done) / half, 100, 10));
@@ -127,7 +135,8 @@ void testPriority() {
   simulation["high"].longestWait = 0;  // the first one finds a neighbour that nobody limits
   simulation.run(kPlayed);
   CHECK(simulation["high"].longestWait == 0);  // its window stood open
-  CHECK(near(100.0 * static_cast<double>(simulation["high"].done) / static_cast<double>(kPlayed), 16, 2));
+  CHECK(near(100.0 * static_cast<double>(simulation["high"].done) / static_cast<double>(kPlayed),
+             16, 2));
   CHECK(worked(simulation) > kPlayed * 90 / 100);
 
   // One that never stops leaves nothing; a fixed share of the same priority would.
@@ -140,26 +149,30 @@ void testPriority() {
 }
 
 void testAnIdleTenantStandsBy() {
-  Simulation simulation(
-      {decoder("high", terms(40, Policy::burst, 10)), decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
+  Simulation simulation({decoder("high", terms(40, Policy::burst, 10)),
+                         decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
   simulation["high"].from = 100 * kMillisecond;
   simulation["peer"].from = 200 * kMillisecond;
   simulation.run(kMillisecond);
   CHECK(simulation.schedule.order("high").standby && simulation.schedule.order("peer").standby);
   CHECK(simulation.grant("low") != Grant::closed);
-  CHECK(simulation.schedule.outranks("high") && !simulation.schedule.outranks("low") && !simulation.schedule.isHandingOver(simulation.now));
+  CHECK(simulation.schedule.outranks("high") && !simulation.schedule.outranks("low") &&
+        !simulation.schedule.isHandingOver(simulation.now));
   simulation.run(99 * kMillisecond);
-  CHECK(simulation.schedule.use("high").granted == 0 && simulation.schedule.use("high").overrun == 0);
+  CHECK(simulation.schedule.use("high").granted == 0 &&
+        simulation.schedule.use("high").overrun == 0);
 
   // The first that begins has the GPU at once, and its peer must wait for its turn.
   simulation.run(kStep);
-  CHECK(simulation.schedule.order("high") == (Order{"high", Grant::window, simulation.schedule.order("high").queue}));
+  CHECK(simulation.schedule.order("high") ==
+        (Order{"high", Grant::window, simulation.schedule.order("high").queue}));
   CHECK(simulation.grant("low") == Grant::closed && simulation.grant("peer") == Grant::closed);
   simulation.run(kPlayed);
   CHECK(near(simulation.share("high") / simulation.share("peer"), 1, 0.4));
 
   // Of two that begin at the same moment one has it, and what the other has begun is charged.
-  Simulation both({decoder("high", terms(40, Policy::burst, 10)), decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
+  Simulation both({decoder("high", terms(40, Policy::burst, 10)),
+                   decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
   both["high"].from = both["peer"].from = 100 * kMillisecond;
   both.run(100 * kMillisecond + 3 * kStep);
   CHECK((both.grant("high") == Grant::window) != (both.grant("peer") == Grant::window));
@@ -192,7 +205,8 @@ Time longestRequestBeside(Time kernel, Time& workOfTheOther) {
   return simulation["requests"].longestRound + simulation["requests"].longestWait;
 }
 
-/// Who comes regularly finds its GPU free, and the other loses little by that; but work that has no better moment is not held back.
+/// Who comes regularly finds its GPU free, and the other loses little by that; but work that has no
+/// better moment is not held back.
 void testTheGpuIsFreeForWhoComesRegularly() {
   Time work = 0;
   CHECK(longestRequestBeside(600 * kMicrosecond, work) <= kMillisecond + 2 * kStep);
@@ -201,10 +215,13 @@ void testTheGpuIsFreeForWhoComesRegularly() {
   CHECK(work > 600 * kMillisecond);
 }
 
-/// Work that is held back has room between any two of those that go first, and is not held for one that may not come in.
+/// Work that is held back has room between any two of those that go first, and is not held for one
+/// that may not come in.
 void testWhatIsHeldBackHasRoom() {
-  for (const Time kernel : {300 * kMicrosecond, 700 * kMicrosecond, 1200 * kMicrosecond, 1800 * kMicrosecond}) {
-    Simulation two({requests("one"), requests("two", 2500 * kMicrosecond), batch("batch", terms(50), kernel)});
+  for (const Time kernel :
+       {300 * kMicrosecond, 700 * kMicrosecond, 1200 * kMicrosecond, 1800 * kMicrosecond}) {
+    Simulation two(
+        {requests("one"), requests("two", 2500 * kMicrosecond), batch("batch", terms(50), kernel)});
     two.run(kSecond);
     CHECK(two["batch"].done > 300 * kMillisecond);
   }
@@ -224,7 +241,8 @@ void testWhatIsHeldBackHasRoom() {
     schedule.advance(now);
     schedule.drained("lower", Pace::unknown, now);
     schedule.advance(now);
-    CHECK((schedule.order("fixed").grant == Grant::window) == (i == 0));  // its tokens are spent then
+    CHECK((schedule.order("fixed").grant == Grant::window) ==
+          (i == 0));  // its tokens are spent then
     schedule.setDemand("fixed", Demand::none, now += kMillisecond);
     schedule.advance(now);
     schedule.drained("fixed", Pace::unknown, now);
@@ -245,23 +263,26 @@ void testRhythm() {
       rhythm.left(now += lengthOf(i));
     }
     const auto arrival = rhythm.next();
-    return arrival ? std::array{arrival->from - now, arrival->until - now} : std::array{kNever, kNever};
+    return arrival ? std::array{arrival->from - now, arrival->until - now}
+                   : std::array{kNever, kNever};
   };
   constexpr Time kLate = 100 * kMicrosecond;
   const auto length = [](int i) { return kMillisecond + i % 4 * 100 * kMicrosecond; };
   // So long after the last answer; at a fixed rate; neither.
   CHECK((next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval + kLate}));
   const Time rest = kInterval - length(8);
-  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) == std::array{rest, rest + kLate}));
+  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) ==
+         std::array{rest, rest + kLate}));
   CHECK(next([](int i) { return kInterval + i % 3 * kMillisecond; }, length)[0] == kNever);
   // By less than half a millisecond, but by more than a quarter.
-  CHECK(next([](int i) { return kMillisecond + i % 2 * 300 * kMicrosecond; }, [](int i) { return i / 2 % 2 * 300 * kMicrosecond; })[0] ==
-        kNever);
+  CHECK(next([](int i) { return kMillisecond + i % 2 * 300 * kMicrosecond; },
+             [](int i) { return i / 2 % 2 * 300 * kMicrosecond; })[0] == kNever);
 }
 
 void testWindowsFollowPriority() {
   const auto windows = [](int priority) {
-    Simulation simulation({batch("a", terms(50, Policy::burst, priority)), batch("b", terms(50, Policy::burst, priority))});
+    Simulation simulation({batch("a", terms(50, Policy::burst, priority)),
+                           batch("b", terms(50, Policy::burst, priority))});
     simulation.run(kPlayed);
     CHECK(near(simulation.share("a"), 50));
     return simulation.schedule.use("a").windows;
@@ -282,7 +303,8 @@ void testTheWindowMayChange() {
   CHECK(near(simulation.share("a"), 50));
 }
 
-/// Nobody has two windows in a row while an equal waits, though one of them is always a little behind.
+/// Nobody has two windows in a row while an equal waits, though one of them is always a little
+/// behind.
 void testEqualsTakeTurns() {
   for (const Policy policy : {Policy::burst, Policy::fixed}) {
     Simulation simulation({decoder("a", terms(50, policy)), decoder("b", terms(50, policy))});
@@ -297,15 +319,16 @@ void testEqualsTakeTurns() {
   for (int step = 0; step < 100'000; ++step) {
     unlike.run(kStep);
     std::string holder;
-    for (const Tenant& t : unlike.tenants) holder += unlike.grant(t.id) == Grant::window ? t.id : "";
+    for (const Tenant& t : unlike.tenants)
+      holder += unlike.grant(t.id) == Grant::window ? t.id : "";
     CHECK(holder.empty() || holder != closed);
     if (holder != last && !last.empty()) closed = last;
     last = holder;
   }
 }
 
-/// Who pauses seldom waits for no answer: two of them have windows of three times the length, four of half as much again, but none beside
-/// one that pauses, however long what it asks for takes.
+/// Who pauses seldom waits for no answer: two of them have windows of three times the length, four
+/// of half as much again, but none beside one that pauses, however long what it asks for takes.
 void testWindowsOfThoseWhoSeldomPause() {
   const Time length = Timing{}.window;
   const auto windowsOf = [](std::vector<Tenant> tenants) {
@@ -314,12 +337,14 @@ void testWindowsOfThoseWhoSeldomPause() {
     return simulation.schedule.use("a").windows;
   };
   const Time kernel = 50 * kMicrosecond;
-  const std::uint64_t four =
-      windowsOf({batch("a", terms(25), kernel), batch("b", terms(25)), batch("c", terms(25)), batch("d", terms(25))});
-  CHECK(four <= static_cast<std::uint64_t>(kPlayed / (6 * length)) + 4 && four >= static_cast<std::uint64_t>(kPlayed / (9 * length)));
+  const std::uint64_t four = windowsOf({batch("a", terms(25), kernel), batch("b", terms(25)),
+                                        batch("c", terms(25)), batch("d", terms(25))});
+  CHECK(four <= static_cast<std::uint64_t>(kPlayed / (6 * length)) + 4 &&
+        four >= static_cast<std::uint64_t>(kPlayed / (9 * length)));
   Tenant asks = batch("b", terms(50), 2 * kMillisecond);
   asks.think = 100 * kMicrosecond;
-  CHECK(windowsOf({batch("a", terms(50)), asks}) >= static_cast<std::uint64_t>(kPlayed / (3 * length)));
+  CHECK(windowsOf({batch("a", terms(50)), asks}) >=
+        static_cast<std::uint64_t>(kPlayed / (3 * length)));
   Simulation busy({batch("a", terms(50)), batch("b", terms(50))});
   busy.run(kPlayed);
   CHECK(busy.schedule.use("a").windows <= static_cast<std::uint64_t>(kPlayed / (5 * length)));
@@ -329,11 +354,13 @@ void testWindowsOfThoseWhoSeldomPause() {
   const std::uint64_t before = busy.schedule.use("a").windows;
   busy.run(kPlayed);
   CHECK(busy["asks"].longestWait <= length + Timing{}.queue + 2 * kMillisecond);
-  CHECK(busy.schedule.use("a").windows - before >= static_cast<std::uint64_t>(kPlayed / (3 * length)));
+  CHECK(busy.schedule.use("a").windows - before >=
+        static_cast<std::uint64_t>(kPlayed / (3 * length)));
 
   // Nor beside one that asks so seldom that nobody counts on it, whenever it does.
   for (Time think = 700 * kMillisecond; think < 710 * kMillisecond; think += 900 * kMicrosecond) {
-    Simulation seldom({batch("a", terms(50)), batch("b", terms(50)), batch("asks", terms(50), 100 * kMicrosecond)});
+    Simulation seldom({batch("a", terms(50)), batch("b", terms(50)),
+                       batch("asks", terms(50), 100 * kMicrosecond)});
     seldom["asks"].think = think;
     seldom.run(kPlayed);
     CHECK(seldom["asks"].longestWait <= length + Timing{}.queue + kMillisecond);
@@ -345,24 +372,28 @@ void testWindowsOfThoseWhoSeldomPause() {
     for (int second = 0; second < 5; ++second) {
       const Time before = unlike.charged("small");
       unlike.run(kSecond);
-      CHECK(near(100.0 * static_cast<double>(unlike.charged("small") - before) / kSecond, weight, 1));
+      CHECK(
+          near(100.0 * static_cast<double>(unlike.charged("small") - before) / kSecond, weight, 1));
     }
   }
 }
 
 void testAGangHasItsGpusTogether() {
   const std::vector<std::string> both{"first", "second"};
-  Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)), batch("one", terms(50, Policy::burst, 0, {"first"})),
+  Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)),
+                         batch("one", terms(50, Policy::burst, 0, {"first"})),
                          batch("two", terms(50, Policy::burst, 0, {"second"}), 2 * kMillisecond)});
   simulation.run(kPlayed);
-  CHECK(near(simulation.share("gang"), 50, 4) && near(simulation.share("one"), 50, 4) && near(simulation.share("two"), 50, 4));
-  Simulation gangs({batch("a", terms(25, Policy::burst, 0, both)), batch("b", terms(75, Policy::burst, 0, {"second", "first"}))});
+  CHECK(near(simulation.share("gang"), 50, 4) && near(simulation.share("one"), 50, 4) &&
+        near(simulation.share("two"), 50, 4));
+  Simulation gangs({batch("a", terms(25, Policy::burst, 0, both)),
+                    batch("b", terms(75, Policy::burst, 0, {"second", "first"}))});
   gangs.run(kPlayed);
   CHECK(near(gangs.share("a"), 25) && near(gangs.share("b"), 75));
 }
 
-/// Kernels of a gang wait for each other, and the gate has closed between them: the turn that ends this comes soon, although what spins is
-/// charged. What never ends gets little by that.
+/// Kernels of a gang wait for each other, and the gate has closed between them: the turn that ends
+/// this comes soon, although what spins is charged. What never ends gets little by that.
 void testAGangThatWaitsForItselfHasItsTurn() {
   const std::vector<std::string> both{"first", "second"};
   Schedule schedule;
@@ -373,7 +404,9 @@ void testAGangThatWaitsForItselfHasItsTurn() {
   const auto step = [&] {
     schedule.advance(now += kMillisecond / 2);
     if (!has("gang")) schedule.setDemand("gang", Demand::waiting, now);
-    if (!has("other")) schedule.drained("other", Pace::unknown, now), schedule.setDemand("other", Demand::waiting, now);
+    if (!has("other"))
+      schedule.drained("other", Pace::unknown, now),
+          schedule.setDemand("other", Demand::waiting, now);
   };
   schedule.setDemand("gang", Demand::waiting, now);
   schedule.advance(now);
@@ -414,7 +447,8 @@ void testAPairOfTimedEvents() {
   CHECK(schedule.advance(end).empty());
   CHECK(schedule.deadline() == end + 900 * kMicrosecond);
   schedule.recorded("a", end + 800 * kMicrosecond);  // once a window is enough
-  CHECK(schedule.advance(schedule.deadline()).size() == 1 && schedule.order("a").grant == Grant::closed);
+  CHECK(schedule.advance(schedule.deadline()).size() == 1 &&
+        schedule.order("a").grant == Grant::closed);
 }
 
 void testTermsMayChange() {
@@ -434,7 +468,8 @@ void testTermsMayChange() {
 
 void testManyTenants() {
   std::vector<Tenant> many;
-  for (int i = 0; i < 64; ++i) many.push_back(batch("tenant " + std::to_string(i), terms(1), 100 * kMicrosecond));
+  for (int i = 0; i < 64; ++i)
+    many.push_back(batch("tenant " + std::to_string(i), terms(1), 100 * kMicrosecond));
   Simulation simulation(std::move(many));
   simulation.run(4 * kSecond);
   for (const Tenant& t : simulation.tenants) CHECK(near(simulation.share(t.id), 100.0 / 64, 0.4));

@@ -1,4 +1,5 @@
-// Tenants and GPUs in virtual time, in steps of 10 us, to play a Schedule. Work that is on a GPU runs; that of several at once shares it.
+// Tenants and GPUs in virtual time, in steps of 10 us, to play a Schedule. Work that is on a GPU
+// runs; that of several at once shares it.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace arbiter::test {
 
 inline constexpr Time kStep = 10 * kMicrosecond;
 
-/// Submits rounds: a kernel, then `think` of nothing once it is done. A batch job never thinks and keeps the queue full.
+/// Submits rounds: a kernel, then `think` of nothing once it is done. A batch job never thinks and
+/// keeps the queue full.
 struct Tenant {
   std::string id;
   Terms terms;
@@ -36,7 +38,8 @@ struct Tenant {
 
 class Simulation {
  public:
-  explicit Simulation(std::vector<Tenant> all, const Timing& timing = {}) : tenants(std::move(all)), schedule(timing) {
+  explicit Simulation(std::vector<Tenant> all, const Timing& timing = {})
+      : tenants(std::move(all)), schedule(timing) {
     for (const Tenant& t : tenants) schedule.put(t.id, t.terms, now);
   }
 
@@ -50,11 +53,16 @@ class Simulation {
   }
 
   Tenant& operator[](const std::string& id) {
-    return *std::find_if(tenants.begin(), tenants.end(), [&](const Tenant& t) { return t.id == id; });
+    return *std::find_if(tenants.begin(), tenants.end(),
+                         [&](const Tenant& t) { return t.id == id; });
   }
-  Time charged(const std::string& id) const { return schedule.use(id).granted + schedule.use(id).overrun; }
+  Time charged(const std::string& id) const {
+    return schedule.use(id).granted + schedule.use(id).overrun;
+  }
   /// Percent of the time that it was charged.
-  double share(const std::string& id) const { return 100.0 * static_cast<double>(charged(id)) / static_cast<double>(now); }
+  double share(const std::string& id) const {
+    return 100.0 * static_cast<double>(charged(id)) / static_cast<double>(now);
+  }
   Grant grant(const std::string& id) const { return schedule.order(id).grant; }
   void kill(const std::string& id) {
     std::erase_if(tenants, [&](const Tenant& t) { return t.id == id; });
@@ -86,7 +94,8 @@ class Simulation {
   }
 
   bool hasWork(const Tenant& t) const {
-    return now >= t.from && now < t.until && (t.think == 0 || (t.onDevice == 0 && now >= t.nextRound));
+    return now >= t.from && now < t.until &&
+           (t.think == 0 || (t.onDevice == 0 && now >= t.nextRound));
   }
 
   /// True when it has something to say to the arbiter.
@@ -103,7 +112,8 @@ class Simulation {
     t.roundWaits = -1;
     if (t.pace == Pace::unknown && order.grant == Grant::window) t.pace = Pace::steady;
     const bool begins = order.standby;
-    if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds)) schedule.setDemand(t.id, Demand::busy, now);
+    if (begins || t.idleSince < now - static_cast<Time>(kGapNanoseconds))
+      schedule.setDemand(t.id, Demand::busy, now);
     const Time limit = order.grant == Grant::open ? 10 * kMillisecond : order.queue;
     if (t.think == 0)
       while (t.onDevice < limit && !isReserved(t)) t.onDevice += t.kernel;
@@ -113,7 +123,8 @@ class Simulation {
   }
 
   bool isReserved(const Tenant& t) const {
-    return now < t.reservation.until && t.kernel <= t.reservation.longest && now + t.onDevice + t.kernel > t.reservation.from;
+    return now < t.reservation.until && t.kernel <= t.reservation.longest &&
+           now + t.onDevice + t.kernel > t.reservation.from;
   }
 
   bool shares(const Tenant& a, const Tenant& b) const {
@@ -124,8 +135,9 @@ class Simulation {
 
   void execute(Tenant& t) {
     if (t.onDevice == 0) return;
-    const auto users =
-        std::count_if(tenants.begin(), tenants.end(), [&](const Tenant& other) { return other.onDevice > 0 && shares(t, other); });
+    const auto users = std::count_if(tenants.begin(), tenants.end(), [&](const Tenant& other) {
+      return other.onDevice > 0 && shares(t, other);
+    });
     const Time ran = std::min<Time>(t.onDevice, kStep / users);
     t.onDevice -= ran;
     t.done += ran;
@@ -157,7 +169,8 @@ inline bool near(double value, double expected, double within = 2.0) {
   return false;
 }
 
-inline Terms terms(int weight, Policy policy = Policy::burst, int priority = 0, std::vector<std::string> gpus = {"gpu"}) {
+inline Terms terms(int weight, Policy policy = Policy::burst, int priority = 0,
+                   std::vector<std::string> gpus = {"gpu"}) {
   return {weight, policy, priority, std::move(gpus)};
 }
 

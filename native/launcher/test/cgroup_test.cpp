@@ -11,14 +11,20 @@ const std::string kContainer(64, 'a');
 
 void testWorkerCgroup() {
   // cgroupfs, systemd, a container's own cgroups beneath it, a node that is a container itself.
-  CHECK(workerCgroup("/kubepods/burstable/pod" + kPod + "/" + kContainer, kPod) == "/kubepods/burstable/pod" + kPod + "/nvidia-virtual");
-  const std::string slice = "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0b6f6c5e_1111_4222_8333_944444444444.slice";
-  CHECK(workerCgroup(slice + "/cri-containerd-" + kContainer + ".scope", kPod) == slice + "/nvidia-virtual");
-  CHECK(workerCgroup(slice + "/crio-" + kContainer + ".scope/container/init.scope", kPod) == slice + "/nvidia-virtual");
+  CHECK(workerCgroup("/kubepods/burstable/pod" + kPod + "/" + kContainer, kPod) ==
+        "/kubepods/burstable/pod" + kPod + "/nvidia-virtual");
+  const std::string slice =
+      "/kubepods.slice/kubepods-burstable.slice/"
+      "kubepods-burstable-pod0b6f6c5e_1111_4222_8333_944444444444.slice";
+  CHECK(workerCgroup(slice + "/cri-containerd-" + kContainer + ".scope", kPod) ==
+        slice + "/nvidia-virtual");
+  CHECK(workerCgroup(slice + "/crio-" + kContainer + ".scope/container/init.scope", kPod) ==
+        slice + "/nvidia-virtual");
   CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) ==
         "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
   // What a container makes up beneath its own, and names that only begin or end so.
-  CHECK(workerCgroup("/kubepods/pod" + kPod + "/x/pod" + kPod + "/y", kPod) == "/kubepods/pod" + kPod + "/nvidia-virtual");
+  CHECK(workerCgroup("/kubepods/pod" + kPod + "/x/pod" + kPod + "/y", kPod) ==
+        "/kubepods/pod" + kPod + "/nvidia-virtual");
   CHECK(workerCgroup(slice + "/x.scope" + slice + "/y", kPod) == slice + "/nvidia-virtual");
   CHECK(workerCgroup("/xpod" + kPod + "/pod" + kPod + "0/pod" + kPod, kPod) ==
         "/xpod" + kPod + "/pod" + kPod + "0/pod" + kPod + "/nvidia-virtual");
@@ -37,8 +43,10 @@ void testMatches() {
   CHECK(mounts.size() == 3);
   const auto lines = parseMemberships("4:cpu,cpuacct:/a\n1:name=systemd:/b:c\n0::/d\n");
   CHECK(lines.size() == 3 && lines[1].path == "/b:c");
-  CHECK(matches(mounts[1], lines[0]) && matches(mounts[2], lines[1]) && matches(mounts[0], lines[2]));
-  CHECK(!matches(mounts[0], lines[0]) && !matches(mounts[1], lines[1]) && !matches(mounts[1], lines[2]) && !matches(mounts[2], lines[0]));
+  CHECK(matches(mounts[1], lines[0]) && matches(mounts[2], lines[1]) &&
+        matches(mounts[0], lines[2]));
+  CHECK(!matches(mounts[0], lines[0]) && !matches(mounts[1], lines[1]) &&
+        !matches(mounts[1], lines[2]) && !matches(mounts[2], lines[0]));
 }
 
 }  // namespace

@@ -31,8 +31,10 @@ void needsAContext() {
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuCtxPopCurrent_v2)(&context));
   EXPECT(CUDA_ERROR_INVALID_DEVICE, DRIVER(cuDeviceGet)(&device, 99));
   EXPECT(CUDA_ERROR_INVALID_DEVICE, DRIVER(cuDevicePrimaryCtxRetain)(&context, 99));
-  EXPECT(CUDA_ERROR_INVALID_DEVICE, DRIVER(cuDeviceGetAttribute)(&device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuDeviceGetAttribute)(&device, static_cast<CUdevice_attribute>(9999), 0));
+  EXPECT(CUDA_ERROR_INVALID_DEVICE,
+         DRIVER(cuDeviceGetAttribute)(&device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuDeviceGetAttribute)(&device, static_cast<CUdevice_attribute>(9999), 0));
 }
 
 void primaryContext() {
@@ -109,7 +111,15 @@ void limits() {
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
   TRUE(value == 4096);
-  EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT, DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH));
+  EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT,
+         DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH));
+  EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT, DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4));
+  OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 1 << 20));
+  OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+  TRUE(value == 599186);
+  OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 0));
+  OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
+  TRUE(value == 32);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxGetLimit)(&value, static_cast<CUlimit>(99)));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 524288));
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 1000));
@@ -123,7 +133,8 @@ void forkedChild() {
   const pid_t child = fork();
   if (child == 0) {
     int count = 0;
-    const bool dead = DRIVER(cuDeviceGetCount)(&count) == CUDA_ERROR_NOT_INITIALIZED && DRIVER(cuInit)(0) == CUDA_ERROR_NOT_INITIALIZED;
+    const bool dead = DRIVER(cuDeviceGetCount)(&count) == CUDA_ERROR_NOT_INITIALIZED &&
+                      DRIVER(cuInit)(0) == CUDA_ERROR_NOT_INITIALIZED;
     _exit(dead ? 0 : 1);
   }
   int status = -1;

@@ -1,5 +1,5 @@
-// Several simulated GPUs: which are visible, their names and numbers, copies and access between them. Only the simulated driver can be
-// told how many GPUs it has.
+// Several simulated GPUs: which are visible, their names and numbers, copies and access between
+// them. Only the simulated driver can be told how many GPUs it has.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +32,8 @@ std::string uuidOf(CUdevice device) {
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
     char hex[4];
-    std::snprintf(hex, sizeof hex, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
+    std::snprintf(hex, sizeof hex, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                  static_cast<unsigned char>(uuid.bytes[i]));
     text += hex;
   }
   return text;
@@ -47,12 +48,14 @@ std::string busOf(CUdevice device) {
 /// Initialises and compares the buses that are seen with those expected.
 void sees(const std::string& expected) {
   const CUresult status = DRIVER(cuInit)(0);
-  if (expected.empty()) return checkResult(__FILE__, __LINE__, "cuInit without a device", status, CUDA_ERROR_NO_DEVICE);
+  if (expected.empty())
+    return checkResult(__FILE__, __LINE__, "cuInit without a device", status, CUDA_ERROR_NO_DEVICE);
   int count = 0;
   std::string seen;
   OK(DRIVER(cuDeviceGetCount)(&count));
   for (int i = 0; i < count; ++i) seen += (i == 0 ? "" : " ") + busOf(i).substr(5, 2);
-  if (seen != expected) std::fprintf(stderr, "sees %s instead of %s\n", seen.c_str(), expected.c_str());
+  if (seen != expected)
+    std::fprintf(stderr, "sees %s instead of %s\n", seen.c_str(), expected.c_str());
   TRUE(seen == expected);
 }
 

@@ -1,5 +1,6 @@
-// What the tests of a driver share. They call a driver that is loaded by path (the simulated one from CTest), so the same programs can be
-// run on a real one to see that both answer alike:  memory_test /usr/lib/x86_64-linux-gnu/libcuda.so.1
+// What the tests of a driver share. They call a driver that is loaded by path (the simulated one
+// from CTest), so the same programs can be run on a real one to see that both answer alike:
+// memory_test /usr/lib/x86_64-linux-gnu/libcuda.so.1
 #pragma once
 
 #include <dlfcn.h>
@@ -32,10 +33,12 @@ inline std::string resultName(CUresult result) {
   return name == nullptr ? std::to_string(static_cast<int>(result)) : name;
 }
 
-inline void checkResult(const char* file, int line, const char* call, CUresult got, CUresult expected) {
+inline void checkResult(const char* file, int line, const char* call, CUresult got,
+                        CUresult expected) {
   if (got == expected) return;
   ++failures;
-  std::fprintf(stderr, "%s:%d: %s gave %s, expected %s\n", file, line, call, resultName(got).c_str(), resultName(expected).c_str());
+  std::fprintf(stderr, "%s:%d: %s gave %s, expected %s\n", file, line, call,
+               resultName(got).c_str(), resultName(expected).c_str());
 }
 
 inline void checkTrue(const char* file, int line, const char* condition, bool holds) {
@@ -49,8 +52,10 @@ inline void checkTrue(const char* file, int line, const char* condition, bool ho
 #define TRUE(...) checkTrue(__FILE__, __LINE__, #__VA_ARGS__, __VA_ARGS__)
 
 #if defined(__SANITIZE_THREAD__)
-/// glibc frees the thread-local memory of a loaded library from whichever thread reuses the stack, by locks that the sanitizer cannot see.
-extern "C" __attribute__((visibility("default"), used)) inline const char* __tsan_default_suppressions() {
+/// glibc frees the thread-local memory of a loaded library from whichever thread reuses the stack,
+/// by locks that the sanitizer cannot see.
+extern "C" __attribute__((visibility("default"), used)) inline const char*
+__tsan_default_suppressions() {
   return "race:_dl_deallocate_tls\n";
 }
 #endif

@@ -1,4 +1,5 @@
-// Fat binaries: which PTX is chosen, how it is decompressed, and that nothing in a damaged container leads outside of it.
+// Fat binaries: which PTX is chosen, how it is decompressed, and that nothing in a damaged
+// container leads outside of it.
 #include "native/simulator/fatbin.h"
 
 #include <lz4.h>
@@ -30,7 +31,9 @@ struct Part {
   unsigned long long flags = 0;
 };
 
-void put(std::string& out, const void* data, std::size_t size) { out.append(static_cast<const char*>(data), size); }
+void put(std::string& out, const void* data, std::size_t size) {
+  out.append(static_cast<const char*>(data), size);
+}
 template <class T>
 void put(std::string& out, T value) {
   put(out, &value, sizeof value);
@@ -40,8 +43,9 @@ std::string compressed(const Part& part) {
   std::string out;
   if (part.compression == kLz4) {
     out.resize(static_cast<std::size_t>(LZ4_compressBound(static_cast<int>(part.payload.size()))));
-    out.resize(static_cast<std::size_t>(
-        LZ4_compress_default(part.payload.data(), out.data(), static_cast<int>(part.payload.size()), static_cast<int>(out.size()))));
+    out.resize(static_cast<std::size_t>(LZ4_compress_default(part.payload.data(), out.data(),
+                                                             static_cast<int>(part.payload.size()),
+                                                             static_cast<int>(out.size()))));
   } else if (part.compression == kZstd) {
     out.resize(ZSTD_compressBound(part.payload.size()));
     out.resize(ZSTD_compress(out.data(), out.size(), part.payload.data(), part.payload.size(), 3));
@@ -53,7 +57,8 @@ std::string entry(const Part& part) {
   std::string body = part.compression == kRaw ? part.payload : compressed(part);
   const auto packed = static_cast<unsigned>(part.compression == kRaw ? 0 : body.size());
   body.resize((body.size() + 7) / 8 * 8);
-  const unsigned long long flags = 0x11 | part.flags | (part.compression == kLz4 ? 0x2000 : 0) | (part.compression == kZstd ? 0x8000 : 0);
+  const unsigned long long flags = 0x11 | part.flags | (part.compression == kLz4 ? 0x2000 : 0) |
+                                   (part.compression == kZstd ? 0x8000 : 0);
   std::string out;
   put<unsigned short>(out, static_cast<unsigned short>(part.kind));
   put<unsigned short>(out, 0x0101);
@@ -95,7 +100,9 @@ Read read(const void* image) {
 
 std::string chosen(const std::vector<Part>& parts) {
   const Read r = read(fatbin(parts).data());
-  return r.result == CUDA_SUCCESS && r.texts.size() == 1 ? r.texts[0] : "result " + std::to_string(static_cast<int>(r.result));
+  return r.result == CUDA_SUCCESS && r.texts.size() == 1
+             ? r.texts[0]
+             : "result " + std::to_string(static_cast<int>(r.result));
 }
 
 void choosesByArchitecture() {
@@ -128,8 +135,10 @@ void decompresses() {
 /// A container that ends where readable memory ends: reading past its end would be a crash.
 void staysInside() {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::string image = fatbin({{1, 80, std::string(200, 'x'), kLz4}, {1, 90, std::string(100, 'y')}});
-  auto* pages = static_cast<char*>(mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  const std::string image =
+      fatbin({{1, 80, std::string(200, 'x'), kLz4}, {1, 90, std::string(100, 'y')}});
+  auto* pages = static_cast<char*>(
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   mprotect(pages + page, page, PROT_NONE);
   char* placed = pages + page - image.size();
   for (std::size_t at = 16; at < image.size(); ++at) {
@@ -137,7 +146,8 @@ void staysInside() {
       std::memcpy(placed, image.data(), image.size());
       placed[at] = static_cast<char>(value);
       const Read r = read(placed);
-      TRUE(r.result == CUDA_SUCCESS || r.result == CUDA_ERROR_INVALID_IMAGE || r.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+      TRUE(r.result == CUDA_SUCCESS || r.result == CUDA_ERROR_INVALID_IMAGE ||
+           r.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
     }
   }
   // The container's own length says where it ends: cut anywhere, it is read no further.
@@ -158,10 +168,11 @@ struct Wrapper {
 };
 
 void followsWrappers() {
-  const std::string cubin = fatbin({{2, 90, "linked"}}), first = fatbin({{1, 80, "one"}}), second = fatbin({{1, 80, "two", kZstd}});
+  const std::string cubin = fatbin({{2, 90, "linked"}}), first = fatbin({{1, 80, "one"}}),
+                    second = fatbin({{1, 80, "two", kZstd}});
   const void* elements[] = {first.data(), second.data(), nullptr};
-  const Wrapper plain{0x466243b1, 1, first.data(), nullptr}, linked{0x466243b1, 2, cubin.data(), elements},
-      empty{0x466243b1, 1, nullptr, nullptr};
+  const Wrapper plain{0x466243b1, 1, first.data(), nullptr},
+      linked{0x466243b1, 2, cubin.data(), elements}, empty{0x466243b1, 1, nullptr, nullptr};
   TRUE(read(&plain).texts == std::vector<std::string>{"one"});
   TRUE(read(&linked).texts == std::vector<std::string>{"one", "two"});
   TRUE(read(&empty).result == CUDA_ERROR_INVALID_IMAGE);

@@ -1,4 +1,5 @@
-// A fault comes out at the next call that waits, and from then on every call that needs the context says the same.
+// A fault comes out at the next call that waits, and from then on every call that needs the context
+// says the same.
 #include "native/simulator/test/driver_test.h"
 #include "native/simulator/test/kernels.h"
 

@@ -1,7 +1,8 @@
 // PTX that the tests load.
 #pragma once
 
-/// add: c[i] = a[i] + b[i]; store: *at = value; spin: counts to n, so that it lasts; counter: a variable.
+/// add: c[i] = a[i] + b[i]; store: *at = value; spin: counts to n, so that it lasts; counter: a
+/// variable.
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_75

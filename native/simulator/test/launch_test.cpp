@@ -29,14 +29,18 @@ void addsVectors(CUfunction add) {
     unsigned n;
   } packed{x, x, z, n};
   std::size_t size = 28;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
   OK(DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
   OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
   TRUE(c[999] == 1998.0f);
   size = 36;
-  EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, extra));
+  EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+         DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, nullptr));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, parameters, extra));
 
   CUlaunchConfig config{};
   config.gridDimX = 4, config.gridDimY = config.gridDimZ = 1;
@@ -49,7 +53,8 @@ void addsVectors(CUfunction add) {
   OK(DRIVER(cuMemFree_v2)(z));
 }
 
-CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared = 0) {
+CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                unsigned bz, unsigned shared = 0) {
   return DRIVER(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
 }
 
@@ -64,16 +69,21 @@ void refusesWrongShapes(CUfunction nothing) {
   EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 65536, 1, 1, 1, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 65536, 1, 1, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 1, 1, 1, 32, 1, 1, 48 * 1024 + 1));
-  OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024));
+  OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                227 * 1024));
   OK(launch(nothing, 1, 1, 1, 32, 1, 1, 227 * 1024));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 227 * 1024 + 1));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                    227 * 1024 + 1));
   EXPECT(CUDA_ERROR_INVALID_HANDLE, launch(nullptr, 1, 1, 1, 1, 1, 1));
-  EXPECT(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
-         DRIVER(cuLaunchCooperativeKernel)(nothing, 1000000, 1, 1, 1024, 1, 1, 0, nullptr, nullptr));
+  EXPECT(
+      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+      DRIVER(cuLaunchCooperativeKernel)(nothing, 1000000, 1, 1, 1024, 1, 1, 0, nullptr, nullptr));
   OK(DRIVER(cuCtxSynchronize)());
 }
 
-CUlaunchConfig clusterOf(CUlaunchAttribute& attribute, unsigned grid, unsigned block, unsigned size) {
+CUlaunchConfig clusterOf(CUlaunchAttribute& attribute, unsigned grid, unsigned block,
+                         unsigned size) {
   attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   attribute.value.clusterDim = {size, 1, 1};
   CUlaunchConfig config{};
@@ -103,7 +113,8 @@ void clusters(CUfunction nothing) {
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 5, 2));
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 8, 0));
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 16, 16));
-  TRUE(activeClusters(nothing, 128, 1) == 1056 && activeClusters(nothing, 128, 4) == 248 && activeClusters(nothing, 1024, 8) == 30);
+  TRUE(activeClusters(nothing, 128, 1) == 1056 && activeClusters(nothing, 128, 4) == 248 &&
+       activeClusters(nothing, 1024, 8) == 30);
   OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
   OK(launchClusters(nothing, 16, 16));
   TRUE(activeClusters(nothing, 128, 16) == 58);

@@ -78,7 +78,8 @@ void copies() {
   OK(DRIVER(cuMemsetD32_v2)(p, 77, 1024));
   OK(DRIVER(cuMemcpy2D_v2)(&plane));
   OK(DRIVER(cuMemcpyDtoH_v2)(out.data(), p, 4096));
-  TRUE(out[0] == 77 && out[1] == 0 && out[2] == 1 && out[3] == 77 && out[33] == 16 && out[66] == 33 && out[97] == 77);
+  TRUE(out[0] == 77 && out[1] == 0 && out[2] == 1 && out[3] == 77 && out[33] == 16 &&
+       out[66] == 33 && out[97] == 77);
   plane.Height = 0;
   OK(DRIVER(cuMemcpy2D_v2)(&plane));
   plane.Height = 3;
@@ -98,8 +99,10 @@ void memsets() {
   OK(DRIVER(cuMemsetD2D8_v2)(p + 64, 32, 9, 2, 3));
   OK(DRIVER(cuMemsetD2D32Async)(p + 256, 64, 0x01020304, 2, 2, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(bytes, p, 1024));
-  TRUE(bytes[0] == 1 && bytes[2] == 2 && bytes[3] == 3 && bytes[5] == 3 && bytes[6] == 1 && bytes[8] == 4 && bytes[11] == 7);
-  TRUE(bytes[64] == 9 && bytes[65] == 9 && bytes[66] == 1 && bytes[96] == 9 && bytes[129] == 9 && bytes[160] == 1);
+  TRUE(bytes[0] == 1 && bytes[2] == 2 && bytes[3] == 3 && bytes[5] == 3 && bytes[6] == 1 &&
+       bytes[8] == 4 && bytes[11] == 7);
+  TRUE(bytes[64] == 9 && bytes[65] == 9 && bytes[66] == 1 && bytes[96] == 9 && bytes[129] == 9 &&
+       bytes[160] == 1);
   TRUE(bytes[256] == 4 && bytes[263] == 1 && bytes[323] == 1 && bytes[320] == 4);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD32_v2)(p + 2, 0, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD16_v2)(p + 1, 0, 1));
@@ -115,7 +118,8 @@ void pinned(CUfunction store) {
   OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 0, 0));
   TRUE(host == nullptr);
   OK(DRIVER(cuMemFreeHost)(nullptr));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 16, 0x80));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 16, 0x80));
   OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 4096, CU_MEMHOSTALLOC_DEVICEMAP));
   OK(DRIVER(cuMemHostGetDevicePointer_v2)(&device, host, 0));
   TRUE(device == reinterpret_cast<CUdeviceptr>(host));
@@ -157,12 +161,16 @@ void pointers() {
   OK(DRIVER(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
   TRUE(owner == current);
   EXPECT(CUDA_ERROR_INVALID_VALUE,
-         DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(&dummy)));
-  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_HOST_POINTER,
-                                      CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+         DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                       reinterpret_cast<CUdeviceptr>(&dummy)));
+  CUpointer_attribute attributes[] = {
+      CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+      CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* data[] = {&owner, &type, &host, &managed, &ordinal};
   OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, p));
-  TRUE(owner == current && type == CU_MEMORYTYPE_DEVICE && host == nullptr && managed == 0 && ordinal == 0);
+  TRUE(owner == current && type == CU_MEMORYTYPE_DEVICE && host == nullptr && managed == 0 &&
+       ordinal == 0);
   OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, reinterpret_cast<CUdeviceptr>(&dummy)));
   TRUE(owner == nullptr && type == 0 && host == &dummy && managed == 0 && ordinal == -2);
   OK(DRIVER(cuMemFree_v2)(p));
@@ -212,7 +220,8 @@ void virtualMemory(CUfunction store) {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   std::size_t granularity = 0;
-  OK(DRIVER(cuMemGetAllocationGranularity)(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  OK(DRIVER(cuMemGetAllocationGranularity)(&granularity, &properties,
+                                           CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   TRUE(granularity == 2 << 20);
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0, again = 0;

@@ -38,7 +38,9 @@ void findsWhatIsInAModule() {
 }
 
 void saysWhyATextDoesNotCompile() {
-  const char* wrong = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 %r1;\n}\n";
+  const char* wrong =
+      ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 "
+      "%r1;\n}\n";
   char log[512] = {};
   CUmodule module = nullptr;
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -51,10 +53,14 @@ void saysWhyATextDoesNotCompile() {
   EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, ""));
 }
 
-void appendMessage(void* text, CUlogLevel, char* message, std::size_t length) { static_cast<std::string*>(text)->append(message, length); }
+void appendMessage(void* text, CUlogLevel, char* message, std::size_t length) {
+  static_cast<std::string*>(text)->append(message, length);
+}
 
 void logsWhatALibraryLacks() {
-  const char* wrong = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 %r1;\n}\n";
+  const char* wrong =
+      ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 "
+      "%r1;\n}\n";
   std::string logged;
   CUlogsCallbackHandle handle = nullptr;
   CUlibrary library = nullptr;
@@ -90,16 +96,20 @@ void libraries(CUcontext context) {
   OK(DRIVER(cuKernelGetParamInfo)(kernel, 1, &offset, &size));
   TRUE(offset == 8 && size == 4);
   int value = 0;
-  OK(DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel, 0));
-  OK(DRIVER(cuKernelGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+  OK(DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel,
+                                  0));
+  OK(DRIVER(cuKernelGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel,
+                                  0));
   TRUE(value == 100000);
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0));
+  EXPECT(CUDA_ERROR_INVALID_VALUE,
+         DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0));
 
   CUdeviceptr counter = 0;
   OK(DRIVER(cuLibraryGetGlobal)(&counter, &size, library, "counter"));
   unsigned stored = 123, seen = 0;
   void* parameters[] = {&counter, &stored};
-  OK(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 100000, nullptr, parameters, nullptr));
+  OK(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 100000, nullptr,
+                            parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(&seen, counter, 4));
   TRUE(seen == 123);
   OK(DRIVER(cuKernelGetFunction)(&function, kernel));
@@ -109,7 +119,8 @@ void libraries(CUcontext context) {
   TRUE(same == function);
   EXPECT(CUDA_ERROR_NOT_PERMITTED, DRIVER(cuModuleUnload)(module));
   OK(DRIVER(cuLibraryUnload)(library));
-  OK(DRIVER(cuLibraryLoadData)(&library, "this is no program", nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OK(DRIVER(cuLibraryLoadData)(&library, "this is no program", nullptr, nullptr, 0, nullptr,
+                               nullptr, 0));
   EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuLibraryGetKernel)(&kernel, library, "store"));
   OK(DRIVER(cuLibraryUnload)(library));
 }

@@ -1,4 +1,5 @@
-// Streams, events, host functions, default streams: what comes after what. Order is made by host functions that wait, never by time.
+// Streams, events, host functions, default streams: what comes after what. Order is made by host
+// functions that wait, never by time.
 #include <atomic>
 #include <chrono>
 #include <thread>

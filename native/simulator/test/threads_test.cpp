@@ -1,4 +1,5 @@
-// Many threads at once, each with streams, events, memory and kernels of its own, while others come and go.
+// Many threads at once, each with streams, events, memory and kernels of its own, while others come
+// and go.
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,8 @@ int work(CUcontext context, CUmodule module, unsigned seed) {
     CUdeviceptr p = 0, q = 0;
     unsigned value = seed * 1000 + round, seen = 0;
     must(DRIVER(cuModuleGetFunction)(&store, module, "store"));
-    must(DRIVER(cuStreamCreate)(&stream, round % 2 == 0 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
+    must(DRIVER(cuStreamCreate)(&stream,
+                                round % 2 == 0 ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT));
     must(DRIVER(cuEventCreate)(&event, CU_EVENT_DEFAULT));
     must(DRIVER(cuMemAlloc_v2)(&p, 4 + seed * 4096));
     must(DRIVER(cuMemAllocAsync)(&q, 64, stream));
@@ -52,7 +54,8 @@ int main(int count, char** arguments) {
   OK(DRIVER(cuMemGetInfo_v2)(&before, &total));
   std::vector<int> wrong(kThreads, -1);
   std::vector<std::thread> threads;
-  for (unsigned i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { wrong[i] = work(context, module, i); });
+  for (unsigned i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] { wrong[i] = work(context, module, i); });
   for (auto& thread : threads) thread.join();
   for (const int each : wrong) TRUE(each == 0);
   OK(DRIVER(cuCtxSynchronize)());

@@ -1,13 +1,21 @@
-// Host functions: the driver calls us back on a thread of its own, and we have the client call the program's function.
-#include "native/worker/thread.h"
+// Host functions and stream callbacks. The driver calls the worker on a driver thread; the worker
+// has the client run the program's function.
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
 namespace {
 
+/// One enqueued host function. Deletes itself after it has run.
+struct PendingCallback {
+  Session& session;
+  wire::Callback callback;
+};
+
 void runPending(PendingCallback* pending) {
-  pending->session.callbacks.run(pending->session, pending->callback);
+  Session& session = pending->session;
+  session.callbacks.run(session.connection, session.output, pending->callback);
   delete pending;
 }
 
@@ -19,8 +27,10 @@ void runStreamCallback(CUstream, CUresult status, void* userData) {
   runPending(pending);
 }
 
-/// Both frames are alike: the stream, and two addresses of the client.
-PendingCallback* decode(Thread& thread, wire::Decoder& in, wire::CallbackKind kind, CUstream& stream, CUresult& status) {
+/// Decodes a frame of either call: the stream, and two client addresses. Null on failure, with
+/// `status` set.
+PendingCallback* decode(Thread& thread, wire::Decoder& in, wire::CallbackKind kind,
+                        CUstream& stream, CUresult& status) {
   wire::Callback callback{kind, CUDA_SUCCESS, 0, 0, in.get<std::uint64_t>(), 0};
   callback.function = in.get<std::uint64_t>();
   callback.userData = in.get<std::uint64_t>();
@@ -35,20 +45,23 @@ CUresult ownedByDriver(CUresult status, PendingCallback* pending) {
 
 }  // namespace
 
-CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   CUstream stream = nullptr;
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::hostFunction, stream, status);
   if (pending == nullptr) return status;
+  thread.awaitWindow(window, stream, 0, {});
   return ownedByDriver(thread.driver.cuLaunchHostFunc(stream, runHostFunction, pending), pending);
 }
 
-CUresult cuStreamAddCallback(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+CUresult cuStreamAddCallback(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   CUstream stream = nullptr;
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::streamCallback, stream, status);
   if (pending == nullptr) return status;
-  return ownedByDriver(thread.driver.cuStreamAddCallback(stream, runStreamCallback, pending, 0), pending);
+  thread.awaitWindow(window, stream, 0, {});
+  return ownedByDriver(thread.driver.cuStreamAddCallback(stream, runStreamCallback, pending, 0),
+                       pending);
 }
 
 }  // namespace worker

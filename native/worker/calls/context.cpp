@@ -1,4 +1,4 @@
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -6,7 +6,14 @@ namespace worker {
 namespace {
 
 CUcontext primaryOf(const Thread& thread, CUdevice device) {
-  return static_cast<CUcontext>(thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)));
+  return static_cast<CUcontext>(
+      thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)));
+}
+
+/// Clears the core dump flags: the driver would write dumps to the host's file system, as large as
+/// the GPU's memory.
+unsigned withoutDumps(unsigned flags) {
+  return flags & ~static_cast<unsigned>(CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE);
 }
 
 CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, CUdevice device) {
@@ -16,7 +23,8 @@ CUresult makeContext(const Driver& driver, CUcontext* context, unsigned flags, C
 
 }  // namespace
 
-/// A handle that stands for no context (a primary one that nobody retains) makes none current: the driver then answers for it.
+/// An unknown handle, such as that of a primary context that is not retained, sets no context.
+/// Later calls then get the driver's error.
 CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
@@ -27,16 +35,17 @@ CUresult cuCtxSetCurrent(Thread& thread, wire::Decoder& in, wire::Encoder&) {
 }
 
 CUresult cuCtxCreate_v4(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  const auto flags = in.get<unsigned>();
+  const auto flags = withoutDumps(in.get<unsigned>());
   const auto device = in.get<CUdevice>();
   if (!in.finished()) return thread.refuseFrame();
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
   thread.contextChanged();
-  thread.session.warmContext.drop(thread.driver, device);  // nobody counts it
+  thread.session.warmContext.drop(thread.driver, device);  // its memory is not charged
   CUcontext context = nullptr;
-  const CUresult status =
-      thread.session.contexts.make(device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
+  const CUresult status = thread.session.contexts.make(
+      device, &context, [&] { return makeContext(thread.driver, &context, flags, device); });
   if (status != CUDA_SUCCESS) return status;
+  thread.session.held.contextMade(context);
   out.put(thread.add(wire::HandleKind::context, context));
   return CUDA_SUCCESS;
 }
@@ -48,11 +57,16 @@ CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
 }
 
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
-  if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value)) return CUDA_ERROR_OUT_OF_MEMORY;
-  return thread.session.reserves.setLimit(limit, value);
+  if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = thread.session.reserves.setLimit(limit, value);
+  if (status == CUDA_ERROR_NOT_SUPPORTED && ReserveAccount::isUnknown(limit))
+    thread.session.reportUnknownLimit(limit, value);
+  return status;
 }
 
-/// The client counts who retains it and asks here for the first time only: more would keep it beyond its release.
+/// The client counts the retains and sends only the first. A second retain in the driver would keep
+/// the context alive after the client's release.
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
   *pctx = primaryOf(thread, dev);
   if (*pctx != nullptr) return CUDA_SUCCESS;
@@ -60,19 +74,23 @@ CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev)
     *pctx = thread.session.warmContext.take(dev);
     return *pctx != nullptr ? CUDA_SUCCESS : thread.driver.cuDevicePrimaryCtxRetain(pctx, dev);
   });
-  if (status == CUDA_SUCCESS) thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
-  return status;
+  if (status != CUDA_SUCCESS) return status;
+  thread.session.held.contextMade(*pctx);
+  thread.session.handles.bind(wire::primaryContextHandle(dev), *pctx);
+  return CUDA_SUCCESS;
 }
 
-/// A context that is there before the program retained it has the flags that it would have now.
-CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int flags) {
+/// The warm context exists before the program retains it. It has the default flags; for other flags
+/// it is dropped and created anew.
+CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int asked) {
+  const unsigned flags = withoutDumps(asked);
   if (flags == 0 && thread.session.warmContext.holds(dev)) return CUDA_SUCCESS;
   thread.session.warmContext.drop(thread.driver, dev);
   return thread.driver.cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-/// The client asks here for the last release only. The driver still counts those who retained it before a reset, and what it
-/// holds returns only when it is gone.
+/// The client sends only the last release. The driver still counts retains from before a reset, and
+/// frees the memory only with the context. So the loop releases until the context is inactive.
 CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
   const CUcontext context = primaryOf(thread, dev);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

@@ -1,5 +1,6 @@
-// The driver's own functions, and a word to the gate: a window should not end between two events that take the time.
-#include "native/worker/thread.h"
+// Event calls. They also tell the gate about the event, because a window must not end between two
+// timed events.
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -15,7 +16,8 @@ CUresult cuEventRecord(Thread& thread, CUevent hEvent, CUstream hStream) {
   return thread.driver.cuEventRecord(hEvent, hStream);
 }
 
-CUresult cuEventRecordWithFlags(Thread& thread, CUevent hEvent, CUstream hStream, unsigned int flags) {
+CUresult cuEventRecordWithFlags(Thread& thread, CUevent hEvent, CUstream hStream,
+                                unsigned int flags) {
   thread.session.gate.recorded(hEvent);
   return thread.driver.cuEventRecordWithFlags(hEvent, hStream, flags);
 }

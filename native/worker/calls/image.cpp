@@ -1,10 +1,10 @@
 #include "native/worker/calls/image.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
-#include "native/worker/thread.h"
-#include "wire/image.h"
+#include "native/worker/session/thread.h"
 
 namespace worker {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxImages = 4096;
 constexpr std::size_t kMaxOptions = 64;
 
-/// Options whose value is a number; all others hold an address of the client.
+/// Whether the option's value is a number. The values of all other options are client addresses.
 bool isNumber(CUjit_option option) {
   switch (option) {
     case CU_JIT_MAX_REGISTERS:
@@ -41,52 +41,29 @@ bool isNumber(CUjit_option option) {
   }
 }
 
-bool isLog(CUjit_option option) { return option >= CU_JIT_INFO_LOG_BUFFER && option <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES; }
+bool isLog(CUjit_option option) {
+  return option >= CU_JIT_INFO_LOG_BUFFER && option <= CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES;
+}
 
 }  // namespace
 
 bool Image::decode(Thread& thread, wire::Decoder& in) {
   const auto id = in.get<std::uint64_t>();
-  const auto kind = in.get<wire::ImageKind>();
   const auto count = in.get<std::uint64_t>();
   if (!in.ok() || count == 0 || count > kMaxImages) return false;
   std::vector<std::uint64_t> lengths(count);
   for (auto& length : lengths) length = in.get<std::uint64_t>();
   if (!in.ok()) return false;
-  memory_ = thread.session.shared.takeSealed(id);
-  const std::byte* at = memory_.content().data();
-  std::uint64_t left = memory_.content().size();
+  const SealedBytes memory = thread.session.shared.takeSealed(id);
+  std::span<const std::byte> rest = memory.content();
+  std::vector<std::span<const std::byte>> parts;
   for (const std::uint64_t length : lengths) {
-    const std::uint64_t padded = (length + 7) & ~std::uint64_t{7};
-    if (length == 0 || length > left || padded > left) return true;
-    images_.emplace_back(at, length);
-    objects_.push_back(at);
-    at += padded;
-    left -= padded;
+    if (length == 0 || length > rest.size()) return true;
+    parts.push_back(rest.first(length));
+    rest = rest.subspan(std::min<std::uint64_t>(rest.size(), (length + 7) & ~std::uint64_t{7}));
   }
-  if (kind == wire::ImageKind::text && memory_.content()[lengths.front() - 1] != std::byte{0}) return true;
-  pointer_ = objects_.front();
-  if (kind != wire::ImageKind::wrapper) return true;
-  const bool linked = objects_.size() > 1;
-  wrapper_ = {wire::kWrapperMagic, linked ? 2u : 1u, objects_.front(), linked ? objects_.data() + 1 : nullptr};
-  objects_.push_back(nullptr);
-  if (linked) wrapper_.objects = objects_.data() + 1;
-  pointer_ = &wrapper_;
+  vetted_ = std::make_unique<VettedImage>(parts);
   return true;
-}
-
-ImageFacts Image::facts() const {
-  if (images_.empty()) return {};
-  ImageFacts facts = inspectImage(images_.front());
-  std::uint64_t linked = 0;
-  for (std::size_t i = 1; i < images_.size(); ++i) {
-    const ImageFacts part = inspectImage(images_[i]);
-    linked += part.memory;
-    facts.mayPrint = facts.mayPrint || part.mayPrint;
-    facts.mayAllocate = facts.mayAllocate || part.mayAllocate;
-  }
-  facts.memory = std::max(facts.memory, linked);
-  return facts;
 }
 
 bool JitOptions::decode(wire::Decoder& in) {
@@ -96,7 +73,8 @@ bool JitOptions::decode(wire::Decoder& in) {
     const auto option = in.get<CUjit_option>();
     add(option, in.get<std::uint64_t>());
   }
-  // The errors are always wanted: for the proxy's log if for nobody else.
+  // Both logs are always requested: the worker's log shows the errors even if the program did not
+  // ask.
   addLog(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, information_);
   addLog(CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, errors_);
   return in.ok();
@@ -118,10 +96,15 @@ void JitOptions::addLog(CUjit_option buffer, CUjit_option size, std::vector<char
   values_.push_back(reinterpret_cast<void*>(text.size()));
 }
 
+void JitOptions::setErrors(const std::string& sentence) {
+  std::snprintf(errors_.data(), errors_.size(), "%s", sentence.c_str());
+}
+
 void JitOptions::encodeLogs(wire::Encoder& out) const {
   const auto put = [&](const std::vector<char>& text, std::uint64_t room) {
     const std::size_t length = strnlen(text.data(), text.size());
-    out.putBytes(text.data(), room == 0 || length == 0 ? 0 : std::min<std::size_t>(length + 1, room));
+    out.putBytes(text.data(),
+                 room == 0 || length == 0 ? 0 : std::min<std::size_t>(length + 1, room));
   };
   put(information_, informationRoom_);
   put(errors_, errorRoom_);

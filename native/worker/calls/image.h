@@ -1,12 +1,13 @@
-// A code image as it came from the client, made into what the driver takes.
+// A code image from the client, in the form that the driver takes.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cuda_abi.h"
-#include "native/worker/image_facts.h"
-#include "native/worker/shared_memory.h"
+#include "native/worker/images/vetted_image.h"
 #include "wire/decoder.h"
 #include "wire/encoder.h"
 
@@ -14,43 +15,34 @@ namespace worker {
 
 class Thread;
 
-/// Reads the memory file's id, the kind and the lengths; then points the driver to the bytes, through a wrapper where there was one.
+/// Code image that a frame names by its memory file and the lengths of its parts.
 class Image {
  public:
-  /// False when the frame does not parse; pointer() is null when what it names is not there.
+  /// False when the frame does not parse.
   bool decode(Thread& thread, wire::Decoder& in);
-  const void* pointer() const { return pointer_; }
-  /// Of all that it is made of.
-  ImageFacts facts() const;
+  /// Null if the memory file does not match the lengths in the frame.
+  const VettedImage* vetted() const { return vetted_.get(); }
 
  private:
-  struct Wrapper {
-    std::uint32_t magic;
-    std::uint32_t version;
-    const void* data;
-    const void* const* objects;
-  };
-  SealedBytes memory_;
-  std::vector<std::span<const std::byte>> images_;  ///< the one to load, then those that it was linked from
-  std::vector<const void*> objects_;
-  Wrapper wrapper_{};
-  const void* pointer_ = nullptr;
+  std::unique_ptr<VettedImage> vetted_;
 };
 
-/// The options of a load. Log buffers are the worker's; what the driver wrote to them travels back.
+/// JIT options of a load. The log buffers belong to the worker; their content is sent back.
 class JitOptions {
  public:
   /// False when the frame does not parse.
   bool decode(wire::Decoder& in);
-  /// False when one of the options is an address of the client, which means nothing here.
+  /// False if an option's value is an address of the client, which is invalid in the worker.
   bool supported() const { return supported_; }
 
   unsigned count() const { return static_cast<unsigned>(options_.size()); }
   CUjit_option* options() { return options_.data(); }
   void** values() { return values_.data(); }
-  /// Information and errors, as far as the program asked for them.
+  /// Writes the information and error logs, cut to the sizes that the program asked for.
   void encodeLogs(wire::Encoder& out) const;
   const char* errors() const { return errors_.data(); }
+  /// Replaces the error log by a message of the worker.
+  void setErrors(const std::string& sentence);
 
  private:
   void add(CUjit_option option, std::uint64_t value);

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -19,24 +19,29 @@ constexpr std::size_t kMaxParameters = 4096;
 
 struct Parameters {
   std::vector<Parameter> list;
-  CUresult status = CUDA_SUCCESS;  ///< why they are not known; CUDA_SUCCESS when they are
+  /// CUDA_SUCCESS if the parameters are known, else the driver's error
+  CUresult status = CUDA_SUCCESS;
 };
 
-/// Parameters are asked for until the driver says that there is no such one. Any other error means that it cannot tell yet: a kernel is
-/// loaded lazily, and while no context is current there is nothing to load it into.
+/// Asks for parameters until the driver answers CUDA_ERROR_INVALID_VALUE, which marks the end. Any
+/// other error means that they are not known yet: kernels are loaded lazily, which needs a current
+/// context.
 template <class Ask>
 Parameters parametersOf(Ask ask) {
   Parameters parameters;
   size_t offset = 0;
   size_t size = 0;
-  while (parameters.list.size() < kMaxParameters && (parameters.status = ask(parameters.list.size(), &offset, &size)) == CUDA_SUCCESS) {
-    parameters.list.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
+  while (parameters.list.size() < kMaxParameters &&
+         (parameters.status = ask(parameters.list.size(), &offset, &size)) == CUDA_SUCCESS) {
+    parameters.list.push_back(
+        {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size)});
   }
   if (parameters.status == CUDA_ERROR_INVALID_VALUE) parameters.status = CUDA_SUCCESS;
   return parameters;
 }
 
-CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, const Parameters& parameters) {
+CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name,
+                const Parameters& parameters) {
   const std::size_t bytes = std::strlen(name) + 1;
   if (bytes > wire::kNameBytes) return CUDA_ERROR_NOT_SUPPORTED;
   out.put(handle);
@@ -51,8 +56,11 @@ CUresult encode(wire::Encoder& out, std::uint64_t handle, const char* name, cons
 CUresult describe(Thread& thread, CUkernel kernel, std::uint64_t parent, wire::Encoder& out) {
   const Driver& driver = thread.driver;
   const char* name = nullptr;
-  if (const CUresult status = driver.cuKernelGetName(&name, kernel); status != CUDA_SUCCESS) return status;
-  const auto ask = [&](size_t i, size_t* offset, size_t* size) { return driver.cuKernelGetParamInfo(kernel, i, offset, size); };
+  if (const CUresult status = driver.cuKernelGetName(&name, kernel); status != CUDA_SUCCESS)
+    return status;
+  const auto ask = [&](size_t i, size_t* offset, size_t* size) {
+    return driver.cuKernelGetParamInfo(kernel, i, offset, size);
+  };
   return encode(out, thread.add(wire::HandleKind::kernel, kernel, parent), name, parametersOf(ask));
 }
 
@@ -60,18 +68,24 @@ CUresult describeKernel(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   CUkernel kernel = nullptr;
-  if (thread.find<CUkernel>(handle, &kernel) == CUDA_SUCCESS) return describe(thread, kernel, 0, out);
+  if (thread.find<CUkernel>(handle, &kernel) == CUDA_SUCCESS)
+    return describe(thread, kernel, 0, out);
   CUfunction function = nullptr;
-  if (const CUresult status = thread.find<CUfunction>(handle, &function); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUfunction>(handle, &function); status != CUDA_SUCCESS)
+    return status;
   return describe(thread, function, 0, out);
 }
 
 CUresult describe(Thread& thread, CUfunction function, std::uint64_t parent, wire::Encoder& out) {
   const Driver& driver = thread.driver;
   const char* name = nullptr;
-  if (const CUresult status = driver.cuFuncGetName(&name, function); status != CUDA_SUCCESS) return status;
-  const auto ask = [&](size_t i, size_t* offset, size_t* size) { return driver.cuFuncGetParamInfo(function, i, offset, size); };
-  return encode(out, thread.add(wire::HandleKind::function, function, parent), name, parametersOf(ask));
+  if (const CUresult status = driver.cuFuncGetName(&name, function); status != CUDA_SUCCESS)
+    return status;
+  const auto ask = [&](size_t i, size_t* offset, size_t* size) {
+    return driver.cuFuncGetParamInfo(function, i, offset, size);
+  };
+  return encode(out, thread.add(wire::HandleKind::function, function, parent), name,
+                parametersOf(ask));
 }
 
 }  // namespace worker

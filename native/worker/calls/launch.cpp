@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <array>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
 namespace {
 
-/// A launch as it came: what must be looked up is looked up, the rest is the driver's to judge.
+/// A decoded launch. The worker resolves its handles; the driver validates the rest.
 struct LaunchRequest {
   wire::LaunchFrame frame{};
   std::span<const std::byte> parameters;
@@ -23,26 +23,33 @@ struct LaunchRequest {
   }
 
   CUresult resolve(Thread& thread) {
-    if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
-    if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS) return status;
-    return thread.localMemoryFits(frame.function, function) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (const CUresult status = thread.find<CUfunction>(frame.function, &function);
+        status != CUDA_SUCCESS)
+      return status;
+    if (const CUresult status = thread.find<CUstream>(frame.stream, &stream);
+        status != CUDA_SUCCESS)
+      return status;
+    return thread.localMemoryFits(frame.function, function, stream) && thread.codeFits()
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_OUT_OF_MEMORY;
   }
 
   void awaitWindow(Thread& thread, Window window) const {
     const auto pair = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
-    thread.awaitWindow(
-        window, stream, 0,
-        {frame.function, pair(frame.grid[0], frame.grid[1]), pair(frame.grid[2], frame.block[0]), pair(frame.block[1], frame.block[2])});
+    thread.awaitWindow(window, stream, 0,
+                       {frame.function, pair(frame.grid[0], frame.grid[1]),
+                        pair(frame.grid[2], frame.block[0]), pair(frame.block[1], frame.block[2])});
   }
 };
 
-/// The parameters as one buffer: the driver needs no pointer to each.
+/// The `extra` argument of a launch: passes the parameters as one buffer instead of one pointer
+/// each.
 class Extra {
  public:
   explicit Extra(std::span<const std::byte> parameters)
       : bytes_(parameters.size()),
-        words_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
-               CU_LAUNCH_PARAM_END} {}
+        words_{CU_LAUNCH_PARAM_BUFFER_POINTER, const_cast<std::byte*>(parameters.data()),
+               CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_, CU_LAUNCH_PARAM_END} {}
   Extra(const Extra&) = delete;
   void** words() { return words_.data(); }
 
@@ -56,28 +63,35 @@ CUresult resolveEvent(const Thread& thread, Event& event) {
   return thread.find<CUevent>((std::uint64_t)event, &event);
 }
 
-/// Attributes that carry handles.
+/// Resolves the handle in an attribute, if it carries one.
 CUresult resolveAttribute(const Thread& thread, CUlaunchAttribute& attribute) {
   switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT: return resolveEvent(thread, attribute.value.programmaticEvent.event);
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT: return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+      return resolveEvent(thread, attribute.value.programmaticEvent.event);
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+      return resolveEvent(thread, attribute.value.launchCompletionEvent.event);
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_SUCCESS;
   }
 }
 
-/// The configuration of cuLaunchKernelEx and of the occupancy questions.
+/// Configuration for cuLaunchKernelEx and the occupancy queries.
 struct Configuration {
   std::array<CUlaunchAttribute, wire::kMaxLaunchAttributes> attributes;
   CUlaunchConfig config{};
 
-  CUresult fill(const Thread& thread, const wire::LaunchFrame& frame, CUstream stream, std::span<const CUlaunchAttribute> given) {
+  CUresult fill(const Thread& thread, const wire::LaunchFrame& frame, CUstream stream,
+                std::span<const CUlaunchAttribute> given) {
     std::copy(given.begin(), given.end(), attributes.begin());
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (const CUresult status = resolveAttribute(thread, attributes[i]); status != CUDA_SUCCESS) return status;
+      if (const CUresult status = resolveAttribute(thread, attributes[i]); status != CUDA_SUCCESS)
+        return status;
     }
-    config = {frame.grid[0],  frame.grid[1],     frame.grid[2], frame.block[0],    frame.block[1],
-              frame.block[2], frame.sharedBytes, stream,        attributes.data(), static_cast<unsigned>(given.size())};
+    config = {frame.grid[0],     frame.grid[1],
+              frame.grid[2],     frame.block[0],
+              frame.block[1],    frame.block[2],
+              frame.sharedBytes, stream,
+              attributes.data(), static_cast<unsigned>(given.size())};
     return CUDA_SUCCESS;
   }
 };
@@ -88,7 +102,7 @@ CUresult counted(Thread& thread, CUstream stream, CUresult status) {
   return status;
 }
 
-/// cuOccupancyMaxActiveClusters and cuOccupancyMaxPotentialClusterSize.
+/// Body of cuOccupancyMaxActiveClusters and cuOccupancyMaxPotentialClusterSize.
 CUresult askWithConfiguration(Thread& thread, wire::Decoder& in, wire::Encoder& out,
                               CUresult (*ask)(int*, CUfunction, const CUlaunchConfig*)) {
   const auto frame = in.get<wire::LaunchFrame>();
@@ -97,10 +111,15 @@ CUresult askWithConfiguration(Thread& thread, wire::Decoder& in, wire::Encoder& 
   if (ask == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUfunction function = nullptr;
   CUstream stream = nullptr;
-  if (const CUresult status = thread.find<CUfunction>(frame.function, &function); status != CUDA_SUCCESS) return status;
-  if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUfunction>(frame.function, &function);
+      status != CUDA_SUCCESS)
+    return status;
+  if (const CUresult status = thread.find<CUstream>(frame.stream, &stream); status != CUDA_SUCCESS)
+    return status;
   Configuration configuration;
-  if (const CUresult status = configuration.fill(thread, frame, stream, attributes); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = configuration.fill(thread, frame, stream, attributes);
+      status != CUDA_SUCCESS)
+    return status;
   int value = 0;
   const CUresult status = ask(&value, function, &configuration.config);
   out.put(value);
@@ -119,8 +138,9 @@ CUresult cuLaunchKernel(Thread& thread, wire::Decoder& in, wire::Encoder&, Windo
   launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
   return counted(thread, launch.stream,
-                 thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                              launch.frame.sharedBytes, launch.stream, nullptr, extra.words()));
+                 thread.driver.cuLaunchKernel(launch.function, grid[0], grid[1], grid[2], block[0],
+                                              block[1], block[2], launch.frame.sharedBytes,
+                                              launch.stream, nullptr, extra.words()));
 }
 
 CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
@@ -130,14 +150,20 @@ CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&, Win
   if (!in.finished()) return thread.refuseFrame();
   if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
   Configuration configuration;
-  if (const CUresult status = configuration.fill(thread, launch.frame, launch.stream, attributes); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = configuration.fill(thread, launch.frame, launch.stream, attributes);
+      status != CUDA_SUCCESS)
+    return status;
   launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
-  return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr, extra.words()));
+  return counted(thread, launch.stream,
+                 thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr,
+                                                extra.words()));
 }
 
-/// cuLaunchCooperativeKernel takes no buffer of parameters; the attribute of cuLaunchKernelEx means the same and does.
-CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
+/// cuLaunchCooperativeKernel does not accept a parameter buffer. cuLaunchKernelEx with the
+/// cooperative attribute does, and means the same.
+CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&,
+                                   Window window) {
   LaunchRequest launch;
   launch.decode(in);
   if (!in.finished()) return thread.refuseFrame();
@@ -147,11 +173,13 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
   CUlaunchAttribute cooperative{};
   cooperative.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
   cooperative.value.cooperative = 1;
-  const CUlaunchConfig config{grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
-                              launch.stream, &cooperative, 1};
+  const CUlaunchConfig config{
+      grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
+      launch.stream, &cooperative, 1};
   launch.awaitWindow(thread, window);
   Extra extra(launch.parameters);
-  return counted(thread, launch.stream, thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
+  return counted(thread, launch.stream,
+                 thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
 }
 
 CUresult cuOccupancyMaxActiveClusters(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

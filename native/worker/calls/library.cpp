@@ -1,19 +1,21 @@
-// Libraries and modules: code images and the kernels in them.
+// Libraries and modules: code images and their kernels.
 #include <vector>
 
 #include "native/worker/calls/image.h"
 #include "native/worker/calls/kernel_description.h"
-#include "native/worker/log.h"
-#include "native/worker/thread.h"
+#include "native/worker/reports/log.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
 namespace {
 
-/// Code and variables of the image count, and are remembered under the handle; so does the heap that its kernels' malloc needs.
+/// Charges the image's code and variables, recorded under its handle, and the heap if its kernels
+/// call malloc.
 template <class Load>
-CUresult loadCharged(Session& session, const Image& image, JitOptions& options, CUcontext owner, std::uint64_t& handle, Load load) {
+CUresult loadCharged(Session& session, const VettedImage& image, JitOptions& options,
+                     CUcontext owner, std::uint64_t& handle, Load load) {
   ImageAccount& account = session.images;
   const auto [bytes, mayPrint, mayAllocate] = image.facts();
   if (mayPrint) session.codeMayPrint = true;
@@ -27,57 +29,71 @@ CUresult loadCharged(Session& session, const Image& image, JitOptions& options, 
   return status;
 }
 
-/// What cuLibraryLoadData and cuModuleLoadDataEx share; `load` calls the driver and mints the handle. `owner`: the context that a module
-/// ends with; a library has none.
+/// Common part of cuLibraryLoadData and cuModuleLoadDataEx, the only calls that load code. `load`
+/// calls the driver and creates the handle. `owner`: the context that a module ends with; null for
+/// a library.
 template <class Load>
-CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUcontext owner, Load load) {
+CUresult loadImage(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUcontext owner,
+                   Load load) {
   Image image;
   JitOptions options;
-  if (!image.decode(thread, in) || !options.decode(in) || !in.finished()) return thread.refuseFrame();
+  if (!image.decode(thread, in) || !options.decode(in) || !in.finished())
+    return thread.refuseFrame();
+  const VettedImage* vetted = image.vetted();
   std::uint64_t handle = 0;
-  CUresult status = CUDA_ERROR_INVALID_IMAGE;
+  CUresult status = vetted != nullptr ? vetted->status() : CUDA_ERROR_INVALID_IMAGE;
   if (!options.supported())
     status = CUDA_ERROR_NOT_SUPPORTED;
   else if (thread.full())
     status = CUDA_ERROR_OUT_OF_MEMORY;
-  else if (image.pointer() != nullptr)
-    status = loadCharged(thread.session, image, options, owner, handle, load);
-  if (status != CUDA_SUCCESS && *options.errors() != '\0') log("a code image does not load: %s", options.errors());
+  else if (status == CUDA_SUCCESS)
+    thread.loadsCode(), status = loadCharged(thread.session, *vetted, options, owner, handle, load);
+  thread.codeLoaded(handle);
+  if (status != CUDA_SUCCESS && vetted != nullptr && *options.errors() == '\0')
+    options.setErrors(vetted->sentence());
+  if (status != CUDA_SUCCESS && *options.errors() != '\0')
+    log("a code image does not load: %s", options.errors());
   out.put(handle);
   options.encodeLogs(out);
   return status;
 }
 
-/// A handle of `kind` and the name behind it.
+/// Decodes a handle and a name, and finds the object of the handle.
 template <class T>
-CUresult decodeNamed(Thread& thread, wire::Decoder& in, std::uint64_t& handle, T& object, const char*& name) {
+CUresult decodeNamed(Thread& thread, wire::Decoder& in, std::uint64_t& handle, T& object,
+                     const char*& name) {
   handle = in.get<std::uint64_t>();
   name = in.getString(wire::kNameBytes);
   if (!in.finished()) return thread.refuseFrame();
   return thread.find<T>(handle, &object);
 }
 
-/// A portion of what `list` gives: all are asked for, as the driver has no other way, and those from `first` on described.
+/// Describes `wanted` elements from `first` on. The driver can only list all of them at once.
 template <class Owner, class Element>
-CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUresult (*count)(unsigned*, Owner),
+CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out,
+                   CUresult (*count)(unsigned*, Owner),
                    CUresult (*list)(Element*, unsigned, Owner)) {
   const auto handle = in.get<std::uint64_t>();
   const auto first = in.get<std::uint32_t>();
   const auto wanted = in.get<std::uint32_t>();
   if (!in.finished()) return thread.refuseFrame();
   Owner owner{};
-  if (const CUresult status = thread.find<Owner>(handle, &owner); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<Owner>(handle, &owner); status != CUDA_SUCCESS)
+    return status;
   if (count == nullptr || list == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   unsigned total = 0;
   if (const CUresult status = count(&total, owner); status != CUDA_SUCCESS) return status;
   std::vector<Element> elements(total);
   if (total > 0) {
-    if (const CUresult status = list(elements.data(), total, owner); status != CUDA_SUCCESS) return status;
+    if (const CUresult status = list(elements.data(), total, owner); status != CUDA_SUCCESS)
+      return status;
   }
   const unsigned portion = first < total ? std::min(wanted, total - first) : 0;
   out.put<std::uint32_t>(portion);
   for (unsigned i = 0; i < portion; ++i) {
-    if (const CUresult status = describe(thread, elements[first + i], handle, out); status != CUDA_SUCCESS) return status;
+    if (const CUresult status = describe(thread, elements[first + i], handle, out);
+        status != CUDA_SUCCESS)
+      return status;
   }
   return CUDA_SUCCESS;
 }
@@ -85,19 +101,23 @@ CUresult enumerate(Thread& thread, wire::Decoder& in, wire::Encoder& out, CUresu
 }  // namespace
 
 CUresult cuLibraryLoadData(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  return loadImage(thread, in, out, nullptr, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
-    CUlibrary library = nullptr;
-    const CUresult status =
-        thread.driver.cuLibraryLoadData(&library, code, options.options(), options.values(), options.count(), nullptr, nullptr, 0);
-    if (status == CUDA_SUCCESS) handle = thread.add(wire::HandleKind::library, library);
-    return status;
-  });
+  return loadImage(
+      thread, in, out, nullptr, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
+        CUlibrary library = nullptr;
+        const CUresult status =
+            thread.driver.cuLibraryLoadData(&library, code, options.options(), options.values(),
+                                            options.count(), nullptr, nullptr, 0);
+        if (status == CUDA_SUCCESS) handle = thread.add(wire::HandleKind::library, library);
+        return status;
+      });
 }
 
 CUresult cuLibraryUnload(Thread& thread, CUlibrary library) {
   const CUresult status = thread.driver.cuLibraryUnload(library);
   thread.session.codeEnded();
-  if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::library, library));
+  if (status == CUDA_SUCCESS)
+    thread.session.images.forget(thread.add(wire::HandleKind::library, library));
+  thread.session.held.imageEnded();
   return status;
 }
 
@@ -105,41 +125,54 @@ CUresult cuLibraryGetKernel(Thread& thread, wire::Decoder& in, wire::Encoder& ou
   std::uint64_t handle = 0;
   CUlibrary library = nullptr;
   const char* name = nullptr;
-  if (const CUresult status = decodeNamed(thread, in, handle, library, name); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = decodeNamed(thread, in, handle, library, name);
+      status != CUDA_SUCCESS)
+    return status;
   CUkernel kernel = nullptr;
-  if (const CUresult status = thread.driver.cuLibraryGetKernel(&kernel, library, name); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuLibraryGetKernel(&kernel, library, name);
+      status != CUDA_SUCCESS)
+    return status;
   return describe(thread, kernel, handle, out);
 }
 
 CUresult cuLibraryEnumerateKernels(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  return enumerate<CUlibrary, CUkernel>(thread, in, out, thread.driver.cuLibraryGetKernelCount, thread.driver.cuLibraryEnumerateKernels);
+  return enumerate<CUlibrary, CUkernel>(thread, in, out, thread.driver.cuLibraryGetKernelCount,
+                                        thread.driver.cuLibraryEnumerateKernels);
 }
 
 CUresult cuKernelGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   CUkernel kernel = nullptr;
-  if (const CUresult status = thread.find<CUkernel>(handle, &kernel); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUkernel>(handle, &kernel); status != CUDA_SUCCESS)
+    return status;
   CUfunction function = nullptr;
-  if (const CUresult status = thread.driver.cuKernelGetFunction(&function, kernel); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuKernelGetFunction(&function, kernel);
+      status != CUDA_SUCCESS)
+    return status;
   return describe(thread, function, handle, out);
 }
 
 CUresult cuModuleLoadDataEx(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   CUcontext context = nullptr;
   thread.driver.cuCtxGetCurrent(&context);
-  return loadImage(thread, in, out, context, [&](const void* code, JitOptions& options, std::uint64_t& handle) {
-    CUmodule module = nullptr;
-    const CUresult status = thread.driver.cuModuleLoadDataEx(&module, code, options.count(), options.options(), options.values());
-    if (status == CUDA_SUCCESS) handle = thread.add(wire::HandleKind::module, module);
-    return status;
-  });
+  return loadImage(thread, in, out, context,
+                   [&](const void* code, JitOptions& options, std::uint64_t& handle) {
+                     CUmodule module = nullptr;
+                     const CUresult status = thread.driver.cuModuleLoadDataEx(
+                         &module, code, options.count(), options.options(), options.values());
+                     if (status == CUDA_SUCCESS)
+                       handle = thread.add(wire::HandleKind::module, module);
+                     return status;
+                   });
 }
 
 CUresult cuModuleUnload(Thread& thread, CUmodule hmod) {
   const CUresult status = thread.driver.cuModuleUnload(hmod);
   thread.session.codeEnded();
-  if (status == CUDA_SUCCESS) thread.session.images.forget(thread.add(wire::HandleKind::module, hmod));
+  if (status == CUDA_SUCCESS)
+    thread.session.images.forget(thread.add(wire::HandleKind::module, hmod));
+  thread.session.held.imageEnded();
   return status;
 }
 
@@ -147,14 +180,18 @@ CUresult cuModuleGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
   std::uint64_t handle = 0;
   CUmodule module = nullptr;
   const char* name = nullptr;
-  if (const CUresult status = decodeNamed(thread, in, handle, module, name); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = decodeNamed(thread, in, handle, module, name); status != CUDA_SUCCESS)
+    return status;
   CUfunction function = nullptr;
-  if (const CUresult status = thread.driver.cuModuleGetFunction(&function, module, name); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuModuleGetFunction(&function, module, name);
+      status != CUDA_SUCCESS)
+    return status;
   return describe(thread, function, handle, out);
 }
 
 CUresult cuModuleEnumerateFunctions(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  return enumerate<CUmodule, CUfunction>(thread, in, out, thread.driver.cuModuleGetFunctionCount, thread.driver.cuModuleEnumerateFunctions);
+  return enumerate<CUmodule, CUfunction>(thread, in, out, thread.driver.cuModuleGetFunctionCount,
+                                         thread.driver.cuModuleEnumerateFunctions);
 }
 
 }  // namespace worker

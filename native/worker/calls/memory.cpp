@@ -1,15 +1,17 @@
-// Every way of getting device memory: charged to the quota before the driver is asked, refunded when it refuses or the memory is freed.
+// All calls that allocate device memory. The quota is charged before the driver is called, and
+// refunded when the driver refuses or the memory is freed.
 #include <algorithm>
 #include <memory>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
 namespace {
 
-/// What an allocation takes of the GPU: up to 1 MiB they share pages, above each has its own (measured, driver 580).
+/// Size of an allocation on the GPU. Allocations of up to 1 MiB share pages; larger ones have pages
+/// of their own (measured, driver 580).
 std::uint64_t rounded(std::uint64_t bytes) {
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
   constexpr std::uint64_t kUnit = 512;
@@ -18,7 +20,7 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return bytes > ~std::uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
 }
 
-/// Pools and streams may be about to release memory that the program has freed: then that is waited for.
+/// Charges the quota. If it is full, waits for pending frees of pools and streams, then retries.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
   if (session.quota.tryCharge(bytes)) return true;
@@ -29,26 +31,54 @@ bool charge(Thread& thread, std::uint64_t bytes) {
   return session.quota.charge(bytes);
 }
 
-/// Memory of a context ends with it.
+/// The largest pitch that the driver may choose: the width, rounded up to 512 (H200, driver 580) or
+/// to the device's alignment if that is larger.
+std::uint64_t widestPitch(const Driver& driver, std::uint64_t width) {
+  CUdevice device = 0;
+  std::uint64_t unit = 512;
+  driver.cuCtxGetDevice(&device);
+  for (const CUdevice_attribute attribute :
+       {CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT,
+        CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT}) {
+    int alignment = 0;
+    if (driver.cuDeviceGetAttribute(&alignment, attribute, device) == CUDA_SUCCESS && alignment > 0)
+      unit = std::max(unit, static_cast<std::uint64_t>(alignment));
+  }
+  return width > ~std::uint64_t{0} - unit ? width : (width + unit - 1) / unit * unit;
+}
+
+/// Saturates on overflow: that is more than any GPU has.
+std::uint64_t pitchedBytes(std::uint64_t pitch, std::uint64_t height) {
+  std::uint64_t bytes = 0;
+  return __builtin_mul_overflow(pitch, height, &bytes) ? ~std::uint64_t{0} : bytes;
+}
+
+/// Records the charge with the current context as owner, because the memory ends with the context.
 void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
   CUcontext context = nullptr;
   thread.driver.cuCtxGetCurrent(&context);
   thread.session.quota.remember(address, bytes, context);
 }
 
-/// Frees by `free` what was charged; `refund` is called with its charge.
+/// An address that no allocation has. It is freed instead of an unknown address, which another
+/// thread may be freeing right now. The driver then returns the error for the context or the
+/// address.
+constexpr CUdeviceptr kNowhere = 1;
+
+/// Calls `free` on a charged address; calls `refund` with its charge on success.
 template <class Free, class Refund>
-CUresult freeCharged(Thread& thread, CUdeviceptr address, Free free, Refund refund) {
-  Quota& quota = thread.session.quota;
-  const auto charge = quota.take(address);
-  const CUresult status = free();
-  if (charge && status == CUDA_SUCCESS) refund(*charge);
-  if (charge && status != CUDA_SUCCESS) quota.remember(address, charge->bytes, charge->owner);
+CUresult freeCharged(Thread& thread, CUdeviceptr address, const Quota::Charge& charge, Free free,
+                     Refund refund) {
+  const CUresult status = free(address);
+  if (status == CUDA_SUCCESS)
+    refund(charge);
+  else
+    thread.session.quota.remember(address, charge.bytes, charge.owner);
   return status;
 }
 
-/// Memory that a stream frees when it gets there. Its charge is remembered under the address of this: the memory's own may be given to
-/// somebody else before we hear of it.
+/// Memory that is freed in stream order. Its charge is recorded under the address of this object,
+/// because the memory's address may be reused before the callback.
 struct PendingFree {
   Session& session;
   std::uint64_t key() const { return reinterpret_cast<std::uint64_t>(this); }
@@ -61,23 +91,33 @@ void refundPending(void* argument) {
   --session.pendingFrees;
 }
 
-/// Refunds once the stream has come so far. Where the driver never calls back, since the context died, it happens with the context's end.
+/// Refunds when the stream reaches this point. If the context dies first, the driver does not call
+/// back; the end of the context refunds.
 void refundBehind(Thread& thread, CUstream stream, const Quota::Charge& charge) {
   auto* pending = new PendingFree{thread.session};
   ++thread.session.pendingFrees;
   thread.session.quota.remember(pending->key(), charge.bytes, charge.owner);
   if (thread.driver.cuLaunchHostFunc(stream, refundPending, pending) == CUDA_SUCCESS) return;
-  thread.passTicket();
+  thread.passTicket(stream);
   thread.driver.cuStreamSynchronize(stream);
   refundPending(pending);
 }
 
-/// The pool that a stream allocates from: that of its device.
+/// Whether the quota covers a pool with these properties: only memory that stays on a GPU. Pools of
+/// host or managed memory use host memory, which their figures do not show. The device attributes
+/// report both as unsupported (devices.cpp).
+bool isAccounted(const CUmemLocation& location, CUmemAllocationType type) {
+  return location.type == CU_MEM_LOCATION_TYPE_DEVICE && type == CU_MEM_ALLOCATION_TYPE_PINNED;
+}
+
+/// The current pool of the stream's device, which the stream allocates from.
 CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
   const Driver& driver = thread.driver;
   CUcontext context = nullptr;
-  const bool implicit = reinterpret_cast<std::uintptr_t>(stream) <= 2;  // of the current context
-  CUresult status = implicit ? driver.cuCtxGetCurrent(&context) : driver.cuStreamGetCtx(stream, &context);
+  // default stream: the current context
+  const bool implicit = reinterpret_cast<std::uintptr_t>(stream) <= 2;
+  CUresult status =
+      implicit ? driver.cuCtxGetCurrent(&context) : driver.cuStreamGetCtx(stream, &context);
   if (status != CUDA_SUCCESS) return status;
   CUdevice device = 0;
   if ((status = driver.cuCtxPushCurrent_v2(context)) != CUDA_SUCCESS) return status;
@@ -87,22 +127,27 @@ CUresult poolOf(const Thread& thread, CUstream stream, CUmemoryPool* pool) {
 }
 
 template <class Allocate>
-CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream stream, CUdeviceptr* address, Allocate allocate) {
-  const CUresult status = thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
-    thread.passTicket();
-    return thread.driver.cuCtxSynchronize();
-  });
+CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream stream,
+                      CUdeviceptr* address, Allocate allocate) {
+  const CUresult status =
+      thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
+        thread.passTicket(stream);
+        return thread.driver.cuCtxSynchronize();
+      });
   thread.session.watchPools();
   return status;
 }
 
 }  // namespace
 
-/// The slice, not the GPU: what the allocation may have, and what of it none of its processes has.
+/// Reports the quota, not the GPU: total is the limit, free is what no worker of the allocation
+/// holds.
 CUresult cuMemGetInfo_v2(Thread& thread, size_t* free, size_t* total) {
   size_t gpuFree = 0;
   size_t gpuTotal = 0;
-  if (const CUresult status = thread.driver.cuMemGetInfo_v2(&gpuFree, &gpuTotal); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuMemGetInfo_v2(&gpuFree, &gpuTotal);
+      status != CUDA_SUCCESS)
+    return status;
   const Quota& quota = thread.session.quota;
   const std::uint64_t limit = quota.limit();
   if (limit == 0) return *free = gpuFree, *total = gpuTotal, CUDA_SUCCESS;
@@ -124,57 +169,123 @@ CUresult cuMemAlloc_v2(Thread& thread, CUdeviceptr* dptr, size_t bytesize) {
   return status;
 }
 
-CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes, size_t Height,
-                            unsigned int ElementSizeBytes) {
-  // What the driver will round the width to is known only afterwards.
-  const CUresult status = thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
-  if (status != CUDA_SUCCESS) return status;
-  const std::uint64_t bytes = rounded(*pPitch * Height);
-  if (charge(thread, bytes)) return remember(thread, *dptr, bytes), CUDA_SUCCESS;
-  thread.driver.cuMemFree_v2(*dptr);
-  return CUDA_ERROR_OUT_OF_MEMORY;
+/// The driver returns the pitch only after allocating. So the maximum is charged first and
+/// corrected afterwards.
+CUresult cuMemAllocPitch_v2(Thread& thread, CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes,
+                            size_t Height, unsigned int ElementSizeBytes) {
+  Quota& quota = thread.session.quota;
+  const std::uint64_t most =
+      rounded(pitchedBytes(widestPitch(thread.driver, WidthInBytes), Height));
+  if (!charge(thread, most)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status =
+      thread.driver.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  if (status != CUDA_SUCCESS) return quota.refund(most), status;
+  const std::uint64_t bytes = rounded(pitchedBytes(*pPitch, Height));
+  if (bytes > most && !quota.charge(bytes - most)) {
+    thread.driver.cuMemFree_v2(*dptr);
+    quota.refund(most);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (bytes < most) quota.refund(most - bytes);
+  remember(thread, *dptr, bytes);
+  return CUDA_SUCCESS;
 }
 
+/// take() removes the record, so only one caller frees the address. A second free gets the driver's
+/// error.
 CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
-  thread.passTicket();  // natively too it waits for the work that may use the memory
-  const auto free = [&] { return thread.driver.cuMemFree_v2(dptr); };
+  const auto free = [&](CUdeviceptr address) { return thread.driver.cuMemFree_v2(address); };
+  const auto charge = thread.session.quota.take(dptr);
+  // The driver waits for work that uses the memory.
+  thread.passTicket(charge ? charge->owner : nullptr);
   CUresult status = CUDA_SUCCESS;
-  if (thread.session.pools.free(dptr, free, status)) return status;
-  return freeCharged(thread, dptr, free, [&](const Quota::Charge& charge) { thread.session.quota.refund(charge.bytes); });
+  if (!charge)
+    return thread.session.pools.free(
+               dptr, [&] { return free(dptr); }, status)
+               ? status
+               : free(dptr == 0 ? 0 : kNowhere);
+  return freeCharged(thread, dptr, *charge, free,
+                     [&](const Quota::Charge& freed) { thread.session.quota.refund(freed.bytes); });
 }
 
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   CUmemoryPool pool = nullptr;
   if (const CUresult status = poolOf(thread, hStream, &pool); status != CUDA_SUCCESS) return status;
-  return allocateFrom(thread, pool, bytesize, hStream, dptr, [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
-}
-
-CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
   return allocateFrom(thread, pool, bytesize, hStream, dptr,
-                      [&] { return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream); });
+                      [&] { return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream); });
 }
 
-/// Also of memory that cuMemAlloc_v2 allocated.
+CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize,
+                                 CUmemoryPool pool, CUstream hStream) {
+  return allocateFrom(thread, pool, bytesize, hStream, dptr, [&] {
+    return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
+  });
+}
+
+/// Also frees memory of cuMemAlloc_v2.
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
-  const auto free = [&] { return thread.driver.cuMemFreeAsync(dptr, hStream); };
+  const auto free = [&](CUdeviceptr address) {
+    return thread.driver.cuMemFreeAsync(address, hStream);
+  };
+  const auto charge = thread.session.quota.take(dptr);
   CUresult status = CUDA_SUCCESS;
-  if (thread.session.pools.free(dptr, free, status)) return status;
-  return freeCharged(thread, dptr, free, [&](const Quota::Charge& charge) { refundBehind(thread, hStream, charge); });
+  if (!charge)
+    return thread.session.pools.free(
+               dptr, [&] { return free(dptr); }, status)
+               ? status
+               : free(dptr == 0 ? 0 : kNowhere);
+  return freeCharged(thread, dptr, *charge, free,
+                     [&](const Quota::Charge& freed) { refundBehind(thread, hStream, freed); });
+}
+
+CUresult cuMemGetDefaultMemPool(Thread& thread, CUmemoryPool* pool_out, CUmemLocation* location,
+                                CUmemAllocationType type) {
+  if (!isAccounted(*location, type)) return CUDA_ERROR_NOT_SUPPORTED;
+  return thread.driver.cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+CUresult cuMemGetMemPool(Thread& thread, CUmemoryPool* pool, CUmemLocation* location,
+                         CUmemAllocationType type) {
+  if (!isAccounted(*location, type)) return CUDA_ERROR_NOT_SUPPORTED;
+  return thread.driver.cuDeviceGetMemPool(pool, location->id);
+}
+
+CUresult cuMemSetMemPool(Thread& thread, CUmemLocation* location, CUmemAllocationType type,
+                         CUmemoryPool pool) {
+  if (!isAccounted(*location, type)) return CUDA_ERROR_NOT_SUPPORTED;
+  return thread.driver.cuDeviceSetMemPool(location->id, pool);
+}
+
+/// Refuses access from the host, which would need the pool's memory pinned or mapped in the worker.
+CUresult cuMemPoolSetAccess(Thread& thread, CUmemoryPool pool, const CUmemAccessDesc* map,
+                            size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return thread.driver.cuMemPoolSetAccess(pool, map, count);
 }
 
 CUresult cuMemPoolTrimTo(Thread& thread, CUmemoryPool pool, size_t minBytesToKeep) {
-  return thread.session.pools.change(pool, [&] { return thread.driver.cuMemPoolTrimTo(pool, minBytesToKeep); });
+  return thread.session.pools.change(
+      pool, [&] { return thread.driver.cuMemPoolTrimTo(pool, minBytesToKeep); });
 }
 
 CUresult cuMemPoolDestroy(Thread& thread, CUmemoryPool pool) {
   return thread.session.pools.destroy(pool, [&] { return thread.driver.cuMemPoolDestroy(pool); });
 }
 
-/// Memory on the device only: pools of host memory and pools that another process could import are not offered.
+/// Pools for export to other processes are not supported. Only known properties are passed to the
+/// driver, because one of the others is a pointer.
 CUresult cuMemPoolCreate(Thread& thread, CUmemoryPool* pool, const CUmemPoolProps* poolProps) {
-  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE || poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+  if (poolProps->handleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+      !isAccounted(poolProps->location, poolProps->allocType) || poolProps->usage != 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
-  const CUresult status = thread.driver.cuMemPoolCreate(pool, poolProps);
+  }
+  CUmemPoolProps properties{};
+  properties.allocType = poolProps->allocType;
+  properties.location = poolProps->location;
+  properties.maxSize = poolProps->maxSize;
+  const CUresult status = thread.driver.cuMemPoolCreate(pool, &properties);
   if (status == CUDA_SUCCESS) thread.session.pools.created(*pool, poolProps->location.id);
   return status;
 }
@@ -185,8 +296,10 @@ CUresult cuMemPoolSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&
   auto value = in.get<cuuint64_t>();
   if (!in.finished()) return thread.refuseFrame();
   CUmemoryPool pool = nullptr;
-  if (const CUresult status = thread.find<CUmemoryPool>(handle, &pool); status != CUDA_SUCCESS) return status;
-  return thread.session.pools.change(pool, [&] { return thread.driver.cuMemPoolSetAttribute(pool, attribute, &value); });
+  if (const CUresult status = thread.find<CUmemoryPool>(handle, &pool); status != CUDA_SUCCESS)
+    return status;
+  return thread.session.pools.change(
+      pool, [&] { return thread.driver.cuMemPoolSetAttribute(pool, attribute, &value); });
 }
 
 CUresult cuMemPoolGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
@@ -194,7 +307,8 @@ CUresult cuMemPoolGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&
   const auto attribute = in.get<CUmemPool_attribute>();
   if (!in.finished()) return thread.refuseFrame();
   CUmemoryPool pool = nullptr;
-  if (const CUresult status = thread.find<CUmemoryPool>(handle, &pool); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUmemoryPool>(handle, &pool); status != CUDA_SUCCESS)
+    return status;
   cuuint64_t value = 0;
   const CUresult status = thread.driver.cuMemPoolGetAttribute(pool, attribute, &value);
   out.put(value);

@@ -1,7 +1,7 @@
 #include <array>
 #include <cstring>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -10,13 +10,16 @@ namespace {
 
 using Value = std::array<std::byte, 64>;
 
-CUresult ask(Thread& thread, std::byte filler, CUpointer_attribute attribute, CUdeviceptr address, Value& value) {
+CUresult ask(Thread& thread, std::byte filler, CUpointer_attribute attribute, CUdeviceptr address,
+             Value& value) {
   value.fill(filler);
   return thread.driver.cuPointerGetAttribute(value.data(), attribute, address);
 }
 
-/// How much the driver wrote: what differs from both fillers. Sizes of attributes thus need no table, also of attributes to come.
-std::size_t written(const Value& first, const Value& second, std::byte firstFiller, std::byte secondFiller) {
+/// Bytes that the driver wrote: those that differ from a filler in either query. So no table of
+/// attribute sizes is needed, not even for future attributes.
+std::size_t written(const Value& first, const Value& second, std::byte firstFiller,
+                    std::byte secondFiller) {
   std::size_t bytes = first.size();
   while (bytes > 0 && first[bytes - 1] == firstFiller && second[bytes - 1] == secondFiller) --bytes;
   return bytes;
@@ -39,11 +42,17 @@ CUresult cuPointerGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&
   constexpr std::byte kFillers[] = {std::byte{0x55}, std::byte{0xaa}};
   Value value;
   Value other;
-  if (const CUresult status = ask(thread, kFillers[1], attribute, address, other); status != CUDA_SUCCESS) return status;
-  if (const CUresult status = ask(thread, kFillers[0], attribute, address, value); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = ask(thread, kFillers[1], attribute, address, other);
+      status != CUDA_SUCCESS)
+    return status;
+  if (const CUresult status = ask(thread, kFillers[0], attribute, address, value);
+      status != CUDA_SUCCESS)
+    return status;
   const std::size_t bytes = written(value, other, kFillers[0], kFillers[1]);
-  if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT) translate<CUcontext>(thread, wire::HandleKind::context, value);
-  if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) translate<CUmemoryPool>(thread, wire::HandleKind::memoryPool, value);
+  if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT)
+    translate<CUcontext>(thread, wire::HandleKind::context, value);
+  if (attribute == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE)
+    translate<CUmemoryPool>(thread, wire::HandleKind::memoryPool, value);
   out.putBytes(value.data(), bytes);
   return CUDA_SUCCESS;
 }

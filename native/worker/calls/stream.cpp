@@ -1,6 +1,6 @@
 #include <functional>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -19,23 +19,27 @@ CUresult cuStreamCreate(Thread& thread, CUstream* phStream, unsigned int Flags) 
   return make(thread, phStream, [&] { return thread.driver.cuStreamCreate(phStream, Flags); });
 }
 
-CUresult cuStreamCreateWithPriority(Thread& thread, CUstream* phStream, unsigned int flags, int priority) {
-  return make(thread, phStream, [&] { return thread.driver.cuStreamCreateWithPriority(phStream, flags, priority); });
+CUresult cuStreamCreateWithPriority(Thread& thread, CUstream* phStream, unsigned int flags,
+                                    int priority) {
+  return make(thread, phStream,
+              [&] { return thread.driver.cuStreamCreateWithPriority(phStream, flags, priority); });
 }
 
 CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
   const CUresult status = thread.driver.cuStreamDestroy_v2(hStream);
   if (status == CUDA_SUCCESS) thread.session.streams.destroyed(hStream);
+  thread.session.codeEnded();
   return status;
 }
 
-/// Right behind a launch the GPU says itself when it is done. Not where code may print: only the driver's own synchronize makes sure that
-/// what was printed is there.
+/// After a launch, waits for a word that the GPU writes, which is faster than the driver's call.
+/// Not if the code may print: only cuStreamSynchronize guarantees that the output has arrived.
 CUresult cuStreamSynchronize(Thread& thread, CUstream hStream) {
-  const bool quick =
-      thread.justLaunched(hStream) && !thread.session.codeMayPrint && thread.completion.follow(hStream, thread.session.contexts.endings());
-  thread.passTicket();
-  return quick && thread.completion.await() ? CUDA_SUCCESS : thread.driver.cuStreamSynchronize(hStream);
+  const bool quick = thread.justLaunched(hStream) && !thread.session.codeMayPrint &&
+                     thread.completion.follow(hStream, thread.session.contexts.endings());
+  thread.passTicket(hStream);
+  return quick && thread.completion.await() ? CUDA_SUCCESS
+                                            : thread.driver.cuStreamSynchronize(hStream);
 }
 
 CUresult cuStreamGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
@@ -43,7 +47,8 @@ CUresult cuStreamGetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder& 
   const auto attribute = in.get<CUstreamAttrID>();
   if (!in.finished()) return thread.refuseFrame();
   CUstream stream = nullptr;
-  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS)
+    return status;
   CUstreamAttrValue value{};
   const CUresult status = thread.driver.cuStreamGetAttribute(stream, attribute, &value);
   out.put(value);
@@ -56,7 +61,8 @@ CUresult cuStreamSetAttribute(Thread& thread, wire::Decoder& in, wire::Encoder&)
   const auto value = in.get<CUstreamAttrValue>();
   if (!in.finished()) return thread.refuseFrame();
   CUstream stream = nullptr;
-  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS)
+    return status;
   return thread.driver.cuStreamSetAttribute(stream, attribute, &value);
 }
 

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "native/worker/thread.h"
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -18,7 +18,8 @@ CUresult answer(CUresult status, const CUtensorMap& map, wire::Encoder& out) {
 }  // namespace
 
 CUresult cuTensorMapEncodeTiled(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  const auto [type, rank, interleave, swizzle, promotion, fill] = in.get<std::array<std::uint32_t, 6>>();
+  const auto [type, rank, interleave, swizzle, promotion, fill] =
+      in.get<std::array<std::uint32_t, 6>>();
   auto* address = in.get<void*>();
   const auto dimensions = in.get<PerDimension<cuuint64_t>>();
   const auto strides = in.get<PerDimension<cuuint64_t>>();
@@ -28,14 +29,16 @@ CUresult cuTensorMapEncodeTiled(Thread& thread, wire::Decoder& in, wire::Encoder
   if (thread.driver.cuTensorMapEncodeTiled == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUtensorMap map{};
   const CUresult status = thread.driver.cuTensorMapEncodeTiled(
-      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(), strides.data(), box.data(), elementStrides.data(),
+      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(),
+      strides.data(), box.data(), elementStrides.data(),
       static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
       static_cast<CUtensorMapL2promotion>(promotion), static_cast<CUtensorMapFloatOOBfill>(fill));
   return answer(status, map, out);
 }
 
 CUresult cuTensorMapEncodeIm2col(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
-  const auto [type, rank, interleave, swizzle, promotion, fill, channels, pixels] = in.get<std::array<std::uint32_t, 8>>();
+  const auto [type, rank, interleave, swizzle, promotion, fill, channels, pixels] =
+      in.get<std::array<std::uint32_t, 8>>();
   auto* address = in.get<void*>();
   const auto dimensions = in.get<PerDimension<cuuint64_t>>();
   const auto strides = in.get<PerDimension<cuuint64_t>>();
@@ -46,8 +49,9 @@ CUresult cuTensorMapEncodeIm2col(Thread& thread, wire::Decoder& in, wire::Encode
   if (thread.driver.cuTensorMapEncodeIm2col == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   CUtensorMap map{};
   const CUresult status = thread.driver.cuTensorMapEncodeIm2col(
-      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(), strides.data(), lower.data(), upper.data(), channels,
-      pixels, elementStrides.data(), static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
+      &map, static_cast<CUtensorMapDataType>(type), rank, address, dimensions.data(),
+      strides.data(), lower.data(), upper.data(), channels, pixels, elementStrides.data(),
+      static_cast<CUtensorMapInterleave>(interleave), static_cast<CUtensorMapSwizzle>(swizzle),
       static_cast<CUtensorMapL2promotion>(promotion), static_cast<CUtensorMapFloatOOBfill>(fill));
   return answer(status, map, out);
 }

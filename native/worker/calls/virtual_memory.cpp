@@ -1,16 +1,68 @@
-// Memory that the program maps itself. It is charged when it is created, and until it is neither held nor mapped.
-#include "native/worker/thread.h"
+// Memory that the program maps itself. It is charged from its creation until it is neither held nor
+// mapped.
+#include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
-CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* prop,
-                     unsigned long long flags) {
-  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+namespace {
+
+/// Upper bound of the GPU memory for the page tables of an address range. It is one table of 4 KiB
+/// per 512 MiB, plus two at the ends (NVIDIA's public MMU format). The driver creates them at
+/// mapping; they are charged at the reservation.
+std::uint64_t pageTables(std::uint64_t bytes) {
+  constexpr std::uint64_t kTable = 4096;
+  constexpr std::uint64_t kReach = std::uint64_t{512} << 20;
+  return (bytes / kReach + 3) * kTable;
+}
+
+}  // namespace
+
+/// The charge is recorded under the address and owned by the session, because a reservation
+/// outlives every context.
+CUresult cuMemAddressReserve(Thread& thread, CUdeviceptr* ptr, size_t size, size_t alignment,
+                             CUdeviceptr addr, unsigned long long flags) {
+  Quota& quota = thread.session.quota;
+  const std::uint64_t bytes = pageTables(size);
+  if (!quota.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const CUresult status = thread.driver.cuMemAddressReserve(ptr, size, alignment, addr, flags);
+  if (status == CUDA_SUCCESS)
+    quota.remember(*ptr, bytes, &thread.session);
+  else
+    quota.refund(bytes);
+  return status;
+}
+
+CUresult cuMemAddressFree(Thread& thread, CUdeviceptr ptr, size_t size) {
+  Quota& quota = thread.session.quota;
+  const auto charge = quota.take(ptr);
+  if (!charge) return CUDA_ERROR_INVALID_VALUE;
+  const CUresult status = thread.driver.cuMemAddressFree(ptr, size);
+  if (status == CUDA_SUCCESS)
+    quota.refund(charge->bytes);
+  else
+    quota.remember(ptr, charge->bytes, charge->owner);
+  return status;
+}
+
+/// Supports only memory that stays on a GPU. Host and managed memory would be pinned in the worker,
+/// beyond the limit on pinned memory. Only known properties are passed to the driver, because one
+/// of the others is a pointer.
+CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_t size,
+                     const CUmemAllocationProp* prop, unsigned long long flags) {
+  if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE ||
+      prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->allocFlags.gpuDirectRDMACapable != 0 ||
+      prop->allocFlags.usage != 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  CUmemAllocationProp properties{};
+  properties.type = prop->type;
+  properties.location = prop->location;
+  properties.allocFlags.compressionType = prop->allocFlags.compressionType;
   Quota& quota = thread.session.quota;
   if (!quota.charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult status = thread.driver.cuMemCreate(handle, size, prop, flags);
+  const CUresult status = thread.driver.cuMemCreate(handle, size, &properties, flags);
   if (status == CUDA_SUCCESS)
     thread.session.physicalMemory.created(*handle, size);
   else
@@ -18,7 +70,7 @@ CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_
   return status;
 }
 
-/// The handle ends with its last reference; what is still mapped goes on to cost.
+/// The handle ends with its last reference. Memory that is still mapped stays charged.
 CUresult cuMemRelease(Thread& thread, CUmemGenericAllocationHandle handle) {
   const CUresult status = thread.driver.cuMemRelease(handle);
   if (status != CUDA_SUCCESS) return status;
@@ -28,14 +80,16 @@ CUresult cuMemRelease(Thread& thread, CUmemGenericAllocationHandle handle) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandle* handle, void* addr) {
+CUresult cuMemRetainAllocationHandle(Thread& thread, CUmemGenericAllocationHandle* handle,
+                                     void* addr) {
   const CUresult status = thread.driver.cuMemRetainAllocationHandle(handle, addr);
-  if (status == CUDA_SUCCESS) thread.session.physicalMemory.retained(*handle);
+  if (status == CUDA_SUCCESS)
+    thread.session.physicalMemory.retained(*handle, reinterpret_cast<std::uint64_t>(addr));
   return status;
 }
 
-CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-                  unsigned long long flags) {
+CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const CUresult status = thread.driver.cuMemMap(ptr, size, offset, handle, flags);
   if (status == CUDA_SUCCESS) thread.session.physicalMemory.mapped(handle, ptr, size);
   return status;
@@ -43,8 +97,18 @@ CUresult cuMemMap(Thread& thread, CUdeviceptr ptr, size_t size, size_t offset, C
 
 CUresult cuMemUnmap(Thread& thread, CUdeviceptr ptr, size_t size) {
   const CUresult status = thread.driver.cuMemUnmap(ptr, size);
-  if (status == CUDA_SUCCESS) thread.session.quota.refund(thread.session.physicalMemory.unmapped(ptr, size));
+  if (status == CUDA_SUCCESS)
+    thread.session.quota.refund(thread.session.physicalMemory.unmapped(ptr, size));
   return status;
+}
+
+/// Refuses access from the host, which would need the memory mapped in the worker.
+CUresult cuMemSetAccess(Thread& thread, CUdeviceptr ptr, size_t size, const CUmemAccessDesc* desc,
+                        size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE) return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  return thread.driver.cuMemSetAccess(ptr, size, desc, count);
 }
 
 }  // namespace worker

@@ -1,5 +1,6 @@
-// What a backlog guesses from what it saw, before a driver whose GPU is played: one stream, on which work ends when the test says so.
-#include "native/worker/backlog.h"
+// What a backlog guesses from what it saw, before a driver whose GPU is played: one stream, on
+// which work ends when the test says so.
+#include "native/worker/gate/backlog.h"
 
 #include "wire/test/check.h"
 
@@ -15,7 +16,9 @@ const CUstream stream = nullptr;
 
 worker::Driver playedDriver() {
   worker::Driver driver{};
-  driver.cuEventCreate = [](CUevent* event, unsigned) { return *event = reinterpret_cast<CUevent>(&idle), CUDA_SUCCESS; };
+  driver.cuEventCreate = [](CUevent* event, unsigned) {
+    return *event = reinterpret_cast<CUevent>(&idle), CUDA_SUCCESS;
+  };
   driver.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
   driver.cuEventQuery = [](CUevent) { return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
   driver.cuStreamQuery = [](CUstream) { return idle ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY; };
@@ -32,7 +35,8 @@ struct Fixture {
   void submit(std::uint64_t shape, int pieces = 1) {
     for (int i = 0; i < pieces; ++i) backlog.submitted(stream, shape, now);
   }
-  /// All that was asked for until `questions` were made is done, and seen so long after it was submitted.
+  /// All that was asked for until `questions` were made is done, and seen so long after it was
+  /// submitted.
   void see(std::vector<Backlog::Question> questions, std::uint64_t took) {
     now += took;
     backlog.ask(questions);
@@ -53,14 +57,16 @@ void testWorkNeverSeenBefore() {
   CHECK(f.backlog.unknown() == 1);
   idle = true;
   f.see(f.backlog.questions(f.now, true), 5 * kMicrosecond);
-  CHECK(f.guessOf(kShape) == 10 * kMicrosecond && f.backlog.empty() && f.backlog.remaining(f.now) == 0);
+  CHECK(f.guessOf(kShape) == 10 * kMicrosecond && f.backlog.empty() &&
+        f.backlog.remaining(f.now) == 0);
   // The part of the rest is known.
   f.submit(kShape);
   f.run(kOther, 1, 40 * kMicrosecond);
   CHECK(f.guessOf(kShape) == 10 * kMicrosecond && f.guessOf(kOther) == 30 * kMicrosecond);
 }
 
-/// Twenty kernels of one shape that seem to take three times as long, because somebody looked late, say little about each of them.
+/// Twenty kernels of one shape that seem to take three times as long, because somebody looked late,
+/// say little about each of them.
 void testALateLook() {
   Fixture f;
   f.run(kShape, 1, 10 * kMicrosecond);
@@ -70,14 +76,16 @@ void testALateLook() {
   CHECK(f.guessOf(kShape) < 11 * kMicrosecond);
 }
 
-/// What was on the device already when the guess was found too short makes it longer no second time.
+/// What was on the device already when the guess was found too short makes it longer no second
+/// time.
 void testManyInFlight() {
   Fixture f;
   f.run(kShape, 1, 10 * kMicrosecond);
   constexpr int kMarkers = 8;
   f.submit(kShape, kMarkers * 40);
   CHECK(f.backlog.questions(f.now, false).size() == kMarkers);
-  for (int i = 0; i < kMarkers; ++i) f.see({f.backlog.questions(f.now, false).front()}, 1600 * kMicrosecond);
+  for (int i = 0; i < kMarkers; ++i)
+    f.see({f.backlog.questions(f.now, false).front()}, 1600 * kMicrosecond);
   CHECK(f.guessOf(kShape) > 30 * kMicrosecond && f.guessOf(kShape) <= 40 * kMicrosecond);
   CHECK(f.backlog.empty() && f.backlog.remaining(f.now) == 0);
 }

@@ -1,18 +1,23 @@
-// Bodies of calls before the simulated driver: what they hold is free when it is refunded, and no wait of one thread stops another.
+// Bodies of calls before the simulated driver: what they hold is free when it is refunded, and no
+// wait of one thread stops another.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "call_numbers.h"
+#include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
-#include "native/worker/thread.h"
+#include "wire/launch.h"
 #include "wire/test/check.h"
 #include "worker_bodies.h"
 
@@ -41,7 +46,8 @@ struct Fixture {
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
     if (!worker::load(library, session.driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
-    CHECK(worker::cuDevicePrimaryCtxRetain(thread, &context, 0) == CUDA_SUCCESS && driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    CHECK(worker::cuDevicePrimaryCtxRetain(thread, &context, 0) == CUDA_SUCCESS &&
+          driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
     CHECK(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
   }
   ~Fixture() { CHECK(worker::cuDevicePrimaryCtxReset_v2(thread, 0) == CUDA_SUCCESS); }
@@ -81,7 +87,7 @@ struct Fixture {
     wire::Decoder in(bytes.data(), frame.size());
     wire::FrameHeader header{};
     header.call = static_cast<std::uint16_t>(number);
-    const CUresult status = worker::dispatch(thread, header, in, reply);
+    const CUresult status = thread.execute(header, in, reply);
     answer = wire::Decoder(replied.data(), reply.size()).get<std::uint64_t>();
     return status;
   }
@@ -97,16 +103,20 @@ struct Fixture {
   }
 };
 
-/// Memory that a stream is to free counts until it gets there, and is waited for before the program is refused.
+/// Memory that a stream is to free counts until it gets there, and is waited for before the program
+/// is refused.
 void testFreedInStream() {
   Fixture test;
   int refused = 0;
   test.quota.setRefused([&](std::uint64_t) { ++refused; });
   CUdeviceptr memory = 0;
-  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS && test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS &&
+        test.quota.used() == 100 * kMiB);
   test.block();
-  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS && test.quota.used() == 100 * kMiB);
-  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) != CUDA_SUCCESS && test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS &&
+        test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) != CUDA_SUCCESS &&
+        test.quota.used() == 100 * kMiB);
   test.goOn();
   CHECK(test.quota.used() == 0);
 
@@ -120,7 +130,8 @@ void testFreedInStream() {
   test.release();
   waiting.join();
   CHECK(test.quota.used() == 100 * kMiB && refused == 0);
-  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 1000 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY && refused == 1);
+  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 1000 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY &&
+        refused == 1);
 }
 
 /// What a stream is to free goes with the context, once.
@@ -129,14 +140,16 @@ void testFreedWithContext() {
   CUcontext own = nullptr;
   CUdeviceptr memory = 0;
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.session.contexts.make(0, &own, [&] { return test.driver.cuCtxCreate_v2(&own, 0, 0); }) == CUDA_SUCCESS);
+  CHECK(test.session.contexts.make(
+            0, &own, [&] { return test.driver.cuCtxCreate_v2(&own, 0, 0); }) == CUDA_SUCCESS);
   CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 10 * kMiB) == CUDA_SUCCESS);
   CHECK(worker::cuMemFreeAsync(test.thread, memory, nullptr) == CUDA_SUCCESS);
   CHECK(worker::cuCtxDestroy_v2(test.thread, own) == CUDA_SUCCESS && test.quota.used() == 0);
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
 }
 
-/// A pool that is destroyed while a stream has yet to free its memory counts until it gets there; neither call waits for that.
+/// A pool that is destroyed while a stream has yet to free its memory counts until it gets there;
+/// neither call waits for that.
 void testDestroyedPool() {
   Fixture test;
   for (const bool freedFirst : {true, false}) {
@@ -144,36 +157,44 @@ void testDestroyedPool() {
     CUmemoryPool now = nullptr;
     CUdeviceptr memory = 0;
     CHECK(test.driver.cuDeviceSetMemPool(0, pool) == CUDA_SUCCESS);
-    CHECK(worker::cuMemAllocAsync(test.thread, &memory, 64 * kMiB, test.stream) == CUDA_SUCCESS && test.quota.used() == 64 * kMiB);
+    CHECK(worker::cuMemAllocAsync(test.thread, &memory, 64 * kMiB, test.stream) == CUDA_SUCCESS &&
+          test.quota.used() == 64 * kMiB);
     test.block();
     if (freedFirst) CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
     CHECK(worker::cuMemPoolDestroy(test.thread, pool) == CUDA_SUCCESS);
     CHECK(test.driver.cuDeviceGetMemPool(&now, 0) == CUDA_SUCCESS && now != pool);
-    if (!freedFirst) CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
+    if (!freedFirst)
+      CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
     CHECK(test.session.pools.settle() && test.quota.used() == 64 * kMiB);
     test.goOn();
     cuuint64_t bytes = 0;
-    CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) == CUDA_SUCCESS && bytes == 0);
+    CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) ==
+              CUDA_SUCCESS &&
+          bytes == 0);
     CHECK(!test.session.pools.settle() && test.quota.used() == 0);
-    CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) != CUDA_SUCCESS);
+    CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) !=
+          CUDA_SUCCESS);
   }
   CUmemoryPool whole = nullptr;
   CHECK(test.driver.cuDeviceGetDefaultMemPool(&whole, 0) == CUDA_SUCCESS);
   CHECK(worker::cuMemPoolDestroy(test.thread, whole) == CUDA_ERROR_INVALID_VALUE);
 }
 
-/// Who waits for memory, or for the work that uses it, stops nobody: what ends the wait may be another thread's call.
+/// Who waits for memory, or for the work that uses it, stops nobody: what ends the wait may be
+/// another thread's call.
 void testWaitsAlone() {
   Fixture test;
   CUdeviceptr small = 0;
   CUdeviceptr large = 0;
   CHECK(worker::cuMemAllocAsync(test.thread, &small, kMiB, test.stream) == CUDA_SUCCESS);
-  CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS && test.quota.used() == 96 * kMiB);
+  CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS &&
+        test.quota.used() == 96 * kMiB);
   const auto callsOfOthers = [&] {
     for (int i = 0; i < 100; ++i, usleep(1000)) CHECK(test.session.pools.settle());
   };
   test.block();
-  std::thread freeing = test.beside([&](worker::Thread& thread) { CHECK(worker::cuMemFree_v2(thread, small) == CUDA_SUCCESS); });
+  std::thread freeing = test.beside(
+      [&](worker::Thread& thread) { CHECK(worker::cuMemFree_v2(thread, small) == CUDA_SUCCESS); });
   callsOfOthers();
   test.release();
   freeing.join();
@@ -204,28 +225,35 @@ void testHostMemoryStays() {
   };
   allocate(1);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT && test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT &&
+        test.session.shared.contains(address, kBytes));
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS &&
+        !test.session.shared.contains(address, kBytes));
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
   // Nothing holds what was registered with a context that has ended.
   allocate(2);
   CHECK(test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS && !test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS &&
+        !test.session.shared.contains(address, kBytes));
 }
 
-/// What was made in a context has no handle any more when that has ended, and what was not keeps it.
+/// What was made in a context has no handle any more when that has ended, and what was not keeps
+/// it.
 void testHandlesOfContext() {
   Fixture test;
   const auto make = [&](CallNumber call, auto... arguments) {
     CHECK(test.call(call, arguments...) == CUDA_SUCCESS);
     return test.answer;
   };
-  const auto lives = [&](wire::HandleKind kind, std::uint64_t handle) { return test.session.handles.find(kind, handle) != nullptr; };
+  const auto lives = [&](wire::HandleKind kind, std::uint64_t handle) {
+    return test.session.handles.find(kind, handle) != nullptr;
+  };
   const std::uint64_t kept = make(CallNumber::cuEventCreate, 0u);
   for (const bool primary : {false, true}) {
-    const std::uint64_t context = primary ? wire::primaryContextHandle(0) : make(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    const std::uint64_t context =
+        primary ? wire::primaryContextHandle(0) : make(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
     const std::uint64_t before = test.session.handles.size();
     const std::uint64_t stream = make(CallNumber::cuStreamCreate, 0u);
     const std::uint64_t event = make(CallNumber::cuEventCreate, 0u);
@@ -238,10 +266,246 @@ void testHandlesOfContext() {
   }
 }
 
+/// Loads what a client sends as `parts`, through one of the two calls that take code.
+CUresult loadImage(Fixture& test, CallNumber call, const std::vector<std::string>& parts) {
+  static std::uint64_t id = 1000;
+  std::string content;
+  std::vector<std::uint64_t> words{++id, parts.size()};
+  for (const std::string& part : parts) {
+    content += part + std::string((8 - part.size() % 8) % 8, '\0');
+    words.push_back(part.size());
+  }
+  const int file = memfd_create("image", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  CHECK(write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
+  CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) == 0);
+  test.session.shared.put(id, file);
+  words.push_back(0);  // JIT options
+  words.resize(8, 0);
+  return parts.size() == 1   ? test.call(call, words[0], words[1], words[2], words[3])
+         : parts.size() == 2 ? test.call(call, words[0], words[1], words[2], words[3], words[4])
+                             : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// No byte of an image becomes an address: the simulated driver follows a wrapper's pointers as a
+/// real one does.
+void testImages() {
+  const std::string text =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }";
+  const std::string variable =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .b8 x[0x4000000];";
+  struct {
+    std::uint32_t magic = 0x466243b1, version = 1;
+    const char* data = nullptr;
+    const void* objects = nullptr;
+  } wrapper;
+  const std::string fatbin = [&] {
+    struct {
+      std::uint32_t magic = 0xba55ed50;
+      std::uint16_t version = 1, headerSize = 16;
+      std::uint64_t size = 0;
+      std::uint16_t kind = 1, entryVersion = 0x101;
+      std::uint32_t entryHeader = 64;
+      std::uint64_t payload = 0;
+      std::uint32_t compressed = 0, options = 0;
+      std::uint16_t minor = 0, major = 8;
+      std::uint32_t arch = 80, name = 0, nameSize = 0;
+      std::uint64_t flags = 0x11, reserved = 0, unpacked = 0;
+    } header;
+    header.payload = variable.size() + 1;
+    header.size = 64 + header.payload;
+    return std::string(reinterpret_cast<const char*>(&header), sizeof header) + variable + '\0';
+  }();
+  for (const CallNumber call : {CallNumber::cuModuleLoadDataEx, CallNumber::cuLibraryLoadData}) {
+    Fixture test;
+    for (const char* target : {fatbin.data(), reinterpret_cast<const char*>(0x4141414141414141)}) {
+      wrapper.data = target;
+      const std::string sent(reinterpret_cast<const char*>(&wrapper), sizeof wrapper);
+      CHECK(loadImage(test, call, {sent}) == CUDA_ERROR_INVALID_IMAGE && test.answer == 0);
+      CHECK(loadImage(test, call, {sent + '\0'}) == CUDA_ERROR_INVALID_IMAGE &&
+            loadImage(test, call, {fatbin, sent}) != CUDA_SUCCESS);
+    }
+    CHECK(test.quota.used() == 0);
+    CHECK(loadImage(test, call, {text}) == CUDA_ERROR_INVALID_IMAGE);  // without an end
+    CHECK(loadImage(test, call, {text + '\0'}) == CUDA_SUCCESS && test.answer != 0 &&
+          test.quota.used() == 0);
+    // 64 MiB, of which 8 MiB are provided; a second time they do not fit.
+    CHECK(loadImage(test, call, {fatbin}) == CUDA_SUCCESS && test.quota.used() == 56 * kMiB);
+    CHECK(loadImage(test, call, {fatbin, fatbin}) == CUDA_SUCCESS &&
+          test.quota.used() == 120 * kMiB);
+    CHECK(loadImage(test, call, {fatbin}) == CUDA_ERROR_OUT_OF_MEMORY &&
+          test.quota.used() == 120 * kMiB);
+  }
+}
+
+/// Another process on the same GPU. Each step takes 48 MiB of it.
+class Neighbour {
+ public:
+  explicit Neighbour(const char* path) {
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_) == 0);
+    child_ = fork();
+    if (child_ == 0) _exit(serve(path));
+  }
+  ~Neighbour() {
+    close(ends_[0]);
+    close(ends_[1]);
+    waitpid(child_, nullptr, 0);
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  void step() const {
+    char done = 0;
+    CHECK(write(ends_[0], "", 1) == 1 && read(ends_[0], &done, 1) == 1 && done == 1);
+  }
+
+ private:
+  int serve(const char* path) const {
+    close(ends_[0]);
+    worker::Driver driver{};
+    CUcontext context = nullptr;
+    if (!worker::load(dlopen(path, RTLD_NOW | RTLD_LOCAL), driver) ||
+        driver.cuInit(0) != CUDA_SUCCESS)
+      return 1;
+    if (driver.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+        driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
+      return 1;
+    for (char asked; read(ends_[1], &asked, 1) == 1;) {
+      CUdeviceptr memory = 0;
+      const char done = driver.cuMemAlloc_v2(&memory, 48 * kMiB) == CUDA_SUCCESS;
+      if (write(ends_[1], &done, 1) != 1) return 1;
+    }
+    return 0;
+  }
+  int ends_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+/// A driver that takes for code what no image says, when it is loaded or when it is first used.
+namespace taking {
+
+worker::Driver real{};
+std::uint64_t bytes = 0;
+std::vector<CUdeviceptr> taken;
+const Neighbour* neighbour = nullptr;
+
+void take() {
+  CUdeviceptr memory = 0;
+  if (bytes > 0 && real.cuMemAlloc_v2(&memory, bytes) == CUDA_SUCCESS) taken.push_back(memory);
+  if (neighbour != nullptr) neighbour->step();
+}
+void giveBack() {
+  if (taken.empty()) return;
+  real.cuMemFree_v2(taken.back());
+  taken.pop_back();
+}
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count,
+                            CUjit_option* options, void** values) {
+  take();
+  return real.cuModuleLoadDataEx(module, image, count, options, values);
+}
+CUresult cuModuleUnload(CUmodule module) { return giveBack(), real.cuModuleUnload(module); }
+CUresult cuLibraryUnload(CUlibrary library) { return giveBack(), real.cuLibraryUnload(library); }
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  if (taken.empty()) take();
+  return real.cuKernelGetFunction(function, kernel);
+}
+
+void stepInto(worker::Driver& driver) {
+  real = driver;
+  driver.cuModuleLoadDataEx = cuModuleLoadDataEx;
+  driver.cuModuleUnload = cuModuleUnload;
+  driver.cuLibraryUnload = cuLibraryUnload;
+  driver.cuKernelGetFunction = cuKernelGetFunction;
+}
+
+}  // namespace taking
+
+constexpr char kKernel[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }";
+
+/// What the driver takes counts; what a neighbour takes at the same moment does not.
+void testCodeThatTakesMore(const Neighbour& neighbour) {
+  Fixture test;
+  taking::stepInto(test.session.driver);
+  const std::string text(kKernel, sizeof kKernel);
+  const auto load = [&] { return loadImage(test, CallNumber::cuModuleLoadDataEx, {text}); };
+  constexpr std::uint64_t kMargin = worker::HeldMemory::kMargin;
+
+  taking::neighbour = &neighbour;
+  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 0);
+  taking::neighbour = nullptr;
+
+  taking::bytes = 48 * kMiB;
+  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 48 * kMiB - kMargin);
+  const std::uint64_t module = test.answer;
+  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 96 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 144 * kMiB - kMargin);
+  CHECK(load() == CUDA_ERROR_OUT_OF_MEMORY && test.quota.used() == 144 * kMiB - kMargin &&
+        taking::taken.size() == 3);
+  CHECK(test.call(CallNumber::cuModuleUnload, module) == CUDA_SUCCESS &&
+        test.quota.used() == 96 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 144 * kMiB - kMargin);
+  while (!taking::taken.empty()) taking::giveBack();
+  taking::bytes = 0;
+}
+
+/// The same at first use: the call fails before the kernel runs, and the library is unloaded.
+void testFirstUseThatTakesMore() {
+  Fixture test;
+  taking::stepInto(test.session.driver);
+  const std::string text(kKernel, sizeof kKernel);
+  const auto launch = [&](std::uint64_t kernel) {
+    wire::LaunchFrame frame{};
+    frame.function = kernel;
+    for (int i = 0; i < 3; ++i) frame.grid[i] = frame.block[i] = 1;
+    return test.call(CallNumber::cuLaunchKernel, frame);
+  };
+  for (const bool fits : {true, false}) {
+    CHECK(loadImage(test, CallNumber::cuLibraryLoadData, {text}) == CUDA_SUCCESS);
+    const std::uint64_t code = test.answer;
+    CUlibrary object = nullptr;
+    CUkernel kernel = nullptr;
+    CHECK(test.thread.find<CUlibrary>(code, &object) == CUDA_SUCCESS);
+    CHECK(taking::real.cuLibraryGetKernel(&kernel, object, "k") == CUDA_SUCCESS);
+    const std::uint64_t handle = test.thread.add(wire::HandleKind::kernel, kernel, code);
+    taking::bytes = fits ? 48 * kMiB : 256 * kMiB;
+    const std::uint64_t launched = test.figures.launches.load();
+    CHECK(launch(handle) == (fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY));
+    CHECK(test.figures.launches.load() == launched + fits && taking::taken.size() == fits);
+    CHECK(launch(handle) == (fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE));
+    if (fits) CHECK(test.quota.used() == 48 * kMiB - worker::HeldMemory::kMargin);
+    if (fits) CHECK(test.call(CallNumber::cuLibraryUnload, code) == CUDA_SUCCESS);
+    CHECK(test.quota.used() == 0 && taking::taken.empty());
+  }
+  taking::bytes = 0;
+}
+
+/// What the driver dumps would lie among the host's files.
+void testNoCoreDumps() {
+  Fixture test;
+  constexpr unsigned kDumps = CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
+  CHECK(test.call(CallNumber::cuCtxCreate_v4, kDumps | CU_CTX_SCHED_YIELD, CUdevice{0}) ==
+        CUDA_SUCCESS);
+  unsigned flags = 0;
+  const auto flagsOfCurrent =
+      reinterpret_cast<CUresult (*)(unsigned*)>(dlsym(library, "cuCtxGetFlags"));
+  CHECK(flagsOfCurrent(&flags) == CUDA_SUCCESS && (flags & kDumps) == 0 &&
+        (flags & CU_CTX_SCHED_YIELD) != 0);
+  int active = 0;
+  CHECK(worker::cuDevicePrimaryCtxSetFlags_v2(test.thread, 0, kDumps | CU_CTX_SCHED_SPIN) ==
+        CUDA_SUCCESS);
+  CHECK(test.driver.cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS &&
+        flags == CU_CTX_SCHED_SPIN);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2) return 2;
+  if (count != 3) return 2;
+  const std::string state = "/tmp/worker-calls-" + std::to_string(getpid());
+  setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", state.c_str(), 1);
+  CHECK(worker::openHeldMemory(arguments[2]).empty());
+  const Neighbour neighbour(arguments[1]);
   library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return 2;
   testFreedInStream();
@@ -250,5 +514,10 @@ int main(int count, char** arguments) {
   testWaitsAlone();
   testHostMemoryStays();
   testHandlesOfContext();
+  testImages();
+  testNoCoreDumps();
+  testCodeThatTakesMore(neighbour);
+  testFirstUseThatTakesMore();
+  unlink(state.c_str());
   return wire::test::checkedResult();
 }

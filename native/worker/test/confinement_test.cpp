@@ -1,9 +1,14 @@
-// What a worker may no longer do, on every thread; and that what it needs still works. Each case in a process of its own.
-#include "native/worker/confinement.h"
+// What a worker may no longer do, on every thread; and that what it needs still works. Each case in
+// a process of its own.
+#include "native/worker/isolation/confinement.h"
 
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -13,6 +18,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -59,8 +65,9 @@ void checkRefusals() {
   CHECK(refused(setns(0, 0)));
   CHECK(refused(process_vm_readv(getpid(), &nothing, 1, &nothing, 1, 0)));
   CHECK(refused(socket(AF_INET, SOCK_STREAM, 0)) && refused(socket(AF_NETLINK, SOCK_RAW, 0)));
-  for (const long call : {SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_finit_module, SYS_reboot, SYS_open_by_handle_at,
-                          SYS_kexec_load, 425 /* io_uring_setup */, 438 /* pidfd_getfd */})
+  for (const long call :
+       {SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_finit_module, SYS_reboot,
+        SYS_open_by_handle_at, SYS_kexec_load, 425 /* io_uring_setup */, 438 /* pidfd_getfd */})
     CHECK(refused(syscall(call, 0, 0, 0, 0, 0)));
   CHECK(refused(syscall(SYS_getpid | 0x40000000)));
   CHECK(refused(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr)));
@@ -95,13 +102,40 @@ void onOlderThread(const std::function<void()>& change, const std::function<void
 void checkUser() {
   CHECK(getuid() == kUser && geteuid() == kUser && getgid() == kUser && getgroups(0, nullptr) == 0);
   for (const char* set : {"CapPrm", "CapEff", "CapAmb"}) CHECK(statusOf(set) == "0000000000000000");
-  CHECK(statusOf("Uid") == "65534\t65534\t65534\t65534" && statusOf("Gid") == "65534\t65534\t65534\t65534");
+  CHECK(statusOf("Uid") == "65534\t65534\t65534\t65534" &&
+        statusOf("Gid") == "65534\t65534\t65534\t65534");
   CHECK(refused(setuid(0)));
+}
+
+/// A kernel, or a container's filter, that lets nobody install one.
+void denySeccomp() {
+  sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+                        {BPF_JMP | BPF_K | BPF_JEQ, 0, 1, SYS_seccomp},
+                        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
+                        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
+  const sock_fprog program{4, code};
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
+void checkNoDump() {
+  worker::refuseCoreDumps();
+  rlimit limit{};
+  CHECK(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur <= 1 && limit.rlim_max <= 1);
+  const pid_t child = fork();
+  if (child == 0) std::abort();
+  int status = 0;
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && !WCOREDUMP(status));
 }
 
 }  // namespace
 
 int main() {
+  inChild(checkNoDump);
+  inChild([] {
+    denySeccomp();
+    CHECK(worker::confine().find("takes no seccomp filter") != std::string::npos);
+  });
   inChild([] {
     onOlderThread([] { CHECK(worker::confine().empty()); }, checkRefusals);
     checkRefusals();

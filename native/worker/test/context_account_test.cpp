@@ -1,4 +1,4 @@
-#include "native/worker/context_account.h"
+#include "native/worker/accounts/context_account.h"
 
 #include "wire/test/check.h"
 
@@ -20,8 +20,10 @@ int main() {
   CHECK(make(0, 1) == CUDA_SUCCESS && quota.used() == 0 && figures.contexts == 1);
   CHECK(make(1, 2) == CUDA_SUCCESS && quota.used() == 0);  // the first on its GPU
   CHECK(make(0, 3) == CUDA_SUCCESS && quota.used() == 100 && figures.contexts == 3);
-  CHECK(make(0, 3) == CUDA_SUCCESS && quota.used() == 100 && figures.contexts == 3);  // there already
-  CHECK(make(0, 4, CUDA_ERROR_UNKNOWN) == CUDA_ERROR_UNKNOWN && quota.used() == 100 && figures.contexts == 3);
+  CHECK(make(0, 3) == CUDA_SUCCESS && quota.used() == 100 &&
+        figures.contexts == 3);  // there already
+  CHECK(make(0, 4, CUDA_ERROR_UNKNOWN) == CUDA_ERROR_UNKNOWN && quota.used() == 100 &&
+        figures.contexts == 3);
 
   // What was allocated in a context goes with it, and nothing else does.
   quota.charge(30);

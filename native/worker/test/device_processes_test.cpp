@@ -1,4 +1,4 @@
-#include "native/worker/device_processes.h"
+#include "native/worker/gpus/device_processes.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ std::string printed(const std::string& library, int& status) {
   CHECK(pipe(ends) == 0);
   const int before = dup(STDOUT_FILENO);
   dup2(ends[1], STDOUT_FILENO);
-  status = worker::printDeviceProcesses(library);
+  status = worker::printDeviceProcesses({.processes = library});
   dup2(before, STDOUT_FILENO);
   close(ends[1]);
   close(before);
@@ -32,8 +32,10 @@ int main(int, char** arguments) {
   int status = -1;
   const std::string line = printed(arguments[1], status);
   CHECK(status == 0);
-  CHECK(line.starts_with(R"({"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":0},{"pid":2,"memory":1024},)"));
-  CHECK(line.find(R"({"pid":100,"memory":101376}]},{"uuid":"GPU-b","processes":[]}]})") != std::string::npos);
+  CHECK(line.starts_with(
+      R"({"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":0,"busy":0},{"pid":2,"memory":1024,"busy":0},)"));
+  CHECK(line.find(R"({"pid":100,"memory":101376,"busy":0}]},{"uuid":"GPU-b","processes":[]}]})") !=
+        std::string::npos);
   CHECK(printed("/nonexistent/libnvidia-ml.so.1", status).empty() && status == 1);
   CHECK(printed("libc.so.6", status).empty() && status == 1);
   return wire::test::checkedResult();

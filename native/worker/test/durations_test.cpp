@@ -1,5 +1,5 @@
 // What is known of one shape is lost to others only where too many of them meet.
-#include "native/worker/durations.h"
+#include "native/worker/gate/durations.h"
 
 #include "wire/test/check.h"
 
@@ -12,7 +12,8 @@ void testKnown() {
   const std::uint64_t shape = worker::shapeOf({1, 2, 3});
   CHECK(durations.at(durations.find(shape)) == Durations::kUnknown);
   durations.set(durations.find(shape), 5'000);
-  CHECK(durations.at(durations.find(shape)) == 5'000 && durations.at(durations.find(worker::shapeOf({1, 2, 4}))) == Durations::kUnknown);
+  CHECK(durations.at(durations.find(shape)) == 5'000 &&
+        durations.at(durations.find(worker::shapeOf({1, 2, 4}))) == Durations::kUnknown);
 }
 
 /// The lower half of a shape decides where it stands, the upper half which of those there it is.
@@ -22,10 +23,12 @@ void testThatMeet() {
   Durations durations;
   for (std::uint64_t number = 1; number <= 4; ++number)
     durations.set(durations.find(thatMeet(number)), 1'000.0 * static_cast<double>(number));
-  for (std::uint64_t number = 1; number <= 4; ++number) CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
+  for (std::uint64_t number = 1; number <= 4; ++number)
+    CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
   CHECK(durations.at(durations.find(thatMeet(5))) == Durations::kUnknown);
   durations.set(durations.find(thatMeet(5)), 5'000);
-  for (const std::uint64_t number : {2u, 3u, 4u, 5u}) CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
+  for (const std::uint64_t number : {2u, 3u, 4u, 5u})
+    CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
   CHECK(durations.at(durations.find(thatMeet(1))) == Durations::kUnknown);
 }
 

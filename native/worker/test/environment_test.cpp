@@ -1,10 +1,10 @@
 // CUDA_VISIBLE_DEVICES of a client, narrowed to the GPUs of its allocation.
-#include "native/worker/environment.h"
+#include "native/worker/driver/environment.h"
 
 #include <cstdlib>
 #include <string_view>
 
-#include "native/worker/cache.h"
+#include "native/worker/driver/cache.h"
 #include "wire/test/check.h"
 
 using worker::driverEnvironment;
@@ -27,14 +27,21 @@ int main() {
 
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   setenv("HOME", "/here", 1);
-  const std::string_view variables("CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0", 86);
+  const std::string_view variables(
+      "CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0",
+      86);
   worker::adopt(driverEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"}, false, {}));
-  CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);  // the worker's own means nothing to the client
+  CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") ==
+        nullptr);  // the worker's own means nothing to the client
   CHECK(std::string_view(std::getenv("CUDA_VISIBLE_DEVICES")) == "GPU-aaaa");
   CHECK(std::string_view(std::getenv("CUDA_CACHE_DISABLE")) == "1");
   CHECK(std::getenv("CUDA_LOG_FILE") == nullptr);
   CHECK(std::getenv("LD_PRELOAD") == nullptr);
   CHECK(std::string_view(std::getenv("HOME")) == "/here");
+  const std::string_view checked(
+      "NVIDIA_VIRTUAL_SIMULATOR_CHECK=races\0NVIDIA_VIRTUAL_SIMULATED_GPUS=8\0", 69);
+  CHECK(driverEnvironment(std::as_bytes(std::span(checked)), {}, false, {}) ==
+        (worker::Environment{{"NVIDIA_VIRTUAL_SIMULATOR_CHECK", "races"}}));
   const std::string_view unterminated("CUDA_CACHE_DISABLE=1");
   worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false, {}));
   CHECK(std::getenv("CUDA_CACHE_DISABLE") == nullptr);
@@ -49,28 +56,39 @@ int main() {
   CHECK(hides({"CUDA_VISIBLE_DEVICES=7\0", 23}, {}));
   CHECK(!hides({}, {}));
 
-  // A worker lives among the host's mounts: a client has it write, load or wait for nothing there, whatever a driver may know.
+  // A worker lives among the host's mounts: a client has it write, load or wait for nothing there,
+  // whatever a driver may know.
   for (const char* name :
-       {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_PIPE", "CUDA_ENABLE_USER_TRIGGERED_COREDUMP",
-        "CUDA_DEVICE_WAITS_ON_EXCEPTION", "CUDA_INJECTION64_PATH", "CUDA_CACHE_PATH", "CUDA_CACHE_MAXSIZE", "CUDA_LOG_FILE",
+       {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_PIPE",
+        "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
+        "CUDA_INJECTION64_PATH", "CUDA_CACHE_PATH", "CUDA_CACHE_MAXSIZE", "CUDA_LOG_FILE",
         "CUDA_AUTO_BOOST", "CUDA_HOME", "CUDA_OF_TOMORROW", "CUDA_", ""}) {
     const std::string given = std::string(name) + "=1" + '\0';
     CHECK(driverEnvironment(std::as_bytes(std::span(given)), {}, false, {}).empty());
   }
 
-  const std::string_view cached("CUDA_CACHE_PATH=/elsewhere\0", 27);
-  CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true, {}).at("CUDA_CACHE_PATH") == worker::kCachePath);
+  const std::string_view cached("CUDA_CACHE_PATH=/elsewhere\0CUDA_CACHE_MAXSIZE=99999999999\0", 58);
+  CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true, {}) ==
+        worker::Environment({{"CUDA_CACHE_PATH", worker::kCachePath},
+                             {"CUDA_CACHE_MAXSIZE", worker::kCacheBytes}}));
 
-  // A client neither chooses its MPS server nor lifts a limit, and where there is no MPS it gets none.
-  const std::string_view mps("CUDA_MPS_PIPE_DIRECTORY=/tmp/evil\0CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100\0CUDA_MPS_CLIENT_PRIORITY=0\0", 99);
+  // A client neither chooses its MPS server nor lifts a limit, and where there is no MPS it gets
+  // none.
+  const std::string_view mps(
+      "CUDA_MPS_PIPE_DIRECTORY=/tmp/"
+      "evil\0CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100\0CUDA_MPS_CLIENT_PRIORITY=0\0",
+      99);
   CHECK(driverEnvironment(std::as_bytes(std::span(mps)), {}, false, {}).empty());
-  const worker::Environment limited = driverEnvironment(std::as_bytes(std::span(mps)), {}, false, {"/pipes", 25, (5 << 20) + 1});
+  const worker::Environment limited =
+      driverEnvironment(std::as_bytes(std::span(mps)), {}, false, {"/pipes", 25, (5 << 20) + 1});
   CHECK(limited == worker::Environment({{"CUDA_MPS_PIPE_DIRECTORY", "/pipes"},
                                         {"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", "25"},
                                         {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=6M"}}));
-  CHECK(!driverEnvironment({}, {}, false, {"/pipes", 100, 0}).contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
+  CHECK(!driverEnvironment({}, {}, false, {"/pipes", 100, 0})
+             .contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
 
   CHECK(equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "1"}, {"CUDA_MODULE_LOADING", "LAZY"}}));
-  CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}) && !equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
+  CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}) &&
+        !equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
   return wire::test::checkedResult();
 }

@@ -1,5 +1,5 @@
 // The figures file: opened only when it is one, and what is counted lies where the proxy reads it.
-#include "native/worker/figures.h"
+#include "native/worker/reports/figures.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,7 +17,8 @@ std::string createFile(std::uint32_t magic, std::uint32_t version, off_t bytes) 
   char path[] = "/tmp/figures-test-XXXXXX";
   const int file = mkstemp(path);
   const std::uint32_t header[] = {magic, version};
-  if (write(file, header, sizeof header) != sizeof header || ftruncate(file, bytes) != 0) std::abort();
+  if (write(file, header, sizeof header) != sizeof header || ftruncate(file, bytes) != 0)
+    std::abort();
   close(file);
   return path;
 }
@@ -47,13 +48,16 @@ void testCounted() {
   worker::count(figures.pinned, 8);
   worker::discount(figures.pinned, 3);
   CHECK(word(path, 8) == 40000 && word(path, 32) == 5 && word(path, 80) == 5);
-  for (const std::uint64_t nanoseconds : {0ull, 1ull, 1023ull, 1024ull, 1ull << 40}) figures.sampleRoundTrip(nanoseconds);
-  CHECK(word(path, 128) == 128 && word(path, 128 + 8 * 9) == 64 && word(path, 128 + 8 * 10) == 64 && word(path, 128 + 8 * 31) == 64);
+  for (const std::uint64_t nanoseconds : {0ull, 1ull, 1023ull, 1024ull, 1ull << 40})
+    figures.sampleRoundTrip(nanoseconds);
+  CHECK(word(path, 128) == 128 && word(path, 128 + 8 * 9) == 64 && word(path, 128 + 8 * 10) == 64 &&
+        word(path, 128 + 8 * 31) == 64);
   unlink(path.c_str());
 }
 
 void testWrongFiles() {
-  for (const std::string& path : {createFile(0x4e564631, 2, 4096), createFile(1, 1, 4096), createFile(0x4e564631, 1, 4095)}) {
+  for (const std::string& path :
+       {createFile(0x4e564631, 2, 4096), createFile(1, 1, 4096), createFile(0x4e564631, 1, 4095)}) {
     worker::FiguresFile file;
     CHECK(file.open(path).find(path) != std::string::npos);
     worker::count(file.figures().launches);

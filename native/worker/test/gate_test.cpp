@@ -1,6 +1,6 @@
-// The gate before the simulated driver, with the arbiter's end played by hand: what it lets in, what it says, and what happens when
-// streams, contexts and arbiters go.
-#include "native/worker/gate.h"
+// The gate before the simulated driver, with the arbiter's end played by hand: what it lets in,
+// what it says, and what happens when streams, contexts and arbiters go.
+#include "native/worker/gate/gate.h"
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -33,7 +33,8 @@ constexpr std::size_t kBytes = 4096;
 template <class Condition>
 bool comesTrue(Condition condition) {
   constexpr std::uint64_t kPatience = 60'000'000'000;
-  for (const auto end = wire::monotonicNanoseconds() + kPatience; wire::monotonicNanoseconds() < end; usleep(200)) {
+  for (const auto end = wire::monotonicNanoseconds() + kPatience;
+       wire::monotonicNanoseconds() < end; usleep(200)) {
     if (condition()) return true;
   }
   return condition();
@@ -42,18 +43,21 @@ bool comesTrue(Condition condition) {
 /// The arbiter's end: one worker, whatever grant the test sets.
 class PlayedArbiter {
  public:
-  explicit PlayedArbiter(const std::string& path) : path_(path), listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit PlayedArbiter(const std::string& path)
+      : path_(path), listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
     std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
     unlink(path.c_str());
-    if (bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 || listen(listener_, 4) != 0) std::abort();
+    if (bind(listener_, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
+        listen(listener_, 4) != 0)
+      std::abort();
   }
   ~PlayedArbiter() {
     close(connection_);
     close(listener_);
     unlink(path_.c_str());
-    munmap(mailbox, arbiter::kMailboxBytes);
+    if (mailbox != nullptr) munmap(mailbox, arbiter::kMailboxBytes);
   }
 
   Mailbox* mailbox = nullptr;
@@ -62,7 +66,8 @@ class PlayedArbiter {
   void introduce(Grant grant, std::uint32_t version = arbiter::kMailboxVersion) {
     connection_ = accept(listener_, nullptr, nullptr);
     char first[16];
-    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9 && std::memcmp(first, "worker 1\n", 9) == 0);
+    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9 &&
+          std::memcmp(first, "worker 1\n", 9) == 0);
     const int file = arbiter::createMailbox(mailbox);
     if (file < 0) std::abort();
     mailbox->version = version;
@@ -71,6 +76,8 @@ class PlayedArbiter {
     CHECK(arbiter::sendMailbox(connection_, file));
     close(file);
   }
+  /// Lets the worker in and says nothing.
+  void hang() { connection_ = accept(listener_, nullptr, nullptr); }
   /// Returns the new word. A worker whose gate opens is not woken for that.
   std::uint32_t set(Grant grant) {
     const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
@@ -97,7 +104,9 @@ class PlayedArbiter {
 /// Holds a stream until it is let go.
 class Hold {
  public:
-  explicit Hold(CUstream stream) { CHECK(driver.cuLaunchHostFunc(stream, wait, this) == CUDA_SUCCESS); }
+  explicit Hold(CUstream stream) {
+    CHECK(driver.cuLaunchHostFunc(stream, wait, this) == CUDA_SUCCESS);
+  }
   ~Hold() {
     release();
     ended_.wait(false);
@@ -144,7 +153,8 @@ struct Fixture {
     gate.open(path);
     played.introduce(grant);
     if (grant != Grant::open) return;
-    // The page has arrived once it makes a difference: that something runs behind an open gate is seen.
+    // The page has arrived once it makes a difference: that something runs behind an open gate is
+    // seen.
     submitter.submit(nullptr);
     const Hold hold(nullptr);
     CHECK(comesTrue([&] { return played.mailbox->used.load() > 0; }));
@@ -158,6 +168,94 @@ void testWithoutArbiter() {
   for (int i = 0; i < 1000; ++i) submitter.submit(stream);
   CHECK(waited == 0);
   driver.cuStreamDestroy_v2(stream);
+}
+
+/// A thread that submits once.
+struct Through {
+  std::atomic<bool> through{false};
+  std::thread thread;
+  explicit Through(Gate& gate)
+      : thread([this, &gate] {
+          Submitter(gate).submit(nullptr);
+          through = true;
+        }) {}
+  ~Through() { thread.join(); }
+};
+
+/// Neither without an arbiter, nor before one that is there has spoken, nor when it has gone
+/// without a word.
+void testNothingPassesBeforeTheFirstWord() {
+  const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
+  Gate gate(driver, waited);
+  gate.open(path);
+  const Through early(gate);
+  usleep(20'000);
+  CHECK(!early.through);
+  PlayedArbiter(path).hang();
+  usleep(20'000);
+  CHECK(!early.through);
+  PlayedArbiter played(path);
+  played.introduce(Grant::closed);
+  CHECK(comesTrue([&] { return played.mailbox->wants.load() == 1; }));
+  CHECK(!early.through);
+  played.set(Grant::window);
+}
+
+/// A session with a share stands at its gate from time to time when the arbiter has gone, and obeys
+/// the next one.
+void testAShareWithoutArbiter() {
+  const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
+  Gate gate(driver, waited);
+  gate.open(path);
+  {
+    PlayedArbiter played(path);
+    played.introduce(Grant::closed);
+    CHECK(played.drained(played.mailbox->grant));
+    played.mailbox->shareWithoutArbiter = 500'000;
+  }
+  Submitter submitter(gate);
+  submitter.submit(nullptr);  // not before it has earned something
+  const std::uint64_t before = waited;
+  CHECK(before > 0);
+  CHECK(comesTrue([&] {
+    submitter.submit(nullptr);
+    return waited > before;
+  }));
+  PlayedArbiter next(path);
+  next.introduce(Grant::closed);
+  CHECK(next.drained(next.mailbox->grant));
+  const Through late(gate);
+  CHECK(comesTrue([&] { return next.mailbox->wants.load() == 1; }));
+  CHECK(!late.through);
+  next.set(Grant::window);
+}
+
+/// In how many contexts of a GPU work goes on after the gate has closed, and that this is too long.
+void testAnOverrun() {
+  std::atomic<std::uint32_t> overdue{0};
+  Fixture f(Grant::closed);
+  f.gate.onOverdue([&](std::uint32_t seconds) { overdue = seconds; });
+  f.played.set(Grant::window);
+  CUcontext second = nullptr;
+  Hold first(CU_STREAM_LEGACY);
+  f.submitter.submit(CU_STREAM_LEGACY);
+  CHECK(driver.cuCtxCreate_v2(&second, 0, 0) == CUDA_SUCCESS);
+  f.submitter.pass.contextChanged();
+  {
+    Hold other(CU_STREAM_LEGACY);
+    f.submitter.submit(CU_STREAM_LEGACY);
+    f.played.set(Grant::closed);
+    CHECK(comesTrue([&] { return f.played.mailbox->busyContexts.load() == 2; }));
+    f.played.mailbox->overdue = 7;
+    CHECK(comesTrue([&] { return overdue == 7; }));
+    CHECK(f.played.mailbox->overdue.load() == 0);
+  }
+  CHECK(comesTrue([&] { return f.played.mailbox->busyContexts.load() == 1; }));
+  first.release();
+  CHECK(f.played.drained(f.played.mailbox->grant));
+  f.gate.forget(second);
+  CHECK(driver.cuCtxDestroy_v2(second) == CUDA_SUCCESS);
+  driver.cuCtxSetCurrent(context);
 }
 
 void testAClosedGate() {
@@ -257,7 +355,8 @@ void testWorkFromBefore(CUstream stream) {
   testItIsWaitedFor(f, hold);
 }
 
-/// The same where the gate was open for a while, of which its thread, asleep with nothing to do, heard nothing.
+/// The same where the gate was open for a while, of which its thread, asleep with nothing to do,
+/// heard nothing.
 void testWorkFromAnOpenGateInBetween() {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
@@ -274,12 +373,15 @@ void testWorkFromAnOpenGateInBetween() {
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// What runs behind an open gate is counted for as long as it runs, and a short piece now and then for little.
+/// What runs behind an open gate is counted for as long as it runs, and a short piece now and then
+/// for little.
 void testTimeBehindAnOpenGate() {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
   const auto used = [&] { return f.played.mailbox->used.load(); };
-  constexpr std::uint64_t kMillisecond = 1'000'000, kLongestInterval = 100 * kMillisecond;  // of a thread that is not woken in time
+  constexpr std::uint64_t kMillisecond = 1'000'000,
+                          kLongestInterval =
+                              100 * kMillisecond;  // of a thread that is not woken in time
   const auto restsAgain = [&] {
     const std::uint64_t before = used();
     usleep(60'000);
@@ -339,8 +441,8 @@ void testADestroyedContext() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// A program with a stream on each of two GPUs, the second of which is current. Nothing gets done there until it is let go; the first one
-/// has been given work.
+/// A program with a stream on each of two GPUs, the second of which is current. Nothing gets done
+/// there until it is let go; the first one has been given work.
 struct TwoGpus {
   Fixture f{Grant::open};
   CUcontext second = nullptr;
@@ -383,8 +485,8 @@ void testNoMoreIsLetIn(TwoGpus& gpus, std::uint32_t word) {
   thread.join();
 }
 
-/// What one GPU was given may wait for what another is about to be given: that is let in although the gate has closed, and no more than
-/// that.
+/// What one GPU was given may wait for what another is about to be given: that is let in although
+/// the gate has closed, and no more than that.
 void testTheOtherGpuCatchesUp() {
   TwoGpus gpus;
   gpus.f.played.set(Grant::window);
@@ -394,8 +496,9 @@ void testTheOtherGpuCatchesUp() {
   testNoMoreIsLetIn(gpus, word);
 }
 
-/// The same where the gate closes for the first time, so that nothing was counted: what stands there is let in once it shows that the other
-/// GPU gets nothing done. From then on it is counted rightly.
+/// The same where the gate closes for the first time, so that nothing was counted: what stands
+/// there is let in once it shows that the other GPU gets nothing done. From then on it is counted
+/// rightly.
 void testThePartedAreBroughtTogether() {
   TwoGpus gpus;
   gpus.start();
@@ -417,7 +520,8 @@ void testTheAwaitedStandsBehindOthers() {
   CHECK(gpus.f.played.drained(word));
 }
 
-/// In a window no more is let in than the device can do in a while; work that is stuck does not stop the program for ever.
+/// In a window no more is let in than the device can do in a while; work that is stuck does not
+/// stop the program for ever.
 void testAFullQueue() {
   Fixture f(Grant::open);
   f.played.set(Grant::window);
@@ -428,9 +532,11 @@ void testAFullQueue() {
     Hold hold(stream);
     thread = std::thread([&] {
       Submitter submitter(f.gate);
-      for (int i = 0; i < 100; ++i) submitter.submit(stream, 4000 + i), ++submitted;  // each one never seen before
+      for (int i = 0; i < 100; ++i)
+        submitter.submit(stream, 4000 + i), ++submitted;  // each one never seen before
     });
-    CHECK(comesTrue([&] { return submitted.load() >= 8; }));  // let in one by one, although nothing gets done
+    CHECK(comesTrue(
+        [&] { return submitted.load() >= 8; }));  // let in one by one, although nothing gets done
     CHECK(submitted.load() < 100);
   }
   thread.join();
@@ -442,8 +548,8 @@ void testAFullQueue() {
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// Work that would still be there when one that goes first is expected waits until that has come or is late; work too long to be held does
-/// not.
+/// Work that would still be there when one that goes first is expected waits until that has come or
+/// is late; work too long to be held does not.
 void testAReservation() {
   Fixture f(Grant::open);
   f.played.set(Grant::window);
@@ -560,12 +666,16 @@ void testAStorm() {
 int main(int, char** arguments) {
   setenv("NVIDIA_VIRTUAL_SIMULATED_GPUS", "2", 1);
   void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr || !worker::load(library, driver)) return std::fprintf(stderr, "no driver at %s\n", arguments[1]), 1;
+  if (library == nullptr || !worker::load(library, driver))
+    return std::fprintf(stderr, "no driver at %s\n", arguments[1]), 1;
   CHECK(driver.cuInit(0) == CUDA_SUCCESS);
   CHECK(driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
   CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
   CHECK(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
   testWithoutArbiter();
+  testNothingPassesBeforeTheFirstWord();
+  testAShareWithoutArbiter();
+  testAnOverrun();
   testAClosedGate();
   testStandby();
   testPace();

@@ -1,5 +1,5 @@
 // What a context provides for is free, what is beyond counts, and all of it comes back.
-#include "native/worker/image_account.h"
+#include "native/worker/accounts/image_account.h"
 
 #include "wire/test/check.h"
 

@@ -1,5 +1,5 @@
 // A worker says so many lines at most, and then that it says no more.
-#include "native/worker/log.h"
+#include "native/worker/reports/log.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@ int main() {
   std::string text(lseek(file, 0, SEEK_END), '\0');
   CHECK(pread(file, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
   CHECK(std::ranges::count(text, '\n') == worker::kMostLines + 1);
-  CHECK(text.starts_with("line 0\nline 1\n") && text.find("line 999\nno more is logged") != std::string::npos);
+  CHECK(text.starts_with("line 0\nline 1\n") &&
+        text.find("line 999\nno more is logged") != std::string::npos);
   return wire::test::checkedResult();
 }

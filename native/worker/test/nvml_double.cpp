@@ -1,4 +1,5 @@
-// Answers as libnvidia-ml.so.1 does, for a machine without a GPU: two GPUs, the first with 100 processes, of which one is under MPS too.
+// Answers as libnvidia-ml.so.1 does, for a machine without a GPU: two GPUs, the first with 100
+// processes, of which one is under MPS too.
 extern "C" {
 
 struct ProcessInfo {
@@ -14,7 +15,9 @@ int nvmlInit_v2() { return 0; }
 
 int nvmlDeviceGetCount_v2(unsigned* count) { return *count = 2, 0; }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) { return *device = &devices[index], 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  return *device = &devices[index], 0;
+}
 
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned) {
   const char text[] = {'G', 'P', 'U', '-', device == &devices[0] ? 'a' : 'b', '\0'};
@@ -26,11 +29,13 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Proce
   const unsigned room = *count;
   *count = device == &devices[0] ? 100 : 1;
   if (room < *count) return 7;
-  for (unsigned i = 0; i < *count; ++i) processes[i] = {i + 1, device == &devices[0] ? i * 1024ULL : ~0ULL, 0, 0};
+  for (unsigned i = 0; i < *count; ++i)
+    processes[i] = {i + 1, device == &devices[0] ? i * 1024ULL : ~0ULL, 0, 0};
   return 0;
 }
 
-int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count, ProcessInfo* processes) {
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(void* device, unsigned* count,
+                                               ProcessInfo* processes) {
   if (device != &devices[0]) return 3;
   *count = 1;
   processes[0] = {100, 5, 0, 0};

@@ -13,19 +13,48 @@ bool parse(std::vector<std::string> arguments, worker::Options& options, std::st
 void testAll() {
   worker::Options options;
   std::string sentence;
-  CHECK(parse({"--driver", "libcuda.so.1", "--memory-limit",   "1024", "--quota",          "/q", "--quota-slot", "7",  "--gpu",     "0",
-               "--gpu",    "GPU-1",        "--context-charge", "5",    "--context-memory", "6",  "--figures",    "/f", "--cache",   "/c",
-               "--uid",    "65534",        "--max-threads",    "8",    "--max-handles",    "9",  "--max-pinned", "10", "--arbiter", "/a"},
+  CHECK(parse({"--driver",
+               "libcuda.so.1",
+               "--memory-limit",
+               "1024",
+               "--quota",
+               "/q",
+               "--quota-slot",
+               "7",
+               "--gpu",
+               "0",
+               "--gpu",
+               "GPU-1",
+               "--context-charge",
+               "5",
+               "--context-memory",
+               "6",
+               "--figures",
+               "/f",
+               "--cache",
+               "/c",
+               "--uid",
+               "65534",
+               "--max-threads",
+               "8",
+               "--max-handles",
+               "9",
+               "--max-pinned",
+               "10",
+               "--arbiter",
+               "/a"},
               options, sentence));
-  CHECK(parse({"--mps-pipes", "/m", "--mps-threads", "25", "--mps-memory", "11", "--stream-memory", "12", "--heap-memory", "13"}, options,
-              sentence));
-  CHECK(options.mps.pipes == "/m" && options.mps.threads == 25 && options.mps.memory == 11 && options.limits.streamMemory == 12 &&
-        options.limits.heapMemory == 13);
-  CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" && options.quotaSlot == 7 &&
-        options.gpus.size() == 2);
-  CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 && options.figures == "/f" && options.cache == "/c");
-  CHECK(options.uid == 65534u && options.limits.threads == 8 && options.limits.handles == 9 && options.limits.pinned == 10 &&
-        options.arbiter == "/a");
+  CHECK(parse({"--mps-pipes", "/m", "--mps-threads", "25", "--mps-memory", "11", "--stream-memory",
+               "12", "--heap-memory", "13"},
+              options, sentence));
+  CHECK(options.mps.pipes == "/m" && options.mps.threads == 25 && options.mps.memory == 11 &&
+        options.limits.streamMemory == 12 && options.limits.heapMemory == 13);
+  CHECK(options.driver == "libcuda.so.1" && options.memoryLimit == 1024 && options.quota == "/q" &&
+        options.quotaSlot == 7 && options.gpus.size() == 2);
+  CHECK(options.contextCharge == 5 && options.limits.contextMemory == 6 &&
+        options.figures == "/f" && options.cache == "/c");
+  CHECK(options.uid == 65534u && options.limits.threads == 8 && options.limits.handles == 9 &&
+        options.limits.pinned == 10 && options.arbiter == "/a");
   CHECK(!options.inventory && !options.warm);
 }
 
@@ -33,17 +62,20 @@ void testFlags() {
   worker::Options inventory;
   worker::Options warm;
   std::string sentence;
-  CHECK(parse({"--inventory", "--driver", "x"}, inventory, sentence) && inventory.inventory && inventory.driver == "x");
+  CHECK(parse({"--inventory", "--driver", "x"}, inventory, sentence) && inventory.inventory &&
+        inventory.driver == "x");
   CHECK(parse({"--driver", "x", "--warm"}, warm, sentence) && warm.warm && !warm.inventory);
   CHECK(!warm.uid.has_value());
   worker::Options processes;
-  CHECK(parse({"--processes", "/lib/libnvidia-ml.so.1"}, processes, sentence) && processes.processes == "/lib/libnvidia-ml.so.1");
+  CHECK(parse({"--processes", "/lib/libnvidia-ml.so.1"}, processes, sentence) &&
+        processes.processes == "/lib/libnvidia-ml.so.1");
 }
 
 void testNewer() {
   worker::Options options;
   std::string sentence;
-  CHECK(parse({"--color", "red", "--driver", "x", "--fast", "--max-threads", "8", "--last"}, options, sentence));
+  CHECK(parse({"--color", "red", "--driver", "x", "--fast", "--max-threads", "8", "--last"},
+              options, sentence));
   CHECK(options.driver == "x" && options.limits.threads == 8);
   CHECK((options.unknown == std::vector<std::string>{"--color", "--fast", "--last"}));
 }
@@ -63,7 +95,8 @@ void testWrong() {
     worker::Options unused;
     std::string sentence;
     CHECK(!parse(wrong, unused, sentence));
-    CHECK(sentence.find(wrong.front()) != std::string::npos && sentence.find("[--max-handles N]") != std::string::npos);
+    CHECK(sentence.find(wrong.front()) != std::string::npos &&
+          sentence.find("[--max-handles N]") != std::string::npos);
   }
   worker::Options unused;
   std::string sentence;

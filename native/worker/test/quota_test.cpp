@@ -1,5 +1,6 @@
-// The quota of an allocation over several processes: never more than the limit, also when they race, also when one is killed.
-#include "native/worker/quota.h"
+// The quota of an allocation over several processes: never more than the limit, also when they
+// race, also when one is killed.
+#include "native/worker/accounts/quota.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -74,7 +75,8 @@ void testPinned(const std::string& path) {
   worker::Quota first;
   worker::Quota second;
   CHECK(first.open(path, 0, kLimit).empty() && second.open(path, 239, kLimit).empty());
-  CHECK(first.charge(kLimit) && first.chargePinned(60, 100) && !second.chargePinned(41, 100) && second.chargePinned(40, 100));
+  CHECK(first.charge(kLimit) && first.chargePinned(60, 100) && !second.chargePinned(41, 100) &&
+        second.chargePinned(40, 100));
   CHECK(!first.chargePinned(~std::uint64_t{0}, 100) && first.chargePinned(5000, 0));
   first.refundPinned(5060);
   clearSlot(path, 239);
@@ -95,16 +97,19 @@ void testHandlesAndThreads(const std::string& path) {
   CHECK(second.handlesLeft(31) && !second.handlesLeft(30));
   second.handles() = 70;
   CHECK(first.handlesLeft(101) && !first.handlesLeft(100));
-  CHECK(first.chargeThread(3) && second.chargeThread(3) && second.chargeThread(3) && !first.chargeThread(3) && !second.chargeThread(3));
+  CHECK(first.chargeThread(3) && second.chargeThread(3) && second.chargeThread(3) &&
+        !first.chargeThread(3) && !second.chargeThread(3));
   second.refundThread();
   CHECK(first.chargeThread(3) && !second.chargeThread(3) && first.used() == 0);
   clearSlot(path, 239);
-  CHECK(first.handlesLeft(31) && !first.handlesLeft(30) && second.chargeThread(3) && !second.chargeThread(3));
+  CHECK(first.handlesLeft(31) && !first.handlesLeft(30) && second.chargeThread(3) &&
+        !second.chargeThread(3));
   clearSlot(path, 0);
   clearSlot(path, 239);
   worker::Quota alone;
   alone.handles() = 2;
-  CHECK(alone.handlesLeft(3) && !alone.handlesLeft(2) && alone.chargeThread(1) && !alone.chargeThread(1));
+  CHECK(alone.handlesLeft(3) && !alone.handlesLeft(2) && alone.chargeThread(1) &&
+        !alone.chargeThread(1));
   alone.refundThread();
   CHECK(alone.chargeThread(1));
 }
@@ -126,7 +131,8 @@ void testRace(const std::string& path) {
   CHECK(total == static_cast<int>(kLimit / 7));
 }
 
-/// A process that dies anywhere inside leaves a quota that others can use, and what it held until its slot is cleared.
+/// A process that dies anywhere inside leaves a quota that others can use, and what it held until
+/// its slot is cleared.
 void testKilled(const std::string& path) {
   for (int round = 0; round < 50; ++round) {
     const pid_t child = fork();

@@ -1,5 +1,6 @@
-// Memory files from a client that may be hostile: only what is sealed, inside the window and not taken is mapped.
-#include "native/worker/shared_memory.h"
+// Memory files from a client that may be hostile: only what is sealed, inside the window and not
+// taken is mapped.
+#include "native/worker/session/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,7 +31,8 @@ int main() {
   shared.put(1, memoryFile(kPinned));
   CHECK(shared.map(1, begin, kBytes));
   *reinterpret_cast<volatile char*>(begin + kBytes - 1) = 'x';
-  CHECK(shared.contains(begin, kBytes) && !shared.contains(begin + 1, kBytes) && !shared.contains(begin - 1, 1));
+  CHECK(shared.contains(begin, kBytes) && !shared.contains(begin + 1, kBytes) &&
+        !shared.contains(begin - 1, 1));
   CHECK(!shared.contains(begin, ~std::uint64_t{0}));
 
   const struct {
@@ -46,7 +48,7 @@ int main() {
       {window.range().end - 4096, kBytes, kPinned},             // beyond the window
       {0x10000, kBytes, kPinned},                               // elsewhere
       {begin + (1 << 20), ~std::uint64_t{0} & ~4095, kPinned},  // around the end of all addresses
-      {begin + (1 << 20), kBytes, F_SEAL_GROW},                 // the client could cut it short later
+      {begin + (1 << 20), kBytes, F_SEAL_GROW},  // the client could cut it short later
   };
   for (const auto& [address, bytes, seals] : wrong) {
     shared.put(2, memoryFile(seals));

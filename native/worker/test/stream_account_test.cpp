@@ -1,4 +1,4 @@
-#include "native/worker/stream_account.h"
+#include "native/worker/accounts/stream_account.h"
 
 #include "wire/test/check.h"
 
@@ -39,7 +39,9 @@ void testFree() {
   worker::Quota quota;
   worker::StreamAccount streams(quota, 0);
   CUstream made = nullptr;
-  CHECK(streams.make(context(1), &made, [&] { return made = stream(1), CUDA_SUCCESS; }) == CUDA_SUCCESS && quota.used() == 0);
+  CHECK(streams.make(context(1), &made, [&] { return made = stream(1), CUDA_SUCCESS; }) ==
+            CUDA_SUCCESS &&
+        quota.used() == 0);
   streams.destroyed(made);
   streams.ended(context(1));
   CHECK(quota.used() == 0);

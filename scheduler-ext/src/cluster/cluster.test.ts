@@ -1,4 +1,4 @@
-import type { Holding } from '@nvidia-virtual/kubernetes/holding';
+import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
 import { Cluster } from './cluster.js';
 import { type PodRecord, readPod } from './pod.js';
@@ -72,7 +72,10 @@ test('a new list removes what it does not have, but no binding that is younger o
 });
 
 test('a pod without assignment counts on every GPU that may serve it, for nothing on others', () => {
-  cluster.putNode('one', inventoryOf(gpuOf('a'), gpuOf('b', { mode: 'concurrent' }), gpuOf('d', { healthy: false })));
+  cluster.putNode(
+    'one',
+    inventoryOf(gpuOf('a'), gpuOf('b', { mode: 'concurrent' }), gpuOf('d', { healthy: false })),
+  );
   cluster.putPod(podOf('foreign', { node: 'one', slots: 4 }));
   expect([used(), cluster.node('one')?.gpus.map(({ unknown }) => unknown)]).toEqual([
     [4, 0, 4],
@@ -128,12 +131,17 @@ test('a promise holds on the node that was chosen, until the pod is there or gon
   ]);
 });
 
-test('a node that is gone says nothing of the one that has its index now', () => {
-  const gone = cluster.node('two');
-  cluster.removeNode('two');
+test('nodes are in an equal state if they differ in names only, and in none while slots are promised', () => {
   cluster.putNode('three', inventoryOf(gpuOf('d'), gpuOf('e')));
-  const next = cluster.node('three');
-  expect([gone?.index === next?.index, gone?.currentState() === next?.currentState()]).toEqual([true, false]);
-  cluster.putNode('four', inventoryOf(gpuOf('d'), gpuOf('e')));
-  expect(next?.currentState()).toBe(cluster.node('four')?.currentState());
+  cluster.putNode('four', inventoryOf(gpuOf('f'), gpuOf('g')));
+  const [three, four] = [cluster.node('three'), cluster.node('four')];
+  expect(three?.state).toBe(four?.state);
+  four?.hold({ uid: 'p', priority: 0, holding: new Map([['f', 1]]), demand: undefined });
+  expect(three?.state).not.toBe(four?.state);
+  four?.release('p');
+  expect(three?.state).toBe(four?.state);
+  four?.promise({ uid: 'p', priority: 0, holding: new Map([['f', 1]]), demand: undefined });
+  expect(four?.state).toBeUndefined();
+  four?.unpromise('p');
+  expect(three?.state).toBe(four?.state);
 });

@@ -1,44 +1,43 @@
-import type { Holding } from '@nvidia-virtual/kubernetes/holding';
-import { NodeGpus, NodeStates } from './node-gpus.js';
-import { NodeTable } from './node-table.js';
+import type { Holding } from '@nvidia-virtual/kube-common/holding';
+import { NodeGpus } from './node-gpus.js';
 import type { PodRecord } from './pod.js';
 
-/** Slots that were promised by a binding which the pods do not show yet. */
+/** Slots reserved by a binding that the watch of pods does not show yet. */
 interface Reservation {
   readonly node: string;
-  /** When its binding ended well, by performance.now(); undefined while it is under way. */
+  /** Time of the successful binding, by performance.now(); undefined while it is in progress. */
   readonly bound: number | undefined;
 }
 
-/** What a pod gets on which node when others are gone. */
+/** Slots that a preemptor gets when its victims are gone. */
 interface Promised {
   readonly holdings: ReadonlyMap<string, Holding>;
-  /** Where it holds although kube-scheduler did not choose. */
+  /** The node chosen by the extender; undefined: kube-scheduler nominates one. */
   readonly chosen: string | undefined;
 }
 
 /**
- * Who holds what on which node: what the nodes and pods say, and what was reserved since. Nothing here waits, so whatever is looked up and
- * then reserved in one go is nobody else's.
+ * The slots in use on each node: a cache of nodes and pods, plus reservations. All methods are
+ * synchronous, so a lookup followed by a reservation is atomic.
  */
 export class Cluster {
   readonly #nodes = new Map<string, NodeGpus>();
-  readonly #states = new NodeStates();
-  /** The same by the bytes of their names. */
-  readonly table = new NodeTable(() => this.#nodes.values(), this.#states);
-  readonly #indices = new Indices();
   readonly #pods = new Map<string, PodRecord>();
   readonly #reservations = new Map<string, Reservation>();
   readonly #promises = new Map<string, Promised>();
   readonly #gained: (node: NodeGpus) => void;
 
-  /** @param gained hears of each node on which there may be more room than before */
+  /** @param gained called with each node that may have more free slots than before */
   constructor(gained: (node: NodeGpus) => void = () => {}) {
     this.#gained = gained;
   }
 
   get counts(): { readonly nodes: number; readonly pods: number; readonly reservations: number } {
-    return { nodes: this.#nodes.size, pods: this.#pods.size, reservations: this.#reservations.size };
+    return {
+      nodes: this.#nodes.size,
+      pods: this.#pods.size,
+      reservations: this.#reservations.size,
+    };
   }
 
   nodes(): IterableIterator<NodeGpus> {
@@ -77,7 +76,7 @@ export class Cluster {
     this.#free(uid, pod?.node);
   }
 
-  /** All pods that there were at `since`, by performance.now(). */
+  /** Replaces all pods by the list at time `since`, by performance.now(). */
   replacePods(pods: readonly PodRecord[], since: number): void {
     const present = new Set(pods.map(({ uid }) => uid));
     for (const uid of this.#pods.keys()) if (!present.has(uid)) this.removePod(uid);
@@ -87,7 +86,9 @@ export class Cluster {
     for (const pod of pods) this.putPod(pod);
   }
 
-  replaceNodes(nodes: readonly { readonly name: string; readonly inventory: string | undefined }[]): void {
+  replaceNodes(
+    nodes: readonly { readonly name: string; readonly inventory: string | undefined }[],
+  ): void {
     const present = new Set(nodes.map(({ name }) => name));
     for (const name of this.#nodes.keys()) if (!present.has(name)) this.removeNode(name);
     for (const { name, inventory } of nodes) this.putNode(name, inventory);
@@ -102,7 +103,7 @@ export class Cluster {
     this.#made(node).hold({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
   }
 
-  /** The binding ended well: from now on the pod's own word counts, once it is heard. */
+  /** Marks a binding as successful. The reservation ends when the watch shows the pod. */
   confirm(uid: string): void {
     const reservation = this.#reservations.get(uid);
     if (reservation) this.#reservations.set(uid, { ...reservation, bound: performance.now() });
@@ -115,8 +116,8 @@ export class Cluster {
   }
 
   /**
-   * Others are to go so that this pod gets that; it holds on the node that is chosen here, or that kube-scheduler chooses then. A pod that is
-   * gone or bound by now gets nothing: no word of it would end the promise.
+   * Promises slots to a preemptor, on the chosen node or on the one that kube-scheduler nominates
+   * later. No-op for a pod that is deleted or bound: no event would end the promise.
    */
   promise(pod: PodRecord, holdings: ReadonlyMap<string, Holding>, chosen?: string): void {
     this.unpromise(pod.uid);
@@ -131,12 +132,13 @@ export class Cluster {
     const place = pod.nominated ?? chosen;
     for (const [name, holding] of holdings ?? []) {
       const node = this.#nodes.get(name);
-      if (name === place) node?.promise({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
+      if (name === place)
+        node?.promise({ uid: pod.uid, priority: pod.priority, holding, demand: pod.demand });
       else node?.unpromise(pod.uid);
     }
   }
 
-  /** Who was to go stays after all. */
+  /** Cancels the promise of a pod. */
   unpromise(uid: string): void {
     for (const name of this.#promises.get(uid)?.holdings.keys() ?? []) {
       const node = this.#nodes.get(name);
@@ -157,7 +159,8 @@ export class Cluster {
     const reservation = this.#reservations.get(uid);
     this.#reservations.delete(uid);
     this.unpromise(uid);
-    for (const name of new Set([node, reservation?.node])) if (name !== undefined) this.#leave(uid, name);
+    for (const name of new Set([node, reservation?.node]))
+      if (name !== undefined) this.#leave(uid, name);
   }
 
   #leave(uid: string, name: string): void {
@@ -168,32 +171,14 @@ export class Cluster {
   }
 
   #forget(node: NodeGpus | undefined): void {
-    if (!node?.idle || !this.#nodes.delete(node.name)) return;
-    node.leave();
-    this.#indices.giveBack(node.index);
-    this.table.changed();
+    if (node?.idle) this.#nodes.delete(node.name);
   }
 
   #made(name: string): NodeGpus {
     const known = this.#nodes.get(name);
     if (known) return known;
-    const node = new NodeGpus(name, this.#indices.take(), this.#states);
+    const node = new NodeGpus(name);
     this.#nodes.set(name, node);
-    this.table.changed();
     return node;
-  }
-}
-
-/** Whole numbers from 0, none of them twice at a time. */
-class Indices {
-  readonly #free: number[] = [];
-  #next = 0;
-
-  take(): number {
-    return this.#free.pop() ?? this.#next++;
-  }
-
-  giveBack(index: number): void {
-    this.#free.push(index);
   }
 }

@@ -1,12 +1,15 @@
-import type { InventoryGpu } from '@nvidia-virtual/kubernetes/assignment';
+import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
 import type { SharingMode } from '@nvidia-virtual/ledger';
 
-/** What GPUs have in common that differ in nothing but their UUID. A cluster has few, so what depends on it alone is worked out once. */
+/**
+ * The common properties of GPUs that differ only in UUID, health and use. A cluster has few models,
+ * so results that depend on the model alone are cached.
+ */
 export interface Model {
   /** Counts from 0. */
   readonly id: number;
   readonly name: string;
-  /** For comparisons in any case. */
+  /** For case-insensitive comparison. */
   readonly lowerName: string;
   readonly slotMemory: number;
   readonly slots: number;

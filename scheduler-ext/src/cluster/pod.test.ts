@@ -7,18 +7,33 @@ function container(name: string, slots: number, more: Partial<V1Container> = {})
 
 function pod(assigned: string | undefined, more: Partial<V1Pod> = {}): V1Pod {
   const annotations = assigned === undefined ? {} : { 'nvidia-virtual/assigned': assigned };
-  const initContainers = [container('prepare', 6), container('sidecar', 2, { restartPolicy: 'Always' }), container('late', 3)];
-  const spec = { nodeName: 'node', initContainers, containers: [container('main', 4), { name: 'other' }] };
+  const initContainers = [
+    container('prepare', 6),
+    container('sidecar', 2, { restartPolicy: 'Always' }),
+    container('late', 3),
+  ];
+  const spec = {
+    nodeName: 'node',
+    initContainers,
+    containers: [container('main', 4), { name: 'other' }],
+  };
   return { metadata: { uid: 'u', name: 'p', namespace: 'n', annotations }, spec, ...more };
 }
 
 function assignment(containers: Record<string, [string, number][]>): string {
-  const lists = Object.entries(containers).map(([name, gpus]) => [name, gpus.map(([gpu, slots]) => ({ gpu, slots }))]);
+  const lists = Object.entries(containers).map(([name, gpus]) => [
+    name,
+    gpus.map(([gpu, slots]) => ({ gpu, slots })),
+  ]);
   return JSON.stringify({ version: 1, containers: Object.fromEntries(lists) });
 }
 
 test('number 22: what a pod holds of a GPU is its most at a time: init containers before, sidecars beside', () => {
-  const one = readPod(pod(assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] })));
+  const one = readPod(
+    pod(
+      assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] }),
+    ),
+  );
   expect(one?.holding).toEqual(new Map([['a', 6]]));
   const two = readPod(
     pod(
@@ -41,12 +56,17 @@ test('number 22: what a pod holds of a GPU is its most at a time: init container
   );
 });
 
-test.each([undefined, '{', 'null', '{"version":2}', '{"version":1,"containers":7}'])('an assignment %j is as good as none', (text) => {
-  expect(readPod(pod(text))?.holding).toBeUndefined();
-});
+test.each([undefined, '{', 'null', '{"version":2}', '{"version":1,"containers":7}'])(
+  'an assignment %j is as good as none',
+  (text) => {
+    expect(readPod(pod(text))?.holding).toBeUndefined();
+  },
+);
 
 test('a pod that asks for nothing is nobody', () => {
-  expect(readPod({ metadata: { uid: 'u' }, spec: { containers: [{ name: 'main' }] } })).toBeUndefined();
+  expect(
+    readPod({ metadata: { uid: 'u' }, spec: { containers: [{ name: 'main' }] } }),
+  ).toBeUndefined();
 });
 
 test.each([
@@ -60,11 +80,21 @@ test.each([
 test('a pod that contradicts itself is there, and says why nothing can be done for it', () => {
   const wrong = pod(undefined);
   (wrong.metadata as { annotations: object }).annotations = { 'nvidia-virtual/memory': 'much' };
-  expect(readPod(wrong)).toMatchObject({ demand: undefined, problem: expect.stringContaining('nvidia-virtual/memory is "much"') });
+  expect(readPod(wrong)).toMatchObject({
+    demand: undefined,
+    problem: expect.stringContaining('nvidia-virtual/memory is "much"'),
+  });
 });
 
 test('a pod that is being deleted leaves, unless it should have been gone long ago', () => {
-  const deleted = (seconds: number) => readPod(pod(undefined, { metadata: { deletionTimestamp: new Date(Date.now() + 1000 * seconds) } }));
-  expect([30, 0, -600].map((seconds) => isLeaving(deleted(seconds) as PodRecord))).toEqual([true, true, false]);
+  const deleted = (seconds: number) =>
+    readPod(
+      pod(undefined, { metadata: { deletionTimestamp: new Date(Date.now() + 1000 * seconds) } }),
+    );
+  expect([30, 0, -600].map((seconds) => isLeaving(deleted(seconds) as PodRecord))).toEqual([
+    true,
+    true,
+    false,
+  ]);
   expect(isLeaving(readPod(pod(undefined)) as PodRecord)).toBe(false);
 });

@@ -1,9 +1,13 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { assignedHolding, type Holding } from '@nvidia-virtual/kubernetes/holding';
-import { containersOf, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { assignedHolding, type Holding } from '@nvidia-virtual/kube-common/holding';
+import {
+  containersOf,
+  PodRequestError,
+  readPodRequest,
+} from '@nvidia-virtual/kube-common/pod-request';
 import { Demand } from '../placement/demand.js';
 
-/** What is kept of a pod that asks for slots. */
+/** The cached part of a pod that requests slots. */
 export interface PodRecord {
   readonly uid: string;
   readonly namespace: string;
@@ -11,22 +15,22 @@ export interface PodRecord {
   readonly priority: number;
   /** Undefined until it is bound. */
   readonly node: string | undefined;
-  /** Where it waits for others to go. */
+  /** The node where it waits for its victims to end. */
   readonly nominated: string | undefined;
-  /** It holds nothing any more. */
+  /** True if it has terminated and holds no slots. */
   readonly ended: boolean;
-  /** When it is to be gone, in milliseconds since 1970; undefined while nobody deletes it. */
+  /** Deadline of its deletion, in milliseconds since 1970; undefined: not being deleted. */
   readonly leavesAt: number | undefined;
   readonly demand: Demand | undefined;
-  /** Why there is no demand. */
+  /** The reason why `demand` is undefined. */
   readonly problem: string | undefined;
-  /** By its assignment; undefined when it has none. */
+  /** From its assignment; undefined if it has none. */
   readonly holding: Holding | undefined;
-  /** For the budgets that protect it. */
+  /** Used to match PodDisruptionBudgets. */
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** As the reflector hands it on: of a pod that asks for nothing, nothing is kept. */
+/** A pod from the reflector. `record` is undefined for a pod that requests no slots. */
 export interface SeenPod {
   readonly uid: string;
   readonly record: PodRecord | undefined;
@@ -36,15 +40,18 @@ export function seePod(pod: V1Pod): SeenPod {
   return { uid: pod.metadata?.uid ?? '', record: readPod(pod) };
 }
 
-/** A pod that is so much longer there than it was to be, in milliseconds, is held by something, and nobody waits for it. */
+/**
+ * Milliseconds after the deadline of its deletion when a pod counts as stuck. It is not awaited any
+ * longer.
+ */
 const OVERDUE = 60_000;
 
-/** It is being deleted, whoever wanted that, and its slots are about to be free. */
+/** Whether the pod is being deleted and its slots will soon be free. */
 export function isLeaving({ leavesAt }: PodRecord): boolean {
   return leavesAt !== undefined && Date.now() < leavesAt + OVERDUE;
 }
 
-/** Undefined for a pod that asks for no slots. */
+/** Undefined for a pod that requests no slots. */
 export function readPod(pod: V1Pod): PodRecord | undefined {
   if (!containersOf(pod).some(({ slots }) => slots > 0)) return undefined;
   const { metadata = {}, spec, status } = pod;

@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { V1Pod } from '@kubernetes/client-node';
-import type { ApiError, ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import type { AssignedGpu, Assignment } from '@nvidia-virtual/kubernetes/assignment';
-import { ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import type { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { AssignedGpu, Assignment } from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, readPod } from '../cluster/pod.js';
 import { SchedulerError } from '../errors.js';
 import type { Demand } from '../placement/demand.js';
-import { freeFor, holdingOf, type Placement, place, type Strategy } from '../placement/placement.js';
+import {
+  freeFor,
+  holdingOf,
+  type Placement,
+  place,
+  type Strategy,
+} from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { BindArgs } from './messages.js';
 
@@ -20,19 +27,19 @@ export interface BinderOptions {
 }
 
 /**
- * In milliseconds. Less than what lies between a leader's renewDeadline, after which it asks for nothing any more, and the end of its lease, when
- * its successor may begin: what this one asked for last has then happened, or never will.
+ * In milliseconds. Must be less than the time between a leader's renewDeadline, after which it
+ * sends no requests, and the end of its lease, when its successor starts. So the last binding of
+ * the old leader is complete or aborted by then.
  */
 export const BINDING_TIMEOUT = 4000;
 const [NOT_FOUND, CONFLICT] = [404, 409];
-const LONGEST_PAUSE = 5000;
 /**
- * A binding that was given up may still be held by the API server, and happen after the pod was seen unbound. It ends within this time, in
- * milliseconds: etcd gives up after some 7 s.
+ * Milliseconds within which an aborted binding can still take effect, even after the pod was seen
+ * unbound: the API server may have it queued. etcd times out after some 7 s.
  */
 const LATEST = 10_000;
 
-/** Binds pods: chooses the GPUs and reserves them in one step, then lets the API server know. */
+/** Binds pods: chooses and reserves GPUs atomically, then writes the binding to the API server. */
 export class Binder {
   readonly #options: BinderOptions;
   readonly #end = new AbortController();
@@ -45,16 +52,22 @@ export class Binder {
     this.#end.abort();
   }
 
-  /** @throws SchedulerError; then the pod holds no slots, unless the outcome is not known yet. */
+  /** @throws SchedulerError; then the pod holds no slots, unless the outcome is still unknown */
   async bind(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
     const pod = cluster.pod(args.PodUID) ?? (await this.#fetch(args));
     const name = nameOf(args);
-    // An earlier attempt of which kube-scheduler did not hear, or somebody else: what the pod holds is known, and nothing is to be chosen.
+    // Already bound: kube-scheduler missed the answer of an earlier attempt, or another scheduler
+    // bound the pod.
     if (pod.node === args.Node) return;
-    if (pod.node !== undefined) throw new SchedulerError('POD_BOUND', { pod: name, node: args.Node, bound: pod.node });
+    if (pod.node !== undefined)
+      throw new SchedulerError('POD_BOUND', { pod: name, node: args.Node, bound: pod.node });
     if (cluster.isReserved(pod.uid)) {
-      throw new SchedulerError('BIND_UNKNOWN', { pod: name, node: args.Node, reason: 'an earlier attempt is not settled yet.' });
+      throw new SchedulerError('BIND_UNKNOWN', {
+        pod: name,
+        node: args.Node,
+        reason: 'an earlier attempt is not settled yet.',
+      });
     }
     const assignment = this.#reserve(pod, args);
     try {
@@ -65,13 +78,17 @@ export class Binder {
     }
   }
 
-  /** Nothing waits in here, so nobody comes in between. */
+  /** Synchronous, so the choice and the reservation are atomic. */
   #reserve(pod: PodRecord, args: BindArgs): Assignment {
     const { cluster, strategy } = this.#options;
     const { demand, uid, priority } = pod;
     const name = nameOf(args);
     if (demand === undefined) {
-      throw new SchedulerError('BIND_FAILED', { pod: name, node: args.Node, reason: pod.problem ?? 'it asks for nothing.' });
+      throw new SchedulerError('BIND_FAILED', {
+        pod: name,
+        node: args.Node,
+        reason: pod.problem ?? 'it asks for nothing.',
+      });
     }
     const node = cluster.node(args.Node);
     const placement = node && place(demand, node.gpus, freeFor({ uid, priority }, node), strategy);
@@ -84,8 +101,14 @@ export class Binder {
     return assignmentFrom(demand, placement);
   }
 
-  /** The UID goes along, so that a pod of the same name that came later is not meant. The annotation becomes the pod's, in one step. */
-  async #post({ PodNamespace, PodName, PodUID, Node }: BindArgs, assignment: Assignment): Promise<void> {
+  /**
+   * Writes the binding. Its UID excludes a later pod of the same name. The API server copies its
+   * annotation to the pod atomically.
+   */
+  async #post(
+    { PodNamespace, PodName, PodUID, Node }: BindArgs,
+    assignment: Assignment,
+  ): Promise<void> {
     const annotations = { [ANNOTATION.assigned]: JSON.stringify(assignment) };
     const body = {
       apiVersion: 'v1',
@@ -110,29 +133,38 @@ export class Binder {
     throw new SchedulerError('BIND_UNKNOWN', figures);
   }
 
-  /** Asks until the pod says where it is, or cannot be bound any more. Nobody else gets the slots before. */
+  /**
+   * Polls the pod until it is bound, or can no longer be bound. The slots stay reserved until then.
+   */
   async #settle(args: BindArgs): Promise<void> {
     const { cluster } = this.#options;
     const { signal } = this.#end;
     const latest = performance.now() + LATEST;
-    for (let attempt = 0; cluster.isReserved(args.PodUID) && !signal.aborted; attempt++) {
+    const backoff = new Backoff({ first: 500, longest: 5000 });
+    while (cluster.isReserved(args.PodUID) && !signal.aborted) {
       const asked = performance.now();
-      const pod = await this.#fetch(args).catch((error: Error) => (error instanceof SchedulerError ? ('gone' as const) : undefined));
-      // What was heard meanwhile is newer: a pod that was deleted must not come back.
+      const pod = await this.#fetch(args).catch((error: Error) =>
+        error instanceof SchedulerError ? ('gone' as const) : undefined,
+      );
+      // The watch is newer than this answer: a deleted pod must not be added again.
       if (!cluster.isReserved(args.PodUID)) return;
       if (pod === 'gone') cluster.release(args.PodUID);
       else if (pod?.node !== undefined) cluster.putPod(pod);
-      // The API server binds no pod that is being deleted.
+      // The API server does not bind a pod that is being deleted.
       else if (pod && (asked > latest || pod.leavesAt !== undefined)) cluster.release(args.PodUID);
-      else await sleep(Math.min(LONGEST_PAUSE, 500 * 2 ** attempt), undefined, { signal }).catch(() => {});
+      else await sleep(backoff.next(), undefined, { signal }).catch(() => {});
     }
   }
 
   async #fetch(args: BindArgs): Promise<PodRecord> {
     const path = `/api/v1/namespaces/${args.PodNamespace}/pods/${args.PodName}`;
-    const pod = await this.#options.api.request<V1Pod>({ path, timeout: BINDING_TIMEOUT }).catch((error: ApiError) => {
-      throw error.status === NOT_FOUND ? new SchedulerError('POD_GONE', { pod: nameOf(args) }) : error;
-    });
+    const pod = await this.#options.api
+      .request<V1Pod>({ path, timeout: BINDING_TIMEOUT })
+      .catch((error: ApiError) => {
+        throw error.status === NOT_FOUND
+          ? new SchedulerError('POD_GONE', { pod: nameOf(args) })
+          : error;
+      });
     const record = readPod(pod);
     if (record === undefined) throw new SchedulerError('POD_ASKS_NOTHING', { pod: nameOf(args) });
     if (record.uid !== args.PodUID) throw new SchedulerError('POD_REPLACED', { pod: nameOf(args) });
@@ -141,11 +173,17 @@ export class Binder {
 }
 
 export function assignmentFrom({ needs }: Demand, placement: Placement): Assignment {
-  const assigned = (index: number, slots: number): AssignedGpu[] => (placement[index] ?? []).map(({ uuid }) => ({ gpu: uuid, slots }));
-  return { version: 1, containers: Object.fromEntries(needs.map(({ container, slots }, index) => [container, assigned(index, slots)])) };
+  const assigned = (index: number, slots: number): AssignedGpu[] =>
+    (placement[index] ?? []).map(({ uuid }) => ({ gpu: uuid, slots }));
+  return {
+    version: 1,
+    containers: Object.fromEntries(
+      needs.map(({ container, slots }, index) => [container, assigned(index, slots)]),
+    ),
+  };
 }
 
-/** A refusal happened before anything did; a server's own failure, or silence, says nothing. */
+/** Whether the binding had no effect. Unknown after a 409, a 5xx or a timeout. */
 function isDefinite({ status }: ApiError): boolean {
   return status !== undefined && status >= 400 && status < 500 && status !== CONFLICT;
 }

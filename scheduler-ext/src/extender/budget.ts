@@ -8,11 +8,18 @@ export function protects(
 ): boolean {
   const { selector } = spec ?? {};
   if (selector === undefined || metadata?.namespace !== namespace) return false;
-  const equal = Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value);
-  return equal && (selector.matchExpressions ?? []).every((expression) => holds(expression, labels));
+  const equal = Object.entries(selector.matchLabels ?? {}).every(
+    ([key, value]) => labels[key] === value,
+  );
+  return (
+    equal && (selector.matchExpressions ?? []).every((expression) => holds(expression, labels))
+  );
 }
 
-function holds({ key, operator, values = [] }: V1LabelSelectorRequirement, labels: PodRecord['labels']): boolean {
+function holds(
+  { key, operator, values = [] }: V1LabelSelectorRequirement,
+  labels: PodRecord['labels'],
+): boolean {
   const value = labels[key];
   switch (operator) {
     case 'In':

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import type { Holding } from '@nvidia-virtual/kubernetes/holding';
+import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import { isLeaving } from '../cluster/pod.js';
@@ -13,27 +13,37 @@ export interface EvictionOptions {
   readonly logger: Logger;
 }
 
-/** Within this time, in milliseconds, kube-scheduler has nominated a node, if it found victims itself. */
+/**
+ * Milliseconds within which kube-scheduler nominates a node if it found victims itself.
+ */
 const PATIENCE = 1000;
 /**
- * kube-scheduler tries a waiting pod again at least every five and a half minutes. A node that it did not name for so long, in milliseconds, does
- * not take the pod for other reasons, and what is promised there would be free for nobody.
+ * TTL of a promise in milliseconds. kube-scheduler retries a waiting pod at least every 5.5
+ * minutes. A node that it does not name within this time rejects the pod for other reasons, and the
+ * promise would only block its slots.
  */
 const FORGOTTEN = 7 * 60_000;
-/** Between two tries, where an eviction is refused or the API server is away. */
+/** Limit of the backoff while an eviction is refused or the API server is unavailable. */
 const MOST_PATIENCE = 30_000;
 
 /**
- * Preempts where kube-scheduler does not: on a node whose free slots suffice in number, but lie on several GPUs, it sees nothing to preempt
- * for. All else that it asks of a node is fulfilled there already, or the extender would not have been asked about it.
+ * Preempts where kube-scheduler does not: on a node with enough free slots, but on several GPUs.
+ * kube-scheduler counts slots per node, so it sees no reason to preempt there. Its other conditions
+ * are fulfilled, because it asks the extender last.
  */
 export class Eviction {
   readonly #options: EvictionOptions;
   readonly #end = new AbortController();
-  /** Pods that wait for this to happen, and the UIDs of those that were evicted for them or leave anyway. */
+  /**
+   * Preemptions in progress: UIDs of the preemptors, with those of evicted or already terminating
+   * pods.
+   */
   readonly #underWay = new Map<string, readonly string[]>();
-  /** Where pods were promised slots here, and what takes that back. */
-  readonly #promised = new Map<string, { readonly node: string; readonly expiry: NodeJS.Timeout }>();
+  /** Nodes of promised slots, and the timers that end the promises. */
+  readonly #promised = new Map<
+    string,
+    { readonly node: string; readonly expiry: NodeJS.Timeout }
+  >();
 
   constructor(options: EvictionOptions) {
     this.#options = options;
@@ -43,7 +53,7 @@ export class Eviction {
     this.#end.abort();
   }
 
-  /** Returns at once. @param nodes that would take the pod if others were not there */
+  /** Returns at once. @param nodes nodes on which the pod would fit without other pods */
   consider(pod: Preemptor, nodes: readonly string[]): void {
     const promised = this.#promised.get(pod.uid);
     if (promised && nodes.includes(promised.node)) promised.expiry.refresh();
@@ -54,7 +64,10 @@ export class Eviction {
       .finally(() => this.#underWay.get(pod.uid)?.length === 0 && this.#underWay.delete(pod.uid));
   }
 
-  /** Those that go take their time to end. kube-scheduler asks about the pod again when they have, and every few minutes. */
+  /**
+   * Whether a preemption for this pod is in progress. Victims take time to terminate;
+   * kube-scheduler asks again afterwards, and every few minutes.
+   */
   #isUnderWay(uid: string): boolean {
     const victims = this.#underWay.get(uid);
     if (victims === undefined) return false;
@@ -63,7 +76,7 @@ export class Eviction {
     return false;
   }
 
-  /** Until it is done or needless: kube-scheduler does not ask again because an eviction failed. */
+  /** Retries until it succeeds or is not needed: kube-scheduler would not retry an eviction. */
   async #preempt(pod: Preemptor, nodes: readonly string[]): Promise<void> {
     const { cluster, logger } = this.#options;
     const evicted: string[] = [];
@@ -73,14 +86,17 @@ export class Eviction {
       try {
         return await this.#evict(pod, nodes, evicted);
       } catch (error) {
-        logger.warn({ pod: pod.name, reason: (error as Error).message }, 'nobody was evicted, or not all; it is tried again');
+        logger.warn(
+          { pod: pod.name, reason: (error as Error).message },
+          'nobody was evicted, or not all; it is tried again',
+        );
         cluster.unpromise(pod.uid);
         this.#underWay.set(pod.uid, []);
       }
     }
   }
 
-  /** @throws Error where an eviction is refused; `evicted` are those that went before */
+  /** @throws Error if an eviction is refused; `evicted` receives the UIDs evicted before */
   async #evict(pod: Preemptor, nodes: readonly string[], evicted: string[]): Promise<void> {
     const { api, cluster, preemption, logger } = this.#options;
     const found = this.#stillWaits(pod) ? await preemption.cheapest(pod, nodes) : undefined;
@@ -94,10 +110,24 @@ export class Eviction {
     );
     const names = (pods: typeof victims) => pods.map(({ name }) => name);
     const figures = { pod: pod.name, node, victims: names(victims), awaited: names(awaited) };
-    logger.info(figures, victims.length > 0 ? 'evicting, so that the freed slots share a GPU' : 'waiting for pods that leave anyway');
+    logger.info(
+      figures,
+      victims.length > 0
+        ? 'evicting, so that the freed slots share a GPU'
+        : 'waiting for pods that leave anyway',
+    );
     for (const { namespace, name, uid } of victims) {
-      const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions: { preconditions: { uid } } };
-      await api.request({ method: 'POST', path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, body });
+      const body = {
+        apiVersion: 'policy/v1',
+        kind: 'Eviction',
+        metadata: { namespace, name },
+        deleteOptions: { preconditions: { uid } },
+      };
+      await api.request({
+        method: 'POST',
+        path: `/api/v1/namespaces/${namespace}/pods/${name}/eviction`,
+        body,
+      });
       evicted.push(uid);
     }
   }
@@ -106,10 +136,13 @@ export class Eviction {
     const { uid } = pod;
     this.#options.cluster.promise(pod, new Map([[node, holding]]), node);
     clearTimeout(this.#promised.get(uid)?.expiry);
-    this.#promised.set(uid, { node, expiry: setTimeout(() => this.#forget(uid), FORGOTTEN).unref() });
+    this.#promised.set(uid, {
+      node,
+      expiry: setTimeout(() => this.#forget(uid), FORGOTTEN).unref(),
+    });
   }
 
-  /** Where kube-scheduler has nominated a node since, the promise is that one's. */
+  /** Ends a promise, unless kube-scheduler has nominated a node since. */
   #forget(uid: string): void {
     const { cluster } = this.#options;
     this.#promised.delete(uid);
@@ -124,6 +157,12 @@ export class Eviction {
   #stillWaits({ uid }: Preemptor): boolean {
     const { cluster } = this.#options;
     const pod = cluster.pod(uid);
-    return pod !== undefined && !pod.ended && pod.node === undefined && pod.nominated === undefined && !cluster.isReserved(uid);
+    return (
+      pod !== undefined &&
+      !pod.ended &&
+      pod.node === undefined &&
+      pod.nominated === undefined &&
+      !cluster.isReserved(uid)
+    );
   }
 }

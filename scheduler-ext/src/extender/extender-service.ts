@@ -1,11 +1,11 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { V1Node, V1Pod, V1PodDisruptionBudget } from '@kubernetes/client-node';
-import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
-import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
-import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { Reflector } from '@nvidia-virtual/kube-common/reflector';
+import { Connections } from '@nvidia-virtual/service/connections';
+import { HttpService } from '@nvidia-virtual/service/http';
 import type { Logger } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
 import { type PodRecord, type SeenPod, seePod } from '../cluster/pod.js';
@@ -24,7 +24,7 @@ interface SeenNode {
   readonly inventory: string | undefined;
 }
 
-/** All that `extender` runs. */
+/** Everything that `extender` runs. */
 export class ExtenderService {
   readonly cluster = new Cluster((node) => this.#retry.gained(node));
   readonly #metrics = new Metrics();
@@ -43,19 +43,45 @@ export class ExtenderService {
     const { strategy } = options;
     this.#api = ApiServer.load(options.kubeconfig);
     const api = this.#api;
-    this.#nodes = new Reflector({ api, logger, path: '/api/v1/nodes', read: seeNode, reflection: reflectNodes(cluster) });
-    this.#pods = new Reflector({ api, logger, path: '/api/v1/pods', read: seePod, reflection: reflectPods(cluster) });
+    this.#nodes = new Reflector({
+      api,
+      logger,
+      path: '/api/v1/nodes',
+      read: seeNode,
+      reflection: reflectNodes(cluster),
+    });
+    this.#pods = new Reflector({
+      api,
+      logger,
+      path: '/api/v1/pods',
+      read: seePod,
+      reflection: reflectPods(cluster),
+    });
     this.#binder = new Binder({ api, cluster, strategy, logger });
-    const preemption = new Preemption({ cluster, strategy, logger, budgets: () => listBudgets(api) });
+    const preemption = new Preemption({
+      cluster,
+      strategy,
+      logger,
+      budgets: () => listBudgets(api),
+    });
     const condition = () => this.#nodes.condition() ?? this.#pods.condition();
     this.#eviction = new Eviction({ api, cluster, preemption, logger });
     this.#retry = new Retry({ api, cluster, strategy, logger });
     const [binder, eviction, retry] = [this.#binder, this.#eviction, this.#retry];
-    const extender = new Extender({ cluster, strategy, binder, preemption, eviction, retry, condition, logger });
+    const extender = new Extender({
+      cluster,
+      strategy,
+      binder,
+      preemption,
+      eviction,
+      retry,
+      condition,
+      logger,
+    });
     const { answered } = this.#metrics;
     this.#server = createServer(jsonListener({ routes: routesOf(extender), logger, answered }));
     this.#connections = new Connections(this.#server);
-    // kube-scheduler keeps its connections; one that we closed first could lose a request.
+    // kube-scheduler reuses connections. Closing an idle one could lose a request.
     this.#server.keepAliveTimeout = 0;
     this.#metrics.follow(cluster);
     const conditions = { nodes: this.#nodes.condition, pods: this.#pods.condition };
@@ -63,14 +89,19 @@ export class ExtenderService {
     this.#http = new HttpService({ metrics: this.#metrics, conditions, notes, logger });
   }
 
-  /** Serves at once; it places nothing before it knows all nodes and pods. @throws SchedulerError */
+  /**
+   * Serves at once, but rejects requests until nodes and pods are listed. @throws SchedulerError
+   */
   static async start(options: ExtenderOptionValues, logger: Logger): Promise<ExtenderService> {
     const service = new ExtenderService(options, logger);
     await listen(service.#server, options.listen, '--listen');
     await service.#http.move(options.http);
     void service.#nodes.run();
     void service.#pods.run();
-    logger.info({ listen: service.port, strategy: options.strategy, api: service.#api.address }, 'serving kube-scheduler');
+    logger.info(
+      { listen: service.port, strategy: options.strategy, api: service.#api.address },
+      'serving kube-scheduler',
+    );
     return service;
   }
 
@@ -78,7 +109,7 @@ export class ExtenderService {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Bindings under way are seen to their end. */
+  /** Waits for requests in progress. */
   async end(): Promise<void> {
     this.#nodes.stop();
     this.#pods.stop();
@@ -113,15 +144,20 @@ function reflectNodes(cluster: Cluster) {
 }
 
 function reflectPods(cluster: Cluster) {
-  const recordsOf = (pods: readonly SeenPod[]): PodRecord[] => pods.flatMap(({ record }) => record ?? []);
+  const recordsOf = (pods: readonly SeenPod[]): PodRecord[] =>
+    pods.flatMap(({ record }) => record ?? []);
   return {
-    replace: (pods: readonly SeenPod[], since: number) => cluster.replacePods(recordsOf(pods), since),
+    replace: (pods: readonly SeenPod[], since: number) =>
+      cluster.replacePods(recordsOf(pods), since),
     put: ({ record }: SeenPod) => record && cluster.putPod(record),
     remove: ({ uid }: SeenPod) => cluster.removePod(uid),
   };
 }
 
 async function listBudgets(api: ApiServer): Promise<readonly V1PodDisruptionBudget[]> {
-  const { items } = await api.request<{ items: V1PodDisruptionBudget[] }>({ path: '/apis/policy/v1/poddisruptionbudgets', timeout: 2000 });
+  const { items } = await api.request<{ items: V1PodDisruptionBudget[] }>({
+    path: '/apis/policy/v1/poddisruptionbudgets',
+    timeout: 2000,
+  });
   return items;
 }

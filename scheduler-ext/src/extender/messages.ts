@@ -1,32 +1,35 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import { parseObject } from '../json-service.js';
-import { NodeNames } from './node-names.js';
 
-/** What kube-scheduler and its extenders say to each other. The names are those of its Go structs. */
+/**
+ * Messages between kube-scheduler and its extenders, with the names of its Go structs.
+ */
 export interface ExtenderArgs {
   readonly Pod: V1Pod;
-  /** What a scheduler sends that is told `nodeCacheCapable: true`. */
-  readonly NodeNames?: NodeNames | undefined;
+  /** Sent because the configuration has `nodeCacheCapable: true`. */
+  readonly NodeNames?: readonly string[] | null;
 }
 
-const NAMES = '"NodeNames":[';
+/** Characters of a DNS subdomain, to which Kubernetes restricts the names of nodes. */
+const NODE_NAME = /^[-.a-z0-9]{1,253}$/;
 
-/** Strings are made of the pod only, since it is one, and the names are thousands. @throws Error for what is no such request; so may NodeNames.visit() */
+/** @throws Error if the request is malformed */
 export function readExtenderArgs(body: Buffer): ExtenderArgs {
-  const key = body.lastIndexOf(NAMES);
-  const list = key < 0 ? undefined : NodeNames.at(body, key + NAMES.length);
-  if (!list) {
-    const { Pod, NodeNames: names } = parseObject<{ Pod: V1Pod; NodeNames?: readonly string[] | null }>(body);
-    return { Pod, NodeNames: names ? NodeNames.of(names) : undefined };
-  }
-  const rest = Buffer.concat([body.subarray(0, key), Buffer.from('"NodeNames":null'), body.subarray(list.end + 1)]);
-  return { Pod: parseObject<{ Pod: V1Pod }>(rest).Pod, NodeNames: list.names };
+  const args = parseObject<ExtenderArgs>(body);
+  if (!isNodeNames(args.NodeNames ?? [])) throw new Error('its NodeNames are no names of nodes');
+  return args;
+}
+
+function isNodeNames(names: unknown): boolean {
+  return (
+    Array.isArray(names) && names.every((name) => typeof name === 'string' && NODE_NAME.test(name))
+  );
 }
 
 export interface FilterResult {
   readonly NodeNames?: readonly string[];
   readonly FailedNodes?: Readonly<Record<string, string>>;
-  /** Where preemption would not help either. */
+  /** Nodes on which preemption would not help. */
   readonly FailedAndUnresolvableNodes?: Readonly<Record<string, string>>;
   readonly Error?: string;
 }

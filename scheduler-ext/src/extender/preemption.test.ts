@@ -11,14 +11,20 @@ const logger = pino({ level: 'silent' });
 const LEAVES: Readonly<Record<string, number>> = { leaves: 30, stuck: -120 };
 
 /** Pods by GPU, as `name:slots`, `name:slots:priority` or `name:slots:priority:leaves`. */
-function clusterOf(gpus: Record<string, string[]>, cluster = new Cluster(), node = 'node'): Cluster {
+function clusterOf(
+  gpus: Record<string, string[]>,
+  cluster = new Cluster(),
+  node = 'node',
+): Cluster {
   cluster.putNode(node, inventoryOf(...Object.keys(gpus).map((uuid) => gpuOf(uuid))));
   for (const [uuid, pods] of Object.entries(gpus)) {
     for (const text of pods) {
       const [name = '', slots, priority = '0', leaves = ''] = text.split(':');
       const leavesAt = leaves === '' ? undefined : Date.now() + 1000 * (LEAVES[leaves] as number);
       const holding = new Map([[uuid, Number(slots)]]);
-      cluster.putPod(podOf(name, { node, priority: Number(priority), holding, labels: { app: name }, leavesAt }));
+      cluster.putPod(
+        podOf(name, { node, priority: Number(priority), holding, labels: { app: name }, leavesAt }),
+      );
     }
   }
   return cluster;
@@ -27,7 +33,12 @@ function clusterOf(gpus: Record<string, string[]>, cluster = new Cluster(), node
 async function victimsOf(
   cluster: Cluster,
   asked: readonly string[],
-  { slots = 8, budgets = [] as V1PodDisruptionBudget[], nominated = undefined as string | undefined, meanwhile = () => {} } = {},
+  {
+    slots = 8,
+    budgets = [] as V1PodDisruptionBudget[],
+    nominated = undefined as string | undefined,
+    meanwhile = () => {},
+  } = {},
 ): Promise<{ readonly victims: string[]; readonly violations: number } | undefined> {
   const listed = async () => {
     meanwhile();
@@ -36,18 +47,35 @@ async function victimsOf(
   const preemption = new Preemption({ cluster, strategy: 'binpack', budgets: listed, logger });
   const pod = podOf('high', { priority: 100, slots, nominated }) as Preemptor;
   cluster.putPod(pod);
-  const answer = await preemption.correct(pod, { node: { Pods: asked.map((UID) => ({ UID })), NumPDBViolations: 7 } });
+  const answer = await preemption.correct(pod, {
+    node: { Pods: asked.map((UID) => ({ UID })), NumPDBViolations: 7 },
+  });
   const { Pods, NumPDBViolations } = answer['node'] ?? {};
-  return Pods ? { victims: Pods.map(({ UID }) => UID).sort(), violations: NumPDBViolations ?? 0 } : undefined;
+  return Pods
+    ? { victims: Pods.map(({ UID }) => UID).sort(), violations: NumPDBViolations ?? 0 }
+    : undefined;
 }
 
 /** Who goes and who leaves anyway, where kube-scheduler chose nobody. */
-async function cheapest(cluster: Cluster, slots: number): Promise<Record<string, string> | undefined> {
-  const preemption = new Preemption({ cluster, strategy: 'binpack', budgets: async () => [], logger });
+async function cheapest(
+  cluster: Cluster,
+  slots: number,
+): Promise<Record<string, string> | undefined> {
+  const preemption = new Preemption({
+    cluster,
+    strategy: 'binpack',
+    budgets: async () => [],
+    logger,
+  });
   const nodes = [...cluster.nodes()].map(({ name }) => name);
-  const found = await preemption.cheapest(podOf('high', { priority: 100, slots }) as Preemptor, nodes);
+  const found = await preemption.cheapest(
+    podOf('high', { priority: 100, slots }) as Preemptor,
+    nodes,
+  );
   const names = (pods: readonly { readonly name: string }[]) => pods.map(({ name }) => name).join();
-  return found && { node: found.node, victims: names(found.victims), awaited: names(found.awaited) };
+  return (
+    found && { node: found.node, victims: names(found.victims), awaited: names(found.awaited) }
+  );
 }
 
 test('victims that free what is needed are left as they are', async () => {
@@ -62,12 +90,24 @@ test('victims on several GPUs are exchanged for those that share one', async () 
 });
 
 test('too few victims are made enough', async () => {
-  expect(await victimsOf(clusterOf({ a: ['a1:4', 'a2:4'], b: ['b1:10:100'] }), ['a1'])).toEqual({ victims: ['a1', 'a2'], violations: 0 });
+  expect(await victimsOf(clusterOf({ a: ['a1:4', 'a2:4'], b: ['b1:10:100'] }), ['a1'])).toEqual({
+    victims: ['a1', 'a2'],
+    violations: 0,
+  });
 });
 
 test('the fewest go, and the least important ones', async () => {
-  expect((await victimsOf(clusterOf({ a: ['a1:5', 'a2:5'], b: ['b1:9'] }), ['a1', 'a2', 'b1'].slice(0, 1)))?.victims).toEqual(['b1']);
-  expect((await victimsOf(clusterOf({ a: ['a1:9:50'], b: ['b1:5', 'b2:5'] }), ['b1']))?.victims).toEqual(['b1', 'b2']);
+  expect(
+    (
+      await victimsOf(
+        clusterOf({ a: ['a1:5', 'a2:5'], b: ['b1:9'] }),
+        ['a1', 'a2', 'b1'].slice(0, 1),
+      )
+    )?.victims,
+  ).toEqual(['b1']);
+  expect(
+    (await victimsOf(clusterOf({ a: ['a1:9:50'], b: ['b1:5', 'b2:5'] }), ['b1']))?.victims,
+  ).toEqual(['b1', 'b2']);
 });
 
 test('nobody of the same priority goes, and a node where that is not enough is left out', async () => {
@@ -87,10 +127,12 @@ test('violated budgets are counted anew for other victims', async () => {
     status: { disruptionsAllowed, currentHealthy: 1, desiredHealthy: 1, expectedPods: 1 },
   });
   const cluster = clusterOf({ a: ['a1:4', 'a2:4'], b: ['b1:10:100'] });
-  expect(await victimsOf(cluster, ['a1'], { budgets: [budget('a1', 0), budget('a2', 1)] })).toEqual({
-    victims: ['a1', 'a2'],
-    violations: 1,
-  });
+  expect(await victimsOf(cluster, ['a1'], { budgets: [budget('a1', 0), budget('a2', 1)] })).toEqual(
+    {
+      victims: ['a1', 'a2'],
+      violations: 1,
+    },
+  );
 });
 
 test('what was freed is kept for the pod, once kube-scheduler has chosen the node', async () => {
@@ -124,14 +166,18 @@ test('only those who leave from where the pod fits are waited for', async () => 
 test('where it is not enough, those who leave are the first of the victims, and cost nothing', async () => {
   const cluster = clusterOf({ a: ['a1:4', 'a2:2:50', 'a3:4:1000:leaves'], b: ['b1:5:50', 'b2:5'] });
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: 'a1', awaited: 'a3' });
-  expect(await victimsOf(clusterOf({ a: ['a1:4', 'a2:4:0:leaves'], b: ['b1:10:100'] }), ['a1'])).toEqual({
+  expect(
+    await victimsOf(clusterOf({ a: ['a1:4', 'a2:4:0:leaves'], b: ['b1:10:100'] }), ['a1']),
+  ).toEqual({
     victims: ['a1'],
     violations: 7,
   });
 });
 
 test('who should have left long ago is neither waited for nor evicted again', async () => {
-  expect(await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'], b: ['b1:5', 'b2:5'] }), 8)).toEqual({
+  expect(
+    await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'], b: ['b1:5', 'b2:5'] }), 8),
+  ).toEqual({
     ...{ node: 'node', victims: 'b1,b2', awaited: '' },
   });
   expect(await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'] }), 8)).toBeUndefined();
@@ -139,7 +185,8 @@ test('who should have left long ago is neither waited for nor evicted again', as
 
 test('of very many nodes those are looked at first on which somebody leaves', async () => {
   const cluster = new Cluster();
-  for (let index = 0; index < 200; index++) clusterOf({ a: [`p${index}:5:0${index === 150 ? ':leaves' : ''}`] }, cluster, `node-${index}`);
+  for (let index = 0; index < 200; index++)
+    clusterOf({ a: [`p${index}:5:0${index === 150 ? ':leaves' : ''}`] }, cluster, `node-${index}`);
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node-150', victims: '', awaited: 'p150' });
 });
 

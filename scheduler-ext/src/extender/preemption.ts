@@ -1,38 +1,44 @@
 import type { V1PodDisruptionBudget } from '@kubernetes/client-node';
-import type { Holding } from '@nvidia-virtual/kubernetes/holding';
+import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { isLeaving, type PodRecord } from '../cluster/pod.js';
 import type { Demand } from '../placement/demand.js';
-import { freeFor, holdingOf, type Placement, place, type Strategy } from '../placement/placement.js';
+import {
+  freeFor,
+  holdingOf,
+  type Placement,
+  place,
+  type Strategy,
+} from '../placement/placement.js';
 import { protects } from './budget.js';
 import type { MetaVictims } from './messages.js';
 
 export interface PreemptionOptions {
   readonly cluster: Cluster;
   readonly strategy: Strategy;
-  /** All budgets of the cluster, as they are now. */
+  /** Reads all PodDisruptionBudgets of the cluster. */
   readonly budgets: () => Promise<readonly V1PodDisruptionBudget[]>;
   readonly logger: Logger;
 }
 
 export type Preemptor = PodRecord & { readonly demand: Demand };
 
-/** Who goes, and what the preemptor gets then. */
+/** Victims, and the slots that the preemptor gets. */
 export interface Sacrifice {
   readonly victims: readonly PodRecord[];
-  /** Those who are being deleted already, and whose slots it takes as well. */
+  /** Pods that are already being deleted and whose slots it gets, too. */
   readonly awaited: readonly PodRecord[];
   readonly holding: Holding;
 }
 
-/** More are not compared; kube-scheduler does so too. */
+/** Limit on nodes to compare, as in kube-scheduler. */
 const MOST_NODES = 100;
 
 /**
- * Corrects the victims that kube-scheduler chose. It counts the slots of a whole node, so those that it frees may lie on several GPUs;
- * here they lie where the pod fits.
+ * Corrects the victims that kube-scheduler chose. kube-scheduler counts slots per node, so its
+ * victims may free slots on several GPUs. The corrected victims free slots where the pod fits.
  */
 export class Preemption {
   readonly #options: PreemptionOptions;
@@ -41,8 +47,11 @@ export class Preemption {
     this.#options = options;
   }
 
-  /** Nodes on which nothing helps are left out. */
-  async correct(pod: Preemptor, asked: Readonly<Record<string, MetaVictims>>): Promise<Record<string, MetaVictims>> {
+  /** Corrects the victims of each node. Drops nodes on which preemption does not help. */
+  async correct(
+    pod: Preemptor,
+    asked: Readonly<Record<string, MetaVictims>>,
+  ): Promise<Record<string, MetaVictims>> {
     const { cluster, logger } = this.#options;
     const answer: Record<string, MetaVictims> = {};
     const holdings = new Map<string, Holding>();
@@ -52,10 +61,16 @@ export class Preemption {
       const uids = (victims.Pods ?? []).map(({ UID }) => UID);
       const sacrifice = node && this.#sacrificeOn(pod, node, uids);
       if (sacrifice === undefined) continue;
-      const corrected = [...uids.filter((uid) => !node?.holders.has(uid)), ...sacrifice.victims.map(({ uid }) => uid)];
+      const corrected = [
+        ...uids.filter((uid) => !node?.holders.has(uid)),
+        ...sacrifice.victims.map(({ uid }) => uid),
+      ];
       const same = corrected.length === uids.length && corrected.every((uid) => uids.includes(uid));
       if (!same)
-        logger.info({ pod: pod.name, node: name, asked: uids, corrected }, 'victims corrected, so that the freed slots share a GPU');
+        logger.info(
+          { pod: pod.name, node: name, asked: uids, corrected },
+          'victims corrected, so that the freed slots share a GPU',
+        );
       const violations = same ? victims.NumPDBViolations : violationsBy(sacrifice.victims, budgets);
       answer[name] = { Pods: corrected.map((UID) => ({ UID })), NumPDBViolations: violations };
       holdings.set(name, sacrifice.holding);
@@ -64,8 +79,11 @@ export class Preemption {
     return answer;
   }
 
-  /** The node where the least has to go, and nobody whom a budget protects. */
-  async cheapest(pod: Preemptor, names: readonly string[]): Promise<(Sacrifice & { readonly node: string }) | undefined> {
+  /** The node with the least important victims, none of which a budget protects. */
+  async cheapest(
+    pod: Preemptor,
+    names: readonly string[],
+  ): Promise<(Sacrifice & { readonly node: string }) | undefined> {
     const budgets = await this.#budgets();
     let best: (Sacrifice & { readonly node: string }) | undefined;
     for (const node of this.#promising(names)) {
@@ -77,7 +95,7 @@ export class Preemption {
     return best;
   }
 
-  /** Those first on which somebody leaves anyway: there it may be that nobody else has to go. */
+  /** Nodes with terminating pods come first: they may need no further victims. */
   #promising(names: readonly string[]): NodeGpus[] {
     const nodes = names.flatMap((name) => this.#options.cluster.node(name) ?? []);
     const leaving = nodes.filter((node) => this.#holdersOn(node).some(isLeaving));
@@ -92,7 +110,10 @@ export class Preemption {
     try {
       return await this.#options.budgets();
     } catch (error) {
-      this.#options.logger.warn({ reason: (error as Error).message }, 'disruption budgets cannot be read; victims are chosen without them');
+      this.#options.logger.warn(
+        { reason: (error as Error).message },
+        'disruption budgets cannot be read; victims are chosen without them',
+      );
       return [];
     }
   }
@@ -101,20 +122,33 @@ export class Preemption {
     const holders = this.#holdersOn(node);
     const chosen = holders.filter(({ uid }) => asked.includes(uid));
     const awaited = holders.filter((holder) => isLeaving(holder) && !chosen.includes(holder));
-    // kube-scheduler has its own reasons as well (processors, memory), so what does is left as it is.
-    const placement = asked.length > 0 ? this.#placeWithout(pod, node, [...chosen, ...awaited]) : undefined;
+    // Keep victims that suffice: kube-scheduler may need them for CPU or memory, too.
+    const placement =
+      asked.length > 0 ? this.#placeWithout(pod, node, [...chosen, ...awaited]) : undefined;
     if (placement) return { victims: chosen, awaited, holding: holdingOf(pod.demand, placement) };
     return this.#fewest(pod, node, holders, asked);
   }
 
-  /** All that may go are gone; then they come back, the most important ones first, as long as there is room for the pod. */
-  #fewest(pod: Preemptor, node: NodeGpus, holders: readonly PodRecord[], asked: readonly string[]): Sacrifice | undefined {
-    const lower = holders.filter(({ leavesAt, priority }) => leavesAt === undefined && priority < pod.priority);
+  /**
+   * Removes all possible victims, then reprieves them by importance as long as the pod still fits.
+   */
+  #fewest(
+    pod: Preemptor,
+    node: NodeGpus,
+    holders: readonly PodRecord[],
+    asked: readonly string[],
+  ): Sacrifice | undefined {
+    const lower = holders.filter(
+      ({ leavesAt, priority }) => leavesAt === undefined && priority < pod.priority,
+    );
     let best: Sacrifice | undefined;
     for (const gpu of [undefined, ...node.gpus]) {
-      // Those on one GPU last, so that it is the one that is emptied; last of all those that cost nothing, since they leave anyway.
+      // Reprieve pods on the chosen GPU late, so that this GPU is emptied. Terminating pods come
+      // last, because they cost nothing.
       const on = ({ holding }: PodRecord) => (gpu !== undefined && holding?.has(gpu.uuid) ? 1 : 0);
-      const order = lower.toSorted((a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b));
+      const order = lower.toSorted(
+        (a, b) => on(a) - on(b) || b.priority - a.priority || rank(asked, a) - rank(asked, b),
+      );
       const sacrifice = this.#reprieve(pod, node, [...order, ...holders.filter(isLeaving)]);
       if (sacrifice && (best === undefined || isBetter(sacrifice, best))) best = sacrifice;
     }
@@ -131,33 +165,49 @@ export class Preemption {
       if (still) [gone, placement] = [fewer, still];
     }
     const victims = gone.filter(({ leavesAt }) => leavesAt === undefined);
-    return { victims, awaited: gone.filter((one) => !victims.includes(one)), holding: holdingOf(pod.demand, placement) };
+    return {
+      victims,
+      awaited: gone.filter((one) => !victims.includes(one)),
+      holding: holdingOf(pod.demand, placement),
+    };
   }
 
   #placeWithout(pod: Preemptor, node: NodeGpus, gone: readonly PodRecord[]): Placement | undefined {
     const free = freeFor(pod, node);
     for (const { holding, demand } of gone) {
       for (const [index, gpu] of node.gpus.entries()) {
-        (free[index] as number) += holding === undefined ? (demand?.most(gpu) ?? gpu.model.slots) : (holding.get(gpu.uuid) ?? 0);
+        (free[index] as number) +=
+          holding === undefined
+            ? (demand?.most(gpu) ?? gpu.model.slots)
+            : (holding.get(gpu.uuid) ?? 0);
       }
     }
     return place(pod.demand, node.gpus, free, this.#options.strategy);
   }
 }
 
-/** Asked ones go first: kube-scheduler knew why. */
+/** kube-scheduler's victims are preferred, because it may have further reasons. */
 function rank(asked: readonly string[], { uid }: PodRecord): number {
   return asked.includes(uid) ? 1 : 0;
 }
 
-/** As kube-scheduler compares nodes: the most important victim, then how many. Nobody is less important than anybody. */
+/**
+ * Compares as kube-scheduler does: by the highest priority of a victim, then by their number. No
+ * victim at all is best.
+ */
 function isBetter(one: Sacrifice, other: Sacrifice): boolean {
   const highest = ({ victims }: Sacrifice) => Math.max(...victims.map(({ priority }) => priority));
-  return highest(one) < highest(other) || (highest(one) === highest(other) && one.victims.length < other.victims.length);
+  return (
+    highest(one) < highest(other) ||
+    (highest(one) === highest(other) && one.victims.length < other.victims.length)
+  );
 }
 
-/** How many victims go although a budget protects them. */
-function violationsBy(victims: readonly PodRecord[], budgets: readonly V1PodDisruptionBudget[]): number {
+/** The number of victims that violate a budget. */
+function violationsBy(
+  victims: readonly PodRecord[],
+  budgets: readonly V1PodDisruptionBudget[],
+): number {
   const left = new Map(budgets.map((budget) => [budget, budget.status?.disruptionsAllowed ?? 0]));
   return victims.filter((victim) => {
     const protecting = budgets.filter((budget) => protects(budget, victim));

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { RETRIED_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
+import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { RETRIED_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { Logger } from 'pino';
 import type { Cluster } from '../cluster/cluster.js';
 import type { NodeGpus } from '../cluster/node-gpus.js';
@@ -21,23 +21,26 @@ interface Rejected {
   readonly at: number;
 }
 
-/** So long kube-scheduler has to try by itself. */
+/** Milliseconds in which kube-scheduler can retry by itself. */
 const PATIENCE = 1000;
-/** What was rejected longer ago was rejected for what was known then, and waits for news that kube-scheduler has as well. */
+/**
+ * Milliseconds after which a rejection is forgotten. Its pod waits for events that kube-scheduler
+ * receives, too.
+ */
 const MEMORY = 60_000;
 const MOST_REJECTED = 1000;
 const MOST_RETRIES = 16;
 
 /**
- * Has pods tried again that were rejected because kube-scheduler heard of free slots before the extender did: both watch the API server,
- * neither waits for the other, and kube-scheduler asks once for each thing that it hears. Without this such a pod would wait for the next
- * event, or five minutes.
+ * Triggers retries of pods that were rejected because kube-scheduler saw free slots before the
+ * extender did. Both watch the API server independently, and kube-scheduler tries once per event.
+ * Otherwise such a pod would wait for the next event, or five minutes.
  */
 export class Retry {
   readonly #options: RetryOptions;
   readonly #end = new AbortController();
   readonly #rejected = new Map<string, Rejected>();
-  /** Nodes with more room, and since when. */
+  /** Nodes with more free slots, and when they gained them. */
   readonly #gained = new Map<NodeGpus, number>();
 
   constructor(options: RetryOptions) {
@@ -48,7 +51,7 @@ export class Retry {
     this.#end.abort();
   }
 
-  /** No node took this pod. */
+  /** Records a pod that no node accepted. */
   rejected(pod: Preemptor): void {
     this.#rejected.delete(pod.uid);
     this.#rejected.set(pod.uid, { pod, at: performance.now() });
@@ -56,7 +59,7 @@ export class Retry {
     if (this.#rejected.size > MOST_REJECTED && oldest !== undefined) this.#rejected.delete(oldest);
   }
 
-  /** There may be more room on this node. */
+  /** Records a node that may have more free slots. */
   gained(node: NodeGpus): void {
     if (this.#rejected.size === 0) return;
     if (this.#gained.size === 0) void this.#retryLater();
@@ -68,12 +71,15 @@ export class Retry {
     const gained = [...this.#gained];
     this.#gained.clear();
     if (this.#end.signal.aborted) return;
-    for (const [uid, { at }] of this.#rejected) if (!this.#waits(uid) || at < performance.now() - MEMORY) this.#rejected.delete(uid);
-    const hopeful = [...this.#rejected.values()].filter(({ pod, at }) => this.#fits(pod, at, gained)).slice(0, MOST_RETRIES);
+    for (const [uid, { at }] of this.#rejected)
+      if (!this.#waits(uid) || at < performance.now() - MEMORY) this.#rejected.delete(uid);
+    const hopeful = [...this.#rejected.values()]
+      .filter(({ pod, at }) => this.#fits(pod, at, gained))
+      .slice(0, MOST_RETRIES);
     await Promise.all(hopeful.map(({ pod }) => this.#retry(pod)));
   }
 
-  /** A node that gained after the pod was looked at, and has room for it now. */
+  /** Whether the pod fits on a node that gained slots after its rejection. */
   #fits(pod: Preemptor, at: number, gained: readonly (readonly [NodeGpus, number])[]): boolean {
     const judge = new Judge(pod.demand, this.#options.strategy);
     return gained.some(([node, since]) => since >= at && 'score' in judge.judge(node, pod));
@@ -85,15 +91,28 @@ export class Retry {
     return pod !== undefined && pod.node === undefined && !cluster.isReserved(uid);
   }
 
-  /** kube-scheduler tries a pod again when the pod itself changed; its role lets it write the status, and annotations with it. */
+  /**
+   * Changes an annotation, because kube-scheduler retries a changed pod. Its role permits writing
+   * the status, which includes annotations.
+   */
   async #retry({ uid, namespace, name }: Preemptor): Promise<void> {
     const { api, logger } = this.#options;
     this.#rejected.delete(uid);
-    const body = { metadata: { uid, annotations: { [RETRIED_ANNOTATION]: new Date().toISOString() } } };
+    const body = {
+      metadata: { uid, annotations: { [RETRIED_ANNOTATION]: new Date().toISOString() } },
+    };
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`;
-    logger.info({ pod: `${namespace}/${name}` }, 'there is room now; kube-scheduler is told to try again');
-    await api.request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' }).catch((error: Error) => {
-      logger.warn({ pod: `${namespace}/${name}`, reason: error.message }, 'kube-scheduler could not be told to try again');
-    });
+    logger.info(
+      { pod: `${namespace}/${name}` },
+      'there is room now; kube-scheduler is told to try again',
+    );
+    await api
+      .request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' })
+      .catch((error: Error) => {
+        logger.warn(
+          { pod: `${namespace}/${name}`, reason: error.message },
+          'kube-scheduler could not be told to try again',
+        );
+      });
   }
 }

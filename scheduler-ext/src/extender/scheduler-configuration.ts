@@ -1,16 +1,22 @@
-import { RESOURCE, SCHEDULER_NAME } from '@nvidia-virtual/kubernetes/names';
+import { RESOURCE, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
 import type { Strategy } from '../placement/placement.js';
 
 /**
- * What kube-scheduler has to be told (KubeSchedulerConfiguration, without the way to the API server and the election of a leader).
- * @param extender where the extender listens: `http://127.0.0.1:8888`
+ * The KubeSchedulerConfiguration, without client connection and leader election.
+ * @param extender URL of the extender: `http://127.0.0.1:8888`
  */
 export function schedulerConfiguration(extender: string, strategy: Strategy): object {
   return {
     apiVersion: 'kubescheduler.config.k8s.io/v1',
     kind: 'KubeSchedulerConfiguration',
-    // A sample of the nodes could miss the few whose GPUs have enough slots left.
-    profiles: [{ schedulerName: SCHEDULER_NAME, percentageOfNodesToScore: 100, pluginConfig: [scoring(strategy)] }],
+    // A sample of the nodes could miss the few with enough free slots.
+    profiles: [
+      {
+        schedulerName: SCHEDULER_NAME,
+        percentageOfNodesToScore: 100,
+        pluginConfig: [scoring(strategy)],
+      },
+    ],
     extenders: [
       {
         urlPrefix: extender,
@@ -18,9 +24,9 @@ export function schedulerConfiguration(extender: string, strategy: Strategy): ob
         prioritizeVerb: 'prioritize',
         bindVerb: 'bind',
         preemptVerb: 'preempt',
-        // Above the scores of all plugins together: which GPU gets full matters more than on which node processors are free.
+        // Higher than the scores of all plugins together: packing GPUs matters more than free CPUs.
         weight: 10,
-        // A binding asks the API server for at most 4 s.
+        // A binding waits at most 4 s for the API server.
         httpTimeout: '10s',
         nodeCacheCapable: true,
         ignorable: false,
@@ -30,7 +36,7 @@ export function schedulerConfiguration(extender: string, strategy: Strategy): ob
   };
 }
 
-/** By default kube-scheduler spreads, and would pull against binpack. */
+/** The default of kube-scheduler is to spread, which would counteract binpack. */
 function scoring(strategy: Strategy): object {
   const type = strategy === 'binpack' ? 'MostAllocated' : 'LeastAllocated';
   const resources = [

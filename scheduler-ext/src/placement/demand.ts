@@ -1,7 +1,11 @@
-import { type ContainerRequest, type PodRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import {
+  type ContainerRequest,
+  type PodRequest,
+  peak,
+} from '@nvidia-virtual/kube-common/pod-request';
 import type { SharingMode } from '@nvidia-virtual/ledger';
+import type { Gpu } from '../cluster/gpu.js';
 import type { Model } from '../cluster/model.js';
-import type { Gpu } from '../cluster/node-gpus.js';
 
 /** What one container needs: `slots` on each of `gpus` different GPUs. */
 export interface Need {
@@ -13,20 +17,20 @@ export interface Need {
   readonly mode: SharingMode;
 }
 
-/** Slots of a container that lie on one GPU; those of the same container lie on others. */
+/** The slots of a container on one GPU. Pieces of the same container need different GPUs. */
 export interface Piece {
-  /** Of the need. */
+  /** Index of the need. */
   readonly index: number;
   readonly slots: number;
 }
 
-/** What a pod needs, with what was found out about the models of the cluster. */
+/** The demand of a pod, with a cache of suitable models. */
 export class Demand {
   /** In the order in which the containers start. */
   readonly needs: readonly Need[];
-  /** Of the containers that stay, the largest first. */
+  /** Pieces of the containers that keep running, largest first. */
   readonly pieces: readonly Piece[];
-  /** In lower case, and so are the UUIDs: the pod may write both in any. */
+  /** In lower case, as the UUIDs: matching is case-insensitive. */
   readonly types: readonly string[];
   readonly uuids: ReadonlySet<string>;
   /** By need and model. */
@@ -35,14 +39,16 @@ export class Demand {
   constructor(readonly request: PodRequest) {
     this.needs = request.containers.map(needOf);
     this.pieces = this.needs
-      .flatMap(({ init, gpus, slots }, index) => (init ? [] : Array.from({ length: gpus }, () => ({ index, slots }))))
+      .flatMap(({ init, gpus, slots }, index) =>
+        init ? [] : Array.from({ length: gpus }, () => ({ index, slots })),
+      )
       .sort((a, b) => b.slots - a.slots || a.index - b.index);
     this.types = request.gpuTypes.map((type) => type.toLowerCase());
     this.uuids = new Set(request.gpuUuids.map((uuid) => uuid.toLowerCase()));
     this.#fits = this.needs.map(() => []);
   }
 
-  /** Whether this GPU could serve that container if nobody else were there. */
+  /** Whether the empty GPU could serve the container. */
   suits(index: number, gpu: Gpu): boolean {
     return gpu.healthy && this.isNamed(gpu) && this.suitsModel(index, gpu.model);
   }
@@ -52,7 +58,11 @@ export class Demand {
     const known = row[model.id];
     if (known !== undefined) return known;
     const need = this.needs[index] as Need;
-    const fits = this.isType(model) && need.mode === model.mode && need.slots <= model.slots && holdsMemory(need, model);
+    const fits =
+      this.isType(model) &&
+      need.mode === model.mode &&
+      need.slots <= model.slots &&
+      holdsMemory(need, model);
     row[model.id] = fits;
     return fits;
   }
@@ -65,15 +75,29 @@ export class Demand {
     return this.uuids.size === 0 || this.uuids.has(gpu.lowerUuid);
   }
 
-  /** Slots that the pod could hold of this GPU at a time, if all that may land here does; whether it is healthy does not matter any more. */
+  /**
+   * Upper bound of the slots that the pod can hold of this GPU at a time. Ignores health.
+   */
   most(gpu: Gpu): number {
     if (!this.isNamed(gpu)) return 0;
-    return peak(this.needs.map((need, index) => ({ init: need.init, slots: this.suitsModel(index, gpu.model) ? need.slots : 0 })));
+    return peak(
+      this.needs.map((need, index) => ({
+        init: need.init,
+        slots: this.suitsModel(index, gpu.model) ? need.slots : 0,
+      })),
+    );
   }
 }
 
 /** What a fault of another tenant can reach is only for those who ask for it. */
-function needOf({ container, init, slots, gpus, memory, mode = 'exclusive' }: ContainerRequest): Need {
+function needOf({
+  container,
+  init,
+  slots,
+  gpus,
+  memory,
+  mode = 'exclusive',
+}: ContainerRequest): Need {
   return { container, init, slots: slots / gpus, gpus, memory, mode };
 }
 

@@ -1,4 +1,4 @@
-import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import type { NodeGpus } from '../cluster/node-gpus.js';
 import { demandOf, gpuOf, needOf, nodeOf, nodeWithUsed } from '../testing/nodes.js';
 import { Demand } from './demand.js';
@@ -7,7 +7,11 @@ import { freeFor, holdingOf, place, type Strategy } from './placement.js';
 const NOBODY = { uid: 'nobody', priority: 0 };
 
 /** UUIDs of each container's GPUs, in one word. */
-function placed(node: NodeGpus, needs: readonly ContainerRequest[], strategy: Strategy = 'binpack'): string | undefined {
+function placed(
+  node: NodeGpus,
+  needs: readonly ContainerRequest[],
+  strategy: Strategy = 'binpack',
+): string | undefined {
   const placement = place(demandOf(...needs), node.gpus, freeFor(NOBODY, node), strategy);
   return placement?.map((gpus) => gpus.map(({ uuid }) => uuid).join('')).join(' ');
 }
@@ -15,13 +19,37 @@ function placed(node: NodeGpus, needs: readonly ContainerRequest[], strategy: St
 test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>([
   ['binpack takes the fullest GPU that has room', [2, 6, 9], [needOf('main', 3)], 'binpack', 'b'],
   ['spread takes the emptiest', [2, 6, 9], [needOf('main', 3)], 'spread', 'a'],
-  ['slots of one container are not spread over GPUs', [6, 6], [needOf('main', 5)], 'binpack', undefined],
+  [
+    'slots of one container are not spread over GPUs',
+    [6, 6],
+    [needOf('main', 5)],
+    'binpack',
+    undefined,
+  ],
   ['several GPUs are different ones', [0, 0, 8], [needOf('main', 8, { gpus: 2 })], 'binpack', 'ab'],
   ['several GPUs that are not there', [0], [needOf('main', 4, { gpus: 2 })], 'binpack', undefined],
   ['two containers share a GPU', [0, 0], [needOf('one', 5), needOf('two', 5)], 'binpack', 'a a'],
-  ['two containers do without sharing', [4, 4], [needOf('one', 5), needOf('two', 5)], 'binpack', 'a b'],
-  ['a choice that leads nowhere is taken back', [3, 4], [needOf('one', 6), needOf('two', 4), needOf('three', 3)], 'binpack', 'b a a'],
-  ['an init container takes slots that are used later', [9, 0], [needOf('init', 8, { init: true }), needOf('main', 2)], 'binpack', 'b b'],
+  [
+    'two containers do without sharing',
+    [4, 4],
+    [needOf('one', 5), needOf('two', 5)],
+    'binpack',
+    'a b',
+  ],
+  [
+    'a choice that leads nowhere is taken back',
+    [3, 4],
+    [needOf('one', 6), needOf('two', 4), needOf('three', 3)],
+    'binpack',
+    'b a a',
+  ],
+  [
+    'an init container takes slots that are used later',
+    [9, 0],
+    [needOf('init', 8, { init: true }), needOf('main', 2)],
+    'binpack',
+    'b b',
+  ],
   [
     'init containers do not add up',
     [0],
@@ -29,8 +57,20 @@ test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>(
     'binpack',
     'a a a',
   ],
-  ['a sidecar before an init container does', [0], [needOf('sidecar', 1), needOf('init', 10, { init: true })], 'binpack', undefined],
-  ['a sidecar after it does not', [0], [needOf('init', 10, { init: true }), needOf('sidecar', 1)], 'binpack', 'a a'],
+  [
+    'a sidecar before an init container does',
+    [0],
+    [needOf('sidecar', 1), needOf('init', 10, { init: true })],
+    'binpack',
+    undefined,
+  ],
+  [
+    'a sidecar after it does not',
+    [0],
+    [needOf('init', 10, { init: true }), needOf('sidecar', 1)],
+    'binpack',
+    'a a',
+  ],
 ])('place(): %s', (_, used, needs, strategy, expected) => {
   expect(placed(nodeWithUsed(...used), needs, strategy)).toBe(expected);
 });
@@ -48,7 +88,11 @@ test('place() leaves out what is unhealthy, in another mode, of other memory', (
 
 test('place() finds a GPU by its UUID in any case', () => {
   const node = nodeOf(gpuOf('GPU-1a'), gpuOf('GPU-1b'));
-  const demand = new Demand({ containers: [needOf('main', 1)], gpuTypes: [], gpuUuids: ['gpu-1B'] });
+  const demand = new Demand({
+    containers: [needOf('main', 1)],
+    gpuTypes: [],
+    gpuUuids: ['gpu-1B'],
+  });
   expect(place(demand, node.gpus, freeFor(NOBODY, node), 'binpack')).toEqual([[node.gpus[1]]]);
 });
 
@@ -61,13 +105,20 @@ test('place() finds a place whenever there is one: as a search through all that 
       const gpus = 1 + next(2);
       return needOf(`c${index}`, gpus * (1 + next(5)), { gpus, init: index < 2 && next(3) === 0 });
     });
-    const placement = place(demandOf(...needs), node.gpus, freeFor(NOBODY, node), seed % 2 ? 'binpack' : 'spread');
+    const placement = place(
+      demandOf(...needs),
+      node.gpus,
+      freeFor(NOBODY, node),
+      seed % 2 ? 'binpack' : 'spread',
+    );
     expect([seed, placement !== undefined]).toEqual([seed, exists(needs, node)]);
     if (placement === undefined) continue;
     found++;
     const holding = holdingOf(demandOf(...needs), placement);
     for (const [index, gpu] of node.gpus.entries()) {
-      expect(holding.get(gpu.uuid) ?? 0).toBeLessThanOrEqual(freeFor(NOBODY, node)[index] as number);
+      expect(holding.get(gpu.uuid) ?? 0).toBeLessThanOrEqual(
+        freeFor(NOBODY, node)[index] as number,
+      );
     }
     needs.forEach((need, index) => {
       expect(new Set(placement[index]).size).toBe(need.gpus);
@@ -91,7 +142,10 @@ function exists(needs: readonly ContainerRequest[], node: NodeGpus): boolean {
   const chosen: number[][] = [];
   const fits = () =>
     node.gpus.every((_, gpu) => {
-      const slots = needs.map(({ init, slots: all, gpus }, index) => ({ init, slots: chosen[index]?.includes(gpu) ? all / gpus : 0 }));
+      const slots = needs.map(({ init, slots: all, gpus }, index) => ({
+        init,
+        slots: chosen[index]?.includes(gpu) ? all / gpus : 0,
+      }));
       return peak(slots) <= (free[gpu] as number);
     });
   const choose = (index: number): boolean => {
@@ -107,8 +161,8 @@ function exists(needs: readonly ContainerRequest[], node: NodeGpus): boolean {
 
 function subsets(count: number, size: number, from = 0): number[][] {
   if (size === 0) return [[]];
-  return Array.from({ length: Math.max(0, count - from) }, (_, index) => from + index).flatMap((first) =>
-    subsets(count, size - 1, first + 1).map((rest) => [first, ...rest]),
+  return Array.from({ length: Math.max(0, count - from) }, (_, index) => from + index).flatMap(
+    (first) => subsets(count, size - 1, first + 1).map((rest) => [first, ...rest]),
   );
 }
 

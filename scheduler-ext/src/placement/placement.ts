@@ -1,44 +1,59 @@
-import type { Holding } from '@nvidia-virtual/kubernetes/holding';
-import { peak } from '@nvidia-virtual/kubernetes/pod-request';
-import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
+import type { Holding } from '@nvidia-virtual/kube-common/holding';
+import { peak } from '@nvidia-virtual/kube-common/pod-request';
+import type { Gpu } from '../cluster/gpu.js';
+import type { NodeGpus } from '../cluster/node-gpus.js';
 import type { Demand, Need } from './demand.js';
 
 export type Strategy = 'binpack' | 'spread';
 
-/** GPUs of each container, by its place in the demand. */
+/** GPUs of each container, by its index in the demand. */
 export type Placement = readonly (readonly Gpu[])[];
 
-/** For whom a place is looked for. */
+/** The pod to place. */
 export interface PodIdentity {
   readonly uid: string;
   readonly priority: number;
 }
 
-/** Slots of each GPU, by its place on the node. */
+/** Free slots of each GPU, by its index on the node. */
 export type Free = readonly number[];
 
 /** The search ends here: more containers than that, in more ways, nobody has. */
 const MOST_STEPS = 5000;
 
-/** Slots that are free for this pod: held by nobody, and not promised to one that goes before it. */
+/**
+ * Slots that are free for this pod: not in use, and not promised to a pod with precedence.
+ */
 export function freeFor({ uid, priority }: PodIdentity, { gpus, promised }: NodeGpus): number[] {
   const free = gpus.map(({ model, used }) => model.slots - used);
   for (const other of promised.values()) {
     if (other.uid === uid || other.priority < priority) continue;
-    for (const [index, gpu] of gpus.entries()) (free[index] as number) -= other.holding?.get(gpu.uuid) ?? 0;
+    for (const [index, gpu] of gpus.entries())
+      (free[index] as number) -= other.holding?.get(gpu.uuid) ?? 0;
   }
   return free;
 }
 
-/** Where the containers go, so that slots of one container that belong together lie on one GPU; undefined where there is no room. */
-export function place(demand: Demand, gpus: readonly Gpu[], free: Free, strategy: Strategy): Placement | undefined {
+/**
+ * Places the containers so that each piece lies on one GPU; undefined if they do not fit.
+ */
+export function place(
+  demand: Demand,
+  gpus: readonly Gpu[],
+  free: Free,
+  strategy: Strategy,
+): Placement | undefined {
   return new Search(demand, gpus, free, strategy).run();
 }
 
-/** What the pod holds there, at its peak. */
+/** The peak of slots that the pod holds of each GPU. */
 export function holdingOf({ needs }: Demand, placement: Placement): Holding {
   const uuids = new Set(placement.flatMap((gpus) => gpus.map(({ uuid }) => uuid)));
-  const slotsOn = (uuid: string) => needs.map(({ init, slots }, index) => ({ init, slots: lies(placement, index, uuid) ? slots : 0 }));
+  const slotsOn = (uuid: string) =>
+    needs.map(({ init, slots }, index) => ({
+      init,
+      slots: lies(placement, index, uuid) ? slots : 0,
+    }));
   return new Map([...uuids].map((uuid) => [uuid, peak(slotsOn(uuid))]));
 }
 
@@ -65,17 +80,24 @@ class Search {
   }
 
   run(): Placement | undefined {
-    return this.#placeLasting(0) ? this.#chosen.map((places) => places.map((place) => this.gpus[place] as Gpu)) : undefined;
+    return this.#placeLasting(0)
+      ? this.#chosen.map((places) => places.map((place) => this.gpus[place] as Gpu))
+      : undefined;
   }
 
-  /** Largest first, and back where it led nowhere. */
+  /** Backtracking search, largest pieces first. */
   #placeLasting(next: number): boolean {
     const piece = this.demand.pieces[next];
     if (piece === undefined) return this.#placeInit();
     const { index, slots } = piece;
     const chosen = this.#chosen[index] as number[];
     for (const place of this.#order) {
-      if ((this.#free[place] as number) < slots || chosen.includes(place) || !this.demand.suits(index, this.gpus[place] as Gpu)) continue;
+      if (
+        (this.#free[place] as number) < slots ||
+        chosen.includes(place) ||
+        !this.demand.suits(index, this.gpus[place] as Gpu)
+      )
+        continue;
       if (++this.#steps > MOST_STEPS) return false;
       (this.#free[place] as number) -= slots;
       chosen.push(place);
@@ -86,14 +108,21 @@ class Search {
     return false;
   }
 
-  /** Each runs alone beside the sidecars before it, first of all on slots that the pod holds later anyway. */
+  /**
+   * Each runs alone beside the sidecars before it, first of all on slots that the pod holds later
+   * anyway.
+   */
   #placeInit(): boolean {
     return this.demand.needs.every((need, index) => {
       if (!need.init) return true;
-      const room = this.gpus.map((_, place) => (this.free[place] as number) - this.#sidecarsBefore(index, place));
+      const room = this.gpus.map(
+        (_, place) => (this.free[place] as number) - this.#sidecarsBefore(index, place),
+      );
       const held = (place: number) => (this.free[place] as number) - (this.#free[place] as number);
       const fitting = this.#order.filter(
-        (place) => (room[place] as number) >= need.slots && this.demand.suits(index, this.gpus[place] as Gpu),
+        (place) =>
+          (room[place] as number) >= need.slots &&
+          this.demand.suits(index, this.gpus[place] as Gpu),
       );
       this.#chosen[index] = fitting.sort((a, b) => held(b) - held(a)).slice(0, need.gpus);
       return fitting.length >= need.gpus;
@@ -110,12 +139,18 @@ class Search {
   }
 }
 
-/** Places on the node as they are tried. Few, and by the thousand, so they are inserted where they belong. */
+/**
+ * Places on the node as they are tried. Few, and by the thousand, so they are inserted where they
+ * belong.
+ */
 function orderOf(free: Free, strategy: Strategy): number[] {
   const order: number[] = [];
   for (let place = 0; place < free.length; place++) {
     let at = order.length;
-    while (at > 0 && isBefore(free[place] as number, free[order[at - 1] as number] as number, strategy)) {
+    while (
+      at > 0 &&
+      isBefore(free[place] as number, free[order[at - 1] as number] as number, strategy)
+    ) {
       order[at] = order[at - 1] as number;
       at--;
     }

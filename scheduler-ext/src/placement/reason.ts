@@ -1,22 +1,20 @@
-import { formatQuantity } from '@nvidia-virtual/kubernetes/quantity';
-import type { Gpu, NodeGpus } from '../cluster/node-gpus.js';
+import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
+import type { Gpu } from '../cluster/gpu.js';
+import type { NodeGpus } from '../cluster/node-gpus.js';
 import { type ErrorCode, type Figures, sentence } from '../errors.js';
-import { Words } from '../words.js';
 import { type Demand, holdsMemory, type Need } from './demand.js';
 import { type Free, place } from './placement.js';
 
 /** Why a node cannot take a pod. */
 export interface Reason {
   readonly sentence: string;
-  /** The same as JSON has it. */
-  readonly quoted: Words;
-  /** Whether it could if others were not there; else preemption helps nobody. */
+  /** Whether the pod would fit without other pods, so that preemption can help. */
   readonly resolvable: boolean;
 }
 
 /**
- * Finds out why a node cannot take one pod. Nodes that are alike get the same sentence: kube-scheduler counts equal ones, and a pod's event
- * has room for few.
+ * Explains why a node cannot take a pod. Similar nodes get the same sentence: kube-scheduler groups
+ * equal ones, and the size of a pod's event is limited.
  */
 export class Reasons {
   readonly #demand: Demand;
@@ -31,22 +29,28 @@ export class Reasons {
     return this.#reason(node?.broken ? 'NODE_INVENTORY_BROKEN' : 'NODE_WITHOUT_GPUS', {}, false);
   }
 
-  /** What would forbid it on the empty node; undefined when nothing does. */
+  /** The reason why the pod would not fit on the empty node; undefined: it would. */
   forbidding(node: NodeGpus): Reason | undefined {
-    // Which GPU has a UUID differs from node to node.
+    // UUIDs differ between nodes, so the result cannot be cached.
     if (this.#demand.uuids.size > 0) return this.#findForbidding(node.gpus);
     const key = node.signature;
     if (!this.#forbidding.has(key)) this.#forbidding.set(key, this.#findForbidding(node.gpus));
     return this.#forbidding.get(key);
   }
 
-  /** What others hold. */
+  /** The reason if other pods hold the slots. */
   full(node: NodeGpus, free: Free): Reason {
     const demand = this.#demand;
-    const narrow = demand.needs.findIndex((need, index) => roomy(node.gpus, free, demand, index) < need.gpus);
+    const narrow = demand.needs.findIndex(
+      (need, index) => roomy(node.gpus, free, demand, index) < need.gpus,
+    );
     const need = demand.needs[narrow];
     if (need === undefined) {
-      const figures = { containers: demand.needs.length, free: sum(free), slots: sum(node.gpus.map(({ model }) => model.slots)) };
+      const figures = {
+        containers: demand.needs.length,
+        free: sum(free),
+        slots: sum(node.gpus.map(({ model }) => model.slots)),
+      };
       return this.#reason('NODE_CONTAINERS_NOW', figures, true);
     }
     const { container, slots } = need;
@@ -55,8 +59,14 @@ export class Reasons {
     const known = free.map((count, index) => count + (node.gpus[index] as Gpu).unknown);
     if (unknown > 0 && roomy(node.gpus, known, demand, narrow) >= need.gpus)
       return this.#reason('GPU_UNKNOWN_USE', { slots, gpus, container, held: unknown }, true);
-    const suiting = node.gpus.map((gpu, index) => (demand.suits(narrow, gpu) ? Math.max(0, free[index] as number) : 0));
-    return this.#reason('GPU_FULL', { slots, gpus, container, most: Math.max(...suiting), of: node.gpus[0]?.model.slots ?? 0 }, true);
+    const suiting = node.gpus.map((gpu, index) =>
+      demand.suits(narrow, gpu) ? Math.max(0, free[index] as number) : 0,
+    );
+    return this.#reason(
+      'GPU_FULL',
+      { slots, gpus, container, most: Math.max(...suiting), of: node.gpus[0]?.model.slots ?? 0 },
+      true,
+    );
   }
 
   #findForbidding(gpus: readonly Gpu[]): Reason | undefined {
@@ -67,23 +77,39 @@ export class Reasons {
     }
     const empty = gpus.map(({ model }) => model.slots);
     if (place(demand, gpus, empty, 'binpack')) return undefined;
-    return this.#reason('NODE_CONTAINERS', { gpus: gpus.length, containers: demand.needs.length }, false);
+    return this.#reason(
+      'NODE_CONTAINERS',
+      { gpus: gpus.length, containers: demand.needs.length },
+      false,
+    );
   }
 
   #forbiddingFor(need: Need, index: number, gpus: readonly Gpu[]): Reason | undefined {
     const { request } = this.#demand;
     const { container, slots, mode } = need;
     const named = gpus.filter((gpu) => this.#demand.isNamed(gpu));
-    if (named.length === 0) return this.#reason('GPU_UUID', { uuids: request.gpuUuids.join(', ') }, false);
+    if (named.length === 0)
+      return this.#reason('GPU_UUID', { uuids: request.gpuUuids.join(', ') }, false);
     const typed = named.filter(({ model }) => this.#demand.isType(model));
-    if (typed.length === 0) return this.#reason('GPU_TYPE', { models: namesOf(named), types: request.gpuTypes.join(' or ') }, false);
+    if (typed.length === 0)
+      return this.#reason(
+        'GPU_TYPE',
+        { models: namesOf(named), types: request.gpuTypes.join(' or ') },
+        false,
+      );
     const inMode = typed.filter(({ model }) => model.mode === mode);
     if (inMode.length === 0) return this.#reason('GPU_MODE', { mode, container }, false);
     const large = inMode.filter(({ model }) => model.slots >= slots);
-    if (large.length === 0) return this.#reason('GPU_SLOTS', { most: mostSlots(inMode), container, slots }, false);
+    if (large.length === 0)
+      return this.#reason('GPU_SLOTS', { most: mostSlots(inMode), container, slots }, false);
     const holding = large.filter(({ model }) => holdsMemory(need, model));
     if (holding.length === 0) return this.#reason('GPU_MEMORY', memoryFigures(need, large), false);
-    if (holding.length < need.gpus) return this.#reason('NODE_GPU_COUNT', { fitting: holding.length, container, gpus: need.gpus }, false);
+    if (holding.length < need.gpus)
+      return this.#reason(
+        'NODE_GPU_COUNT',
+        { fitting: holding.length, container, gpus: need.gpus },
+        false,
+      );
     const healthy = holding.filter((gpu) => this.#demand.suits(index, gpu));
     const figures = { unhealthy: holding.length - healthy.length, gpus: holding.length };
     return healthy.length < need.gpus ? this.#reason('GPU_UNHEALTHY', figures, false) : undefined;
@@ -93,8 +119,7 @@ export class Reasons {
     const key = code + Object.values(figures).join(' ');
     const known = this.#sentences.get(key);
     if (known) return known;
-    const said = sentence(code, figures);
-    const reason = { sentence: said, quoted: Words.of(JSON.stringify(said)), resolvable };
+    const reason = { sentence: sentence(code, figures), resolvable };
     this.#sentences.set(key, reason);
     return reason;
   }
@@ -103,12 +128,20 @@ export class Reasons {
 /** GPUs with room for that container alone. */
 function roomy(gpus: readonly Gpu[], free: Free, demand: Demand, index: number): number {
   const { slots } = demand.needs[index] as Need;
-  return gpus.filter((gpu, place) => (free[place] as number) >= slots && demand.suits(index, gpu)).length;
+  return gpus.filter((gpu, place) => (free[place] as number) >= slots && demand.suits(index, gpu))
+    .length;
 }
 
 function memoryFigures({ container, slots, memory = 0 }: Need, gpus: readonly Gpu[]): Figures {
-  const largest = gpus.reduce((best, gpu) => (gpu.model.slotMemory > best.model.slotMemory ? gpu : best)).model;
-  const figures = { slots, container, memory: formatQuantity(memory), held: formatQuantity(slots * largest.slotMemory) };
+  const largest = gpus.reduce((best, gpu) =>
+    gpu.model.slotMemory > best.model.slotMemory ? gpu : best,
+  ).model;
+  const figures = {
+    slots,
+    container,
+    memory: formatQuantity(memory),
+    held: formatQuantity(slots * largest.slotMemory),
+  };
   return { ...figures, needed: Math.ceil(memory / largest.slotMemory) };
 }
 

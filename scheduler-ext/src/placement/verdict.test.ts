@@ -18,18 +18,44 @@ function broken(): NodeGpus {
 }
 
 const one = demandOf(needOf('main', 4));
-const uuid = new Demand({ containers: [needOf('main', 1)], gpuTypes: [], gpuUuids: ['GPU-x', 'GPU-y'] });
-const type = new Demand({ containers: [needOf('main', 1)], gpuTypes: ['A100', 'h100'], gpuUuids: [] });
-const ill = nodeOf(gpuOf('a', { healthy: false }), gpuOf('b', { name: 'Other', mode: 'concurrent' }));
+const uuid = new Demand({
+  containers: [needOf('main', 1)],
+  gpuTypes: [],
+  gpuUuids: ['GPU-x', 'GPU-y'],
+});
+const type = new Demand({
+  containers: [needOf('main', 1)],
+  gpuTypes: ['A100', 'h100'],
+  gpuUuids: [],
+});
+const ill = nodeOf(
+  gpuOf('a', { healthy: false }),
+  gpuOf('b', { name: 'Other', mode: 'concurrent' }),
+);
 const foreign = nodeWithUsed(3);
-foreign.hold({ uid: 'foreign', priority: 0, holding: undefined, demand: demandOf(needOf('main', 5)) });
+foreign.hold({
+  uid: 'foreign',
+  priority: 0,
+  holding: undefined,
+  demand: demandOf(needOf('main', 5)),
+});
 
 test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   ['Nodes without a GPU that nvidia-virtual serves', one, undefined, false],
   ['Nodes without a GPU that nvidia-virtual serves', one, nodeOf(), false],
-  ['Nodes whose annotation nvidia-virtual/inventory cannot be read: restart their device plugin', one, broken(), false],
+  [
+    'Nodes whose annotation nvidia-virtual/inventory cannot be read: restart their device plugin',
+    one,
+    broken(),
+    false,
+  ],
   ['Nodes without GPU GPU-x, GPU-y', uuid, nodeWithUsed(0), false],
-  ['Nodes whose GPUs are NVIDIA H200, and the pod asks for type A100 or h100', type, nodeWithUsed(0), false],
+  [
+    'Nodes whose GPUs are NVIDIA H200, and the pod asks for type A100 or h100',
+    type,
+    nodeWithUsed(0),
+    false,
+  ],
   [
     'Nodes without a GPU in concurrent mode, for which container main asks',
     demandOf(needOf('main', 1, { mode: 'concurrent' })),
@@ -61,7 +87,12 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     nodeWithUsed(0),
     false,
   ],
-  ['Nodes without 4 free slots on one GPU for container main (the most on one: 3 of 10)', one, nodeWithUsed(7, 8), true],
+  [
+    'Nodes without 4 free slots on one GPU for container main (the most on one: 3 of 10)',
+    one,
+    nodeWithUsed(7, 8),
+    true,
+  ],
   [
     'Nodes without 3 free slots on each of 2 GPUs for container main (the most on one: 9 of 10)',
     demandOf(needOf('main', 6, { gpus: 2 })),
@@ -75,24 +106,28 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     true,
   ],
 ])('judge(): %s', (sentence, demand, node, resolvable) => {
-  const verdict = judge(demand, node);
-  expect(verdict).toMatchObject({ sentence, resolvable });
-  expect('quoted' in verdict && verdict.quoted.bytes().toString()).toBe(JSON.stringify(sentence));
+  expect(judge(demand, node)).toEqual({ sentence, resolvable });
 });
 
 test('judge() says that containers find no room together', () => {
   expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toMatchObject({
-    sentence: "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
+    sentence:
+      "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
     resolvable: true,
   });
 });
 
 test('with binpack the fuller GPU and the fuller node score higher, with spread the emptier ones', () => {
-  const score = (node: NodeGpus, strategy: Strategy) => (judge(one, node, strategy) as { score: number }).score;
+  const score = (node: NodeGpus, strategy: Strategy) =>
+    (judge(one, node, strategy) as { score: number }).score;
   const nodes = [nodeWithUsed(6, 9), nodeWithUsed(6, 0), nodeWithUsed(2, 0), nodeWithUsed(0, 0)];
   const packed = nodes.map((node) => score(node, 'binpack'));
   const spread = nodes.map((node) => score(node, 'spread'));
   expect(packed).toEqual([...packed].sort((a, b) => b - a));
   expect(spread).toEqual([...spread].sort((a, b) => a - b));
-  expect([new Set(packed).size, Math.max(...packed) <= 10, Math.min(...spread) >= 0]).toEqual([4, true, true]);
+  expect([new Set(packed).size, Math.max(...packed) <= 10, Math.min(...spread) >= 0]).toEqual([
+    4,
+    true,
+    true,
+  ]);
 });

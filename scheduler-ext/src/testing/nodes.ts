@@ -1,5 +1,5 @@
-import type { InventoryGpu } from '@nvidia-virtual/kubernetes/assignment';
-import type { ContainerRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import type { InventoryGpu } from '@nvidia-virtual/kube-common/assignment';
+import type { ContainerRequest } from '@nvidia-virtual/kube-common/pod-request';
 import { NodeGpus } from '../cluster/node-gpus.js';
 import type { PodRecord } from '../cluster/pod.js';
 import { Demand } from '../placement/demand.js';
@@ -8,7 +8,16 @@ const GIB = 2 ** 30;
 
 /** A GPU of 10 slots of 13 GiB. */
 export function gpuOf(uuid: string, more: Partial<InventoryGpu> = {}): InventoryGpu {
-  return { uuid, name: 'NVIDIA H200', memory: 141 * GIB, slotMemory: 13 * GIB, slots: 10, mode: 'exclusive', healthy: true, ...more };
+  return {
+    uuid,
+    name: 'NVIDIA H200',
+    memory: 141 * GIB,
+    slotMemory: 13 * GIB,
+    slots: 10,
+    mode: 'exclusive',
+    healthy: true,
+    ...more,
+  };
 }
 
 export function inventoryOf(...gpus: readonly InventoryGpu[]): string {
@@ -25,12 +34,21 @@ export function nodeOf(...gpus: readonly InventoryGpu[]): NodeGpus {
 export function nodeWithUsed(...used: readonly number[]): NodeGpus {
   const node = nodeOf(...used.map((_, index) => gpuOf(letter(index))));
   used.forEach((slots, index) => {
-    node.hold({ uid: `on-${letter(index)}`, priority: 0, holding: new Map([[letter(index), slots]]), demand: undefined });
+    node.hold({
+      uid: `on-${letter(index)}`,
+      priority: 0,
+      holding: new Map([[letter(index), slots]]),
+      demand: undefined,
+    });
   });
   return node;
 }
 
-export function needOf(container: string, slots: number, more: Partial<ContainerRequest> = {}): ContainerRequest {
+export function needOf(
+  container: string,
+  slots: number,
+  more: Partial<ContainerRequest> = {},
+): ContainerRequest {
   const open = { memory: undefined, cores: undefined, policy: undefined, mode: undefined };
   return { container, init: false, slots, gpus: 1, ...open, ...more };
 }
@@ -40,7 +58,10 @@ export function demandOf(...containers: readonly ContainerRequest[]): Demand {
 }
 
 /** A pod that waits for one container's slots. */
-export function podOf(uid: string, more: Partial<PodRecord> & { readonly slots?: number } = {}): PodRecord {
+export function podOf(
+  uid: string,
+  more: Partial<PodRecord> & { readonly slots?: number } = {},
+): PodRecord {
   const { slots = 1, ...record } = more;
   const open = {
     node: undefined,
@@ -51,7 +72,15 @@ export function podOf(uid: string, more: Partial<PodRecord> & { readonly slots?:
     holding: undefined,
     labels: {},
   };
-  return { uid, namespace: 'default', name: uid, priority: 0, demand: demandOf(needOf('main', slots)), ...open, ...record };
+  return {
+    uid,
+    namespace: 'default',
+    name: uid,
+    priority: 0,
+    demand: demandOf(needOf('main', slots)),
+    ...open,
+    ...record,
+  };
 }
 
 function letter(index: number): string {

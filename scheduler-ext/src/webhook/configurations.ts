@@ -1,11 +1,11 @@
-import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
+import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
 import type { Writers } from './validation.js';
 
 export interface ConfigurationOptions {
   /** The name of both objects. */
   readonly name: string;
   readonly writers: Writers;
-  /** How the API server reaches a path of the webhook: `{ service: … }` or `{ url: … }`. */
+  /** The client configuration of a path of the webhook: `{ service: … }` or `{ url: … }`. */
   readonly client: (path: string) => object;
 }
 
@@ -25,10 +25,14 @@ const BINDING_RESOURCES = ['pods/binding', 'bindings'];
 const NODE_RESOURCES = ['nodes', 'nodes/status'];
 
 /**
- * The two configurations by which the API server asks the webhook. Conditions are decided in the API server: whoever asks for nothing of
- * ours, and changes nothing of ours, never waits for the webhook, nor does he notice when it is away.
+ * The two configurations of the webhook. The API server evaluates their match conditions: requests
+ * that do not concern this product never call the webhook, and work while it is unavailable.
  */
-export function webhookConfigurations({ name, writers, client }: ConfigurationOptions): readonly object[] {
+export function webhookConfigurations({
+  name,
+  writers,
+  client,
+}: ConfigurationOptions): readonly object[] {
   const object = (kind: string, webhooks: readonly Webhook[]) => ({
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind,
@@ -36,8 +40,17 @@ export function webhookConfigurations({ name, writers, client }: ConfigurationOp
     webhooks: webhooks.map((webhook) => render(webhook, client)),
   });
   const routing = { name: 'asks-for-slots', expression: ASKS_FOR_SLOTS };
-  const mutating = { name: 'pods.nvidia-virtual.io', path: '/mutate', operations: ['CREATE'], resources: ['pods'], condition: routing };
-  return [object('MutatingWebhookConfiguration', [mutating]), object('ValidatingWebhookConfiguration', validating(writers))];
+  const mutating = {
+    name: 'pods.nvidia-virtual.io',
+    path: '/mutate',
+    operations: ['CREATE'],
+    resources: ['pods'],
+    condition: routing,
+  };
+  return [
+    object('MutatingWebhookConfiguration', [mutating]),
+    object('ValidatingWebhookConfiguration', validating(writers)),
+  ];
 }
 
 function validating({ scheduler, plugin }: Writers): readonly Webhook[] {
@@ -51,14 +64,34 @@ function validating({ scheduler, plugin }: Writers): readonly Webhook[] {
   const both = ['CREATE', 'UPDATE'];
   const pods = `(request.operation == 'CREATE' && ${ASKS_FOR_SLOTS}) || ${changesOurs}`;
   return [
-    webhook('pods', both, POD_RESOURCES, { name: 'asks-for-slots-or-changes-our-annotations', expression: pods }),
-    webhook('bindings', ['CREATE'], BINDING_RESOURCES, { name: 'assigns-gpus-and-is-not-the-scheduler', expression: writesAssigned }),
-    webhook('nodes', both, NODE_RESOURCES, { name: 'changes-the-inventory-and-is-not-its-plugin', expression: writesInventory }),
+    webhook('pods', both, POD_RESOURCES, {
+      name: 'asks-for-slots-or-changes-our-annotations',
+      expression: pods,
+    }),
+    webhook('bindings', ['CREATE'], BINDING_RESOURCES, {
+      name: 'assigns-gpus-and-is-not-the-scheduler',
+      expression: writesAssigned,
+    }),
+    webhook('nodes', both, NODE_RESOURCES, {
+      name: 'changes-the-inventory-and-is-not-its-plugin',
+      expression: writesInventory,
+    }),
   ];
 }
 
-function webhook(subject: string, operations: readonly string[], resources: readonly string[], condition: Webhook['condition']): Webhook {
-  return { name: `${subject}.nvidia-virtual.io`, path: '/validate', operations, resources, condition };
+function webhook(
+  subject: string,
+  operations: readonly string[],
+  resources: readonly string[],
+  condition: Webhook['condition'],
+): Webhook {
+  return {
+    name: `${subject}.nvidia-virtual.io`,
+    path: '/validate',
+    operations,
+    resources,
+    condition,
+  };
 }
 
 /** CEL: whether the annotation differs from what it was; an object that is made had none. */
@@ -68,7 +101,10 @@ function changed(key: string): string {
   return `${of('object')} != ${of('oldObject', 'oldObject != null && ')}`;
 }
 
-function render({ name, path, operations, resources, condition }: Webhook, client: ConfigurationOptions['client']): object {
+function render(
+  { name, path, operations, resources, condition }: Webhook,
+  client: ConfigurationOptions['client'],
+): object {
   return {
     name,
     clientConfig: client(path),

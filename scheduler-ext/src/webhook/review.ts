@@ -7,7 +7,10 @@ export interface AdmissionRequest {
   readonly subResource?: string;
   readonly name?: string;
   readonly namespace?: string;
-  readonly userInfo: { readonly username?: string; readonly extra?: Readonly<Record<string, readonly string[]>> };
+  readonly userInfo: {
+    readonly username?: string;
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+  };
   readonly object: Reviewed;
   readonly oldObject?: Reviewed | null;
 }
@@ -35,14 +38,25 @@ export interface AdmissionReview {
   };
 }
 
-export function allowed({ uid }: AdmissionRequest, patch: readonly PatchOperation[] = []): AdmissionReview {
+export function allowed(
+  { uid }: AdmissionRequest,
+  patch: readonly PatchOperation[] = [],
+): AdmissionReview {
   const encoded = Buffer.from(JSON.stringify(patch)).toString('base64');
-  return review({ uid, allowed: true, ...(patch.length > 0 && { patchType: 'JSONPatch', patch: encoded }) });
+  return review({
+    uid,
+    allowed: true,
+    ...(patch.length > 0 && { patchType: 'JSONPatch', patch: encoded }),
+  });
 }
 
 /** @param problems a sentence each */
 export function refused({ uid }: AdmissionRequest, problems: readonly string[]): AdmissionReview {
-  return review({ uid, allowed: false, status: { code: 422, reason: 'Invalid', message: problems.join(' ') } });
+  return review({
+    uid,
+    allowed: false,
+    status: { code: 422, reason: 'Invalid', message: problems.join(' ') },
+  });
 }
 
 function review(response: AdmissionReview['response']): AdmissionReview {

@@ -7,13 +7,23 @@ function pod(annotations: Record<string, string> | undefined, spec: object = {})
 }
 
 test('a pod that asks for nothing is left alone', () => {
-  expect(routePod({ spec: { containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '0' } } }] } })).toEqual([]);
+  expect(
+    routePod({
+      spec: {
+        containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '0' } } }],
+      },
+    }),
+  ).toEqual([]);
 });
 
 test('annotations are made where there are none', () => {
   expect(routePod(pod(undefined))).toEqual([
     { op: 'add', path: '/spec/schedulerName', value: 'nvidia-virtual-scheduler' },
-    { op: 'add', path: '/metadata/annotations', value: { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'exclusive' } },
+    {
+      op: 'add',
+      path: '/metadata/annotations',
+      value: { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'exclusive' },
+    },
   ]);
 });
 
@@ -26,9 +36,10 @@ test('what is said already stays, and a second time nothing is left to do', () =
   expect(routePod(pod(settled, { schedulerName: 'nvidia-virtual-scheduler' }))).toEqual([]);
 });
 
-test.each([{ schedulerName: 'other' }, { nodeName: 'node' }, { schedulerName: 'default-scheduler', nodeName: 'node' }])(
-  'a pod with %j has its scheduler',
-  (spec) => {
-    expect(routePod(pod({}, spec)).map(({ path }) => path)).not.toContain('/spec/schedulerName');
-  },
-);
+test.each([
+  { schedulerName: 'other' },
+  { nodeName: 'node' },
+  { schedulerName: 'default-scheduler', nodeName: 'node' },
+])('a pod with %j has its scheduler', (spec) => {
+  expect(routePod(pod({}, spec)).map(({ path }) => path)).not.toContain('/spec/schedulerName');
+});

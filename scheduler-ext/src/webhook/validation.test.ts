@@ -5,7 +5,17 @@ const WRITERS = { scheduler: 'scheduler', plugin: 'plugin' };
 
 function problems(more: Partial<AdmissionRequest>): string[] {
   const resource = { group: '', resource: 'pods' };
-  return problemsOf({ uid: 'u', operation: 'CREATE', resource, userInfo: { username: 'user' }, object: {}, ...more }, WRITERS);
+  return problemsOf(
+    {
+      uid: 'u',
+      operation: 'CREATE',
+      resource,
+      userInfo: { username: 'user' },
+      object: {},
+      ...more,
+    },
+    WRITERS,
+  );
 }
 
 function annotated(annotations: Record<string, string>, spec: object = {}): object {
@@ -18,7 +28,11 @@ const INVENTORY = { 'nvidia-virtual/inventory': 'x' };
 const NODES = { group: '', resource: 'nodes' };
 
 test('all that is wrong with a new pod is told at once, with what it may not write', () => {
-  const object = annotated({ ...ASSIGNED, 'nvidia-virtual/memory': 'much', 'nvidia-virtual/gpus': '3' });
+  const object = annotated({
+    ...ASSIGNED,
+    'nvidia-virtual/memory': 'much',
+    'nvidia-virtual/gpus': '3',
+  });
   expect(problems({ object })).toHaveLength(3);
 });
 
@@ -32,15 +46,33 @@ test.each<[string, Partial<AdmissionRequest>]>([
 test.each<[string, Partial<AdmissionRequest>]>([
   ['written', { operation: 'UPDATE', object: annotated(ASSIGNED), oldObject: annotated({}) }],
   ['removed', { operation: 'UPDATE', object: annotated({}), oldObject: annotated(ASSIGNED) }],
-  ['bound', { resource: { group: '', resource: 'pods' }, subResource: 'binding', object: annotated(ASSIGNED) }],
-  ['bound the old way', { resource: { group: '', resource: 'bindings' }, object: annotated(ASSIGNED) }],
+  [
+    'bound',
+    {
+      resource: { group: '', resource: 'pods' },
+      subResource: 'binding',
+      object: annotated(ASSIGNED),
+    },
+  ],
+  [
+    'bound the old way',
+    { resource: { group: '', resource: 'bindings' }, object: annotated(ASSIGNED) },
+  ],
 ])('an assignment that anybody else has %s is refused', (_, more) => {
-  expect(problems(more)).toEqual([expect.stringContaining('only the scheduler scheduler may write it, not user')]);
+  expect(problems(more)).toEqual([
+    expect.stringContaining('only the scheduler scheduler may write it, not user'),
+  ]);
 });
 
 test('a pod that became wrong before it was looked at may change in other things', () => {
   const wrong = { 'nvidia-virtual/memory': 'much' };
-  expect(problems({ operation: 'UPDATE', object: annotated({ ...wrong, other: 'x' }), oldObject: annotated(wrong) })).toEqual([]);
+  expect(
+    problems({
+      operation: 'UPDATE',
+      object: annotated({ ...wrong, other: 'x' }),
+      oldObject: annotated(wrong),
+    }),
+  ).toEqual([]);
 });
 
 test('an inventory is written by the plugin of its node', () => {
@@ -49,7 +81,10 @@ test('an inventory is written by the plugin of its node', () => {
     object: annotated(INVENTORY),
     oldObject: annotated({}),
     operation: 'UPDATE' as const,
-    userInfo: { username, ...(node !== undefined && { extra: { 'authentication.kubernetes.io/node-name': [node] } }) },
+    userInfo: {
+      username,
+      ...(node !== undefined && { extra: { 'authentication.kubernetes.io/node-name': [node] } }),
+    },
   });
   expect(problems(by('plugin'))).toEqual([]);
   expect(problems(by('plugin', 'one'))).toEqual([]);

@@ -1,10 +1,10 @@
 import type { V1Pod } from '@kubernetes/client-node';
-import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import { PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { PodRequestError, readPodRequest } from '@nvidia-virtual/kube-common/pod-request';
 import { sentence } from '../errors.js';
 import type { AdmissionRequest, Reviewed } from './review.js';
 
-/** Who of us may write what nobody else may. Full names of users. */
+/** The only users who may write these annotations. Full user names. */
 export interface Writers {
   /** Of `nvidia-virtual/assigned`. */
   readonly scheduler: string;
@@ -16,7 +16,10 @@ export interface Writers {
 const TOKEN_NODE = 'authentication.kubernetes.io/node-name';
 const { assigned: _, ...SHAPE } = ANNOTATION;
 
-/** What is wrong with a request, a sentence each. It looks at nothing but the request: what the cluster is like now is no reason. */
+/**
+ * The problems of a request, one sentence each. Checks the request only, not the state of the
+ * cluster.
+ */
 export function problemsOf(request: AdmissionRequest, writers: Writers): string[] {
   if (request.resource.resource === 'nodes') return inventoryProblems(request, writers);
   const problems = assignmentProblems(request, writers);
@@ -24,13 +27,19 @@ export function problemsOf(request: AdmissionRequest, writers: Writers): string[
   return isPod ? [...problems, ...shapeProblems(request)] : problems;
 }
 
-function assignmentProblems({ object, oldObject, userInfo }: AdmissionRequest, { scheduler }: Writers): string[] {
+function assignmentProblems(
+  { object, oldObject, userInfo }: AdmissionRequest,
+  { scheduler }: Writers,
+): string[] {
   const { username = '' } = userInfo;
   if (!changed(ANNOTATION.assigned, object, oldObject) || username === scheduler) return [];
   return [sentence('ASSIGNED_FORBIDDEN', { scheduler, user: username })];
 }
 
-function inventoryProblems({ object, oldObject, userInfo }: AdmissionRequest, { plugin }: Writers): string[] {
+function inventoryProblems(
+  { object, oldObject, userInfo }: AdmissionRequest,
+  { plugin }: Writers,
+): string[] {
   if (!changed(INVENTORY_ANNOTATION, object, oldObject)) return [];
   const { username = '', extra = {} } = userInfo;
   const node = extra[TOKEN_NODE]?.[0] ?? object.metadata?.name;
@@ -41,10 +50,14 @@ function inventoryProblems({ object, oldObject, userInfo }: AdmissionRequest, { 
 
 function shapeProblems({ operation, object, oldObject }: AdmissionRequest): string[] {
   if (operation === 'CREATE') return contradictionsOf(object);
-  const shapes = Object.values(SHAPE).filter((annotation) => changed(annotation, object, oldObject));
+  const shapes = Object.values(SHAPE).filter((annotation) =>
+    changed(annotation, object, oldObject),
+  );
   if (shapes.length === 0) return [];
   const placed = !!(oldObject as V1Pod).spec?.nodeName;
-  return placed ? shapes.map((annotation) => sentence('SHAPE_SETTLED', { annotation })) : contradictionsOf(object);
+  return placed
+    ? shapes.map((annotation) => sentence('SHAPE_SETTLED', { annotation }))
+    : contradictionsOf(object);
 }
 
 function contradictionsOf(pod: V1Pod): readonly string[] & string[] {
@@ -57,6 +70,13 @@ function contradictionsOf(pod: V1Pod): readonly string[] & string[] {
   }
 }
 
-function changed(annotation: string, object: Reviewed, oldObject: Reviewed | null | undefined): boolean {
-  return (object.metadata?.annotations?.[annotation] ?? '') !== (oldObject?.metadata?.annotations?.[annotation] ?? '');
+function changed(
+  annotation: string,
+  object: Reviewed,
+  oldObject: Reviewed | null | undefined,
+): boolean {
+  return (
+    (object.metadata?.annotations?.[annotation] ?? '') !==
+    (oldObject?.metadata?.annotations?.[annotation] ?? '')
+  );
 }

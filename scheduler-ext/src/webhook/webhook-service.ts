@@ -1,21 +1,25 @@
-import { createServer, type Server } from 'node:https';
+import type { Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Connections, FAREWELL } from '@nvidia-virtual/gpu-proxy/connections';
-import { HttpService } from '@nvidia-virtual/gpu-proxy/http';
-import { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { ServingCertificate } from '@nvidia-virtual/kubernetes/certificates';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { ServingCertificate } from '@nvidia-virtual/kube-common/certificates';
+import { Connections, FAREWELL } from '@nvidia-virtual/service/connections';
+import { HttpService } from '@nvidia-virtual/service/http';
 import type { Logger } from 'pino';
 import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
 import { Metrics } from '../metrics.js';
 import type { WebhookOptionValues } from '../options.js';
+import { webhookServer } from './server.js';
 import type { Writers } from './validation.js';
 import { Webhook } from './webhook.js';
 
-/** The API server closes connections that were idle for 90 s. One that we closed first could lose its next request, and refuse a pod. */
+/**
+ * The API server closes idle connections after 90 s. Closing one earlier could lose its next
+ * request, and the API server would refuse a pod.
+ */
 const LONGEST_IDLE = 120_000;
 
-/** All that `webhook` runs. */
+/** Everything that `webhook` runs. */
 export class WebhookService {
   readonly #api: ApiServer;
   readonly #server: Server;
@@ -34,7 +38,10 @@ export class WebhookService {
       '/validate': (body) => webhook.validate(parseObject(body)),
     };
     this.#api = ApiServer.load(options.kubeconfig);
-    this.#server = createServer(jsonListener({ routes, logger, answered: metrics.answered }));
+    this.#server = webhookServer(
+      options.clientAuthority,
+      jsonListener({ routes, logger, answered: metrics.answered }),
+    );
     this.#connections = new Connections(this.#server);
     this.#server.keepAliveTimeout = LONGEST_IDLE;
     this.#certificate = new ServingCertificate({
@@ -48,10 +55,17 @@ export class WebhookService {
       logger,
     });
     const end = () => (this.#ending ? 'The webhook ends.' : undefined);
-    this.#http = new HttpService({ metrics, conditions: { certificate: this.#certificate.condition, end }, logger });
+    this.#http = new HttpService({
+      metrics,
+      conditions: { certificate: this.#certificate.condition, end },
+      logger,
+    });
   }
 
-  /** Serves when it has its certificate; until then it is not ready, and says why. @throws SchedulerError */
+  /**
+   * Serves as soon as it has a certificate; until then it is not ready and reports the reason.
+   * @throws SchedulerError
+   */
   static async start(options: WebhookOptionValues, logger: Logger): Promise<WebhookService> {
     const service = new WebhookService(options, logger);
     await service.#http.move(options.http);
@@ -75,7 +89,10 @@ export class WebhookService {
   }
 }
 
-export function writersOf({ namespace, release }: Pick<WebhookOptionValues, 'namespace' | 'release'>): Writers {
+export function writersOf({
+  namespace,
+  release,
+}: Pick<WebhookOptionValues, 'namespace' | 'release'>): Writers {
   const account = (name: string) => `system:serviceaccount:${namespace}:${release}-${name}`;
   return { scheduler: account('scheduler'), plugin: account('node') };
 }

@@ -9,7 +9,7 @@ interface Asked {
   readonly request?: AdmissionRequest;
 }
 
-/** What the API server asks, one method for each path. */
+/** The requests of the API server, one method per path. */
 export class Webhook {
   constructor(
     readonly writers: Writers,

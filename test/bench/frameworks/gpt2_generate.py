@@ -15,8 +15,14 @@ prompt = torch.randint(0, 50257, (1, 16)).cuda()
 
 def generate(tokens):
     with torch.no_grad():
-        result = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=tokens, min_new_tokens=tokens,
-                                do_sample=False, pad_token_id=50256)
+        result = model.generate(
+            prompt,
+            attention_mask=torch.ones_like(prompt),
+            max_new_tokens=tokens,
+            min_new_tokens=tokens,
+            do_sample=False,
+            pad_token_id=50256,
+        )
     torch.cuda.synchronize()
     return result
 

@@ -1,4 +1,7 @@
-"""JAX: a sum, and a matrix product with its columns added up, each compiled. (A larger program becomes a CUDA graph.)"""
+"""JAX: a sum, and the column sums of a matrix product, each compiled.
+
+A larger program becomes a CUDA graph.
+"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What each framework script says at its end: one JSON object with the digests of its results and the time that the work took."""
+"""Prints the result of a framework script: a JSON object with digests and the time of the work."""
 
 import hashlib
 import json
@@ -9,11 +9,13 @@ def digest(data):
     """A digest of the bytes of a NumPy array, or of anything that becomes one."""
     import numpy
     array = numpy.ascontiguousarray(data)
-    return hashlib.sha256(str(array.dtype).encode() + str(array.shape).encode() + array.tobytes()).hexdigest()[:16]
+    return hashlib.sha256(
+        str(array.dtype).encode() + str(array.shape).encode() + array.tobytes()
+    ).hexdigest()[:16]
 
 
 def timed(work, repeat=1):
-    """The result of the last run and the seconds of the fastest one; work must have finished on the GPU when it returns."""
+    """The result of the last run, and the seconds of the fastest. `work` waits for the GPU."""
     fastest = float('inf')
     for _ in range(repeat):
         start = time.perf_counter()

@@ -26,4 +26,8 @@ def train(steps):
 train(3)
 _, seconds = timed(lambda: train(20))
 weight = next(model.parameters()).detach()
-report(seconds, losses=digest(torch.stack(losses).cpu().numpy()), first_weight=digest(weight.cpu().numpy()))
+report(
+    seconds,
+    losses=digest(torch.stack(losses).cpu().numpy()),
+    first_weight=digest(weight.cpu().numpy()),
+)

@@ -1,6 +1,7 @@
 // Takes device memory in one way, says "ready", and keeps it until its standard input ends.
-//   account idle | allocations | pieces | pool | streams | freed_streams | events | local_memory | heap | second_context
-//   account cost          natively: what a stream and an event take, and what is kept of them when they are destroyed
+//   account idle | allocations | pieces | pool | streams | freed_streams | events | local_memory
+//           | heap | second_context
+//   account cost   natively: memory of a stream and an event, and what remains after destruction
 #include <cuda.h>
 
 #include <cstring>
@@ -21,7 +22,8 @@ __global__ void deep(int* out, int index) {
 
 void makeStreams(std::vector<cudaStream_t>& streams, int count) {
   streams.resize(count);
-  for (cudaStream_t& stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  for (cudaStream_t& stream : streams)
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 }
 
 void endStreams(std::vector<cudaStream_t>& streams) {
@@ -63,11 +65,13 @@ void take(const std::string& way) {
     CHECK(cudaDeviceSynchronize());
   } else if (way == "heap") {
     CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 256 * kMiB));
-    keep<<<1, 1>>>(static_cast<void**>(allocate(8)));  // the driver takes it when code that uses it is loaded
+    keep<<<1, 1>>>(
+        static_cast<void**>(allocate(8)));  // the driver takes it when code that uses it is loaded
     CHECK(cudaDeviceSynchronize());
   } else if (way == "second_context") {
     CUcontext context = nullptr;
-    const auto create = driverFunction<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 3020);
+    const auto create =
+        driverFunction<CUresult (*)(CUcontext*, unsigned, CUdevice)>("cuCtxCreate", 3020);
     if (create(&context, 0, 0) != CUDA_SUCCESS) check(cudaErrorMemoryAllocation, "cuCtxCreate");
   } else if (way != "idle") {
     std::fprintf(stderr, "account: no way %s\n", way.c_str());

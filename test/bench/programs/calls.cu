@@ -1,4 +1,5 @@
-// What a call costs through the product where the driver does next to nothing: one that is only enqueued, one that waits for its answer.
+// What a call costs through the product where the driver does next to nothing: one that is only
+// enqueued, one that waits for its answer.
 #include <cuda.h>
 
 #include "measure.h"

@@ -5,10 +5,13 @@ static void* device;
 
 static void both(const char* what, void* host, std::size_t bytes, int rounds) {
   char name[64];
-  const double in = best(rounds, [&] { CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice)), CHECK(cudaDeviceSynchronize()); });
+  const double in = best(rounds, [&] {
+    CHECK(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice)), CHECK(cudaDeviceSynchronize());
+  });
   std::snprintf(name, sizeof name, "%s copy, host to device", what);
   report(name, bytes / in / 1e9, "GB/s");
-  const double out = best(rounds, [&] { CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost)); });
+  const double out =
+      best(rounds, [&] { CHECK(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost)); });
   std::snprintf(name, sizeof name, "%s copy, device to host", what);
   report(name, bytes / out / 1e9, "GB/s");
 }

@@ -1,13 +1,17 @@
-// A tenant with two GPUs whose kernels wait for each other through pinned memory, as those that communicate do.
-//   gang gang START SECONDS MICROSECONDS     on each GPU kernels of that length, of which each then waits for its fellow on the other
-// A round is one kernel on each; four are in flight. It ends only when all have met: who deadlocks does not end.
+// A tenant with two GPUs whose kernels wait for each other through pinned memory, as those that
+// communicate do.
+//   gang gang START SECONDS MICROSECONDS   runs kernels of that length on each GPU; each then waits
+//                                          for its counterpart on the other GPU
+// A round is one kernel on each; four are in flight. It ends only when all have met: who deadlocks
+// does not end.
 #include <string>
 
 #include "work_diary.h"
 
 constexpr unsigned kGpus = 2, kInFlight = 4;
 
-__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round, unsigned long long nanoseconds) {
+__global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round,
+                     unsigned long long nanoseconds) {
   unsigned long long begin, now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
   do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -26,7 +30,8 @@ struct Gang {
   Gang() {
     onBoth([&](unsigned gpu) {
       CHECK(cudaStreamCreateWithFlags(&streams[gpu], cudaStreamNonBlocking));
-      for (cudaEvent_t& event : done[gpu]) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+      for (cudaEvent_t& event : done[gpu])
+        CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     });
     CHECK(cudaHostAlloc(&met, kGpus * sizeof *met, cudaHostAllocPortable));
     std::fill_n(met, kGpus, 0u);
@@ -50,7 +55,8 @@ struct Gang {
 };
 
 int main(int count, char** arguments) {
-  if (count != 5 || std::string(arguments[1]) != "gang") return std::fprintf(stderr, "see the head of gang.cu\n"), 2;
+  if (count != 5 || std::string(arguments[1]) != "gang")
+    return std::fprintf(stderr, "see the head of gang.cu\n"), 2;
   const auto nanoseconds = static_cast<unsigned long long>(std::atof(arguments[4]) * 1000);
   Gang gang;
   gang.round(0);  // the kernels are loaded before the time begins

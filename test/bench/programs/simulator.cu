@@ -1,4 +1,5 @@
-// Thread instructions per second on the simulated GPU: float arithmetic in a loop whose instructions are counted here.
+// Thread instructions per second on the simulated GPU: float arithmetic in a loop whose
+// instructions are counted here.
 #include <sched.h>
 
 #include "measure.h"
@@ -34,5 +35,6 @@ int main() {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   const int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  report("thread instructions a second and core", double(kTurns) * kCounted * kBlocks * kThreads / time / count / 1e6, "million/s");
+  report("thread instructions a second and core",
+         double(kTurns) * kCounted * kBlocks * kThreads / time / count / 1e6, "million/s");
 }

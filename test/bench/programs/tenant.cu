@@ -1,17 +1,29 @@
-// One tenant of a shared GPU. It works from a given moment on for a given time, and says how much it got done.
-//   tenant calibrate MICROSECONDS                      prints how many iterations of a kernel that fills the GPU take so long
-//   tenant saturate START SECONDS ITERATIONS           two kernels in flight, always
-//   tenant small    START SECONDS ITERATIONS           the same with kernels of 16 blocks, which leave most of the GPU idle
-//   tenant stream   START SECONDS                      the same with kernels that do nothing but read and write memory, 2 GiB each
-//   tenant fill     START SECONDS                      allocates memory in pieces of 16 MiB until there is no more
-//   tenant decode   START SECONDS ITERATIONS           20 kernels, a synchronize, 60 us of thought: a round
-//   tenant request  START SECONDS ITERATIONS           one kernel and a synchronize every 5 ms
-//   tenant copy     START SECONDS                      pinned copies of 64 MiB to the GPU
-//   tenant upload   START SECONDS                      the same from memory that is not pinned
-//   tenant feed     START SECONDS ITERATIONS           pinned copies of 64 MiB into two buffers in turns, and a kernel after each
-//   tenant touch    START SECONDS MICROSECONDS         pageable copies of 4 KiB to the GPU, that long after one another
-//   tenant fault    START SECONDS                      writes to an illegal address in the middle of that time
-// START is a moment of the system's clock in seconds, so that tenants begin together.
+// One tenant of a shared GPU. It works from START for SECONDS, and prints how much it got done.
+//   tenant calibrate MICROSECONDS
+//       prints how many iterations of a kernel that fills the GPU take that long
+//   tenant saturate START SECONDS ITERATIONS
+//       two kernels in flight, always
+//   tenant small START SECONDS ITERATIONS
+//       the same with kernels of 16 blocks, which leave most of the GPU idle
+//   tenant stream START SECONDS
+//       the same with kernels that only read and write memory, 2 GiB each
+//   tenant fill START SECONDS
+//       allocates memory in pieces of 16 MiB until there is no more
+//   tenant decode START SECONDS ITERATIONS
+//       rounds of 20 kernels, a synchronize and a pause of 60 us
+//   tenant request START SECONDS ITERATIONS
+//       one kernel and a synchronize every 5 ms
+//   tenant copy START SECONDS
+//       pinned copies of 64 MiB to the GPU
+//   tenant upload START SECONDS
+//       the same from pageable memory
+//   tenant feed START SECONDS ITERATIONS
+//       pinned copies of 64 MiB into two buffers in turns, and a kernel after each
+//   tenant touch START SECONDS MICROSECONDS
+//       pageable copies of 4 KiB to the GPU, with that interval
+//   tenant fault START SECONDS
+//       writes to an illegal address in the middle of that time
+// START is a time of the system's clock in seconds, so that tenants begin together.
 #include <cstring>
 #include <string>
 
@@ -98,7 +110,8 @@ void saturate(Gpu& gpu, Diary& diary, double start, double duration, Launch laun
 }
 
 /// What comes from the host is computed with while the next of it comes.
-void feed(Gpu& gpu, Diary& diary, double start, double duration, const void* host, std::size_t bytes, int iterations) {
+void feed(Gpu& gpu, Diary& diary, double start, double duration, const void* host,
+          std::size_t bytes, int iterations) {
   void* buffers[2];
   cudaEvent_t copied[2], computed[2];
   cudaStream_t copies;
@@ -174,7 +187,8 @@ int main(int count, char** arguments) {
     report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
   } else if (mode == "upload") {
     std::memset(pageable, 1, kLarge);
-    diary.keep(start, duration, [&] { CHECK(cudaMemcpy(device, pageable, kLarge, cudaMemcpyHostToDevice)); });
+    diary.keep(start, duration,
+               [&] { CHECK(cudaMemcpy(device, pageable, kLarge, cudaMemcpyHostToDevice)); });
     report("bandwidth", diary.rate() * kLarge / 1e9, "GB/s");
   } else if (mode == "feed") {
     feed(gpu, diary, start, duration, host, kLarge, iterations);

@@ -1,5 +1,8 @@
-"""Trains ResNet-50 from each of some moments on for a given time: `train.py train START[,START...] SECONDS`. Says how many steps a second it made
-each time, their median, and the digest of the losses of its first steps, which do not depend on how long they take."""
+"""Trains ResNet-50 for a given time from each START: `train.py train START[,START...] SECONDS`.
+
+Prints the steps per second of each run, their median, and a digest of the losses of the first
+steps, which do not depend on time.
+"""
 
 import json
 import statistics
@@ -14,7 +17,7 @@ torch = deterministic_torch()
 import torchvision
 
 FIRST_STEPS = 10
-STEPS_BETWEEN_LOOKS = 10  # a training looks at its loss now and then; with every step, it would wait for the CPU half of the time
+STEPS_BETWEEN_LOOKS = 10  # a look at the loss waits for the GPU
 starts, duration = [float(start) for start in sys.argv[2].split(',')], float(sys.argv[3])
 model = torchvision.models.resnet50(weights=None).cuda().train()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)

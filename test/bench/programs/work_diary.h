@@ -1,4 +1,5 @@
-// What tenants that work from a given moment on for a given time share: they begin together, and say how much they got done.
+// What tenants that work from a given moment on for a given time share: they begin together, and
+// say how much they got done.
 #pragma once
 
 #include <sys/time.h>

@@ -3,13 +3,24 @@ import type { ChartValue, ValuesSection } from './values-file.js';
 
 const INTRODUCTION = `# Values of the chart
 
-\`helm install nvidia-virtual charts/nvidia-virtual -n nvidia-virtual --create-namespace\` installs everything with the defaults below.
-[docs/install.md](../../docs/install.md) says what to look at first; [Chart.yaml](Chart.yaml) has the versions of Kubernetes. A value that is not in these
-tables is refused, and so are values that contradict each other: with a sentence each, before anything is changed.
+This command installs everything with the defaults below:
+
+\`\`\`
+helm install nvidia-virtual charts/nvidia-virtual -n nvidia-virtual --create-namespace
+\`\`\`
+
+[docs/install.md](../../docs/install.md) lists the values to set first, by kind of cluster.
+[Chart.yaml](Chart.yaml) has the supported versions of Kubernetes. Helm refuses unknown values and
+values that contradict each other before it changes anything, with a sentence for each.
+
+- What enters: the values below, and the images of [images/](../../images/).
+- What leaves: all objects of the product in a cluster, and hooks that check install and uninstall.
+- Begin reading at [values.yaml](values.yaml), then \`templates/node/\` and \`templates/scheduler/\`.
 `;
 
 const END = `
-This page and [values.schema.json](values.schema.json) are printed from the comments of [values.yaml](values.yaml) by \`node toolchain/dist/chart/main.js\`; a test insists on it.
+\`node toolchain/dist/chart/main.js\` prints this page and [values.schema.json](values.schema.json)
+from the comments of [values.yaml](values.yaml). A test checks that both are current.
 `;
 
 /** README.md of the chart. */
@@ -19,11 +30,11 @@ export function valuesPage(sections: readonly ValuesSection[]): string {
 
 function sectionText({ title, introduction, values }: ValuesSection): string {
   const text = introduction === '' ? '' : `${introduction}\n\n`;
-  return `\n## ${title}\n\n${text}| value | default | meaning |\n| --- | --- | --- |\n${values.map(row).join('')}`;
+  return `\n## ${title}\n\n${text}| value | default | meaning | allowed |\n| --- | --- | --- | --- |\n${values.map(row).join('')}`;
 }
 
 function row(value: ChartValue): string {
-  const cells = [`\`${value.key}\``, defaultText(value), `${value.help}${allowedText(value)}`];
+  const cells = [`\`${value.key}\``, defaultText(value), value.help, allowedText(value)];
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`;
 }
 
@@ -35,8 +46,12 @@ function defaultText({ default: value }: ChartValue): string {
 }
 
 function allowedText({ schema }: ChartValue): string {
-  const { enum: choices, minimum, maximum } = schema as { enum?: string[]; minimum?: number; maximum?: number };
-  if (choices) return ` Allowed: ${choices.join(', ')}.`;
-  if (maximum !== undefined) return ` Allowed: ${minimum ?? 0} to ${maximum}.`;
+  const {
+    enum: choices,
+    minimum,
+    maximum,
+  } = schema as { enum?: string[]; minimum?: number; maximum?: number };
+  if (choices) return choices.join(', ');
+  if (maximum !== undefined) return `${minimum ?? 0} to ${maximum}`;
   return '';
 }

@@ -5,7 +5,7 @@ import { valuesPage } from './page.js';
 import { valuesSchema } from './schema.js';
 import { readValuesFile } from './values-file.js';
 
-export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
+const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 
 /** The files of the chart that are printed, as they should be. */
 export function chartPages(): { file: string; text: string }[] {

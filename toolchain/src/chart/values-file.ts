@@ -27,10 +27,12 @@ interface Comment {
 }
 
 const HEADING = /^# == (.+)$/;
-const SCHEMA = /^@schema (.+)$/;
+/** It ends the comment, on as many lines as it needs. */
+const SCHEMA = /(?:^|\n)@schema (.+)$/s;
 
 /**
- * The sections of a values.yaml. A mapping is a group of values, unless `@schema` stands above it or nothing is in it: then it is one value.
+ * The sections of a values.yaml. A mapping is a group of values, unless `@schema` stands above it
+ * or nothing is in it: then it is one value.
  * @throws ToolchainError with every value that nothing explains.
  */
 export function readValuesFile(text: string): ValuesSection[] {
@@ -52,12 +54,19 @@ class ValuesReader {
   read(): ValuesSection[] {
     const document = parseDocument(this.#text, { lineCounter: this.#counter });
     const [error] = document.errors;
-    if (error || !isMap(document.contents)) throw new ToolchainError(`values.yaml is no mapping: ${error?.message}`);
+    if (error || !isMap(document.contents))
+      throw new ToolchainError(`values.yaml is no mapping: ${error?.message}`);
     this.#readSections();
     this.#readGroup(document.contents as YAMLMap.Parsed, '');
     if (this.#unexplained.length > 0)
-      throw new ToolchainError(`values.yaml does not explain ${this.#unexplained.join(', ')}: put a comment above.`);
-    return this.#sections.map(({ title, introduction, values }) => ({ title, introduction, values }));
+      throw new ToolchainError(
+        `values.yaml does not explain ${this.#unexplained.join(', ')}: put a comment above.`,
+      );
+    return this.#sections.map(({ title, introduction, values }) => ({
+      title,
+      introduction,
+      values,
+    }));
   }
 
   #readSections(): void {
@@ -88,7 +97,10 @@ class ValuesReader {
     }
     if (help === '') this.#unexplained.push(key);
     const section = this.#sections.findLast((one) => one.line < line);
-    if (section === undefined) throw new ToolchainError(`values.yaml has no heading above ${key}: begin a section by "# == Title".`);
+    if (section === undefined)
+      throw new ToolchainError(
+        `values.yaml has no heading above ${key}: begin a section by "# == Title".`,
+      );
     section.values.push({ key, help, default: value?.toJSON() ?? null, schema: schema ?? {} });
   }
 
@@ -96,9 +108,9 @@ class ValuesReader {
   #commentAbove(line: number): Comment {
     let first = line;
     while (first > 0 && /^\s*#/.test(this.#lines[first - 1] as string)) first--;
-    const said = this.#lines.slice(first, line).map(uncomment);
-    const schema = said.map((text) => SCHEMA.exec(text)?.[1]).find((found) => found !== undefined);
-    const help = said.filter((text) => !SCHEMA.test(text)).join(' ');
+    const comment = this.#lines.slice(first, line).map(uncomment).join('\n');
+    const schema = SCHEMA.exec(comment)?.[1]?.replaceAll('\n', ' ');
+    const help = comment.replace(SCHEMA, '').replaceAll('\n', ' ');
     return { help, schema: schema === undefined ? undefined : (parse(schema) as Schema) };
   }
 }

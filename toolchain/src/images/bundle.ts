@@ -4,16 +4,23 @@ import { build, type Plugin } from 'esbuild';
 import { REPOSITORY } from '../repository.js';
 
 /** The workspaces whose modules look for files of their package beside themselves. */
-const OURS = /\/(gpu-proxy|device-plugin|scheduler-ext|usage-api|kubernetes|ledger|cuda-api)\/dist\/.*\.js$/;
+const OURS =
+  /\/(service|node-state|gpu-proxy|device-plugin|scheduler-ext|release-hooks|usage-api|kube-common|ledger|cuda-api)\/dist\/.*\.js$/;
 /** What they find there. */
-const FILES = ['gpu-proxy/proto', 'device-plugin/proto', 'kubernetes/proto'];
+const FILES = ['node-state/proto', 'device-plugin/proto', 'kube-common/proto'];
 
 /**
- * Makes `NAME.js` in `directory` of each `package/dist/main.js`, with every module that it needs: it starts in a fraction of the time that a
- * thousand small files take, and no node_modules need lie beside it. The files that packages bring are copied as they lie in the repository.
+ * Makes `NAME.js` in `directory` of each `package/dist/main.js`, with every module that it needs:
+ * it starts in a fraction of the time that a thousand small files take, and no node_modules need
+ * lie beside it. The files that packages bring are copied as they lie in the repository.
  */
-export async function bundle(entries: Readonly<Record<string, string>>, directory: string): Promise<void> {
-  const entryPoints = Object.fromEntries(Object.entries(entries).map(([name, module]) => [name, path.join(REPOSITORY, module)]));
+export async function bundle(
+  entries: Readonly<Record<string, string>>,
+  directory: string,
+): Promise<void> {
+  const entryPoints = Object.fromEntries(
+    Object.entries(entries).map(([name, module]) => [name, path.join(REPOSITORY, module)]),
+  );
   await build({
     entryPoints,
     outdir: directory,
@@ -46,7 +53,13 @@ const ownDirectories: Plugin = {
   setup({ onLoad }) {
     onLoad({ filter: OURS }, ({ path: file }) => {
       const own = JSON.stringify(`/${path.relative(REPOSITORY, path.dirname(file))}`);
-      return { contents: readFileSync(file, 'utf8').replaceAll('import.meta.dirname', `(bundledRoot + ${own})`), loader: 'js' };
+      return {
+        contents: readFileSync(file, 'utf8').replaceAll(
+          'import.meta.dirname',
+          `(bundledRoot + ${own})`,
+        ),
+        loader: 'js',
+      };
     });
   },
 };

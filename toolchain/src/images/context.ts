@@ -13,47 +13,73 @@ const INSTALLED = {
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
   'native/arbiter/nvidia-virtual-arbiter': 'nvidia-virtual-arbiter',
   'native/addon/nvidia-virtual.node': 'nvidia-virtual.node',
+  'native/closer/nvidia-virtual-closer': 'nvidia-virtual-closer',
   'native/launcher/nvidia-virtual-launcher': 'nvidia-virtual-launcher',
   'native/simulator/libsimulator-cuda.so.1': 'libsimulator-cuda.so.1',
+  'native/simulator/libsimulator-nvml.so.1': 'libsimulator-nvml.so.1',
 };
 
 /** Where the native parts were built. */
 export interface NativeBuilds {
   readonly portable: string;
-  /** The parts of which the portable build has none: the launcher, which is linked statically, and the simulated driver, which is for trying out. */
+  /**
+   * The parts of which the portable build has none: launcher and closer, which are linked
+   * statically, and the simulated driver, which is for trying out.
+   */
   readonly ordinary: string;
 }
 
 /** What `images/NAME/Dockerfile` copies, in an empty directory. Returns it. */
-export async function makeContext(name: 'node' | 'control', directory: string, builds: NativeBuilds): Promise<string> {
+export async function makeContext(
+  name: 'node' | 'control',
+  directory: string,
+  builds: NativeBuilds,
+): Promise<string> {
   const context = path.join(directory, name);
   const root = path.join(context, 'rootfs');
   rmSync(context, { recursive: true, force: true });
   mkdirSync(path.join(root, PROGRAMS), { recursive: true });
   if (name === 'node') {
-    await addCommands(root, { 'gpu-proxy': 'gpu-proxy', 'nvidia-virtual-device-plugin': 'device-plugin' });
+    await addCommands(root, {
+      'gpu-proxy': 'gpu-proxy',
+      'nvidia-virtual-device-plugin': 'device-plugin',
+    });
     await copyNativeParts(path.join(root, 'opt/nvidia-virtual'), builds);
   } else {
-    await addCommands(root, { 'nvidia-virtual-scheduler-ext': 'scheduler-ext', 'nvidia-virtual-usage-api': 'usage-api' });
+    await addCommands(root, {
+      'nvidia-virtual-scheduler-ext': 'scheduler-ext',
+      'nvidia-virtual-release-hooks': 'release-hooks',
+      'nvidia-virtual-usage-api': 'usage-api',
+    });
   }
   cpSync(path.join(REPOSITORY, 'LICENSE'), path.join(root, 'usr/share/doc/nvidia-virtual/LICENSE'));
   return context;
 }
 
 /** Commands in PATH, each the bundle of its package. */
-async function addCommands(root: string, packages: Readonly<Record<string, string>>): Promise<void> {
+async function addCommands(
+  root: string,
+  packages: Readonly<Record<string, string>>,
+): Promise<void> {
   const entries = Object.values(packages).map((name) => [name, `${name}/dist/main.js`]);
   await bundle(Object.fromEntries(entries), path.join(root, PROGRAMS));
   // Node takes a bundle for an ES module because this file says so.
   writeFileSync(path.join(root, PROGRAMS, 'package.json'), '{"type": "module"}\n');
   mkdirSync(path.join(root, 'usr/bin'), { recursive: true });
   for (const [command, name] of Object.entries(packages)) {
-    writeFileSync(path.join(root, 'usr/bin', command), `#!/usr/bin/env node\nimport('/${PROGRAMS}/${name}.js');\n`, { mode: 0o755 });
+    writeFileSync(
+      path.join(root, 'usr/bin', command),
+      `#!/usr/bin/env node\nimport('/${PROGRAMS}/${name}.js');\n`,
+      { mode: 0o755 },
+    );
   }
 }
 
 /** As gpu-proxy finds them: its NVIDIA_VIRTUAL_BUILD. */
-export async function copyNativeParts(directory: string, { portable, ordinary }: NativeBuilds): Promise<void> {
+export async function copyNativeParts(
+  directory: string,
+  { portable, ordinary }: NativeBuilds,
+): Promise<void> {
   for (const [part, place] of Object.entries(INSTALLED)) {
     const from = path.join(PORTABLE_PARTS.includes(part) ? portable : ordinary, part);
     await copyProgram(from, path.join(directory, place));

@@ -17,7 +17,10 @@ const LEFT_OUT = [
   '/var/cache/apt/*',
 ];
 
-/** A root file system of Debian's packages as an archive, made once: a base where no registry is at hand. */
+/**
+ * A root file system of Debian's packages as an archive, made once: a base where no registry is at
+ * hand.
+ */
 export async function debianBase(say: (line: string) => void = () => {}): Promise<string> {
   const archive = path.join(cacheDirectory(), `debian-${SUITE}-1.tar`);
   if (existsSync(archive)) return archive;
@@ -36,7 +39,9 @@ export async function debianBase(say: (line: string) => void = () => {}): Promis
   try {
     const { status, output } = await runCommand('mmdebstrap', args);
     if (status !== 0)
-      throw new ToolchainError(`A Debian base image could not be made: \`mmdebstrap ${args.join(' ')}\` failed:\n${output}`);
+      throw new ToolchainError(
+        `A Debian base image could not be made: \`mmdebstrap ${args.join(' ')}\` failed:\n${output}`,
+      );
     renameSync(unfinished, archive);
   } finally {
     rmSync(unfinished, { force: true });

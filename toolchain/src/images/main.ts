@@ -28,7 +28,11 @@ await runMain(async () => {
   }
   const { tag, base, registry, archives } = values;
   const progress = showProgress('Images');
-  const options = { tag, ...(base ? { base } : {}), ...(registry ? { registry: `${registry}/` } : {}) };
+  const options = {
+    tag,
+    ...(base ? { base } : {}),
+    ...(registry ? { registry: `${registry}/` } : {}),
+  };
   const images = Object.values(await buildProductImages(options, progress));
   for (const image of images) if (archives) await exportImage(image, archiveOf(image, archives));
   progress.finish();

@@ -9,7 +9,12 @@ import { buildImage } from './buildah.js';
 import { makeContext, type NativeBuilds } from './context.js';
 
 const CONTEXTS = buildDirectory('images');
-const ORDINARY_PARTS = ['native/launcher/nvidia-virtual-launcher', 'native/simulator/libsimulator-cuda.so.1'];
+const ORDINARY_PARTS = [
+  'native/closer/nvidia-virtual-closer',
+  'native/launcher/nvidia-virtual-launcher',
+  'native/simulator/libsimulator-cuda.so.1',
+  'native/simulator/libsimulator-nvml.so.1',
+];
 
 export interface ProductImages {
   readonly node: string;
@@ -17,7 +22,7 @@ export interface ProductImages {
   readonly kubeScheduler: string;
 }
 
-export interface ProductImageOptions {
+interface ProductImageOptions {
   /** Before every name, with a slash: `localhost/`. */
   readonly registry?: string;
   readonly tag: string;
@@ -26,7 +31,10 @@ export interface ProductImageOptions {
 }
 
 /** Builds what the chart deploys, from this tree. */
-export async function buildProductImages(options: ProductImageOptions, progress: Progress): Promise<ProductImages> {
+export async function buildProductImages(
+  options: ProductImageOptions,
+  progress: Progress,
+): Promise<ProductImages> {
   const { registry = '', tag, base } = options;
   const images = {
     node: `${registry}nvidia-virtual/node:${tag}`,
@@ -39,7 +47,11 @@ export async function buildProductImages(options: ProductImageOptions, progress:
     const context = await makeContext(name, CONTEXTS, builds);
     await buildImage({ name: images[name], directory: name, context, ...(base ? { base } : {}) });
   };
-  await Promise.all([build('node'), build('control'), buildKubeScheduler(images.kubeScheduler, progress)]);
+  await Promise.all([
+    build('node'),
+    build('control'),
+    buildKubeScheduler(images.kubeScheduler, progress),
+  ]);
   return images;
 }
 

@@ -24,34 +24,64 @@ export interface NoRevision {
 
 /**
  * The commit before what is here: HEAD where files were changed since, else its parent.
- * @throws ToolchainError where CI has none and history was not cut short: a check that quietly no longer runs would look as if it passed.
+ * @throws ToolchainError where CI has none and history was not cut short: a check that quietly no
+ * longer runs would look as if it passed.
  */
-export async function previousRevision(repository = REPOSITORY, env = process.env): Promise<Revision | NoRevision> {
+export async function previousRevision(
+  repository = REPOSITORY,
+  env = process.env,
+): Promise<Revision | NoRevision> {
   const changed = (await must('git', ['status', '--porcelain'], repository)) !== '';
   const name = changed ? 'HEAD' : 'HEAD^';
   const options = { cwd: repository };
-  const { status, output } = await runCommand('git', ['rev-parse', '--verify', '--quiet', '--short=12', name], options);
+  const { status, output } = await runCommand(
+    'git',
+    ['rev-parse', '--verify', '--quiet', '--short=12', name],
+    options,
+  );
   const id = output.trim();
-  if (status === 0 && (await hasImages(id, repository))) return { id, directory: path.join(buildDirectory('revisions'), id) };
+  if (status === 0 && (await hasImages(id, repository)))
+    return { id, directory: path.join(buildDirectory('revisions'), id) };
   if (status !== 0 && (await isShallow(repository)))
-    return { missing: `The clone is shallow and has no ${name}: \`git fetch --unshallow\` brings it.` };
+    return {
+      missing: `The clone is shallow and has no ${name}: \`git fetch --unshallow\` brings it.`,
+    };
   const missing =
-    status === 0 ? `Commit ${id} (${name}) cannot build images: it has no ${IMAGES}.` : `There is no commit ${name} in ${repository}.`;
+    status === 0
+      ? `Commit ${id} (${name}) cannot build images: it has no ${IMAGES}.`
+      : `There is no commit ${name} in ${repository}.`;
   if (env['CI'])
-    throw new ToolchainError(`${missing} CI upgrades from the images of the commit before, so check out a branch that has one.`);
+    throw new ToolchainError(
+      `${missing} CI upgrades from the images of the commit before, so check out a branch that has one.`,
+    );
   return { missing };
 }
 
 /** Its images, from an earlier build if there was one. */
-export async function revisionImages({ id, directory }: Revision, registry: string, base: string): Promise<string[]> {
+export async function revisionImages(
+  { id, directory }: Revision,
+  registry: string,
+  base: string,
+): Promise<string[]> {
   const names = ['node', 'control'].map((name) => `${registry}/nvidia-virtual/${name}:${id}`);
   await checkOut(id, directory);
   const known = await Promise.all(names.map(imageDigest));
   if (known.every((digest) => digest !== undefined)) return names;
-  // Its own packages refer to each other by links in node_modules, which a copy has too; files are shared.
-  await must('cp', ['-al', path.join(REPOSITORY, 'node_modules'), path.join(directory, 'node_modules')]);
-  await must(process.execPath, [path.join('node_modules', 'typescript', 'bin', 'tsc'), '-b'], directory);
-  const args = [path.join('toolchain', 'dist', 'images', 'main.js'), '--tag', id, '--base', base, '--registry', registry];
+  await must('npm', ['ci', '--no-audit', '--no-fund'], directory);
+  await must(
+    process.execPath,
+    [path.join('node_modules', 'typescript', 'bin', 'tsc'), '-b'],
+    directory,
+  );
+  const args = [
+    path.join('toolchain', 'dist', 'images', 'main.js'),
+    '--tag',
+    id,
+    '--base',
+    base,
+    '--registry',
+    registry,
+  ];
   await must(process.execPath, args, directory);
   return names;
 }
@@ -64,11 +94,16 @@ export async function keepImages({ node, control }: ProductImages): Promise<void
 }
 
 async function isShallow(repository: string): Promise<boolean> {
-  return (await must('git', ['rev-parse', '--is-shallow-repository'], repository)).trim() === 'true';
+  return (
+    (await must('git', ['rev-parse', '--is-shallow-repository'], repository)).trim() === 'true'
+  );
 }
 
 async function hasImages(id: string, repository: string): Promise<boolean> {
-  return (await runCommand('git', ['cat-file', '-e', `${id}:${IMAGES}`], { cwd: repository })).status === 0;
+  return (
+    (await runCommand('git', ['cat-file', '-e', `${id}:${IMAGES}`], { cwd: repository })).status ===
+    0
+  );
 }
 
 /** Without git's own notes about it, so that it can be removed like any directory of build/. */
@@ -83,6 +118,7 @@ async function checkOut(id: string, directory: string): Promise<void> {
 
 async function must(command: string, args: readonly string[], cwd = REPOSITORY): Promise<string> {
   const { status, output } = await runCommand(command, args, { cwd });
-  if (status !== 0) throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed in ${cwd}:\n${output}`);
+  if (status !== 0)
+    throw new ToolchainError(`\`${command} ${args.join(' ')}\` failed in ${cwd}:\n${output}`);
   return output;
 }

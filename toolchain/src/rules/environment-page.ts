@@ -9,7 +9,7 @@ const CODE = /(?<!\.test)\.(ts|cpp|h|py)$/;
 /** As code spells the name of a variable; a CMake switch (-DNVIDIA_VIRTUAL_...) is none. */
 const NAME = /['"](NVIDIA_VIRTUAL_\w+)['"]/g;
 /** What the worker hands to the driver of the program's environment. */
-const FOR_THE_DRIVER = 'native/worker/environment.cpp';
+const FOR_THE_DRIVER = 'native/worker/driver/environment.cpp';
 const NAME_OF_CUDA = /"(CUDA_\w+)"/g;
 
 export const environmentPage: Rule = {
@@ -22,7 +22,12 @@ export const environmentPage: Rule = {
 };
 
 export function findUndocumented(file: string, code: string, page: string): string[] {
-  const found = [...code.matchAll(NAME), ...(file === FOR_THE_DRIVER ? code.matchAll(NAME_OF_CUDA) : [])];
+  const found = [
+    ...code.matchAll(NAME),
+    ...(file === FOR_THE_DRIVER ? code.matchAll(NAME_OF_CUDA) : []),
+  ];
   const names = new Set(found.map((match) => match[1] as string));
-  return [...names].filter((name) => !page.includes(`\`${name}\``)).map((name) => `${file} reads ${name}, which ${PAGE} does not explain.`);
+  return [...names]
+    .filter((name) => !page.includes(`\`${name}\``))
+    .map((name) => `${file} reads ${name}, which ${PAGE} does not explain.`);
 }

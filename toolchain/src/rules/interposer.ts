@@ -8,12 +8,19 @@ import type { Rule } from './rule.js';
 const BUILD = buildDirectory('release');
 const LIBRARY = path.join(BUILD, 'interposer', 'libcuda.so.1');
 const EXPORTS_MAP = path.join(BUILD, 'generated', 'exports.map');
-/** The interposer lives in other people's processes: libc and its loader are all that it may bring in. */
+/**
+ * The interposer lives in other people's processes: libc and its loader are all that it may bring
+ * in.
+ */
 const ALLOWED_LIBRARIES = ['libc.so.6', 'ld-linux-x86-64.so.2'];
 
 export const exportedSymbols: Rule = {
   law: 'libcuda.so.1 exports exactly the functions of the specification',
-  check: async () => compareExports(readExportsMap(readFileSync(built(EXPORTS_MAP), 'utf8')), await definedSymbols(built(LIBRARY))),
+  check: async () =>
+    compareExports(
+      readExportsMap(readFileSync(built(EXPORTS_MAP), 'utf8')),
+      await definedSymbols(built(LIBRARY)),
+    ),
 };
 
 export const neededLibraries: Rule = {
@@ -29,7 +36,10 @@ export function readExportsMap(text: string): string[] {
   return [...globals.matchAll(/(\w+);/g)].map((match) => match[1] as string);
 }
 
-export function compareExports(specified: readonly string[], exported: readonly string[]): string[] {
+export function compareExports(
+  specified: readonly string[],
+  exported: readonly string[],
+): string[] {
   if (specified.length === 0) return ['exports.map names no function at all.'];
   const missing = specified.filter((name) => !exported.includes(name));
   const extra = exported.filter((name) => !specified.includes(name));
@@ -40,19 +50,25 @@ export function compareExports(specified: readonly string[], exported: readonly 
 }
 
 export function findForbiddenLibraries(dynamicSection: string): string[] {
-  const needed = [...dynamicSection.matchAll(/\(NEEDED\).*\[(.+)\]/g)].map((match) => match[1] as string);
+  const needed = [...dynamicSection.matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(
+    (match) => match[1] as string,
+  );
   const forbidden = needed.filter((library) => !ALLOWED_LIBRARIES.includes(library));
-  return forbidden.map((library) => `libcuda.so.1 needs ${library}, which a program's container may not have.`);
+  return forbidden.map(
+    (library) => `libcuda.so.1 needs ${library}, which a program's container may not have.`,
+  );
 }
 
 async function definedSymbols(library: string): Promise<string[]> {
   const { output } = await runCommand('nm', ['-D', '--defined-only', '--format=posix', library]);
-  // A symbol with a version of its own is written name@@version; the version node itself is an absolute symbol (A).
+  // A symbol with a version of its own is written name@@version; the version node itself is an
+  // absolute symbol (A).
   const symbols = [...output.matchAll(/^(\w+)(?:@\S+)? (\w)/gm)];
   return symbols.filter((match) => match[2] !== 'A').map((match) => match[1] as string);
 }
 
 function built(file: string): string {
-  if (!existsSync(file)) throw new ToolchainError(`${file} does not exist: run \`npm run build\` first.`);
+  if (!existsSync(file))
+    throw new ToolchainError(`${file} does not exist: run \`npm run build\` first.`);
   return file;
 }

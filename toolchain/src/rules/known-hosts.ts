@@ -1,9 +1,25 @@
 import type { Rule } from './rule.js';
 import { type TrackedFile, trackedFiles } from './tracked-files.js';
 
-/** Where a link may lead. Package registries are none of them: they are configured where the build runs, and differ from place to place. */
-const KNOWN = ['apache.org', 'biomejs.dev', 'github.com', 'kubernetes.io', 'nvidia.com', 'kernel.org', 'pytorch.org'];
-/** Written by npm: the homes and sponsors of packages, and no download addresses (omit-lockfile-registry-resolved). */
+/**
+ * Where a link may lead. Package registries are none of them: they are configured where the build
+ * runs, and differ from place to place.
+ */
+const KNOWN = [
+  'apache.org',
+  'biomejs.dev',
+  'github.com',
+  'kubernetes.io',
+  'nvidia.com',
+  'kernel.org',
+  'pytorch.org',
+  // The namespace of SVG.
+  'w3.org',
+];
+/**
+ * Written by npm: the homes and sponsors of packages, and no download addresses
+ * (omit-lockfile-registry-resolved).
+ */
 const LOCK_FILE = 'package-lock.json';
 /** Also Services, whose names mean something within their cluster only. */
 const LOCAL = /^(localhost|127\.|0\.0\.0\.0|\$|\{|[\w.-]+\.svc$)/;
@@ -15,16 +31,23 @@ export const knownHosts: Rule = {
 
 export function findUnknownHosts(file: TrackedFile): string[] {
   if (file.path === LOCK_FILE) return lockFileProblems(file);
-  const hosts = [...file.text().matchAll(/\bhttps?:\/\/([^\s/:'"`)>\]]+)/g)].map((match) => match[1] as string);
-  const unknown = hosts.filter((host) => !LOCAL.test(host) && !KNOWN.some((known) => host === known || host.endsWith(`.${known}`)));
+  const hosts = [...file.text().matchAll(/\bhttps?:\/\/([^\s/:'"`)>\]]+)/g)].map(
+    (match) => match[1] as string,
+  );
+  const unknown = hosts.filter(
+    (host) =>
+      !LOCAL.test(host) && !KNOWN.some((known) => host === known || host.endsWith(`.${known}`)),
+  );
   return [...new Set(unknown)].map(
-    (host) => `${file.path} names ${host}: link to a known host, or add it to toolchain/src/rules/known-hosts.ts.`,
+    (host) =>
+      `${file.path} names ${host}: link to a known host, or add it to toolchain/src/rules/known-hosts.ts.`,
   );
 }
 
 function lockFileProblems(file: TrackedFile): string[] {
   const addresses = [...file.text().matchAll(/"resolved": "(https?:[^"]+)"/g)];
   return addresses.map(
-    (match) => `${file.path} holds the download address ${match[1]}: run \`npm install --omit-lockfile-registry-resolved\`.`,
+    (match) =>
+      `${file.path} holds the download address ${match[1]}: run \`npm install --omit-lockfile-registry-resolved\`.`,
   );
 }

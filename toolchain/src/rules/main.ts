@@ -1,11 +1,28 @@
 import { runMain } from '../errors.js';
+import { commitSubjects } from './commit-subjects.js';
 import { environmentPage } from './environment-page.js';
+import { includeCircles } from './include-circles.js';
 import { exportedSymbols, neededLibraries } from './interposer.js';
 import { knownHosts } from './known-hosts.js';
 import { logSentences } from './log-sentences.js';
 import { noOutput } from './no-output.js';
+import { packageImports } from './package-imports.js';
+import { commentWidth, sentenceLength, tableCells } from './prose.js';
 
-const RULES = [noOutput, knownHosts, exportedSymbols, neededLibraries, environmentPage, logSentences];
+const RULES = [
+  noOutput,
+  knownHosts,
+  exportedSymbols,
+  neededLibraries,
+  environmentPage,
+  logSentences,
+  commitSubjects,
+  packageImports,
+  commentWidth,
+  sentenceLength,
+  tableCells,
+  includeCircles,
+];
 
 /** The house rules that no general linter knows; part of `npm run check`. */
 await runMain(async () => {

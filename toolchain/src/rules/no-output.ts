@@ -15,10 +15,16 @@ export const noOutput: Rule = {
 };
 
 export function findOutput(file: TrackedFile): string[] {
-  if (BUILD_OUTPUT.test(file.path)) return [`${file.path} lies in a directory of build outputs: remove it from git.`];
+  if (BUILD_OUTPUT.test(file.path))
+    return [`${file.path} lies in a directory of build outputs: remove it from git.`];
   const text = file.text();
-  if (text.includes('\0')) return [`${file.path} is a binary file: make it in the build, or by a script.`];
-  if (text.length > MOST_BYTES) return [`${file.path} has ${text.length} characters, more than ${MOST_BYTES}: too large to review.`];
-  if (BANNER.test(text) && !file.path.startsWith(GOLDEN)) return [`${file.path} is generated: it belongs under build/.`];
+  if (text.includes('\0'))
+    return [`${file.path} is a binary file: make it in the build, or by a script.`];
+  if (text.length > MOST_BYTES)
+    return [
+      `${file.path} has ${text.length} characters, more than ${MOST_BYTES}: too large to review.`,
+    ];
+  if (BANNER.test(text) && !file.path.startsWith(GOLDEN))
+    return [`${file.path} is generated: it belongs under build/.`];
   return [];
 }

@@ -1,8 +1,12 @@
+import { findWrongSubject } from './commit-subjects.js';
 import { findUndocumented } from './environment-page.js';
+import { findIncludeCircles } from './include-circles.js';
 import { compareExports, findForbiddenLibraries, readExportsMap } from './interposer.js';
 import { findUnknownHosts } from './known-hosts.js';
 import { findUntold } from './log-sentences.js';
 import { findOutput } from './no-output.js';
+import { findGpuProxyImport } from './package-imports.js';
+import { findLongCells, findLongLines, findLongSentences } from './prose.js';
 import type { TrackedFile } from './tracked-files.js';
 
 /** Apart from the hosts, so that this file does not break the rule that it tests. */
@@ -24,23 +28,33 @@ test.each([
 
 test('findOutput() accepts sources, and what the generator is expected to write', () => {
   expect(findOutput(file('builder/x.ts', 'its banner: Generated. Do not edit'))).toEqual([]);
-  expect(findOutput(file('cuda-api/golden/expected/x.h', '// Generated. Do not edit, change cuda-api/.'))).toEqual([]);
+  expect(
+    findOutput(
+      file('cuda-api/golden/expected/x.h', '// Generated. Do not edit, change cuda-api/.'),
+    ),
+  ).toEqual([]);
 });
 
 test('findUnknownHosts() names each unknown host once', () => {
   const text = `${SCHEME}github.com/x ${SCHEME}docs.nvidia.com/y http://localhost:1 ${SCHEME}packages.example/a ${SCHEME}packages.example/b`;
-  expect(findUnknownHosts(file('a.md', text))).toEqual([expect.stringContaining('a.md names packages.example:')]);
+  expect(findUnknownHosts(file('a.md', text))).toEqual([
+    expect.stringContaining('a.md names packages.example:'),
+  ]);
 });
 
 test('findUnknownHosts() lets the lock file name homes but no downloads', () => {
   const home = `"url": "${SCHEME}sponsor.example"`;
   expect(findUnknownHosts(file('package-lock.json', home))).toEqual([]);
-  expect(findUnknownHosts(file('package-lock.json', `"resolved": "${SCHEME}packages.example/x.tgz"`))).toHaveLength(1);
+  expect(
+    findUnknownHosts(file('package-lock.json', `"resolved": "${SCHEME}packages.example/x.tgz"`)),
+  ).toHaveLength(1);
   expect(findUnknownHosts(file('package-lock.json', '"resolved": "gpu-proxy"'))).toEqual([]);
 });
 
 test('compareExports() finds what is missing and what is too much', () => {
-  const specified = readExportsMap('{\n  global:\n    cuInit;\n    cuMemAlloc_v2;\n  local: *;\n};');
+  const specified = readExportsMap(
+    '{\n  global:\n    cuInit;\n    cuMemAlloc_v2;\n  local: *;\n};',
+  );
   expect(specified).toEqual(['cuInit', 'cuMemAlloc_v2']);
   expect(compareExports(specified, ['cuInit', 'cuMemAlloc_v2'])).toEqual([]);
   expect(compareExports(specified, ['cuInit', 'helper'])).toEqual([
@@ -51,23 +65,106 @@ test('compareExports() finds what is missing and what is too much', () => {
 });
 
 test('findForbiddenLibraries() lets libc pass and nothing else', () => {
-  const line = (library: string) => ` 0x0000000000000001 (NEEDED)             Shared library: [${library}]\n`;
+  const line = (library: string) =>
+    ` 0x0000000000000001 (NEEDED)             Shared library: [${library}]\n`;
   expect(findForbiddenLibraries(line('libc.so.6') + line('ld-linux-x86-64.so.2'))).toEqual([]);
-  expect(findForbiddenLibraries(line('libstdc++.so.6') + line('libc.so.6'))).toEqual([expect.stringContaining('libstdc++.so.6')]);
+  expect(findForbiddenLibraries(line('libstdc++.so.6') + line('libc.so.6'))).toEqual([
+    expect.stringContaining('libstdc++.so.6'),
+  ]);
 });
 
 test('findUndocumented() compares what code reads with the page', () => {
   const code = `getenv("NVIDIA_VIRTUAL_A"); process.env['NVIDIA_VIRTUAL_B']; build('-DNVIDIA_VIRTUAL_FUZZ=ON')`;
-  expect(findUndocumented('x.ts', code, 'explains `NVIDIA_VIRTUAL_A`')).toEqual([expect.stringContaining('x.ts reads NVIDIA_VIRTUAL_B')]);
+  expect(findUndocumented('x.ts', code, 'explains `NVIDIA_VIRTUAL_A`')).toEqual([
+    expect.stringContaining('x.ts reads NVIDIA_VIRTUAL_B'),
+  ]);
   const list = '{"CUDA_A", "CUDA_B"}';
-  const problems = findUndocumented('native/worker/environment.cpp', list, 'explains `CUDA_A`');
+  const problems = findUndocumented(
+    'native/worker/driver/environment.cpp',
+    list,
+    'explains `CUDA_A`',
+  );
   expect(problems).toEqual([expect.stringContaining('reads CUDA_B')]);
   expect(findUndocumented('x.cpp', list, '')).toEqual([]);
 });
 
 test('findUntold() compares what the program is told with the page', () => {
-  const code = 'log("no GPU at %s: %zu bytes", path, n); log(\n      "all is lost"); log("%.*s", length, text);';
+  const code =
+    'log("no GPU at %s: %zu bytes", path, n); log(\n      "all is lost"); log("%.*s", length, text);';
   expect(findUntold(file('interposer/x.cpp', code), 'it says: no GPU at …: … bytes')).toEqual([
     expect.stringContaining('interposer/x.cpp says "all is lost"'),
   ]);
+});
+
+test('findWrongSubject() wants an area, and a length that git shows whole', () => {
+  expect(findWrongSubject('gpu-proxy, ledger: renew leases')).toEqual([]);
+  expect(findWrongSubject("Merge branch 'main' into f1")).toEqual([]);
+  expect(findWrongSubject('renew leases')).toEqual([
+    expect.stringContaining('does not begin with an area'),
+  ]);
+  expect(findWrongSubject(`wire: ${'x'.repeat(70)}`)).toEqual([
+    expect.stringContaining('has 76 characters'),
+  ]);
+});
+
+test('findGpuProxyImport() refuses imports of gpu-proxy in production code', () => {
+  const text = "import { Node } from '@nvidia-virtual/gpu-proxy/node';";
+  expect(findGpuProxyImport(file('usage-api/src/main.ts', text))).toEqual([
+    expect.stringContaining('usage-api/src/main.ts imports'),
+  ]);
+  expect(findGpuProxyImport(file('usage-api/src/testing/x.ts', text))).toEqual([]);
+  expect(findGpuProxyImport(file('usage-api/src/main.test.ts', text))).toEqual([]);
+  expect(findGpuProxyImport(file('test/main.ts', text))).toEqual([]);
+  expect(
+    findGpuProxyImport(file('usage-api/src/main.ts', "import '@nvidia-virtual/service/log';")),
+  ).toEqual([]);
+});
+
+const LONG = 'word '.repeat(21);
+
+test.each([
+  ['a comment', 'wire/a.cpp', `int a;\n// ${LONG}`],
+  ['a paragraph', 'docs/a.md', `# Title\n${LONG}`],
+  ['Python', 'test/a.py', `\nx = f('${LONG}')`],
+])('findLongLines() names the line of %s', (_, path, text) => {
+  expect(findLongLines(file(path, text))).toEqual([expect.stringMatching(`^${path}:2 has `)]);
+});
+
+test.each([
+  ['code, which the formatters wrap', 'wire/a.cpp', `f("${LONG}");`],
+  ['a table', 'docs/a.md', `| ${LONG}|`],
+  ['a block of code', 'docs/a.md', `\`\`\`\n${LONG}\n\`\`\``],
+  ['an address', 'wire/a.h', `// ${SCHEME}docs.nvidia.com/${'x'.repeat(100)}`],
+  ['recorded programs', 'test/conformance/programs/a.cu', `// ${LONG}`],
+])('findLongLines() accepts %s', (_, path, text) => {
+  expect(findLongLines(file(path, text))).toEqual([]);
+});
+
+test('findLongSentences() counts the words of each sentence of a page', () => {
+  const ten = 'one two three four five six seven eight nine ten';
+  expect(findLongSentences(file('docs/a.md', `${ten} ${ten}\n${ten} more.`))).toEqual([
+    expect.stringContaining('docs/a.md: 31 words: "one two'),
+  ]);
+  expect(findLongSentences(file('docs/a.md', `${ten} ${ten}: ${ten}; ${ten}.`))).toEqual([]);
+  expect(findLongSentences(file('docs/a.md', `- ${ten} ${ten}\n- ${ten} ${ten}`))).toEqual([]);
+  expect(findLongSentences(file('docs/a.md', `${ten} ${ten}\n\n${ten} ${ten}`))).toEqual([]);
+  expect(findLongSentences(file('wire/README.md', `${ten} ${ten} ${ten} more.`))).toEqual([]);
+});
+
+test('findLongCells() names a paragraph in a table', () => {
+  const row = `| ${'x'.repeat(198)} | ${'x'.repeat(201)} |`;
+  expect(findLongCells(file('a.md', `| a | b |\n${row}`))).toEqual([
+    expect.stringContaining('a.md:2 has a cell of 203 characters'),
+  ]);
+  expect(findLongCells(file('docs/errors.md', row))).toEqual([]);
+  expect(findLongCells(file('a.md', 'x'.repeat(300)))).toEqual([]);
+});
+
+test('findIncludeCircles() finds units that include each other', () => {
+  const include = (name: string): string => `#include "wire/${name}"\n`;
+  const line = [file('wire/a.h', include('b.h')), file('wire/b.h', '#include <map>\n')];
+  expect(findIncludeCircles([...line, file('wire/a.cpp', include('a.h'))])).toEqual([]);
+  expect(
+    findIncludeCircles([...line, file('wire/b.cpp', include('b.h') + include('a.h'))]),
+  ).toEqual([expect.stringContaining('wire/a includes wire/b includes wire/a')]);
 });

@@ -14,7 +14,9 @@ export async function trackedFiles(): Promise<TrackedFile[]> {
   const { status, output } = await runCommand('git', ['ls-files']);
   if (status !== 0) throw new ToolchainError(`git ls-files failed: ${output}`);
   const paths = output.split('\n').filter((line) => line !== '');
-  return paths.filter(isFile).map((file) => ({ path: file, text: () => readFileSync(path.join(REPOSITORY, file), 'utf8') }));
+  return paths
+    .filter(isFile)
+    .map((file) => ({ path: file, text: () => readFileSync(path.join(REPOSITORY, file), 'utf8') }));
 }
 
 function isFile(file: string): boolean {

@@ -1,4 +1,4 @@
-import { ApiError, type ApiServer } from '@nvidia-virtual/kubernetes/api-server';
+import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { UsageError } from '../errors.js';
 import { GROUP, VERSION } from '../resources.js';
 import type { User } from './front-proxy.js';
@@ -23,7 +23,9 @@ interface Decision {
 const LIFE = 10_000;
 const MOST_REMEMBERED = 4096;
 
-/** Kubernetes itself decides who may read what: each request is put to it as a SubjectAccessReview. */
+/**
+ * Kubernetes itself decides who may read what: each request is put to it as a SubjectAccessReview.
+ */
 export class Access {
   readonly #api: Pick<ApiServer, 'request'>;
   readonly #decisions = new Map<string, Decision>();
@@ -37,7 +39,10 @@ export class Access {
     const { allowed, reason } = await this.#decide(user, attributes);
     if (allowed) return;
     const { verb, resource, namespace, namespaced } = attributes;
-    const where = namespaced && namespace !== undefined ? `in the namespace "${namespace}"` : 'at the cluster scope';
+    const where =
+      namespaced && namespace !== undefined
+        ? `in the namespace "${namespace}"`
+        : 'at the cluster scope';
     throw new UsageError('FORBIDDEN', {
       resource: resource,
       user: user.name,
@@ -66,12 +71,18 @@ export class Access {
     };
     const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
     try {
-      const { status } = await this.#api.request<{ status?: { allowed?: boolean; reason?: string } }>({
+      const { status } = await this.#api.request<{
+        status?: { allowed?: boolean; reason?: string };
+      }>({
         method: 'POST',
         path: '/apis/authorization.k8s.io/v1/subjectaccessreviews',
         body,
       });
-      return { allowed: status?.allowed === true, reason: status?.reason ?? '', until: Date.now() + LIFE };
+      return {
+        allowed: status?.allowed === true,
+        reason: status?.reason ?? '',
+        until: Date.now() + LIFE,
+      };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       throw new UsageError('ACCESS_UNDECIDED', { reason: error.message.replace(/\.$/, '') });
@@ -81,7 +92,8 @@ export class Access {
   #remember(key: string, decision: Decision): void {
     // The oldest goes first: a Map keeps the order in which things came.
     this.#decisions.delete(key);
-    if (this.#decisions.size >= MOST_REMEMBERED) this.#decisions.delete(this.#decisions.keys().next().value as string);
+    if (this.#decisions.size >= MOST_REMEMBERED)
+      this.#decisions.delete(this.#decisions.keys().next().value as string);
     this.#decisions.set(key, decision);
   }
 }

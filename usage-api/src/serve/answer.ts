@@ -4,10 +4,18 @@ import { UsageError } from '../errors.js';
 /** Objects, as JSON. */
 export function answer(response: ServerResponse, body: object, status = 200): void {
   const text = `${JSON.stringify(body)}\n`;
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }).end(text);
+  response
+    .writeHead(status, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+    })
+    .end(text);
 }
 
-/** What goes wrong, as every client of Kubernetes understands it. What is no UsageError is a defect of ours: its words stay in the log. */
+/**
+ * What goes wrong, as every client of Kubernetes understands it. What is no UsageError is a defect
+ * of ours: its words stay in the log.
+ */
 export function answerError(response: ServerResponse, error: unknown): void {
   const known = error instanceof UsageError ? error : undefined;
   if (response.headersSent) {
@@ -15,12 +23,24 @@ export function answerError(response: ServerResponse, error: unknown): void {
     return;
   }
   const code = known?.status || 500;
-  const message = known?.message ?? 'The usage API failed. The log of nvidia-virtual-usage-api says why.';
-  const retry = code === 503 ? { details: { retryAfterSeconds: 1 } } : {};
+  const message =
+    known?.message ?? 'The usage API failed. The log of nvidia-virtual-usage-api says why.';
   if (code === 503) response.setHeader('retry-after', '1');
   if (code === 405) response.setHeader('allow', 'GET');
   const reason = known?.reason ?? 'InternalError';
-  answer(response, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, reason, code, ...retry }, code);
+  answer(
+    response,
+    {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message,
+      reason,
+      code,
+    },
+    code,
+  );
 }
 
 /** Text that `kubectl` prints on standard error, whatever it was asked for (RFC 7234, 5.5). */

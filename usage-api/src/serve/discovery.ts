@@ -1,20 +1,12 @@
 import type { Definition } from '../definitions.js';
-import { API_VERSION, GROUP, type UsageObject, VERSION } from '../resources.js';
+import { API_VERSION, type UsageObject } from '../resources.js';
 
-export type AnyDefinition = Pick<Definition<UsageObject>, 'name' | 'singular' | 'shortName' | 'kind' | 'namespaced' | 'description'>;
+export type AnyDefinition = Pick<
+  Definition<UsageObject>,
+  'name' | 'singular' | 'shortName' | 'kind' | 'namespaced'
+>;
 
-const GROUP_VERSION = { groupVersion: API_VERSION, version: VERSION };
-
-const API_GROUP = { name: GROUP, versions: [GROUP_VERSION], preferredVersion: GROUP_VERSION };
-
-export function apiGroupList(): object {
-  return { kind: 'APIGroupList', apiVersion: 'v1', groups: [API_GROUP] };
-}
-
-export function apiGroup(): object {
-  return { kind: 'APIGroup', apiVersion: 'v1', ...API_GROUP };
-}
-
+/** The API server makes the lists of groups and versions of it. */
 export function apiResourceList(definitions: readonly AnyDefinition[]): object {
   const resources = definitions.map(({ name, singular, shortName, kind, namespaced }) => ({
     name,

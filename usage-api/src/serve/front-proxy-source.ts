@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { V1ConfigMap } from '@kubernetes/client-node';
-import type { ApiServer } from '@nvidia-virtual/kubernetes/api-server';
-import { Reflector } from '@nvidia-virtual/kubernetes/reflector';
+import type { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import type { Logger } from 'pino';
 import { type FrontProxy, readFrontProxy } from './front-proxy.js';
 
@@ -21,7 +21,11 @@ export class FrontProxySource extends EventEmitter<{ changed: [proxy: FrontProxy
       path: '/api/v1/namespaces/kube-system/configmaps',
       query: { fieldSelector: `metadata.name=${NAME}` },
       read: (map) => map,
-      reflection: { replace: ([map]) => this.#take(map), put: (map) => this.#take(map), remove: () => this.#take(undefined) },
+      reflection: {
+        replace: ([map]) => this.#take(map),
+        put: (map) => this.#take(map),
+        remove: () => this.#take(undefined),
+      },
       logger,
     });
   }

@@ -10,7 +10,10 @@ export interface User {
   readonly extra: Readonly<Record<string, readonly string[]>>;
 }
 
-/** How the API server proves itself, and where it writes whom it speaks for: ConfigMap kube-system/extension-apiserver-authentication. */
+/**
+ * How the API server proves itself, and where it writes whom it speaks for: ConfigMap
+ * kube-system/extension-apiserver-authentication.
+ */
 export interface FrontProxy {
   /** PEM. */
   readonly authority: string;
@@ -28,8 +31,13 @@ type Headers = Readonly<NodeJS.Dict<readonly string[]>>;
 const ANONYMOUS = 'system:anonymous';
 const AUTHENTICATED = 'system:authenticated';
 
-/** @throws SyntaxError for lists that are none; undefined while the API server has not written what is needed. */
-export function readFrontProxy(data: Readonly<Record<string, string>> | undefined): FrontProxy | undefined {
+/**
+ * @throws SyntaxError for lists that are none; undefined while the API server has not written what
+ * is needed.
+ */
+export function readFrontProxy(
+  data: Readonly<Record<string, string>> | undefined,
+): FrontProxy | undefined {
   const authority = data?.['requestheader-client-ca-file'];
   if (!data || !authority) return undefined;
   const list = (key: string): string[] => (data[key] ? (JSON.parse(data[key]) as string[]) : []);
@@ -43,17 +51,29 @@ export function readFrontProxy(data: Readonly<Record<string, string>> | undefine
   };
 }
 
-/** Anybody who reaches our port can write headers: they count only with the API server's certificate. @throws UsageError NOT_THROUGH_API_SERVER */
-export function authenticate(socket: TLSSocket, headers: Headers, proxy: FrontProxy | undefined): User {
+/**
+ * Anybody who reaches our port can write headers: they count only with the API server's
+ * certificate. @throws UsageError NOT_THROUGH_API_SERVER
+ */
+export function authenticate(
+  socket: TLSSocket,
+  headers: Headers,
+  proxy: FrontProxy | undefined,
+): User {
   const problem = proxyProblem(socket, proxy);
-  if (problem !== undefined || proxy === undefined) throw new UsageError('NOT_THROUGH_API_SERVER', { reason: problem ?? '' });
-  const name = proxy.usernameHeaders.flatMap((header) => valuesOf(headers, header)).find((value) => value !== '');
-  if (name === undefined) throw new UsageError('NOT_THROUGH_API_SERVER', { reason: 'the request names no user' });
+  if (problem !== undefined || proxy === undefined)
+    throw new UsageError('NOT_THROUGH_API_SERVER', { reason: problem ?? '' });
+  const name = proxy.usernameHeaders
+    .flatMap((header) => valuesOf(headers, header))
+    .find((value) => value !== '');
+  if (name === undefined)
+    throw new UsageError('NOT_THROUGH_API_SERVER', { reason: 'the request names no user' });
   const groups = proxy.groupHeaders.flatMap((header) => valuesOf(headers, header));
   return {
     name,
     uid: proxy.uidHeaders.flatMap((header) => valuesOf(headers, header))[0],
-    groups: name === ANONYMOUS || groups.includes(AUTHENTICATED) ? groups : [...groups, AUTHENTICATED],
+    groups:
+      name === ANONYMOUS || groups.includes(AUTHENTICATED) ? groups : [...groups, AUTHENTICATED],
     extra: extraOf(headers, proxy),
   };
 }
@@ -72,11 +92,13 @@ function proxyProblem(socket: TLSSocket, proxy: FrontProxy | undefined): string 
 
 /** Directly, or by an intermediate that came along and that the handshake has checked. */
 function isSignedBy(certificate: X509Certificate, bundle: string): boolean {
-  const authorities = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  const authorities =
+    bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   const known = authorities.map((pem) => new X509Certificate(pem));
   for (let link: X509Certificate | undefined = certificate; link; link = link.issuerCertificate) {
     const here: X509Certificate = link;
-    if (known.some((authority) => here.checkIssued(authority) && here.verify(authority.publicKey))) return true;
+    if (known.some((authority) => here.checkIssued(authority) && here.verify(authority.publicKey)))
+      return true;
     if (here.checkIssued(here)) return false;
   }
   return false;
@@ -86,11 +108,15 @@ function valuesOf(headers: Headers, header: string): readonly string[] {
   return headers[header.toLowerCase()] ?? [];
 }
 
-function extraOf(headers: Headers, { extraHeaderPrefixes }: FrontProxy): Record<string, readonly string[]> {
+function extraOf(
+  headers: Headers,
+  { extraHeaderPrefixes }: FrontProxy,
+): Record<string, readonly string[]> {
   const extra: Record<string, readonly string[]> = {};
   for (const prefix of extraHeaderPrefixes.map((one) => one.toLowerCase())) {
     for (const name of Object.keys(headers)) {
-      if (name.startsWith(prefix)) extra[decodeURIComponent(name.slice(prefix.length))] = valuesOf(headers, name);
+      if (name.startsWith(prefix))
+        extra[decodeURIComponent(name.slice(prefix.length))] = valuesOf(headers, name);
     }
   }
   return extra;

@@ -7,10 +7,10 @@ import type { Board } from '../usage/board.js';
 import { type Collection, keyOf } from '../usage/collection.js';
 import type { Access } from './access.js';
 import { answer, warn } from './answer.js';
-import { apiGroup, apiGroupList, apiResourceList } from './discovery.js';
-import { authenticate, type FrontProxy } from './front-proxy.js';
-import { openApiV2, openApiV3, openApiV3Index } from './openapi.js';
-import { type Query, readQuery, wantsTable, writeContinue } from './query.js';
+import { apiResourceList } from './discovery.js';
+import { authenticate, type FrontProxy, type User } from './front-proxy.js';
+import { openApi, openApiIndex } from './openapi.js';
+import { type Query, readQuery, wantsTable, wantsWatch, writeContinue } from './query.js';
 import { readPath, type Target } from './request.js';
 import { table } from './table.js';
 import { Watch } from './watch.js';
@@ -53,29 +53,48 @@ export class Handler {
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? '/', 'https://localhost');
     const target = readPath(url.pathname);
-    if (target?.what === 'alive') return answer(response, { alive: true });
-    if (target?.what === 'ready') return this.#answerReady(response);
-    const user = authenticate(request.socket as TLSSocket, request.headersDistinct, this.#options.frontProxy());
+    const user = this.#authenticate(request, response);
     if (!target) throw new UsageError('NO_SUCH_PATH', { path: url.pathname });
-    if (request.method !== 'GET' && request.method !== 'HEAD') throw new UsageError('READ_ONLY', { method: request.method ?? '' });
-    if (target.what !== 'pods' && target.what !== 'nodes') return answer(response, documentOf(target.what));
+    if (request.method !== 'GET')
+      throw new UsageError('READ_ONLY', { method: request.method ?? '' });
+    if (target.what !== 'pods' && target.what !== 'nodes')
+      return answer(response, documentOf(target.what));
     const { board } = this.#options;
     const asked = { request, response, parameters: url.searchParams, user, place: target };
-    if (target.what === 'pods') return this.#read({ ...asked, definition: POD_USAGE, collection: board.pods });
+    if (target.what === 'pods')
+      return this.#read({ ...asked, definition: POD_USAGE, collection: board.pods });
     return this.#read({ ...asked, definition: NODE_USAGE, collection: board.nodes });
   }
 
-  #answerReady(response: ServerResponse): void {
-    if (!this.#options.board.ready) throw new UsageError('NOT_READY');
-    answer(response, { ready: true });
+  /**
+   * Whoever is not the API server keeps no connection. @throws UsageError NOT_THROUGH_API_SERVER
+   */
+  #authenticate(request: IncomingMessage, response: ServerResponse): User {
+    const { shouldKeepAlive } = response;
+    response.shouldKeepAlive = false;
+    const user = authenticate(
+      request.socket as TLSSocket,
+      request.headersDistinct,
+      this.#options.frontProxy(),
+    );
+    response.shouldKeepAlive = shouldKeepAlive;
+    return user;
   }
 
   async #read<T extends UsageObject>(asked: Asked<T>): Promise<void> {
     const { request, response, definition, collection, place, user } = asked;
+    // One that is watched by name in its path: an old way that kubectl does not use, and that lists
+    // cover.
+    const verb =
+      place.name === undefined ? (wantsWatch(asked.parameters) ? 'watch' : 'list') : 'get';
+    await this.#options.access.check(user, {
+      verb,
+      resource: definition.name,
+      namespaced: definition.namespaced,
+      ...place,
+    });
+    // Selectors are parsed for users who may read what they select.
     const query = readQuery(asked.parameters, definition);
-    // One that is watched by name in its path: an old way that kubectl does not use, and that lists cover.
-    const verb = place.name === undefined ? (query.watch ? 'watch' : 'list') : 'get';
-    await this.#options.access.check(user, { verb, resource: definition.name, namespaced: definition.namespaced, ...place });
     const asTable = wantsTable(request.headers);
     const { board } = this.#options;
     if (!board.ready) throw new UsageError('NOT_READY');
@@ -84,19 +103,36 @@ export class Handler {
     const shape = { definition, includeObject: query.includeObject };
     if (place.name !== undefined) {
       const object = this.#find(collection, definition, place);
-      return answer(response, asTable ? table(shape, [object], { resourceVersion: object.metadata.resourceVersion }) : object);
+      return answer(
+        response,
+        asTable
+          ? table(shape, [object], { resourceVersion: object.metadata.resourceVersion })
+          : object,
+      );
     }
     const here = within(query, place);
     if (query.watch)
-      return this.#watch({ collection, query: here, tableShape: asTable ? shape : undefined, kind: definition.kind, response });
+      return this.#watch({
+        collection,
+        query: here,
+        tableShape: asTable ? shape : undefined,
+        kind: definition.kind,
+        response,
+      });
     const { items, metadata } = page(collection, here);
     answer(
       response,
-      asTable ? table(shape, items, metadata) : { kind: `${definition.kind}List`, apiVersion: API_VERSION, metadata, items },
+      asTable
+        ? table(shape, items, metadata)
+        : { kind: `${definition.kind}List`, apiVersion: API_VERSION, metadata, items },
     );
   }
 
-  #find<T extends UsageObject>(collection: Collection<T>, definition: Definition<T>, { namespace, name = '' }: Place): T {
+  #find<T extends UsageObject>(
+    collection: Collection<T>,
+    definition: Definition<T>,
+    { namespace, name = '' }: Place,
+  ): T {
     const object = collection.get(namespace === undefined ? name : `${namespace}/${name}`);
     if (object) return object;
     throw new UsageError('NO_SUCH_OBJECT', {
@@ -126,34 +162,36 @@ interface Asked<T extends UsageObject> {
 /** What a namespace in the path leaves of a query. */
 function within<T extends UsageObject>(query: Query<T>, { namespace }: Place): Query<T> {
   if (namespace === undefined) return query;
-  return { ...query, selects: (object) => object.metadata.namespace === namespace && query.selects(object) };
+  return {
+    ...query,
+    selects: (object) => object.metadata.namespace === namespace && query.selects(object),
+  };
 }
 
-/** Pages are of what is there when each is asked for: between two of them a pod may come or go, and none is told twice. */
-function page<T extends UsageObject>(collection: Collection<T>, { selects, limit, after }: Query<T>): { items: T[]; metadata: object } {
-  const rest = collection.list().filter((object) => (after === undefined || keyOf(object) > after) && selects(object));
+/**
+ * Pages are of what is there when each is asked for: between two of them a pod may come or go, and
+ * none is told twice.
+ */
+function page<T extends UsageObject>(
+  collection: Collection<T>,
+  { selects, limit, after }: Query<T>,
+): { items: T[]; metadata: object } {
+  const rest = collection
+    .list()
+    .filter((object) => (after === undefined || keyOf(object) > after) && selects(object));
   const items = limit === 0 ? rest : rest.slice(0, limit);
   const last = items.at(-1);
-  const more =
-    last && items.length < rest.length ? { continue: writeContinue(keyOf(last)), remainingItemCount: rest.length - items.length } : {};
+  const more = last && items.length < rest.length ? { continue: writeContinue(keyOf(last)) } : {};
   return { items, metadata: { resourceVersion: String(collection.revision), ...more } };
 }
 
-function documentOf(what: Exclude<Target['what'], 'pods' | 'nodes' | 'alive' | 'ready'>): object {
+function documentOf(what: Exclude<Target['what'], 'pods' | 'nodes'>): object {
   switch (what) {
-    case 'groups':
-      return apiGroupList();
-    case 'group':
-      return apiGroup();
     case 'resources':
       return apiResourceList(DEFINITIONS);
-    case 'openapi2':
-      return openApiV2(DEFINITIONS);
-    case 'openapi3':
-      return openApiV3Index();
-    case 'openapi3group':
-      return openApiV3(DEFINITIONS);
-    case 'version':
-      return { gitVersion: 'v0.1.0', platform: `linux/${process.arch}` };
+    case 'openapi':
+      return openApiIndex();
+    case 'openapiGroup':
+      return openApi(DEFINITIONS);
   }
 }

@@ -15,7 +15,6 @@ export interface Query<T> {
   readonly watch: boolean;
   /** From which a watch goes on; undefined: from what is there now, told first. */
   readonly since: number | undefined;
-  readonly sendInitialEvents: boolean;
   readonly bookmarks: boolean;
   /** Milliseconds that a watch lasts. */
   readonly timeout: number;
@@ -25,22 +24,33 @@ export interface Query<T> {
 const LONGEST_WATCH = 30 * 60_000;
 
 /** @throws UsageError */
-export function readQuery<T extends UsageObject>(parameters: URLSearchParams, definition: Definition<T>): Query<T> {
+export function readQuery<T extends UsageObject>(
+  parameters: URLSearchParams,
+  definition: Definition<T>,
+): Query<T> {
   const labels = labelSelector(parameters.get('labelSelector') ?? '');
   const fields = fieldSelector(parameters.get('fieldSelector') ?? '', definition.fields);
-  const watch = flag(parameters, 'watch');
+  const watch = wantsWatch(parameters);
   const version = number(parameters, 'resourceVersion');
+  const parameter = 'sendInitialEvents';
+  // Clients that try to watch without a list then list.
+  if (flag(parameters, parameter))
+    throw new UsageError('PARAMETER_WRONG', { parameter, value: 'true', allowed: 'false' });
   return {
     selects: (object) => labels(object.metadata.labels) && fields(object),
     limit: number(parameters, 'limit'),
     after: readContinue(parameters.get('continue') ?? ''),
     watch,
     since: watch && version > 0 ? version : undefined,
-    sendInitialEvents: flag(parameters, 'sendInitialEvents'),
     bookmarks: flag(parameters, 'allowWatchBookmarks'),
     timeout: Math.min(LONGEST_WATCH, number(parameters, 'timeoutSeconds') * 1000 || LONGEST_WATCH),
     includeObject: readInclude(parameters.get('includeObject') ?? 'Metadata'),
   };
+}
+
+/** @throws UsageError PARAMETER_WRONG */
+export function wantsWatch(parameters: URLSearchParams): boolean {
+  return flag(parameters, 'watch');
 }
 
 export function writeContinue(key: string): string {
@@ -58,17 +68,15 @@ function readContinue(text: string): string | undefined {
   throw new UsageError('CONTINUE_WRONG');
 }
 
-/** Whether a table is wanted rather than the object itself; what comes first in Accept wins. @throws UsageError NOT_ACCEPTABLE */
-export function wantsTable({ accept = '*/*' }: IncomingHttpHeaders): boolean {
-  for (const range of accept.split(',')) {
-    const [type = '', ...rest] = range.split(';').map((part) => part.trim());
-    if (!['application/json', 'application/*', '*/*'].includes(type)) continue;
-    const parameters = Object.fromEntries(rest.map((part) => part.split('=') as [string, string]));
-    if (parameters['as'] === undefined) return false;
-    if (parameters['as'] === 'Table' && parameters['g'] === 'meta.k8s.io' && parameters['v'] === 'v1') return true;
-  }
-  throw new UsageError('NOT_ACCEPTABLE', { accept });
+/** Whether a table is wanted rather than the object itself. Every client takes JSON. */
+export function wantsTable({ accept = '' }: IncomingHttpHeaders): boolean {
+  return accept.split(',').some((range) => {
+    const parts = range.split(';').map((part) => part.trim());
+    return TABLE.every((part) => parts.includes(part));
+  });
 }
+
+const TABLE = ['application/json', 'as=Table', 'v=v1', 'g=meta.k8s.io'];
 
 function flag(parameters: URLSearchParams, parameter: string): boolean {
   const value = parameters.get(parameter);
@@ -79,11 +87,16 @@ function flag(parameters: URLSearchParams, parameter: string): boolean {
 
 function number(parameters: URLSearchParams, parameter: string): number {
   const value = parameters.get(parameter) ?? '';
-  if (!/^\d{0,15}$/.test(value)) throw new UsageError('PARAMETER_WRONG', { parameter, value, allowed: 'a whole number' });
+  if (!/^\d{0,15}$/.test(value))
+    throw new UsageError('PARAMETER_WRONG', { parameter, value, allowed: 'a whole number' });
   return Number(value);
 }
 
 function readInclude(value: string): IncludeObject {
-  if (value === 'None' || value === 'Metadata' || value === 'Object') return value;
-  throw new UsageError('PARAMETER_WRONG', { parameter: 'includeObject', value, allowed: 'None, Metadata or Object' });
+  if (value === 'Metadata' || value === 'Object') return value;
+  throw new UsageError('PARAMETER_WRONG', {
+    parameter: 'includeObject',
+    value,
+    allowed: 'Metadata or Object',
+  });
 }

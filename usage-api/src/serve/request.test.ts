@@ -3,11 +3,9 @@ import { readPath } from './request.js';
 const ROOT = '/apis/usage.nvidia-virtual.io/v1alpha1';
 
 test.each([
-  ['/apis', { what: 'groups' }],
-  ['/apis/', { what: 'groups' }],
-  ['/apis/usage.nvidia-virtual.io', { what: 'group' }],
   [ROOT, { what: 'resources' }],
-  ['/readyz', { what: 'ready' }],
+  [`${ROOT}/`, { what: 'resources' }],
+  ['/openapi/v3', { what: 'openapi' }],
   [`${ROOT}/podgpuusages`, { what: 'pods', namespace: undefined, name: undefined }],
   [`${ROOT}/namespaces/a/podgpuusages`, { what: 'pods', namespace: 'a', name: undefined }],
   [`${ROOT}/namespaces/a/podgpuusages/x%2Ey`, { what: 'pods', namespace: 'a', name: 'x.y' }],
@@ -18,6 +16,8 @@ test.each([
 
 test.each([
   '/',
+  '/apis',
+  '/apis/usage.nvidia-virtual.io',
   '/api/v1/pods',
   '/toString',
   `${ROOT}/pods`,

@@ -3,20 +3,17 @@ import { API_VERSION } from '../resources.js';
 
 /** What a path means. */
 export type Target =
-  | { readonly what: 'groups' | 'group' | 'resources' | 'openapi2' | 'openapi3' | 'openapi3group' | 'version' | 'alive' | 'ready' }
-  | { readonly what: 'pods' | 'nodes'; readonly namespace: string | undefined; readonly name: string | undefined };
+  | { readonly what: 'resources' | 'openapi' | 'openapiGroup' }
+  | {
+      readonly what: 'pods' | 'nodes';
+      readonly namespace: string | undefined;
+      readonly name: string | undefined;
+    };
 
 const FIXED: Readonly<Record<string, Target>> = {
-  '/apis': { what: 'groups' },
-  [`/apis/${API_VERSION.split('/')[0]}`]: { what: 'group' },
   [`/apis/${API_VERSION}`]: { what: 'resources' },
-  '/openapi/v2': { what: 'openapi2' },
-  '/openapi/v3': { what: 'openapi3' },
-  [`/openapi/v3/apis/${API_VERSION}`]: { what: 'openapi3group' },
-  '/version': { what: 'version' },
-  '/healthz': { what: 'alive' },
-  '/livez': { what: 'alive' },
-  '/readyz': { what: 'ready' },
+  '/openapi/v3': { what: 'openapi' },
+  [`/openapi/v3/apis/${API_VERSION}`]: { what: 'openapiGroup' },
 };
 
 /** Undefined: nothing is there. */
@@ -27,9 +24,12 @@ export function readPath(path: string): Target | undefined {
   if (`${group}/${version}` !== API_VERSION || rest.includes(undefined)) return undefined;
   const parts = rest as string[];
   const [first, namespace, resource, name] = parts;
-  if (first === 'namespaces' && resource === POD_USAGE.name && parts.length <= 4) return { what: 'pods', namespace, name };
-  if (first === POD_USAGE.name && parts.length === 1) return { what: 'pods', namespace: undefined, name: undefined };
-  if (first === NODE_USAGE.name && parts.length <= 2) return { what: 'nodes', namespace: undefined, name: parts[1] };
+  if (first === 'namespaces' && resource === POD_USAGE.name && parts.length <= 4)
+    return { what: 'pods', namespace, name };
+  if (first === POD_USAGE.name && parts.length === 1)
+    return { what: 'pods', namespace: undefined, name: undefined };
+  if (first === NODE_USAGE.name && parts.length <= 2)
+    return { what: 'nodes', namespace: undefined, name: parts[1] };
   return undefined;
 }
 

@@ -10,13 +10,24 @@ export interface Schema {
 const text = (description: string): Schema => ({ type: 'string', description });
 const whole = (description: string): Schema => ({ type: 'integer', format: 'int64', description });
 const figure = (description: string): Schema => ({ type: 'number', format: 'double', description });
-const object = (description: string, properties: Record<string, Schema>): Schema => ({ type: 'object', description, properties });
-const list = (description: string, items: Schema): Schema => ({ type: 'array', description, items });
+const object = (description: string, properties: Record<string, Schema>): Schema => ({
+  type: 'object',
+  description,
+  properties,
+});
+const list = (description: string, items: Schema): Schema => ({
+  type: 'array',
+  description,
+  items,
+});
 
 const COMMON = {
   apiVersion: text('The version of this schema.'),
   kind: text('The kind of this object.'),
-  metadata: { type: 'object', description: 'Name, namespace, labels and creation time of the pod or node.' } as Schema,
+  metadata: {
+    type: 'object',
+    description: 'Name, namespace, labels and creation time of the pod or node.',
+  } as Schema,
   message: text('What a person should know: why it waits, why figures are missing.'),
   timestamp: text('When the node said what is told here. Missing: it did not.'),
   windowSeconds: whole('Seconds before the timestamp that "used" time is of.'),
@@ -34,7 +45,9 @@ const TIME = object("GPU time, in percent of a GPU's, and in seconds.", {
   waiting: figure('Of the window, spent waiting for a turn.'),
   busySeconds: figure('Got since the container has its part.'),
   waitingSeconds: figure('Waited since then.'),
-  policy: text('burst: idle time of the GPU goes to whoever wants it; fixed: never more than the share.'),
+  policy: text(
+    'burst: idle time of the GPU goes to whoever wants it; fixed: never more than the share.',
+  ),
   priority: whole('Higher first, -100 to 100.'),
 });
 
@@ -43,7 +56,11 @@ const CONTAINER = object('One container that asks for slots.', {
   slots: whole('Slots that it asks for.'),
   gpus: list(
     'GPUs of which it has a part. Empty: none yet.',
-    object('One GPU.', { uuid: text('As the driver spells it.'), index: whole('As the driver counts.'), name: text('Name of its model.') }),
+    object('One GPU.', {
+      uuid: text('As the driver spells it.'),
+      index: whole('As the driver counts.'),
+      name: text('Name of its model.'),
+    }),
   ),
   memory: MEMORY,
   time: TIME,
@@ -51,7 +68,11 @@ const CONTAINER = object('One container that asks for slots.', {
   faults: whole('Faults of these processes.'),
 });
 
-const SLOTS = object('Slots.', { total: whole('All.'), used: whole('Held by pods.'), free: whole('For whoever asks.') });
+const SLOTS = object('Slots.', {
+  total: whole('All.'),
+  used: whole('Held by pods.'),
+  free: whole('For whoever asks.'),
+});
 
 const GPU_MEMORY = object('GPU memory, in bytes.', {
   total: whole('All of it.'),
@@ -67,7 +88,10 @@ const GPU = object('One GPU.', {
   healthy: { type: 'boolean', description: 'Whether its slots can be had.' },
   slots: SLOTS,
   memory: GPU_MEMORY,
-  time: object("Percent of the GPU's time.", { granted: figure('Shares of the allocations.'), used: figure('Got by them in the window.') }),
+  time: object("Percent of the GPU's time.", {
+    granted: figure('Shares of the allocations.'),
+    used: figure('Got by them in the window.'),
+  }),
   allocations: whole('Containers and others that have a part of it.'),
 });
 

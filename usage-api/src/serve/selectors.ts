@@ -3,54 +3,138 @@ import { UsageError } from '../errors.js';
 type Labels = Readonly<Record<string, string>>;
 export type Selector<T> = (object: T) => boolean;
 
-const NAME = '[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?';
-const KEY = `(?:${NAME}/)?${NAME}`;
-const VALUE = '[A-Za-z0-9._-]*';
-/** One requirement: `!key`, `key`, `key=value`, `key in (a,b)`, `key > 1`. */
-const REQUIREMENT = new RegExp(
-  `^\\s*(?:(?<absent>!)\\s*(?<absentKey>${KEY})|(?<key>${KEY})(?:\\s*(?<operator>==?|!=|>|<)\\s*(?<value>${VALUE})|\\s+(?<set>in|notin)\\s*\\((?<values>[^()]*)\\))?)\\s*$`,
-);
+/** Of a selector; beyond it the request is refused before it is parsed. */
+export const MOST_CHARACTERS = 4096;
+const MOST_REQUIREMENTS = 100;
+/** Of a refused selector in the answer. */
+const MOST_SHOWN = 200;
+const KEY_CHARACTERS = /^[A-Za-z0-9._/-]+/;
+const NAME = /^[A-Za-z0-9._-]+$/;
+const VALUE = /^[A-Za-z0-9._-]*$/;
+const OPERATORS = ['==', '=', '!='] as const;
+const SETS = ['in', 'notin'] as const;
 
-/** @throws UsageError SELECTOR_WRONG */
+/**
+ * Requirements such as `!key`, `key`, `key=value`, `key in (a,b)`, separated by commas, as kubectl
+ * documents them.
+ * Every parser here takes linear time.
+ * @throws UsageError SELECTOR_WRONG
+ */
 export function labelSelector(text: string): Selector<Labels | undefined> {
-  const requirements = split(text).map((part) => requirement(part, text));
+  const kind = 'The label selector';
+  const requirements = split(kind, text).map((part) => {
+    const holds = requirement(part.trim());
+    if (!holds)
+      throw wrong(
+        kind,
+        text,
+        `"${shortened(part.trim())}" is no requirement such as key=value, key!=value, key in (a,b), key or !key`,
+      );
+    return holds;
+  });
   return (labels = {}) => requirements.every((holds) => holds(labels));
 }
 
-/** Commas in parentheses separate values, others requirements. */
-function split(text: string): string[] {
-  return text.trim() === '' ? [] : text.split(/,(?![^(]*\))/);
-}
-
-function requirement(part: string, all: string): Selector<Labels> {
-  const found = REQUIREMENT.exec(part)?.groups;
-  if (!found)
-    throw wrong('The label selector', all, `"${part.trim()}" is no requirement such as key=value, key!=value, key in (a,b), key or !key`);
-  const { absentKey, key = '', operator, value = '', set, values = '' } = found;
-  if (absentKey !== undefined) return (labels) => labels[absentKey] === undefined;
-  if (set !== undefined) {
-    const listed = values.split(',').map((one) => one.trim());
-    return (labels) => (labels[key] !== undefined && listed.includes(labels[key])) === (set === 'in');
+/** Commas in parentheses separate values, others requirements. @throws UsageError SELECTOR_WRONG */
+function split(kind: string, text: string): string[] {
+  if (text.length > MOST_CHARACTERS)
+    throw wrong(
+      kind,
+      text,
+      `it has ${text.length} characters, more than the ${MOST_CHARACTERS} allowed`,
+    );
+  if (text.trim() === '') return [];
+  const parts: string[] = [];
+  let begin = 0;
+  let inside = false;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '(') inside = true;
+    else if (text[at] === ')') inside = false;
+    else if (text[at] === ',' && !inside) {
+      parts.push(text.slice(begin, at));
+      begin = at + 1;
+    }
   }
-  if (operator === undefined) return (labels) => labels[key] !== undefined;
-  if (operator === '!=') return (labels) => labels[key] !== value;
-  if (operator === '=' || operator === '==') return (labels) => labels[key] === value;
-  const sign = operator === '>' ? 1 : -1;
-  return (labels) => labels[key] !== undefined && (Number(labels[key]) - Number(value)) * sign > 0;
+  parts.push(text.slice(begin));
+  if (parts.length > MOST_REQUIREMENTS)
+    throw wrong(
+      kind,
+      text,
+      `it has ${parts.length} requirements, more than the ${MOST_REQUIREMENTS} allowed`,
+    );
+  return parts;
 }
 
-/** @param fields how each field that can be selected by is read. @throws UsageError SELECTOR_WRONG */
-export function fieldSelector<T>(text: string, fields: Readonly<Record<string, (object: T) => string>>): Selector<T> {
+/** Undefined for text that is no requirement. */
+function requirement(text: string): Selector<Labels> | undefined {
+  if (text.startsWith('!')) {
+    const absent = text.slice(1).trim();
+    return isKey(absent) ? (labels) => labels[absent] === undefined : undefined;
+  }
+  const key = KEY_CHARACTERS.exec(text)?.[0] ?? '';
+  if (!isKey(key)) return undefined;
+  const rest = text.slice(key.length).trim();
+  return rest === ''
+    ? (labels) => labels[key] !== undefined
+    : (comparison(key, rest) ?? membership(key, rest));
+}
+
+function comparison(key: string, rest: string): Selector<Labels> | undefined {
+  const operator = OPERATORS.find((each) => rest.startsWith(each));
+  if (operator === undefined) return undefined;
+  const value = rest.slice(operator.length).trim();
+  if (!VALUE.test(value)) return undefined;
+  return (labels) => (labels[key] === value) === (operator !== '!=');
+}
+
+function membership(key: string, rest: string): Selector<Labels> | undefined {
+  const set = SETS.find(
+    (each) => rest.startsWith(each) && rest.slice(each.length).trimStart().startsWith('('),
+  );
+  if (set === undefined || !rest.endsWith(')')) return undefined;
+  const inner = rest.slice(rest.indexOf('(') + 1, -1);
+  if (inner.includes('(') || inner.includes(')')) return undefined;
+  const listed = new Set(inner.split(',').map((one) => one.trim()));
+  return (labels) => (labels[key] !== undefined && listed.has(labels[key])) === (set === 'in');
+}
+
+/** `name` or `prefix/name`; each begins and ends with a letter or digit. */
+function isKey(text: string): boolean {
+  const parts = text.split('/');
+  const isAlphanumeric = (character = '') => /^[A-Za-z0-9]$/.test(character);
+  return (
+    parts.length <= 2 &&
+    parts.every((part) => NAME.test(part) && isAlphanumeric(part[0]) && isAlphanumeric(part.at(-1)))
+  );
+}
+
+/**
+ * @param fields how each field that can be selected by is read. @throws UsageError SELECTOR_WRONG
+ */
+export function fieldSelector<T>(
+  text: string,
+  fields: Readonly<Record<string, (object: T) => string>>,
+): Selector<T> {
   const known = Object.keys(fields).join(', ');
-  const requirements = split(text).map((part) => {
-    const [, name = '', operator, value = ''] = /^\s*([\w.]+)\s*(==?|!=)\s*(.*?)\s*$/.exec(part) ?? [];
+  const kind = 'The field selector';
+  const requirements = split(kind, text).map((part) => {
+    const requirement = part.trim();
+    const name = /^[\w.]+/.exec(requirement)?.[0] ?? '';
+    const rest = requirement.slice(name.length).trim();
+    const operator = OPERATORS.find((each) => rest.startsWith(each));
     const read = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (!read) throw wrong('The field selector', text, `allowed are =, == and != with ${known}`);
+    if (!read || operator === undefined)
+      throw wrong(kind, text, `allowed are =, == and != with ${known}`);
+    const value = rest.slice(operator.length).trim();
     return (object: T) => (read(object) === value) === (operator !== '!=');
   });
   return (object) => requirements.every((holds) => holds(object));
 }
 
 function wrong(kind: string, selector: string, reason: string): UsageError {
-  return new UsageError('SELECTOR_WRONG', { kind, selector, reason });
+  return new UsageError('SELECTOR_WRONG', { kind, selector: shortened(selector), reason });
+}
+
+function shortened(text: string): string {
+  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
 }

@@ -1,8 +1,8 @@
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { SecureContextOptions } from 'node:tls';
-import { addressText, type NetworkAddress } from '@nvidia-virtual/gpu-proxy/configuration/kinds';
-import { Connections } from '@nvidia-virtual/gpu-proxy/connections';
+import { keepContext } from '@nvidia-virtual/kube-common/certificates';
+import { addressText, type NetworkAddress } from '@nvidia-virtual/service/configuration/kinds';
+import { Connections } from '@nvidia-virtual/service/connections';
 import type { Logger } from 'pino';
 import { UsageError } from '../errors.js';
 import type { Metrics } from '../metrics.js';
@@ -15,33 +15,41 @@ export interface ServerOptions {
   readonly metrics: Pick<Metrics, 'answered'>;
 }
 
-/** The port to which the API server passes requests on. Certificates come later, and change while it runs. */
+/** Milliseconds for a TLS handshake. */
+const HANDSHAKE_TIMEOUT = 10_000;
+
+/**
+ * The port to which the API server passes requests on. Certificates come later, and change while it
+ * runs.
+ */
 export class UsageServer {
   readonly server: Server;
   readonly #connections: Connections;
   readonly #options: ServerOptions;
-  #context: SecureContextOptions = {};
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    // Who has no certificate gets an answer that says so, and /readyz.
-    this.server = createServer({ requestCert: true, rejectUnauthorized: false, minVersion: 'TLSv1.2' });
+    // Who has no certificate gets an answer that says so.
+    this.server = createServer({
+      requestCert: true,
+      rejectUnauthorized: false,
+      minVersion: 'TLSv1.2',
+      handshakeTimeout: HANDSHAKE_TIMEOUT,
+    });
     this.#connections = new Connections(this.server);
     this.server.on('request', (request, response) => {
       const begin = performance.now();
       const watch = /[?&]watch=(true|1)/.test(request.url ?? '');
-      response.once('close', () => options.metrics.answered(response.statusCode, (performance.now() - begin) / 1000, watch));
+      response.once('close', () =>
+        options.metrics.answered(response.statusCode, (performance.now() - begin) / 1000, watch),
+      );
       options.handler.handle(request, response).catch((error: unknown) => {
-        if (!(error instanceof UsageError)) options.logger.error({ err: error, url: request.url }, 'a request failed');
+        if (!(error instanceof UsageError))
+          options.logger.error({ err: error, url: request.url }, 'a request failed');
         answerError(response, error);
       });
     });
-    // node:https replaces all of a context: whom we trust, and what we serve with, are set apart from each other.
-    const replace = this.server.setSecureContext.bind(this.server);
-    this.server.setSecureContext = (context) => {
-      this.#context = { ...this.#context, ...context };
-      replace(this.#context);
-    };
+    keepContext(this.server);
   }
 
   /** Whose client certificates are believed. PEM. */
@@ -53,7 +61,13 @@ export class UsageServer {
   async listen(address: NetworkAddress): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       const refuse = ({ message }: Error) =>
-        reject(new UsageError('ADDRESS_NOT_SERVED', { address: addressText(address), reason: message, option: '--address' }));
+        reject(
+          new UsageError('ADDRESS_NOT_SERVED', {
+            address: addressText(address),
+            reason: message,
+            option: '--address',
+          }),
+        );
       this.server.once('error', refuse);
       this.server.listen(address, () => {
         this.server.off('error', refuse);

@@ -1,8 +1,8 @@
 import type { Definition } from '../definitions.js';
 import type { UsageObject } from '../resources.js';
 
-/** Of each row beside its cells: nothing, its metadata, or all of it. */
-export type IncludeObject = 'None' | 'Metadata' | 'Object';
+/** Of each row beside its cells: its metadata, or all of it. */
+export type IncludeObject = 'Metadata' | 'Object';
 
 /** What is common to all tables of one request. */
 export interface TableShape<T extends UsageObject> {
@@ -11,21 +11,34 @@ export interface TableShape<T extends UsageObject> {
 }
 
 /** As `kubectl get` asks for it. In a watch only the first one says the columns. */
-export function table<T extends UsageObject>(shape: TableShape<T>, objects: readonly T[], metadata: object, withColumns = true): object {
+export function table<T extends UsageObject>(
+  shape: TableShape<T>,
+  objects: readonly T[],
+  metadata: object,
+  withColumns = true,
+): object {
   const { columns } = shape.definition;
   return {
     kind: 'Table',
     apiVersion: 'meta.k8s.io/v1',
     metadata,
     columnDefinitions: withColumns
-      ? columns.map(({ name, type, format = '', description, priority }) => ({ name, type, format, description, priority }))
+      ? columns.map(({ read: _, ...column }) => ({ format: '', description: '', ...column }))
       : null,
-    rows: objects.map((object) => ({ cells: columns.map(({ read }) => read(object)), ...rowObject(shape, object) })),
+    rows: objects.map((object) => ({
+      cells: columns.map(({ read }) => read(object)),
+      ...rowObject(shape, object),
+    })),
   };
 }
 
 function rowObject<T extends UsageObject>({ includeObject }: TableShape<T>, object: T): object {
-  if (includeObject === 'None') return {};
   if (includeObject === 'Object') return { object };
-  return { object: { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata: object.metadata } };
+  return {
+    object: {
+      kind: 'PartialObjectMetadata',
+      apiVersion: 'meta.k8s.io/v1',
+      metadata: object.metadata,
+    },
+  };
 }

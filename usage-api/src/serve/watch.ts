@@ -32,14 +32,19 @@ export class Watch<T extends UsageObject> {
     this.#options = options;
     const { query, response, collection } = options;
     const { since } = query;
-    const missed = since === undefined || query.sendInitialEvents ? undefined : collection.changesSince(since);
-    if (since !== undefined && !query.sendInitialEvents && !missed) throw new UsageError('VERSION_TOO_OLD', { version: since });
+    const missed = since === undefined ? undefined : collection.changesSince(since);
+    if (since !== undefined && !missed) throw new UsageError('VERSION_TOO_OLD', { version: since });
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
     // Who goes on from a list knows what matched then, unless it changed meanwhile.
-    if (missed) for (const object of collection.list().filter(query.selects)) this.#told.add(keyOf(object));
-    this.#tell(missed ?? collection.list().map((object) => ({ type: 'ADDED', object, revision: collection.revision })));
-    if (query.sendInitialEvents) this.#bookmark({ 'k8s.io/initial-events-end': 'true' });
+    if (missed)
+      for (const object of collection.list().filter(query.selects)) this.#told.add(keyOf(object));
+    this.#tell(
+      missed ??
+        collection
+          .list()
+          .map((object) => ({ type: 'ADDED', object, revision: collection.revision })),
+    );
     collection.on('changes', this.#listener);
     response.once('close', () => this.end());
     this.#timers.push(setTimeout(() => this.end(), query.timeout));
@@ -66,7 +71,8 @@ export class Watch<T extends UsageObject> {
       if (matches) this.#told.add(key);
       else this.#told.delete(key);
       if (matches) this.#write(known ? 'MODIFIED' : 'ADDED', this.#shaped(object));
-      else if (known || (type === 'DELETED' && selects(object))) this.#write('DELETED', this.#shaped(object));
+      else if (known || (type === 'DELETED' && selects(object)))
+        this.#write('DELETED', this.#shaped(object));
     }
   }
 
@@ -75,12 +81,17 @@ export class Watch<T extends UsageObject> {
     if (!tableShape) return object;
     const withColumns = !this.#columnsTold;
     this.#columnsTold = true;
-    return table(tableShape, [object], { resourceVersion: object.metadata.resourceVersion }, withColumns);
+    return table(
+      tableShape,
+      [object],
+      { resourceVersion: object.metadata.resourceVersion },
+      withColumns,
+    );
   }
 
-  #bookmark(annotations?: Record<string, string>): void {
+  #bookmark(): void {
     const { kind, collection, tableShape } = this.#options;
-    const metadata = { resourceVersion: String(collection.revision), ...(annotations && { annotations }) };
+    const metadata = { resourceVersion: String(collection.revision) };
     const object = { kind, apiVersion: API_VERSION, metadata };
     this.#write('BOOKMARK', tableShape ? table(tableShape, [], metadata, false) : object);
   }

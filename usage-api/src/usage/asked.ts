@@ -1,6 +1,14 @@
-import { type Inventory, readAssignment, readInventory } from '@nvidia-virtual/kubernetes/assignment';
-import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kubernetes/names';
-import { type ContainerRequest, PodRequestError, readPodRequest } from '@nvidia-virtual/kubernetes/pod-request';
+import {
+  type Inventory,
+  readAssignment,
+  readInventory,
+} from '@nvidia-virtual/kube-common/assignment';
+import { ANNOTATION, INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import {
+  type ContainerRequest,
+  PodRequestError,
+  readPodRequest,
+} from '@nvidia-virtual/kube-common/pod-request';
 import type { GpuPod } from './pods.js';
 
 export interface Asked {
@@ -34,7 +42,9 @@ export function assignmentOf({ metadata }: GpuPod): ReturnType<typeof readAssign
   return readable(() => readAssignment(metadata?.annotations?.[ANNOTATION.assigned]));
 }
 
-export function inventoryOf(annotations: Readonly<Record<string, string>> | undefined): Inventory | undefined {
+export function inventoryOf(
+  annotations: Readonly<Record<string, string>> | undefined,
+): Inventory | undefined {
   return readable(() => readInventory(annotations?.[INVENTORY_ANNOTATION]));
 }
 

@@ -20,11 +20,17 @@ export interface BoardOptions {
 
 /** How long somebody who asked stays interested. */
 const INTEREST = 60_000;
-/** What an object says for itself; it has no age in it, else every object would be new each time. */
-const AWAY = 'The ledger of nvidia-virtual (Redis) cannot be read. The log of nvidia-virtual-usage-api says why.';
+/**
+ * What an object says for itself; it has no age in it, else every object would be new each time.
+ */
+const AWAY =
+  'The ledger of nvidia-virtual (Redis) cannot be read. The log of nvidia-virtual-usage-api says why.';
 /** Many pods may change at once: they are looked at together. */
 const TOGETHER = 100;
-/** Of a large cluster all is put together in a tenth of a second or more: between two times there are pauses so many times as long. */
+/**
+ * Of a large cluster all is put together in a tenth of a second or more: between two times there
+ * are pauses so many times as long.
+ */
 const REST = 4;
 
 /** Puts together what pods, nodes and ledger say. */
@@ -59,7 +65,10 @@ export class Board {
     if (!this.#options.figures.trouble) return undefined;
     const newest = Math.max(0, ...[...this.#options.figures.nodes.values()].map(({ at }) => at));
     const age = Math.round((Date.now() - newest) / 1000);
-    const figures = newest === 0 ? 'there are no figures of what is used' : `the figures of what is used are ${age} s old`;
+    const figures =
+      newest === 0
+        ? 'there are no figures of what is used'
+        : `the figures of what is used are ${age} s old`;
     return `The ledger of nvidia-virtual (Redis) cannot be read, so ${figures}. The log of nvidia-virtual-usage-api says why.`;
   }
 
@@ -129,7 +138,11 @@ export class Board {
     this.pods.replace(usages);
     this.nodes.replace(
       [...nodes.items.values()].map((node) =>
-        nodeUsage(node, { figures: figures.nodes.get(node.name), slots: mapOf(slots, node.name), trouble }),
+        nodeUsage(node, {
+          figures: figures.nodes.get(node.name),
+          slots: mapOf(slots, node.name),
+          trouble,
+        }),
       ),
     );
     this.#effort = performance.now() - begin;

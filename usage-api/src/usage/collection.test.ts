@@ -7,7 +7,13 @@ interface Thing extends UsageObject {
 }
 
 function thing(name: string, value: number, timestamp = 'now'): Thing {
-  return { apiVersion: API_VERSION, kind: 'Thing', metadata: { name, namespace: 'a' }, timestamp, value };
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Thing',
+    metadata: { name, namespace: 'a' },
+    timestamp,
+    value,
+  };
 }
 
 let collection: Collection<Thing>;
@@ -16,7 +22,9 @@ beforeEach(() => {
   collection = new Collection();
   heard = [];
   collection.on('changes', (changes: readonly Change<Thing>[]) =>
-    heard.push(...changes.map(({ type, object }) => [type, object.metadata.name] as [string, string])),
+    heard.push(
+      ...changes.map(({ type, object }) => [type, object.metadata.name] as [string, string]),
+    ),
   );
 });
 
@@ -38,14 +46,19 @@ test('a new time of the same figures is no change, but is told to who asks', () 
   const version = collection.get('a/a')?.metadata.resourceVersion;
   collection.replace([thing('a', 1, 'now')]);
   expect(heard).toHaveLength(1);
-  expect(collection.get('a/a')).toMatchObject({ timestamp: 'now', metadata: { resourceVersion: version } });
+  expect(collection.get('a/a')).toMatchObject({
+    timestamp: 'now',
+    metadata: { resourceVersion: version },
+  });
 });
 
 test('what changed since a list is known, deletions too', () => {
   collection.replace([thing('a', 1), thing('b', 1)]);
   const listed = collection.revision;
   collection.replace([thing('b', 2)]);
-  expect(collection.changesSince(listed)?.map(({ type, object }) => [type, object.metadata.name])).toEqual([
+  expect(
+    collection.changesSince(listed)?.map(({ type, object }) => [type, object.metadata.name]),
+  ).toEqual([
     ['DELETED', 'a'],
     ['MODIFIED', 'b'],
   ]);
@@ -62,7 +75,9 @@ test('a watch that comes from a replica whose clock is ahead misses nothing', ()
     const listed = other.revision;
     jest.setSystemTime(1.7e12 + 55_000);
     collection.replace([thing('a', 2)]);
-    expect(collection.changesSince(listed)?.map(({ type, object }) => [type, object.metadata.name])).toEqual([
+    expect(
+      collection.changesSince(listed)?.map(({ type, object }) => [type, object.metadata.name]),
+    ).toEqual([
       ['DELETED', 'b'],
       ['MODIFIED', 'a'],
     ]);
@@ -79,7 +94,10 @@ test('a watch can go on from a list although nothing has changed for long', () =
     const early = collection.revision;
     jest.setSystemTime(1.7e12 + 3_600_000);
     const other = new Collection<Thing>();
-    expect([collection.changesSince(collection.revision), other.changesSince(collection.revision)]).toEqual([[], []]);
+    expect([
+      collection.changesSince(collection.revision),
+      other.changesSince(collection.revision),
+    ]).toEqual([[], []]);
     expect(collection.changesSince(early)).toBeDefined();
     collection.replace([thing('a', 1)]);
     jest.setSystemTime(1.7e12 + 7_200_000);

@@ -14,7 +14,9 @@ const REMEMBERED = 5 * 60_000;
 const SKEW = 10_000;
 
 /** The objects of one kind, with their versions, and what changed. */
-export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [changes: readonly Change<T>[]] }> {
+export class Collection<T extends UsageObject> extends EventEmitter<{
+  changes: [changes: readonly Change<T>[]];
+}> {
   #objects = new Map<string, { readonly object: T; readonly text: string }>();
   #deleted: Change<T>[] = [];
   readonly #since = Date.now();
@@ -28,8 +30,8 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
   }
 
   /**
-   * From which a watch can go on, here or at another replica. Where nothing has changed for long, that is about now: a replica that began
-   * since then would know nothing of an older one.
+   * From which a watch can go on, here or at another replica. Where nothing has changed for long,
+   * that is about now: a replica that began since then would know nothing of an older one.
    */
   get revision(): number {
     return Math.max(this.#revision, Date.now() - SKEW);
@@ -44,7 +46,10 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
     return this.#objects.get(key)?.object;
   }
 
-  /** All there is now. An object keeps its version as long as nothing but the time of its figures is new. */
+  /**
+   * All there is now. An object keeps its version as long as nothing but the time of its figures is
+   * new.
+   */
   replace(objects: readonly T[]): void {
     const revision = Math.max(Date.now(), this.#revision + 1);
     const next = new Map<string, { object: T; text: string }>();
@@ -53,12 +58,16 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
       const text = JSON.stringify({ ...object, timestamp: undefined, windowSeconds: undefined });
       const before = this.#objects.get(keyOf(object));
       const same = before?.text === text;
-      const versioned = withVersion(object, same ? (before.object.metadata.resourceVersion as string) : String(revision));
+      const versioned = withVersion(
+        object,
+        same ? (before.object.metadata.resourceVersion as string) : String(revision),
+      );
       next.set(keyOf(object), { object: versioned, text });
       if (!same) changes.push({ type: before ? 'MODIFIED' : 'ADDED', object: versioned, revision });
     }
     for (const [key, { object }] of this.#objects)
-      if (!next.has(key)) changes.push({ type: 'DELETED', object: withVersion(object, String(revision)), revision });
+      if (!next.has(key))
+        changes.push({ type: 'DELETED', object: withVersion(object, String(revision)), revision });
     this.#objects = next;
     this.#remember(changes);
     if (changes.length === 0) return;
@@ -66,25 +75,38 @@ export class Collection<T extends UsageObject> extends EventEmitter<{ changes: [
     this.emit('changes', changes);
   }
 
-  /** What happened after a version, which may be another replica's: what may have happened before is told, too. Undefined when that is too long ago to know. */
+  /**
+   * What happened after a version, which may be another replica's: what may have happened before is
+   * told, too. Undefined when that is too long ago to know.
+   */
   changesSince(revision: number): Change<T>[] | undefined {
-    if (revision < this.#since - SKEW || revision < this.#forgotten || revision > Date.now() + SKEW) return undefined;
-    const changed = this.list().map((object) => ({ type: 'MODIFIED' as const, object, revision: Number(object.metadata.resourceVersion) }));
+    if (revision < this.#since - SKEW || revision < this.#forgotten || revision > Date.now() + SKEW)
+      return undefined;
+    const changed = this.list().map((object) => ({
+      type: 'MODIFIED' as const,
+      object,
+      revision: Number(object.metadata.resourceVersion),
+    }));
     const deleted = this.#deleted.filter(({ object }) => !this.#objects.has(keyOf(object)));
-    return [...deleted, ...changed].filter((change) => change.revision > revision - SKEW).sort((a, b) => a.revision - b.revision);
+    return [...deleted, ...changed]
+      .filter((change) => change.revision > revision - SKEW)
+      .sort((a, b) => a.revision - b.revision);
   }
 
   #remember(changes: readonly Change<T>[]): void {
     const oldest = Date.now() - REMEMBERED;
     const deleted = changes.filter(({ type }) => type === 'DELETED');
     const known = this.#deleted.filter(({ revision }) => revision >= oldest);
-    this.#forgotten = this.#deleted[this.#deleted.length - known.length - 1]?.revision ?? this.#forgotten;
+    this.#forgotten =
+      this.#deleted[this.#deleted.length - known.length - 1]?.revision ?? this.#forgotten;
     this.#deleted = [...known, ...deleted];
   }
 }
 
 export function keyOf({ metadata }: UsageObject): string {
-  return metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`;
+  return metadata.namespace === undefined
+    ? metadata.name
+    : `${metadata.namespace}/${metadata.name}`;
 }
 
 function withVersion<T extends UsageObject>(object: T, resourceVersion: string): T {

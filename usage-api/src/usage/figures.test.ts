@@ -1,21 +1,34 @@
-import type { NodeSnapshot, Told } from '@nvidia-virtual/ledger';
+import type { ReportedSnapshot } from '@nvidia-virtual/ledger';
 import { snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
 import { Figures } from './figures.js';
 
 const SECOND = 1e9;
 
-/** A ledger that says what the test says; the age of what it says stands for the passing of time. */
+/**
+ * A ledger that says what the test says; the age of what it says stands for the passing of time.
+ */
 class SpokenLedger {
   failing = false;
   used = 0;
   waited = 0;
   age = 0;
 
-  async snapshots(): Promise<(NodeSnapshot & Told)[]> {
+  async snapshots(): Promise<ReportedSnapshot[]> {
     if (this.failing) throw new Error('Redis at x cannot be reached.');
     const one = snapshot({ allocations: 1, sessions: 1 });
-    const time = { granted: this.used / 2, waited: this.waited, overrun: this.used / 2, windows: 1 };
-    return [{ ...one, allocations: one.allocations.map((allocation) => ({ ...allocation, time })), age: this.age }];
+    const time = {
+      granted: this.used / 2,
+      waited: this.waited,
+      overrun: this.used / 2,
+      windows: 1,
+    };
+    return [
+      {
+        ...one,
+        allocations: one.allocations.map((allocation) => ({ ...allocation, time })),
+        age: this.age,
+      },
+    ];
   }
 }
 
@@ -64,7 +77,10 @@ test('while the ledger is away the last figures stay, until they are too old', a
   await readAt(0, 1);
   ledger.failing = true;
   await figures.read();
-  expect([figures.trouble?.message, figures.nodes.size]).toEqual(['Redis at x cannot be reached.', 1]);
+  expect([figures.trouble?.message, figures.nodes.size]).toEqual([
+    'Redis at x cannot be reached.',
+    1,
+  ]);
   figures = new Figures({ ledger, maximumAge: 1000 });
   ledger.failing = false;
   await readAt(5, 1);

@@ -1,8 +1,16 @@
-import { type Ledger, type NodeSnapshot, type Told, usedTime } from '@nvidia-virtual/ledger';
+import {
+  type NodeSnapshot,
+  type RedisLedger,
+  type ReportedSnapshot,
+  usedTime,
+} from '@nvidia-virtual/ledger';
 
 type Allocation = NodeSnapshot['allocations'][number];
 
-/** What became of GPU time between two figures of an allocation, in percent of the time between them. */
+/**
+ * What became of GPU time between two figures of an allocation, in percent of the time between
+ * them.
+ */
 export interface Rate {
   readonly used: number;
   readonly waiting: number;
@@ -17,7 +25,7 @@ export interface NodeFigures {
 }
 
 export interface FiguresOptions {
-  readonly ledger: Pick<Ledger, 'snapshots'>;
+  readonly ledger: Pick<RedisLedger, 'snapshots'>;
   /** Milliseconds that the last answer is good for while the ledger is away. */
   readonly maximumAge: number;
 }
@@ -60,7 +68,10 @@ export class Figures {
     return this.#readAt;
   }
 
-  /** Reads the ledger; what is being read already is not read twice. Never fails: `trouble` says why there is nothing new. */
+  /**
+   * Reads the ledger; what is being read already is not read twice. Never fails: `trouble` says why
+   * there is nothing new.
+   */
   async read(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -73,7 +84,9 @@ export class Figures {
     try {
       const snapshots = await this.#options.ledger.snapshots();
       const now = Date.now();
-      this.#nodes = new Map(snapshots.map((snapshot) => [snapshot.node, this.#figures(snapshot, now)]));
+      this.#nodes = new Map(
+        snapshots.map((snapshot) => [snapshot.node, this.#figures(snapshot, now)]),
+      );
       this.#forget();
       this.#trouble = undefined;
     } catch (error) {
@@ -83,13 +96,19 @@ export class Figures {
     }
   }
 
-  #figures({ gpus, allocations, age }: NodeSnapshot & Told, now: number): NodeFigures {
+  #figures({ gpus, allocations, age }: ReportedSnapshot, now: number): NodeFigures {
     const at = now - age;
-    return { gpus, at, allocations: allocations.map((one) => ({ ...one, rate: this.#rate(one, at) })) };
+    return {
+      gpus,
+      at,
+      allocations: allocations.map((one) => ({ ...one, rate: this.#rate(one, at) })),
+    };
   }
 
   #rate({ specification, time }: Allocation, at: number): Rate | undefined {
-    const points = (this.#history.get(specification.id) ?? []).filter((point) => at - point.at <= MOST_WINDOW);
+    const points = (this.#history.get(specification.id) ?? []).filter(
+      (point) => at - point.at <= MOST_WINDOW,
+    );
     const used = usedTime(time);
     // The arbiter's count begins anew with the node.
     const before = points.some((point) => point.used > used) ? [] : points;
@@ -98,7 +117,8 @@ export class Figures {
     this.#history.set(specification.id, before);
     const base = before.findLast((point) => at - point.at >= LEAST_WINDOW);
     if (!base) return undefined;
-    const percent = (nanoseconds: number) => Math.min(100, Math.max(0, Math.round((nanoseconds / (at - base.at)) * 1e-3) / 10));
+    const percent = (nanoseconds: number) =>
+      Math.min(100, Math.max(0, Math.round((nanoseconds / (at - base.at)) * 1e-3) / 10));
     return {
       used: percent(used - base.used),
       waiting: percent(time.waited - base.waited),
@@ -107,7 +127,11 @@ export class Figures {
   }
 
   #forget(): void {
-    const living = new Set([...this.#nodes.values()].flatMap(({ allocations }) => allocations.map((one) => one.specification.id)));
+    const living = new Set(
+      [...this.#nodes.values()].flatMap(({ allocations }) =>
+        allocations.map((one) => one.specification.id),
+      ),
+    );
     for (const id of this.#history.keys()) if (!living.has(id)) this.#history.delete(id);
   }
 }

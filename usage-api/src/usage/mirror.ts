@@ -1,9 +1,11 @@
 import { EventEmitter } from 'node:events';
-import type { Reflection } from '@nvidia-virtual/kubernetes/reflector';
+import type { Reflection } from '@nvidia-virtual/kube-common/reflector';
 
 /** What every object of Kubernetes has, as far as it matters here. */
 interface KubernetesObject {
-  readonly metadata?: { readonly name?: string | undefined; readonly namespace?: string | undefined } | undefined;
+  readonly metadata?:
+    | { readonly name?: string | undefined; readonly namespace?: string | undefined }
+    | undefined;
 }
 
 /** An object, of which perhaps nothing is of interest here. */
@@ -27,7 +29,9 @@ export class Mirror<T> extends EventEmitter<{ changed: [] }> implements Reflecti
   }
 
   replace(objects: readonly Mirrored<T>[]): void {
-    this.#items = new Map(objects.flatMap(({ key, kept }) => (kept === undefined ? [] : [[key, kept] as const])));
+    this.#items = new Map(
+      objects.flatMap(({ key, kept }) => (kept === undefined ? [] : [[key, kept] as const])),
+    );
     this.#synced = true;
     this.emit('changed');
   }
@@ -47,7 +51,9 @@ export class Mirror<T> extends EventEmitter<{ changed: [] }> implements Reflecti
 }
 
 /** For a Reflector: how an object is read. */
-export function mirrored<Raw extends KubernetesObject, T>(keep: (object: Raw) => T | undefined): (object: Raw) => Mirrored<T> {
+export function mirrored<Raw extends KubernetesObject, T>(
+  keep: (object: Raw) => T | undefined,
+): (object: Raw) => Mirrored<T> {
   return (object) => {
     const { namespace, name = '' } = object.metadata ?? {};
     return { key: namespace === undefined ? name : `${namespace}/${name}`, kept: keep(object) };

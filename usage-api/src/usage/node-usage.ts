@@ -1,7 +1,7 @@
 import type { V1Node } from '@kubernetes/client-node';
-import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
-import { INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
-import { readSlots } from '@nvidia-virtual/kubernetes/pod-request';
+import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
+import { INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 import { API_VERSION, type GpuUsage, type NodeGpuUsage, type SlotCount } from '../resources.js';
 import { inventoryOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
@@ -20,7 +20,8 @@ export interface GpuNode {
 
 export function keepNode({ metadata = {}, status }: V1Node): GpuNode | undefined {
   const capacity = readSlots(status?.capacity?.[RESOURCE]);
-  if (capacity === 0 && metadata.annotations?.[INVENTORY_ANNOTATION] === undefined) return undefined;
+  if (capacity === 0 && metadata.annotations?.[INVENTORY_ANNOTATION] === undefined)
+    return undefined;
   return {
     name: metadata.name ?? '',
     labels: metadata.labels,
@@ -39,7 +40,8 @@ export interface NodeContext {
 
 export function nodeUsage(node: GpuNode, { figures, slots, trouble }: NodeContext): NodeGpuUsage {
   const gpus = gpusOf(node, figures).map((gpu) => gpuUsage(gpu, figures, slots));
-  const state = figures === undefined ? 'Silent' : gpus.every(({ healthy }) => healthy) ? 'Ready' : 'Unhealthy';
+  const state =
+    figures === undefined ? 'Silent' : gpus.every(({ healthy }) => healthy) ? 'Ready' : 'Unhealthy';
   const message = messageOf(node, state, gpus, trouble);
   return {
     apiVersion: API_VERSION,
@@ -55,7 +57,10 @@ export function nodeUsage(node: GpuNode, { figures, slots, trouble }: NodeContex
     slots: nodeSlots(node, gpus, slots),
     memory: {
       total: gpus.reduce((sum, { memory }) => sum + memory.total, 0),
-      ...(figures && { granted: total(gpus, ({ memory }) => memory.granted), used: total(gpus, ({ memory }) => memory.used) }),
+      ...(figures && {
+        granted: total(gpus, ({ memory }) => memory.granted),
+        used: total(gpus, ({ memory }) => memory.used),
+      }),
     },
     gpus,
   };
@@ -72,7 +77,15 @@ function gpusOf({ inventory }: GpuNode, figures: NodeFigures | undefined): Known
   const indices = new Map(figures?.gpus.map(({ uuid, index }) => [uuid, index]));
   const known = (inventory?.gpus ?? []).map(({ uuid, name, mode, healthy, memory, slots }) => {
     const index = indices.get(uuid);
-    return { uuid, name, mode, healthy, total: memory, slots, ...(index !== undefined && { index }) };
+    return {
+      uuid,
+      name,
+      mode,
+      healthy,
+      total: memory,
+      slots,
+      ...(index !== undefined && { index }),
+    };
   });
   if (known.length > 0) return known.sort((a, b) => (a.index ?? 0) - (b.index ?? 0));
   return (figures?.gpus ?? []).map(({ uuid, name, mode, memory, index }) => ({
@@ -87,8 +100,11 @@ function gpusOf({ inventory }: GpuNode, figures: NodeFigures | undefined): Known
 }
 
 function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap): GpuUsage {
-  const here = (figures?.allocations ?? []).filter(({ specification }) => specification.gpus.includes(gpu.uuid));
-  const sum = (figure: (one: (typeof here)[number]) => number) => here.reduce((result, one) => result + figure(one), 0);
+  const here = (figures?.allocations ?? []).filter(({ specification }) =>
+    specification.gpus.includes(gpu.uuid),
+  );
+  const sum = (figure: (one: (typeof here)[number]) => number) =>
+    here.reduce((result, one) => result + figure(one), 0);
   const rated = here.some(({ rate }) => rate) || here.length === 0;
   const { uuid, name, mode, healthy, total: memory } = gpu;
   return {
@@ -100,12 +116,18 @@ function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap):
         granted: sum(({ specification }) => specification.memory),
         // A session says what it has on all its GPUs together.
         used: Math.round(
-          sum(({ specification, sessions }) => sessions.reduce((m, { use }) => m + use.memory, 0) / specification.gpus.length),
+          sum(
+            ({ specification, sessions }) =>
+              sessions.reduce((m, { use }) => m + use.memory, 0) / specification.gpus.length,
+          ),
         ),
       }),
     },
     time: figures
-      ? { granted: sum(({ specification }) => specification.share), ...(rated && { used: tenths(sum(({ rate }) => rate?.used ?? 0)) }) }
+      ? {
+          granted: sum(({ specification }) => specification.share),
+          ...(rated && { used: tenths(sum(({ rate }) => rate?.used ?? 0)) }),
+        }
       : {},
     ...(figures && { allocations: here.length }),
   };
@@ -113,21 +135,40 @@ function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap):
 
 function nodeSlots({ allocatable }: GpuNode, gpus: readonly GpuUsage[], slots: SlotMap): SlotCount {
   const all = gpus.reduce((sum, gpu) => sum + gpu.slots.total, 0) || allocatable;
-  const most = gpus.length === 0 ? allocatable : gpus.reduce((sum, gpu) => sum + (gpu.healthy ? gpu.slots.total : 0), 0);
-  return { total: all, used: slots.total, free: Math.max(0, Math.min(most, allocatable) - slots.total) };
+  const most =
+    gpus.length === 0
+      ? allocatable
+      : gpus.reduce((sum, gpu) => sum + (gpu.healthy ? gpu.slots.total : 0), 0);
+  return {
+    total: all,
+    used: slots.total,
+    free: Math.max(0, Math.min(most, allocatable) - slots.total),
+  };
 }
 
 function count(all: number, used: number, healthy: boolean): SlotCount {
   return { total: all, used, free: healthy ? Math.max(0, all - used) : 0 };
 }
 
-function messageOf({ name, inventory }: GpuNode, state: NodeGpuUsage['state'], gpus: readonly GpuUsage[], trouble: string | undefined) {
+function messageOf(
+  { name, inventory }: GpuNode,
+  state: NodeGpuUsage['state'],
+  gpus: readonly GpuUsage[],
+  trouble: string | undefined,
+) {
   const ill = gpus.filter(({ healthy }) => !healthy).map(({ uuid }) => uuid);
   const sentences = [
-    ...(ill.length > 0 ? [`${ill.join(', ')} failed and gives out no slots until it works again.`] : []),
-    ...(inventory === undefined ? [`The device plugin of node ${name} has not told yet which GPUs it has.`] : []),
+    ...(ill.length > 0
+      ? [`${ill.join(', ')} failed and gives out no slots until it works again.`]
+      : []),
+    ...(inventory === undefined
+      ? [`The device plugin of node ${name} has not told yet which GPUs it has.`]
+      : []),
     ...(state === 'Silent'
-      ? [trouble ?? `Node ${name} has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.`]
+      ? [
+          trouble ??
+            `Node ${name} has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.`,
+        ]
       : []),
   ];
   return sentences.length === 0 ? undefined : sentences.join(' ');

@@ -11,7 +11,15 @@ const GIBIBYTE = 2 ** 30;
 const INVENTORY = {
   version: 1 as const,
   gpus: [
-    { uuid: 'GPU-1', name: 'X', memory: 8 * GIBIBYTE, slotMemory: GIBIBYTE / 2, slots: 10, mode: 'exclusive' as const, healthy: true },
+    {
+      uuid: 'GPU-1',
+      name: 'X',
+      memory: 8 * GIBIBYTE,
+      slotMemory: GIBIBYTE / 2,
+      slots: 10,
+      mode: 'exclusive' as const,
+      healthy: true,
+    },
   ],
 };
 
@@ -24,10 +32,29 @@ interface Shape {
   readonly name?: string;
 }
 
-function gpuPod({ node, annotations = {}, status = {}, spec = {}, deleted = false, name = 'p' }: Shape = {}): GpuPod {
-  const limits = (slots: number) => ({ resources: { limits: { 'nvidia-virtual/gpu': String(slots) } } });
-  const metadata = { name, namespace: 'a', uid: 'u', annotations, ...(deleted && { deletionTimestamp: new Date(0) }) };
-  const pod = { metadata, spec: { nodeName: node, containers: [{ name: 'main', ...limits(4) }], ...spec }, status };
+function gpuPod({
+  node,
+  annotations = {},
+  status = {},
+  spec = {},
+  deleted = false,
+  name = 'p',
+}: Shape = {}): GpuPod {
+  const limits = (slots: number) => ({
+    resources: { limits: { 'nvidia-virtual/gpu': String(slots) } },
+  });
+  const metadata = {
+    name,
+    namespace: 'a',
+    uid: 'u',
+    annotations,
+    ...(deleted && { deletionTimestamp: new Date(0) }),
+  };
+  const pod = {
+    metadata,
+    spec: { nodeName: node, containers: [{ name: 'main', ...limits(4) }], ...spec },
+    status,
+  };
   const kept = keepPod(pod as unknown as V1Pod);
   if (!kept) throw new Error('nothing was kept of the pod');
   return kept;
@@ -39,10 +66,22 @@ function usage(shape: Shape, figures = true, podUid = 'u') {
   const owned = told.allocations.map((one) => ({
     ...one,
     rate: undefined,
-    specification: { ...one.specification, owner: { namespace: 'a', pod: 'p', podUid, container: 'main' } },
+    specification: {
+      ...one.specification,
+      owner: { namespace: 'a', pod: 'p', podUid, container: 'main' },
+    },
   })) as NodeSnapshot['allocations'];
-  const node = { gpus: told.gpus, at: 1.7e12, allocations: owned.map((one) => ({ ...one, rate: undefined })) };
-  return podUsage(pod, { asked: readAsked(pod), figures: figures ? node : undefined, inventory: INVENTORY, trouble: undefined });
+  const node = {
+    gpus: told.gpus,
+    at: 1.7e12,
+    allocations: owned.map((one) => ({ ...one, rate: undefined })),
+  };
+  return podUsage(pod, {
+    asked: readAsked(pod),
+    figures: figures ? node : undefined,
+    inventory: INVENTORY,
+    trouble: undefined,
+  });
 }
 
 const RUNNING = { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] };
@@ -52,24 +91,43 @@ test('a pod that uses its part', () => {
     state: 'Active',
     timestamp: '2023-11-14T22:13:20Z',
     containers: [
-      { gpus: [{ uuid: 'GPU-1', index: 0 }], memory: { used: 200, peak: 200 }, time: { share: 25, busySeconds: 0 }, sessions: 2 },
+      {
+        gpus: [{ uuid: 'GPU-1', index: 0 }],
+        memory: { used: 200, peak: 200 },
+        time: { share: 25, busySeconds: 0 },
+        sessions: 2,
+      },
     ],
   });
 });
 
 test('a static pod has what is written of the UID that its kubelet has for it, and no pod of another name has', () => {
   const annotations = { 'kubernetes.io/config.mirror': 'hash' };
-  const used = (shape: Shape) => usage({ node: 'n', status: RUNNING, ...shape }, true, 'hash').state;
-  expect([used({ annotations }), used({}), used({ annotations, name: 'thief' })]).toEqual(['Active', 'Idle', 'Idle']);
+  const used = (shape: Shape) =>
+    usage({ node: 'n', status: RUNNING, ...shape }, true, 'hash').state;
+  expect([used({ annotations }), used({}), used({ annotations, name: 'thief' })]).toEqual([
+    'Active',
+    'Idle',
+    'Idle',
+  ]);
 });
 
 test('a pod that has not used it yet has what its slots hold, or less if it says so', () => {
   const idle = (annotations: Record<string, string>) => {
     const pod = gpuPod({ node: 'n', status: RUNNING, annotations });
     const figures = { gpus: [], at: 0, allocations: [] };
-    return podUsage(pod, { asked: readAsked(pod), figures, inventory: INVENTORY, trouble: undefined }).containers[0];
+    return podUsage(pod, {
+      asked: readAsked(pod),
+      figures,
+      inventory: INVENTORY,
+      trouble: undefined,
+    }).containers[0];
   };
-  expect(idle({})).toMatchObject({ memory: { quota: 2 * GIBIBYTE }, time: { share: 40 }, sessions: 0 });
+  expect(idle({})).toMatchObject({
+    memory: { quota: 2 * GIBIBYTE },
+    time: { share: 40 },
+    sessions: 0,
+  });
   expect(idle({ 'nvidia-virtual/memory': '1Gi', 'nvidia-virtual/cores': '90' })).toMatchObject({
     ...{ memory: { quota: GIBIBYTE }, time: { share: 40 } },
   });
@@ -79,7 +137,13 @@ test.each<[string, Shape, string, string | undefined]>([
   ['nobody has placed', {}, 'Waiting', 'No scheduler has looked at it yet.'],
   [
     'the scheduler cannot place',
-    { status: { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes.' }] } },
+    {
+      status: {
+        conditions: [
+          { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes.' },
+        ],
+      },
+    },
     'Waiting',
     'Unschedulable: 0/1 nodes.',
   ],
@@ -87,7 +151,14 @@ test.each<[string, Shape, string, string | undefined]>([
     'waits for its image',
     {
       node: 'n',
-      status: { containerStatuses: [{ name: 'main', state: { waiting: { reason: 'ErrImagePull', message: 'no such image' } } }] },
+      status: {
+        containerStatuses: [
+          {
+            name: 'main',
+            state: { waiting: { reason: 'ErrImagePull', message: 'no such image' } },
+          },
+        ],
+      },
     },
     'Starting',
     'main: ErrImagePull: no such image',
@@ -108,23 +179,40 @@ test.each<[string, Shape, string, string | undefined]>([
 test('a pod whose node is silent, and one whose annotations are wrong', () => {
   expect(usage({ node: 'n', status: RUNNING }, false)).toMatchObject({
     state: 'Unknown',
-    message: 'Node n has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.',
+    message:
+      'Node n has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.',
   });
-  const wrong = usage({ node: 'n', status: RUNNING, annotations: { 'nvidia-virtual/memory': 'much' } });
-  expect([wrong.slots, wrong.message]).toEqual([4, expect.stringContaining('nvidia-virtual/memory is "much"')]);
+  const wrong = usage({
+    node: 'n',
+    status: RUNNING,
+    annotations: { 'nvidia-virtual/memory': 'much' },
+  });
+  expect([wrong.slots, wrong.message]).toEqual([
+    4,
+    expect.stringContaining('nvidia-virtual/memory is "much"'),
+  ]);
 });
 
 test('nothing is kept of pods that ask for nothing, or have ended', () => {
-  const spec = { containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }] };
+  const spec = {
+    containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }],
+  };
   expect(keepPod({ spec: { containers: [{ name: 'main' }] } } as V1Pod)).toBeUndefined();
   expect(keepPod({ spec, status: { phase: 'Succeeded' } } as unknown as V1Pod)).toBeUndefined();
 });
 
 test('slots lie where the scheduler put them; init containers leave theirs to the others', () => {
   const resources = { limits: { 'nvidia-virtual/gpu': '6' } };
-  const assigned = { version: 1, containers: { first: [{ gpu: 'GPU-2', slots: 6 }], main: [{ gpu: 'GPU-1', slots: 4 }] } };
+  const assigned = {
+    version: 1,
+    containers: { first: [{ gpu: 'GPU-2', slots: 6 }], main: [{ gpu: 'GPU-1', slots: 4 }] },
+  };
   const annotations = { 'nvidia-virtual/assigned': JSON.stringify(assigned) };
-  const pod = gpuPod({ node: 'n', spec: { initContainers: [{ name: 'first', resources }] }, annotations });
+  const pod = gpuPod({
+    node: 'n',
+    spec: { initContainers: [{ name: 'first', resources }] },
+    annotations,
+  });
   const slots = new SlotMap();
   slots.add(pod, readAsked(pod), undefined);
   expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 4, 6]);
@@ -141,11 +229,23 @@ test('a sidecar keeps its slots beside an init container that starts after it, a
     containers: [asking('main', '1')],
   };
   const onOne = (count: number) => [{ gpu: 'GPU-1', slots: count }];
-  const assigned = { version: 1, containers: { sidecar: onOne(1), first: onOne(5), main: onOne(1) } };
-  const pod = gpuPod({ node: 'n', spec, annotations: { 'nvidia-virtual/assigned': JSON.stringify(assigned) } });
+  const assigned = {
+    version: 1,
+    containers: { sidecar: onOne(1), first: onOne(5), main: onOne(1) },
+  };
+  const pod = gpuPod({
+    node: 'n',
+    spec,
+    annotations: { 'nvidia-virtual/assigned': JSON.stringify(assigned) },
+  });
   const slots = new SlotMap();
   slots.add(pod, readAsked(pod), undefined);
-  const told = podUsage(pod, { asked: readAsked(pod), figures: undefined, inventory: INVENTORY, trouble: undefined });
+  const told = podUsage(pod, {
+    asked: readAsked(pod),
+    figures: undefined,
+    inventory: INVENTORY,
+    trouble: undefined,
+  });
   expect([told.slots, slots.total, slots.on('GPU-1')]).toEqual([6, 6, 6]);
 });
 
@@ -158,7 +258,12 @@ test('an assignment that is no JSON is as good as none', () => {
 
 test('a thousand slots are seen, which Kubernetes writes as 1k', () => {
   const slots = { 'nvidia-virtual/gpu': '1k' };
-  const pod = { metadata: { name: 'p', uid: 'u' }, spec: { containers: [{ name: 'main', resources: { limits: slots } }] } };
+  const pod = {
+    metadata: { name: 'p', uid: 'u' },
+    spec: { containers: [{ name: 'main', resources: { limits: slots } }] },
+  };
   expect(keepPod(pod as unknown as V1Pod)).toBeDefined();
-  expect(keepNode({ metadata: { name: 'n' }, status: { capacity: slots, allocatable: slots } })).toMatchObject({ allocatable: 1000 });
+  expect(
+    keepNode({ metadata: { name: 'n' }, status: { capacity: slots, allocatable: slots } }),
+  ).toMatchObject({ allocatable: 1000 });
 });

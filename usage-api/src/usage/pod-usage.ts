@@ -1,5 +1,5 @@
-import type { Inventory } from '@nvidia-virtual/kubernetes/assignment';
-import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { usedTime } from '@nvidia-virtual/ledger';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
 import { type Asked, assignmentOf } from './asked.js';
@@ -21,15 +21,24 @@ export interface PodContext {
 export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
   const { name = '', namespace = '', labels, creationTimestamp, uid = '' } = pod.metadata ?? {};
   const { containers } = context.asked;
-  const allocations = new Map(containers.map(({ container }) => [container, allocationOf(pod, container, context.figures)]));
-  const usages = containers.map((request) => containerUsage(request, allocations.get(request.container), pod, context));
+  const allocations = new Map(
+    containers.map(({ container }) => [container, allocationOf(pod, container, context.figures)]),
+  );
+  const usages = containers.map((request) =>
+    containerUsage(request, allocations.get(request.container), pod, context),
+  );
   const state = stateOf(pod, context, usages);
   const message = messageOf(pod, state, context);
   const node = pod.spec?.nodeName;
   return {
     apiVersion: API_VERSION,
     kind: 'PodGpuUsage',
-    metadata: { name, namespace, ...(labels && { labels }), ...(creationTimestamp && { creationTimestamp: timestamp(creationTimestamp) }) },
+    metadata: {
+      name,
+      namespace,
+      ...(labels && { labels }),
+      ...(creationTimestamp && { creationTimestamp: timestamp(creationTimestamp) }),
+    },
     podUid: uid,
     state,
     ...(message !== undefined && { message }),
@@ -41,21 +50,38 @@ export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
   };
 }
 
-function containerUsage(request: ContainerRequest, allocation: Allocation | undefined, pod: GpuPod, context: PodContext): ContainerUsage {
+function containerUsage(
+  request: ContainerRequest,
+  allocation: Allocation | undefined,
+  pod: GpuPod,
+  context: PodContext,
+): ContainerUsage {
   const common = { name: request.container, slots: request.slots };
   if (allocation) return { ...common, ...granted(allocation, context.figures as NodeFigures) };
   const running = context.figures !== undefined && pod.spec?.nodeName !== undefined;
-  return { ...common, ...expected(request, pod, context), ...(running && { sessions: 0, faults: 0 }) };
+  return {
+    ...common,
+    ...expected(request, pod, context),
+    ...(running && { sessions: 0, faults: 0 }),
+  };
 }
 
-function granted({ specification, time, sessions, rate }: Allocation, { gpus }: NodeFigures): Omit<ContainerUsage, 'name' | 'slots'> {
-  const sum = (figure: (use: (typeof sessions)[number]['use']) => number) => sessions.reduce((total, { use }) => total + figure(use), 0);
+function granted(
+  { specification, time, sessions, rate }: Allocation,
+  { gpus }: NodeFigures,
+): Omit<ContainerUsage, 'name' | 'slots'> {
+  const sum = (figure: (use: (typeof sessions)[number]['use']) => number) =>
+    sessions.reduce((total, { use }) => total + figure(use), 0);
   return {
     gpus: specification.gpus.map((uuid) => {
       const gpu = gpus.find((one) => one.uuid === uuid);
       return { uuid, ...(gpu && { index: gpu.index, name: gpu.name }) };
     }),
-    memory: { quota: specification.memory, used: sum(({ memory }) => memory), peak: sum(({ peakMemory }) => peakMemory) },
+    memory: {
+      quota: specification.memory,
+      used: sum(({ memory }) => memory),
+      peak: sum(({ peakMemory }) => peakMemory),
+    },
     time: {
       share: specification.share,
       ...(rate && { used: rate.used, waiting: rate.waiting }),
@@ -69,17 +95,29 @@ function granted({ specification, time, sessions, rate }: Allocation, { gpus }: 
   };
 }
 
-/** What a container will have that has not used the GPU yet: its slots say it, or the annotations, which can only lower it. */
-function expected(request: ContainerRequest, pod: GpuPod, { inventory }: PodContext): Pick<ContainerUsage, 'gpus' | 'memory' | 'time'> {
+/**
+ * What a container will have that has not used the GPU yet: its slots say it, or the annotations,
+ * which can only lower it.
+ */
+function expected(
+  request: ContainerRequest,
+  pod: GpuPod,
+  { inventory }: PodContext,
+): Pick<ContainerUsage, 'gpus' | 'memory' | 'time'> {
   const assigned = assignmentOf(pod)?.containers[request.container] ?? [];
-  const gpu = inventory?.gpus.find(({ uuid }) => assigned.some((one) => one.gpu === uuid)) ?? inventory?.gpus[0];
+  const gpu =
+    inventory?.gpus.find(({ uuid }) => assigned.some((one) => one.gpu === uuid)) ??
+    inventory?.gpus[0];
   const onEach = request.slots / request.gpus;
   const memory = least(request.memory, gpu && Math.floor(onEach * gpu.slotMemory));
   const share = least(request.cores, gpu && Math.floor((onEach / gpu.slots) * 100));
   return {
     gpus: assigned.map(({ gpu: uuid }) => ({ uuid })),
     memory: memory === undefined ? {} : { quota: memory },
-    time: { ...(share !== undefined && { share }), ...(request.policy && { policy: request.policy }) },
+    time: {
+      ...(share !== undefined && { share }),
+      ...(request.policy && { policy: request.policy }),
+    },
   };
 }
 
@@ -88,7 +126,11 @@ function least(...values: (number | undefined)[]): number | undefined {
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-function stateOf(pod: GpuPod, { figures }: PodContext, containers: readonly ContainerUsage[]): PodState {
+function stateOf(
+  pod: GpuPod,
+  { figures }: PodContext,
+  containers: readonly ContainerUsage[],
+): PodState {
   if (pod.metadata?.deletionTimestamp) return 'Ending';
   if (!pod.spec?.nodeName) return 'Waiting';
   if (containers.some(({ sessions = 0 }) => sessions > 0)) return 'Active';
@@ -96,7 +138,11 @@ function stateOf(pod: GpuPod, { figures }: PodContext, containers: readonly Cont
   return figures ? 'Idle' : 'Unknown';
 }
 
-function messageOf(pod: GpuPod, state: PodState, { asked, figures, trouble }: PodContext): string | undefined {
+function messageOf(
+  pod: GpuPod,
+  state: PodState,
+  { asked, figures, trouble }: PodContext,
+): string | undefined {
   const silent = `Node ${pod.spec?.nodeName} has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.`;
   const sentences = [
     state === 'Waiting' ? whyWaiting(pod) : state === 'Starting' ? whyStarting(pod) : undefined,

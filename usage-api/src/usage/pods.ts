@@ -1,19 +1,33 @@
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
-import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kubernetes/names';
-import { readSlots } from '@nvidia-virtual/kubernetes/pod-request';
+import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 
 /** A pod that asks for slots, as far as it matters here. */
 export type GpuPod = Pick<V1Pod, 'metadata' | 'spec' | 'status'>;
 
 const USED = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as readonly string[];
 
-/** A cluster has many pods, and most ask for nothing of ours: of these nothing is kept, of the others what is needed. */
+/**
+ * A cluster has many pods, and most ask for nothing of ours: of these nothing is kept, of the
+ * others what is needed.
+ */
 export function keepPod(pod: V1Pod): GpuPod | undefined {
   const { metadata = {}, spec, status } = pod;
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const asks = containers.some(({ resources }) => readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) > 0);
+  const asks = containers.some(
+    ({ resources }) =>
+      readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) > 0,
+  );
   if (!asks || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
-  const { name, namespace, uid, labels, creationTimestamp, deletionTimestamp, annotations = {} } = metadata;
+  const {
+    name,
+    namespace,
+    uid,
+    labels,
+    creationTimestamp,
+    deletionTimestamp,
+    annotations = {},
+  } = metadata;
   const slim = ({ name: container, resources, restartPolicy }: (typeof containers)[number]) => ({
     name: container,
     resources,
@@ -22,7 +36,9 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
   return {
     metadata: {
       ...{ name, namespace, uid, labels, creationTimestamp, deletionTimestamp },
-      annotations: Object.fromEntries(Object.entries(annotations).filter(([key]) => USED.includes(key))),
+      annotations: Object.fromEntries(
+        Object.entries(annotations).filter(([key]) => USED.includes(key)),
+      ),
     },
     spec: {
       nodeName: spec?.nodeName,
@@ -41,13 +57,21 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
 }
 
 function slimStatus({ name, state }: V1ContainerStatus): Pick<V1ContainerStatus, 'name' | 'state'> {
-  return { name, ...(state?.waiting ? { state: { waiting: state.waiting } } : state?.running ? { state: { running: {} } } : {}) };
+  return {
+    name,
+    ...(state?.waiting
+      ? { state: { waiting: state.waiting } }
+      : state?.running
+        ? { state: { running: {} } }
+        : {}),
+  };
 }
 
 /** Why a pod has no node yet, in the words of whoever decides it. */
 export function whyWaiting({ status }: GpuPod): string {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  if (scheduled?.status === 'False') return [scheduled.reason, scheduled.message].filter(Boolean).join(': ');
+  if (scheduled?.status === 'False')
+    return [scheduled.reason, scheduled.message].filter(Boolean).join(': ');
   return 'No scheduler has looked at it yet.';
 }
 
@@ -62,6 +86,9 @@ export function whyStarting({ status }: GpuPod): string | undefined {
   }
   if (statuses.some(({ state }) => state?.running)) return undefined;
   return (
-    status?.message ?? (statuses.length === 0 || statuses.some(({ state }) => state?.waiting) ? 'The kubelet prepares it.' : undefined)
+    status?.message ??
+    (statuses.length === 0 || statuses.some(({ state }) => state?.waiting)
+      ? 'The kubelet prepares it.'
+      : undefined)
   );
 }

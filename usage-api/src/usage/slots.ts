@@ -1,4 +1,4 @@
-import { type ContainerRequest, peak } from '@nvidia-virtual/kubernetes/pod-request';
+import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
 import { allocationOf } from './ownership.js';
@@ -19,7 +19,10 @@ export class SlotMap {
 
   add(pod: GpuPod, { containers }: Asked, figures: NodeFigures | undefined): void {
     this.#total += peak(containers);
-    const parts = containers.map(({ container, ...request }) => ({ ...request, gpus: gpusOf(pod, container, request, figures) }));
+    const parts = containers.map(({ container, ...request }) => ({
+      ...request,
+      gpus: gpusOf(pod, container, request, figures),
+    }));
     for (const gpu of new Set(parts.flatMap(({ gpus }) => [...gpus.keys()]))) {
       const here = parts.map(({ init, gpus }) => ({ init, slots: gpus.get(gpu) ?? 0 }));
       this.#gpus.set(gpu, this.on(gpu) + peak(here));

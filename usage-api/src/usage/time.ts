@@ -6,7 +6,9 @@ export function timestamp(time: Date | string | number): string {
 }
 
 /** Allocations of one node are compared over the same time, except those that are younger. */
-export function windowSeconds(allocations: readonly ({ readonly rate: Rate | undefined } | undefined)[]): { windowSeconds?: number } {
+export function windowSeconds(
+  allocations: readonly ({ readonly rate: Rate | undefined } | undefined)[],
+): { windowSeconds?: number } {
   const windows = allocations.flatMap((one) => one?.rate?.seconds ?? []);
   return windows.length === 0 ? {} : { windowSeconds: Math.max(...windows) };
 }

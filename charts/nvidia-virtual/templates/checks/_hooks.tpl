@@ -1,4 +1,7 @@
-{{/* A hook that is removed when it has succeeded: (dict "events" "post-install,post-upgrade" "weight" 0). What failed stays to be looked at. */}}
+{{/*
+A hook that is removed when it has succeeded; a failed one stays for inspection:
+(dict "events" "post-install,post-upgrade" "weight" 0).
+*/}}
 {{- define "nvidia-virtual.hook" -}}
 helm.sh/hook: {{ .events }}
 helm.sh/hook-weight: {{ .weight | quote }}
@@ -22,8 +25,8 @@ metadata:
     helm.sh/hook-output-log-policy: hook-failed
 spec:
   backoffLimit: 0
-  # No activeDeadlineSeconds: it would count the time in which the image is pulled. The commands limit their own, and end with a sentence; Helm waits
-  # for as long as --timeout says.
+  # No activeDeadlineSeconds: it would count the time in which the image is pulled. The commands
+  # limit their own, and end with a sentence; Helm waits for as long as --timeout says.
   # What failed can be looked at for an hour.
   ttlSecondsAfterFinished: 3600
   template:
@@ -46,7 +49,7 @@ containers:
     image: {{ include "nvidia-virtual.controlImage" .root }}
     imagePullPolicy: {{ .root.Values.images.pullPolicy }}
     command:
-      - nvidia-virtual-scheduler-ext
+      - nvidia-virtual-release-hooks
       {{- toYaml .command | nindent 6 }}
       - --namespace={{ .root.Release.Namespace }}
     {{- include "nvidia-virtual.unprivilegedContainer" .root | nindent 4 }}

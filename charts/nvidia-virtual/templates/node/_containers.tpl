@@ -55,6 +55,8 @@
   value: {{ $node.warmWorkers | quote }}
 - name: NVIDIA_VIRTUAL_WINDOW
   value: {{ $node.window }}
+- name: NVIDIA_VIRTUAL_OVERRUN_LIMIT
+  value: {{ $node.overrunLimit }}
 - name: NVIDIA_VIRTUAL_WORKER_UIDS
   value: {{ $node.workerUids }}
 - name: NVIDIA_VIRTUAL_LIMITS_SESSIONS

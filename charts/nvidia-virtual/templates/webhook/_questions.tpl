@@ -22,7 +22,8 @@ failurePolicy: {{ $root.Values.webhook.failurePolicy }}
 {{- end }}
 
 {{/*
-The rest are conditions, which the API server decides by itself: whoever asks for nothing of ours, and changes nothing of ours, never waits for us.
+The rest are conditions, which the API server decides by itself: a request that concerns nothing of
+ours never waits for us.
 A line break within an expression is a space.
 */}}
 {{- define "nvidia-virtual.asksForSlots" -}}

@@ -1,4 +1,5 @@
-// atom and red. Several threads of this process run blocks at the same time, so these are atomic operations of the host.
+// atom and red. Several threads of this process run blocks at the same time, so these are atomic
+// operations of the host.
 #include "native/simulator/ptx/lanes/formats.h"
 #include "native/simulator/ptx/lanes/memory.h"
 
@@ -81,7 +82,9 @@ struct Compare {
 template <bool flush>
 struct AddFloat {
   static u32 run(u32* p, u32 b, u32) {
-    const auto take = [](u32 bits) { return flush ? flushed(bitsAs<float>(bits)) : bitsAs<float>(bits); };
+    const auto take = [](u32 bits) {
+      return flush ? flushed(bitsAs<float>(bits)) : bitsAs<float>(bits);
+    };
     return exchangeWith(p, [&](u32 a) {
       const float sum = canonical(take(a) + take(b));
       return bitsAs<u32>(flush ? flushed(sum) : sum);
@@ -90,7 +93,8 @@ struct AddFloat {
 };
 struct AddDouble {
   static u64 run(u64* p, u64 b, u64) {
-    return exchangeWith(p, [b](u64 a) { return bitsAs<u64>(bitsAs<double>(a) + bitsAs<double>(b)); });
+    return exchangeWith(p,
+                        [b](u64 a) { return bitsAs<u64>(bitsAs<double>(a) + bitsAs<double>(b)); });
   }
 };
 template <class N>
@@ -100,7 +104,9 @@ struct AddNarrow {
     return exchangeWith(p, [b](u16 a) { return sum(a, b); });
   }
   static u32 run(u32* p, u32 b, u32) {
-    return exchangeWith(p, [b](u32 a) { return u32(sum(u16(a), u16(b))) | u32(sum(u16(a >> 16), u16(b >> 16))) << 16; });
+    return exchangeWith(p, [b](u32 a) {
+      return u32(sum(u16(a), u16(b))) | u32(sum(u16(a >> 16), u16(b >> 16))) << 16;
+    });
   }
 };
 template <class N, bool greatest>
@@ -115,13 +121,16 @@ struct ExtremeNarrow {
     return exchangeWith(p, [b](u16 a) { return pick(a, b); });
   }
   static u32 run(u32* p, u32 b, u32) {
-    return exchangeWith(p, [b](u32 a) { return u32(pick(u16(a), u16(b))) | u32(pick(u16(a >> 16), u16(b >> 16))) << 16; });
+    return exchangeWith(p, [b](u32 a) {
+      return u32(pick(u16(a), u16(b))) | u32(pick(u16(a >> 16), u16(b >> 16))) << 16;
+    });
   }
 };
 
 template <class F, class T, Space space, bool keep>
 const Operation* atomically(Warp& w, const Operation* op, u32 mask) {
   w.spin();
+  if (keep) w.turn = 0;
   alignas(64) u64 address[32];
   if (!resolve<space>(w, op, mask, sizeof(T), address)) return nullptr;
   const T *b = w.at<T>(op->slot[1]), *c = op->uses & 4 ? w.at<T>(op->slot[2]) : b;
@@ -134,13 +143,35 @@ const Operation* atomically(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
+/// Generic atom.add.f32: what lies in shared memory keeps subnormal numbers, what lies in device
+/// memory does not.
+template <bool keep>
+const Operation* addFloatAnywhere(Warp& w, const Operation* op, u32 mask) {
+  alignas(64) u64 address[32];
+  computeAddresses(w, op, mask, address);
+  u32 shared = 0;
+  for (int i = 0; i < 32; ++i)
+    shared |= u32(address[i] >> kWindowShift == kSharedWindow >> kWindowShift) << i;
+  const u32 others = mask & ~shared;
+  shared &= mask;
+  if (shared && !atomically<AddFloat<false>, u32, Space::Generic, keep>(w, op, shared))
+    return nullptr;
+  if (others && !atomically<AddFloat<true>, u32, Space::Generic, keep>(w, op, others))
+    return nullptr;
+  return op + 1;
+}
+
 template <class F, class T>
 Handler placed(const Form& form) {
   const bool keep = !form.noReturn;
   switch (form.space) {
-    case Space::Global: return keep ? atomically<F, T, Space::Global, true> : atomically<F, T, Space::Global, false>;
-    case Space::Shared: return keep ? atomically<F, T, Space::Shared, true> : atomically<F, T, Space::Shared, false>;
-    default: return keep ? atomically<F, T, Space::Generic, true> : atomically<F, T, Space::Generic, false>;
+    case Space::Global:
+      return keep ? atomically<F, T, Space::Global, true> : atomically<F, T, Space::Global, false>;
+    case Space::Shared:
+      return keep ? atomically<F, T, Space::Shared, true> : atomically<F, T, Space::Shared, false>;
+    default:
+      return keep ? atomically<F, T, Space::Generic, true>
+                  : atomically<F, T, Space::Generic, false>;
   }
 }
 
@@ -174,13 +205,18 @@ Handler selectAtomic(const Form& form) {
   switch (form.type) {
     case Type::F32:
       if (form.op != Op::AtomAdd) return nullptr;
-      return form.space == Space::Shared ? placed<AddFloat<false>, u32>(form) : placed<AddFloat<true>, u32>(form);
+      if (form.space == Space::Generic)
+        return form.noReturn ? addFloatAnywhere<false> : addFloatAnywhere<true>;
+      return form.space == Space::Shared ? placed<AddFloat<false>, u32>(form)
+                                         : placed<AddFloat<true>, u32>(form);
     case Type::F64: return form.op == Op::AtomAdd ? placed<AddDouble, u64>(form) : nullptr;
     case Type::F16: return narrow<Half, u16>(form);
     case Type::F16x2: return narrow<Half, u32>(form);
     case Type::BF16: return narrow<Brain, u16>(form);
     case Type::BF16x2: return narrow<Brain, u32>(form);
-    case Type::B16: return form.op == Op::AtomCompare || form.op == Op::AtomExchange ? integers<u16, s16>(form) : nullptr;
+    case Type::B16:
+      return form.op == Op::AtomCompare || form.op == Op::AtomExchange ? integers<u16, s16>(form)
+                                                                       : nullptr;
     case Type::B32:
     case Type::U32:
     case Type::S32: return integers<u32, s32>(form);

@@ -107,12 +107,20 @@ struct Brev {
     return D(__builtin_bswap64(v) >> (64 - 8 * sizeof(T)));
   }
 };
+/// A position or length of bfe and bfi. Hardware takes the lower 8 bits for 32-bit types and all 32
+/// bits for 64-bit types.
+template <class T>
+u32 fieldAmount(u32 value) {
+  if (sizeof(T) == 4) return value & 0xff;
+  return value < 0xff ? value
+                      : 0xff;  // larger amounts have the same effect and cannot overflow a sum
+}
 struct Bfe {
   template <class D, class T>
   static D run(T a, u32 b, u32 c) {
     constexpr u32 kBits = 8 * sizeof(T);
     using Unsigned = std::make_unsigned_t<T>;
-    const u32 position = b & 0xff, length = c & 0xff;
+    const u32 position = fieldAmount<T>(b), length = fieldAmount<T>(c);
     if (length == 0) return D(0);
     const u32 last = position + length - 1 < kBits - 1 ? position + length - 1 : kBits - 1;
     const bool negative = std::is_signed_v<T> && ((Unsigned(a) >> last) & 1);
@@ -120,7 +128,8 @@ struct Bfe {
     const Unsigned keep = length >= kBits ? ~Unsigned(0) : (Unsigned(1) << length) - 1;
     field &= keep;
     if (negative) {
-      const u32 valid = position < kBits ? (kBits - position < length ? kBits - position : length) : 0;
+      const u32 valid =
+          position < kBits ? (kBits - position < length ? kBits - position : length) : 0;
       field |= valid >= kBits ? 0 : ~Unsigned(0) << valid;
     }
     return D(field);
@@ -159,7 +168,7 @@ const Operation* bfi(Warp& w, const Operation* op, u32 mask) {
   const T *a = w.at<T>(op->slot[1]), *b = w.at<T>(op->slot[2]);
   const u32 *c = w.at<u32>(op->slot[3]), *d = w.at<u32>(op->slot[4]);
   assign<T>(w, op->slot[0], mask, [=](int i) {
-    const u32 position = c[i] & 0xff, length = d[i] & 0xff;
+    const u32 position = fieldAmount<T>(c[i]), length = fieldAmount<T>(d[i]);
     const T field = T(kFieldOf(position, length, 8 * sizeof(T)));
     return position < 8 * sizeof(T) ? T((b[i] & ~field) | ((a[i] << position) & field)) : b[i];
   });
@@ -170,8 +179,9 @@ const Operation* bfi(Warp& w, const Operation* op, u32 mask) {
 struct Fns {
   template <class D>
   static D run(u32 bits, u32 base, s32 offset) {
+    if (u32(offset) == 0x80000000u) return D(0);  // as hardware does
     const int step = offset < 0 ? -1 : 1;
-    int wanted = offset == 0 ? 1 : offset < 0 ? -offset : offset;
+    u32 wanted = offset < 0 ? 0 - u32(offset) : u32(offset);
     if (offset == 0) return (bits >> (base & 31)) & 1 ? D(base) : D(~0u);
     for (int at = int(base); at >= 0 && at < 32; at += step) {
       if (((bits >> at) & 1) && --wanted == 0) return D(at);
@@ -205,7 +215,8 @@ u32 selectionOf(u32 mode, u32 c) {
 const Operation* permute(Warp& w, const Operation* op, u32 mask) {
   const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]), *c = w.at<u32>(op->slot[3]);
   const u32 mode = op->detail;
-  assign<u32>(w, op->slot[0], mask, [=](int i) { return permuted(a[i], b[i], selectionOf(mode, c[i])); });
+  assign<u32>(w, op->slot[0], mask,
+              [=](int i) { return permuted(a[i], b[i], selectionOf(mode, c[i])); });
   return op + 1;
 }
 
@@ -228,7 +239,8 @@ const Operation* lop3Predicate(Warp& w, const Operation* op, u32 mask) {
   const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]), *c = w.at<u32>(op->slot[3]);
   alignas(64) u32 results[32];
   FOR_LANES(i) results[i] = looked(a[i], b[i], c[i], op->detail);
-  const u32 q = w.predicate(op->slot[6]) ^ (op->flags & Operation::kNegatedSource ? ~0u : 0), set = bitsOf(results);
+  const u32 q = w.predicate(op->slot[6]) ^ (op->flags & Operation::kNegatedSource ? ~0u : 0),
+            set = bitsOf(results);
   assign<u32>(w, op->slot[0], mask, [&](int i) { return results[i]; });
   w.assignPredicate(op->slot[5], Boolean(op->width) == Boolean::And ? set & q : set | q, mask);
   return op + 1;
@@ -237,10 +249,12 @@ const Operation* lop3Predicate(Warp& w, const Operation* op, u32 mask) {
 template <class Whole, class Part>
 const Operation* pack(Warp& w, const Operation* op, u32 mask) {
   const Part* parts[4];
-  for (unsigned k = 0; k < sizeof(Whole) / sizeof(Part); ++k) parts[k] = w.at<Part>(op->slot[1 + k]);
+  for (unsigned k = 0; k < sizeof(Whole) / sizeof(Part); ++k)
+    parts[k] = w.at<Part>(op->slot[1 + k]);
   assign<Whole>(w, op->slot[0], mask, [&](int i) {
     Whole value = 0;
-    for (unsigned k = 0; k < sizeof(Whole) / sizeof(Part); ++k) value |= Whole(parts[k][i]) << (8 * sizeof(Part) * k);
+    for (unsigned k = 0; k < sizeof(Whole) / sizeof(Part); ++k)
+      value |= Whole(parts[k][i]) << (8 * sizeof(Part) * k);
     return value;
   });
   return op + 1;
@@ -250,7 +264,8 @@ const Operation* unpack(Warp& w, const Operation* op, u32 mask) {
   alignas(64) Whole value[32];
   std::memcpy(value, w.at<Whole>(op->slot[4]), sizeof value);
   for (unsigned k = 0; k < op->width; ++k) {
-    assign<Part>(w, op->slot[k], mask, [&](int i) { return Part(value[i] >> (8 * sizeof(Part) * k)); });
+    assign<Part>(w, op->slot[k], mask,
+                 [&](int i) { return Part(value[i] >> (8 * sizeof(Part) * k)); });
   }
   return op + 1;
 }
@@ -258,7 +273,8 @@ const Operation* unpack(Warp& w, const Operation* op, u32 mask) {
 u32 source(Warp& w, Slot slot) { return w.predicate(slot); }
 template <class F>
 const Operation* predicates(Warp& w, const Operation* op, u32 mask) {
-  w.assignPredicate(op->slot[0], F::template run<u32>(source(w, op->slot[1]), source(w, op->slot[2])), mask);
+  w.assignPredicate(op->slot[0],
+                    F::template run<u32>(source(w, op->slot[1]), source(w, op->slot[2])), mask);
   return op + 1;
 }
 const Operation* predicateNot(Warp& w, const Operation* op, u32 mask) {
@@ -281,7 +297,9 @@ Handler sized(const Form& form) {
     case Op::Copy: return unary<Copy, T, T>;
     case Op::ShiftLeft: return binary<ShiftLeft, T, T, u32>;
     case Op::ShiftRight:
-      return isSigned(form.type) ? binary<ShiftRight, std::make_signed_t<T>, std::make_signed_t<T>, u32> : binary<ShiftRight, T, T, u32>;
+      return isSigned(form.type)
+                 ? binary<ShiftRight, std::make_signed_t<T>, std::make_signed_t<T>, u32>
+                 : binary<ShiftRight, T, T, u32>;
     default: return nullptr;
   }
 }
@@ -294,9 +312,11 @@ Handler counted(const Form& form) {
     case Op::Popc: return unary<Popc, u32, T>;
     case Op::Clz: return unary<Clz, u32, T>;
     case Op::Bfind: return negative ? unary<Bfind, u32, Signed> : unary<Bfind, u32, T>;
-    case Op::BfindShift: return negative ? unary<BfindShift, u32, Signed> : unary<BfindShift, u32, T>;
+    case Op::BfindShift:
+      return negative ? unary<BfindShift, u32, Signed> : unary<BfindShift, u32, T>;
     case Op::Brev: return unary<Brev, T, T>;
-    case Op::Bfe: return negative ? ternary<Bfe, Signed, Signed, u32, u32> : ternary<Bfe, T, T, u32, u32>;
+    case Op::Bfe:
+      return negative ? ternary<Bfe, Signed, Signed, u32, u32> : ternary<Bfe, T, T, u32, u32>;
     case Op::Bfi: return bfi<T>;
     default: return nullptr;
   }
@@ -305,12 +325,19 @@ Handler counted(const Form& form) {
 Handler words(const Form& form) {
   const bool clamp = form.saturate;
   switch (form.op) {
-    case Op::FunnelLeft: return clamp ? ternary<FunnelLeft<true>, u32, u32, u32, u32> : ternary<FunnelLeft<false>, u32, u32, u32, u32>;
-    case Op::FunnelRight: return clamp ? ternary<FunnelRight<true>, u32, u32, u32, u32> : ternary<FunnelRight<false>, u32, u32, u32, u32>;
+    case Op::FunnelLeft:
+      return clamp ? ternary<FunnelLeft<true>, u32, u32, u32, u32>
+                   : ternary<FunnelLeft<false>, u32, u32, u32, u32>;
+    case Op::FunnelRight:
+      return clamp ? ternary<FunnelRight<true>, u32, u32, u32, u32>
+                   : ternary<FunnelRight<false>, u32, u32, u32, u32>;
     case Op::Bmsk: return clamp ? binary<Bmsk, u32, u32, u32> : binary<BmskWrap, u32, u32, u32>;
     case Op::Szext:
-      if (isSigned(form.type)) return clamp ? binary<Szext<true, true>, u32, u32, u32> : binary<Szext<true, false>, u32, u32, u32>;
-      return clamp ? binary<Szext<false, true>, u32, u32, u32> : binary<Szext<false, false>, u32, u32, u32>;
+      if (isSigned(form.type))
+        return clamp ? binary<Szext<true, true>, u32, u32, u32>
+                     : binary<Szext<true, false>, u32, u32, u32>;
+      return clamp ? binary<Szext<false, true>, u32, u32, u32>
+                   : binary<Szext<false, false>, u32, u32, u32>;
     case Op::Fns: return ternary<Fns, u32, u32, u32, s32>;
     case Op::Permute: return permute;
     case Op::Lop3: return lop3;

@@ -65,7 +65,8 @@ const Operation* setPredicate(Warp& w, const Operation* op, u32 mask) {
   const u32 bits = compared<c, R>(w, op);
   const u32 first = combined(w, op, bits), second = combined(w, op, ~bits);
   w.assignPredicate(op->slot[0], first, mask);
-  if (op->defines & (1 << Operation::kSecondResult)) w.assignPredicate(op->slot[Operation::kSecondResult], second, mask);
+  if (op->defines & (1 << Operation::kSecondResult))
+    w.assignPredicate(op->slot[Operation::kSecondResult], second, mask);
   return op + 1;
 }
 
@@ -81,28 +82,33 @@ const Operation* setValue(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
+/// Compares the lower (0) or upper (1) halves of pairs.
+template <Compare c, class N>
+u32 comparedHalves(Warp& w, const Operation* op, unsigned half) {
+  const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]);
+  u32 bits = 0;
+  for (int i = 0; i < 32; ++i)
+    bits |= u32(holds<c>(N::widen(u16(a[i] >> (16 * half))), N::widen(u16(b[i] >> (16 * half)))))
+            << i;
+  return combined(w, op, bits);
+}
 /// set on pairs of halves: slot as set, each half by itself.
 template <Compare c, class N>
 const Operation* setPair(Warp& w, const Operation* op, u32 mask) {
-  const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]), truth = op->detail;
+  const u32 low = comparedHalves<c, N>(w, op, 0), high = comparedHalves<c, N>(w, op, 1),
+            truth = op->detail & 0xffff;
   assign<u32>(w, op->slot[0], mask, [=](int i) {
-    const u32 low = holds<c>(N::widen(u16(a[i])), N::widen(u16(b[i]))) ? truth & 0xffff : 0;
-    const u32 high = holds<c>(N::widen(u16(a[i] >> 16)), N::widen(u16(b[i] >> 16))) ? truth & 0xffff : 0;
-    return low | high << 16;
+    return ((low >> i) & 1 ? truth : 0) | ((high >> i) & 1 ? truth << 16 : 0);
   });
   return op + 1;
 }
 /// setp on pairs of halves: p for the lower, q for the upper.
 template <Compare c, class N>
 const Operation* setPredicatePair(Warp& w, const Operation* op, u32 mask) {
-  const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]);
-  u32 low = 0, high = 0;
-  for (int i = 0; i < 32; ++i) {
-    low |= u32(holds<c>(N::widen(u16(a[i])), N::widen(u16(b[i])))) << i;
-    high |= u32(holds<c>(N::widen(u16(a[i] >> 16)), N::widen(u16(b[i] >> 16)))) << i;
-  }
-  w.assignPredicate(op->slot[0], combined(w, op, low), mask);
-  if (op->defines & (1 << Operation::kSecondResult)) w.assignPredicate(op->slot[Operation::kSecondResult], combined(w, op, high), mask);
+  const u32 low = comparedHalves<c, N>(w, op, 0), high = comparedHalves<c, N>(w, op, 1);
+  w.assignPredicate(op->slot[0], low, mask);
+  if (op->defines & (1 << Operation::kSecondResult))
+    w.assignPredicate(op->slot[Operation::kSecondResult], high, mask);
   return op + 1;
 }
 
@@ -113,11 +119,11 @@ const Operation* choose(Warp& w, const Operation* op, u32 mask) {
   assign<T>(w, op->slot[0], mask, [=](int i) { return (p >> i) & 1 ? a[i] : b[i]; });
   return op + 1;
 }
-template <class T, class S>
+template <class T, class R>
 const Operation* selectBySign(Warp& w, const Operation* op, u32 mask) {
   const T *a = w.at<T>(op->slot[1]), *b = w.at<T>(op->slot[2]);
-  const S* c = w.at<S>(op->slot[3]);
-  assign<T>(w, op->slot[0], mask, [=](int i) { return c[i] >= 0 ? a[i] : b[i]; });
+  const auto* c = w.at<typename R::Stored>(op->slot[3]);
+  assign<T>(w, op->slot[0], mask, [=](int i) { return R::read(c[i]) >= 0 ? a[i] : b[i]; });
   return op + 1;
 }
 
@@ -185,9 +191,13 @@ Handler comparison(const Form& form) {
     case Type::S16: return ordered<K, Plain<s16>>(form.compare);
     case Type::S32: return ordered<K, Plain<s32>>(form.compare);
     case Type::S64: return ordered<K, Plain<s64>>(form.compare);
-    case Type::F32: return form.flush ? floating<K, Flushed>(form.compare) : floating<K, Plain<float>>(form.compare);
+    case Type::F32:
+      return form.flush ? floating<K, Flushed>(form.compare)
+                        : floating<K, Plain<float>>(form.compare);
     case Type::F64: return floating<K, Plain<double>>(form.compare);
-    case Type::F16: return floating<K, Narrow<Half>>(form.compare);
+    case Type::F16:
+      return form.flush ? floating<K, Narrow<FlushedHalf>>(form.compare)
+                        : floating<K, Narrow<Half>>(form.compare);
     case Type::BF16: return floating<K, Narrow<Brain>>(form.compare);
     default: return nullptr;
   }
@@ -195,24 +205,28 @@ Handler comparison(const Form& form) {
 
 template <class T>
 Handler bySign(const Form& form) {
-  return form.from == Type::F32 ? selectBySign<T, float> : selectBySign<T, s32>;
+  if (form.from == Type::S32) return selectBySign<T, Plain<s32>>;
+  return form.flush ? selectBySign<T, Flushed> : selectBySign<T, Plain<float>>;
+}
+
+template <class K>
+Handler pairs(const Form& form) {
+  if (form.from == Type::BF16x2) return floating<K, Brain>(form.compare);
+  return form.flush ? floating<K, FlushedHalf>(form.compare) : floating<K, Half>(form.compare);
 }
 
 }  // namespace
 
 Handler selectCompare(const Form& form) {
   const unsigned bytes = bytesOf(form.type);
+  const bool paired = form.from == Type::F16x2 || form.from == Type::BF16x2;
   switch (form.op) {
     case Op::SetPredicate:
-      if (form.from == Type::F16x2) return floating<PairPredicates, Half>(form.compare);
-      if (form.from == Type::BF16x2) return floating<PairPredicates, Brain>(form.compare);
-      return comparison<Predicates>(form);
-    case Op::SetValue:
-      if (form.from == Type::F16x2) return floating<PairValues, Half>(form.compare);
-      if (form.from == Type::BF16x2) return floating<PairValues, Brain>(form.compare);
-      return comparison<Values>(form);
+      return paired ? pairs<PairPredicates>(form) : comparison<Predicates>(form);
+    case Op::SetValue: return paired ? pairs<PairValues>(form) : comparison<Values>(form);
     case Op::Select: return bytes == 2 ? choose<u16> : bytes == 4 ? choose<u32> : choose<u64>;
-    case Op::SelectBySign: return bytes == 2 ? bySign<u16>(form) : bytes == 4 ? bySign<u32>(form) : bySign<u64>(form);
+    case Op::SelectBySign:
+      return bytes == 2 ? bySign<u16>(form) : bytes == 4 ? bySign<u32>(form) : bySign<u64>(form);
     default: return nullptr;
   }
 }

@@ -7,7 +7,8 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-// Integer registers may be wider than the type: the source is cut to its type, the result fills the register by its sign.
+// Integer registers may be wider than the type: the source is cut to its type, the result fills the
+// register by its sign.
 
 template <class R, class S, class D>
 const Operation* plainInteger(Warp& w, const Operation* op, u32 mask) {
@@ -28,7 +29,8 @@ const Operation* plainInteger(Warp& w, const Operation* op, u32 mask) {
 
 template <class D, class S>
 D clamped(S value) {
-  const int128 wide = value, low = std::numeric_limits<D>::min(), high = std::numeric_limits<D>::max();
+  const int128 wide = value, low = std::numeric_limits<D>::min(),
+               high = std::numeric_limits<D>::max();
   return D(wide < low ? low : wide > high ? high : wide);
 }
 
@@ -57,7 +59,9 @@ template <class D>
 const Operation* saturatedInteger(Warp& w, const Operation* op, u32 mask) {
   const Type from = Type(op->detail);
   alignas(64) u64 result[32];
-  eachInteger(w, op, from, [&](int i, u64 v) { result[i] = u64(isSigned(from) ? clamped<D>(s64(v)) : clamped<D>(v)); });
+  eachInteger(w, op, from, [&](int i, u64 v) {
+    result[i] = u64(isSigned(from) ? clamped<D>(s64(v)) : clamped<D>(v));
+  });
   assignRegister(w, op, mask, result);
   return op + 1;
 }
@@ -72,7 +76,8 @@ F toInteger(F v, Rounding rounding) {
   }
 }
 
-/// Saturates; NaN gives zero or, where a 64-bit type takes part, the smallest signed number of the result's width.
+/// Saturates; NaN gives zero or, where a 64-bit type takes part, the smallest signed number of the
+/// result's width.
 template <class D, class F>
 [[gnu::always_inline]] inline D fromFloat(F v, bool wide) {
   if (v != v) return wide ? D(std::make_unsigned_t<D>(1) << (8 * sizeof(D) - 1)) : D(0);
@@ -96,7 +101,8 @@ struct Narrow {
 template <class R, class D, Rounding rounding>
 const Operation* floatToInteger(Warp& w, const Operation* op, u32 mask) {
   const auto* a = w.at<typename R::Stored>(op->slot[1]);
-  const bool flush = op->flags & Operation::kFlushes, wide = sizeof(typename R::Stored) == 8 || sizeof(D) == 8;
+  const bool flush = op->flags & Operation::kFlushes,
+             wide = sizeof(typename R::Stored) == 8 || sizeof(D) == 8;
   alignas(64) u64 result[32];
   for (int i = 0; i < 32; ++i) {
     auto v = R::read(a[i]);
@@ -130,7 +136,9 @@ const Operation* integerToNarrow(Warp& w, const Operation* op, u32 mask) {
   const Type from = Type(op->immediate);
   alignas(64) u16 result[32];
   // 64 bits do not fit a double: what falls off only matters as "something is there".
+  const bool saturate = op->flags & Operation::kNegatedSource;
   eachInteger(w, op, from, [&](int i, u64 v) {
+    if (saturate) v = isSigned(from) && s64(v) < 0 ? 0 : v != 0;
     const bool negative = isSigned(from) && s64(v) < 0;
     const u64 size = negative ? 0 - v : v;
     const u64 kept = size >> 53 ? (size & ~0xfffull) | ((size & 0xfff) ? 0x1000 : 0) : size;
@@ -155,36 +163,52 @@ D changed(S v, Rounding rounding, bool saturate, bool flush) {
 template <class S, class D, Rounding rounding, bool saturate, bool flush>
 const Operation* floatToFloat(Warp& w, const Operation* op, u32 mask) {
   const S* a = w.at<S>(op->slot[1]);
-  assign<D>(w, op->slot[0], mask, [=](int i) { return changed<D>(a[i], rounding, saturate, flush); });
+  assign<D>(w, op->slot[0], mask,
+            [=](int i) { return changed<D>(a[i], rounding, saturate, flush); });
   return op + 1;
 }
 template <class N>
 const Operation* narrowToFloat(Warp& w, const Operation* op, u32 mask) {
   const u16* a = w.at<u16>(op->slot[1]);
-  const bool flush = op->flags & Operation::kFlushes, saturate = op->flags & Operation::kNegatedSource;
+  const bool flush = op->flags & Operation::kFlushes,
+             saturate = op->flags & Operation::kNegatedSource;
   assign<float>(w, op->slot[0], mask, [=](int i) {
     const float v = N::widen(a[i]);
     // bf16 is the upper half of a float and is taken as it is.
-    return std::is_same_v<N, Brain> && !saturate && !flush ? v : changed<float>(v, Rounding::None, saturate, flush);
+    return std::is_same_v<N, Brain> && !saturate && !flush
+               ? v
+               : changed<float>(v, Rounding::None, saturate, flush);
   });
   return op + 1;
 }
 template <class N>
 const Operation* narrowToDouble(Warp& w, const Operation* op, u32 mask) {
   const u16* a = w.at<u16>(op->slot[1]);
-  assign<double>(w, op->slot[0], mask, [=](int i) { return double(N::widen(a[i])); });
+  const bool saturate = op->flags & Operation::kNegatedSource;
+  assign<double>(w, op->slot[0], mask, [=](int i) {
+    return changed<double>(N::widen(a[i]), Rounding::None, saturate, false);
+  });
   return op + 1;
 }
 
+// Operation::immediate of conversions to a narrow format.
+constexpr s64 kRelu = 1, kFinite = 2;
+
+/// .satfinite: the largest number instead of infinity.
+template <class N>
+u16 finite(u16 v) {
+  return (v & 0x7fff) == N::kInfinity ? v - 1 : v;
+}
 template <class N>
 u16 narrowed(double v, const Operation* op) {
-  const bool saturate = op->flags & Operation::kNegatedSource, flush = op->flags & Operation::kFlushes;
+  // .ftz has no effect on cvt to f16: hardware does not flush the f32 source.
+  const bool saturate = op->flags & Operation::kNegatedSource;
   const Rounding rounding = Rounding(op->detail);
-  if (flush && std::fabs(v) < 0x1p-126) v = std::copysign(0.0, v);
   if (saturate) v = v > 0 ? (v < 1 ? v : 1.0) : 0.0;
-  if (op->immediate) v = v > 0 || v != v ? v : 0.0;  // .relu
+  if (op->immediate & kRelu) v = v > 0 || v != v ? v : 0.0;
   if (rounding >= Rounding::IntegerNearest) v = toInteger(v, rounding);
-  return N::narrow(v, rounding);
+  const u16 result = N::narrow(v, rounding);
+  return op->immediate & kFinite ? finite<N>(result) : result;
 }
 /// A NaN of f64 as f16: its sign and upper bits.
 u16 upperNan(double v) {
@@ -195,11 +219,12 @@ u16 upperNan(double v) {
 template <class R, class N>
 const Operation* toNarrow(Warp& w, const Operation* op, u32 mask) {
   const auto* a = w.at<typename R::Stored>(op->slot[1]);
+  const bool keepsNan = std::is_same_v<typename R::Stored, double> && std::is_same_v<N, Half> &&
+                        !(op->flags & Operation::kNegatedSource);
   alignas(64) u16 result[32];
   for (int i = 0; i < 32; ++i) {
     const auto v = R::read(a[i]);
-    result[i] = narrowed<N>(v, op);
-    if (std::is_same_v<typename R::Stored, double> && v != v) result[i] = upperNan(v);
+    result[i] = keepsNan && v != v ? upperNan(v) : narrowed<N>(v, op);
   }
   assign<u16>(w, op->slot[0], mask, [&](int i) { return result[i]; });
   return op + 1;
@@ -215,8 +240,19 @@ const Operation* toPair(Warp& w, const Operation* op, u32 mask) {
 }
 const Operation* toTf32(Warp& w, const Operation* op, u32 mask) {
   const float* a = w.at<float>(op->slot[1]);
-  assign<u32>(w, op->slot[0], mask,
-              [=](int i) { return roundedToTf32(op->immediate && !(a[i] > 0) && a[i] == a[i] ? 0 : a[i], Rounding(op->detail)); });
+  constexpr u32 kInfinity = 0x7f800000, kLargest = 0x7f7fe000, kSign = 0x80000000;
+  assign<u32>(w, op->slot[0], mask, [=](int i) {
+    u32 result = roundedToTf32(op->immediate & kRelu && !(a[i] > 0) && a[i] == a[i] ? 0 : a[i],
+                               Rounding(op->detail));
+    // .rna rounds a NaN's bits like those of a number, so a small payload is lost and infinity
+    // remains.
+    const u32 bits = bitsAs<u32>(a[i]), size = bits & ~kSign;
+    if (Rounding(op->detail) == Rounding::NearestAway && size > kInfinity &&
+        size < kInfinity + 0x1000)
+      result = (bits & kSign) | kInfinity;
+    return op->immediate & kFinite && (result & ~kSign) == kInfinity ? kLargest | (result & kSign)
+                                                                     : result;
+  });
   return op + 1;
 }
 
@@ -225,7 +261,8 @@ const Operation* toTf32(Warp& w, const Operation* op, u32 mask) {
 template <class S, class D, bool saturate, bool flush>
 Handler floats(Rounding rounding) {
   switch (rounding) {
-    case Rounding::IntegerNearest: return floatToFloat<S, D, Rounding::IntegerNearest, saturate, flush>;
+    case Rounding::IntegerNearest:
+      return floatToFloat<S, D, Rounding::IntegerNearest, saturate, flush>;
     case Rounding::IntegerZero: return floatToFloat<S, D, Rounding::IntegerZero, saturate, flush>;
     case Rounding::IntegerDown: return floatToFloat<S, D, Rounding::IntegerDown, saturate, flush>;
     case Rounding::IntegerUp: return floatToFloat<S, D, Rounding::IntegerUp, saturate, flush>;
@@ -234,8 +271,11 @@ Handler floats(Rounding rounding) {
 }
 template <class S, class D>
 Handler floats(const Form& form) {
-  if (form.saturate) return form.flush ? floats<S, D, true, true>(form.rounding) : floats<S, D, true, false>(form.rounding);
-  return form.flush ? floats<S, D, false, true>(form.rounding) : floats<S, D, false, false>(form.rounding);
+  if (form.saturate)
+    return form.flush ? floats<S, D, true, true>(form.rounding)
+                      : floats<S, D, true, false>(form.rounding);
+  return form.flush ? floats<S, D, false, true>(form.rounding)
+                    : floats<S, D, false, false>(form.rounding);
 }
 
 template <class R, class D>

@@ -1,4 +1,5 @@
-// Arithmetic of f32 and f64. Rounding modes other than to nearest, and .ftz, come from the mxcsr that withRounding() sets around these.
+// Arithmetic of f32 and f64. Rounding modes other than to nearest, and .ftz, come from the mxcsr
+// that withRounding() sets around these.
 #include <cmath>
 #include <limits>
 
@@ -36,6 +37,15 @@ struct Div {
     return canonical(a / b);
   }
 };
+/// Above 2^126 the reciprocal that the machine multiplies by is zero.
+struct DivApprox {
+  template <class D>
+  static D run(float a, float b) {
+    const u32 size = bitsAs<u32>(b) & 0x7fffffffu;
+    return canonical(size > 0x7e800000u && size < 0x7f800000u ? a * __builtin_copysignf(0, b)
+                                                              : a / b);
+  }
+};
 struct Fma {
   template <class D>
   static D run(float a, float b, float c) {
@@ -44,7 +54,8 @@ struct Fma {
   template <class D>
   static D run(double a, double b, double c) {
     const double result = __builtin_fma(a, b, c);
-    // The host's choice among several NaNs depends on the form of its instruction; the GPU's is the first.
+    // The host's choice among several NaNs depends on the form of its instruction; the GPU's is the
+    // first.
     return result == result ? result : a != a ? a + a : b != b ? b + b : result;
   }
 };
@@ -109,11 +120,24 @@ struct Extreme {
   template <class D>
   static D run(D a, D b) {
     using Bits = std::conditional_t<sizeof(D) == 4, u32, u64>;
-    const D zero = bitsAs<D>(least ? Bits(bitsAs<Bits>(a) | bitsAs<Bits>(b)) : Bits(bitsAs<Bits>(a) & bitsAs<Bits>(b)));
+    const D zero = bitsAs<D>(least ? Bits(bitsAs<Bits>(a) | bitsAs<Bits>(b))
+                                   : Bits(bitsAs<Bits>(a) & bitsAs<Bits>(b)));
     const D better = a == b ? zero : (least ? a < b : a > b) ? a : b;
     const D bad = sizeof(D) == 4 ? D(bitsAs<float>(0x7fffffffu)) : a;
     if (nan) return a != a || b != b ? bad : better;
     return a != a ? (b != b ? bad : b) : b != b ? a : better;
+  }
+};
+/// .xorsign.abs: of the magnitudes, with the sign of the product.
+template <class F>
+struct XorSign {
+  static u32 magnitude(u32 v) { return v & 0x7fffffffu; }
+  template <class D>
+  static D run(float a, float b) {
+    const u32 sign = (bitsAs<u32>(a) ^ bitsAs<u32>(b)) & 0x80000000u;
+    const float result = F::template run<float>(bitsAs<float>(magnitude(bitsAs<u32>(a))),
+                                                bitsAs<float>(magnitude(bitsAs<u32>(b))));
+    return result == result ? bitsAs<float>(bitsAs<u32>(result) | sign) : result;
   }
 };
 template <class F>
@@ -171,9 +195,11 @@ const Operation* seed(Warp& w, const Operation* op, u32 mask) {
   constexpr u64 kUpper = 0xffffffff00000000ull;
   assign<double>(w, op->slot[0], mask, [=](int i) {
     const double x = bitsAs<double>(bitsAs<u64>(a[i]) & kUpper);
-    const bool tiny = (bitsAs<u64>(x) & 0x7ff0000000000000ull) == 0;
-    const double y = tiny ? bitsAs<double>(bitsAs<u64>(x) & (1ull << 63)) : x;
-    const double result = root ? 1.0 / __builtin_sqrt(y) : 1.0 / y;
+    const auto whole = [](double v) {
+      const bool tiny = (bitsAs<u64>(v) & 0x7ff0000000000000ull) == 0;
+      return tiny ? bitsAs<double>(bitsAs<u64>(v) & (1ull << 63)) : v;
+    };
+    const double result = whole(root ? 1.0 / __builtin_sqrt(whole(x)) : 1.0 / whole(x));
     return bitsAs<double>(bitsAs<u64>(result) & kUpper);
   });
   return op + 1;
@@ -192,7 +218,7 @@ const Operation* testp(Warp& w, const Operation* op, u32 mask) {
       case Class::Infinite: is = kind == FP_INFINITE; break;
       case Class::Number: is = kind != FP_NAN; break;
       case Class::NotANumber: is = kind == FP_NAN; break;
-      case Class::Normal: is = kind == FP_NORMAL; break;
+      case Class::Normal: is = kind == FP_NORMAL || kind == FP_ZERO; break;  // as hardware does
       case Class::Subnormal: is = kind == FP_SUBNORMAL; break;
     }
     bits |= u32(is) << i;
@@ -218,12 +244,18 @@ Handler common(const Form& form) {
   }
 }
 
+template <class F>
+Handler signedExtreme(const Form& form) {
+  if (form.xorSign)
+    return form.flush ? binary<Flushing<XorSign<F>>, float, float, float>
+                      : binary<XorSign<F>, float, float, float>;
+  return form.flush ? binary<Flushing<F>, float, float, float> : binary<F, float, float, float>;
+}
 template <bool least>
 Handler extreme(const Form& form) {
   if (form.type == Type::F64) return binary<Extreme<least, false>, double, double, double>;
-  if (form.nan)
-    return form.flush ? binary<Flushing<Extreme<least, true>>, float, float, float> : binary<Extreme<least, true>, float, float, float>;
-  return form.flush ? binary<Flushing<Extreme<least, false>>, float, float, float> : binary<Extreme<least, false>, float, float, float>;
+  return form.nan ? signedExtreme<Extreme<least, true>>(form)
+                  : signedExtreme<Extreme<least, false>>(form);
 }
 
 template <class F>
@@ -233,6 +265,7 @@ Handler approximation(const Form& form) {
 
 Handler single(const Form& form) {
   switch (form.op) {
+    case Op::DivApprox: return binary<DivApprox, float, float, float>;
     case Op::Neg: return form.flush ? unary<Flushing<Neg>, float, float> : unary<Neg, float, float>;
     case Op::Abs: return form.flush ? unary<Flushing<Abs>, float, float> : unary<Abs, float, float>;
     case Op::Sin: return approximation<Sin>(form);

@@ -38,6 +38,7 @@ enum class Op : std::uint8_t {
   Dp4a,
   Dp2a,
   MadHighSaturated,
+  Mad24HighSaturated,
   MinRelu,
   MaxRelu,
   // video.cpp
@@ -94,9 +95,7 @@ enum class Op : std::uint8_t {
   Ex2,
   Tanh,
   DivApprox,
-  SqrtApprox,
   Testp,
-  FmaRelu,
   // compare.cpp
   SetPredicate,
   SetValue,
@@ -150,9 +149,35 @@ enum class Op : std::uint8_t {
   ActiveMask,
 };
 
-enum class Compare : std::uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
+enum class Compare : std::uint8_t {
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  Equ,
+  Neu,
+  Ltu,
+  Leu,
+  Gtu,
+  Geu,
+  Num,
+  Nan
+};
 enum class Boolean : std::uint8_t { None, And, Or, Xor };
-enum class Rounding : std::uint8_t { None, Nearest, Zero, Down, Up, NearestAway, IntegerNearest, IntegerZero, IntegerDown, IntegerUp };
+enum class Rounding : std::uint8_t {
+  None,
+  Nearest,
+  Zero,
+  Down,
+  Up,
+  NearestAway,
+  IntegerNearest,
+  IntegerZero,
+  IntegerDown,
+  IntegerUp
+};
 
 struct Form {
   Op op{};
@@ -164,8 +189,10 @@ struct Form {
   Space space = Space::Generic;
   bool carryIn = false, carryOut = false;
   bool saturate = false;
-  bool flush = false;  ///< .ftz
-  bool nan = false;    ///< .NaN
+  bool finite = false;   ///< .satfinite
+  bool flush = false;    ///< .ftz
+  bool nan = false;      ///< .NaN
+  bool xorSign = false;  ///< .xorsign.abs
   bool relu = false;
   bool noReturn = false;      ///< red
   bool secondSigned = false;  ///< dp4a, dp2a: type of b

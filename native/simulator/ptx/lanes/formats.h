@@ -5,8 +5,8 @@
 
 namespace simulator::ptx::SIMULATOR_LANES {
 
-/// Rounds to a format of `precision` bits (the hidden one included) whose smallest normal exponent is `minimum`; answers its bits.
-/// NaN becomes the format's canonical one: all bits but the sign.
+/// Rounds to a format of `precision` bits (the hidden one included) whose smallest normal exponent
+/// is `minimum`; answers its bits. NaN becomes the format's canonical one: all bits but the sign.
 template <int precision, int minimum, int exponentBits>
 [[gnu::always_inline]] inline u32 rounded(double value, Rounding rounding) {
   constexpr u32 kInfinity = ((1u << exponentBits) - 1) << (precision - 1);
@@ -38,38 +38,55 @@ template <int precision, int minimum, int exponentBits>
     if (exponent > 1023 - 1 || exponent - minimum + 1 >= (1 << exponentBits))
       result = kInfinity;
     else
-      result = u32(((u64(exponent - minimum + 1) << (precision - 1)) + kept - (1ull << (precision - 1))));
+      result = u32(
+          ((u64(exponent - minimum + 1) << (precision - 1)) + kept - (1ull << (precision - 1))));
   }
   if (result >= kInfinity) {
-    const bool stays = rounding == Rounding::Zero || (rounding == Rounding::Down && !negative) || (rounding == Rounding::Up && negative);
+    const bool stays = rounding == Rounding::Zero || (rounding == Rounding::Down && !negative) ||
+                       (rounding == Rounding::Up && negative);
     result = stays ? kInfinity - 1 : kInfinity;
   }
   return sign | result;
 }
 
+// kNormal: the smallest magnitude that rounds to a normal number if the exponent has no limit.
+
 struct Half {
-  static constexpr u16 kOne = 0x3c00, kNan = 0x7fff;
+  static constexpr double kNormal = 0x1.ffep-15;
+  static constexpr u16 kOne = 0x3c00, kNan = 0x7fff, kInfinity = 0x7c00;
   [[gnu::always_inline]] static float widen(u16 h) {
     const u32 magnitude = u32(h & 0x7fff) << 13;
     const float scaled = bitsAs<float>(magnitude) * 0x1p112f;
     const u32 bits = (h & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000u : bitsAs<u32>(scaled);
     return bitsAs<float>(bits | u32(h & 0x8000) << 16);
   }
-  static u16 narrow(double value, Rounding rounding = Rounding::Nearest) { return u16(rounded<11, -14, 5>(value, rounding)); }
+  static u16 narrow(double value, Rounding rounding = Rounding::Nearest) {
+    return u16(rounded<11, -14, 5>(value, rounding));
+  }
 };
 
 struct Brain {
-  static constexpr u16 kOne = 0x3f80, kNan = 0x7fff;
+  static constexpr double kNormal = 0x1.ffp-127;
+  static constexpr u16 kOne = 0x3f80, kNan = 0x7fff, kInfinity = 0x7f80;
   static float widen(u16 h) { return bitsAs<float>(u32(h) << 16); }
-  static u16 narrow(double value, Rounding rounding = Rounding::Nearest) { return u16(rounded<8, -126, 8>(value, rounding)); }
+  static u16 narrow(double value, Rounding rounding = Rounding::Nearest) {
+    return u16(rounded<8, -126, 8>(value, rounding));
+  }
 };
 
-inline u32 roundedToTf32(double value, Rounding rounding) { return rounded<11, -126, 8>(value, rounding) << 13; }
+inline u32 roundedToTf32(double value, Rounding rounding) {
+  return rounded<11, -126, 8>(value, rounding) << 13;
+}
 
 inline float flushed(float value) {
-  return (bitsAs<u32>(value) & 0x7f800000u) == 0 ? bitsAs<float>(bitsAs<u32>(value) & 0x80000000u) : value;
+  return (bitsAs<u32>(value) & 0x7f800000u) == 0 ? bitsAs<float>(bitsAs<u32>(value) & 0x80000000u)
+                                                 : value;
 }
 inline u16 flushedHalf(u16 value) { return (value & 0x7c00) == 0 ? value & 0x8000 : value; }
+/// f16 whose subnormal operands count as zero.
+struct FlushedHalf {
+  static float widen(u16 h) { return Half::widen(flushedHalf(h)); }
+};
 
 inline float canonical(float value) { return value != value ? bitsAs<float>(0x7fffffffu) : value; }
 inline double canonical(double value) { return value; }

@@ -1,5 +1,6 @@
-// Arithmetic of f16, bf16 and their pairs. Sums and products of two such numbers are exact enough in float that one more rounding gives
-// the right result; a fused multiply-add is not, so it rounds to odd in double first.
+// Arithmetic of f16, bf16 and their pairs. Sums and products of two such numbers are exact enough
+// in float that one more rounding gives the right result; a fused multiply-add is not, so it rounds
+// to odd in double first.
 #include <cmath>
 
 #include "native/simulator/ptx/lanes/formats.h"
@@ -7,7 +8,8 @@
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
 
-/// a * b + c in double, rounded to odd: rounding the result again to few bits is as good as rounding the exact sum.
+/// a * b + c in double, rounded to odd: rounding the result again to few bits is as good as
+/// rounding the exact sum.
 double fusedToOdd(float a, float b, float c) {
   const double product = double(a) * double(b), addend = c;
   const double sum = product + addend;
@@ -50,22 +52,32 @@ struct Sub {
     return N::narrow(N::widen(a) - N::widen(b));
   }
 };
+// exact() is precise enough that one more rounding gives the right result.
 struct Mul {
   template <class N>
+  static double exact(u16 a, u16 b) {
+    return N::widen(a) * N::widen(b);
+  }
+  template <class N>
   static u16 run(u16 a, u16 b) {
-    return N::narrow(N::widen(a) * N::widen(b));
+    return N::narrow(exact<N>(a, b));
   }
 };
 struct Fma {
   template <class N>
-  static u16 run(u16 a, u16 b, u16 c) {
-    return N::narrow(fusedToOdd(N::widen(a), N::widen(b), N::widen(c)));
+  static double exact(u16 a, u16 b, u16 c) {
+    return fusedToOdd(N::widen(a), N::widen(b), N::widen(c));
   }
-};
-struct FmaRelu {
   template <class N>
   static u16 run(u16 a, u16 b, u16 c) {
-    return relu<N>(Fma::run<N>(a, b, c));
+    return N::narrow(exact<N>(a, b, c));
+  }
+};
+template <class F>
+struct Relu {
+  template <class N, class... T>
+  static u16 run(T... v) {
+    return relu<N>(F::template run<N>(v...));
   }
 };
 template <class F>
@@ -75,11 +87,26 @@ struct Saturated {
     return toUnit<N>(F::template run<N>(v...));
   }
 };
+template <class N>
+u16 flushedIn(u16 v) {
+  return (v & N::kInfinity) == 0 ? v & 0x8000 : v;
+}
 template <class F>
 struct Flushing {
   template <class N, class... T>
   static u16 run(T... v) {
-    return flushedHalf(F::template run<N>(flushedHalf(v)...));
+    return flushedIn<N>(F::template run<N>(flushedIn<N>(v)...));
+  }
+};
+/// .ftz of a product: also flushes a result that only the limit of the exponent rounds up to the
+/// smallest normal number.
+template <class F>
+struct FlushingProduct {
+  template <class N, class... T>
+  static u16 run(T... v) {
+    const double exact = F::template exact<N>(flushedIn<N>(v)...);
+    const u16 result = N::narrow(exact);
+    return std::fabs(exact) < N::kNormal ? result & 0x8000 : result;
   }
 };
 template <class N>
@@ -123,6 +150,15 @@ struct MaxNan {
     return least<N>(a, b, true, true);
   }
 };
+/// .xorsign.abs: of the magnitudes, with the sign of the product.
+template <class F>
+struct XorSign {
+  template <class N>
+  static u16 run(u16 a, u16 b) {
+    const u16 result = F::template run<N>(a & 0x7fff, b & 0x7fff);
+    return orNan<N>(result, result | ((a ^ b) & 0x8000));
+  }
+};
 struct Ex2 {
   template <class N>
   static u16 run(u16 a) {
@@ -150,17 +186,24 @@ struct Of {
 };
 
 template <class F, class N, class D>
-Handler one() {
-  return unary<Of<F, N>, D, D>;
+Handler one(const Form& form) {
+  return form.flush ? unary<Of<Flushing<F>, N>, D, D> : unary<Of<F, N>, D, D>;
 }
 template <class F, class N, class D>
-Handler two(const Form& form) {
-  if (form.flush) return binary<Of<Flushing<F>, N>, D, D, D>;
+Handler rounded(const Form& form) {
   return form.saturate ? binary<Of<Saturated<F>, N>, D, D, D> : binary<Of<F, N>, D, D, D>;
 }
 template <class F, class N, class D>
-Handler three(const Form& form) {
-  if (form.flush) return ternary<Of<Flushing<F>, N>, D, D, D, D>;
+Handler two(const Form& form) {
+  return form.flush ? rounded<Flushing<F>, N, D>(form) : rounded<F, N, D>(form);
+}
+template <class F, class N, class D>
+Handler extreme(const Form& form) {
+  return form.xorSign ? two<XorSign<F>, N, D>(form) : two<F, N, D>(form);
+}
+template <class F, class N, class D>
+Handler fused(const Form& form) {
+  if (form.relu) return ternary<Of<Relu<F>, N>, D, D, D, D>;
   return form.saturate ? ternary<Of<Saturated<F>, N>, D, D, D, D> : ternary<Of<F, N>, D, D, D, D>;
 }
 
@@ -169,14 +212,16 @@ Handler format(const Form& form) {
   switch (form.op) {
     case Op::Add: return two<Add, N, D>(form);
     case Op::Sub: return two<Sub, N, D>(form);
-    case Op::Mul: return two<Mul, N, D>(form);
-    case Op::Fma: return form.relu ? three<FmaRelu, N, D>(form) : three<Fma, N, D>(form);
-    case Op::Neg: return one<Neg, N, D>();
-    case Op::Abs: return one<Abs, N, D>();
-    case Op::Min: return form.nan ? two<MinNan, N, D>(form) : two<Min, N, D>(form);
-    case Op::Max: return form.nan ? two<MaxNan, N, D>(form) : two<Max, N, D>(form);
-    case Op::Ex2: return one<Ex2, N, D>();
-    case Op::Tanh: return one<Tanh, N, D>();
+    case Op::Mul:
+      return form.flush ? rounded<FlushingProduct<Mul>, N, D>(form) : rounded<Mul, N, D>(form);
+    case Op::Fma:
+      return form.flush ? fused<FlushingProduct<Fma>, N, D>(form) : fused<Fma, N, D>(form);
+    case Op::Neg: return one<Neg, N, D>(form);
+    case Op::Abs: return one<Abs, N, D>(form);
+    case Op::Min: return form.nan ? extreme<MinNan, N, D>(form) : extreme<Min, N, D>(form);
+    case Op::Max: return form.nan ? extreme<MaxNan, N, D>(form) : extreme<Max, N, D>(form);
+    case Op::Ex2: return one<Ex2, N, D>(form);
+    case Op::Tanh: return one<Tanh, N, D>(form);
     default: return nullptr;
   }
 }

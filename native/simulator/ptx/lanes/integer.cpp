@@ -38,7 +38,9 @@ template <class T>
 using Modular = std::conditional_t<(sizeof(T) < 4), u32, std::make_unsigned_t<T>>;
 
 template <class T>
-constexpr T kLargest = std::is_signed_v<T> ? T(std::make_unsigned_t<T>(~std::make_unsigned_t<T>(0)) >> 1) : T(~T(0));
+constexpr T kLargest = std::is_signed_v<T>
+                           ? T(std::make_unsigned_t<T>(~std::make_unsigned_t<T>(0)) >> 1)
+                           : T(~T(0));
 template <class T>
 constexpr T kSmallest = std::is_signed_v<T> ? T(-kLargest<T> - 1) : T(0);
 
@@ -127,10 +129,19 @@ struct Mad24High {
   }
 };
 
+struct Mad24HighSaturated {
+  template <class D>
+  static D run(s32 a, s32 b, s32 c) {
+    const s64 sum = s64(Mad24High::run<s32>(a, b, 0)) + c;
+    return D(sum > kLargest<s32> ? kLargest<s32> : sum < kSmallest<s32> ? kSmallest<s32> : sum);
+  }
+};
+
 struct Sad {
   template <class D, class T>
   static D run(T a, T b, T c) {
-    return D(Modular<T>(c) + (a < b ? Modular<T>(b) - Modular<T>(a) : Modular<T>(a) - Modular<T>(b)));
+    return D(Modular<T>(c) +
+             (a < b ? Modular<T>(b) - Modular<T>(a) : Modular<T>(a) - Modular<T>(b)));
   }
 };
 // Division by zero gives all ones, as the hardware does; the smallest value by -1 gives itself.
@@ -145,7 +156,7 @@ struct Div {
 struct Rem {
   template <class D, class T>
   static D run(T a, T b) {
-    if (b == 0) return D(a);
+    if (b == 0) return D(~T(0));
     if (std::is_signed_v<T> && b == T(-1)) return D(0);
     return D(a % b);
   }
@@ -189,7 +200,11 @@ struct MaxRelu {
   }
 };
 
-s32 saturated(s64 value) { return value > kLargest<s32> ? kLargest<s32> : value < kSmallest<s32> ? kSmallest<s32> : s32(value); }
+s32 saturated(s64 value) {
+  return value > kLargest<s32>    ? kLargest<s32>
+         : value < kSmallest<s32> ? kSmallest<s32>
+                                  : s32(value);
+}
 struct AddSaturated {
   template <class D>
   static D run(s32 a, s32 b) {
@@ -221,14 +236,17 @@ const Operation* dp2a(Warp& w, const Operation* op, u32 mask) {
   const u32 *a = w.at<u32>(op->slot[1]), *b = w.at<u32>(op->slot[2]), *c = w.at<u32>(op->slot[3]);
   const int first = op->detail ? 2 : 0;  // .hi
   assign<u32>(w, op->slot[0], mask, [=](int i) {
-    return c[i] + u32(s32(HalfA(a[i]))) * byteOf<B>(b[i], first) + u32(s32(HalfA(a[i] >> 16))) * byteOf<B>(b[i], first + 1);
+    return c[i] + u32(s32(HalfA(a[i]))) * byteOf<B>(b[i], first) +
+           u32(s32(HalfA(a[i] >> 16))) * byteOf<B>(b[i], first + 1);
   });
   return op + 1;
 }
 
-/// add.cc, addc, sub.cc, subc, mad.cc, madc: `full` makes the sum with twice the bits from operands and carry in.
+/// add.cc, addc, sub.cc, subc, mad.cc, madc: `full` makes the sum with twice the bits from operands
+/// and carry in.
 template <class T, bool In, bool Out, class F>
-[[gnu::always_inline]] inline const Operation* carrying(Warp& w, const Operation* op, u32 mask, F full) {
+[[gnu::always_inline]] inline const Operation* carrying(Warp& w, const Operation* op, u32 mask,
+                                                        F full) {
   T* d = w.at<T>(op->slot[0]);
   u32 carry = w.carry;
   for (int i = 0; i < 32; ++i) {
@@ -244,23 +262,28 @@ template <class T, bool In, bool Out, class F>
 template <class T, bool In, bool Out>
 const Operation* addCarry(Warp& w, const Operation* op, u32 mask) {
   const T *a = w.at<T>(op->slot[1]), *b = w.at<T>(op->slot[2]);
-  return carrying<T, In, Out>(w, op, mask, [=](int i, u32 carry) { return Twice<T>(a[i]) + b[i] + carry; });
+  return carrying<T, In, Out>(w, op, mask,
+                              [=](int i, u32 carry) { return Twice<T>(a[i]) + b[i] + carry; });
 }
 template <class T, bool In, bool Out>
 const Operation* subCarry(Warp& w, const Operation* op, u32 mask) {
   const T *a = w.at<T>(op->slot[1]), *b = w.at<T>(op->slot[2]);
-  return carrying<T, In, Out>(w, op, mask, [=](int i, u32 borrow) { return Twice<T>(a[i]) - b[i] - borrow; });
+  return carrying<T, In, Out>(w, op, mask,
+                              [=](int i, u32 borrow) { return Twice<T>(a[i]) - b[i] - borrow; });
 }
 template <class T, bool In, bool Out>
 const Operation* madLowCarry(Warp& w, const Operation* op, u32 mask) {
   const T *a = w.at<T>(op->slot[1]), *b = w.at<T>(op->slot[2]), *c = w.at<T>(op->slot[3]);
-  return carrying<T, In, Out>(w, op, mask, [=](int i, u32 carry) { return Twice<T>(T(a[i] * b[i])) + c[i] + carry; });
+  return carrying<T, In, Out>(
+      w, op, mask, [=](int i, u32 carry) { return Twice<T>(T(a[i] * b[i])) + c[i] + carry; });
 }
 template <class T, class Signed, bool In, bool Out>
 const Operation* madHighCarry(Warp& w, const Operation* op, u32 mask) {
   const Signed *a = w.at<Signed>(op->slot[1]), *b = w.at<Signed>(op->slot[2]);
   const T* c = w.at<T>(op->slot[3]);
-  return carrying<T, In, Out>(w, op, mask, [=](int i, u32 carry) { return Twice<T>(T(MulHigh::run<Signed>(a[i], b[i]))) + c[i] + carry; });
+  return carrying<T, In, Out>(w, op, mask, [=](int i, u32 carry) {
+    return Twice<T>(T(MulHigh::run<Signed>(a[i], b[i]))) + c[i] + carry;
+  });
 }
 
 template <class T, bool In, bool Out>
@@ -270,14 +293,16 @@ Handler carries(const Form& form) {
     case Op::AddCarry: return addCarry<T, In, Out>;
     case Op::SubCarry: return subCarry<T, In, Out>;
     case Op::MadLowCarry: return madLowCarry<T, In, Out>;
-    case Op::MadHighCarry: return isSigned(form.type) ? madHighCarry<T, Signed, In, Out> : madHighCarry<T, T, In, Out>;
+    case Op::MadHighCarry:
+      return isSigned(form.type) ? madHighCarry<T, Signed, In, Out> : madHighCarry<T, T, In, Out>;
     default: return nullptr;
   }
 }
 
 template <class T>
 Handler carries(const Form& form) {
-  if (form.carryIn) return form.carryOut ? carries<T, true, true>(form) : carries<T, true, false>(form);
+  if (form.carryIn)
+    return form.carryOut ? carries<T, true, true>(form) : carries<T, true, false>(form);
   return form.carryOut ? carries<T, false, true>(form) : nullptr;
 }
 
@@ -325,6 +350,7 @@ Handler signedWords(Op op) {
     case Op::AddSaturated: return binary<AddSaturated, s32, s32, s32>;
     case Op::SubSaturated: return binary<SubSaturated, s32, s32, s32>;
     case Op::MadHighSaturated: return ternary<MadHighSaturated, s32, s32, s32, s32>;
+    case Op::Mad24HighSaturated: return ternary<Mad24HighSaturated, s32, s32, s32, s32>;
     case Op::MinRelu: return binary<MinRelu, s32, s32, s32>;
     case Op::MaxRelu: return binary<MaxRelu, s32, s32, s32>;
     default: return nullptr;
@@ -334,8 +360,11 @@ Handler signedWords(Op op) {
 Handler dotProduct(const Form& form) {
   const bool a = isSigned(form.type), b = form.secondSigned;
   if (form.op == Op::Dp4a) {
-    if (a) return b ? ternary<Dp4a<s8, s8>, u32, u32, u32, u32> : ternary<Dp4a<s8, u8>, u32, u32, u32, u32>;
-    return b ? ternary<Dp4a<u8, s8>, u32, u32, u32, u32> : ternary<Dp4a<u8, u8>, u32, u32, u32, u32>;
+    if (a)
+      return b ? ternary<Dp4a<s8, s8>, u32, u32, u32, u32>
+               : ternary<Dp4a<s8, u8>, u32, u32, u32, u32>;
+    return b ? ternary<Dp4a<u8, s8>, u32, u32, u32, u32>
+             : ternary<Dp4a<u8, u8>, u32, u32, u32, u32>;
   }
   if (a) return b ? dp2a<s16, s8> : dp2a<s16, u8>;
   return b ? dp2a<u16, s8> : dp2a<u16, u8>;

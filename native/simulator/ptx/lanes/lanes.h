@@ -1,5 +1,6 @@
-// The loops over 32 lanes that every kernel is made of. The files of this folder are compiled once for each instruction set of the host,
-// each time in a namespace of its own (SIMULATOR_LANES); selection.cpp chooses when the program starts.
+// The loops over 32 lanes that every kernel is made of. The files of this folder are compiled once
+// for each instruction set of the host, each time in a namespace of its own (SIMULATOR_LANES);
+// selection.cpp chooses when the program starts.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,8 @@ template <class To, class From>
   return result;
 }
 
-/// d[i] = value(i) for the lanes in mask; the values of the others are computed as well, so `value` must not trap.
+/// d[i] = value(i) for the lanes in mask; the values of the others are computed as well, so `value`
+/// must not trap.
 template <class D, class F>
 [[gnu::always_inline]] inline void assign(Warp& w, Slot slot, u32 mask, F value) {
   D* d = w.at<D>(slot);

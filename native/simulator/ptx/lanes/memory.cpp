@@ -1,15 +1,10 @@
 // Loads, stores, address arithmetic between state spaces.
 #include "native/simulator/ptx/lanes/memory.h"
 
+#include "native/simulator/ptx/lanes/access.h"
+
 namespace simulator::ptx::SIMULATOR_LANES {
 namespace {
-
-template <class T>
-[[gnu::always_inline]] inline T fetch(u64 address) {
-  T value;
-  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);
-  return value;
-}
 
 bool consecutive(const u64* address, u64 step) {
   u64 different = 0;
@@ -17,21 +12,48 @@ bool consecutive(const u64* address, u64 step) {
   return different == 0;
 }
 
-/// M: type in memory; R: register.
+/// M: type in memory; R: register. `count` elements of each lane are one access.
+template <class M, class R, unsigned count>
+[[gnu::always_inline]] inline void loadLanes(Warp& w, const Operation* op, u32 mask,
+                                             const u64* address) {
+  alignas(64) M element[32 * count];
+  for (int i = 0; i < 32; ++i) readOnce<sizeof(M) * count>(element + i * count, address[i]);
+  for (unsigned k = 0; k < count; ++k) {
+    assign<R>(w, op->slot[k], mask, [&](int i) { return R(element[i * count + k]); });
+  }
+}
+
+template <class M, class R, unsigned count>
+[[gnu::always_inline]] inline void storeLanes(Warp& w, const Operation* op, u32 mask,
+                                              const u64* address) {
+  alignas(64) M element[32 * count];
+  for (unsigned k = 0; k < count; ++k) {
+    const R* value = w.at<R>(op->slot[k]);
+    FOR_LANES(i) element[i * count + k] = M(value[i]);
+  }
+  for (u32 left = mask; left; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    writeOnce<sizeof(M) * count>(address[i], element + i * count);
+  }
+}
+
+/// Hardware goes on with other warps while a load is under way. So here: a value that warps read
+/// behind a barrier has been read by all of them before one of them can use it.
 template <Space space, class M, class R>
 const Operation* load(Warp& w, const Operation* op, u32 mask) {
   const unsigned count = op->width;
+  if (space != Space::Local && space != Space::Param) w.turn = 0;
   if (op->flags & Operation::kSpinning) w.spin();
   alignas(64) u64 address[32];
   if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
-  if (count == 1 && sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
-    std::memcpy(w.at<R>(op->slot[0]), reinterpret_cast<const void*>(address[0]), 32 * sizeof(M));
-    return op + 1;
-  }
-  for (unsigned k = 0; k < count; ++k) {
-    alignas(64) R value[32];
-    for (int i = 0; i < 32; ++i) value[i] = R(fetch<M>(address[i] + k * sizeof(M)));
-    assign<R>(w, op->slot[k], mask, [&](int i) { return value[i]; });
+  if (count == 2) {
+    loadLanes<M, R, 2>(w, op, mask, address);
+  } else if (count == 4) {
+    loadLanes<M, R, 4>(w, op, mask, address);
+  } else if (sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
+    readNeighbours(w.at<M>(op->slot[0]), address[0]);
+  } else {
+    loadLanes<M, R, 1>(w, op, mask, address);
   }
   return op + 1;
 }
@@ -41,17 +63,14 @@ const Operation* store(Warp& w, const Operation* op, u32 mask) {
   const unsigned count = op->width;
   alignas(64) u64 address[32];
   if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
-  if (count == 1 && sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
-    std::memcpy(reinterpret_cast<void*>(address[0]), w.at<R>(op->slot[0]), 32 * sizeof(M));
-    return op + 1;
-  }
-  for (unsigned k = 0; k < count; ++k) {
-    const R* value = w.at<R>(op->slot[k]);
-    for (u32 left = mask; left; left &= left - 1) {
-      const int i = __builtin_ctz(left);
-      const M narrow = M(value[i]);
-      __builtin_memcpy(reinterpret_cast<void*>(address[i] + k * sizeof(M)), &narrow, sizeof(M));
-    }
+  if (count == 2) {
+    storeLanes<M, R, 2>(w, op, mask, address);
+  } else if (count == 4) {
+    storeLanes<M, R, 4>(w, op, mask, address);
+  } else if (sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
+    writeNeighbours(address[0], w.at<M>(op->slot[0]));
+  } else {
+    storeLanes<M, R, 1>(w, op, mask, address);
   }
   return op + 1;
 }
@@ -76,7 +95,8 @@ const Operation* localAddress(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
-/// cvta and cvta.to for the windows of shared, local and parameter memory; `immediate` is the window.
+/// cvta and cvta.to for the windows of shared, local and parameter memory; `immediate` is the
+/// window.
 template <class D, class S>
 const Operation* toGeneric(Warp& w, const Operation* op, u32 mask) {
   const S* a = w.at<S>(op->slot[1]);
@@ -93,7 +113,8 @@ const Operation* fromGeneric(Warp& w, const Operation* op, u32 mask) {
 const Operation* isSpace(Warp& w, const Operation* op, u32 mask) {
   const u64* a = w.at<u64>(op->slot[1]);
   u32 bits = 0;
-  for (int i = 0; i < 32; ++i) bits |= u32(a[i] >> kWindowShift == u64(op->immediate) >> kWindowShift) << i;
+  for (int i = 0; i < 32; ++i)
+    bits |= u32(a[i] >> kWindowShift == u64(op->immediate) >> kWindowShift) << i;
   w.assignPredicate(op->slot[0], bits, mask);
   return op + 1;
 }
@@ -110,7 +131,20 @@ const Operation* mapRank(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
-/// cp.async and its like happen at once: slot 0 the source's address, slot 4 the destination's, slot 1 the bytes to take.
+/// Copies `taken` bytes and fills up with zeros.
+template <unsigned bytes>
+[[gnu::always_inline]] inline void copyPadded(u64 to, u64 from, u32 taken) {
+  alignas(16) u8 unit[bytes] = {};
+  if (taken >= bytes) {
+    readOnce<bytes>(unit, from);
+  } else if (taken) {
+    std::memcpy(unit, reinterpret_cast<const void*>(from), taken);
+  }
+  writeOnce<bytes>(to, unit);
+}
+
+/// cp.async and its like happen at once: slot 0 the source's address, slot 4 the destination's,
+/// slot 1 the bytes to take.
 const Operation* copyAsync(Warp& w, const Operation* op, u32 mask) {
   Operation source = *op;
   source.slot[Operation::kAddress] = op->slot[0];
@@ -124,9 +158,13 @@ const Operation* copyAsync(Warp& w, const Operation* op, u32 mask) {
   if (reading && !resolve<Space::Generic>(w, &source, reading, op->width, from)) return nullptr;
   for (u32 left = mask; left; left &= left - 1) {
     const int i = __builtin_ctz(left);
-    const u32 bytes = taken ? (taken[i] < op->width ? taken[i] : op->width) : op->width;
-    if (bytes) std::memcpy(reinterpret_cast<void*>(to[i]), reinterpret_cast<const void*>(from[i]), bytes);
-    std::memset(reinterpret_cast<u8*>(to[i]) + bytes, 0, op->width - bytes);
+    const u32 bytes = taken ? taken[i] : op->width;
+    if (op->width == 16)
+      copyPadded<16>(to[i], from[i], bytes);
+    else if (op->width == 8)
+      copyPadded<8>(to[i], from[i], bytes);
+    else
+      copyPadded<4>(to[i], from[i], bytes);
   }
   return op + 1;
 }
@@ -191,7 +229,8 @@ Handler spaces(const Form& form) {
 
 Handler windows(const Form& form) {
   const bool wide = bytesOf(form.type) == 8, fromWide = form.sourceBytes == 8;
-  if (form.op == Op::ToGeneric) return wide ? (fromWide ? toGeneric<u64, u64> : toGeneric<u64, u32>) : toGeneric<u32, u32>;
+  if (form.op == Op::ToGeneric)
+    return wide ? (fromWide ? toGeneric<u64, u64> : toGeneric<u64, u32>) : toGeneric<u32, u32>;
   return wide ? fromGeneric<u64, u64> : fromWide ? fromGeneric<u32, u64> : fromGeneric<u32, u32>;
 }
 

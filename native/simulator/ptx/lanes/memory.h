@@ -7,9 +7,12 @@
 
 namespace simulator::ptx::SIMULATOR_LANES {
 
-/// The addresses as the program computes them. Lanes outside the mask get that of a lane inside, so that they need no test later.
-[[gnu::always_inline]] inline void computeAddresses(Warp& w, const Operation* op, u32 mask, u64* address) {
-  const u64 offset = u64(op->immediate) + (op->flags & Operation::kFrameLocal ? w.frame->localBase : 0);
+/// The addresses as the program computes them. Lanes outside the mask get that of a lane inside, so
+/// that they need no test later.
+[[gnu::always_inline]] inline void computeAddresses(Warp& w, const Operation* op, u32 mask,
+                                                    u64* address) {
+  const u64 offset =
+      u64(op->immediate) + (op->flags & Operation::kFrameLocal ? w.frame->localBase : 0);
   if (!(op->flags & Operation::kHasAddress)) {
     FOR_LANES(i) address[i] = offset;
     return;
@@ -19,16 +22,20 @@ namespace simulator::ptx::SIMULATOR_LANES {
     FOR_LANES(i) address[i] = base[i] + offset;
   } else {
     const u32* base = w.at<u32>(op->slot[Operation::kAddress]);
-    FOR_LANES(i) address[i] = u64(base[i]) + offset;
+    FOR_LANES(i)
+    address[i] =
+        u32(base[i] + u32(offset));  // the sum has 32 bits, too: a compiler counts from below zero
   }
   if (mask == kAllLanes) return;
   const u64 any = address[__builtin_ctz(mask)];
   FOR_LANES(i) address[i] = (mask >> i) & 1 ? address[i] : any;
 }
 
-/// Fills `address` with addresses of this process at which `bytes` bytes may be touched; false after a fault.
+/// Fills `address` with addresses of this process at which `bytes` bytes may be touched; false
+/// after a fault.
 template <Space space>
-[[gnu::always_inline]] inline bool resolve(Warp& w, const Operation* op, u32 mask, u64 bytes, u64* address) {
+[[gnu::always_inline]] inline bool resolve(Warp& w, const Operation* op, u32 mask, u64 bytes,
+                                           u64* address) {
   computeAddresses(w, op, mask, address);
   u64 lowest = ~0ull, highest = 0, together = 0;
   FOR_LANES(i) {
@@ -38,7 +45,8 @@ template <Space space>
   }
   if (together & (bytes - 1)) [[unlikely]]
     return misaligned(w, op);
-  if (space == Space::Generic && highest >> kWindowShift) return resolveWindows(w, op, mask, bytes, address);
+  if (space == Space::Generic && highest >> kWindowShift)
+    return resolveWindows(w, op, mask, bytes, address);
   if (space == Space::Global || space == Space::Generic) {
     const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
     if (lowest >= range.begin && highest < range.end && highest + bytes <= range.end) [[likely]]

@@ -28,7 +28,7 @@ s32 combined(s32 a, s32 b, Compare compare) {
   switch (kind) {
     case Op::VideoAdd: return a + b;
     case Op::VideoSub: return a - b;
-    case Op::VideoAverage: return (a + b + 1) >> 1;
+    case Op::VideoAverage: return (a + b + (a + b >= 0)) >> 1;  // away from zero
     case Op::VideoDifference: return a < b ? b - a : a - b;
     case Op::VideoMin: return a < b ? a : b;
     case Op::VideoMax: return a < b ? b : a;
@@ -37,7 +37,8 @@ s32 combined(s32 a, s32 b, Compare compare) {
 }
 
 s32 clamped(s32 value, int bits, bool negative) {
-  const s32 high = negative ? (1 << (bits - 1)) - 1 : (1 << bits) - 1, low = negative ? -high - 1 : 0;
+  const s32 high = negative ? (1 << (bits - 1)) - 1 : (1 << bits) - 1,
+            low = negative ? -high - 1 : 0;
   return value < low ? low : value > high ? high : value;
 }
 
@@ -49,7 +50,8 @@ const Operation* video(Warp& w, const Operation* op, u32 mask) {
   assign<u32>(w, op->slot[0], mask, [=](int i) {
     u32 result = how & kAccumulates ? c[i] : 0;
     for (int n = 0; n < 32 / bits; ++n) {
-      s32 value = combined<kind>(part(a[i], n, bits, how & kSignedA), part(b[i], n, bits, how & kSignedB), Compare(op->target));
+      s32 value = combined<kind>(part(a[i], n, bits, how & kSignedA),
+                                 part(b[i], n, bits, how & kSignedB), Compare(op->target));
       if (how & kSaturates) value = clamped(value, bits, how & kSignedResult);
       if (how & kAccumulates) {
         result += u32(value);
@@ -66,7 +68,11 @@ const Operation* video(Warp& w, const Operation* op, u32 mask) {
 template <class T, Op kind, bool relu>
 struct Pair {
   static u16 one(T a, T b) {
-    const int value = kind == Op::Add ? a + b : kind == Op::Sub ? a - b : kind == Op::Min ? (a < b ? a : b) : a < b ? b : a;
+    const int value = kind == Op::Add   ? a + b
+                      : kind == Op::Sub ? a - b
+                      : kind == Op::Min ? (a < b ? a : b)
+                      : a < b           ? b
+                                        : a;
     return u16(relu && value < 0 ? 0 : value);
   }
   template <class D>

@@ -1,5 +1,6 @@
-// What lanes tell each other: shuffles, votes, matches, reductions. Values lie in Warp::exchange, put there by convergeMembers();
-// Warp::participants are the lanes of the complete group, of which `mask` is the part at this place.
+// What lanes tell each other: shuffles, votes, matches, reductions. Values lie in Warp::exchange,
+// put there by convergeMembers(); Warp::participants are the lanes of the complete group, of which
+// `mask` is the part at this place.
 #include "native/simulator/ptx/lanes/lanes.h"
 
 namespace simulator::ptx::SIMULATOR_LANES {
@@ -38,7 +39,8 @@ const Operation* shuffle(Warp& w, const Operation* op, u32 mask) {
     inside |= u32(within) << i;
   }
   assign<u32>(w, op->slot[0], mask, [&](int i) { return value[i]; });
-  if (op->defines & (1 << Operation::kSecondResult)) w.assignPredicate(op->slot[Operation::kSecondResult], inside, mask);
+  if (op->defines & (1 << Operation::kSecondResult))
+    w.assignPredicate(op->slot[Operation::kSecondResult], inside, mask);
   return op + 1;
 }
 
@@ -79,7 +81,8 @@ const Operation* matchAll(Warp& w, const Operation* op, u32 mask) {
   const bool same = equalTo(w, w.exchange[__builtin_ctz(w.participants)]) == w.participants;
   const u32 result = same ? w.participants : 0;
   assign<u32>(w, op->slot[0], mask, [=](int) { return result; });
-  if (op->defines & (1 << Operation::kSecondResult)) w.assignPredicate(op->slot[Operation::kSecondResult], same ? ~0u : 0, mask);
+  if (op->defines & (1 << Operation::kSecondResult))
+    w.assignPredicate(op->slot[Operation::kSecondResult], same ? ~0u : 0, mask);
   return op + 1;
 }
 

@@ -20,7 +20,9 @@ std::uint8_t* sharedAt(Warp& warp, std::uint64_t offset, std::uint64_t bytes) {
 
 bool inGlobal(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t workspace = reinterpret_cast<std::uint64_t>(warp.block->run->gridWorkspace);
-  if (address - workspace <= sizeof warp.block->run->gridWorkspace - bytes && bytes <= sizeof warp.block->run->gridWorkspace) return true;
+  if (address - workspace <= sizeof warp.block->run->gridWorkspace - bytes &&
+      bytes <= sizeof warp.block->run->gridWorkspace)
+    return true;
   return warp.processor->memory->contains(address, bytes);
 }
 
@@ -36,7 +38,8 @@ bool outside(Warp& warp, const Operation* op) {
   return false;
 }
 
-bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address) {
+bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                   std::uint64_t* address) {
   Range& range = warp.processor->ranges[op->target % Multiprocessor::kRanges];
   Range found = range;
   for (std::uint32_t left = mask; left; left &= left - 1) {
@@ -53,7 +56,8 @@ bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
   return true;
 }
 
-bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address) {
+bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                   std::uint64_t* address) {
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const unsigned from = (mask >> lane) & 1 ? lane : static_cast<unsigned>(std::countr_zero(mask));
     if (from < lane && !((mask >> lane) & 1)) {
@@ -67,7 +71,8 @@ bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
   return true;
 }
 
-bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address) {
+bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                    std::uint64_t* address) {
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
     void* found = hostAddress(warp, lane, address[lane], bytes);
@@ -81,14 +86,29 @@ bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::ui
   return true;
 }
 
+std::uint64_t addressOfLane(Warp& warp, const Operation* op, unsigned lane) {
+  const auto offset = static_cast<std::uint64_t>(op->immediate) +
+                      (op->flags & Operation::kFrameLocal ? warp.frame->localBase : 0);
+  if (!(op->flags & Operation::kHasAddress)) return offset;
+  if (op->flags & Operation::kWideAddress)
+    return offset + warp.at<std::uint64_t>(op->slot[Operation::kAddress])[lane];
+  return static_cast<std::uint32_t>(offset +
+                                    warp.at<std::uint32_t>(op->slot[Operation::kAddress])[lane]);
+}
+
 void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes) {
   const std::uint64_t offset = generic & kWindowOffset;
   switch (generic & ~kWindowOffset) {
     case 0: return inGlobal(warp, generic, bytes) ? reinterpret_cast<void*>(generic) : nullptr;
     case kSharedWindow: return sharedAt(warp, offset, bytes);
     case kLocalWindow:
-      return offset + bytes <= warp.localBytes ? warp.local + static_cast<std::uint64_t>(lane) * warp.localStride + offset : nullptr;
-    case kParameterWindow: return offset + bytes <= warp.parameterBytes ? const_cast<std::uint8_t*>(warp.parameters) + offset : nullptr;
+      return offset + bytes <= warp.localBytes
+                 ? warp.local + static_cast<std::uint64_t>(lane) * warp.localStride + offset
+                 : nullptr;
+    case kParameterWindow:
+      return offset + bytes <= warp.parameterBytes
+                 ? const_cast<std::uint8_t*>(warp.parameters) + offset
+                 : nullptr;
     default: return nullptr;
   }
 }

@@ -1,4 +1,5 @@
-// The slow half of address checks: several allocations, windows, faults. The fast half is in lanes/memory.h.
+// The slow half of address checks: several allocations, windows, faults. The fast half is in
+// lanes/memory.h.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +10,19 @@ namespace simulator::ptx {
 
 bool misaligned(Warp& warp, const Operation* op);
 bool outside(Warp& warp, const Operation* op);
-bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address);
+bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                   std::uint64_t* address);
 /// Generic addresses of which at least one is not device memory.
-bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address);
+bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                    std::uint64_t* address);
 /// Shared addresses beyond the own block: those of other blocks of the cluster, or a fault.
-bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes, std::uint64_t* address);
+bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
+                   std::uint64_t* address);
 
-/// A generic address of one lane as an address of this process; null when it is no memory of that lane.
+/// The address that one lane of a memory operation names.
+std::uint64_t addressOfLane(Warp& warp, const Operation* op, unsigned lane);
+/// A generic address of one lane as an address of this process; null when it is no memory of that
+/// lane.
 void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes);
 
 }  // namespace simulator::ptx

@@ -1,6 +1,7 @@
 // bar.sync, bar.arrive, bar.red, barrier.cluster.
 #include <bit>
 
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/control.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 
@@ -16,13 +17,16 @@ std::uint32_t uniform(Warp& w, const Operation* op, unsigned slot, std::uint32_t
 /// Counts the lanes in; false for a barrier that does not exist.
 bool arriveAt(Warp& w, const Operation* op, std::uint32_t mask, std::uint32_t& id) {
   id = uniform(w, op, kNumber, mask);
+  const std::uint32_t count = op->uses & (1 << kCount) ? uniform(w, op, kCount, mask) : 0;
+  if (Checker* checker = w.block->run->checker) checker->arrives(w, op, mask, id, count);
   if (id >= w.block->barriers.size()) return false;
   Barrier& barrier = w.block->barriers[id];
   barrier.lanes[w.index] |= mask;
   barrier.arrived += static_cast<std::uint32_t>(std::popcount(mask));
-  if (op->uses & (1 << kCount)) barrier.expected = uniform(w, op, kCount, mask);
+  if (op->uses & (1 << kCount)) barrier.expected = count;
   if (op->uses & (1 << kPredicate)) {
-    const std::uint32_t truth = w.predicate(op->slot[kPredicate]) ^ (op->flags & Operation::kNegatedSource ? ~0u : 0);
+    const std::uint32_t truth =
+        w.predicate(op->slot[kPredicate]) ^ (op->flags & Operation::kNegatedSource ? ~0u : 0);
     barrier.truths += static_cast<std::uint32_t>(std::popcount(truth & mask));
   }
   return true;
@@ -38,8 +42,12 @@ void assignReduction(Warp& w, const Split& split, const Barrier& barrier) {
         w.at<std::uint32_t>(op->slot[0])[std::countr_zero(left)] = barrier.truths;
       }
       break;
-    case Reduction::And: w.assignPredicate(op->slot[0], barrier.truths == barrier.arrived ? ~0u : 0, split.lanes); break;
-    case Reduction::Or: w.assignPredicate(op->slot[0], barrier.truths ? ~0u : 0, split.lanes); break;
+    case Reduction::And:
+      w.assignPredicate(op->slot[0], barrier.truths == barrier.arrived ? ~0u : 0, split.lanes);
+      break;
+    case Reduction::Or:
+      w.assignPredicate(op->slot[0], barrier.truths ? ~0u : 0, split.lanes);
+      break;
   }
 }
 
@@ -56,16 +64,19 @@ bool Block::complete(const Barrier& barrier) const {
   }
   std::uint32_t threads = 0;
   for (const Warp& warp : warps) {
-    if (barrier.lanes[warp.index]) threads += static_cast<std::uint32_t>(std::popcount(barrier.lanes[warp.index] | ~warp.alive));
+    if (barrier.lanes[warp.index])
+      threads += static_cast<std::uint32_t>(std::popcount(barrier.lanes[warp.index] | ~warp.alive));
   }
   return threads >= barrier.expected;
 }
 
 void Block::release(unsigned id) {
+  if (run->checker) run->checker->released(*this, id);
   for (Warp& warp : warps) {
     for (std::uint32_t i = 0; i < warp.splitCount; ++i) {
       Split& split = warp.splits[i];
       if (split.state != Split::State::AtBarrier || split.barrier != id) continue;
+      warp.park();
       assignReduction(warp, split, barriers[id]);
       split.state = Split::State::Ready;
       ++split.at;
@@ -102,6 +113,7 @@ void Block::completeCluster() {
   for (const Block* member : cluster) {
     if (member->clusterArrived < member->aliveThreads) return;
   }
+  if (run->checker) run->checker->clusterReleased(*this);
   for (Block* member : cluster) {
     member->clusterArrived = 0;
     ++member->clusterPhase;
@@ -109,6 +121,7 @@ void Block::completeCluster() {
       for (std::uint32_t i = 0; i < warp.splitCount; ++i) {
         Split& split = warp.splits[i];
         if (split.state != Split::State::AtClusterBarrier) continue;
+        warp.park();
         split.state = Split::State::Ready;
         ++split.at;
       }
@@ -117,8 +130,10 @@ void Block::completeCluster() {
 }
 
 const Operation* clusterBarrierArrive(Warp& w, const Operation* op, std::uint32_t mask) {
-  for (std::uint32_t left = mask; left; left &= left - 1) w.clusterPhase[std::countr_zero(left)] = w.block->clusterPhase;
+  for (std::uint32_t left = mask; left; left &= left - 1)
+    w.clusterPhase[std::countr_zero(left)] = w.block->clusterPhase;
   w.block->clusterArrived += static_cast<std::uint32_t>(std::popcount(mask));
+  if (Checker* checker = w.block->run->checker) checker->clusterArrives(w, mask);
   w.suspend(op + 1, w.active);
   w.block->completeCluster();
   return w.next();

@@ -4,20 +4,26 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 #include "native/simulator/ptx/program/program.h"
 
 namespace simulator::ptx {
 namespace {
 
+/// Arrivals that a warp has before other blocks get their turn.
 constexpr std::int32_t kBudget = 4096;
+/// Operations that a warp runs before the next one of its block does, as the schedulers of hardware
+/// interleave warps.
+constexpr std::int32_t kTurn = 32;
 
 std::uint64_t runWarp(Warp& w) {
   std::uint64_t executed = 0;
-  w.budget = kBudget;
-  w.favoured = 0;
-  for (const Operation* op = w.next(); op;) {
+  w.turn = kTurn;
+  const Operation* op = w.paused ? std::exchange(w.paused, nullptr) : w.next();
+  while (op) {
     std::uint32_t mask = w.active;
     if (op->guard != Operation::kNoGuard) {
       const std::uint32_t guard = w.predicate(op->guard);
@@ -27,6 +33,10 @@ std::uint64_t runWarp(Warp& w) {
         continue;
       }
     }
+    if (--w.turn < 0) {
+      w.paused = op;
+      break;
+    }
     executed += static_cast<std::uint64_t>(std::popcount(mask));
     op = op->run(w, op, mask);
   }
@@ -34,6 +44,21 @@ std::uint64_t runWarp(Warp& w) {
 }
 
 }  // namespace
+
+std::array<std::uint32_t, 3> blockPosition(const Run& run, std::uint64_t number) {
+  const auto &grid = run.launch.grid, &clusterDims = run.launch.cluster;
+  std::array<std::uint32_t, 3> result{};
+  std::uint64_t cluster = number / run.blocksPerCluster;
+  auto within = static_cast<std::uint32_t>(number % run.blocksPerCluster);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::uint32_t clusters = grid[axis] / clusterDims[axis];
+    result[axis] = static_cast<std::uint32_t>(cluster % clusters) * clusterDims[axis] +
+                   within % clusterDims[axis];
+    cluster /= clusters;
+    within /= clusterDims[axis];
+  }
+  return result;
+}
 
 Block::~Block() {
   if (local) munmap(local, localMapped);
@@ -45,11 +70,13 @@ void Block::prepareMemory() {
   void* start = sharedStorage.data();
   std::size_t space = sharedStorage.size() * 8;
   shared = static_cast<std::uint8_t*>(std::align(16, run->sharedMapped(), start, space));
-  const std::size_t needed = static_cast<std::size_t>(run->localStride) * kLanes * ((threads + kLanes - 1) / kLanes);
+  const std::size_t needed =
+      static_cast<std::size_t>(run->localStride) * kLanes * ((threads + kLanes - 1) / kLanes);
   if (needed <= localMapped) return;
   if (local) munmap(local, localMapped);
   localMapped = needed;
-  void* mapped = mmap(nullptr, needed, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapped = mmap(nullptr, needed, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   local = static_cast<std::uint8_t*>(mapped);
 }
@@ -70,6 +97,7 @@ void Block::prepareWarp(Warp& warp, std::uint32_t number) {
   warp.alive = lanes;
   warp.carry = warp.splitCount = warp.rotation = 0;
   warp.patience = 1;
+  warp.paused = nullptr;
   warp.favoured = 0;
   warp.shared = shared;
   warp.sharedBytes = run->sharedMapped();
@@ -88,31 +116,33 @@ void Block::begin(Run& launch, Multiprocessor& on, std::uint64_t number) {
   run = &launch;
   processor = &on;
   index = number;
-  const auto &grid = launch.launch.grid, &dims = launch.launch.block, &clusterDims = launch.launch.cluster;
   rank = static_cast<std::uint32_t>(number % launch.blocksPerCluster);
-  std::uint64_t clusterIndex = number / launch.blocksPerCluster;
-  std::uint32_t within = rank;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    const std::uint32_t clusters = grid[axis] / clusterDims[axis];
-    position[axis] = static_cast<std::uint32_t>(clusterIndex % clusters) * clusterDims[axis] + within % clusterDims[axis];
-    clusterIndex /= clusters;
-    within /= clusterDims[axis];
-  }
+  position = blockPosition(launch, number);
+  const auto& dims = launch.launch.block;
   threads = aliveThreads = dims[0] * dims[1] * dims[2];
   clusterArrived = clusterPhase = 0;
   barriers.fill(Barrier{});
   prepareMemory();
   warps.resize((threads + kLanes - 1) / kLanes);
   for (std::uint32_t i = 0; i < warps.size(); ++i) prepareWarp(warps[i], i);
+  if (launch.checker) launch.checker->blockBegins(*this);
 }
 
 bool Block::step() {
   bool moved = false;
   for (Warp& warp : warps) {
-    if (warp.alive == 0 || !warp.ready()) continue;
-    moved = true;
-    processor->executed += runWarp(warp);
-    if (run->stopped()) break;
+    warp.park();  // its budget ended in the middle of a turn
+    warp.budget = kBudget;
+    warp.favoured = 0;
+  }
+  for (bool again = true; again;) {
+    again = false;
+    for (Warp& warp : warps) {
+      if (warp.budget <= 0 || !(warp.paused || warp.ready())) continue;
+      processor->executed += runWarp(warp);
+      if (run->stopped()) return true;
+      again = moved = true;
+    }
   }
   return moved;
 }

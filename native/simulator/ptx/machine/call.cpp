@@ -17,18 +17,21 @@ std::uint8_t* localOf(Warp& w, unsigned lane, std::uint32_t offset) {
   return w.local + static_cast<std::size_t>(lane) * w.localStride + offset;
 }
 
-void copyPlaces(Warp& w, std::uint32_t lanes, std::uint32_t fromBase, const std::vector<ParameterPlace>& from, std::uint32_t toBase,
+void copyPlaces(Warp& w, std::uint32_t lanes, std::uint32_t fromBase,
+                const std::vector<ParameterPlace>& from, std::uint32_t toBase,
                 const std::vector<ParameterPlace>& to) {
   for (std::size_t i = 0; i < from.size() && i < to.size(); ++i) {
     const std::uint32_t bytes = std::min(from[i].bytes, to[i].bytes);
     for (std::uint32_t left = lanes; left; left &= left - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(left));
-      std::memcpy(localOf(w, lane, toBase + to[i].offset), localOf(w, lane, fromBase + from[i].offset), bytes);
+      std::memcpy(localOf(w, lane, toBase + to[i].offset),
+                  localOf(w, lane, fromBase + from[i].offset), bytes);
     }
   }
 }
 
-const Operation* callCode(Warp& w, const Operation* op, std::uint32_t mask, const Code& code, const CallSite& site) {
+const Operation* callCode(Warp& w, const Operation* op, std::uint32_t mask, const Code& code,
+                          const CallSite& site) {
   Frame* callee = w.open(code, w.frame, mask);
   if (callee->localTop > w.localBytes) {
     w.close(callee);
@@ -80,7 +83,7 @@ const Operation* callDirect(Warp& w, const Operation* op, std::uint32_t mask) {
   const CallSite& site = w.frame->code->calls[op->target];
   if (const std::uint32_t rest = w.active & ~mask) w.suspend(op + 1, rest);
   if (mask == 0) return w.next();
-  return callCode(w, op, mask, w.block->run->program.code(site.function), site);
+  return callCode(w, op, mask, LinkedProgram::of(*w.frame->code).code(site.function), site);
 }
 
 const Operation* callIndirect(Warp& w, const Operation* op, std::uint32_t mask) {
@@ -88,10 +91,12 @@ const Operation* callIndirect(Warp& w, const Operation* op, std::uint32_t mask) 
   const std::uint64_t* target = w.at<std::uint64_t>(op->slot[1]);
   const std::uint64_t wanted = target[std::countr_zero(mask)];
   std::uint32_t same = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) same |= ((mask >> lane) & (target[lane] == wanted ? 1u : 0u)) << lane;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    same |= ((mask >> lane) & (target[lane] == wanted ? 1u : 0u)) << lane;
   if (const std::uint32_t unguarded = w.active & ~mask) w.suspend(op + 1, unguarded);
-  if (const std::uint32_t others = mask & ~same) w.suspend(op, others);  // they call when it is their turn
-  const Code* code = w.block->run->program.codeAt(wanted);
+  if (const std::uint32_t others = mask & ~same)
+    w.suspend(op, others);  // they call when it is their turn
+  const Code* code = LinkedProgram::codeAt(wanted);
   if (!code) return w.fault(CUDA_ERROR_INVALID_PC, op);
   return callCode(w, op, same, *code, site);
 }
@@ -103,16 +108,19 @@ const Operation* callBuiltin(Warp& w, const Operation* op, std::uint32_t mask) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     std::uint64_t arguments[kBuiltinArguments] = {};
     for (std::size_t i = 0; i < site.arguments.size() && i < kBuiltinArguments; ++i) {
-      std::memcpy(&arguments[i], localOf(w, lane, w.frame->localBase + site.arguments[i].offset), std::min(site.arguments[i].bytes, 8u));
+      std::memcpy(&arguments[i], localOf(w, lane, w.frame->localBase + site.arguments[i].offset),
+                  std::min(site.arguments[i].bytes, 8u));
     }
     std::uint64_t result = 0;
     const CUresult failure = runBuiltin(builtin, w, lane, arguments, result);
     if (failure != CUDA_SUCCESS) return w.fault(failure, op);
     if (!site.results.empty()) {
-      std::memcpy(localOf(w, lane, w.frame->localBase + site.results[0].offset), &result, std::min(site.results[0].bytes, 8u));
+      std::memcpy(localOf(w, lane, w.frame->localBase + site.results[0].offset), &result,
+                  std::min(site.results[0].bytes, 8u));
     }
   }
-  if (builtin == Builtin::AssertFail) return w.fault(CUDA_ERROR_ASSERT, op);  // after every lane has said which assertion failed
+  if (builtin == Builtin::AssertFail)
+    return w.fault(CUDA_ERROR_ASSERT, op);  // after every lane has said which assertion failed
   return op + 1;
 }
 
@@ -121,7 +129,8 @@ const Operation* returnFromCall(Warp& w, const Operation* op, std::uint32_t mask
   Frame* caller = callee->parent;
   if (!caller) return w.exitLanes(mask, op + 1);
   if (const std::uint32_t rest = w.active & ~mask) w.suspend(op + 1, rest);
-  copyPlaces(w, mask, callee->localBase, callee->code->results, caller->localBase, callee->site->results);
+  copyPlaces(w, mask, callee->localBase, callee->code->results, caller->localBase,
+             callee->site->results);
   w.suspendIn(caller, callee->returnTo, mask);
   callee->lanes &= ~mask;
   if (callee->lanes == 0) w.close(callee);
@@ -131,9 +140,12 @@ const Operation* returnFromCall(Warp& w, const Operation* op, std::uint32_t mask
 const Operation* allocateLocal(Warp& w, const Operation* op, std::uint32_t mask) {
   const std::uint64_t* size = w.at<std::uint64_t>(op->slot[1]);
   std::uint64_t largest = 0;
-  for (std::uint32_t left = mask; left; left &= left - 1) largest = std::max(largest, size[std::countr_zero(left)]);
-  const std::uint32_t alignment = std::max(op->detail, 16u), base = (w.frame->localTop + alignment - 1) & ~(alignment - 1);
-  if (largest > w.localBytes || base + largest > w.localBytes) return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
+  for (std::uint32_t left = mask; left; left &= left - 1)
+    largest = std::max(largest, size[std::countr_zero(left)]);
+  const std::uint32_t alignment = std::max(op->detail, 16u),
+                      base = (w.frame->localTop + alignment - 1) & ~(alignment - 1);
+  if (largest > w.localBytes || base + largest > w.localBytes)
+    return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
   w.frame->localTop = static_cast<std::uint32_t>((base + largest + 15) & ~std::uint64_t{15});
   std::uint64_t* result = w.at<std::uint64_t>(op->slot[0]);
   for (std::uint32_t left = mask; left; left &= left - 1) result[std::countr_zero(left)] = base;
@@ -142,7 +154,8 @@ const Operation* allocateLocal(Warp& w, const Operation* op, std::uint32_t mask)
 
 const Operation* saveStack(Warp& w, const Operation* op, std::uint32_t mask) {
   std::uint64_t* result = w.at<std::uint64_t>(op->slot[0]);
-  for (std::uint32_t left = mask; left; left &= left - 1) result[std::countr_zero(left)] = w.frame->localTop;
+  for (std::uint32_t left = mask; left; left &= left - 1)
+    result[std::countr_zero(left)] = w.frame->localTop;
   return op + 1;
 }
 

@@ -24,7 +24,8 @@ const Operation* barrierArrive(Warp& w, const Operation* op, std::uint32_t mask)
 const Operation* clusterBarrierArrive(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* clusterBarrierWait(Warp& w, const Operation* op, std::uint32_t mask);
 
-// sync.cpp: a .sync operation waits for the lanes of its membermask, then runs `inner` for the group.
+// sync.cpp: a .sync operation waits for the lanes of its membermask, then runs `inner` for the
+// group.
 enum class Exchange : std::uint8_t { Nothing, Word, TwoWords, Predicate };
 const Operation* convergeMembers(Warp& w, const Operation* op, std::uint32_t mask);
 
@@ -32,7 +33,8 @@ const Operation* convergeMembers(Warp& w, const Operation* op, std::uint32_t mas
 const Operation* dynamicSharedAddress(Warp& w, const Operation* op, std::uint32_t mask);
 
 // special.cpp
-/// The number under which readSpecial knows a special register such as "%tid.x"; -1 for none. `bytes` is its width.
+/// The number under which readSpecial knows a special register such as "%tid.x"; -1 for none.
+/// `bytes` is its width.
 int specialNumber(std::string_view name, unsigned& bytes);
 const Operation* readSpecial(Warp& w, const Operation* op, std::uint32_t mask);
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 #include "native/simulator/ptx/machine/thread_pool.h"
 #include "native/simulator/ptx/program/program.h"
@@ -17,7 +18,8 @@ std::atomic<std::uint64_t> executedInstructions{0};
 std::atomic<std::uint64_t> launches{0};
 
 constexpr std::size_t kTextLimit = 1 << 20;
-/// Turns that a block gets before its thread begins another beside it: it may be waiting for one that has not begun.
+/// Turns that a block gets before its thread begins another beside it: it may be waiting for one
+/// that has not begun.
 constexpr unsigned kTurnsAlone = 64;
 constexpr std::size_t kResident = 64;
 
@@ -112,13 +114,19 @@ bool Multiprocessor::stepAll(std::vector<Cluster>& resident) {
       if (!block->finished()) moved |= block->step();
       finished &= block->finished();
     }
-    if (!finished && !moved && !run->stopped()) run->fail(CUDA_ERROR_LAUNCH_TIMEOUT);  // its threads wait for each other for ever
+    if (!finished && !moved && !run->stopped()) {  // its threads wait for each other for ever
+      if (run->checker) run->checker->deadlock(resident[i]);
+      run->fail(CUDA_ERROR_LAUNCH_TIMEOUT);
+    }
     if (!finished) {
       ++i;
       continue;
     }
     ended = true;
-    for (auto& block : resident[i]) idle.push_back(std::move(block));
+    for (auto& block : resident[i]) {
+      if (run->checker) run->checker->blockEnds(*block);
+      idle.push_back(std::move(block));
+    }
     resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return ended;
@@ -133,7 +141,8 @@ void Multiprocessor::work(Run& launch) {
   unsigned turns = 0;
   while (!launch.stopped()) {
     const bool crowded = resident.size() >= kResident && !launch.launch.cooperative;
-    const bool wants = resident.empty() || launch.launch.cooperative || (turns >= kTurnsAlone && !crowded);
+    const bool wants =
+        resident.empty() || launch.launch.cooperative || (turns >= kTurnsAlone && !crowded);
     if (more && wants) {
       more = claim(resident);
       turns = 0;
@@ -158,19 +167,26 @@ CUresult execute(const Launch& launch, const Environment& environment) {
   if (launch.parameters.size() < info.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
   ptx::Run run{launch, environment, program, program.kernelCode(launch.kernel)};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] == 0 || launch.block[axis] == 0 || launch.cluster[axis] == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (launch.grid[axis] == 0 || launch.block[axis] == 0 || launch.cluster[axis] == 0)
+      return CUDA_ERROR_INVALID_VALUE;
     if (launch.grid[axis] % launch.cluster[axis]) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     run.blocks *= launch.grid[axis];
     run.blocksPerCluster *= launch.cluster[axis];
   }
-  if (std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2] > 1024) return CUDA_ERROR_INVALID_VALUE;
+  if (std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2] > 1024)
+    return CUDA_ERROR_INVALID_VALUE;
   run.staticSharedBytes = info.staticSharedBytes;
   run.sharedBytes = program.sharedBytes(launch.kernel, launch.dynamicSharedBytes);
   run.localBytes = info.localBytes;
-  run.localStride = ((info.localBytes + 63) & ~63u) | 64;  // an odd number of cache lines, so that lanes do not share a set
+  run.localStride = ((info.localBytes + 63) & ~63u) |
+                    64;  // an odd number of cache lines, so that lanes do not share a set
   run.gridId = ++ptx::launches;
   run.multiprocessors = ptx::ThreadPool::shared().size();
-  const std::uint64_t helpers = std::min<std::uint64_t>(run.blocks / run.blocksPerCluster - 1, 1024);
+  std::unique_ptr<ptx::Checker> checker;
+  if (ptx::checks().any()) checker = std::make_unique<ptx::Checker>(run);
+  run.checker = checker.get();
+  const std::uint64_t helpers =
+      checker ? 0 : std::min<std::uint64_t>(run.blocks / run.blocksPerCluster - 1, 1024);
   ptx::ThreadPool::shared().run(static_cast<unsigned>(helpers), [&run] { ptx::participate(run); });
   run.deliver();
   return static_cast<CUresult>(run.result.load());

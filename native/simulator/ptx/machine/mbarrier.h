@@ -1,4 +1,5 @@
-// mbarrier objects in shared memory. All threads that can reach one run on one host thread, so plain memory will do.
+// mbarrier objects in shared memory. All threads that can reach one run on one host thread, so
+// plain memory will do.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,11 @@
 
 namespace simulator::ptx {
 
+class Checker;
 class LinkedProgram;
 
-/// Shared memory behind the program's own, for cooperative groups larger than a warp: %reserved_smem_offset_*.
+/// Shared memory behind the program's own, for cooperative groups larger than a warp:
+/// %reserved_smem_offset_*.
 inline constexpr std::uint32_t kReservedShared = 1024;
 
 /// One launch while it runs, shared by the threads that work on it.
@@ -34,21 +36,28 @@ struct Run {
   std::uint32_t localBytes = 0;
   std::uint64_t gridId = 0;
   std::uint32_t multiprocessors = 1;
+  Checker* checker = nullptr;  ///< null: no check is on
   std::atomic<std::uint64_t> claimed{0};
   std::atomic<int> result{CUDA_SUCCESS};
   alignas(8) std::uint8_t gridWorkspace[32] = {};  ///< of grid.sync(), named by %envreg1 and 2
 
   std::mutex textMutex;
-  std::map<std::uint64_t, std::string> text;  ///< what blocks printed, to be delivered in their order
+  std::map<std::uint64_t, std::string>
+      text;  ///< what blocks printed, to be delivered in their order
   std::size_t textBytes = 0;
 
   /// Bytes that an access may touch: the reserved ones too, where the kernel asks for them.
-  std::uint32_t sharedMapped() const { return kernel.usesReserved ? ((sharedBytes + 15) & ~15u) + kReservedShared : sharedBytes; }
+  std::uint32_t sharedMapped() const {
+    return kernel.usesReserved ? ((sharedBytes + 15) & ~15u) + kReservedShared : sharedBytes;
+  }
   void print(std::uint64_t block, std::string_view line);
   void deliver();
   void fail(CUresult code);
   bool stopped() const { return result.load(std::memory_order_relaxed) != CUDA_SUCCESS; }
 };
+
+/// Where in the grid the block with this number is.
+std::array<std::uint32_t, 3> blockPosition(const Run& run, std::uint64_t number);
 
 struct Barrier {
   std::array<std::uint32_t, kLanes> lanes{};  ///< by warp: lanes that arrived
@@ -78,7 +87,8 @@ struct Block {
 
   ~Block();
   void begin(Run& run, Multiprocessor& processor, std::uint64_t index);
-  /// Gives every warp one turn. False when no warp could do anything.
+  /// Runs the warps in turns until each has used its budget or waits. False when no warp could do
+  /// anything.
   bool step();
   bool finished() const { return aliveThreads == 0; }
   void lanesExited(std::uint32_t lanes);

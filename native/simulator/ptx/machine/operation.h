@@ -14,18 +14,20 @@ inline constexpr std::uint32_t kAllLanes = ~0u;
 struct Warp;
 struct Operation;
 
-/// Runs one operation for the lanes in `mask`; answers the operation to go on with, null when the warp must be scheduled anew.
+/// Runs one operation for the lanes in `mask`; answers the operation to go on with, null when the
+/// warp must be scheduled anew.
 using Handler = const Operation* (*)(Warp&, const Operation*, std::uint32_t mask);
 
-/// Where an operand lies: a byte offset into the frame's registers or, with the top bit, into the function's constants. Every register
-/// holds 32 lanes side by side; a predicate is 32 bits.
+/// Where an operand lies: a byte offset into the frame's registers or, with the top bit, into the
+/// function's constants. Every register holds 32 lanes side by side; a predicate is 32 bits.
 using Slot = std::uint32_t;
 inline constexpr Slot kConstantBank = 1u << 31;
 
 struct Operation {
   static constexpr std::uint32_t kNoGuard = ~0u;
   static constexpr unsigned kSlots = 8;
-  /// By habit: 0 is the result, 1 to 3 the sources; memory operations use 0 to 3 for values, 4 for the address.
+  /// By habit: 0 is the result, 1 to 3 the sources; memory operations use 0 to 3 for values, 4 for
+  /// the address.
   static constexpr unsigned kAddress = 4, kSecondResult = 5, kMembers = 6, kExtra = 7;
   enum Flag : std::uint8_t {
     kEvenWithoutLanes = 1,  ///< runs although its guard leaves no lane: branches
@@ -39,13 +41,15 @@ struct Operation {
   };
 
   Handler run = nullptr;
-  Handler inner = nullptr;  ///< what `run` wraps: a rounding environment, the convergence of a .sync
+  Handler inner =
+      nullptr;  ///< what `run` wraps: a rounding environment, the convergence of a .sync
   Slot slot[kSlots] = {};
   std::int64_t immediate = 0;
   std::uint32_t guard = kNoGuard;
   std::uint32_t target = 0;  ///< index of an operation, a call site, a table
   std::uint32_t line = 0;
-  std::uint32_t detail = 0;  ///< whatever else one handler needs: an mxcsr, a byte permutation, a count
+  std::uint32_t detail =
+      0;  ///< whatever else one handler needs: an mxcsr, a byte permutation, a count
   std::uint8_t flags = 0;
   std::uint8_t defines = 0;  ///< slots written and
   std::uint8_t uses = 0;     ///< read, one bit each: for the allocation of registers
@@ -59,7 +63,8 @@ struct ParameterPlace {
 
 /// One call instruction: where the caller keeps arguments and results in its local memory.
 struct CallSite {
-  std::uint32_t function = 0;  ///< index into the program's functions; kIndirect: through a register
+  std::uint32_t function =
+      0;  ///< index into the program's functions; kIndirect: through a register
   static constexpr std::uint32_t kIndirect = ~0u;
   std::vector<ParameterPlace> arguments;
   std::vector<ParameterPlace> results;
@@ -86,7 +91,7 @@ struct Code {
   std::vector<ParameterPlace> parameters;
   std::vector<ParameterPlace> results;
   std::uint32_t frameBytes = 0;
-  std::uint32_t registers = 0;  ///< as many as the text declares
+  std::uint32_t registers = 0;  ///< of the hardware, estimated
   std::uint32_t localBytes = 0;
   bool callsIndirectly = false;
   bool allocates = false;     ///< alloca

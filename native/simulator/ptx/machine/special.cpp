@@ -128,13 +128,18 @@ constexpr auto kEntries = std::to_array<Entry>({
 });
 
 std::uint64_t nanoseconds(bool wallClock) {
-  if (wallClock) return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1));
+  if (wallClock)
+    return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                                      std::chrono::nanoseconds(1));
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch() /
+                                    std::chrono::nanoseconds(1));
 }
 
 std::uint32_t reservedBegin(const Run& run) { return (run.sharedBytes + 15) & ~15u; }
 
-std::size_t axis(int number, Special first) { return static_cast<std::size_t>(number - static_cast<int>(first)); }
+std::size_t axis(int number, Special first) {
+  return static_cast<std::size_t>(number - static_cast<int>(first));
+}
 
 /// What is the same for all lanes of a warp.
 std::uint64_t uniformValue(Warp& w, int number) {
@@ -143,14 +148,19 @@ std::uint64_t uniformValue(Warp& w, int number) {
   const Launch& launch = run.launch;
   const auto special = static_cast<Special>(number);
   if (number >= static_cast<int>(Special::Envreg0)) {
-    // grid.sync() finds its barrier through these two; they are zero unless the launch is cooperative.
-    const std::uint64_t workspace = launch.cooperative ? reinterpret_cast<std::uint64_t>(run.gridWorkspace) : 0;
+    // grid.sync() finds its barrier through these two; they are zero unless the launch is
+    // cooperative.
+    const std::uint64_t workspace =
+        launch.cooperative ? reinterpret_cast<std::uint64_t>(run.gridWorkspace) : 0;
     if (number == static_cast<int>(Special::Envreg0) + 1) return workspace >> 32;
     return number == static_cast<int>(Special::Envreg0) + 2 ? workspace & 0xffffffff : 0;
   }
-  if (special >= Special::NtidX && special <= Special::NtidZ) return launch.block[axis(number, Special::NtidX)];
-  if (special >= Special::CtaidX && special <= Special::CtaidZ) return block.position[axis(number, Special::CtaidX)];
-  if (special >= Special::NctaidX && special <= Special::NctaidZ) return launch.grid[axis(number, Special::NctaidX)];
+  if (special >= Special::NtidX && special <= Special::NtidZ)
+    return launch.block[axis(number, Special::NtidX)];
+  if (special >= Special::CtaidX && special <= Special::CtaidZ)
+    return block.position[axis(number, Special::CtaidX)];
+  if (special >= Special::NctaidX && special <= Special::NctaidZ)
+    return launch.grid[axis(number, Special::NctaidX)];
   if (special >= Special::ClusteridX && special <= Special::ClusteridZ) {
     const std::size_t a = axis(number, Special::ClusteridX);
     return block.position[a] / launch.cluster[a];
@@ -206,7 +216,8 @@ std::uint64_t laneValue(Warp& w, Special special, unsigned lane) {
 }
 
 bool variesByLane(Special special) {
-  return special <= Special::TidZ || special == Special::Laneid || (special >= Special::MaskEq && special <= Special::MaskGt);
+  return special <= Special::TidZ || special == Special::Laneid ||
+         (special >= Special::MaskEq && special <= Special::MaskGt);
 }
 
 }  // namespace
@@ -239,7 +250,9 @@ const Operation* readSpecial(Warp& w, const Operation* op, std::uint32_t mask) {
     if (op->width == 4) w.at<std::uint32_t>(op->slot[0])[lane] = static_cast<std::uint32_t>(value);
     if (op->width == 8) w.at<std::uint64_t>(op->slot[0])[lane] = value;
   }
-  if (static_cast<Special>(number) >= Special::Clock && static_cast<Special>(number) <= Special::TimerHigh) w.spin();
+  if (static_cast<Special>(number) >= Special::Clock &&
+      static_cast<Special>(number) <= Special::TimerHigh)
+    w.spin();
   return op + 1;
 }
 

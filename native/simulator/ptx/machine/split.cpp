@@ -1,9 +1,10 @@
 // How a warp's lanes drift apart and come together again.
 //
-// Operations lie in memory in an order in which every path leads upwards and loops are contiguous (control_flow.cpp). Of the places where
-// lanes wait, the first in that order (in the innermost call) runs; whoever arrives where others wait joins them. So lanes meet at the
-// earliest point that they have in common, without a stack of reconvergence points, and any control flow will do. A loop that waits for
-// lanes further on would starve them: after many spins others get a turn.
+// Operations lie in memory in an order in which every path leads upwards and loops are contiguous
+// (control_flow.cpp). Of the places where lanes wait, the first in that order (in the innermost
+// call) runs; whoever arrives where others wait joins them. So lanes meet at the earliest point
+// that they have in common, without a stack of reconvergence points, and any control flow will do.
+// A loop that waits for lanes further on would starve them: after many spins others get a turn.
 #include <bit>
 
 #include "native/simulator/ptx/machine/multiprocessor.h"
@@ -14,13 +15,17 @@ namespace {
 constexpr std::int32_t kPatience = 128;
 const Operation* const kNoFrontier = reinterpret_cast<const Operation*>(~std::uintptr_t{0});
 
-bool precedes(const Split& a, const Split& b) { return a.frame->depth != b.frame->depth ? a.frame->depth > b.frame->depth : a.at < b.at; }
+bool precedes(const Split& a, const Split& b) {
+  return a.frame->depth != b.frame->depth ? a.frame->depth > b.frame->depth : a.at < b.at;
+}
 
 const Split* first(const Warp& warp, std::uint32_t among) {
   const Split* best = nullptr;
   for (std::uint32_t i = 0; i < warp.splitCount; ++i) {
     const Split& split = warp.splits[i];
-    if (split.state == Split::State::Ready && (split.lanes & among) && (!best || precedes(split, *best))) best = &split;
+    if (split.state == Split::State::Ready && (split.lanes & among) &&
+        (!best || precedes(split, *best)))
+      best = &split;
   }
   return best;
 }
@@ -31,7 +36,8 @@ const Split* rotated(Warp& warp) {
   std::uint32_t nearest = kLanes;
   for (std::uint32_t i = 0; i < warp.splitCount; ++i) {
     const Split& split = warp.splits[i];
-    const auto distance = static_cast<std::uint32_t>(std::countr_zero(std::rotr(split.lanes, static_cast<int>(warp.rotation + 1))));
+    const auto distance = static_cast<std::uint32_t>(
+        std::countr_zero(std::rotr(split.lanes, static_cast<int>(warp.rotation + 1))));
     if (split.state != Split::State::Ready || distance >= nearest) continue;
     nearest = distance;
     best = &split;
@@ -42,7 +48,16 @@ const Split* rotated(Warp& warp) {
 
 }  // namespace
 
-void Warp::suspend(const Operation* at, std::uint32_t lanes, Split::State state) { splits[splitCount++] = {at, frame, lanes, state, 0}; }
+void Warp::suspend(const Operation* at, std::uint32_t lanes, Split::State state) {
+  splits[splitCount++] = {at, frame, lanes, state, 0};
+}
+
+void Warp::park() {
+  if (!paused) return;
+  suspend(paused, active);
+  paused = nullptr;
+  active = 0;
+}
 
 void Warp::suspendIn(Frame* where, const Operation* at, std::uint32_t lanes) {
   splits[splitCount++] = {at, where, lanes, Split::State::Ready, 0};
@@ -80,7 +95,8 @@ const Operation* Warp::next() {
       lanes |= split.lanes;
       continue;
     }
-    if (isReady && !favoured && split.frame->depth == best.frame->depth && split.at < frontier) frontier = split.at;
+    if (isReady && !favoured && split.frame->depth == best.frame->depth && split.at < frontier)
+      frontier = split.at;
     splits[kept++] = split;
   }
   splitCount = kept;

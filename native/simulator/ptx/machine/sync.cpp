@@ -1,6 +1,8 @@
-// .sync operations: lanes wait for each other wherever they are, exchange what they brought, and go on.
+// .sync operations: lanes wait for each other wherever they are, exchange what they brought, and go
+// on.
 #include <bit>
 
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/control.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 
@@ -34,7 +36,8 @@ std::uint32_t waiting(const Warp& w, std::uint32_t members) {
   return result;
 }
 
-/// Runs the operation of each waiting split for its part of the group and makes that part ready behind it.
+/// Runs the operation of each waiting split for its part of the group and makes that part ready
+/// behind it.
 void complete(Warp& w, std::uint32_t group) {
   w.participants = group;
   for (std::uint32_t i = 0; i < w.splitCount; ++i) {
@@ -64,7 +67,8 @@ void Warp::completeGroups() {
     for (std::uint32_t i = 0; i < splitCount && !again; ++i) {
       if (splits[i].state != Split::State::AtSync) continue;
       for (std::uint32_t left = splits[i].lanes; left && !again; left &= left - 1) {
-        const std::uint32_t wanted = members[std::countr_zero(left)], group = waiting(*this, wanted);
+        const std::uint32_t wanted = members[std::countr_zero(left)],
+                            group = waiting(*this, wanted);
         if (wanted & alive & ~group) continue;
         complete(*this, group);
         again = true;
@@ -77,8 +81,10 @@ const Operation* convergeMembers(Warp& w, const Operation* op, std::uint32_t mas
   const std::uint32_t* wanted = w.at<std::uint32_t>(op->slot[Operation::kMembers]);
   const std::uint32_t first = wanted[std::countr_zero(mask)];
   bool uniform = true;
-  for (std::uint32_t left = mask; left; left &= left - 1) uniform &= wanted[std::countr_zero(left)] == first;
+  for (std::uint32_t left = mask; left; left &= left - 1)
+    uniform &= wanted[std::countr_zero(left)] == first;
   publish(w, op, mask);
+  if (Checker* checker = w.block->run->checker) checker->mask(w, op, mask);
   if (uniform && (first & w.alive & ~mask) == 0) {
     w.participants = mask;
     return op->inner(w, op, mask);

@@ -27,7 +27,8 @@ ThreadPool::ThreadPool() : size_(threadsAllowed()) {
 void ThreadPool::serve() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    const auto job = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.wanted > 0; });
+    const auto job =
+        std::find_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.wanted > 0; });
     if (job == jobs_.end()) {
       offered_.wait(lock);
       continue;

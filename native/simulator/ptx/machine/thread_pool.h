@@ -13,10 +13,12 @@ namespace simulator::ptx {
 
 class ThreadPool {
  public:
-  /// Made on first use and never destroyed: its threads may be in a kernel that does not end when the process exits.
+  /// Made on first use and never destroyed: its threads may be in a kernel that does not end when
+  /// the process exits.
   static ThreadPool& shared();
   unsigned size() const { return size_; }
-  /// Runs `work` on the calling thread and, as they become free, on at most `helpers` more; returns when all that began have returned.
+  /// Runs `work` on the calling thread and, as they become free, on at most `helpers` more; returns
+  /// when all that began have returned.
   void run(unsigned helpers, const std::function<void()>& work);
 
  private:

@@ -54,12 +54,18 @@ struct Warp {
   std::uint8_t* bank[2];
   std::uint32_t active;       ///< lanes that run now
   std::uint32_t carry;        ///< CC.CF of each lane
-  const Operation* frontier;  ///< the first place at which other lanes wait: arriving there, the warp is scheduled anew
-  std::int32_t budget;        ///< arrivals left before other warps get their turn
-  std::int32_t patience;      ///< spins left before diverged lanes get their turn
-  std::uint32_t favoured;     ///< lanes that have their turn because patience had ended, until the warp's turn is over
-  std::uint32_t rotation;     ///< where to look for the next ones
+  const Operation* frontier;  ///< the first place at which other lanes wait: arriving there, the
+                              ///< warp is scheduled anew
+  std::int32_t
+      turn;  ///< operations left before other warps of the block get their turn; a load ends it
+  std::int32_t budget;     ///< arrivals left before other blocks get theirs
+  std::int32_t patience;   ///< spins left before diverged lanes get their turn
+  std::uint32_t favoured;  ///< lanes that have their turn because patience had ended, until the
+                           ///< warp's turn is over
+  std::uint32_t rotation;  ///< where to look for the next ones
   Frame* frame;
+  const Operation* paused;  ///< where the running lanes go on when the warp has its next turn;
+                            ///< null: next() chooses
 
   std::uint32_t alive;  ///< lanes that have not exited
   std::uint32_t index;  ///< in the block
@@ -111,6 +117,8 @@ struct Warp {
   // split.cpp
   const Operation* arriveSlowly(const Operation* at);
   void suspend(const Operation* at, std::uint32_t lanes, Split::State state = Split::State::Ready);
+  /// Suspends the lanes that paused, before another warp changes the splits of this one.
+  void park();
   void suspendIn(Frame* where, const Operation* at, std::uint32_t lanes);
   /// Chooses the lanes that run next and merges those at the same place; null when none is ready.
   const Operation* next();

@@ -8,19 +8,24 @@
 namespace simulator::ptx {
 namespace {
 
-std::string_view opcodeOf(const Instruction& instruction) { return instruction.text.substr(0, instruction.text.find('.')); }
+std::string_view opcodeOf(const Instruction& instruction) {
+  return instruction.text.substr(0, instruction.text.find('.'));
+}
 
 std::uint32_t labelTarget(const Function& function, std::string_view label, std::uint32_t line) {
   const auto found = function.labels.find(label);
-  if (found == function.labels.end()) throw Failure(line, "unknown label '" + std::string(label) + "'");
+  if (found == function.labels.end())
+    throw Failure(line, "unknown label '" + std::string(label) + "'");
   return found->second;
 }
 
-/// Bourdoncle, "Efficient chaotic iteration strategies with widenings": strongly connected parts, each begun by the node through which it
-/// is entered, ordered within again without the edges back to that node.
+/// Bourdoncle, "Efficient chaotic iteration strategies with widenings": strongly connected parts,
+/// each begun by the node through which it is entered, ordered within again without the edges back
+/// to that node.
 class WeakTopologicalOrder {
  public:
-  explicit WeakTopologicalOrder(const std::vector<BasicBlock>& blocks) : blocks_(blocks), number_(blocks.size()) {}
+  explicit WeakTopologicalOrder(const std::vector<BasicBlock>& blocks)
+      : blocks_(blocks), number_(blocks.size()) {}
   std::vector<std::uint32_t> make() {
     if (!blocks_.empty()) visit(0, order_);
     std::reverse(order_.begin(), order_.end());
@@ -81,7 +86,8 @@ std::vector<bool> findLeaders(const Function& function) {
   for (std::uint32_t i = 0; i < function.instructions.size(); ++i) {
     const Instruction& instruction = function.instructions[i];
     const auto labels = branchLabels(function, instruction);
-    for (const std::string_view label : labels) leader[labelTarget(function, label, instruction.line)] = true;
+    for (const std::string_view label : labels)
+      leader[labelTarget(function, label, instruction.line)] = true;
     if (!labels.empty() || endsPath(instruction)) leader[i + 1] = true;
   }
   return leader;
@@ -89,12 +95,14 @@ std::vector<bool> findLeaders(const Function& function) {
 
 }  // namespace
 
-std::vector<std::string_view> branchLabels(const Function& function, const Instruction& instruction) {
+std::vector<std::string_view> branchLabels(const Function& function,
+                                           const Instruction& instruction) {
   const std::string_view opcode = opcodeOf(instruction);
   if (opcode == "bra" && instruction.operands.size() == 1) return {instruction.operands[0].name};
   if (opcode != "brx" || instruction.operands.size() != 2) return {};
   const auto found = function.branchTargets.find(instruction.operands[1].name);
-  if (found == function.branchTargets.end()) throw Failure(instruction.line, "brx.idx needs a label with .branchtargets");
+  if (found == function.branchTargets.end())
+    throw Failure(instruction.line, "brx.idx needs a label with .branchtargets");
   return found->second;
 }
 
@@ -114,7 +122,8 @@ ControlFlow analyse(const Function& function) {
     result.blockAt[i] = static_cast<std::uint32_t>(result.blocks.size() - 1);
     result.blocks.back().end = i + 1;
   }
-  // A block behind the last instruction: a label may stand there, and paths that fall off the end return.
+  // A block behind the last instruction: a label may stand there, and paths that fall off the end
+  // return.
   result.blocks.push_back({count, count, {}, 0});
   result.blockAt[count] = static_cast<std::uint32_t>(result.blocks.size() - 1);
   for (std::uint32_t b = 0; b + 1 < result.blocks.size(); ++b) {
@@ -123,7 +132,9 @@ ControlFlow analyse(const Function& function) {
     if (!endsPath(last)) block.successors.push_back(b + 1);
     for (const std::string_view label : branchLabels(function, last)) {
       const std::uint32_t target = result.blockAt[labelTarget(function, label, last.line)];
-      if (std::find(block.successors.begin(), block.successors.end(), target) == block.successors.end()) block.successors.push_back(target);
+      if (std::find(block.successors.begin(), block.successors.end(), target) ==
+          block.successors.end())
+        block.successors.push_back(target);
     }
     for (const std::uint32_t next : block.successors) ++result.blocks[next].predecessors;
   }

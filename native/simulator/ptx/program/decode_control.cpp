@@ -15,7 +15,8 @@ void Lowerer::branch(const Instruction& instruction, Modifiers& modifiers) {
   Operation op = begin(instruction, guarded ? ptx::branch : jump);
   op.flags |= Operation::kEvenWithoutLanes;
   const std::uint32_t target = function_.labels.at(operand(instruction, 0).name);
-  branches_.emplace_back(static_cast<std::uint32_t>(code_.operations.size()), flow_.blockAt[target]);
+  branches_.emplace_back(static_cast<std::uint32_t>(code_.operations.size()),
+                         flow_.blockAt[target]);
   emit(op);
 }
 
@@ -25,7 +26,8 @@ void Lowerer::branchByTable(const Instruction& instruction, Modifiers& modifiers
   use(op, 1, source(instruction, operand(instruction, 0), Type::U32));
   op.target = static_cast<std::uint32_t>(code_.tables.size());
   std::vector<std::uint32_t>& table = code_.tables.emplace_back();
-  for (const std::string_view label : branchLabels(function_, instruction)) table.push_back(flow_.blockAt[function_.labels.at(label)]);
+  for (const std::string_view label : branchLabels(function_, instruction))
+    table.push_back(flow_.blockAt[function_.labels.at(label)]);
   emit(op);
 }
 
@@ -43,16 +45,21 @@ void Lowerer::sleep(const Instruction& instruction, Modifiers& modifiers) {
 }
 
 ParameterPlace Lowerer::argumentPlace(const Instruction& instruction, const Operand& operand) {
-  if (operand.kind != Operand::Kind::Local || function_.variables[operand.index].space != Space::Param) {
+  if (operand.kind != Operand::Kind::Local ||
+      function_.variables[operand.index].space != Space::Param) {
     malformed(instruction, "arguments and results of calls must be .param variables");
   }
-  return {localOffset_[operand.index], static_cast<std::uint32_t>(function_.variables[operand.index].bytes())};
+  return {localOffset_[operand.index],
+          static_cast<std::uint32_t>(function_.variables[operand.index].bytes())};
 }
 
-CallSite Lowerer::callSite(const Instruction& instruction, const std::vector<Operand>* results, const std::vector<Operand>* arguments) {
+CallSite Lowerer::callSite(const Instruction& instruction, const std::vector<Operand>* results,
+                           const std::vector<Operand>* arguments) {
   CallSite site;
-  for (std::size_t i = 0; results && i < results->size(); ++i) site.results.push_back(argumentPlace(instruction, (*results)[i]));
-  for (std::size_t i = 0; arguments && i < arguments->size(); ++i) site.arguments.push_back(argumentPlace(instruction, (*arguments)[i]));
+  for (std::size_t i = 0; results && i < results->size(); ++i)
+    site.results.push_back(argumentPlace(instruction, (*results)[i]));
+  for (std::size_t i = 0; arguments && i < arguments->size(); ++i)
+    site.arguments.push_back(argumentPlace(instruction, (*arguments)[i]));
   return site;
 }
 
@@ -63,8 +70,10 @@ void Lowerer::call(const Instruction& instruction, Modifiers& modifiers) {
   const bool hasResults = operand(instruction, 0).kind == Operand::Kind::List;
   const std::vector<Operand>* results = hasResults ? &instruction.operands[at++].elements : nullptr;
   const Operand& callee = operand(instruction, at++);
-  const bool hasArguments = at < instruction.operands.size() && instruction.operands[at].kind == Operand::Kind::List;
-  CallSite site = callSite(instruction, results, hasArguments ? &instruction.operands[at].elements : nullptr);
+  const bool hasArguments =
+      at < instruction.operands.size() && instruction.operands[at].kind == Operand::Kind::List;
+  CallSite site =
+      callSite(instruction, results, hasArguments ? &instruction.operands[at].elements : nullptr);
   Operation op;
   guard(op, instruction);
   op.target = static_cast<std::uint32_t>(code_.calls.size());
@@ -75,7 +84,8 @@ void Lowerer::call(const Instruction& instruction, Modifiers& modifiers) {
     code_.callsIndirectly = true;
   } else {
     const Symbol symbol = program_.resolve(module_, callee.name);
-    const Builtin builtin = symbol.kind == Symbol::Kind::Function ? Builtin::None : builtinNamed(callee.name);
+    const Builtin builtin =
+        symbol.kind == Symbol::Kind::Function ? Builtin::None : builtinNamed(callee.name);
     if (symbol.kind != Symbol::Kind::Function && builtin == Builtin::None) {
       throw Failure(instruction.line, "undefined reference to '" + std::string(callee.name) + "'");
     }
@@ -87,9 +97,9 @@ void Lowerer::call(const Instruction& instruction, Modifiers& modifiers) {
   emit(op);
 }
 
-Lowerer::Decoder Lowerer::decoderFor(std::string_view opcode) {
+const Lowerer::Decoders& Lowerer::decoders() {
   using L = Lowerer;
-  static const std::unordered_map<std::string_view, Decoder> kDecoders{
+  static const Decoders kDecoders{
       {"add", &L::add},
       {"addc", &L::add},
       {"sub", &L::add},
@@ -181,6 +191,7 @@ Lowerer::Decoder Lowerer::decoderFor(std::string_view opcode) {
       {"setmaxnreg", &L::ignored},
       {"pmevent", &L::ignored},
       {"brkpt", &L::ignored},
+      {"wmma", &L::matrix},
       {"shfl", &L::shuffle},
       {"vote", &L::vote},
       {"match", &L::match},
@@ -197,8 +208,19 @@ Lowerer::Decoder Lowerer::decoderFor(std::string_view opcode) {
       {"call", &L::call},
       {"nanosleep", &L::sleep},
   };
-  const auto found = kDecoders.find(opcode);
-  return found == kDecoders.end() ? nullptr : found->second;
+  return kDecoders;
+}
+
+Lowerer::Decoder Lowerer::decoderFor(std::string_view opcode) {
+  const auto found = decoders().find(opcode);
+  return found == decoders().end() ? nullptr : found->second;
+}
+
+std::vector<std::string_view> Lowerer::opcodes() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, decoder] : decoders()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace simulator::ptx

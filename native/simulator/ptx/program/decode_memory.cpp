@@ -6,12 +6,15 @@
 #include "native/simulator/ptx/machine/call.h"
 #include "native/simulator/ptx/machine/control.h"
 #include "native/simulator/ptx/machine/mbarrier.h"
+#include "native/simulator/ptx/program/legality.h"
 #include "native/simulator/ptx/program/lowerer.h"
 
 namespace simulator::ptx {
 
-Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, const Operand& whole, Space space) {
-  if (whole.kind != Operand::Kind::Address || whole.elements.size() != 1) malformed(instruction, "expected an address in brackets");
+Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, const Operand& whole,
+                              Space space) {
+  if (whole.kind != Operand::Kind::Address || whole.elements.size() != 1)
+    malformed(instruction, "expected an address in brackets");
   const Operand& base = whole.elements[0];
   if (base.kind == Operand::Kind::Integer) {
     op.immediate = static_cast<std::int64_t>(base.bits);
@@ -27,7 +30,8 @@ Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, con
   }
   if (base.kind == Operand::Kind::Local) {
     const Variable& variable = function_.variables[base.index];
-    const bool kernelParameter = function_.entry && base.index < function_.returns + function_.parameters;
+    const bool kernelParameter =
+        function_.entry && base.index < function_.returns + function_.parameters;
     if (variable.space == Space::Local || variable.space == Space::Param) {
       op.immediate = base.offset + localOffset_[base.index];
       if (kernelParameter) return Space::Param;
@@ -43,29 +47,54 @@ Space Lowerer::addressOperand(Operation& op, const Instruction& instruction, con
   return space;
 }
 
+void Lowerer::emitAccess(Operation op, const Access& access) {
+  const bool own =
+      access.space == Space::Local || access.space == Space::Param || access.space == Space::Const;
+  if (own ? checks().memory : checks().accesses()) {
+    op.inner = std::exchange(op.run, checkedAccess);
+    op.detail = access.packed();
+  }
+  emit(op);
+}
+
 void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool loads) {
   const bool spinning = modifiers.takeAny({"volatile", "relaxed", "acquire"});
+  Access checked{.kind = loads ? Access::Kind::Load : Access::Kind::Store};
+  checked.release = modifiers.take("release");
+  checked.strong = spinning || checked.release;
+  checked.narrow = modifiers.take("cta");
   modifiers.takeMemoryHints();
   modifiers.takeAny({"L2::cache_hint"});
   Form form{.op = loads ? Op::Load : Op::Store};
   const unsigned lanes = modifiers.take("v2") ? 2 : modifiers.take("v4") ? 4 : 1;
   form.space = modifiers.takeSpace();
   form.type = modifiers.takeType();
-  const Operand &value = operand(instruction, loads ? 0 : 1), &where = operand(instruction, loads ? 1 : 0);
+  const Operand &value = operand(instruction, loads ? 0 : 1),
+                &where = operand(instruction, loads ? 1 : 0);
   const bool vector = value.kind == Operand::Kind::Vector;
-  if (form.type == Type::None || bytesOf(form.type) > 8 || (vector ? value.elements.size() : 1) != lanes) unsupported(instruction);
+  if (form.type == Type::None || bytesOf(form.type) > 8 ||
+      (vector ? value.elements.size() : 1) != lanes)
+    unsupported(instruction);
   Operation op;
   guard(op, instruction);
   form.space = addressOperand(op, instruction, where, form.space);
-  const auto element = [&](unsigned i) -> const Operand& { return vector ? value.elements[i] : value; };
-  // All elements are read as registers of one width; where they differ, the narrower ones cannot be meant.
-  for (unsigned i = 0; i < lanes; ++i) form.sourceBytes = i == 0 ? registerBytes(element(0), form.type) : form.sourceBytes;
+  const auto element = [&](unsigned i) -> const Operand& {
+    return vector ? value.elements[i] : value;
+  };
+  // All elements are read as registers of one width; where they differ, the narrower ones cannot be
+  // meant.
+  for (unsigned i = 0; i < lanes; ++i)
+    form.sourceBytes = i == 0 ? registerBytes(element(0), form.type) : form.sourceBytes;
   for (unsigned i = 0; i < lanes; ++i) {
-    if (registerBytes(element(i), form.type) != form.sourceBytes && element(i).kind == Operand::Kind::Register) {
+    if (registerBytes(element(i), form.type) != form.sourceBytes &&
+        element(i).kind == Operand::Kind::Register) {
       malformed(instruction, "the registers of a vector differ in size");
     }
-    const Type as = form.sourceBytes == 2 ? Type::B16 : form.sourceBytes == 4 ? Type::B32 : Type::B64;
-    const bool literal = element(i).kind == Operand::Kind::Float || element(i).kind == Operand::Kind::Float32;
+    const Type as = form.sourceBytes == 2   ? Type::B16
+                    : form.sourceBytes == 4 ? Type::B32
+                                            : Type::B64;
+    const bool literal =
+        element(i).kind == Operand::Kind::Float || element(i).kind == Operand::Kind::Float32;
     if (loads) {
       define(op, i, destination(instruction, element(i), as));
     } else {
@@ -74,10 +103,12 @@ void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool 
   }
   op.width = static_cast<std::uint8_t>(lanes);
   if (spinning) op.flags |= Operation::kSpinning;
-  op.target = static_cast<std::uint32_t>(code_.operations.size());  // which of the remembered ranges it uses
+  op.target = static_cast<std::uint32_t>(
+      code_.operations.size());  // which of the remembered ranges it uses
   if (loads && form.space == Space::Param && !(op.flags & Operation::kHasAddress)) {
     form.op = Op::LoadParameter;
-    const ParameterPlace last = code_.parameters.empty() ? ParameterPlace{0, 0} : code_.parameters.back();
+    const ParameterPlace last =
+        code_.parameters.empty() ? ParameterPlace{0, 0} : code_.parameters.back();
     if (op.immediate < 0 || op.immediate + bytesOf(form.type) * lanes > last.offset + last.bytes)
       malformed(instruction, "there is no such parameter");
   } else if (!loads && form.space == Space::Param) {
@@ -85,18 +116,30 @@ void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool 
   }
   op.run = laneKernel(form);
   if (!op.run) unsupported(instruction);
-  emit(op);
+  if (form.op == Op::LoadParameter) return emit(op);
+  checked.space = form.space;
+  checked.bytes = bytesOf(form.type) * lanes;
+  emitAccess(op, checked);
 }
 
-void Lowerer::load(const Instruction& instruction, Modifiers& modifiers) { access(instruction, modifiers, true); }
-void Lowerer::store(const Instruction& instruction, Modifiers& modifiers) { access(instruction, modifiers, false); }
+void Lowerer::load(const Instruction& instruction, Modifiers& modifiers) {
+  access(instruction, modifiers, true);
+}
+void Lowerer::store(const Instruction& instruction, Modifiers& modifiers) {
+  access(instruction, modifiers, false);
+}
 
 void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
   static constexpr std::pair<std::string_view, Op> kNames[] = {
-      {"add", Op::AtomAdd}, {"and", Op::AtomAnd}, {"or", Op::AtomOr},   {"xor", Op::AtomXor},       {"min", Op::AtomMin},
-      {"max", Op::AtomMax}, {"inc", Op::AtomInc}, {"dec", Op::AtomDec}, {"exch", Op::AtomExchange}, {"cas", Op::AtomCompare}};
+      {"add", Op::AtomAdd},    {"and", Op::AtomAnd}, {"or", Op::AtomOr},
+      {"xor", Op::AtomXor},    {"min", Op::AtomMin}, {"max", Op::AtomMax},
+      {"inc", Op::AtomInc},    {"dec", Op::AtomDec}, {"exch", Op::AtomExchange},
+      {"cas", Op::AtomCompare}};
+  Access checked{.kind = Access::Kind::Atomic, .strong = true};
+  checked.release = modifiers.takeAny({"release", "acq_rel"});
+  checked.narrow = modifiers.take("cta");
   modifiers.takeMemoryHints();
-  modifiers.take("noftz");
+  const bool unflushed = modifiers.take("noftz");
   Form form{.op = Op::ActiveMask};
   form.noReturn = modifiers.opcode() == "red";
   form.space = modifiers.takeSpace();
@@ -104,7 +147,7 @@ void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
     if (form.op == Op::ActiveMask && modifiers.take(name)) form.op = op;
   }
   form.type = modifiers.takeType();
-  if (form.op == Op::ActiveMask) unsupported(instruction);
+  require(legalAtomic(form, unflushed), instruction);
   Operation op;
   guard(op, instruction);
   const unsigned first = form.noReturn ? 0 : 1;
@@ -118,7 +161,9 @@ void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
   op.target = static_cast<std::uint32_t>(code_.operations.size());
   op.run = laneKernel(form);
   if (!op.run) unsupported(instruction);
-  emit(op);
+  checked.space = space;
+  checked.bytes = bytesOf(form.type);
+  emitAccess(op, checked);
 }
 
 void Lowerer::convertAddress(const Instruction& instruction, Modifiers& modifiers) {
@@ -166,29 +211,39 @@ void Lowerer::mapRank(const Instruction& instruction, Modifiers& modifiers) {
 
 void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
   if (!modifiers.take("async")) unsupported(instruction);
-  if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"})) return;  // it has happened already
+  if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"}))
+    return;  // it has happened already
   if (modifiers.take("mbarrier")) {
-    modifiers.takeAny({"arrive", "noinc", "b64"});
+    const bool counted = !modifiers.take("noinc");
+    modifiers.takeAny({"arrive", "b64"});
     modifiers.takeSpace();
-    return memoryBarrierArrive(instruction);
+    // Without .noinc the arrival is expected in addition to the others. The copies are done, so it
+    // leaves the count as it was.
+    return counted ? emit(begin(instruction, nothing)) : memoryBarrierArrive(instruction);
   }
   modifiers.takeMemoryHints();
   modifiers.take("L2::cache_hint");
-  if (!modifiers.takeAny({"shared", "shared::cta"}) || !modifiers.take("global")) unsupported(instruction);
+  if (!modifiers.takeAny({"shared", "shared::cta"}) || !modifiers.take("global"))
+    unsupported(instruction);
   Operation op = begin(instruction, Form{.op = Op::CopyAsync});
   Operation from;
   addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
   addressOperand(from, instruction, operand(instruction, 1), Space::Global);
-  if (!(from.flags & Operation::kWideAddress)) malformed(instruction, "the source's address has 64 bits");
+  if (!(from.flags & Operation::kWideAddress))
+    malformed(instruction, "the source's address has 64 bits");
   use(op, 0, from.slot[Operation::kAddress]);
   op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(from.immediate));
-  op.width = static_cast<std::uint8_t>(operand(instruction, 2).bits);
+  const std::uint64_t bytes = operand(instruction, 2).bits;
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    malformed(instruction, "cp.async copies 4, 8 or 16 bytes");
+  op.width = static_cast<std::uint8_t>(bytes);
   if (instruction.operands.size() > 3) {
-    if (operand(instruction, 3).kind == Operand::Kind::Register && registers_[operand(instruction, 3).index] == Type::Pred)
+    if (operand(instruction, 3).kind == Operand::Kind::Register &&
+        registers_[operand(instruction, 3).index] == Type::Pred)
       unsupported(instruction);
     use(op, 1, source(instruction, operand(instruction, 3), Type::U32));
   }
-  emit(op);
+  emitAccess(op, {.kind = Access::Kind::Copy, .space = Space::Shared, .bytes = op.width});
 }
 
 void Lowerer::allocateLocal(const Instruction& instruction, Modifiers& modifiers) {
@@ -198,7 +253,8 @@ void Lowerer::allocateLocal(const Instruction& instruction, Modifiers& modifiers
   Operation op = begin(instruction, saves ? saveStack : ptx::allocateLocal);
   if (!saves) {
     use(op, 1, source(instruction, operand(instruction, 1), Type::U64));
-    if (instruction.operands.size() > 2) op.detail = static_cast<std::uint32_t>(operand(instruction, 2).bits);
+    if (instruction.operands.size() > 2)
+      op.detail = static_cast<std::uint32_t>(operand(instruction, 2).bits);
     code_.allocates = true;
   }
   define(op, 0, destination(instruction, operand(instruction, 0), Type::U64));
@@ -232,8 +288,10 @@ void Lowerer::memoryBarrierObject(const Instruction& instruction, Modifiers& mod
   }
   op.width = parity;
   if (noComplete && handler != mbarrierArrive) unsupported(instruction);
-  if (handler == mbarrierArrive) define(op, 0, destination(instruction, operand(instruction, 0), Type::B64));
-  if (handler == mbarrierTest) define(op, 0, destination(instruction, operand(instruction, 0), Type::Pred));
+  if (handler == mbarrierArrive)
+    define(op, 0, destination(instruction, operand(instruction, 0), Type::B64));
+  if (handler == mbarrierTest)
+    define(op, 0, destination(instruction, operand(instruction, 0), Type::Pred));
   emit(op);
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "native/simulator/ptx/program/legality.h"
 #include "native/simulator/ptx/program/lowerer.h"
 
 namespace simulator::ptx {
@@ -23,12 +24,14 @@ void Lowerer::unpack(const Instruction& instruction, Type type) {
   Operation op = begin(instruction, Form{.op = Op::Unpack, .type = type, .from = part});
   op.width = static_cast<std::uint8_t>(parts.size());
   use(op, 4, source(instruction, operand(instruction, 1), type));
-  for (unsigned i = 0; i < parts.size(); ++i) define(op, i, destination(instruction, parts[i], part));
+  for (unsigned i = 0; i < parts.size(); ++i)
+    define(op, i, destination(instruction, parts[i], part));
   emit(op);
 }
 
 void Lowerer::move(const Instruction& instruction, Modifiers& modifiers) {
   const Type type = modifiers.takeType();
+  require(isPlain(type) || type == Type::Pred, instruction);
   if (operand(instruction, 0).kind == Operand::Kind::Vector) return unpack(instruction, type);
   if (operand(instruction, 1).kind == Operand::Kind::Vector) return pack(instruction, type);
   regular(instruction, {.op = Op::Copy, .type = type}, 1);
@@ -36,17 +39,15 @@ void Lowerer::move(const Instruction& instruction, Modifiers& modifiers) {
 
 void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
   Form form{.op = Op::Convert, .rounding = modifiers.takeRounding()};
-  form.saturate = modifiers.takeAny({"sat", "satfinite"});
+  form.saturate = modifiers.take("sat");
+  form.finite = modifiers.take("satfinite");
   form.flush = modifiers.take("ftz");
   form.relu = modifiers.take("relu");
   form.type = modifiers.takeType();
   form.from = modifiers.takeType();
-  if (form.from == Type::None) unsupported(instruction);
+  require(legalConversion(form), instruction);
   const bool pair = form.type == Type::F16x2 || form.type == Type::BF16x2;
-  if (pair) {
-    if (form.from != Type::F32) unsupported(instruction);
-    form.op = Op::ConvertPair;
-  }
+  if (pair) form.op = Op::ConvertPair;
   const Operand &to = operand(instruction, 0), &from = operand(instruction, 1);
   form.sourceBytes = registerBytes(from, form.from);
   Operation op = begin(instruction, form);
@@ -54,23 +55,36 @@ void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
   op.target = form.sourceBytes;
   if (form.flush) op.flags |= Operation::kFlushes;
   if (form.saturate) op.flags |= Operation::kNegatedSource;
-  const bool narrow = form.type == Type::F16 || form.type == Type::BF16 || form.type == Type::TF32 || pair;
+  const bool narrow =
+      form.type == Type::F16 || form.type == Type::BF16 || form.type == Type::TF32 || pair;
   if (!isFloat(form.from)) {
-    op.detail = static_cast<std::uint32_t>(narrow ? static_cast<int>(form.rounding) : static_cast<int>(form.from));
+    op.detail = static_cast<std::uint32_t>(narrow ? static_cast<int>(form.rounding)
+                                                  : static_cast<int>(form.from));
     op.immediate = static_cast<int>(form.from);
   } else if (narrow) {
     op.detail = static_cast<std::uint32_t>(form.rounding);
-    op.immediate = form.relu;
+    op.immediate = (form.relu ? 1 : 0) | (form.finite ? 2 : 0);
   }
-  const bool directed = form.rounding == Rounding::Zero || form.rounding == Rounding::Down || form.rounding == Rounding::Up;
+  const bool directed = form.rounding == Rounding::Zero || form.rounding == Rounding::Down ||
+                        form.rounding == Rounding::Up;
   if (directed && (form.type == Type::F32 || form.type == Type::F64)) {
     op.inner = std::exchange(op.run, withRounding);
-    op.detail = 0x1f80 | (form.rounding == Rounding::Down ? 1u : form.rounding == Rounding::Up ? 2u : 3u) << 13;
+    op.detail = 0x1f80 | (form.rounding == Rounding::Down ? 1u
+                          : form.rounding == Rounding::Up ? 2u
+                                                          : 3u)
+                             << 13;
   }
   use(op, 1, source(instruction, from, form.from, true));
   if (pair) use(op, 2, source(instruction, operand(instruction, 2), form.from));
-  define(op, 0, destination(instruction, to, form.type == Type::TF32 ? Type::B32 : form.type, true));
+  define(op, 0,
+         destination(instruction, to, form.type == Type::TF32 ? Type::B32 : form.type, true));
   emit(op);
+}
+
+void Lowerer::takeComparison(const Instruction& instruction, Modifiers& modifiers, Form& form) {
+  const bool unsignedWord = modifiers.hasAny({"lo", "ls", "hi", "hs"});
+  require(modifiers.takeCompare(form.compare, form.from), instruction);
+  require(legalComparison(form.compare, unsignedWord, form.from, form.flush), instruction);
 }
 
 void Lowerer::setPredicate(const Instruction& instruction, Modifiers& modifiers) {
@@ -78,15 +92,17 @@ void Lowerer::setPredicate(const Instruction& instruction, Modifiers& modifiers)
   form.boolean = modifiers.takeBoolean();
   form.flush = modifiers.take("ftz");
   form.from = modifiers.takeType();
-  if (!modifiers.takeCompare(form.compare, form.from)) unsupported(instruction);
+  takeComparison(instruction, modifiers, form);
   const Operand& result = operand(instruction, 0);
   const bool pair = result.kind == Operand::Kind::Pair;
   Operation op = begin(instruction, form);
   op.width = static_cast<std::uint8_t>(form.boolean);
-  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), form.from));
+  for (unsigned i = 1; i <= 2; ++i)
+    use(op, i, source(instruction, operand(instruction, i), form.from));
   if (form.boolean != Boolean::None) predicateSource(op, 3, instruction, operand(instruction, 3));
   define(op, 0, destination(instruction, pair ? result.elements[0] : result, Type::Pred));
-  if (pair) define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
+  if (pair)
+    define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
   emit(op);
 }
 
@@ -96,7 +112,8 @@ void Lowerer::setValue(const Instruction& instruction, Modifiers& modifiers) {
   form.flush = modifiers.take("ftz");
   form.type = modifiers.takeType();
   form.from = modifiers.takeType();
-  if (!modifiers.takeCompare(form.compare, form.from)) unsupported(instruction);
+  takeComparison(instruction, modifiers, form);
+  require(legalSet(form), instruction);
   Operation op = begin(instruction, form);
   op.width = static_cast<std::uint8_t>(form.boolean);
   op.target = std::max(2u, bytesOf(form.type));
@@ -108,7 +125,8 @@ void Lowerer::setValue(const Instruction& instruction, Modifiers& modifiers) {
     case Type::BF16x2: op.detail = 0x3f80; break;
     default: op.detail = ~0u; break;
   }
-  for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), form.from));
+  for (unsigned i = 1; i <= 2; ++i)
+    use(op, i, source(instruction, operand(instruction, i), form.from));
   if (form.boolean != Boolean::None) predicateSource(op, 3, instruction, operand(instruction, 3));
   define(op, 0, destination(instruction, operand(instruction, 0), form.type));
   emit(op);
@@ -116,6 +134,7 @@ void Lowerer::setValue(const Instruction& instruction, Modifiers& modifiers) {
 
 void Lowerer::select(const Instruction& instruction, Modifiers& modifiers) {
   const Type type = modifiers.takeType();
+  require(isPlain(type), instruction);
   Operation op = begin(instruction, Form{.op = Op::Select, .type = type});
   for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), type));
   predicateSource(op, 3, instruction, operand(instruction, 3));
@@ -124,9 +143,11 @@ void Lowerer::select(const Instruction& instruction, Modifiers& modifiers) {
 }
 
 void Lowerer::selectBySign(const Instruction& instruction, Modifiers& modifiers) {
-  modifiers.take("ftz");
+  const bool flush = modifiers.take("ftz");
   const Type type = modifiers.takeType(), sign = modifiers.takeType();
-  Operation op = begin(instruction, Form{.op = Op::SelectBySign, .type = type, .from = sign});
+  require(isPlain(type) && (sign == Type::F32 || (sign == Type::S32 && !flush)), instruction);
+  Operation op =
+      begin(instruction, Form{.op = Op::SelectBySign, .type = type, .from = sign, .flush = flush});
   for (unsigned i = 1; i <= 2; ++i) use(op, i, source(instruction, operand(instruction, i), type));
   use(op, 3, source(instruction, operand(instruction, 3), sign));
   define(op, 0, destination(instruction, operand(instruction, 0), type));

@@ -14,8 +14,10 @@ Operation Lowerer::beginSync(const Instruction& instruction, const Form& form, u
 }
 
 void Lowerer::shuffle(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {
-      {"up", Op::ShuffleUp}, {"down", Op::ShuffleDown}, {"bfly", Op::ShuffleButterfly}, {"idx", Op::ShuffleIndex}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {{"up", Op::ShuffleUp},
+                                                               {"down", Op::ShuffleDown},
+                                                               {"bfly", Op::ShuffleButterfly},
+                                                               {"idx", Op::ShuffleIndex}};
   if (!modifiers.take("sync") || !modifiers.take("b32")) unsupported(instruction);
   Form form;
   for (const auto& [name, op] : kNames) {
@@ -29,13 +31,16 @@ void Lowerer::shuffle(const Instruction& instruction, Modifiers& modifiers) {
   use(op, 3, source(instruction, operand(instruction, 3), Type::B32));
   use(op, Operation::kMembers, source(instruction, operand(instruction, 4), Type::B32));
   define(op, 0, destination(instruction, pair ? result.elements[0] : result, Type::B32));
-  if (pair) define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
+  if (pair)
+    define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
   emit(op);
 }
 
 void Lowerer::vote(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {
-      {"all", Op::VoteAll}, {"any", Op::VoteAny}, {"uni", Op::VoteUniform}, {"ballot", Op::VoteBallot}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {{"all", Op::VoteAll},
+                                                               {"any", Op::VoteAny},
+                                                               {"uni", Op::VoteUniform},
+                                                               {"ballot", Op::VoteBallot}};
   if (!modifiers.take("sync")) unsupported(instruction);
   Form form;
   for (const auto& [name, op] : kNames) {
@@ -61,13 +66,15 @@ void Lowerer::match(const Instruction& instruction, Modifiers& modifiers) {
   use(op, 1, source(instruction, operand(instruction, 1), type));
   use(op, Operation::kMembers, source(instruction, operand(instruction, 2), Type::B32));
   define(op, 0, destination(instruction, pair ? result.elements[0] : result, Type::B32));
-  if (pair) define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
+  if (pair)
+    define(op, Operation::kSecondResult, destination(instruction, result.elements[1], Type::Pred));
   emit(op);
 }
 
 void Lowerer::reduce(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {{"add", Op::ReduxAdd}, {"min", Op::ReduxMin}, {"max", Op::ReduxMax},
-                                                               {"and", Op::ReduxAnd}, {"or", Op::ReduxOr},   {"xor", Op::ReduxXor}};
+  static constexpr std::pair<std::string_view, Op> kNames[] = {
+      {"add", Op::ReduxAdd}, {"min", Op::ReduxMin}, {"max", Op::ReduxMax},
+      {"and", Op::ReduxAnd}, {"or", Op::ReduxOr},   {"xor", Op::ReduxXor}};
   if (!modifiers.take("sync")) unsupported(instruction);
   Form form;
   for (const auto& [name, op] : kNames) {
@@ -84,7 +91,8 @@ void Lowerer::reduce(const Instruction& instruction, Modifiers& modifiers) {
 
 void Lowerer::elect(const Instruction& instruction, Modifiers& modifiers) {
   modifiers.take("sync");
-  Operation op = beginSync(instruction, {.op = Op::Elect}, static_cast<unsigned>(Exchange::Nothing));
+  Operation op =
+      beginSync(instruction, {.op = Op::Elect}, static_cast<unsigned>(Exchange::Nothing));
   const Operand& result = operand(instruction, 0);
   if (result.kind != Operand::Kind::Pair) malformed(instruction, "expected d|p");
   use(op, Operation::kMembers, source(instruction, operand(instruction, 1), Type::B32));
@@ -102,7 +110,9 @@ void Lowerer::activeMask(const Instruction& instruction, Modifiers& modifiers) {
 
 void Lowerer::warpBarrier(const Instruction& instruction, Modifiers& modifiers) {
   if (!modifiers.take("sync")) unsupported(instruction);
-  Operation op = beginSync(instruction, {.op = Op::WarpBarrier}, static_cast<unsigned>(Exchange::Nothing));
+  Operation op =
+      beginSync(instruction, {.op = Op::WarpBarrier}, static_cast<unsigned>(Exchange::Nothing));
+  if (checks().races) op.inner = checkedWarpBarrier;
   use(op, Operation::kMembers, source(instruction, operand(instruction, 0), Type::B32));
   emit(op);
 }
@@ -127,7 +137,9 @@ void Lowerer::barrier(const Instruction& instruction, Modifiers& modifiers) {
   const std::size_t counts = instruction.operands.size() - (reduces ? 1 : 0);
   if (at < counts) use(op, 2, source(instruction, operand(instruction, at++), Type::U32));
   if (reduces) {
-    const Reduction kind = modifiers.take("popc") ? Reduction::Popc : modifiers.take("and") ? Reduction::And : Reduction::Or;
+    const Reduction kind = modifiers.take("popc")  ? Reduction::Popc
+                           : modifiers.take("and") ? Reduction::And
+                                                   : Reduction::Or;
     modifiers.take("or");
     op.detail = static_cast<std::uint32_t>(kind);
     predicateSource(op, 3, instruction, operand(instruction, at));

@@ -14,7 +14,9 @@ namespace {
 /// Local memory for what no compiler can bound: recursion, calls through pointers, alloca.
 constexpr std::uint32_t kUnboundedStack = 64 << 10;
 
-std::uint64_t aligned(std::uint64_t value, std::uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+std::uint64_t aligned(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace
 
@@ -22,7 +24,7 @@ void LinkedProgram::lowerAll() {
   codes_.resize(functionNames_.size());
   for (std::uint32_t f = 0; f < codes_.size(); ++f) {
     declaring_ = definedIn_[f];
-    codes_[f] = std::make_unique<Code>(lower(*this, definedIn_[f], *definitions_[f]));
+    codes_[f] = std::make_unique<OwnedCode>(lower(*this, definedIn_[f], *definitions_[f]), *this);
   }
 }
 
@@ -48,17 +50,20 @@ std::vector<bool> LinkedProgram::reachable(std::uint32_t function) const {
   return seen;
 }
 
-std::uint32_t LinkedProgram::stackBytes(std::uint32_t function, std::vector<int>& state, std::vector<std::uint32_t>& known) const {
+std::uint32_t LinkedProgram::stackBytes(std::uint32_t function, std::vector<int>& state,
+                                        std::vector<std::uint32_t>& known) const {
   if (state[function] == 2) return known[function];
   if (state[function] == 1) return kUnboundedStack;  // recursion
   state[function] = 1;
   const Code& code = *codes_[function];
   std::uint32_t deepest = code.callsIndirectly ? kUnboundedStack : 0;
   for (const CallSite& site : code.calls) {
-    if (site.function != CallSite::kIndirect) deepest = std::max(deepest, stackBytes(site.function, state, known));
+    if (site.function != CallSite::kIndirect)
+      deepest = std::max(deepest, stackBytes(site.function, state, known));
   }
   state[function] = 2;
-  return known[function] = std::min(code.localBytes + deepest + (code.allocates ? kUnboundedStack : 0), 512u << 10);
+  return known[function] = std::min(
+             code.localBytes + deepest + (code.allocates ? kUnboundedStack : 0), 512u << 10);
 }
 
 void LinkedProgram::layOutShared() {
@@ -88,13 +93,15 @@ void LinkedProgram::layOutShared() {
       }
     }
     for (const Constant& constant : codes_[kernel]->constants) {
-      if (constant.kind != Constant::Kind::Shared || shared_[constant.index].usedByFunctions) continue;
+      if (constant.kind != Constant::Kind::Shared || shared_[constant.index].usedByFunctions)
+        continue;
       if (kernelShared_[kernel].contains(constant.index)) continue;
       end = aligned(end, shared_[constant.index].alignment);
       kernelShared_[kernel][constant.index] = static_cast<std::uint32_t>(end);
       end += shared_[constant.index].size;
     }
-    for (std::uint32_t f = 0; f < codes_.size(); ++f) codes_[kernel]->usesReserved |= seen[f] && codes_[f]->usesReserved;
+    for (std::uint32_t f = 0; f < codes_.size(); ++f)
+      codes_[kernel]->usesReserved |= seen[f] && codes_[f]->usesReserved;
     staticShared_[kernel] = static_cast<std::uint32_t>(end);
   }
 }
@@ -108,7 +115,8 @@ void LinkedProgram::describeKernels() {
   std::vector<int> state(codes_.size());
   std::vector<std::uint32_t> known(codes_.size());
   std::uint32_t constantBytes = 0;
-  for (const VariableInfo& variable : variables_) constantBytes += variable.constant ? static_cast<std::uint32_t>(variable.size) : 0;
+  for (const VariableInfo& variable : variables_)
+    constantBytes += variable.constant ? static_cast<std::uint32_t>(variable.size) : 0;
   for (const std::uint32_t f : kernelFunctions_) {
     const Function& function = *definitions_[f];
     KernelInfo info;
@@ -120,8 +128,14 @@ void LinkedProgram::describeKernels() {
     info.staticSharedBytes = staticShared_[f];
     info.localBytes = stackBytes(f, state, known);
     info.constantBytes = constantBytes;
-    info.registers = std::clamp<std::uint32_t>(codes_[f]->registers, 8, 255);
-    const auto& limit = function.requiredThreads[0] ? function.requiredThreads : function.maximumThreads;
+    const std::vector<bool> seen = reachable(f);
+    for (std::uint32_t g = 0; g < codes_.size(); ++g)
+      info.registers = std::max(info.registers, seen[g] ? codes_[g]->registers : 0);
+    info.maxRegisters = function.maximumRegisters;
+    info.minBlocksPerMultiprocessor = function.minimumBlocks;
+    const auto& limit =
+        function.requiredThreads[0] ? function.requiredThreads : function.maximumThreads;
+    info.threadsBounded = limit[0] != 0;
     if (limit[0]) info.maxThreadsPerBlock = std::min(1024u, limit[0] * limit[1] * limit[2]);
     info.requiredClusterDim = function.requiredCluster;
     kernels_.push_back(std::move(info));
@@ -141,7 +155,7 @@ std::uint64_t LinkedProgram::addressOf(const Constant& constant, const Code& cod
     case Constant::Kind::Number: return constant.bits;
     case Constant::Kind::Variable: return addresses_[constant.index] + constant.bits;
     case Constant::Kind::Shared: return sharedOffset(constant.index, code) + constant.bits;
-    case Constant::Kind::Function: return kCodeWindow + (std::uint64_t{constant.index} + 1) * 16 + constant.bits;
+    case Constant::Kind::Function: return addressOfFunction(constant.index) + constant.bits;
     case Constant::Kind::DynamicShared: break;
   }
   for (const std::uint32_t kernel : kernelFunctions_) {
@@ -158,7 +172,8 @@ void LinkedProgram::fillConstants(Code& code) {
       const std::uint32_t truth = bits ? ~0u : 0;
       std::memcpy(at, &truth, sizeof truth);
     }
-    for (unsigned lane = 0; lane < kLanes; ++lane) std::memcpy(at + lane * constant.bytes, &bits, constant.bytes);
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      std::memcpy(at + lane * constant.bytes, &bits, constant.bytes);
   }
 }
 
@@ -174,7 +189,7 @@ void LinkedProgram::writeInitialValues(std::size_t index) {
     if (!initial.symbol.empty()) {
       const Symbol symbol = resolve(initials_[index].module, initial.symbol);
       if (symbol.kind == Symbol::Kind::Variable) bits += addresses_[symbol.index];
-      if (symbol.kind == Symbol::Kind::Function) bits += kCodeWindow + (std::uint64_t{symbol.index} + 1) * 16;
+      if (symbol.kind == Symbol::Kind::Function) bits += addressOfFunction(symbol.index);
       if (initial.mask) bits = (bits & initial.mask) >> std::countr_zero(initial.mask);
     }
     std::memcpy(memory + i * element, &bits, std::min<std::size_t>(element, 8));

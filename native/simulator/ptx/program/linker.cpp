@@ -1,12 +1,53 @@
 // Names: what each module declares, exports and takes from others.
 #include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
 
+#include "native/simulator/ptx/machine/checks.h"
+#include "native/simulator/ptx/machine/warp.h"
 #include "native/simulator/ptx/program/program.h"
 #include "native/simulator/ptx/runtime/builtins.h"
 #include "native/simulator/ptx/syntax/failure.h"
 #include "native/simulator/ptx/syntax/parser.h"
 
 namespace simulator::ptx {
+namespace {
+
+/// The programs of the process by the addresses of their functions. An address is never given
+/// twice.
+class Programs {
+ public:
+  static Programs& all() {
+    static auto* const programs = new Programs;
+    return *programs;
+  }
+  std::uint64_t add(const LinkedProgram& program, std::uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t first = next_;
+    next_ += bytes;
+    programs_.emplace(first, &program);
+    return first;
+  }
+  void remove(std::uint64_t first) {
+    const std::lock_guard lock(mutex_);
+    programs_.erase(first);
+  }
+  const LinkedProgram* at(std::uint64_t address) const {
+    const std::shared_lock lock(mutex_);
+    const auto behind = programs_.upper_bound(address);
+    return behind == programs_.begin() ? nullptr : std::prev(behind)->second;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::map<std::uint64_t, const LinkedProgram*> programs_;
+  std::uint64_t next_ = kCodeWindow + 4096;
+};
+
+}  // namespace
 
 LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
   texts_.assign(texts.begin(), texts.end());
@@ -16,18 +57,22 @@ LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
   lowerAll();
   layOutShared();
   describeKernels();
+  firstAddress_ = Programs::all().add(*this, (codes_.size() + 1) * kCodeBytes);
 }
 
 Symbol LinkedProgram::resolve(std::uint32_t module, std::string_view name) const {
-  if (const auto found = local_[module].find(name); found != local_[module].end()) return found->second;
+  if (const auto found = local_[module].find(name); found != local_[module].end())
+    return found->second;
   if (const auto found = exports_.find(name); found != exports_.end()) return found->second;
-  if (const auto alias = modules_[module].aliases.find(name); alias != modules_[module].aliases.end())
+  if (const auto alias = modules_[module].aliases.find(name);
+      alias != modules_[module].aliases.end())
     return resolve(module, alias->second);
   return {};
 }
 
 Symbol LinkedProgram::newVariable(const Variable& variable) {
-  variables_.push_back({std::string(variable.name), variable.bytes(), variable.alignment, variable.space == Space::Const});
+  variables_.push_back({std::string(variable.name), variable.bytes(), variable.alignment,
+                        variable.space == Space::Const});
   addresses_.push_back(0);
   initials_.push_back({&variable, declaring_});
   weak_.push_back(variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common);
@@ -41,14 +86,17 @@ Symbol LinkedProgram::addBodyVariable(const Variable& variable) {
   return {Symbol::Kind::Shared, static_cast<std::uint32_t>(shared_.size() - 1)};
 }
 
-Symbol LinkedProgram::exported(std::string_view name, const Symbol& made, Linkage linkage, std::uint32_t line) {
+Symbol LinkedProgram::exported(std::string_view name, const Symbol& made, Linkage linkage,
+                               std::uint32_t line) {
   const auto [found, added] = exports_.try_emplace(name, made);
-  if (!added && linkage == Linkage::Visible) throw Failure(line, "'" + std::string(name) + "' is defined in more than one module");
+  if (!added && linkage == Linkage::Visible)
+    throw Failure(line, "'" + std::string(name) + "' is defined in more than one module");
   return found->second;
 }
 
 void LinkedProgram::declareVariable(std::uint32_t module, const Variable& variable) {
-  if (variable.space == Space::Shared && (variable.unsized || variable.linkage != Linkage::Extern)) {
+  if (variable.space == Space::Shared &&
+      (variable.unsized || variable.linkage != Linkage::Extern)) {
     local_[module][variable.name] = addBodyVariable(variable);
     return;
   }
@@ -76,8 +124,10 @@ void LinkedProgram::declareFunction(std::uint32_t module, const Function& functi
   if (!internal && exports_.contains(function.name)) {
     if (function.linkage == Linkage::Weak) return;
     const std::uint32_t before = exports_[function.name].index;
-    if (exports_[function.name].kind != Symbol::Kind::Function || definitions_[before]->linkage != Linkage::Weak) {
-      throw Failure(function.line, "'" + std::string(function.name) + "' is defined in more than one module");
+    if (exports_[function.name].kind != Symbol::Kind::Function ||
+        definitions_[before]->linkage != Linkage::Weak) {
+      throw Failure(function.line,
+                    "'" + std::string(function.name) + "' is defined in more than one module");
     }
     definitions_[before] = &function;
     definedIn_[before] = module;
@@ -96,17 +146,31 @@ void LinkedProgram::declare(std::uint32_t module) {
   for (const Function& function : modules_[module].functions) declareFunction(module, function);
 }
 
-const Code* LinkedProgram::codeAt(std::uint64_t address) const {
-  const std::uint64_t number = (address - kCodeWindow) >> 4;
-  if (address < kCodeWindow + 16 || (address & 15) || number > codes_.size()) return nullptr;
-  return codes_[number - 1].get();
+const Code* LinkedProgram::codeAt(std::uint64_t address) {
+  const LinkedProgram* program = Programs::all().at(address);
+  if (program == nullptr) return nullptr;
+  const std::uint64_t number = (address - program->firstAddress_) / kCodeBytes;
+  const bool exact =
+      (address - program->firstAddress_) % kCodeBytes == 0 && number < program->codes_.size();
+  return exact ? program->codes_[number].get() : nullptr;
 }
+
+LinkedProgram::~LinkedProgram() { Programs::all().remove(firstAddress_); }
 
 }  // namespace simulator::ptx
 
 namespace simulator {
 
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error) {
+  if (const std::string& unknown = ptx::checks().unknown; !unknown.empty()) {
+    error = {CUDA_ERROR_INVALID_VALUE, "NVIDIA_VIRTUAL_SIMULATOR_CHECK: there is no check '" +
+                                           unknown +
+                                           "'; list races, memory, barriers, separated by commas"};
+    static std::once_flag said;
+    std::call_once(said,
+                   [&] { std::fprintf(stderr, "nvidia-virtual: %s\n", error.sentence.c_str()); });
+    return nullptr;
+  }
   try {
     return std::make_unique<ptx::LinkedProgram>(texts);
   } catch (const ptx::Failure& failure) {

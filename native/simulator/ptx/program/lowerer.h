@@ -4,8 +4,11 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
 #include "native/simulator/ptx/lanes/form.h"
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/program/control_flow.h"
 #include "native/simulator/ptx/program/modifiers.h"
 #include "native/simulator/ptx/program/program.h"
@@ -17,9 +20,13 @@ class Lowerer {
  public:
   Lowerer(LinkedProgram& program, std::uint32_t module, const Function& function);
   Code run();
+  /// All that are decoded, sorted.
+  static std::vector<std::string_view> opcodes();
 
  private:
   using Decoder = void (Lowerer::*)(const Instruction&, Modifiers&);
+  using Decoders = std::unordered_map<std::string_view, Decoder>;
+  static const Decoders& decoders();
   static Decoder decoderFor(std::string_view opcode);
 
   // lowering.cpp: the frame of it
@@ -31,6 +38,9 @@ class Lowerer {
   void patchTargets();
   void placeConstants();
   [[noreturn]] void unsupported(const Instruction& instruction) const;
+  void require(bool legal, const Instruction& instruction) const {
+    if (!legal) unsupported(instruction);
+  }
   [[noreturn]] static void malformed(const Instruction& instruction, const std::string& what);
 
   // operands.cpp
@@ -41,19 +51,25 @@ class Lowerer {
   const Operand& operand(const Instruction& instruction, std::size_t index) const;
   Slot temporary(Type type);
   Slot constant(Constant::Kind kind, std::uint32_t index, std::uint64_t bits, unsigned bytes);
-  Slot number(std::uint64_t bits, unsigned bytes) { return constant(Constant::Kind::Number, 0, bits, bytes); }
-  Slot source(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider = false);
-  Slot sourceRegister(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider);
+  Slot number(std::uint64_t bits, unsigned bytes) {
+    return constant(Constant::Kind::Number, 0, bits, bytes);
+  }
+  Slot source(const Instruction& instruction, const Operand& operand, Type type,
+              bool mayBeWider = false);
+  Slot sourceRegister(const Instruction& instruction, const Operand& operand, Type type,
+                      bool mayBeWider);
   Slot special(const Instruction& instruction, const Operand& operand, unsigned bytes);
   Slot address(const Instruction& instruction, const Operand& operand);
   Slot frameAddress(const Instruction& instruction, std::uint64_t offset, unsigned bytes);
-  Slot destination(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider = false);
+  Slot destination(const Instruction& instruction, const Operand& operand, Type type,
+                   bool mayBeWider = false);
   unsigned registerBytes(const Operand& operand, Type type) const;
   void use(Operation& op, unsigned slot, Slot value) const;
   void define(Operation& op, unsigned slot, Slot value) const;
   /// d, a, b, c of one type.
   void regular(const Instruction& instruction, const Form& form, unsigned sources);
-  void predicateSource(Operation& op, unsigned slot, const Instruction& instruction, const Operand& operand);
+  void predicateSource(Operation& op, unsigned slot, const Instruction& instruction,
+                       const Operand& operand);
 
   // decode_arithmetic.cpp
   void add(const Instruction&, Modifiers&);
@@ -88,6 +104,7 @@ class Lowerer {
   void pack(const Instruction&, Type type);
   void unpack(const Instruction&, Type type);
   void convert(const Instruction&, Modifiers&);
+  void takeComparison(const Instruction&, Modifiers&, Form& form);
   void setPredicate(const Instruction&, Modifiers&);
   void setValue(const Instruction&, Modifiers&);
   void select(const Instruction&, Modifiers&);
@@ -97,6 +114,8 @@ class Lowerer {
   void load(const Instruction&, Modifiers&);
   void store(const Instruction&, Modifiers&);
   void access(const Instruction&, Modifiers&, bool loads);
+  /// Emits a memory operation, with the checks that are on.
+  void emitAccess(Operation op, const Access& access);
   void atomic(const Instruction&, Modifiers&);
   void convertAddress(const Instruction&, Modifiers&);
   void isSpace(const Instruction&, Modifiers&);
@@ -108,7 +127,8 @@ class Lowerer {
   void ignored(const Instruction&, Modifiers&);
   void fence(const Instruction&, Modifiers&);
   /// Fills the address of a memory operation; answers the space that it really is in.
-  Space addressOperand(Operation& op, const Instruction& instruction, const Operand& operand, Space space);
+  Space addressOperand(Operation& op, const Instruction& instruction, const Operand& operand,
+                       Space space);
 
   // decode_warp.cpp
   void shuffle(const Instruction&, Modifiers&);
@@ -122,17 +142,26 @@ class Lowerer {
   void clusterBarrier(const Instruction&, Modifiers&);
   Operation beginSync(const Instruction& instruction, const Form& form, unsigned exchange);
 
+  // decode_matrix.cpp
+  void matrix(const Instruction&, Modifiers&);
+  void matrixAccess(const Instruction&, Modifiers&, bool loads);
+  void matrixProduct(const Instruction&, Modifiers&);
+  unsigned gatherMatrix(const Instruction& instruction, const Operand& fragment, Type type,
+                        Slot* temporaries);
+
   // decode_control.cpp
   void branch(const Instruction&, Modifiers&);
   void branchByTable(const Instruction&, Modifiers&);
   void leave(const Instruction&, Modifiers&);
   void call(const Instruction&, Modifiers&);
   void sleep(const Instruction&, Modifiers&);
-  CallSite callSite(const Instruction& instruction, const std::vector<Operand>* results, const std::vector<Operand>* arguments);
+  CallSite callSite(const Instruction& instruction, const std::vector<Operand>* results,
+                    const std::vector<Operand>* arguments);
   ParameterPlace argumentPlace(const Instruction& instruction, const Operand& operand);
 
   // registers.cpp
   void allocateRegisters();
+  std::uint32_t hardwareRegisters() const;
   std::vector<std::uint32_t> stretches() const;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> liveIntervals() const;
 
@@ -141,11 +170,15 @@ class Lowerer {
   const Function& function_;
   ControlFlow flow_;
   Code code_;
-  std::vector<Type> registers_;                                    ///< of the function, then temporaries
-  std::vector<std::uint32_t> localOffset_;                         ///< by variable: in the frame's local memory, or of a kernel's parameter
-  std::vector<Symbol> bodySymbol_;                                 ///< by variable: of .shared, .global and .const ones
-  std::vector<std::uint32_t> blockStart_;                          ///< by block: its first operation
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> branches_;  ///< operation, block that it leads to
+  std::vector<Type> registers_;  ///< of the function, then temporaries
+  std::vector<std::uint32_t>
+      localOffset_;  ///< by variable: in the frame's local memory, or of a kernel's parameter
+  std::vector<Symbol> bodySymbol_;         ///< by variable: of .shared, .global and .const ones
+  std::vector<std::uint32_t> blockStart_;  ///< by block: its first operation
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      operationsOf_;  ///< by instruction: its first operation, the one behind its last
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>
+      branches_;  ///< operation, block that it leads to
   std::map<std::tuple<Constant::Kind, std::uint32_t, std::uint64_t, unsigned>, Slot> constants_;
 };
 

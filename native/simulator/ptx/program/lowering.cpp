@@ -10,19 +10,26 @@
 namespace simulator::ptx {
 namespace {
 
-std::uint64_t aligned(std::uint64_t value, std::uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+std::uint64_t aligned(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace
 
 Lowerer::Lowerer(LinkedProgram& program, std::uint32_t module, const Function& function)
-    : program_(program), module_(module), function_(function), flow_(analyse(function)), registers_(function.registers) {
+    : program_(program),
+      module_(module),
+      function_(function),
+      flow_(analyse(function)),
+      registers_(function.registers),
+      operationsOf_(function.instructions.size()) {
   code_.name = function.name;
   code_.entry = function.entry;
-  code_.registers = static_cast<std::uint32_t>(function.registers.size());
 }
 
 void Lowerer::unsupported(const Instruction& instruction) const {
-  throw Failure(instruction.line, "instruction '" + std::string(instruction.text) + "' is not implemented by the simulated GPU");
+  throw Failure(instruction.line, "instruction '" + std::string(instruction.text) +
+                                      "' is not implemented by the simulated GPU");
 }
 
 void Lowerer::malformed(const Instruction& instruction, const std::string& what) {
@@ -35,7 +42,8 @@ void Lowerer::placeParameters() {
     const Variable& variable = function_.variables[i];
     end = aligned(end, variable.alignment);
     localOffset_[i] = static_cast<std::uint32_t>(end);
-    const ParameterPlace place{static_cast<std::uint32_t>(end), static_cast<std::uint32_t>(variable.bytes())};
+    const ParameterPlace place{static_cast<std::uint32_t>(end),
+                               static_cast<std::uint32_t>(variable.bytes())};
     (i < function_.returns ? code_.results : code_.parameters).push_back(place);
     end += variable.bytes();
   }
@@ -46,11 +54,13 @@ void Lowerer::placeVariables() {
   localOffset_.resize(function_.variables.size());
   bodySymbol_.resize(function_.variables.size());
   placeParameters();
-  for (std::uint32_t i = function_.returns + function_.parameters; i < function_.variables.size(); ++i) {
+  for (std::uint32_t i = function_.returns + function_.parameters; i < function_.variables.size();
+       ++i) {
     const Variable& variable = function_.variables[i];
     if (variable.space == Space::Local || variable.space == Space::Param) {
       const std::uint64_t at = aligned(code_.localBytes, variable.alignment);
-      if (at + variable.bytes() > (512u << 10)) throw Failure(variable.line, "local memory of more than 512 KiB a thread");
+      if (at + variable.bytes() > (512u << 10))
+        throw Failure(variable.line, "local memory of more than 512 KiB a thread");
       localOffset_[i] = static_cast<std::uint32_t>(at);
       code_.localBytes = static_cast<std::uint32_t>(at + variable.bytes());
     } else {
@@ -67,7 +77,8 @@ void Lowerer::lowerInstruction(const Instruction& instruction) {
   if (!modifiers.empty()) unsupported(instruction);
 }
 
-/// Where a path leads on to a block that is not next, or that others lead to as well, it goes there by a jump: the place where lanes meet.
+/// Where a path leads on to a block that is not next, or that others lead to as well, it goes there
+/// by a jump: the place where lanes meet.
 void Lowerer::finishBlock(std::uint32_t position) {
   const BasicBlock& block = flow_.blocks[flow_.order[position]];
   if (block.begin == block.end) {  // the end of the function
@@ -92,12 +103,17 @@ void Lowerer::lowerBlock(std::uint32_t position) {
   const std::uint32_t number = flow_.order[position];
   const BasicBlock& block = flow_.blocks[number];
   blockStart_[number] = static_cast<std::uint32_t>(code_.operations.size());
-  for (std::uint32_t i = block.begin; i < block.end; ++i) lowerInstruction(function_.instructions[i]);
+  for (std::uint32_t i = block.begin; i < block.end; ++i) {
+    operationsOf_[i].first = static_cast<std::uint32_t>(code_.operations.size());
+    lowerInstruction(function_.instructions[i]);
+    operationsOf_[i].second = static_cast<std::uint32_t>(code_.operations.size());
+  }
   finishBlock(position);
 }
 
 void Lowerer::patchTargets() {
-  for (const auto& [operation, block] : branches_) code_.operations[operation].target = blockStart_[block];
+  for (const auto& [operation, block] : branches_)
+    code_.operations[operation].target = blockStart_[block];
   for (auto& table : code_.tables) {
     for (std::uint32_t& target : table) target = blockStart_[target];
   }
@@ -121,11 +137,14 @@ Code Lowerer::run() {
   for (std::uint32_t position = 0; position < flow_.order.size(); ++position) lowerBlock(position);
   patchTargets();
   placeConstants();
+  code_.registers = hardwareRegisters();
   allocateRegisters();
   code_.localBytes = static_cast<std::uint32_t>(aligned(code_.localBytes, 16));
   return std::move(code_);
 }
 
-Code lower(LinkedProgram& program, std::uint32_t module, const Function& function) { return Lowerer(program, module, function).run(); }
+Code lower(LinkedProgram& program, std::uint32_t module, const Function& function) {
+  return Lowerer(program, module, function).run();
+}
 
 }  // namespace simulator::ptx

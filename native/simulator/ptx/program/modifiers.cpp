@@ -1,5 +1,6 @@
 #include "native/simulator/ptx/program/modifiers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace simulator::ptx {
@@ -23,6 +24,13 @@ bool Modifiers::take(std::string_view word) {
   return false;
 }
 
+bool Modifiers::hasAny(std::initializer_list<std::string_view> words) const {
+  return std::any_of(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(count_),
+                     [&](std::string_view word) {
+                       return std::find(words.begin(), words.end(), word) != words.end();
+                     });
+}
+
 bool Modifiers::takeAny(std::initializer_list<std::string_view> words) {
   bool any = false;
   for (const std::string_view word : words) any |= take(word);
@@ -41,9 +49,11 @@ Type Modifiers::takeType() {
 
 Rounding Modifiers::takeRounding() {
   static constexpr std::pair<std::string_view, Rounding> kNames[] = {
-      {"rn", Rounding::Nearest},      {"rz", Rounding::Zero},         {"rm", Rounding::Down},
-      {"rp", Rounding::Up},           {"rna", Rounding::NearestAway}, {"rni", Rounding::IntegerNearest},
-      {"rzi", Rounding::IntegerZero}, {"rmi", Rounding::IntegerDown}, {"rpi", Rounding::IntegerUp}};
+      {"rn", Rounding::Nearest},      {"rz", Rounding::Zero},
+      {"rm", Rounding::Down},         {"rp", Rounding::Up},
+      {"rna", Rounding::NearestAway}, {"rni", Rounding::IntegerNearest},
+      {"rzi", Rounding::IntegerZero}, {"rmi", Rounding::IntegerDown},
+      {"rpi", Rounding::IntegerUp}};
   for (const auto& [name, rounding] : kNames) {
     if (take(name)) return rounding;
   }
@@ -52,10 +62,11 @@ Rounding Modifiers::takeRounding() {
 
 bool Modifiers::takeCompare(Compare& compare, Type type) {
   static constexpr std::pair<std::string_view, Compare> kNames[] = {
-      {"eq", Compare::Eq},   {"ne", Compare::Ne},   {"lt", Compare::Lt},   {"le", Compare::Le},   {"gt", Compare::Gt},
-      {"ge", Compare::Ge},   {"equ", Compare::Equ}, {"neu", Compare::Neu}, {"ltu", Compare::Ltu}, {"leu", Compare::Leu},
-      {"gtu", Compare::Gtu}, {"geu", Compare::Geu}, {"num", Compare::Num}, {"nan", Compare::Nan}, {"lo", Compare::Lt},
-      {"ls", Compare::Le},   {"hi", Compare::Gt},   {"hs", Compare::Ge}};
+      {"eq", Compare::Eq},   {"ne", Compare::Ne},   {"lt", Compare::Lt},   {"le", Compare::Le},
+      {"gt", Compare::Gt},   {"ge", Compare::Ge},   {"equ", Compare::Equ}, {"neu", Compare::Neu},
+      {"ltu", Compare::Ltu}, {"leu", Compare::Leu}, {"gtu", Compare::Gtu}, {"geu", Compare::Geu},
+      {"num", Compare::Num}, {"nan", Compare::Nan}, {"lo", Compare::Lt},   {"ls", Compare::Le},
+      {"hi", Compare::Gt},   {"hs", Compare::Ge}};
   for (const auto& [name, value] : kNames) {
     if (!take(name)) continue;
     compare = value;

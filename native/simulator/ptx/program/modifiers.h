@@ -1,5 +1,5 @@
-// The words of an opcode: "ld.global.nc.v4.f32". Whoever decodes it takes the words that it understands; what is left over at the end
-// means that the instruction is not implemented.
+// The words of an opcode: "ld.global.nc.v4.f32". Whoever decodes it takes the words that it
+// understands; what is left over at the end means that the instruction is not implemented.
 #pragma once
 
 #include <array>
@@ -16,6 +16,7 @@ class Modifiers {
   explicit Modifiers(std::string_view text);
   std::string_view opcode() const { return opcode_; }
   bool take(std::string_view word);
+  bool hasAny(std::initializer_list<std::string_view> words) const;
   bool takeAny(std::initializer_list<std::string_view> words);
   /// The first type that is left; None when there is none.
   Type takeType();
@@ -24,7 +25,8 @@ class Modifiers {
   Boolean takeBoolean();
   /// A state space; Generic when none is named.
   Space takeSpace();
-  /// Words about ordering, scope and caches, which mean nothing to a machine whose memory is coherent.
+  /// Words about ordering, scope and caches, which mean nothing to a machine whose memory is
+  /// coherent.
   void takeMemoryHints();
   bool empty() const;
 

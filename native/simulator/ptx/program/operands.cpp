@@ -21,7 +21,9 @@ Operation Lowerer::begin(const Instruction& instruction, Handler handler) {
   return op;
 }
 
-Operation Lowerer::begin(const Instruction& instruction, const Form& form) { return begin(instruction, laneKernel(form)); }
+Operation Lowerer::begin(const Instruction& instruction, const Form& form) {
+  return begin(instruction, laneKernel(form));
+}
 
 const Operand& Lowerer::operand(const Instruction& instruction, std::size_t index) const {
   if (index >= instruction.operands.size()) malformed(instruction, "an operand is missing");
@@ -33,9 +35,11 @@ Slot Lowerer::temporary(Type type) {
   return static_cast<Slot>(registers_.size() - 1);
 }
 
-Slot Lowerer::constant(Constant::Kind kind, std::uint32_t index, std::uint64_t bits, unsigned bytes) {
+Slot Lowerer::constant(Constant::Kind kind, std::uint32_t index, std::uint64_t bits,
+                       unsigned bytes) {
   if (bytes && bytes < 8) bits &= (1ull << (8 * bytes)) - 1;
-  const auto [found, added] = constants_.try_emplace({kind, index, bits, bytes}, kConstantBank | static_cast<Slot>(code_.constants.size()));
+  const auto [found, added] = constants_.try_emplace(
+      {kind, index, bits, bytes}, kConstantBank | static_cast<Slot>(code_.constants.size()));
   if (added) code_.constants.push_back({kind, static_cast<std::uint8_t>(bytes), index, 0, bits});
   return found->second;
 }
@@ -52,14 +56,19 @@ void Lowerer::define(Operation& op, unsigned slot, Slot value) const {
 
 unsigned Lowerer::registerBytes(const Operand& operand, Type type) const {
   const unsigned least = std::max(2u, bytesOf(type));
-  return operand.kind == Operand::Kind::Register ? std::max(2u, bytesOf(registers_[operand.index])) : least;
+  return operand.kind == Operand::Kind::Register ? std::max(2u, bytesOf(registers_[operand.index]))
+                                                 : least;
 }
 
-Slot Lowerer::sourceRegister(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider) {
+Slot Lowerer::sourceRegister(const Instruction& instruction, const Operand& operand, Type type,
+                             bool mayBeWider) {
   const Type have = registers_[operand.index];
   const unsigned wanted = std::max(2u, bytesOf(type)), bytes = std::max(2u, bytesOf(have));
-  const bool fits = type == Type::Pred || have == Type::Pred ? type == have : bytes == wanted || (mayBeWider && bytes > wanted);
-  if (!fits) malformed(instruction, "register '" + std::string(operand.name) + "' has the wrong size");
+  const bool fits = type == Type::Pred || have == Type::Pred
+                        ? type == have
+                        : bytes == wanted || (mayBeWider && bytes > wanted);
+  if (!fits)
+    malformed(instruction, "register '" + std::string(operand.name) + "' has the wrong size");
   return operand.index;
 }
 
@@ -74,7 +83,10 @@ Slot Lowerer::special(const Instruction& instruction, const Operand& operand, un
   op.line = instruction.line;
   op.immediate = which;
   op.width = static_cast<std::uint8_t>(width == 0 ? 0 : bytes);
-  const Slot result = temporary(width == 0 ? Type::Pred : bytes == 8 ? Type::B64 : bytes == 2 ? Type::B16 : Type::B32);
+  const Slot result = temporary(width == 0   ? Type::Pred
+                                : bytes == 8 ? Type::B64
+                                : bytes == 2 ? Type::B16
+                                             : Type::B32);
   define(op, 0, result);
   emit(op);
   return result;
@@ -98,7 +110,8 @@ Slot Lowerer::address(const Instruction& instruction, const Operand& operand) {
   if (operand.kind == Operand::Kind::Local) {
     const Variable& variable = function_.variables[operand.index];
     if (variable.space == Space::Local || variable.space == Space::Param) {
-      const bool kernelParameter = function_.entry && operand.index < function_.returns + function_.parameters;
+      const bool kernelParameter =
+          function_.entry && operand.index < function_.returns + function_.parameters;
       if (kernelParameter) return number(localOffset_[operand.index] + offset, 8);
       return frameAddress(instruction, localOffset_[operand.index] + offset, 8);
     }
@@ -124,7 +137,8 @@ Slot Lowerer::address(const Instruction& instruction, const Operand& operand) {
   malformed(instruction, "unknown name '" + std::string(operand.name) + "'");
 }
 
-Slot Lowerer::source(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider) {
+Slot Lowerer::source(const Instruction& instruction, const Operand& operand, Type type,
+                     bool mayBeWider) {
   const unsigned bytes = type == Type::Pred ? 0 : std::max(2u, bytesOf(type));
   switch (operand.kind) {
     case Operand::Kind::Register: return sourceRegister(instruction, operand, type, mayBeWider);
@@ -132,14 +146,17 @@ Slot Lowerer::source(const Instruction& instruction, const Operand& operand, Typ
       // nvcc writes f64 immediates as 0d..., never as integers; an integer is taken as the bits.
       return number(operand.bits, bytes);
     case Operand::Kind::Float:
-    case Operand::Kind::Float32: return number(literalBits(operand.kind, operand.bits, type), bytes);
+    case Operand::Kind::Float32:
+      return number(literalBits(operand.kind, operand.bits, type), bytes);
     case Operand::Kind::Special: return special(instruction, operand, bytes);
     case Operand::Kind::Local:
     case Operand::Kind::Symbol: {
       const Slot wide = address(instruction, operand);
       if (bytes == 8) return wide;
       if (bytes != 4) malformed(instruction, "an address does not fit");
-      Operation op = begin(instruction, Form{.op = Op::Convert, .type = Type::U32, .from = Type::U64, .sourceBytes = 8});
+      Operation op =
+          begin(instruction,
+                Form{.op = Op::Convert, .type = Type::U32, .from = Type::U64, .sourceBytes = 8});
       op.guard = Operation::kNoGuard;
       op.width = 4;
       use(op, 1, wide);
@@ -151,20 +168,24 @@ Slot Lowerer::source(const Instruction& instruction, const Operand& operand, Typ
   }
 }
 
-Slot Lowerer::destination(const Instruction& instruction, const Operand& operand, Type type, bool mayBeWider) {
+Slot Lowerer::destination(const Instruction& instruction, const Operand& operand, Type type,
+                          bool mayBeWider) {
   if (operand.kind == Operand::Kind::Sink) return temporary(bytesOf(type) == 1 ? Type::B16 : type);
-  if (operand.kind != Operand::Kind::Register) malformed(instruction, "the result must be a register");
+  if (operand.kind != Operand::Kind::Register)
+    malformed(instruction, "the result must be a register");
   return sourceRegister(instruction, operand, type, mayBeWider);
 }
 
 void Lowerer::regular(const Instruction& instruction, const Form& form, unsigned sources) {
   Operation op = begin(instruction, form);
-  for (unsigned i = 1; i <= sources; ++i) use(op, i, source(instruction, operand(instruction, i), form.type));
+  for (unsigned i = 1; i <= sources; ++i)
+    use(op, i, source(instruction, operand(instruction, i), form.type));
   define(op, 0, destination(instruction, operand(instruction, 0), form.type));
   emit(op);
 }
 
-void Lowerer::predicateSource(Operation& op, unsigned slot, const Instruction& instruction, const Operand& operand) {
+void Lowerer::predicateSource(Operation& op, unsigned slot, const Instruction& instruction,
+                              const Operand& operand) {
   use(op, slot, source(instruction, operand, Type::Pred));
   if (operand.negated) op.flags |= Operation::kNegatedSource;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "native/simulator/engine.h"
@@ -34,6 +35,7 @@ using SymbolTable = std::unordered_map<std::string_view, Symbol>;
 class LinkedProgram final : public Program {
  public:
   explicit LinkedProgram(std::span<const std::string_view> texts);
+  ~LinkedProgram() override;
   std::span<const KernelInfo> kernels() const override { return kernels_; }
   std::span<const VariableInfo> variables() const override { return variables_; }
   void bind(std::size_t index, std::uint64_t address) override { addresses_[index] = address; }
@@ -41,9 +43,22 @@ class LinkedProgram final : public Program {
 
   const Code& code(std::uint32_t function) const { return *codes_[function]; }
   const Code& kernelCode(std::size_t kernel) const { return *codes_[kernelFunctions_[kernel]]; }
-  /// The function whose address a program holds; null for any other number.
-  const Code* codeAt(std::uint64_t address) const;
+  /// The address of a function, of which all programs of the process have their own: an object that
+  /// a kernel of one module made has virtual functions that a kernel of another module may call.
+  std::uint64_t addressOfFunction(std::uint32_t function) const {
+    return firstAddress_ + std::uint64_t{function} * kCodeBytes;
+  }
+  /// The program in which a function's call sites number functions.
+  static const LinkedProgram& of(const Code& code) {
+    return *static_cast<const OwnedCode&>(code).program;
+  }
+  /// The function at an address; null when no program has one there.
+  static const Code* codeAt(std::uint64_t address);
   std::uint32_t sharedBytes(std::size_t kernel, std::uint32_t dynamic) const;
+  /// "sum.cu:14", or the PTX line where the text has no line information.
+  std::string place(const Operation* op) const;
+  /// "byte 4 of variable total"; empty when the address is in no variable.
+  std::string variableAt(std::uint64_t address) const;
 
   // For the lowering of functions.
   Symbol resolve(std::uint32_t module, std::string_view name) const;
@@ -63,12 +78,20 @@ class LinkedProgram final : public Program {
   void layOutShared();
   void describeKernels();
   std::vector<bool> reachable(std::uint32_t function) const;
-  std::uint32_t stackBytes(std::uint32_t function, std::vector<int>& state, std::vector<std::uint32_t>& known) const;
+  std::uint32_t stackBytes(std::uint32_t function, std::vector<int>& state,
+                           std::vector<std::uint32_t>& known) const;
   void fillConstants(Code& code);
   std::uint64_t addressOf(const Constant& constant, const Code& code) const;
   std::uint32_t sharedOffset(std::uint32_t variable, const Code& code) const;
   void writeInitialValues(std::size_t variable);
 
+  static constexpr std::uint64_t kCodeBytes = 16;  ///< between the addresses of two functions
+
+  /// Every function of a program is one of these.
+  struct OwnedCode : Code {
+    OwnedCode(Code&& code, const LinkedProgram& owner) : Code(std::move(code)), program(&owner) {}
+    const LinkedProgram* program;
+  };
   struct Initial {
     const Variable* variable = nullptr;
     std::uint32_t module = 0;
@@ -87,10 +110,12 @@ class LinkedProgram final : public Program {
   std::vector<std::string> functionNames_;
   std::vector<const Function*> definitions_;
   std::vector<std::uint32_t> definedIn_;
-  std::vector<std::unique_ptr<Code>> codes_;
-  std::vector<std::unordered_map<std::uint32_t, std::uint32_t>> kernelShared_;  ///< by function, of kernels: offsets of its own variables
-  std::vector<std::uint32_t> staticShared_;                                     ///< by function, of kernels
+  std::vector<std::unique_ptr<OwnedCode>> codes_;
+  std::vector<std::unordered_map<std::uint32_t, std::uint32_t>>
+      kernelShared_;  ///< by function, of kernels: offsets of its own variables
+  std::vector<std::uint32_t> staticShared_;  ///< by function, of kernels
   std::uint32_t declaring_ = 0;
+  std::uint64_t firstAddress_ = 0;
 };
 
 }  // namespace simulator::ptx

@@ -1,43 +1,20 @@
-// From register numbers to places in the frame. Registers whose values are never needed at the same time share a place, so that the frame
-// of a large kernel still fits the host's caches. Liveness is that of one thread: lanes write only their own elements.
+// From register numbers to places in the frame. Registers whose values are never needed at the same
+// time share a place, so that the frame of a large kernel still fits the host's caches. Liveness is
+// that of one thread: lanes write only their own elements.
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 
+#include "native/simulator/ptx/program/bit_set.h"
 #include "native/simulator/ptx/program/lowerer.h"
+#include "native/simulator/ptx/program/register_estimate.h"
 
 namespace simulator::ptx {
 namespace {
 
-constexpr std::uint32_t laneBytes(Type type) { return type == Type::Pred ? 4 : std::max(2u, bytesOf(type)) * kLanes; }
-
-class Bits {
- public:
-  explicit Bits(std::size_t count) : words_((count + 63) / 64) {}
-  void set(std::size_t i) { words_[i / 64] |= 1ull << (i % 64); }
-  void clear(std::size_t i) { words_[i / 64] &= ~(1ull << (i % 64)); }
-  bool has(std::size_t i) const { return (words_[i / 64] >> (i % 64)) & 1; }
-  /// this |= (other & ~without); true when that added something.
-  bool add(const Bits& other, const Bits* without) {
-    bool changed = false;
-    for (std::size_t w = 0; w < words_.size(); ++w) {
-      const std::uint64_t more = (without ? other.words_[w] & ~without->words_[w] : other.words_[w]) & ~words_[w];
-      words_[w] |= more;
-      changed |= more != 0;
-    }
-    return changed;
-  }
-  template <class F>
-  void each(F act) const {
-    for (std::size_t w = 0; w < words_.size(); ++w) {
-      for (std::uint64_t left = words_[w]; left; left &= left - 1) act(static_cast<std::uint32_t>(w * 64 + std::countr_zero(left)));
-    }
-  }
-
- private:
-  std::vector<std::uint64_t> words_;
-};
+constexpr std::uint32_t laneBytes(Type type) {
+  return type == Type::Pred ? 4 : std::max(2u, bytesOf(type)) * kLanes;
+}
 
 template <class F>
 void eachRegister(const Operation& op, std::uint8_t which, F act) {
@@ -86,7 +63,8 @@ std::vector<std::uint32_t> Lowerer::stretches() const {
 std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() const {
   const std::vector<std::uint32_t> starts = stretches();
   const std::size_t count = flow_.order.size();
-  std::vector<Bits> needed(count, Bits(registers_.size())), written(count, Bits(registers_.size())), after(count, Bits(registers_.size()));
+  std::vector<BitSet> needed(count, BitSet(registers_.size())),
+      written(count, BitSet(registers_.size())), after(count, BitSet(registers_.size()));
   std::vector<std::uint32_t> positionOf(flow_.blocks.size());
   std::vector<Interval> intervals(registers_.size());
   for (std::uint32_t p = 0; p < count; ++p) {
@@ -108,7 +86,8 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() co
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t p = count; p-- > 0;) {
-      for (const std::uint32_t next : flow_.blocks[flow_.order[p]].successors) after[p].add(needed[positionOf[next]], nullptr);
+      for (const std::uint32_t next : flow_.blocks[flow_.order[p]].successors)
+        after[p].add(needed[positionOf[next]], nullptr);
       changed |= needed[p].add(after[p], &written[p]);
     }
   }
@@ -121,32 +100,64 @@ std::vector<std::pair<std::uint32_t, std::uint32_t>> Lowerer::liveIntervals() co
   return result;
 }
 
+/// What each instruction does to the registers that the text declares; temporaries of the lowering
+/// are none of the hardware's.
+std::uint32_t Lowerer::hardwareRegisters() const {
+  RegisterEffects effects(function_.instructions.size());
+  std::vector<std::uint32_t> writes, reads;
+  for (const std::uint32_t block : flow_.order) {
+    for (std::uint32_t i = flow_.blocks[block].begin; i < flow_.blocks[block].end; ++i) {
+      writes.clear();
+      reads.clear();
+      for (std::uint32_t at = operationsOf_[i].first; at < operationsOf_[i].second; ++at) {
+        const Operation& op = code_.operations[at];
+        const auto into = [&](std::vector<std::uint32_t>& list) {
+          return [this, &list](std::uint32_t r) {
+            if (r < function_.registers.size()) list.push_back(r);
+          };
+        };
+        eachRegister(op, op.uses, into(reads));
+        if (op.guard != Operation::kNoGuard) into(reads)(op.guard);
+        eachRegister(op, op.defines, into(writes));
+      }
+      effects.add(i, writes, reads);
+    }
+  }
+  return estimateRegisters(function_, flow_, effects);
+}
+
 void Lowerer::allocateRegisters() {
   const auto intervals = liveIntervals();
   std::vector<std::uint32_t> order, place(registers_.size());
   for (std::uint32_t r = 0; r < intervals.size(); ++r) {
     if (intervals[r].first != ~0u) order.push_back(r);
   }
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return intervals[a].first < intervals[b].first; });
+  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return intervals[a].first < intervals[b].first;
+  });
   Places wide, predicates;
   std::multimap<std::uint32_t, std::uint32_t> ending;  // by end, registers that hold a place
   for (const std::uint32_t r : order) {
     while (!ending.empty() && ending.begin()->first < intervals[r].first) {
       const std::uint32_t done = ending.begin()->second;
-      (registers_[done] == Type::Pred ? predicates : wide).giveBack(place[done], laneBytes(registers_[done]));
+      (registers_[done] == Type::Pred ? predicates : wide)
+          .giveBack(place[done], laneBytes(registers_[done]));
       ending.erase(ending.begin());
     }
     place[r] = (registers_[r] == Type::Pred ? predicates : wide).take(laneBytes(registers_[r]));
     ending.emplace(intervals[r].second, r);
   }
-  for (std::uint32_t r = 0; r < place.size(); ++r) place[r] += registers_[r] == Type::Pred ? wide.end() : 0;
+  for (std::uint32_t r = 0; r < place.size(); ++r)
+    place[r] += registers_[r] == Type::Pred ? wide.end() : 0;
   code_.frameBytes = wide.end() + predicates.end();
   for (Operation& op : code_.operations) {
     if (op.guard != Operation::kNoGuard) op.guard = place[op.guard];
     for (unsigned i = 0; i < Operation::kSlots; ++i) {
       if (!((op.uses | op.defines) & (1u << i))) continue;
       const Slot slot = op.slot[i];
-      op.slot[i] = slot & kConstantBank ? kConstantBank | code_.constants[slot & ~kConstantBank].offset : place[slot];
+      op.slot[i] = slot & kConstantBank
+                       ? kConstantBank | code_.constants[slot & ~kConstantBank].offset
+                       : place[slot];
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "native/simulator/ptx/machine/addresses.h"
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 
 namespace simulator::ptx {
@@ -13,10 +14,12 @@ std::string triple(const std::uint32_t x, const std::uint32_t y, const std::uint
   return "[" + std::to_string(x) + "," + std::to_string(y) + "," + std::to_string(z) + "]";
 }
 
-CUresult printText(Warp& warp, unsigned lane, const std::uint64_t* arguments, std::uint64_t& result) {
+CUresult printText(Warp& warp, unsigned lane, const std::uint64_t* arguments,
+                   std::uint64_t& result) {
   std::string text;
   int taken = 0;
-  if (!formatText(warp, lane, arguments[0], arguments[1], text, taken)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+  if (!formatText(warp, lane, arguments[0], arguments[1], text, taken))
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
   warp.block->run->print(warp.block->index, text);
   result = static_cast<std::uint64_t>(static_cast<std::int64_t>(taken));
   return CUDA_SUCCESS;
@@ -25,22 +28,25 @@ CUresult printText(Warp& warp, unsigned lane, const std::uint64_t* arguments, st
 /// arguments: expression, file, line, function, bytes of a character.
 CUresult failAssertion(Warp& warp, unsigned lane, const std::uint64_t* arguments) {
   std::string expression, file, function;
-  if (!readString(warp, lane, arguments[0], expression) || !readString(warp, lane, arguments[1], file) ||
+  if (!readString(warp, lane, arguments[0], expression) ||
+      !readString(warp, lane, arguments[1], file) ||
       !readString(warp, lane, arguments[3], function)) {
     return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   const auto& block = warp.block->position;
-  const std::string line = file + ":" + std::to_string(static_cast<std::uint32_t>(arguments[2])) + ": " + function +
-                           ": block: " + triple(block[0], block[1], block[2]) +
-                           ", thread: " + triple(warp.tid[0][lane], warp.tid[1][lane], warp.tid[2][lane]) + " Assertion `" + expression +
-                           "` failed.\n";
+  const std::string line =
+      file + ":" + std::to_string(static_cast<std::uint32_t>(arguments[2])) + ": " + function +
+      ": block: " + triple(block[0], block[1], block[2]) +
+      ", thread: " + triple(warp.tid[0][lane], warp.tid[1][lane], warp.tid[2][lane]) +
+      " Assertion `" + expression + "` failed.\n";
   Run& run = *warp.block->run;
   const std::lock_guard lock(run.textMutex);
   if (run.environment.output.assertion) run.environment.output.assertion(line);
   return CUDA_SUCCESS;
 }
 
-CUresult copyBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments, std::uint64_t& result) {
+CUresult copyBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments,
+                   std::uint64_t& result) {
   result = arguments[0];
   if (arguments[2] == 0) return CUDA_SUCCESS;
   void* to = hostAddress(warp, lane, arguments[0], arguments[2]);
@@ -50,7 +56,8 @@ CUresult copyBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments, st
   return CUDA_SUCCESS;
 }
 
-CUresult fillBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments, std::uint64_t& result) {
+CUresult fillBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments,
+                   std::uint64_t& result) {
   result = arguments[0];
   if (arguments[2] == 0) return CUDA_SUCCESS;
   void* to = hostAddress(warp, lane, arguments[0], arguments[2]);
@@ -80,12 +87,17 @@ bool readString(Warp& warp, unsigned lane, std::uint64_t address, std::string& t
   return true;
 }
 
-CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint64_t* arguments, std::uint64_t& result) {
+CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint64_t* arguments,
+                    std::uint64_t& result) {
   const Environment& environment = warp.block->run->environment;
   switch (builtin) {
     case Builtin::Vprintf: return printText(warp, lane, arguments, result);
     case Builtin::AssertFail: return failAssertion(warp, lane, arguments);
-    case Builtin::Malloc: result = environment.deviceMalloc ? environment.deviceMalloc(arguments[0]) : 0; return CUDA_SUCCESS;
+    case Builtin::Malloc:
+      result = environment.deviceMalloc ? environment.deviceMalloc(arguments[0]) : 0;
+      if (Checker* checker = warp.block->run->checker; checker && result)
+        checker->allocated(result, arguments[0]);
+      return CUDA_SUCCESS;
     case Builtin::Free:
       if (environment.deviceFree && arguments[0]) environment.deviceFree(arguments[0]);
       return CUDA_SUCCESS;

@@ -17,12 +17,14 @@ inline constexpr std::size_t kBuiltinArguments = 5;
 Builtin builtinNamed(std::string_view name);
 
 /// Runs it for one lane; anything but CUDA_SUCCESS ends the launch.
-CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint64_t* arguments, std::uint64_t& result);
+CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint64_t* arguments,
+                    std::uint64_t& result);
 
 /// A string of the device, at most 64 KiB of it; false when it is not readable.
 bool readString(Warp& warp, unsigned lane, std::uint64_t address, std::string& text);
 
 /// What vprintf prints and how many arguments it took; false when a pointer is bad. printf.cpp
-bool formatText(Warp& warp, unsigned lane, std::uint64_t format, std::uint64_t arguments, std::string& text, int& taken);
+bool formatText(Warp& warp, unsigned lane, std::uint64_t format, std::uint64_t arguments,
+                std::string& text, int& taken);
 
 }  // namespace simulator::ptx

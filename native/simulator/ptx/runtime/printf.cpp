@@ -1,4 +1,5 @@
-// printf of the device: conversions as C has them, arguments from a buffer in which each takes 4 or 8 bytes, aligned.
+// printf of the device: conversions as C has them, arguments from a buffer in which each takes 4 or
+// 8 bytes, aligned.
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -11,7 +12,8 @@ namespace {
 
 class Arguments {
  public:
-  Arguments(Warp& warp, unsigned lane, std::uint64_t address) : warp_(warp), lane_(lane), at_(address) {}
+  Arguments(Warp& warp, unsigned lane, std::uint64_t address)
+      : warp_(warp), lane_(lane), at_(address) {}
   bool ok() const { return ok_; }
   int taken() const { return taken_; }
   template <class T>
@@ -37,7 +39,8 @@ class Arguments {
   int taken_ = 0;
 };
 
-/// One conversion: flags, width and precision as text (stars replaced), length modifiers counted, and the letter.
+/// One conversion: flags, width and precision as text (stars replaced), length modifiers counted,
+/// and the letter.
 struct Conversion {
   std::string head = "%";
   bool wide = false;  ///< l, ll, j, z, t: 64 bits
@@ -47,13 +50,15 @@ struct Conversion {
 
 Conversion parseConversion(const std::string& format, std::size_t& at, Arguments& arguments) {
   Conversion result;
-  for (++at; at < format.size() && std::strchr("-+ #0", format[at]); ++at) result.head += format[at];
+  for (++at; at < format.size() && std::strchr("-+ #0", format[at]); ++at)
+    result.head += format[at];
   const auto number = [&] {
     if (at < format.size() && format[at] == '*') {
       result.head += std::to_string(arguments.next<int>());
       ++at;
     }
-    for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at) result.head += format[at];
+    for (; at < format.size() && format[at] >= '0' && format[at] <= '9'; ++at)
+      result.head += format[at];
   };
   number();
   if (at < format.size() && format[at] == '.') {
@@ -86,11 +91,18 @@ void integer(std::string& text, const Conversion& c, Arguments& arguments) {
   if (c.wide) {
     append(text, c.head + "ll" + c.letter, arguments.next<long long>());
   } else {
-    append(text, c.head + (c.shortness == 1 ? "h" : c.shortness > 1 ? "hh" : "") + c.letter, arguments.next<int>());
+    append(text,
+           c.head +
+               (c.shortness == 1  ? "h"
+                : c.shortness > 1 ? "hh"
+                                  : "") +
+               c.letter,
+           arguments.next<int>());
   }
 }
 
-bool string(Warp& warp, unsigned lane, std::string& text, const Conversion& c, Arguments& arguments) {
+bool string(Warp& warp, unsigned lane, std::string& text, const Conversion& c,
+            Arguments& arguments) {
   const auto address = arguments.next<std::uint64_t>();
   std::string value;
   if (address == 0) {
@@ -102,7 +114,8 @@ bool string(Warp& warp, unsigned lane, std::string& text, const Conversion& c, A
   return true;
 }
 
-bool convert(Warp& warp, unsigned lane, std::string& text, const Conversion& c, Arguments& arguments) {
+bool convert(Warp& warp, unsigned lane, std::string& text, const Conversion& c,
+             Arguments& arguments) {
   switch (c.letter) {
     case '%': text += '%'; return true;
     case 'd':
@@ -120,7 +133,9 @@ bool convert(Warp& warp, unsigned lane, std::string& text, const Conversion& c, 
     case 'G':
     case 'a':
     case 'A': append(text, c.head + c.letter, arguments.next<double>()); return true;
-    case 'p': append(text, c.head + "p", reinterpret_cast<void*>(arguments.next<std::uint64_t>())); return true;
+    case 'p':
+      append(text, c.head + "p", reinterpret_cast<void*>(arguments.next<std::uint64_t>()));
+      return true;
     case 's': return string(warp, lane, text, c, arguments);
     default:
       text += c.head;
@@ -131,7 +146,8 @@ bool convert(Warp& warp, unsigned lane, std::string& text, const Conversion& c, 
 
 }  // namespace
 
-bool formatText(Warp& warp, unsigned lane, std::uint64_t formatAddress, std::uint64_t argumentAddress, std::string& text, int& taken) {
+bool formatText(Warp& warp, unsigned lane, std::uint64_t formatAddress,
+                std::uint64_t argumentAddress, std::string& text, int& taken) {
   std::string format;
   if (!readString(warp, lane, formatAddress, format)) return false;
   Arguments arguments(warp, lane, argumentAddress);

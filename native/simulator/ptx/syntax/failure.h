@@ -1,4 +1,5 @@
-// Why a text did not compile, as an exception: thrown anywhere below compile(), caught there and nowhere else.
+// Why a text did not compile, as an exception: thrown anywhere below compile(), caught there and
+// nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,9 @@ namespace simulator::ptx {
 class Failure : public std::runtime_error {
  public:
   Failure(std::uint32_t line, const std::string& what, CUresult code = CUDA_ERROR_INVALID_PTX)
-      : std::runtime_error(line ? "ptx line " + std::to_string(line) + ": " + what : "ptx: " + what), result(code) {}
+      : std::runtime_error(line ? "ptx line " + std::to_string(line) + ": " + what
+                                : "ptx: " + what),
+        result(code) {}
   CUresult result;
 };
 

@@ -12,7 +12,8 @@ namespace {
 
 constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool isWord(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_' || c == '$' || c == '%' || c == '.';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c) || c == '_' || c == '$' ||
+         c == '%' || c == '.';
 }
 
 constexpr int digitValue(char c) {
@@ -24,7 +25,9 @@ constexpr int digitValue(char c) {
 
 }  // namespace
 
-Token Lexer::token(Token::Kind kind, std::size_t begin) const { return {kind, line_, text_.substr(begin, at_ - begin), 0}; }
+Token Lexer::token(Token::Kind kind, std::size_t begin) const {
+  return {kind, line_, text_.substr(begin, at_ - begin), 0};
+}
 
 void Lexer::skipLine() {
   while (at_ < text_.size() && text_[at_] != '\n') ++at_;
@@ -39,7 +42,8 @@ void Lexer::skipBlanks() {
       skipLine();
       --at_;
     } else if (c == '/' && peek(1) == '*') {
-      for (at_ += 2; at_ < text_.size() && !(peek() == '*' && peek(1) == '/'); ++at_) line_ += peek() == '\n';
+      for (at_ += 2; at_ < text_.size() && !(peek() == '*' && peek(1) == '/'); ++at_)
+        line_ += peek() == '\n';
       ++at_;
     } else if (c != ' ' && c != '\t' && c != '\r' && c != '\f') {
       return;
@@ -49,8 +53,9 @@ void Lexer::skipBlanks() {
 
 Token Lexer::word() {
   const std::size_t begin = at_;
+  const bool directive = peek() == '.';  // ends before the next dot: ".reg.b16" is two words
   for (;;) {
-    if (isWord(peek())) {
+    if (isWord(peek()) && !(directive && peek() == '.' && at_ > begin)) {
       ++at_;
     } else if (peek() == ':' && peek(1) == ':') {
       at_ += 2;  // ".shared::cluster" is one word
@@ -63,15 +68,20 @@ Token Lexer::word() {
 Token Lexer::number() {
   const std::size_t begin = at_;
   const char mark = peek() == '0' ? peek(1) : '\0';
-  const bool single = mark == 'f' || mark == 'F', twice = mark == 'd' || mark == 'D', hexadecimal = mark == 'x' || mark == 'X';
+  const bool single = mark == 'f' || mark == 'F', twice = mark == 'd' || mark == 'D',
+             hexadecimal = mark == 'x' || mark == 'X';
   const bool binary = mark == 'b' || mark == 'B';
   std::uint64_t value = 0;
   if (single || twice || hexadecimal || binary) {
     const int base = binary ? 2 : 16;
     const std::size_t limit = single ? 8 : twice ? 16 : 64;
     at_ += 2;
-    for (std::size_t n = 0; n < limit && digitValue(peek()) < base; ++n, ++at_) value = value * base + digitValue(peek());
-    Token result = token(single ? Token::Kind::FloatBits32 : twice ? Token::Kind::FloatBits64 : Token::Kind::Integer, begin);
+    for (std::size_t n = 0; n < limit && digitValue(peek()) < base; ++n, ++at_)
+      value = value * base + digitValue(peek());
+    Token result = token(single  ? Token::Kind::FloatBits32
+                         : twice ? Token::Kind::FloatBits64
+                                 : Token::Kind::Integer,
+                         begin);
     if (peek() == 'U') ++at_;
     result.bits = value;
     return result;
@@ -103,6 +113,21 @@ Token Lexer::string() {
   return result;
 }
 
+/// `.file 1 "name", 2, 3` and `.loc 1 2 3, function_name NAME + 4, inlined_at 1 2 3`: neither a
+/// line nor a semicolon ends them.
+void Lexer::skipPosition(int words) {
+  while (words-- > 0) next();
+  for (skipBlanks(); peek() == ','; skipBlanks()) {
+    ++at_;
+    const Token word = next();
+    if (word.is("inlined_at")) next(), next(), next();
+    if (!word.is("function_name")) continue;
+    next();
+    skipBlanks();
+    if (peek() == '+') ++at_, next();
+  }
+}
+
 Token Lexer::next() {
   for (;;) {
     skipBlanks();
@@ -113,11 +138,12 @@ Token Lexer::next() {
     if (isWord(c)) {
       const Token result = word();
       if (result.text != ".loc" && result.text != ".file") return result;
-      skipLine();
+      skipPosition(result.text == ".loc" ? 3 : 2);
       continue;
     }
     constexpr std::string_view kPunctuation = "{}()[]<>,;:@!|+-*/=~&^?";
-    if (kPunctuation.find(c) == std::string_view::npos) throw Failure(line_, std::string("unexpected character '") + c + "'");
+    if (kPunctuation.find(c) == std::string_view::npos)
+      throw Failure(line_, std::string("unexpected character '") + c + "'");
     ++at_;
     return token(Token::Kind::Punctuation, at_ - 1);
   }

@@ -26,17 +26,20 @@ bool Parser::accept(std::string_view word) {
 }
 
 void Parser::expect(char punctuation) {
-  if (!accept(punctuation)) fail(std::string("expected '") + punctuation + "' before '" + std::string(token_.text) + "'");
+  if (!accept(punctuation))
+    fail(std::string("expected '") + punctuation + "' before '" + std::string(token_.text) + "'");
 }
 
 Token Parser::expectWord(const char* what) {
-  if (token_.kind != Token::Kind::Word) fail(std::string("expected ") + what + " before '" + std::string(token_.text) + "'");
+  if (token_.kind != Token::Kind::Word)
+    fail(std::string("expected ") + what + " before '" + std::string(token_.text) + "'");
   return advance();
 }
 
 std::int64_t Parser::expectInteger() {
   const bool negative = accept('-');
-  if (token_.kind != Token::Kind::Integer) fail("expected a number before '" + std::string(token_.text) + "'");
+  if (token_.kind != Token::Kind::Integer)
+    fail("expected a number before '" + std::string(token_.text) + "'");
   const auto value = static_cast<std::int64_t>(advance().bits);
   return negative ? -value : value;
 }
@@ -54,6 +57,13 @@ void Parser::skipBraces() {
   }
 }
 
+void Parser::skipPragma() {
+  while (!accept(';')) {
+    if (token_.kind == Token::Kind::End) fail("the text ends inside a .pragma");
+    advance();
+  }
+}
+
 void Parser::skipParentheses() {
   if (!token_.is('(')) return;
   for (int depth = 0;;) {
@@ -68,7 +78,8 @@ void Parser::moduleItem(Module& module) {
   if (accept(".version")) {
     const Token number = advance();
     if (number.kind != Token::Kind::Float) fail("expected a version such as 9.0");
-    module.version = static_cast<std::uint32_t>(std::lround(std::bit_cast<double>(number.bits) * 10));
+    module.version =
+        static_cast<std::uint32_t>(std::lround(std::bit_cast<double>(number.bits) * 10));
     return;
   }
   if (accept(".target")) {
@@ -81,10 +92,7 @@ void Parser::moduleItem(Module& module) {
     return;
   }
   if (accept(".section")) return skipBraces();
-  if (accept(".pragma")) {
-    while (!accept(';')) advance();
-    return;
-  }
+  if (accept(".pragma")) return skipPragma();
   if (accept(".alias")) {
     const Token alias = expectWord("a name");
     expect(',');
@@ -95,7 +103,8 @@ void Parser::moduleItem(Module& module) {
   if (accept(".entry")) return function(module, how, true);
   if (accept(".func")) return function(module, how, false);
   Space space{};
-  if (!isSpace(token_, space)) fail("unexpected '" + std::string(token_.text) + "' at module scope");
+  if (!isSpace(token_, space))
+    fail("unexpected '" + std::string(token_.text) + "' at module scope");
   advance();
   variables(space, how, module.variables);
 }
@@ -103,7 +112,8 @@ void Parser::moduleItem(Module& module) {
 Module Parser::module() {
   Module result;
   while (token_.kind != Token::Kind::End) moduleItem(result);
-  if (result.version == 0) throw Failure(1, "the text does not begin with .version", CUDA_ERROR_INVALID_PTX);
+  if (result.version == 0)
+    throw Failure(1, "the text does not begin with .version", CUDA_ERROR_INVALID_PTX);
   return result;
 }
 
@@ -113,7 +123,8 @@ std::uint64_t literalBits(Operand::Kind kind, std::uint64_t bits, Type type) {
   if (kind == Operand::Kind::Integer) return bits;
   if (kind == Operand::Kind::Float32) {
     if (type != Type::F64) return bits;
-    return std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
+    return std::bit_cast<std::uint64_t>(
+        static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits))));
   }
   if (type == Type::F64 || bytesOf(type) == 8) return bits;
   return std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));

@@ -1,4 +1,5 @@
-// PTX text to tree. Register and variable names are resolved here, by scope; labels and names of other functions later.
+// PTX text to tree. Register and variable names are resolved here, by scope; labels and names of
+// other functions later.
 #pragma once
 
 #include <string_view>

@@ -25,8 +25,9 @@ Linkage Parser::linkage() {
 
 bool Parser::isSpace(const Token& token, Space& space) {
   static constexpr std::pair<std::string_view, Space> kSpaces[] = {
-      {".global", Space::Global}, {".shared", Space::Shared}, {".local", Space::Local}, {".const", Space::Const},
-      {".param", Space::Param},   {".reg", Space::Register},  {".tex", Space::Global}};
+      {".global", Space::Global}, {".shared", Space::Shared}, {".local", Space::Local},
+      {".const", Space::Const},   {".param", Space::Param},   {".reg", Space::Register},
+      {".tex", Space::Global}};
   for (const auto& [name, value] : kSpaces) {
     if (token.is(name)) {
       space = value;
@@ -61,7 +62,8 @@ Initialiser Parser::initialValue(Type type) {
   if (number.kind == Token::Kind::Float) kind = Operand::Kind::Float;
   if (number.kind == Token::Kind::FloatBits32) kind = Operand::Kind::Float32;
   if (number.kind == Token::Kind::FloatBits64) kind = Operand::Kind::Float;
-  if (kind == Operand::Kind::Integer && number.kind != Token::Kind::Integer) fail("expected an initial value");
+  if (kind == Operand::Kind::Integer && number.kind != Token::Kind::Integer)
+    fail("expected an initial value");
   if (kind == Operand::Kind::Integer && accept('(')) {  // 0xFF00(symbol): some bits of an address
     Initialiser value = symbolValue(expectWord("a name"));
     expect(')');
@@ -70,7 +72,9 @@ Initialiser Parser::initialValue(Type type) {
   }
   Initialiser value;
   value.bits = literalBits(kind, number.bits, type);
-  if (negative) value.bits = kind == Operand::Kind::Integer ? 0 - value.bits : value.bits ^ (1ull << (8 * bytesOf(type) - 1));
+  if (negative)
+    value.bits = kind == Operand::Kind::Integer ? 0 - value.bits
+                                                : value.bits ^ (1ull << (8 * bytesOf(type) - 1));
   return value;
 }
 
@@ -101,7 +105,8 @@ void Parser::dimensions(Variable& variable) {
   }
 }
 
-Variable Parser::variable(Space space, Linkage linkage, Type type, std::uint64_t alignment, std::uint64_t lanes) {
+Variable Parser::variable(Space space, Linkage linkage, Type type, std::uint64_t alignment,
+                          std::uint64_t lanes) {
   Variable result;
   result.space = space;
   result.linkage = linkage;
@@ -114,7 +119,8 @@ Variable Parser::variable(Space space, Linkage linkage, Type type, std::uint64_t
   if (accept('=')) {
     initialiser(result);
     if (result.unsized) result.elements = result.initialisers.size();
-    if (result.initialisers.size() > result.elements) fail("too many initial values for '" + std::string(result.name) + "'");
+    if (result.initialisers.size() > result.elements)
+      fail("too many initial values for '" + std::string(result.name) + "'");
     if (result.unsized) result.unsized = false;
   }
   if (result.unsized) result.elements = 0;
@@ -132,7 +138,8 @@ void Parser::variables(Space space, Linkage linkage, std::vector<Variable>& into
       lanes = word.text == ".v2" ? 2 : 4;
     } else if (word.text == ".attribute") {
       skipParentheses();
-    } else if (word.text == ".ptr" || word.text == ".const" || word.text == ".global" || word.text == ".shared" || word.text == ".local") {
+    } else if (word.text == ".ptr" || word.text == ".const" || word.text == ".global" ||
+               word.text == ".shared" || word.text == ".local") {
       continue;
     } else {
       type = word.text[0] == '.' ? typeNamed(word.text.substr(1)) : Type::None;
@@ -154,9 +161,11 @@ void Parser::parameterList(std::vector<Variable>& into) {
   if (!accept('(')) return;
   while (!accept(')')) {
     Space space{};
-    if (!isSpace(token_, space) || (space != Space::Param && space != Space::Register)) fail("expected .param or .reg");
+    if (!isSpace(token_, space) || (space != Space::Param && space != Space::Register))
+      fail("expected .param or .reg");
     advance();
-    if (space == Space::Register) fail("parameters in registers are not implemented by the simulated GPU");
+    if (space == Space::Register)
+      fail("parameters in registers are not implemented by the simulated GPU");
     variables(Space::Param, Linkage::Internal, into);
     accept(',');
   }
@@ -179,14 +188,19 @@ void Parser::functionDirectives(Function& function) {
       function.requiredThreads = threeNumbers();
     } else if (accept(".reqnctapercluster")) {
       function.requiredCluster = threeNumbers();
-    } else if (accept(".minnctapersm") || accept(".maxnctapersm") || accept(".maxnreg") || accept(".maxclusterrank") ||
-               accept(".abi_preserve") || accept(".abi_preserve_control")) {
+    } else if (accept(".maxnreg")) {
+      function.maximumRegisters = static_cast<std::uint32_t>(expectInteger());
+    } else if (accept(".minnctapersm")) {
+      function.minimumBlocks = static_cast<std::uint32_t>(expectInteger());
+    } else if (accept(".maxnctapersm") || accept(".maxclusterrank") || accept(".abi_preserve") ||
+               accept(".abi_preserve_control")) {
       expectInteger();
     } else if (accept(".pragma")) {
-      while (!accept(';')) advance();
+      skipPragma();
     } else if (accept(".attribute")) {
       skipParentheses();
-    } else if (!accept(".noreturn") && !accept(".explicitcluster") && !accept(".blocksareclusters") && !accept(".unified")) {
+    } else if (!accept(".noreturn") && !accept(".explicitcluster") &&
+               !accept(".blocksareclusters") && !accept(".unified")) {
       fail("'" + std::string(token_.text) + "' is not a directive of a function");
     }
   }

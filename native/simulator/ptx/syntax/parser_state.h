@@ -24,6 +24,8 @@ class Parser {
   Token expectWord(const char* what);
   std::int64_t expectInteger();
   void skipBraces();
+  /// The rest of a .pragma.
+  void skipPragma();
   void skipParentheses();
   void moduleItem(Module& module);
   [[noreturn]] void fail(const std::string& what) const { throw Failure(token_.line, what); }
@@ -32,7 +34,8 @@ class Parser {
   Linkage linkage();
   static bool isSpace(const Token& token, Space& space);
   void variables(Space space, Linkage linkage, std::vector<Variable>& into);
-  Variable variable(Space space, Linkage linkage, Type type, std::uint64_t alignment, std::uint64_t lanes);
+  Variable variable(Space space, Linkage linkage, Type type, std::uint64_t alignment,
+                    std::uint64_t lanes);
   void dimensions(Variable& variable);
   void initialiser(Variable& variable);
   Initialiser initialValue(Type type);

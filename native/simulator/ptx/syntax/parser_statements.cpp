@@ -8,22 +8,22 @@ namespace simulator::ptx {
 void Parser::body(Function& function) {
   function.defined = true;
   scopes_.open();
-  for (std::uint32_t i = 0; i < function.variables.size(); ++i) scopes_.add(function.variables[i].name, {Name::Kind::Variable, i});
+  for (std::uint32_t i = 0; i < function.variables.size(); ++i)
+    scopes_.add(function.variables[i].name, {Name::Kind::Variable, i});
   expect('{');
   scopes_.open();
-  for (const std::size_t outside = scopes_.depth() - 1; scopes_.depth() > outside;) statement(function);
+  for (const std::size_t outside = scopes_.depth() - 1; scopes_.depth() > outside;)
+    statement(function);
   scopes_.close();
 }
 
 void Parser::statement(Function& function) {
-  if (token_.kind == Token::Kind::End) fail("the text ends inside function '" + std::string(function.name) + "'");
+  if (token_.kind == Token::Kind::End)
+    fail("the text ends inside function '" + std::string(function.name) + "'");
   if (accept(';')) return;
   if (accept('{')) return scopes_.open();
   if (accept('}')) return scopes_.close();
-  if (accept(".pragma")) {
-    while (!accept(';')) advance();
-    return;
-  }
+  if (accept(".pragma")) return skipPragma();
   if (accept(".section")) return skipBraces();
   const Linkage how = linkage();
   Space space{};
@@ -61,7 +61,8 @@ void Parser::bodyVariables(Function& function, Space space, Linkage linkage) {
   auto index = static_cast<std::uint32_t>(function.variables.size());
   variables(space, linkage, function.variables);
   if (space == Space::Param) expect(';');
-  for (; index < function.variables.size(); ++index) scopes_.add(function.variables[index].name, {Name::Kind::Variable, index});
+  for (; index < function.variables.size(); ++index)
+    scopes_.add(function.variables[index].name, {Name::Kind::Variable, index});
 }
 
 Prototype Parser::prototype() {
@@ -92,7 +93,8 @@ void Parser::label(Function& function, std::string_view name) {
 std::uint32_t Parser::predicate() {
   const Token name = expectWord("a predicate");
   const Name found = scopes_.find(name.text);
-  if (found.kind != Name::Kind::Register) throw Failure(name.line, "unknown predicate '" + std::string(name.text) + "'");
+  if (found.kind != Name::Kind::Register)
+    throw Failure(name.line, "unknown predicate '" + std::string(name.text) + "'");
   return found.index;
 }
 
@@ -101,7 +103,8 @@ void Parser::instruction(Function& function) {
   if (accept('@')) {
     result.guard.negated = accept('!');
     result.guard.predicate = predicate();
-    if (function.registers[result.guard.predicate] != Type::Pred) fail("the guard of an instruction must be a predicate");
+    if (function.registers[result.guard.predicate] != Type::Pred)
+      fail("the guard of an instruction must be a predicate");
   }
   result.line = token_.line;
   result.text = expectWord("an instruction").text;
@@ -165,7 +168,8 @@ Operand Parser::number(bool negative) {
       result.kind = Operand::Kind::Float;
       if (negative) result.bits ^= 1ull << 63;
       return result;
-    default: throw Failure(token.line, "unexpected '" + std::string(token.text) + "' among operands");
+    default:
+      throw Failure(token.line, "unexpected '" + std::string(token.text) + "' among operands");
   }
 }
 

@@ -5,8 +5,10 @@ namespace simulator::ptx {
 Name Scopes::findIn(const Level& level, std::string_view name) {
   if (const auto found = level.names.find(name); found != level.names.end()) return found->second;
   std::uint64_t number = 0, scale = 1;
-  // A prefix may itself end in digits ("temp1<4>"), so every split into prefix and number is tried, the shortest number first.
-  for (std::size_t cut = name.size(); cut > 1 && name[cut - 1] >= '0' && name[cut - 1] <= '9' && name.size() - cut < 9;) {
+  // A prefix may itself end in digits ("temp1<4>"), so every split into prefix and number is tried,
+  // the shortest number first.
+  for (std::size_t cut = name.size();
+       cut > 1 && name[cut - 1] >= '0' && name[cut - 1] <= '9' && name.size() - cut < 9;) {
     --cut;
     number += scale * static_cast<std::uint64_t>(name[cut] - '0');
     scale *= 10;

@@ -1,4 +1,5 @@
-// Names that a function body declares, scope by scope: registers (also in ranges, %r<9>) and variables.
+// Names that a function body declares, scope by scope: registers (also in ranges, %r<9>) and
+// variables.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,9 @@ class Scopes {
   void close() { levels_.pop_back(); }
   std::size_t depth() const { return levels_.size(); }
   void add(std::string_view name, Name meaning) { levels_.back().names[name] = meaning; }
-  void addRange(std::string_view prefix, std::uint32_t first, std::uint32_t count) { levels_.back().ranges[prefix] = {first, count}; }
+  void addRange(std::string_view prefix, std::uint32_t first, std::uint32_t count) {
+    levels_.back().ranges[prefix] = {first, count};
+  }
   Name find(std::string_view name) const;
 
  private:

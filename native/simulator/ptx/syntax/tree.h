@@ -18,7 +18,8 @@ struct Operand {
     Integer,   ///< bits
     Float,     ///< bits of a double
     Float32,   ///< 0f…: bits of a float
-    Local,     ///< index into Function::variables: a parameter or a variable declared in the body; plus offset
+    Local,     ///< index into Function::variables: a parameter or a variable declared in the body;
+               ///< plus offset
     Symbol,    ///< name of something at module scope, or of a label; plus offset
     Special,   ///< %tid.x and so on, by name
     Sink,      ///< _
@@ -92,6 +93,8 @@ struct Function {
   std::array<std::uint32_t, 3> maximumThreads{};   ///< .maxntid
   std::array<std::uint32_t, 3> requiredThreads{};  ///< .reqntid
   std::array<std::uint32_t, 3> requiredCluster{};  ///< .reqnctapercluster
+  std::uint32_t maximumRegisters = 0;              ///< .maxnreg
+  std::uint32_t minimumBlocks = 0;                 ///< .minnctapersm
 };
 
 struct Module {

@@ -74,9 +74,12 @@ constexpr unsigned bytesOf(Type type) {
 }
 
 constexpr bool isSigned(Type type) {
-  return type == Type::S8 || type == Type::S16 || type == Type::S32 || type == Type::S64 || type == Type::S16x2;
+  return type == Type::S8 || type == Type::S16 || type == Type::S32 || type == Type::S64 ||
+         type == Type::S16x2;
 }
 constexpr bool isFloat(Type type) { return type >= Type::F16 && type <= Type::F64; }
-constexpr bool isInteger(Type type) { return type >= Type::B8 && type <= Type::S64 && type != Type::B128; }
+constexpr bool isInteger(Type type) {
+  return type >= Type::B8 && type <= Type::S64 && type != Type::B128;
+}
 
 }  // namespace simulator::ptx

@@ -29,7 +29,8 @@ const Row kRows[] = {
     {"mul24.hi.u32 D, A, B;", "rrr", 0xffffff, 0xffffff, 0, 0xfffffe00},
     {"sad.s32 D, A, B, C;", "rrrr", 0xfffffffb, 5, 100, 110},
     {"div.u32 D, A, B;", "rrr", 7, 0, 0, 0xffffffff},
-    {"div.s32 D, A, B;", "rrr", static_cast<std::uint32_t>(-7), 2, 0, static_cast<std::uint32_t>(-3)},
+    {"div.s32 D, A, B;", "rrr", static_cast<std::uint32_t>(-7), 2, 0,
+     static_cast<std::uint32_t>(-3)},
     {"rem.s32 D, A, B;", "rrr", static_cast<std::uint32_t>(-7), 2, 0, 0xffffffff},
     {"div.s64 D, A, B;", "ddd", 1ull << 63, ~0ull, 0, 1ull << 63},
     {"abs.s32 D, A;", "rr", 0x80000000, 0, 0, 0x80000000},
@@ -139,9 +140,11 @@ std::string bodyOf(const Row& row, std::size_t index) {
   const std::uint64_t values[] = {row.a, row.b, row.c};
   for (std::size_t i = 1; i < sizes.size(); ++i) {
     const char* move = sizes[i] == 'h' ? "mov.b16 " : sizes[i] == 'r' ? "mov.b32 " : "mov.b64 ";
-    text += move + named(sizes[i], static_cast<char>('A' + i - 1)) + ", " + std::to_string(values[i - 1]) + ";\n";
+    text += move + named(sizes[i], static_cast<char>('A' + i - 1)) + ", " +
+            std::to_string(values[i - 1]) + ";\n";
   }
-  for (std::size_t i = sizes.size(); i < 4; ++i) text += std::string("mov.b32 ") + named('r', static_cast<char>('A' + i - 1)) + ", 0;\n";
+  for (std::size_t i = sizes.size(); i < 4; ++i)
+    text += std::string("mov.b32 ") + named('r', static_cast<char>('A' + i - 1)) + ", 0;\n";
   const std::size_t operands = instruction.find(' ');
   std::string rest;
   for (const char c : instruction.substr(operands)) {
@@ -155,7 +158,9 @@ std::string bodyOf(const Row& row, std::size_t index) {
   text += instruction.substr(0, operands) + rest + "\n";
   const std::string at = "[%rd1+" + std::to_string(index * 8) + "], ";
   if (sizes[0] == 'p') return text + "selp.u32 %r6, 1, 0, %p4;\nst.global.u32 " + at + "%r6;\n";
-  const char* store = sizes[0] == 'h' ? "st.global.u16 " : sizes[0] == 'r' ? "st.global.u32 " : "st.global.u64 ";
+  const char* store = sizes[0] == 'h'   ? "st.global.u16 "
+                      : sizes[0] == 'r' ? "st.global.u32 "
+                                        : "st.global.u64 ";
   return text + store + at + named(sizes[0], 'D') + ";\n";
 }
 

@@ -23,7 +23,9 @@ void manyBlocks() {
   test::Buffer<std::uint32_t> out(module.memory, 16);
   constexpr std::uint32_t kBlocks = 64, kThreads = 96;
   out[12] = 0;
-  CHECK_EQUAL(module.run("k", {.grid = {kBlocks, 1, 1}, .block = {kThreads, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(module.run("k", {.grid = {kBlocks, 1, 1}, .block = {kThreads, 1, 1}}, out.address(),
+                         out.address()),
+              CUDA_SUCCESS);
   float single = 0;
   double twice = 0;
   std::memcpy(&single, &out[1], 4);
@@ -37,7 +39,8 @@ void manyBlocks() {
   CHECK_EQUAL(out[7], static_cast<std::uint32_t>(-95));
   CHECK_EQUAL(out[8], 127u);
   CHECK_EQUAL(out[10], kBlocks * (kThreads * (kThreads - 1) / 2));
-  CHECK_EQUAL(out[12], 0x68006400u);  // 2048 and 1024: where adding 1 and 0.5 has no effect any more
+  CHECK_EQUAL(out[12],
+              0x68006400u);  // 2048 and 1024: where adding 1 and 0.5 has no effect any more
   CHECK_EQUAL(out[13], 0u);
 }
 
@@ -51,7 +54,9 @@ $again:
   @%p1 bra $again;
 )"));
   test::Buffer<std::uint64_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {.grid = {40, 1, 1}, .block = {64, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(
+      module.run("k", {.grid = {40, 1, 1}, .block = {64, 1, 1}}, out.address(), out.address()),
+      CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 3ull * 40 * 64);
 }
 

@@ -29,7 +29,8 @@ $meet:
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 256);
   CHECK_EQUAL(module.run("k", {.block = {256, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 256; ++t) CHECK_EQUAL(out[t], (t ^ 255) < 100 ? (t ^ 255) * 2 : t ^ 255);
+  for (std::uint32_t t = 0; t < 256; ++t)
+    CHECK_EQUAL(out[t], (t ^ 255) < 100 ? (t ^ 255) * 2 : t ^ 255);
 }
 
 void exitedThreadsDoNotCount() {
@@ -109,7 +110,9 @@ $wait:
   st.global.u32 [%rd4+4], %r6;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 201);
-  CHECK_EQUAL(module.run("k", {.grid = {200, 1, 1}, .cooperative = true}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(
+      module.run("k", {.grid = {200, 1, 1}, .cooperative = true}, out.address(), out.address()),
+      CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 200u);
   for (std::uint32_t b = 1; b <= 200; ++b) CHECK_EQUAL(out[b], 0xffffffffu);
   out[0] = 0;
@@ -137,7 +140,9 @@ void cluster() {
   st.global.u32 [%rd4], %r7;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 8);
-  CHECK_EQUAL(module.run("k", {.grid = {8, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(module.run("k", {.grid = {8, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}},
+                         out.address(), out.address()),
+              CUDA_SUCCESS);
   for (std::uint32_t b = 0; b < 8; ++b) CHECK_EQUAL(out[b], b ^ 1);
 }
 
@@ -154,6 +159,7 @@ void transactions() {
   add.u32 %r4, %r3, %r4;
   cp.async.ca.shared.global [%r4], [%rd3], 4;
   cp.async.commit_group;
+  cp.async.mbarrier.arrive.shared.b64 [%r2];
   cp.async.wait_group 0;
   mbarrier.arrive.shared.b64 %rd4, [%r2];
 $wait:
@@ -179,12 +185,39 @@ void deadlock() {
   @!%p1 bar.sync 2, 64;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_ERROR_LAUNCH_TIMEOUT);
+  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()),
+              CUDA_ERROR_LAUNCH_TIMEOUT);
+}
+
+/// A program may read a value behind a barrier and write it anew without another one, where all
+/// warps read long before one can write: there hardware gives every warp the same number.
+void warpsAdvanceTogether() {
+  test::Module module(test::kernel(R"(
+  .shared .align 4 .b8 s[4096];
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, s;
+  add.u32 %r2, %r2, %r3;
+  mov.u32 %r4, 0;
+  mov.u32 %r5, 0;
+$round:
+  st.shared.u32 [%r2], %r5;
+  bar.sync 0;
+  ld.shared.u32 %r5, [s];
+  add.u32 %r5, %r5, 1;
+  add.u32 %r4, %r4, 1;
+  setp.lt.u32 %p1, %r4, 50;
+  @%p1 bra $round;
+  st.global.u32 [%rd3], %r5;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 1024);
+  CHECK_EQUAL(module.run("k", {.block = {1024, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 1024; ++t) CHECK_EQUAL(out[t], 50u);
 }
 
 }  // namespace
 
 int main() {
+  warpsAdvanceTogether();
   afterDivergence();
   exitedThreadsDoNotCount();
   reductions();

@@ -47,13 +47,17 @@ void vectorAdd() {
     a[i] = static_cast<float>(i);
     b[i] = 0.5f * static_cast<float>(i);
   }
-  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(), c.address(), kCount), CUDA_SUCCESS);
+  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
+                         c.address(), kCount),
+              CUDA_SUCCESS);
   bool equal = true;
   for (std::uint32_t i = 0; i < kCount; ++i) equal &= c[i] == a[i] + b[i];
   CHECK(equal);
-  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(), c.address(), kCount + 1),
+  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
+                         c.address(), kCount + 1),
               CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(module.run("add", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, a.address() + 2, b.address(), c.address(), kCount),
+  CHECK_EQUAL(module.run("add", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, a.address() + 2,
+                         b.address(), c.address(), kCount),
               CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
@@ -109,7 +113,9 @@ void blockSum() {
   test::Module module(kBlockSum);
   test::Buffer<std::uint32_t> in(module.memory, 16 * 256), out(module.memory, 16);
   for (std::uint32_t i = 0; i < in.size(); ++i) in[i] = i * 7;
-  CHECK_EQUAL(module.run("sum", {.grid = {16, 1, 1}, .block = {256, 1, 1}}, in.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(
+      module.run("sum", {.grid = {16, 1, 1}, .block = {256, 1, 1}}, in.address(), out.address()),
+      CUDA_SUCCESS);
   for (std::uint32_t block = 0; block < 16; ++block) {
     std::uint32_t expected = 0;
     for (std::uint32_t i = 0; i < 256; ++i) expected += in[block * 256 + i];

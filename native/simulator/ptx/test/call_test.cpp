@@ -74,7 +74,8 @@ void endlessRecursion() {
 .func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b; .local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 void structures() {
@@ -116,7 +117,8 @@ void pointers() {
   CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 2 ? 1020u : 55u);
   const test::Module null(test::kernel(""));
-  test::Module bad(test::kernel("mov.u64 %rd4, 4096;\nproto: .callprototype _ ();\ncall %rd4, (), proto;"));
+  test::Module bad(
+      test::kernel("mov.u64 %rd4, 4096;\nproto: .callprototype _ ();\ncall %rd4, (), proto;"));
   CHECK_EQUAL(bad.run("k", {}, out.address(), out.address()), CUDA_ERROR_INVALID_PC);
 }
 
@@ -131,7 +133,8 @@ void severalModules() {
   add.u32 %r3, %r3, %r4;
   st.global.u32 [%rd3], %r3;
 )",
-      ".extern .func (.param .b32 r) elsewhere(.param .b32 n);\n.extern .global .align 4 .u32 counter;\n.global .align 4 .u32 own = 5;\n");
+      ".extern .func (.param .b32 r) elsewhere(.param .b32 n);\n.extern .global .align 4 .u32 "
+      "counter;\n.global .align 4 .u32 own = 5;\n");
   const std::string two = test::kHeader + R"(
 .visible .global .align 4 .u32 counter = 100;
 .global .align 4 .u32 own = 7;

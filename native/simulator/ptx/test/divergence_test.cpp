@@ -1,13 +1,17 @@
-// Lanes that part and meet again: loops, early returns, tables of branches, locks between lanes of a warp.
+// Lanes that part and meet again: loops, early returns, tables of branches, locks between lanes of
+// a warp.
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
 namespace {
 
-std::vector<std::uint32_t> runKernel(const std::string& body, std::uint32_t threads, std::uint32_t blocks = 1) {
+std::vector<std::uint32_t> runKernel(const std::string& body, std::uint32_t threads,
+                                     std::uint32_t blocks = 1) {
   test::Module module(test::kernel(body));
   test::Buffer<std::uint32_t> out(module.memory, 1024);
-  CHECK_EQUAL(module.run("k", {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(module.run("k", {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}, out.address(),
+                         out.address()),
+              CUDA_SUCCESS);
   return {out.data(), out.data() + 1024};
 }
 
@@ -29,7 +33,8 @@ $done:
   st.global.u32 [%rd3], %r2;
 )",
                              64);
-  for (std::uint32_t t = 0; t < 64; ++t) CHECK_EQUAL(out[t], t * (t - 1) / 2 | 32u << 16);  // all lanes meet behind the loop
+  for (std::uint32_t t = 0; t < 64; ++t)
+    CHECK_EQUAL(out[t], t * (t - 1) / 2 | 32u << 16);  // all lanes meet behind the loop
 }
 
 void earlyReturns() {
@@ -49,7 +54,8 @@ $store:
   st.global.u32 [%rd3], 11;
 )",
                              32);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u);
+  for (std::uint32_t t = 0; t < 32; ++t)
+    CHECK_EQUAL(out[t], t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u);
 }
 
 void tableOfBranches() {

@@ -17,7 +17,8 @@ namespace test {
 
 inline int failures = 0;
 
-inline void report(bool ok, const char* what, const char* file, int line, const std::string& detail = {}) {
+inline void report(bool ok, const char* what, const char* file, int line,
+                   const std::string& detail = {}) {
   if (ok) return;
   ++failures;
   std::fprintf(stderr, "%s:%d: %s %s\n", file, line, what, detail.c_str());
@@ -53,10 +54,12 @@ class Memory final : public simulator::AddressSpace {
     auto after = blocks_.upper_bound(address);
     if (after == blocks_.begin()) return {0, 0};
     const auto& [begin, storage] = *--after;
-    return address < begin + storage.bytes ? std::array{begin, begin + storage.bytes} : std::array<std::uint64_t, 2>{0, 0};
+    return address < begin + storage.bytes ? std::array{begin, begin + storage.bytes}
+                                           : std::array<std::uint64_t, 2>{0, 0};
   }
   std::uint64_t allocate(std::uint64_t bytes) {
-    Storage storage{std::make_unique<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 17), bytes};
+    Storage storage{std::make_unique<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 17),
+                    bytes};
     auto address = reinterpret_cast<std::uint64_t>(storage.words.get());
     address = (address + 255) & ~std::uint64_t{255};
     const std::lock_guard lock(mutex_);
@@ -80,10 +83,13 @@ class Memory final : public simulator::AddressSpace {
 template <class T>
 class Buffer {
  public:
-  Buffer(Memory& memory, std::size_t count) : memory_(memory), address_(memory.allocate(count * sizeof(T))), count_(count) {
+  Buffer(Memory& memory, std::size_t count)
+      : memory_(memory), address_(memory.allocate(count * sizeof(T))), count_(count) {
     std::memset(data(), 0, count * sizeof(T));
   }
-  Buffer(Memory& memory, const std::vector<T>& values) : Buffer(memory, values.size()) { std::copy(values.begin(), values.end(), data()); }
+  Buffer(Memory& memory, const std::vector<T>& values) : Buffer(memory, values.size()) {
+    std::copy(values.begin(), values.end(), data());
+  }
   Buffer(const Buffer&) = delete;
   ~Buffer() { memory_.release(address_); }
   T* data() { return reinterpret_cast<T*>(address_); }
@@ -131,8 +137,12 @@ class Module {
     std::vector<std::byte> parameters(info.parameterBytes);
     std::size_t n = 0;
     (void)n;
-    ((std::memcpy(parameters.data() + info.parameters.at(n).offset, &arguments, info.parameters.at(n).size), ++n), ...);
-    simulator::Launch launch{program.get(),     index,     shape.grid, shape.block, shape.cluster, shape.dynamicShared,
+    ((std::memcpy(parameters.data() + info.parameters.at(n).offset, &arguments,
+                  info.parameters.at(n).size),
+      ++n),
+     ...);
+    simulator::Launch launch{program.get(),     index,         shape.grid,
+                             shape.block,       shape.cluster, shape.dynamicShared,
                              shape.cooperative, parameters};
     simulator::Environment environment;
     environment.memory = &memory;

@@ -1,4 +1,5 @@
-// PTX around a body: one kernel k(out, in) with registers declared, %r1 = tid.x, %rd1 = out, %rd2 = in, %rd3 = out + 4 * tid.x.
+// PTX around a body: one kernel k(out, in) with registers declared, %r1 = tid.x, %rd1 = out, %rd2 =
+// in, %rd3 = out + 4 * tid.x.
 #pragma once
 
 #include <string>

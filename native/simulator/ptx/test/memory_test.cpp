@@ -16,11 +16,15 @@ void faults() {
   CHECK_EQUAL(resultOf("st.global.v2.u32 [%rd1+252], {%r1, %r1};"), CUDA_ERROR_MISALIGNED_ADDRESS);
   CHECK_EQUAL(resultOf("ld.global.u32 %r2, [%rd1-4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK_EQUAL(resultOf("mov.u64 %rd4, 0;\nld.u32 %r2, [%rd4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];"),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK_EQUAL(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 32;\n@%p1 st.global.u32 [%rd1+256], 1;"), CUDA_SUCCESS);
+  CHECK_EQUAL(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;"),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;"),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 32;\n@%p1 st.global.u32 [%rd1+256], 1;"),
+              CUDA_SUCCESS);
   CHECK_EQUAL(resultOf("atom.global.add.u32 %r2, [%rd1+2], 1;"), CUDA_ERROR_MISALIGNED_ADDRESS);
   CHECK_EQUAL(resultOf("trap;"), CUDA_ERROR_LAUNCH_FAILED);
 }
@@ -42,8 +46,9 @@ void widths() {
   test::Buffer<std::uint32_t> out(module.memory, 16);
   test::Buffer<std::uint8_t> in(module.memory, std::vector<std::uint8_t>{0xfe, 0x81, 3, 4});
   CHECK_EQUAL(module.run("k", {}, out.address(), in.address()), CUDA_SUCCESS);
-  const std::uint32_t expected[] = {0xfffffffe, 0xfe,       0xffff81fe, 0xfe, 0x81, 3,          4, 0xffffffff,
-                                    0xfe,       0x000700fe, 0,          0,    0,    0x3ff00000, 0, 0x40000000};
+  const std::uint32_t expected[] = {0xfffffffe, 0xfe,       0xffff81fe, 0xfe,       0x81, 3,
+                                    4,          0xffffffff, 0xfe,       0x000700fe, 0,    0,
+                                    0,          0x3ff00000, 0,          0x40000000};
   for (std::size_t i = 0; i < 16; ++i) CHECK_EQUAL(out[i], expected[i]);
 }
 
@@ -78,7 +83,8 @@ void genericAddresses() {
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 32);
   CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 3 == 0 ? t + 300 : t % 3 == 1 ? 2 * t + 100 : t + 200);
+  for (std::uint32_t t = 0; t < 32; ++t)
+    CHECK_EQUAL(out[t], t % 3 == 0 ? t + 300 : t % 3 == 1 ? 2 * t + 100 : t + 200);
 }
 
 void variables() {
@@ -126,7 +132,31 @@ void sharedMemory() {
   CHECK_EQUAL(out[1], 64u);
   CHECK_EQUAL(out[2], 96u);
   CHECK_EQUAL(out[3], 0u);
-  CHECK_EQUAL(module.run("k", {.dynamicShared = 4}, out.address(), out.address()), CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK_EQUAL(module.run("k", {.dynamicShared = 4}, out.address(), out.address()),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/// A compiler counts an index of shared memory from below zero: the sum of a 32-bit register and an
+/// offset has 32 bits.
+void addressesBelowZero() {
+  test::Module module(test::kernel(R"(
+  .shared .align 16 .b8 s[256];
+  mov.u32 %r2, s;
+  shl.b32 %r3, %r1, 2;
+  add.s32 %r2, %r2, %r3;
+  sub.s32 %r2, %r2, 160;
+  add.s32 %r4, %r1, 7;
+  st.shared.u32 [%r2+160], %r4;
+  atom.shared.add.u32 %r5, [%r2+160], 100;
+  ld.shared.u32 %r6, [%r2+160];
+  st.global.u32 [%rd3], %r6;
+)"));
+  test::Buffer<std::uint32_t> out(module.memory, 32);
+  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  for (unsigned i = 0; i < 32; ++i) CHECK_EQUAL(out[i], i + 107);
+  CHECK_EQUAL(resultOf(".shared .align 4 .b8 s[8];\n mov.u32 %r2, s;\n sub.s32 %r2, %r2, 8;\n "
+                       "st.shared.u32 [%r2+4], 1;"),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 void identity() {
@@ -148,7 +178,9 @@ void identity() {
   st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9};
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(module.run("k", {.grid = {1, 2, 5}, .block = {4, 3, 4}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(
+      module.run("k", {.grid = {1, 2, 5}, .block = {4, 3, 4}}, out.address(), out.address()),
+      CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 5u);
   CHECK_EQUAL(out[1], (1u + 2 * 4 + 3 * 12) % 32);
   CHECK_EQUAL(out[2], (1u << ((1u + 2 * 4 + 3 * 12) % 32)) - 1);
@@ -161,6 +193,7 @@ int main() {
   faults();
   widths();
   genericAddresses();
+  addressesBelowZero();
   variables();
   sharedMemory();
   identity();

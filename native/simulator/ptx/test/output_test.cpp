@@ -5,7 +5,8 @@
 namespace {
 
 std::string bytesOf(const std::string& name, const std::string& text) {
-  std::string result = ".global .align 1 .b8 " + name + "[" + std::to_string(text.size() + 1) + "] = {";
+  std::string result =
+      ".global .align 1 .b8 " + name + "[" + std::to_string(text.size() + 1) + "] = {";
   for (const char c : text) result += std::to_string(static_cast<int>(c)) + ", ";
   return result + "0};\n";
 }
@@ -18,7 +19,8 @@ const std::string kPrint = R"(
 )";
 
 void formats() {
-  test::Module module(test::kernel(R"(
+  test::Module module(test::kernel(
+      R"(
   .local .align 8 .b8 arguments[64];
   .param .b64 f; .param .b64 a; .param .b32 r;
   mov.u64 %rd4, arguments;
@@ -38,7 +40,7 @@ void formats() {
   ld.param.b32 %r2, [r];
   st.global.u32 [%rd1], %r2;
 )",
-                                   kPrint + bytesOf("format", "%04d|%.3f|%-6s|%llu|%*c|%p|%%\n") + bytesOf("name", "abc")));
+      kPrint + bytesOf("format", "%04d|%.3f|%-6s|%llu|%*c|%p|%%\n") + bytesOf("name", "abc")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
   CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
   CHECK_EQUAL(module.printed, "-005|3.141|abc   |18446744073709551615|     A|0xabc|%\n");
@@ -61,10 +63,13 @@ void orderOfBlocks() {
 )",
                                    kPrint + bytesOf("format", "%d.%d ")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {.grid = {20, 1, 1}, .block = {3, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(
+      module.run("k", {.grid = {20, 1, 1}, .block = {3, 1, 1}}, out.address(), out.address()),
+      CUDA_SUCCESS);
   std::string expected;
   for (int block = 0; block < 20; ++block) {
-    for (int thread = 0; thread < 3; ++thread) expected += std::to_string(block) + "." + std::to_string(thread) + " ";
+    for (int thread = 0; thread < 3; ++thread)
+      expected += std::to_string(block) + "." + std::to_string(thread) + " ";
   }
   CHECK_EQUAL(module.printed, expected);
 }
@@ -84,10 +89,14 @@ void assertion() {
   st.param.b64 [e], 1;
   call __assertfail, (a, b, c, d, e);
 )",
-                                   kPrint + bytesOf("expression", "n < 5") + bytesOf("file", "x.cu") + bytesOf("function", "void k(int)")));
+                                   kPrint + bytesOf("expression", "n < 5") +
+                                       bytesOf("file", "x.cu") +
+                                       bytesOf("function", "void k(int)")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {.block = {4, 1, 1}}, out.address(), out.address()), CUDA_ERROR_ASSERT);
-  CHECK_EQUAL(module.asserted, "x.cu:12: void k(int): block: [0,0,0], thread: [2,0,0] Assertion `n < 5` failed.\n");
+  CHECK_EQUAL(module.run("k", {.block = {4, 1, 1}}, out.address(), out.address()),
+              CUDA_ERROR_ASSERT);
+  CHECK_EQUAL(module.asserted,
+              "x.cu:12: void k(int): block: [0,0,0], thread: [2,0,0] Assertion `n < 5` failed.\n");
 }
 
 void heap() {

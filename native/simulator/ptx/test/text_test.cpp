@@ -12,12 +12,16 @@ void refused(const std::string& body, const std::string& sentence) {
 
 void sentences() {
   const std::string line = "ptx line 18: ";
-  refused("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1, %r2}, [%rd1];",
-          line + "instruction 'wmma.load.a.sync.aligned.row.m16n16k16.global.f16' is not implemented by the simulated GPU");
+  refused("wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%r1}, [%rd1];",
+          line +
+              "instruction 'wmma.load.a.sync.aligned.row.m8n8k128.global.b1' is not implemented by "
+              "the simulated GPU");
   refused("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
           line + "instruction 'tex.2d.v4.f32.f32' is not implemented by the simulated GPU");
-  refused("add.u32.wrong %r1, %r2, %r3;", line + "instruction 'add.u32.wrong' is not implemented by the simulated GPU");
-  refused("add.u32 %r1, %r2, %rd3;", line + "instruction 'add.u32': register '%rd3' has the wrong size");
+  refused("add.u32.wrong %r1, %r2, %r3;",
+          line + "instruction 'add.u32.wrong' is not implemented by the simulated GPU");
+  refused("add.u32 %r1, %r2, %rd3;",
+          line + "instruction 'add.u32': register '%rd3' has the wrong size");
   refused("add.u32 %r1, %r2;", line + "instruction 'add.u32': an operand is missing");
   refused("bra nowhere;", line + "unknown label 'nowhere'");
   refused("mov.u64 %rd4, nothing;", line + "instruction 'mov.u64': unknown name 'nothing'");
@@ -25,17 +29,8 @@ void sentences() {
   refused("add.u32 %r1, %r2, #;", line + "unexpected character '#'");
 }
 
-/// Whatever is cut off, the answer is a sentence and not a crash.
-void cutAnywhere() {
-  const std::string whole =
-      test::kernel(R"(
-  .shared .align 4 .b8 s[16];
-  table: .branchtargets $a, $a;
-$a:
-  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
-  @!%p1 bra $a;
-)",
-                   ".global .align 8 .u64 x[2] = {1, generic(y)+4};\n.section .debug { .b8 1, 2 }\n.global .u32 y;\n");
+/// Whatever is cut off, the answer is a sentence, and neither a crash nor an endless loop.
+void cutAnywhere(const std::string& whole) {
   CHECK(test::Module(whole).program != nullptr);
   for (std::size_t n = 0; n + 2 < whole.size(); ++n) {
     const std::string text = whole.substr(0, n);
@@ -46,16 +41,33 @@ $a:
   }
 }
 
+void cutTexts() {
+  cutAnywhere(
+      test::kHeader +
+      ".pragma \"nounroll\";\n.visible .entry k()\n.pragma \"nounroll\";\n{\n  ret;\n}\n\n");
+  cutAnywhere(test::kernel(R"(
+  .pragma "nounroll";
+  .shared .align 4 .b8 s[16];
+  table: .branchtargets $a, $a;
+$a:
+  ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
+  @!%p1 bra $a;
+)",
+                           ".global .align 8 .u64 x[2] = {1, generic(y)+4};\n.section .debug { .b8 "
+                           "1, 2 }\n.global .u32 y;\n"));
+}
+
 void debugInformation() {
   test::Module module(test::kHeader + R"(
-.file 1 "a;b{.cu"
+.file 1 "a;b{.cu" /* another
+line */ .file 2 "/*", 1, 2
 .visible .entry k(.param .u64 .ptr .global .align 4 out)
 .maxntid 128, 2, 1
 .minnctapersm 2
 {
   .reg .b64 %rd<2>;
 $L__begin:
-  .loc 1 5 7, function_name $L__info, inlined_at 1 3 2
+  .loc 1 5 7, function_name $L__info + 4, inlined_at 1 3 2 .loc 1 5 7
   ld.param.u64 %rd1, [out]; // comment
   .pragma "nounroll";
   /* two
@@ -103,19 +115,40 @@ void parameters() {
     std::uint32_t v[6];
   } b{{0, 11, 0, 0, 0, 22}};
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()),
+              CUDA_SUCCESS);
   CHECK_EQUAL(out[0], 200u);
   CHECK_EQUAL(out[1], 22u);
   CHECK_EQUAL(out[2], 11u);
   CHECK_EQUAL(out[3], 0xfffffffeu);
 }
 
+/// cuda_fp16.hpp writes ".reg.b16" in the PTX of h2exp2 and its like.
+void directivesWithoutBlanks() {
+  test::Module module(test::kHeader + R"(
+.visible.global.align 4 .b8 table[8];
+.visible.entry k(.param.u64 out)
+{
+  .reg.b32 %r<2>;.reg.b64 %rd<2>;
+  .shared.align 8 .b8 s[16];
+  ld.param.u64 %rd1,[out];
+  mov.u32 %r1,7;
+  st.global.u32 [%rd1],%r1;
+  ret;
+}
+)");
+  test::Buffer<std::uint32_t> out(module.memory, 1);
+  CHECK_EQUAL(module.run("k", {}, out.address()), CUDA_SUCCESS);
+  CHECK_EQUAL(out[0], 7u);
+}
+
 }  // namespace
 
 int main() {
   sentences();
-  cutAnywhere();
+  cutTexts();
   debugInformation();
   parameters();
+  directivesWithoutBlanks();
   return test::finish();
 }

@@ -1,4 +1,5 @@
-// What lanes of a warp exchange: shuffles, votes, matches, reductions; also when they come from different places.
+// What lanes of a warp exchange: shuffles, votes, matches, reductions; also when they come from
+// different places.
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -12,10 +13,16 @@ std::vector<std::uint32_t> runKernel(const std::string& body) {
 }
 
 void shuffles() {
-  const auto up = runKernel("shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;\n@!%p1 add.u32 %r2, %r2, 100;\nst.global.u32 [%rd3], %r2;");
-  const auto down = runKernel("shfl.sync.down.b32 %r2, %r1, 5, 0x181f, -1;\nst.global.u32 [%rd3], %r2;");
-  const auto cross = runKernel("shfl.sync.bfly.b32 %r2, %r1, 17, 31, -1;\nst.global.u32 [%rd3], %r2;");
-  const auto index = runKernel("mul.lo.u32 %r3, %r1, 7;\nshfl.sync.idx.b32 %r2, %r1, %r3, 0x101f, -1;\nst.global.u32 [%rd3], %r2;");
+  const auto up = runKernel(
+      "shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;\n@!%p1 add.u32 %r2, %r2, 100;\nst.global.u32 "
+      "[%rd3], %r2;");
+  const auto down =
+      runKernel("shfl.sync.down.b32 %r2, %r1, 5, 0x181f, -1;\nst.global.u32 [%rd3], %r2;");
+  const auto cross =
+      runKernel("shfl.sync.bfly.b32 %r2, %r1, 17, 31, -1;\nst.global.u32 [%rd3], %r2;");
+  const auto index = runKernel(
+      "mul.lo.u32 %r3, %r1, 7;\nshfl.sync.idx.b32 %r2, %r1, %r3, 0x101f, -1;\nst.global.u32 "
+      "[%rd3], %r2;");
   for (std::uint32_t t = 0; t < 32; ++t) {
     CHECK_EQUAL(up[t], t < 3 ? t + 100 : t - 3);
     CHECK_EQUAL(down[t], t % 8 < 3 ? t + 5 : t);
@@ -56,7 +63,8 @@ void matchesAndReductions() {
   xor.b32 %r3, %r3, %r5;
   st.global.u32 [%rd3], %r3;
 )");
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], (0x11111111u << (t % 4)) ^ (320000 + 496 + 31));
+  for (std::uint32_t t = 0; t < 32; ++t)
+    CHECK_EQUAL(out[t], (0x11111111u << (t % 4)) ^ (320000 + 496 + 31));
 }
 
 /// Both sides of a branch name all lanes; they meet in the exchange.

@@ -1,0 +1,32 @@
+// Generated. Do not edit, change cuda-api/.
+// What cuda-api/calls/ says of the calls that travel.
+#pragma once
+
+#include "call_numbers.h"
+#include "wire/handle_table.h"
+
+/// Memory that a call takes: of the GPU, or pinned memory of the host.
+enum class Allocates : std::uint8_t { nothing, device, host };
+
+struct CallFacts {
+  bool ordered;              ///< has a ticket
+  Allocates allocates;
+  wire::HandleKind gives;    ///< an object of this kind
+  wire::HandleKind destroys; ///< an object of this kind
+};
+
+inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
+    {false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
+    {true, Allocates::device, wire::HandleKind::stream, wire::HandleKind::none},  // cuToyOpen_v2
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::stream},  // cuToyClose
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyWait
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyMark
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyFill
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyCopy
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyPaint
+    {true, Allocates::host, wire::HandleKind::module, wire::HandleKind::none},  // cuToyLoad
+    {true, Allocates::nothing, wire::HandleKind::genericAllocation, wire::HandleKind::none},  // cuToyPart
+    {true, Allocates::nothing, wire::HandleKind::module, wire::HandleKind::none},  // cuToyGather
+    {false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyAsk
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // toyStage
+};

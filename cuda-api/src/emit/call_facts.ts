@@ -1,0 +1,46 @@
+import { isPointer, pointee } from '../c_declaration.js';
+import { type Call, travels } from '../calls.js';
+import type { Specification } from '../specification.js';
+import type { TypeTable } from '../type_table.js';
+import { BANNER } from './text.js';
+
+/**
+ * call_facts.h: what the specification says of each call that the worker or its tests ask for by
+ * number.
+ */
+export function emitCallFacts({ calls, types }: Specification): string {
+  const rows = calls.filter(({ call }) => travels(call)).map(({ call }) => row(call, types));
+  return `${BANNER}// What cuda-api/calls/ says of the calls that travel.
+#pragma once
+
+#include "call_numbers.h"
+#include "wire/handle_table.h"
+
+/// Memory that a call takes: of the GPU, or pinned memory of the host.
+enum class Allocates : std::uint8_t { nothing, device, host };
+
+struct CallFacts {
+  bool ordered;              ///< has a ticket
+  Allocates allocates;
+  wire::HandleKind gives;    ///< an object of this kind
+  wire::HandleKind destroys; ///< an object of this kind
+};
+
+inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
+    {false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
+${rows.join('\n')}
+};
+`;
+}
+
+function row(call: Call, types: TypeTable): string {
+  const given = call.parameters
+    .filter(({ type }) => isPointer(type) && !type.startsWith('const '))
+    .map(({ type }) => types.handleKind(pointee(type)))
+    .find((kind) => kind !== undefined);
+  const destroyed = call.parameters.find(({ destroys }) => destroys);
+  const kinds = [given, destroyed && types.handleKind(destroyed.type)].map(
+    (kind) => `wire::HandleKind::${kind ?? 'none'}`,
+  );
+  return `    {${call.ordered}, Allocates::${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`;
+}

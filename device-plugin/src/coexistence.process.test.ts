@@ -1,0 +1,161 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import path from 'node:path';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { NodeUnderTest } from './testing/node-under-test.js';
+import type { ProcessUnderTest } from './testing/process-under-test.js';
+
+let node: NodeUnderTest;
+let listeners: Server[];
+beforeEach(async () => {
+  node = new NodeUnderTest();
+  listeners = [];
+  await node.kubelet.start();
+});
+afterEach(async () => {
+  for (const listener of listeners) listener.close();
+  await node.remove();
+});
+
+const NVIDIA = 'nvidia.com/gpu';
+const OTHER_GPU = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+const offered = (count: number) =>
+  eventually(() => expect(node.kubelet.healthy).toHaveLength(count));
+const says = (plugin: ProcessUnderTest, text: string) =>
+  eventually(() => expect(plugin.output).toContain(text));
+const gives = (...deviceIds: string[]) => {
+  node.kubelet.allocatable = [{ resourceName: NVIDIA, deviceIds }];
+};
+
+const uuidsOf = (proxy: ProcessUnderTest) =>
+  proxy.log
+    .flatMap(({ gpus }) => (gpus as { uuid: string }[] | undefined) ?? [])
+    .map(({ uuid }) => uuid);
+
+async function listen(...names: string[]): Promise<void> {
+  const socket = path.join(node.kubelet.root, ...names);
+  mkdirSync(path.dirname(socket), { recursive: true });
+  const listener = createServer((connection) => connection.destroy());
+  await new Promise<void>((resolve) => listener.listen(socket, resolve));
+  listeners.push(listener);
+}
+
+test("number 21: nothing is offered where NVIDIA's plugin has devices that may be ours, until it is gone", async () => {
+  gives('0', '1');
+  const plugin = node.startPlugin();
+  await node.startProxy();
+  await says(
+    plugin,
+    `Node node-1 offers no nvidia-virtual/gpu: a plugin with 2 devices of ${NVIDIA} serves the same GPUs`,
+  );
+  expect(node.kubelet.registrations).toEqual([]);
+  gives();
+  await offered(10);
+});
+
+test('an offer is taken back when such a plugin comes', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  gives('0');
+  await eventually(() => expect(node.kubelet.plugin()).toBeUndefined());
+});
+
+test('a plugin that has other GPUs of the node is no conflict', async () => {
+  gives(OTHER_GPU, `${OTHER_GPU}::1`);
+  await listen('device-plugins', 'nvidia-gpu.sock');
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+});
+
+test('a GPU that is left to another plugin by configuration has not failed, and is no conflict any more', async () => {
+  const plugin = node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  const [first = '', second = ''] = uuidsOf(both);
+  gives(second);
+  await eventually(() => expect(node.kubelet.plugin()).toBeUndefined());
+  await both.end();
+  await node.startProxy({ gpus: 2, only: [first] });
+  await offered(10);
+  expect(node.kubelet.unhealthy).toEqual([]);
+  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+});
+
+test('a simulated GPU that is not to be any more has not failed either', async () => {
+  const plugin = node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  await both.end();
+  await node.startProxy({ gpus: 1 });
+  await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
+  expect(node.kubelet.unhealthy).toEqual([]);
+  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+});
+
+test('what containers have of such a GPU stays theirs until they are gone', async () => {
+  node.startPlugin();
+  const both = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  const [first = ''] = uuidsOf(both);
+  const taken = node.kubelet.healthy.slice(10, 14);
+  await node.kubelet.allocate(taken);
+  await both.end();
+  await node.startProxy({ gpus: 2, only: [first] });
+  await offered(10);
+  expect([node.kubelet.devices.length, node.kubelet.healthy.slice(-4)]).toEqual([14, taken]);
+  const allocations = path.join(node.state, 'allocations');
+  for (const id of readdirSync(allocations))
+    rmSync(path.join(allocations, id), { recursive: true });
+  await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
+  await offered(10);
+});
+
+test.each([
+  ['device-plugins', 'nvidia-gpu.sock'],
+  ['device-plugins', 'nvidia-mig-1g.5gb.sock'],
+  ['device-plugins', 'nvidiaGPU-1700000000.sock'],
+  ['plugins_registry', 'gpu.nvidia.com-reg.sock'],
+])(
+  '%s/%s that somebody listens on is enough, as long as the kubelet says nothing',
+  async (...names) => {
+    await listen(...names);
+    const plugin = node.startPlugin();
+    await node.startProxy();
+    await says(
+      plugin,
+      `the plugin that listens on ${path.join(node.kubelet.root, ...names)} serves the same GPUs`,
+    );
+    expect(node.kubelet.registrations).toEqual([]);
+  },
+);
+
+test('both may be wanted', async () => {
+  gives('0');
+  await listen('device-plugins', 'nvidia-gpu.sock');
+  node.startPlugin(['--allow', 'nvidia-plugin']);
+  await node.startProxy();
+  await offered(10);
+});
+
+describe('number 13: a default runtime that gives GPUs to who did not ask Kubernetes for them', () => {
+  const asking = { NVIDIA_VISIBLE_DEVICES: 'all' };
+
+  test('is seen by what it mounts, and nothing is offered', async () => {
+    const plugin = node.startPlugin([], asking, 'nvidia-smi');
+    await node.startProxy();
+    await says(
+      plugin,
+      'Node node-1 offers no nvidia-virtual/gpu: its default container runtime gives the real GPUs to any pod',
+    );
+    expect(node.kubelet.registrations).toEqual([]);
+  });
+
+  test('may be wanted', async () => {
+    node.startPlugin(['--allow', 'nvidia-runtime'], asking, 'nvidia-smi');
+    await node.startProxy();
+    await offered(10);
+  });
+});

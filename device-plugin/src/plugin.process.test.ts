@@ -1,0 +1,182 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { NodeUnderTest } from './testing/node-under-test.js';
+
+let node: NodeUnderTest;
+beforeEach(async () => {
+  node = new NodeUnderTest();
+  await node.kubelet.start();
+});
+afterEach(() => node.remove());
+
+const offered = (count: number) =>
+  eventually(() => expect(node.kubelet.healthy).toHaveLength(count));
+
+test('the first start waits for gpu-proxy, and then offers as many slots as its GPUs have', async () => {
+  const plugin = node.startPlugin();
+  await eventually(() => expect(plugin.said('serving')).toBe(true));
+  expect(node.kubelet.registrations).toEqual([]);
+  await node.startProxy({ gpus: 2, slots: 100 });
+  await offered(200);
+  const [registration] = node.kubelet.registrations;
+  const options = { preStartRequired: false, getPreferredAllocationAvailable: false };
+  expect(registration).toMatchObject({
+    version: 'v1beta1',
+    resourceName: 'nvidia-virtual/gpu',
+    options,
+  });
+  expect(node.kubelet.plugin()?.options).toEqual(options);
+  expect(new Set(node.kubelet.healthy).size).toBe(200);
+  expect(node.kubelet.healthy[0]).toMatch(/^[0-9a-f]{16}-00$/);
+});
+
+test('a container gets a directory, the library and three words, and no device', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const slots = node.kubelet.healthy.slice(3, 5);
+  const { envs, mounts, ...others } = await node.kubelet.allocate(slots);
+  expect(others).toEqual({});
+  expect(envs).toEqual({
+    NVIDIA_VISIBLE_DEVICES: 'void',
+    TRITON_LIBCUDA_PATH: '/usr/lib/x86_64-linux-gnu',
+  });
+  expect(mounts.map(({ containerPath, readOnly }) => [containerPath, readOnly])).toEqual([
+    ['/run/nvidia-virtual', true],
+    ['/usr/lib/x86_64-linux-gnu/libcuda.so.1', true],
+    ['/usr/lib64/libcuda.so.1', true],
+  ]);
+  const [client, library] = mounts.map(({ hostPath }) => hostPath) as [string, string];
+  expect(path.dirname(path.dirname(client))).toBe(path.join(node.state, 'allocations'));
+  expect(statSync(client).isDirectory()).toBe(true);
+  const grant = JSON.parse(
+    readFileSync(path.join(path.dirname(client), 'grant.json'), 'utf8'),
+  ) as object;
+  expect(grant).toMatchObject({ slots, build: path.basename(path.dirname(path.dirname(library))) });
+  expect(readFileSync(library)).toEqual(
+    readFileSync(path.join(node.installation, 'lib/libcuda.so.1')),
+  );
+});
+
+test('number 17: 800 slots are a short list, and allocating all of a node is one small answer', async () => {
+  node.startPlugin();
+  await node.startProxy({ gpus: 8, slots: 100 });
+  await offered(800);
+  expect(JSON.stringify(node.kubelet.devices).length).toBeLessThan(64 * 1024);
+  expect(JSON.stringify(await node.kubelet.allocate(node.kubelet.healthy)).length).toBeLessThan(
+    4096,
+  );
+});
+
+test('a slot that does not exist is refused in words', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  await expect(node.kubelet.allocate(['0000000000000000-00'])).rejects.toThrow(
+    'Node node-1 has no slot 0000000000000000-00 any more',
+  );
+});
+
+test('number 4: a restarted plugin offers the same slots at once, without gpu-proxy', async () => {
+  const first = node.startPlugin();
+  const proxy = await node.startProxy({ gpus: 2 });
+  await offered(20);
+  const slots = node.kubelet.healthy;
+  expect(await first.end()).toBe(0);
+  await proxy.end('SIGKILL');
+  await eventually(() => expect(node.kubelet.devices).toEqual([]));
+  expect(
+    existsSync(
+      path.join(node.kubelet.pluginDirectory, node.kubelet.registrations[0]?.endpoint ?? ''),
+    ),
+  ).toBe(false);
+  node.startPlugin();
+  await offered(20);
+  expect(node.kubelet.healthy).toEqual(slots);
+  expect((await node.kubelet.allocate(slots.slice(0, 2))).mounts).toHaveLength(3);
+});
+
+test('number 4: 20 restarts of the kubelet in a row', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  for (let restart = 1; restart <= 20; restart++) {
+    await node.kubelet.restart();
+    await offered(10);
+    expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(3);
+  }
+});
+
+test('the kubelet may start after the plugin, and its directory may be made anew', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  node.kubelet.stop();
+  rmSync(node.kubelet.pluginDirectory, { recursive: true });
+  await pause(1500);
+  mkdirSync(node.kubelet.pluginDirectory);
+  await node.kubelet.start();
+  await offered(10);
+});
+
+test('a plugin whose socket was removed makes another one', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const [first] = node.kubelet.registrations;
+  rmSync(path.join(node.kubelet.pluginDirectory, first?.endpoint ?? ''));
+  await eventually(() => expect(node.kubelet.registrations.length).toBeGreaterThan(1));
+  await offered(10);
+  expect(node.kubelet.registrations.at(-1)?.endpoint).not.toBe(first?.endpoint);
+});
+
+test('number 5: an upgrade may start the new plugin before the old one has ended; the old one does not come back', async () => {
+  const old = node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const before = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  writeFileSync(path.join(node.installation, 'of-the-new-version'), '');
+  node.startPlugin();
+  await eventually(() => expect(node.kubelet.registrations).toHaveLength(2));
+  await old.end();
+  await offered(10);
+  const after = await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1));
+  const [former, latter] = [before, after].map(({ mounts }) => mounts[1]?.hostPath ?? '');
+  expect(former).not.toBe(latter);
+  expect([former, latter].map((library) => existsSync(library ?? ''))).toEqual([true, true]);
+});
+
+test('a superseded plugin that the kubelet drops says so and stays away', async () => {
+  const old = node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  const young = node.startPlugin();
+  await eventually(() => expect(young.said('registered')).toBe(true));
+  await node.kubelet.restart();
+  await offered(10);
+  await eventually(() => expect(old.said('A newer device plugin has taken over')).toBe(true));
+  await young.end();
+  await pause(1500);
+  expect(node.kubelet.plugin()).toBeUndefined();
+});
+
+test('number 3: what keeps a container from its slots is said in a sentence, which the pod gets', async () => {
+  node.startPlugin();
+  await node.startProxy();
+  await offered(10);
+  rmSync(path.join(node.state, 'allocations'), { recursive: true });
+  writeFileSync(path.join(node.state, 'allocations'), '');
+  const sentence = `No directory can be made in ${node.state} for 1 slot: file already exists. Make room there on node node-1`;
+  await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
+});
+
+test('wrong options are refused, all at once', async () => {
+  const plugin = node.startPlugin(['--allow', 'anything', '--proxy-patience', '1h']);
+  expect(await plugin.end('SIGCONT')).toBe(2);
+  expect(plugin.output).toContain(
+    '--allow is "anything", which is not allowed: give nvidia-plugin or nvidia-runtime.',
+  );
+  expect(plugin.output).toContain('--proxy-patience is "1h"');
+});

@@ -1,0 +1,111 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { identifyProcess } from '@nvidia-virtual/service/process-table';
+import { removeFromNode } from './removal.js';
+
+let root: string;
+let directory: string;
+let sockets: string;
+let started: ChildProcess[];
+
+beforeEach(() => {
+  root = mkdtempSync(path.join(tmpdir(), 'removal-'));
+  directory = path.join(root, 'nvidia-virtual');
+  sockets = path.join(root, 'kubelet', 'device-plugins');
+  mkdirSync(path.join(directory, 'versions', 'one'), { recursive: true });
+  mkdirSync(path.join(directory, 'state', 'allocations', 'a'), { recursive: true });
+  mkdirSync(sockets, { recursive: true });
+  started = [];
+});
+
+afterEach(() => {
+  for (const child of started) child.kill('SIGKILL');
+  rmSync(root, { recursive: true, force: true });
+});
+
+const remove = (patience = 10_000) =>
+  removeFromNode({
+    host: '/',
+    directory,
+    kubeletRoot: path.join(root, 'kubelet'),
+    cgroup: path.basename(root),
+    patience,
+  });
+
+function start(program: string, environment: Record<string, string> = {}): ChildProcess {
+  const child = spawn(program, ['1000'], { env: environment, stdio: 'ignore' });
+  started.push(child);
+  return child;
+}
+
+test('removeFromNode() ends what was started from our directory, and nothing else, and removes what is ours', async () => {
+  const worker = path.join(directory, 'versions', 'one', 'worker');
+  copyFileSync('/bin/sleep', worker);
+  const [ours, mps, other] = [
+    start(worker),
+    start('/bin/sleep', { CUDA_MPS_PIPE_DIRECTORY: `${directory}/state/mps` }),
+    start('/bin/sleep'),
+  ];
+  writeFileSync(path.join(sockets, 'nvidia-virtual-0123abcd.sock'), '');
+  writeFileSync(path.join(sockets, 'other.sock'), '');
+  const ends = [ours, mps].map((child) => once(child as ChildProcess, 'exit'));
+  await remove();
+  expect((await Promise.all(ends)).map(([, signal]) => signal)).toEqual(['SIGKILL', 'SIGKILL']);
+  expect(other?.exitCode).toBeNull();
+  expect(existsSync(directory)).toBe(false);
+  expect(readdirSync(sockets)).toEqual(['other.sock']);
+});
+
+/** Where this machine lets us make cgroups. */
+const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
+  .split('\n')
+  .map((line) => line.split(' '))
+  .flatMap(([, point = '', type = '', options = '']) =>
+    type.startsWith('cgroup') && options.split(',').includes('rw') ? point : [],
+  );
+
+(process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
+  'removeFromNode() removes the cgroups that workers left',
+  async () => {
+    const made = hierarchies.map((point) => path.join(point, path.basename(root)));
+    for (const cgroup of made) mkdirSync(cgroup, { recursive: true });
+    await remove();
+    expect(made.filter((cgroup) => existsSync(cgroup))).toEqual([]);
+  },
+);
+
+test('removeFromNode() is content where nothing is', async () => {
+  rmSync(directory, { recursive: true });
+  await remove();
+});
+
+test('removeFromNode() touches nothing while gpu-proxy serves', async () => {
+  writeFileSync(
+    path.join(directory, 'state', 'lock'),
+    `${process.pid} ${identifyProcess(process.pid).startTime}\n`,
+  );
+  await expect(remove(300)).rejects.toThrow(`gpu-proxy, process ${process.pid},`);
+  expect(existsSync(directory)).toBe(true);
+});
+
+test('removeFromNode() touches nothing while a device plugin serves', async () => {
+  const server = createServer().listen(path.join(sockets, 'nvidia-virtual-0123abcd.sock'));
+  await once(server, 'listening');
+  await expect(remove(300)).rejects.toThrow('the device plugin at nvidia-virtual-0123abcd.sock');
+  server.close();
+  expect(existsSync(directory)).toBe(true);
+});

@@ -1,0 +1,244 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import type { NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
+import { findProcess } from '@nvidia-virtual/service/process-table';
+import { locateInstallation } from '../host/installation.js';
+import { clientEnvironment } from '../run/run.js';
+import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
+import { cudaProgram } from '../testing/cuda-program.js';
+
+const HOLDING = cudaProgram(
+  'start(); say("got", alloc(100 * MiB)); sys.stdin.readline(); say("then", alloc(MiB))',
+);
+
+let place: Place;
+let state: string;
+let server: CommandUnderTest;
+
+beforeEach(async () => {
+  place = new Place();
+  state = path.join(place.directory, 'state');
+  await serve();
+});
+afterEach(async () => {
+  server.process.kill('SIGTERM');
+  await server.end();
+  // It would go on for the next node.
+  const arbiter = findProcess('--socket', arbiterSocketIn(state));
+  if (arbiter) process.kill(arbiter.pid);
+  place.remove();
+});
+
+async function serve(): Promise<void> {
+  server = new CommandUnderTest(place, ['serve', '--state', state, '--backend', 'simulated']);
+  await server.printed('"msg":"serving"');
+}
+
+function there(command: string, ...args: string[]) {
+  return gpuProxy(place, command, '--state', state, ...args);
+}
+
+async function create(...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await there('create', ...args);
+  expect([status, stderr]).toEqual([0, '']);
+  return stdout.split(' ')[0] as string;
+}
+
+function runThere(...args: string[]): CommandUnderTest {
+  return new CommandUnderTest(place, ['run', '--state', state, ...args, '--', ...HOLDING]);
+}
+
+async function finish(program: CommandUnderTest): Promise<string> {
+  program.process.stdin.end('\n');
+  const { status, stdout, stderr } = await program.end();
+  expect([status, stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+test('create, ls, top, drain: the life of an allocation', async () => {
+  const id = await create(
+    '--name',
+    'train',
+    '--memory',
+    '1GiB',
+    '--share',
+    '25',
+    '--policy',
+    'fixed',
+    '--priority',
+    '10',
+    '--gpu',
+    'choose',
+  );
+  expect((await there('ls')).stdout).toMatch(
+    new RegExp(`^${id}  train  0  +1 GiB  0 bytes  +25 %  fixed  +10  +0  open$`, 'm'),
+  );
+
+  const program = runThere('--allocation', 'train');
+  await program.printed('got 0');
+  const listed = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
+  expect(listed.allocations).toEqual([
+    expect.objectContaining({ id, memoryUsedBytes: 100 * 2 ** 20, sessions: [expect.anything()] }),
+  ]);
+  expect((await there('top', '-n', '2')).stdout).toMatch(
+    /^train .* 25 % fixed .* 1 session\n.* 100 MiB .* python3.* \(process \d+\)$/m,
+  );
+  const moments = (await there('top', '-o', 'json', '-n', '2')).stdout.trim().split('\n');
+  expect(moments.map((line) => (JSON.parse(line) as NodeUseMessage).allocations[0]?.id)).toEqual([
+    id,
+    id,
+  ]);
+
+  const refused = await there('delete', 'train');
+  expect([refused.status, refused.stderr]).toEqual([
+    125,
+    expect.stringContaining(`Allocation ${id} has 1 session and is not deleted.`),
+  ]);
+  expect((await there('drain', 'train')).stdout).toBe(
+    `${id} takes no new sessions; it has 1 session, and is deleted with the last one\n`,
+  );
+  expect(await finish(program)).toBe('got 0\nthen 0\n');
+  await server.printed('"msg":"allocation removed"');
+  expect(readdirSync(path.join(state, 'allocations'))).toEqual([]);
+});
+
+test('delete --force ends the programs', async () => {
+  const id = await create('--memory', '1GiB');
+  const program = runThere('--allocation', id);
+  await program.printed('got 0');
+  expect(await there('delete', id, '--force')).toEqual({
+    status: 0,
+    stdout: `${id} is deleted\n`,
+    stderr: '',
+  });
+  expect(await finish(program)).toBe('got 0\nthen 46\n');
+});
+
+test('what does not fit is refused with the figures', async () => {
+  await create('--memory', '6GiB', '--share', '60', '--policy', 'fixed');
+  expect(await there('create', '--memory', '3GiB')).toMatchObject({
+    status: 125,
+    stderr: expect.stringContaining('has 2 GiB left for a quota, and 3 GiB was asked for'),
+  });
+  expect(
+    await there('create', '--memory', '1GiB', '--share', '41', '--policy', 'fixed'),
+  ).toMatchObject({
+    ...{
+      status: 125,
+      stderr: expect.stringContaining(
+        'has 40 % of its time left for fixed shares, and 41 % was asked for: 60 % is promised.',
+      ),
+    },
+  });
+});
+
+test('run makes an allocation for its own length', async () => {
+  const program = runThere('--memory', '256MiB', '--share', '50', '--policy', 'fixed');
+  await program.printed('got 0');
+  const { allocations } = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
+  expect(allocations).toEqual([
+    expect.objectContaining({
+      memoryBytes: 256 * 2 ** 20,
+      sharePercent: 50,
+      policy: 'POLICY_FIXED',
+    }),
+  ]);
+  expect(await finish(program)).toBe('got 0\nthen 0\n');
+  expect((await there('ls')).stdout).toContain('no allocations');
+});
+
+test('the allocation of a run that is killed goes with its programs', async () => {
+  const program = runThere('--memory', '256MiB');
+  await program.printed('got 0');
+  program.process.kill('SIGKILL');
+  await server.printed('"msg":"allocation is drained"');
+  program.process.stdin.destroy();
+  await server.printed('"msg":"allocation removed"');
+  expect(readdirSync(path.join(state, 'allocations'))).toEqual([]);
+});
+
+test.each(['SIGKILL', 'SIGTERM'] as const)(
+  '%s of the proxy: programs go on, and the next proxy finds them',
+  async (signal) => {
+    const id = await create('--memory', '1GiB');
+    const program = runThere('--allocation', id);
+    const inOwn = runThere('--memory', '1GiB');
+    await Promise.all([program.printed('got 0'), inOwn.printed('got 0')]);
+    server.process.kill(signal);
+    await server.end();
+    expect(await there('ls')).toMatchObject({
+      status: 125,
+      stderr: expect.stringContaining(`No gpu-proxy serves the state directory ${state}`),
+    });
+    await serve();
+    await server.printed('"msg":"allocation found again"');
+    const late = runThere('--allocation', id);
+    await late.printed('got 0');
+    for (const each of [program, late, inOwn]) expect(await finish(each)).toBe('got 0\nthen 0\n');
+    const { allocations } = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
+    expect(allocations.map((allocation) => [allocation.id, allocation.memoryUsedBytes])).toEqual([
+      [id, 0],
+    ]);
+    expect(readdirSync(path.join(state, 'allocations', id, 'sessions'))).toEqual([]);
+  },
+);
+
+test('a program that starts while the proxy is restarted waits for the next one', async () => {
+  const id = await create('--memory', '1GiB');
+  const socket = path.join(state, 'allocations', id, 'client', 'gpu.sock');
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    server.process.kill(signal);
+    await server.end();
+    const [program, ...args] = HOLDING;
+    const child = spawn(program as string, args, {
+      env: clientEnvironment(locateInstallation(), socket),
+    });
+    await Promise.all([
+      serve(),
+      once(child.stdout, 'data').then(([data]) => expect(String(data)).toContain('got')),
+    ]);
+    child.stdin.end('\n');
+    await once(child, 'close');
+    expect(child.exitCode).toBe(0);
+  }
+});
+
+test('one state directory has one proxy', async () => {
+  const second = await gpuProxy(place, 'serve', '--state', state, '--backend', 'simulated');
+  expect([second.status, second.stderr]).toEqual([
+    125,
+    expect.stringContaining(
+      `process ${server.process.pid}, already serves the state directory ${state}`,
+    ),
+  ]);
+  expect(existsSync(path.join(state, 'lock'))).toBe(true);
+});
+
+test.each([
+  [['run', '--state', '/s', '--log', '-', '--', 'true'], '--log cannot be combined with --state'],
+  [
+    ['run', '--allocation', 'a', '--memory', '1MiB', '--', 'true'],
+    '--memory cannot be combined with --allocation',
+  ],
+  [
+    ['run', '--socket', '/s', '--share', '5', '--', 'true'],
+    '--share cannot be combined with --socket',
+  ],
+  [['serve', '--socket', '/s', '--state', '/s'], '--state is for a node'],
+  [['serve', '--memory', '1MiB'], '--memory needs --socket'],
+  [['create', '--share', '0'], '--share is "0", which is not allowed'],
+])('%j is wrong usage', async (args, sentence) => {
+  const { status, stderr } = await gpuProxy(place, ...args);
+  expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);
+});
+
+test.each([['create'], ['ls'], ['top'], ['drain'], ['delete']])(
+  '--help explains %s',
+  async (command) => {
+    const { status, stdout } = await gpuProxy(place, command, '--help');
+    expect([status, stdout]).toEqual([0, expect.stringContaining(`Usage: gpu-proxy ${command}`)]);
+  },
+);

@@ -1,0 +1,96 @@
+import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
+import { DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
+import { Admission, type GpuWish } from './admission.js';
+
+const GiB = 2 ** 30;
+const SMALL: GpuRecord = {
+  uuid: 'GPU-a',
+  index: 0,
+  name: 'G',
+  memory: 10 * GiB,
+  contextMemory: GiB,
+  mode: 'exclusive',
+};
+const LARGE: GpuRecord = { ...SMALL, uuid: 'GPU-b', index: 1, memory: 20 * GiB };
+const WISH: GpuWish = { gpus: [], memory: GiB, share: 100, policy: 'burst', mode: 'exclusive' };
+
+function allocation(
+  gpus: string[],
+  memory: number,
+  share = 100,
+  policy: 'burst' | 'fixed' = 'burst',
+): AllocationSpecification {
+  const rest = {
+    version: 1,
+    id: '0',
+    name: undefined,
+    priority: 0,
+    mode: 'exclusive',
+    uid: undefined,
+    createdAt: '',
+    draining: false,
+  } as const;
+  return { ...rest, limits: DEFAULT_LIMITS, gpus, memory, share, policy };
+}
+
+function admission(warm = 0): Admission {
+  return new Admission([SMALL, LARGE], () => warm);
+}
+
+test('quotas, one context each and warm workers never exceed the memory', () => {
+  const present = [allocation(['GPU-a'], 3 * GiB), allocation(['GPU-b'], GiB)];
+  expect(admission().memoryLeft(SMALL, present)).toBe((10 - 3 - 1 - 1) * GiB);
+  expect(admission(2).memoryLeft(SMALL, present)).toBe((10 - 3 - 1 - 1 - 2) * GiB);
+  expect(admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB }, present)).toEqual({
+    gpus: ['GPU-a'],
+    memory: 3 * GiB,
+  });
+  expect(() => admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB + 1 }, present)).toThrow(
+    'GPU 0 (GPU-a) has 3 GiB left for a quota, and 3 GiB was asked for: of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB their contexts and the new one, 2 GiB warm workers or the MPS server.',
+  );
+});
+
+test('the sum of fixed shares never exceeds 100', () => {
+  const present = [allocation(['GPU-a'], 1, 60, 'fixed'), allocation(['GPU-a'], 1, 90, 'burst')];
+  expect(admission().fixedShareLeft(SMALL, present)).toBe(40);
+  const wish = { ...WISH, gpus: ['GPU-A'], policy: 'fixed' } as const;
+  expect(admission().admit({ ...wish, share: 40 }, present).gpus).toEqual(['GPU-a']);
+  expect(() => admission().admit({ ...wish, share: 41 }, present)).toThrow(
+    'GPU 0 (GPU-a) has 40 % of its time left for fixed shares, and 41 % was asked for: 60 % is promised.',
+  );
+});
+
+test('best fit: the fullest GPU with enough room is chosen', () => {
+  const choose = (memory: number, ...present: AllocationSpecification[]) =>
+    admission().admit({ ...WISH, memory }, present).gpus;
+  expect(choose(GiB)).toEqual(['GPU-a']);
+  expect(choose(10 * GiB)).toEqual(['GPU-b']);
+  expect(choose(GiB, allocation(['GPU-b'], 18 * GiB))).toEqual(['GPU-a']);
+  expect(choose(GiB, allocation(['GPU-b'], 15 * GiB))).toEqual(['GPU-b']);
+  expect(() => choose(20 * GiB)).toThrow(
+    'No GPU has 20 GiB in exclusive mode left: 0 (GPU-a) (exclusive) has 9 GiB and 100 %; 1 (GPU-b)',
+  );
+});
+
+test('all that is left is on each of several GPUs the same, and of one the most', () => {
+  expect(admission().admit({ ...WISH, memory: 0 }, [])).toEqual({
+    gpus: ['GPU-b'],
+    memory: 19 * GiB,
+  });
+  expect(admission().admit({ ...WISH, memory: 0, gpus: ['0', '1', '0'] }, [])).toEqual({
+    gpus: ['GPU-a', 'GPU-b'],
+    memory: 9 * GiB,
+  });
+});
+
+test('in concurrent mode the MPS server has a context, warm workers have none, and an allocation has one GPU', () => {
+  const concurrent = [SMALL, LARGE].map((gpu) => ({ ...gpu, mode: 'concurrent' as const }));
+  const admission = new Admission(concurrent, () => 0);
+  expect(admission.memoryLeft(concurrent[0] as GpuRecord, [])).toBe((10 - 1 - 1) * GiB);
+  expect(() => admission.checkWarmWorkers([allocation(['GPU-a'], 10 * GiB)])).not.toThrow();
+  const wish = { ...WISH, mode: 'concurrent' } as const;
+  expect(admission.admit({ ...wish, gpus: ['1'] }, []).gpus).toEqual(['GPU-b']);
+  expect(() => admission.admit({ ...wish, gpus: ['0', '1'] }, [])).toThrow(
+    'An allocation in concurrent mode has one GPU',
+  );
+});

@@ -1,0 +1,190 @@
+import type {
+  AllocationSpecification,
+  GpuRecord,
+  Policy,
+  SharingMode,
+} from '@nvidia-virtual/ledger';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import { formatMemorySize } from '@nvidia-virtual/service/memory-size';
+import { plural } from '@nvidia-virtual/service/plural';
+
+/** A request for GPU resources. */
+export interface GpuWish {
+  /** Indices or UUIDs; empty: the node chooses one. */
+  readonly gpus: readonly string[];
+  /** Bytes on each GPU; 0: all remaining memory. */
+  readonly memory: number;
+  readonly share: number;
+  readonly policy: Policy;
+  readonly mode: SharingMode;
+}
+
+export interface Granted {
+  /** UUIDs. */
+  readonly gpus: readonly string[];
+  /** Bytes on each GPU. */
+  readonly memory: number;
+}
+
+/**
+ * The number of CUDA contexts that the node itself holds on a GPU: one for each warm worker. In
+ * concurrent mode there are no warm workers; the MPS server holds one.
+ */
+export function contextsAside({ mode }: GpuRecord, warmWorkers: number): number {
+  return mode === 'concurrent' ? 1 : warmWorkers;
+}
+
+/**
+ * Admission control. On each GPU, two sums are limited:
+ * - quotas, one context for each allocation, and the contexts of warm workers or of the MPS server:
+ *   at most the memory of the GPU;
+ * - shares of `fixed` allocations: at most 100.
+ */
+export class Admission {
+  readonly #gpus: readonly GpuRecord[];
+  readonly #warmWorkers: (gpu: GpuRecord) => number;
+
+  /** @param warmWorkers returns the number of warm workers of a GPU; each holds a context. */
+  constructor(gpus: readonly GpuRecord[], warmWorkers: (gpu: GpuRecord) => number) {
+    this.#gpus = gpus;
+    this.#warmWorkers = warmWorkers;
+  }
+
+  /**
+   * Returns the GPUs and the memory of a new allocation beside `present`. @throws ProxyError, with
+   * the figures, if it does not fit.
+   */
+  admit(wish: GpuWish, present: readonly AllocationSpecification[]): Granted {
+    const gpus = wish.gpus.length > 0 ? this.#named(wish.gpus) : [this.#bestFit(wish, present)];
+    if (gpus.length > 1 && wish.mode === 'concurrent')
+      throw new ProxyError('CONCURRENT_GPUS', { count: plural(gpus.length, 'GPU') });
+    for (const gpu of gpus) this.#require(gpu, wish, present);
+    const memory = wish.memory || Math.min(...gpus.map((gpu) => this.memoryLeft(gpu, present)));
+    return { gpus: gpus.map(({ uuid }) => uuid), memory };
+  }
+
+  /** The largest possible quota of a new allocation, in bytes. Its context is already deducted. */
+  memoryLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    const { quotas, contexts, warm } = this.#use(gpu, present);
+    return Math.max(0, gpu.memory - quotas - contexts - warm - gpu.contextMemory);
+  }
+
+  /**
+   * @throws ProxyError WARM_WORKERS_NOT_LEFT if the warm workers do not fit beside the
+   * allocations.
+   */
+  checkWarmWorkers(present: readonly AllocationSpecification[]): void {
+    for (const gpu of this.#gpus) {
+      const { count, quotas, contexts, warm } = this.#use(gpu, present);
+      if (this.#warmWorkers(gpu) === 0 || quotas + contexts + warm <= gpu.memory) continue;
+      throw new ProxyError('WARM_WORKERS_NOT_LEFT', {
+        gpu: describe(gpu),
+        count: this.#warmWorkers(gpu),
+        warm: formatMemorySize(warm),
+        memory: formatMemorySize(gpu.memory),
+        promised: formatMemorySize(quotas + contexts),
+        allocations: plural(count, 'allocation'),
+      });
+    }
+  }
+
+  fixedShareLeft(gpu: GpuRecord, present: readonly AllocationSpecification[]): number {
+    const fixed = on(gpu, present).filter(({ policy }) => policy === 'fixed');
+    return 100 - fixed.reduce((sum, { share }) => sum + share, 0);
+  }
+
+  #use(gpu: GpuRecord, present: readonly AllocationSpecification[]) {
+    const allocations = on(gpu, present);
+    return {
+      count: allocations.length,
+      quotas: allocations.reduce((sum, { memory }) => sum + memory, 0),
+      contexts: allocations.length * gpu.contextMemory,
+      warm: contextsAside(gpu, this.#warmWorkers(gpu)) * gpu.contextMemory,
+    };
+  }
+
+  #named(names: readonly string[]): GpuRecord[] {
+    const found = names.map((name) => {
+      const gpu = this.#gpus.find(
+        ({ uuid, index }) => uuid.toLowerCase() === name.toLowerCase() || String(index) === name,
+      );
+      if (!gpu)
+        throw new ProxyError('GPU_UNKNOWN', {
+          name,
+          gpus: this.#gpus.map(describe).join(', ') || 'none',
+        });
+      return gpu;
+    });
+    return [...new Set(found)];
+  }
+
+  /** Best fit: the fullest GPU with enough room. Large free blocks stay in one piece. */
+  #bestFit(wish: GpuWish, present: readonly AllocationSpecification[]): GpuRecord {
+    const left = (gpu: GpuRecord) => this.memoryLeft(gpu, present);
+    const fitting = this.#gpus.filter(
+      (gpu) => gpu.mode === wish.mode && this.#fits(gpu, wish, present),
+    );
+    // A request for all remaining memory gets the GPU with the most.
+    const [best] = fitting.sort((a, b) =>
+      wish.memory > 0 ? left(a) - left(b) : left(b) - left(a),
+    );
+    if (best) return best;
+    const [only, ...others] = this.#gpus.filter((gpu) => gpu.mode === wish.mode);
+    if (only && others.length === 0) this.#require(only, wish, present);
+    throw new ProxyError('NO_GPU_FITS', {
+      asked: asked(wish),
+      gpus: this.#gpus.map((gpu) => this.#leftOn(gpu, present)).join('; ') || 'none',
+    });
+  }
+
+  #fits(gpu: GpuRecord, wish: GpuWish, present: readonly AllocationSpecification[]): boolean {
+    const fitsShare = wish.policy === 'burst' || wish.share <= this.fixedShareLeft(gpu, present);
+    return fitsShare && Math.max(1, wish.memory) <= this.memoryLeft(gpu, present);
+  }
+
+  #require(gpu: GpuRecord, wish: GpuWish, present: readonly AllocationSpecification[]): void {
+    if (gpu.mode !== wish.mode)
+      throw new ProxyError('GPU_MODE', { gpu: describe(gpu), mode: gpu.mode, asked: wish.mode });
+    if (this.#fits(gpu, wish, present)) return;
+    const left = this.memoryLeft(gpu, present);
+    const shareLeft = this.fixedShareLeft(gpu, present);
+    if (Math.max(1, wish.memory) <= left)
+      throw new ProxyError('SHARE_NOT_LEFT', {
+        gpu: describe(gpu),
+        asked: wish.share,
+        left: shareLeft,
+        promised: 100 - shareLeft,
+      });
+    const { count, quotas, contexts, warm } = this.#use(gpu, present);
+    throw new ProxyError('MEMORY_NOT_LEFT', {
+      gpu: describe(gpu),
+      asked: wish.memory > 0 ? formatMemorySize(wish.memory) : 'all that is left',
+      left: formatMemorySize(left),
+      memory: formatMemorySize(gpu.memory),
+      allocations: plural(count, 'allocation'),
+      quotas: formatMemorySize(quotas),
+      contexts: formatMemorySize(contexts + gpu.contextMemory),
+      warm: formatMemorySize(warm),
+    });
+  }
+
+  #leftOn(gpu: GpuRecord, present: readonly AllocationSpecification[]): string {
+    return `${describe(gpu)} (${gpu.mode}) has ${formatMemorySize(this.memoryLeft(gpu, present))} and ${this.fixedShareLeft(gpu, present)} %`;
+  }
+}
+
+function on(
+  gpu: GpuRecord,
+  present: readonly AllocationSpecification[],
+): AllocationSpecification[] {
+  return present.filter(({ gpus }) => gpus.includes(gpu.uuid));
+}
+
+function describe(gpu: GpuRecord): string {
+  return `${gpu.index} (${gpu.uuid})`;
+}
+
+function asked({ memory, share, policy, mode }: GpuWish): string {
+  const size = memory > 0 ? formatMemorySize(memory) : 'any memory';
+  return `${size}${policy === 'fixed' ? ` and a fixed share of ${share} %` : ''} in ${mode} mode`;
+}

@@ -1,0 +1,47 @@
+import type { Socket } from 'node:net';
+import type { AllocationSpecification, DriverMemory, SessionUse } from '@nvidia-virtual/ledger';
+import type { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { Backend } from '../gpus/backend.js';
+import type { Addon } from '../host/addon.js';
+import type { Installation } from '../host/installation.js';
+import type { Launcher } from '../host/launcher.js';
+import type { MpsClient } from '../mps/concurrent-gpus.js';
+import type { LiveSession } from '../sessions/live-session.js';
+import type { Session } from '../sessions/session.js';
+import type { WarmWorker } from '../workers/warm-workers.js';
+import type { Closer } from './closer.js';
+
+/** The services that a node offers to its allocations. */
+export interface AllocationHost {
+  readonly installation: Installation;
+  readonly launcher: Launcher;
+  readonly backend: Backend;
+  readonly addon: Addon;
+  readonly closer: Closer;
+  readonly logger: Logger;
+  /** True: each allocation has its own driver cache. False: workers use the cache of this user. */
+  readonly ownCaches: boolean;
+  /** Socket where workers request GPU time; undefined: GPU time is not scheduled. */
+  readonly arbiterSocket: string | undefined;
+  /** Bytes that `what` costs: the maximum over these GPUs. */
+  cost(what: DriverMemory, gpus: readonly string[]): number;
+  /** Whether a worker may start now. False in concurrent mode while MPS is unavailable. */
+  mayStart(specification: AllocationSpecification): boolean;
+  /** MPS settings of its workers; undefined: they run without MPS. */
+  mpsClient(specification: AllocationSpecification): MpsClient | undefined;
+  /** Undefined if the connected process may use the allocation, otherwise the reason. */
+  whyNotAllowed(allocation: AllocationSpecification, connection: Socket): ProxyError | undefined;
+  /** A worker with a ready context on exactly these GPUs; undefined: none. */
+  takeWarmWorker(gpus: readonly string[]): WarmWorker | undefined;
+  /** Reports an error to the user of an allocation. */
+  trouble(allocation: AllocationSpecification, error: ProxyError): void;
+  sessionStarted(session: LiveSession): void;
+  sessionEnded(session: Session, last: LastFigures): void;
+}
+
+/** The final figures of a session, read from its files. */
+export interface LastFigures {
+  readonly use: SessionUse;
+  readonly roundTrips: readonly number[];
+}

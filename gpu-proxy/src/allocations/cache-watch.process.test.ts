@@ -1,0 +1,98 @@
+import {
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import type { ProxyError } from '@nvidia-virtual/service/errors';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { pino } from 'pino';
+import { locateInstallation } from '../host/installation.js';
+import { clientEnvironment } from '../run/run.js';
+import { startNode } from '../testing/node-under-test.js';
+import { RunningProgram } from '../testing/running-program.js';
+import { CacheWatch } from './cache-watch.js';
+
+const MiB = 2 ** 20;
+let directory: string;
+
+beforeEach(() => {
+  directory = makePrivateDirectory();
+});
+afterEach(() => removePrivateDirectory(directory));
+
+/** Whether a cache with this limit is found to be beyond it. */
+async function isBeyond(limit: number): Promise<boolean> {
+  const errors: ProxyError[] = [];
+  const allocations = () => [
+    { id: 'a', cache: directory, end: (error: ProxyError) => errors.push(error) },
+  ];
+  const watch = new CacheWatch({
+    allocations,
+    limit,
+    everyMs: 1e6,
+    logger: pino({ level: 'silent' }),
+  });
+  await watch.look();
+  watch.end();
+  return errors.length > 0;
+}
+
+test('what lies in a cache counts, in all of its directories; what is linked, or takes no disk, does not', async () => {
+  mkdirSync(path.join(directory, 'a/b'), { recursive: true });
+  for (const file of ['one', 'a/two', 'a/b/three'])
+    writeFileSync(path.join(directory, file), Buffer.alloc(MiB, 1));
+  symlinkSync('/usr', path.join(directory, 'linked'));
+  writeFileSync(path.join(directory, 'sparse'), '');
+  truncateSync(path.join(directory, 'sparse'), 100 * MiB);
+  expect([await isBeyond(2 * MiB), await isBeyond(4 * MiB)]).toEqual([true, false]);
+});
+
+test('a cache that is not there is no trouble', async () => {
+  const cache = path.join(directory, 'none');
+  const ended: ProxyError[] = [];
+  const watch = new CacheWatch({
+    allocations: () => [{ id: 'a', cache, end: (error) => ended.push(error) }],
+    logger: pino({}, { write: (line: string) => Promise.reject(new Error(line)) }),
+  });
+  await watch.look();
+  watch.end();
+  expect(ended).toEqual([]);
+});
+
+test('the sessions of an allocation whose cache is beyond the limit end, it is emptied, and programs start again', async () => {
+  const { node } = await startNode(path.join(directory, 'state'), {
+    cacheLimit: MiB,
+    cacheEveryMs: 100,
+  });
+  const allocation = await node.create({ memory: 100 * MiB });
+  const start = () =>
+    new RunningProgram(
+      'start(); say("ready"); time.sleep(1000)',
+      clientEnvironment(locateInstallation(), allocation.socketPath),
+    );
+  const first = start();
+  expect(await first.line()).toBe('ready');
+  const cache = path.join(allocation.directory, 'cache');
+  const before = statSync(cache);
+  const told = new Promise<ProxyError>((resolve) =>
+    node.once('trouble', (_, error) => resolve(error)),
+  );
+  writeFileSync(path.join(cache, 'large'), Buffer.alloc(2 * MiB, 1));
+  expect((await told).code).toBe('CACHE_BEYOND_LIMIT');
+  await allocation.whenIdle();
+  first.kill();
+  const second = start();
+  expect(await second.line()).toBe('ready');
+  expect(readdirSync(cache)).toEqual([]);
+  expect([statSync(cache).uid, statSync(cache).mode]).toEqual([before.uid, before.mode]);
+  second.kill();
+  await allocation.whenIdle();
+  await node.close();
+});

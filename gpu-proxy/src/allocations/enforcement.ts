@@ -1,0 +1,120 @@
+import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
+import type { ProxyError } from '@nvidia-virtual/service/errors';
+import { NvmlMonitor, type NvmlReading } from '../gpus/nvml-monitor.js';
+import { type CheckedAllocation, SecondCheck } from '../gpus/second-check.js';
+import type { Allocation } from './allocation.js';
+import type { AllocationHost } from './allocation-host.js';
+import { type CachedAllocation, CacheWatch } from './cache-watch.js';
+
+interface EnforcementOptions {
+  /** Empty: there are no other tenants, and memory is not checked. */
+  readonly gpus: readonly GpuRecord[];
+  readonly host: AllocationHost;
+  readonly cacheLimit: number | undefined;
+  readonly cacheEveryMs: number | undefined;
+  allocations(): readonly Allocation[];
+  /** Called after sessions are killed because NVML reports memory use above the quota. */
+  beyondQuota(allocation: AllocationSpecification): void;
+}
+
+/**
+ * Enforces limits on workers that a client may have compromised: GPU memory as NVML reports it, and
+ * the size of the cache of compiled code.
+ */
+export class Enforcement {
+  readonly #options: EnforcementOptions;
+  readonly #monitor: NvmlMonitor | undefined;
+  readonly #check: SecondCheck | undefined;
+  readonly #caches: CacheWatch | undefined;
+
+  constructor(options: EnforcementOptions) {
+    const { gpus, host, cacheLimit: limit, cacheEveryMs: everyMs } = options;
+    const { logger } = host;
+    this.#options = options;
+    if (gpus.length > 0) {
+      const check = new SecondCheck({
+        gpus,
+        logger,
+        allocations: () => options.allocations().map((one) => this.#checked(one)),
+      });
+      const monitor: NvmlMonitor = new NvmlMonitor({
+        installation: host.installation,
+        backend: host.backend,
+        launcher: host.launcher,
+        logger,
+        reading: (reading) => {
+          monitor.wanted = check.take(reading);
+        },
+      });
+      monitor.wanted = this.#used.length > 0;
+      this.#check = check;
+      this.#monitor = monitor;
+    }
+    if (host.ownCaches)
+      this.#caches = new CacheWatch({
+        allocations: () => this.#used.map((allocation) => this.#cached(allocation)),
+        logger,
+        ...(limit && { limit }),
+        ...(everyMs && { everyMs }),
+      });
+  }
+
+  /** Undefined: no recent answer, or no program uses a GPU. */
+  get reading(): NvmlReading | undefined {
+    return this.#monitor?.latest;
+  }
+
+  /** Fraction of the last minute in which kernels of the allocation ran; undefined: unknown. */
+  busyRatio(id: string, gpu: string): number | undefined {
+    return this.#check?.busyRatio(id, gpu);
+  }
+
+  sessionStarted(): void {
+    if (this.#monitor) this.#monitor.wanted = true;
+  }
+
+  end(): void {
+    this.#caches?.end();
+    if (this.#monitor) this.#monitor.wanted = false;
+  }
+
+  get #used(): Allocation[] {
+    return this.#options.allocations().filter(({ sessionCount }) => sessionCount > 0);
+  }
+
+  #cached(allocation: Allocation): CachedAllocation {
+    return {
+      id: allocation.id,
+      cache: allocation.cache,
+      end: (error) => {
+        this.#log(allocation, error);
+        this.#options.host.trouble(allocation.specification, error);
+        allocation.kill();
+        void allocation.whenIdle().then(() => {
+          if (this.#options.allocations().includes(allocation)) allocation.emptyCache();
+        });
+      },
+    };
+  }
+
+  #checked(allocation: Allocation): CheckedAllocation {
+    const { specification } = allocation;
+    return {
+      specification,
+      workers: allocation.sessions.map((live) => ({
+        pid: live.workerPid,
+        contexts: () => live.figures.contexts,
+      })),
+      end: (error) => {
+        this.#log(allocation, error);
+        allocation.kill();
+        this.#options.beyondQuota(specification);
+        this.#options.host.trouble(specification, error);
+      },
+    };
+  }
+
+  #log({ specification: { id, name } }: Allocation, { message }: ProxyError): void {
+    this.#options.host.logger.error({ allocation: id, name }, message);
+  }
+}

@@ -1,0 +1,95 @@
+import path from 'node:path';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { locateInstallation } from '../host/installation.js';
+import type { GpuNode } from '../node.js';
+import { clientEnvironment } from '../run/run.js';
+import { type Attack, attack, LINGER_S } from '../testing/hostile-client.js';
+import { startNode } from '../testing/node-under-test.js';
+import { RunningProgram } from '../testing/running-program.js';
+import type { Allocation } from './allocation.js';
+
+const MiB = 2 ** 20;
+/**
+ * Far more than any machine needs, and far less than one close of an attacker's descriptor blocks.
+ */
+const PROMPT_MS = (LINGER_S / 4) * 1000;
+
+let directory: string;
+let node: GpuNode;
+let victim: Allocation;
+let attacked: Allocation;
+let refused: string;
+const holders: number[] = [];
+
+beforeEach(async () => {
+  directory = makePrivateDirectory();
+  const whyNotAllowed = ({ id }: { id: string }) =>
+    id === refused ? new ProxyError('PEER_GONE', { pid: 1 }) : undefined;
+  ({ node } = await startNode(path.join(directory, 'state'), { whyNotAllowed }));
+  [victim, attacked] = [
+    await node.create({ memory: 100 * MiB }),
+    await node.create({ memory: 100 * MiB }),
+  ];
+  refused = '';
+});
+afterEach(async () => {
+  for (const holder of holders.splice(0)) process.kill(holder, 'SIGKILL');
+  for (const allocation of node.allocations) await node.delete(allocation, { force: true });
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+/** Another tenant gets a GPU, and the event loop turns meanwhile. */
+async function serveVictim(): Promise<void> {
+  const program = new RunningProgram(
+    'start(); say("ready")',
+    clientEnvironment(locateInstallation(), victim.socketPath),
+  );
+  expect(await program.line()).toBe('ready');
+  program.kill();
+}
+
+async function expectPrompt(body: () => Promise<void> | void): Promise<void> {
+  const begun = Date.now();
+  await body();
+  expect(Date.now() - begun).toBeLessThan(PROMPT_MS);
+}
+
+const ATTACKS: [string, Attack][] = [
+  ['a byte', {}],
+  ['half a greeting', { first: 'half' }],
+  ['a greeting whose end never comes', { first: 'header' }],
+  ['many descriptors in many connections', { connections: 8, each: 20 }],
+  ['sockets that hold each other', { shape: 'cycle', each: 3 }],
+];
+
+test.each(ATTACKS)(
+  'a client that passes descriptors with %s, and goes, delays nobody',
+  async (_, how) => {
+    holders.push(attack(attacked.socketPath, how));
+    await expectPrompt(serveVictim);
+  },
+);
+
+test.each(ATTACKS)('nor does it when it is refused: %s', async (_, how) => {
+  refused = attacked.id;
+  holders.push(attack(attacked.socketPath, how));
+  await expectPrompt(serveVictim);
+});
+
+test('nor when it waits in the backlog of a socket that is closed', async () => {
+  holders.push(attack(attacked.socketPath, { connections: 8 }));
+  await expectPrompt(() => node.delete(attacked, { force: true }));
+  await expectPrompt(serveVictim);
+});
+
+test('the sessions of such a client end, and their memory is free', async () => {
+  holders.push(attack(attacked.socketPath, { first: 'header', connections: 4, each: 4 }));
+  await expectPrompt(serveVictim);
+  await expectPrompt(() => attacked.whenIdle());
+  expect(attacked.memoryUsed).toBe(0);
+});

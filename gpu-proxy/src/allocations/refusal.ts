@@ -1,0 +1,31 @@
+import type { Socket } from 'node:net';
+import type { Closer } from './closer.js';
+
+/**
+ * Layout of a negative welcome, from wire/message.h and wire/hello.h. Every build of our
+ * libcuda.so.1 reads it.
+ */
+const WELCOME = 2;
+const HELLO_VERSION = 1;
+const HEADER_BYTES = 16;
+const WELCOME_BYTES = 24;
+/** The result of cuInit on a machine without a GPU. */
+const CUDA_ERROR_NO_DEVICE = 100;
+
+/**
+ * Tells a client why it gets no GPU: its cuInit returns CUDA_ERROR_NO_DEVICE and logs `sentence` to
+ * CUDA_LOG_FILE. The closer sends it, because it must first read the client's hello.
+ */
+export function sendRefusal(closer: Closer, connection: Socket, sentence: string): void {
+  closer.answer(connection, refusalMessage(sentence));
+}
+
+function refusalMessage(sentence: string): Buffer {
+  const text = Buffer.from(sentence);
+  const head = Buffer.alloc(HEADER_BYTES + WELCOME_BYTES);
+  head.writeUInt32LE(WELCOME, 0);
+  head.writeUInt32LE(WELCOME_BYTES + text.length, 4);
+  head.writeUInt32LE(HELLO_VERSION, HEADER_BYTES);
+  head.writeInt32LE(CUDA_ERROR_NO_DEVICE, HEADER_BYTES + 4);
+  return Buffer.concat([head, text]);
+}

@@ -1,0 +1,98 @@
+import type { Socket } from 'node:net';
+import type { AllocationSpecification, SessionRecord } from '@nvidia-virtual/ledger';
+import { readGrant } from '@nvidia-virtual/node-state/grant';
+import { driverOf } from '../gpus/backend.js';
+import { workerOf } from '../host/installation.js';
+import type { Tenant } from '../host/launcher.js';
+import type { SessionFiles } from '../sessions/session-files.js';
+import {
+  startWorker,
+  type Worker,
+  type WorkerListener,
+  type WorkerOptions,
+  workerArguments,
+} from '../workers/worker.js';
+import type { AllocationHost } from './allocation-host.js';
+
+interface SessionStart {
+  readonly host: AllocationHost;
+  readonly specification: AllocationSpecification;
+  /** Directory of the allocation. */
+  readonly directory: string;
+  readonly cache: string;
+  readonly quotaPath: string;
+  readonly record: SessionRecord;
+  readonly connection: Socket;
+  readonly files: SessionFiles;
+}
+
+/**
+ * Gives the connection to a warm worker, or starts a cold one. A later gpu-proxy finds a cold
+ * worker by its command line, and a warm one by the record, which is written before it serves.
+ * @throws ProxyError VERSION_MISSING, or a system error
+ */
+export function startSessionWorker(start: SessionStart, listener: WorkerListener): Worker {
+  const { host, specification, record, connection, files } = start;
+  const build = otherBuild(start);
+  const options = workerOptions(start);
+  const tenant = tenantOf(start);
+  const warm = build === undefined ? host.takeWarmWorker(specification.gpus) : undefined;
+  try {
+    if (warm) {
+      files.writeRecord({ ...record, worker: warm.identity });
+      if (tenant) host.launcher.move(warm.identity.pid, tenant);
+      return warm.assign(options, connection, files.openForWorker(), listener);
+    }
+  } catch (error) {
+    host.logger.warn(
+      { allocation: specification.id, name: specification.name },
+      `a worker that waited could not be given a program: ${(error as Error).message}`,
+    );
+    warm?.dismiss();
+    files.writeRecord(record);
+  }
+  const command = host.launcher.command(
+    workerOf(host.installation, build),
+    workerArguments(options),
+    { tenant, mpsPipes: options.mps?.pipes },
+  );
+  return startWorker(command, connection, files.openForWorker(), listener);
+}
+
+function tenantOf({
+  specification: { owner },
+  record: { client },
+}: SessionStart): Tenant | undefined {
+  return owner && { podUid: owner.podUid, pid: client.pid };
+}
+
+/** The build of the container's library; undefined if it is the build of this gpu-proxy. */
+function otherBuild({ directory, host }: SessionStart): string | undefined {
+  const build = readGrant(directory)?.build;
+  return build === host.installation.version ? undefined : build;
+}
+
+function workerOptions({ host, specification, ...start }: SessionStart): WorkerOptions {
+  const { memory, gpus, limits, uid, mode } = specification;
+  const contextMemory = host.cost('contextMemory', gpus);
+  const { slot } = start.record;
+  return {
+    ...driverOf(host.backend),
+    memoryLimit: memory,
+    quotaPath: start.quotaPath,
+    slot,
+    gpus,
+    limits,
+    uid,
+    contextMemory,
+    streamMemory: host.cost('streamMemory', gpus),
+    heapMemory: host.cost('heapMemory', gpus),
+    mps: host.mpsClient(specification),
+    // Admission reserves one context per allocation: slot 0 uses it, so it is not charged.
+    contextCharge: slot === 0 ? 0 : contextMemory,
+    arbiter: mode === 'exclusive' ? host.arbiterSocket : undefined,
+    figures: start.files.figures,
+    cache: host.ownCaches ? start.cache : undefined,
+    allocations: host.launcher.allocations,
+  };
+}

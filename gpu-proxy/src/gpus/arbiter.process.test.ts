@@ -1,0 +1,197 @@
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import { DEFAULT_LIMITS } from '@nvidia-virtual/node-state/specification';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { findProcess } from '@nvidia-virtual/service/process-table';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import { pino } from 'pino';
+import { locateInstallation } from '../host/installation.js';
+import { Arbiter, type ArbiterTable } from './arbiter.js';
+
+const SPECIFICATION: AllocationSpecification = {
+  ...{
+    version: 1,
+    id: '0123456789abcdef',
+    name: undefined,
+    gpus: ['GPU-a'],
+    memory: 0,
+    share: 25,
+    policy: 'fixed',
+    priority: 0,
+  },
+  ...{ mode: 'exclusive', limits: DEFAULT_LIMITS, uid: undefined, createdAt: '', draining: false },
+};
+
+let directory: string;
+let socket: string;
+let log: Record<string, unknown>[];
+let table: ArbiterTable;
+let arbiters: Arbiter[];
+let restarts: number;
+
+beforeEach(() => {
+  directory = makePrivateDirectory();
+  socket = path.join(directory, 'arbiter.sock');
+  log = [];
+  restarts = 0;
+  arbiters = [];
+  table = {
+    allocations: [SPECIFICATION],
+    workers: [{ pid: process.pid, allocation: SPECIFICATION.id }],
+  };
+});
+afterEach(async () => {
+  for (const arbiter of arbiters) arbiter.leave();
+  const pid = pidOf();
+  if (pid !== undefined) process.kill(pid, 'SIGKILL');
+  removePrivateDirectory(directory);
+});
+
+function start(): Arbiter {
+  const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
+  const arbiter = new Arbiter({
+    command: (args) => [locateInstallation().arbiter, args],
+    socket,
+    logger,
+    window: 5000,
+    overrunLimit: 0,
+    restarted: () => restarts++,
+    table: () => table,
+  });
+  arbiters.push(arbiter);
+  return arbiter;
+}
+
+function pidOf(): number | undefined {
+  return findProcess('--socket', socket)?.pid;
+}
+
+/** Until the arbiter tells of it. */
+async function known(arbiter: Arbiter, id: string): Promise<void> {
+  await until(async () => {
+    await arbiter.refresh();
+    return arbiter.knows(id);
+  });
+}
+
+test('it is started, told, and says what it granted', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  expect(arbiter.timeOf(SPECIFICATION.id)).toEqual({
+    granted: 0,
+    waited: 0,
+    overrun: 0,
+    windows: 0,
+  });
+  arbiter.put({ ...SPECIFICATION, id: 'fedcba9876543210' });
+  arbiter.addWorker(process.ppid, 'fedcba9876543210');
+  await known(arbiter, 'fedcba9876543210');
+  arbiter.removeWorker(process.ppid);
+  arbiter.remove('fedcba9876543210');
+  await arbiter.refresh();
+  expect(arbiter.knows('fedcba9876543210')).toBe(false);
+  arbiter.window = 20_000;
+  await arbiter.refresh();
+  expect([log, restarts, arbiter.connected]).toEqual([[], 0, true]);
+});
+
+test('one that dies is started again, and told everything', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  const pid = pidOf() as number;
+  process.kill(pid, 'SIGKILL');
+  await until(() => ![pid, undefined].includes(pidOf()));
+  arbiter.remove(SPECIFICATION.id);
+  await known(arbiter, SPECIFICATION.id);
+  expect(restarts).toBe(1);
+  expect(log.map(({ msg }) => msg)).toContain(
+    'The arbiter of GPU time ended: it ended with SIGKILL. It is started again.',
+  );
+});
+
+test('one that hangs, with its socket open, is killed and started again', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  const pid = pidOf() as number;
+  process.kill(pid, 'SIGSTOP');
+  await until(() => ![pid, undefined].includes(pidOf()));
+  arbiter.remove(SPECIFICATION.id);
+  await known(arbiter, SPECIFICATION.id);
+  expect(restarts).toBe(1);
+  expect(log.map(({ msg }) => msg)).toContain(
+    'The arbiter of GPU time has not answered for 5 s. It is killed and started again.',
+  );
+});
+
+test('the limit of an overrun is told, and a change of it', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  arbiter.overrunLimit = 1_500_000;
+  await arbiter.refresh();
+  expect(log).toEqual([]);
+  arbiter.overrunLimit = 86_401_000_000;
+  await arbiter.refresh();
+  expect(log[0]?.['msg']).toBe(
+    'The arbiter of GPU time refused a line: "86401" is no limit of an overrun: 0 (none) to 86400 seconds.',
+  );
+});
+
+test('a window that the arbiter does not know is its sentence in the log', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  arbiter.window = 1;
+  await arbiter.refresh();
+  expect(log[0]?.['msg']).toBe(
+    'The arbiter of GPU time refused a line: "1" is no window: 500 to 100000 microseconds.',
+  );
+});
+
+test('one that runs already is taken as it is', async () => {
+  const first = start();
+  await known(first, SPECIFICATION.id);
+  const pid = pidOf();
+  first.leave();
+  table = { allocations: [{ ...SPECIFICATION, id: 'fedcba9876543210' }], workers: [] };
+  const second = start();
+  await known(second, 'fedcba9876543210');
+  expect([pidOf(), second.knows(SPECIFICATION.id)]).toEqual([pid, false]);
+});
+
+test('end() ends the one that was started', async () => {
+  const arbiter = start();
+  await known(arbiter, SPECIFICATION.id);
+  await arbiter.end();
+  expect(pidOf()).toBeUndefined();
+});
+
+test('one that cannot start is an error that says why', async () => {
+  rmSync(directory, { recursive: true });
+  const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
+  const arbiter = new Arbiter({
+    command: (args) => ['/nonexistent', args],
+    socket: `${directory}.sock`,
+    logger,
+    window: 5000,
+    overrunLimit: 0,
+    table: () => table,
+  });
+  arbiters.push(arbiter);
+  await until(() => log.length > 0);
+  expect(log[0]?.['msg']).toContain('The arbiter of GPU time ended: spawn /nonexistent ENOENT.');
+  rmSync(`${directory}.sock.log`);
+});
+
+test('what cannot even be tried is tried again, with a sentence', async () => {
+  mkdirSync(`${socket}.log`);
+  const arbiter = start();
+  await until(() => log.length > 0);
+  expect(log[0]?.['msg']).toBe(
+    'The arbiter of GPU time ended: illegal operation on a directory. It is started again.',
+  );
+  rmSync(`${socket}.log`, { recursive: true });
+  await known(arbiter, SPECIFICATION.id);
+});

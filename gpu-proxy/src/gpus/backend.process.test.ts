@@ -1,0 +1,130 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import type { Installation } from '../host/installation.js';
+import { chooseBackend, hostMachine, type Machine } from './backend.js';
+
+let root: string;
+let installation: Installation;
+
+beforeEach(() => {
+  root = makePrivateDirectory();
+  for (const directory of ['ours', 'host', 'link']) mkdirSync(path.join(root, directory));
+  for (const directory of ['ours', 'host'])
+    writeFileSync(path.join(root, directory, 'libcuda.so.1'), '');
+  symlinkSync('../ours/libcuda.so.1', path.join(root, 'link', 'libcuda.so.1'));
+  mkdirSync(path.join(root, 'dev'));
+  writeFileSync(path.join(root, 'dev/nvidiactl'), '');
+  installation = {
+    interposerDirectory: path.join(root, 'ours'),
+    worker: 'w',
+    arbiter: 'r',
+    simulatedDriver: '/simulated.so',
+    addon: 'a',
+    closer: 'c',
+    launcher: 'l',
+  };
+});
+afterEach(() => removePrivateDirectory(root));
+
+function machine(...directories: string[]): Machine {
+  const libraryDirectories = () => directories.map((name) => path.join(root, name));
+  return { ...hostMachine(root, '/'), libraryDirectories };
+}
+
+test('auto takes the real GPU where device and driver are there', () => {
+  expect(chooseBackend('auto', installation, machine('missing', 'host'))).toEqual({
+    kind: 'real',
+    driver: '/host/libcuda.so.1',
+  });
+});
+
+test('our own libcuda.so.1 is never taken for the driver, nor a link to it', () => {
+  expect(chooseBackend('real', installation, machine('ours', 'link', 'host')).driver).toBe(
+    '/host/libcuda.so.1',
+  );
+  expect(chooseBackend('auto', installation, machine('ours', 'link'))).toEqual({
+    kind: 'simulated',
+    driver: '/simulated.so',
+  });
+});
+
+test('auto takes the simulated GPU where the device is missing', () => {
+  const bare = { ...machine('host'), deviceDirectories: ['/nonexistent'] };
+  expect(chooseBackend('auto', installation, bare).kind).toBe('simulated');
+});
+
+test('simulated is simulated, whatever the machine has', () => {
+  expect(chooseBackend('simulated', installation, machine('host')).kind).toBe('simulated');
+});
+
+test('real says what is missing', () => {
+  const bare = { ...machine('host'), deviceDirectories: ['/nonexistent'] };
+  expect(() => chooseBackend('real', installation, bare)).toThrow(
+    'The real GPU cannot be used: /nonexistent/nvidiactl: no such file or directory.',
+  );
+  expect(() => chooseBackend('real', installation, machine('missing'))).toThrow(
+    'libcuda.so.1 of the NVIDIA driver is not installed',
+  );
+});
+
+test('on a host that is seen from a container, the driver has the path that it has there', () => {
+  mkdirSync(path.join(root, 'run/driver/usr/lib64'), { recursive: true });
+  writeFileSync(path.join(root, 'run/driver/usr/lib64/libcuda.so.1'), '');
+  const found = { kind: 'real', driver: '/run/driver/usr/lib64/libcuda.so.1' };
+  expect(chooseBackend('real', installation, hostMachine(root, '/run/driver'))).toEqual(found);
+  // A driver container whose devices are its own.
+  mkdirSync(path.join(root, 'run/driver/dev'));
+  writeFileSync(path.join(root, 'run/driver/dev/nvidiactl'), '');
+  expect(chooseBackend('real', installation, hostMachine(root, '/run/driver'))).toEqual({
+    ...found,
+    devices: '/run/driver/dev',
+  });
+  expect(() => chooseBackend('real', installation, hostMachine(root, '/'))).toThrow(
+    'libcuda.so.1 of the NVIDIA driver is not installed',
+  );
+});
+
+test('where there is no device, both places are named', () => {
+  const nowhere = path.join(root, 'nowhere');
+  expect(() => chooseBackend('real', installation, hostMachine(nowhere, '/run/driver'))).toThrow(
+    `${nowhere}/run/driver/dev/nvidiactl: no such file or directory; ${nowhere}/dev/nvidiactl: no such file or directory`,
+  );
+});
+
+const CGROUP = '/sys/fs/cgroup/devices/nvidia-virtual-test-backend';
+const mayRefuseDevices = process.getuid?.() === 0 && existsSync(path.dirname(CGROUP));
+
+/**
+ * What the script prints in a cgroup that lets nobody near NVIDIA's devices, as a container's does.
+ */
+function withoutDevices(script: string): string {
+  mkdirSync(CGROUP);
+  try {
+    writeFileSync(path.join(CGROUP, 'devices.deny'), 'c 195:* rwm');
+    const command = 'echo $$ > "$0"/cgroup.procs && exec "$@"';
+    const args = ['-c', command, CGROUP, process.execPath, '--input-type', 'module', '-e', script];
+    return execFileSync('sh', args, { encoding: 'utf8' });
+  } finally {
+    rmdirSync(CGROUP);
+  }
+}
+
+(mayRefuseDevices ? test : test.skip)(
+  'a container that may not touch the host’s devices finds them all the same',
+  () => {
+    const device = path.join(root, 'dev/other/nvidiactl');
+    mkdirSync(path.dirname(device));
+    execFileSync('mknod', [device, 'c', '195', '255']);
+    const script = `
+    import { chooseBackend, hostMachine, THIS_MACHINE } from ${JSON.stringify(new URL('./backend.js', import.meta.url).href)};
+    const place = { deviceDirectories: ${JSON.stringify([path.dirname(device)])}, libraryDirectories: () => [${JSON.stringify(path.join(root, 'host'))}] };
+    for (const machine of [hostMachine('/', '/'), THIS_MACHINE])
+      console.log(chooseBackend('auto', ${JSON.stringify(installation)}, { ...machine, ...place }).kind);`;
+    expect(withoutDevices(script)).toBe('real\nsimulated\n');
+  },
+);

@@ -1,0 +1,186 @@
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
+import type { Installation } from '../host/installation.js';
+
+export const BACKEND_CHOICES = ['auto', 'real', 'simulated'] as const;
+type BackendChoice = (typeof BACKEND_CHOICES)[number];
+
+export interface Backend {
+  readonly kind: 'real' | 'simulated';
+  /** The CUDA driver that the workers load. */
+  readonly driver: string;
+  /**
+   * State of simulated GPUs, shared by all processes of the node; undefined: each process has its
+   * own.
+   */
+  readonly simulatedState?: string;
+  /** Directory that workers see as /dev; undefined: /dev itself. */
+  readonly devices?: string;
+}
+
+/** The options of a worker that select the driver. */
+export type DriverChoice = Pick<Backend, 'driver' | 'simulatedState'>;
+
+export function driverOf({ driver, simulatedState }: Backend): DriverChoice {
+  return { driver, ...(simulatedState === undefined ? {} : { simulatedState }) };
+}
+
+export function driverArguments({ driver, simulatedState }: DriverChoice): string[] {
+  return [
+    '--driver',
+    driver,
+    ...(simulatedState === undefined ? [] : ['--simulated-state', simulatedState]),
+  ];
+}
+
+/** The backend of a node, whose workers share the state of simulated GPUs. */
+export function backendOf(
+  backend: Backend,
+  { simulatedState }: { readonly simulatedState: string },
+): Backend {
+  return backend.kind === 'simulated' ? { ...backend, simulatedState } : backend;
+}
+
+/** The properties of a machine that decide whether it has a real GPU. Tests replace it. */
+export interface Machine {
+  /** Directories to search for NVIDIA's devices, in this order. */
+  readonly deviceDirectories: readonly string[];
+  /** @throws a system error if the device cannot be used, as far as this process can tell */
+  checkDevice(file: string): void;
+  /** Directories to search for libcuda.so.1, in this order. */
+  libraryDirectories(): string[];
+  /**
+   * Converts a path of this process to the path that workers use, if their root directory differs.
+   */
+  pathOnHost?(file: string): string;
+}
+
+const DEVICES = '/dev';
+/** Exists on every machine with the NVIDIA driver loaded. */
+const CONTROL_DEVICE = 'nvidiactl';
+const DEFAULT_DIRECTORIES = [
+  '/usr/lib/x86_64-linux-gnu',
+  '/usr/lib64',
+  '/usr/lib',
+  '/usr/local/nvidia/lib64',
+];
+
+/** Directories in node images without a package manager. */
+const HOST_DIRECTORIES = [
+  '/home/kubernetes/bin/nvidia/lib64',
+  '/opt/nvidia/lib64',
+  '/usr/lib/nvidia',
+];
+
+export const THIS_MACHINE: Machine = {
+  deviceDirectories: [DEVICES],
+  checkDevice: (file) => accessSync(file, constants.R_OK | constants.W_OK),
+  libraryDirectories: () => [...fromEnvironment(), ...fromLoaderCache(), ...DEFAULT_DIRECTORIES],
+};
+
+/**
+ * The host, seen from a container without its devices and libraries. The kernel refuses the
+ * container access to devices, and even access(), so only their existence is checked. Workers are
+ * outside of the container's cgroup and can open them.
+ * @param root path of the host's root directory in this container
+ * @param driverRoot path of the driver's root directory on the host. It differs from `/` for driver
+ * containers, which create the devices in their own /dev. NVIDIA's tools also search there first.
+ */
+export function hostMachine(root: string, driverRoot: string): Machine {
+  return {
+    deviceDirectories: [
+      ...new Set([path.join(root, driverRoot, DEVICES), path.join(root, DEVICES)]),
+    ],
+    checkDevice: (file) => void statSync(file),
+    libraryDirectories: () =>
+      [...DEFAULT_DIRECTORIES, ...HOST_DIRECTORIES].map((directory) =>
+        path.join(root, driverRoot, directory),
+      ),
+    pathOnHost: (file) => path.join('/', path.relative(root, file)),
+  };
+}
+
+export function chooseBackend(
+  choice: BackendChoice,
+  installation: Installation,
+  machine = THIS_MACHINE,
+): Backend {
+  const simulated = { kind: 'simulated', driver: installation.simulatedDriver } as const;
+  if (choice === 'simulated') return simulated;
+  const { directory, reason } = findDevices(machine);
+  const driver =
+    directory === undefined
+      ? undefined
+      : findDriver(machine.libraryDirectories(), installation.interposerDirectory);
+  const onHost = machine.pathOnHost ?? ((file: string) => file);
+  if (driver !== undefined && directory !== undefined)
+    return { kind: 'real', driver: onHost(driver), ...shown(onHost(directory)) };
+  if (choice === 'auto') return simulated;
+  throw new ProxyError('BACKEND_NOT_REAL', {
+    reason: reason ?? 'libcuda.so.1 of the NVIDIA driver is not installed',
+  });
+}
+
+/** The first directory with devices, or the reason why there is none. */
+function findDevices({ deviceDirectories, checkDevice }: Machine): {
+  readonly directory?: string;
+  readonly reason?: string;
+} {
+  const reasons: string[] = [];
+  for (const directory of deviceDirectories) {
+    const file = path.join(directory, CONTROL_DEVICE);
+    try {
+      checkDevice(file);
+      return { directory };
+    } catch (error) {
+      reasons.push(`${file}: ${systemReason(error)}`);
+    }
+  }
+  return { reason: reasons.join('; ') };
+}
+
+/** The driver opens devices in /dev only, so another directory must be mounted there. */
+function shown(devices: string): Pick<Backend, 'devices'> {
+  return devices === DEVICES ? {} : { devices };
+}
+
+/** The host's libcuda.so.1, never the interposer, which may be in LD_LIBRARY_PATH. */
+function findDriver(directories: string[], interposerDirectory: string): string | undefined {
+  const ours = path.resolve(interposerDirectory);
+  return directories
+    .filter((directory) => directory !== '' && path.resolve(directory) !== ours)
+    .map((directory) => path.join(directory, 'libcuda.so.1'))
+    .filter((file) => existsSync(file))
+    .find((file) => !isSameFile(file, path.join(ours, 'libcuda.so.1')));
+}
+
+/**
+ * Compares inodes, because a path through another mount namespace cannot be resolved here.
+ */
+function isSameFile(one: string, other: string): boolean {
+  const [a, b] = [statSync(one), statSync(other, { throwIfNoEntry: false })];
+  return a.ino === b?.ino && a.dev === b.dev;
+}
+
+function fromEnvironment(): string[] {
+  return (process.env['LD_LIBRARY_PATH'] ?? '').split(':');
+}
+
+/**
+ * Directories of libcuda.so.1 in the loader's cache. Empty without ldconfig.
+ */
+function fromLoaderCache(): string[] {
+  try {
+    const cache = execFileSync('/sbin/ldconfig', ['-p'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return [...cache.matchAll(/^\s+libcuda\.so\.1 \(.*x86-64.*\) => (.+)$/gm)].map((match) =>
+      path.dirname(match[1] as string),
+    );
+  } catch {
+    return [];
+  }
+}

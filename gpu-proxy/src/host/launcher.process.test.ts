@@ -1,0 +1,138 @@
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import path from 'node:path';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { pino } from 'pino';
+import { locateInstallation } from './installation.js';
+import { type ForProgram, HostLauncher, type Query } from './launcher.js';
+
+const HERE = { mounts: '/proc/self/ns/mnt', cgroups: '/proc/self/ns/cgroup', root: '/' };
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+let devices: string;
+let state: string;
+
+beforeEach(() => {
+  devices = makePrivateDirectory();
+  state = makePrivateDirectory();
+  for (const name of ['allocations', 'arbiter', 'secret']) mkdirSync(path.join(state, name));
+});
+afterEach(() => {
+  removePrivateDirectory(devices);
+  removePrivateDirectory(state);
+});
+
+type Words = readonly [file: string, ...args: string[]];
+
+function commandOf(
+  options: { libraries?: string; devices?: string },
+  purpose: ForProgram | Query,
+  [file, ...args]: Words,
+) {
+  const { launcher: executable, simulatedDriver: driver } = locateInstallation();
+  const files = {
+    allocations: path.join(state, 'allocations'),
+    shared: [path.join(state, 'arbiter')],
+    driver,
+  };
+  const launcher = new HostLauncher({
+    executable,
+    namespaces: HERE,
+    files,
+    logger: pino({ enabled: false }),
+    ...options,
+  });
+  return launcher.command(file, args, purpose);
+}
+
+function launch(options: { libraries?: string; devices?: string }, ...words: Words): string {
+  return execFileSync(...commandOf(options, 'query', words), { encoding: 'utf8' });
+}
+
+/** As a worker would be. */
+function shutIn(...words: Words): string {
+  return execFileSync(...commandOf({}, {}, words), { encoding: 'utf8' });
+}
+
+async function listen(at: string): Promise<Server> {
+  const server = createServer((connection) => connection.destroy()).listen(at);
+  await once(server, 'listening');
+  return server;
+}
+
+asRoot(
+  'a program sees the devices of a driver that is a container, and the host keeps its own',
+  () => {
+    const before = readdirSync('/dev');
+    mkdirSync(path.join(devices, 'shm'));
+    writeFileSync(path.join(devices, 'nvidiactl'), '');
+    expect(launch({ devices }, '/bin/ls', '/dev')).toBe('nvidiactl\nshm\n');
+    expect(readdirSync('/dev')).toEqual(before);
+    expect(launch({}, '/bin/ls', '/dev').trim().split('\n')).not.toContain('nvidiactl');
+  },
+);
+
+asRoot('a program is told where the driver’s libraries are', () => {
+  expect(launch({ libraries: '/state/driver' }, '/usr/bin/printenv', 'LD_LIBRARY_PATH')).toBe(
+    '/state/driver\n',
+  );
+});
+
+asRoot('a worker sees of the host what it needs, and may change nothing but its own', () => {
+  expect(shutIn('/usr/bin/ls', '/')).toMatch(/^dev\netc\nlib\n(lib64\n)?proc\nsys\ntmp\nusr\n/);
+  expect(shutIn('/usr/bin/ls', '/etc', state)).toBe(
+    `/etc:\nalternatives\nld.so.cache\n\n${state}:\nallocations\narbiter\n`,
+  );
+  expect(shutIn('/usr/bin/ls', '/dev').split('\n')).toEqual(
+    expect.arrayContaining(['null', 'urandom', 'zero']),
+  );
+  expect(shutIn('/usr/bin/ls', '/dev')).not.toMatch(/^(kmsg|mem|vda|shm|tty.*)$/m);
+  const tries = ['/usr/lib', '/usr/bin', '/sys', '/tmp', path.join(state, 'allocations')];
+  const script = 'for file in "$@"; do touch "$file/new" 2>/dev/null && echo "$file"; done; exit 0';
+  expect(shutIn('/usr/bin/sh', '-c', script, 'sh', ...tries)).toBe(
+    `/tmp\n${path.join(state, 'allocations')}\n`,
+  );
+});
+
+asRoot('a worker reaches no socket of the host but the arbiter’s, and no network', async () => {
+  const names = {
+    arbiter: path.join(state, 'arbiter', 'arbiter.sock'),
+    host: path.join(state, 'secret', 'host.sock'),
+    abstract: '\0nvidia-virtual-test',
+  };
+  const servers = await Promise.all(Object.values(names).map(listen));
+  const script = `
+import os, socket
+for name in ${JSON.stringify(Object.values(names))}:
+    try: socket.socket(socket.AF_UNIX).connect(name); print("connected")
+    except OSError as error: print(type(error).__name__)
+print(socket.if_nameindex())`;
+  try {
+    expect(shutIn('/usr/bin/python3', '-c', script)).toBe(
+      "connected\nFileNotFoundError\nConnectionRefusedError\n[(1, 'lo')]\n",
+    );
+  } finally {
+    for (const server of servers) server.close();
+  }
+});
+
+asRoot('a worker sees no process of another user', () => {
+  const script =
+    'import os; print([pid for pid in os.listdir("/proc") if pid.isdigit()] == [str(os.getpid())])';
+  const words = [
+    '--reuid',
+    '54321',
+    '--regid',
+    '54321',
+    '--clear-groups',
+    '/usr/bin/python3',
+    '-c',
+    script,
+  ];
+  expect(shutIn('/usr/bin/setpriv', ...words)).toBe('True\n');
+});

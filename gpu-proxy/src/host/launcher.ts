@@ -1,0 +1,182 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { Logger } from 'pino';
+import type { HostNamespaces } from './host-namespaces.js';
+
+/** A command line. */
+export type Command = readonly [file: string, args: readonly string[]];
+
+/** The pod of a worker's client. The worker runs in a cgroup beneath the pod's. */
+export interface Tenant {
+  readonly podUid: string;
+  /** The client process in the pod. */
+  readonly pid: number;
+}
+
+/**
+ * A process that serves all tenants: the arbiter or the MPS daemon. Its memory use is small, and
+ * its end affects every program of its GPU, so it has the OOM score of gpu-proxy. A worker has the
+ * OOM score of its client.
+ */
+export type NodeService = 'node service';
+
+/** A worker with or without a client. It sees only the files of the host that it needs. */
+export interface ForProgram {
+  /** Undefined: it has no client yet, or the client is not in a pod. */
+  readonly tenant?: Tenant | undefined;
+  /** Directory in which MPS listens. */
+  readonly mpsPipes?: string | undefined;
+}
+
+/** A short-lived process that prints an answer. */
+export type Query = 'query';
+
+/** Starts processes that outlive this one. */
+export interface Launcher {
+  /**
+   * Directory of all allocations, as workers see it; undefined: workers see the files of this
+   * process.
+   */
+  readonly allocations: string | undefined;
+  /** Returns the command line that runs `file`. */
+  command(
+    file: string,
+    args: readonly string[],
+    purpose: ForProgram | NodeService | Query,
+  ): Command;
+  /** Converts a path of such a process to a path of this process. */
+  seen(file: string): string;
+  /** Moves a running process to the pod of the tenant. */
+  move(pid: number, tenant: Tenant): void;
+}
+
+/** Starts plain child processes. */
+export const DIRECT: Launcher = {
+  allocations: undefined,
+  command: (file, args) => [file, args],
+  seen: (file) => file,
+  move: () => {},
+};
+
+/** Files that the workers of a node share. */
+interface NodeFiles {
+  /** Directory of all allocations. */
+  readonly allocations: string;
+  /** Sockets and files that workers open, or their directories. */
+  readonly shared: readonly string[];
+  /** The driver's library. */
+  readonly driver: string;
+}
+
+interface HostLauncherOptions {
+  /** native/launcher */
+  readonly executable: string;
+  readonly namespaces: HostNamespaces;
+  /**
+   * Directory on the host with the driver's libraries; undefined: the loader's default directories.
+   */
+  readonly libraries?: string | undefined;
+  /** Directory on the host that they see as /dev; undefined: the host's /dev. */
+  readonly devices?: string | undefined;
+  readonly files: NodeFiles;
+  readonly logger: Logger;
+}
+
+/** MPS and its clients share memory here. */
+const SHARED_MEMORY = '/dev/shm';
+
+/**
+ * Starts processes outside of this container: in the host's mount namespace, and workers in a
+ * cgroup beneath their pod's.
+ */
+export class HostLauncher implements Launcher {
+  readonly #executable: string;
+  readonly #libraries: string | undefined;
+  readonly #namespaces: HostNamespaces;
+  /** Arguments that locate the driver. */
+  readonly #driver: readonly string[];
+  readonly #files: NodeFiles;
+  readonly #logger: Logger;
+
+  constructor({ executable, namespaces, libraries, devices, files, logger }: HostLauncherOptions) {
+    this.#executable = executable;
+    this.#namespaces = namespaces;
+    this.#files = files;
+    this.#libraries = libraries;
+    this.#driver = [...given('--libraries', libraries), ...given('--devices', devices)];
+    this.#logger = logger;
+  }
+
+  get allocations(): string {
+    return this.#files.allocations;
+  }
+
+  command(
+    file: string,
+    args: readonly string[],
+    purpose: ForProgram | NodeService | Query,
+  ): Command {
+    return [this.#executable, [...this.#way(file, purpose), ...this.#driver, '--', file, ...args]];
+  }
+
+  seen(file: string): string {
+    return path.join(this.#namespaces.root, file);
+  }
+
+  move(pid: number, tenant: Tenant): void {
+    execFile(
+      this.#executable,
+      [...this.#place(tenant), '--move', String(pid)],
+      (error, _, said) => {
+        if (error || said !== '')
+          this.#logger.warn(
+            { pid },
+            `a worker was not given to its pod in full: ${said.trim() || error?.message}`,
+          );
+      },
+    );
+  }
+
+  #way(file: string, purpose: ForProgram | NodeService | Query): string[] {
+    if (purpose === 'node service') return [...this.#place(undefined), '--oom-score', 'keep'];
+    if (purpose === 'query') return this.#place(undefined);
+    const { allocations, shared, driver } = this.#files;
+    const { tenant, mpsPipes } = purpose;
+    const readable = [file, driver, ...(this.#libraries === undefined ? [] : [this.#libraries])];
+    const writable = [
+      allocations,
+      ...shared,
+      ...(mpsPipes === undefined ? [] : [mpsPipes, SHARED_MEMORY]),
+    ];
+    return [
+      ...this.#place(tenant),
+      ...readable.flatMap((each) => ['--read', each]),
+      ...writable.flatMap((each) => ['--write', each]),
+    ];
+  }
+
+  #place(tenant: Tenant | undefined): string[] {
+    const pod =
+      tenant && isInPod(tenant) ? ['--pod', tenant.podUid, '--client', String(tenant.pid)] : [];
+    return ['--mounts', this.#namespaces.mounts, '--cgroups', this.#namespaces.cgroups, ...pod];
+  }
+}
+
+function given(option: string, value: string | undefined): string[] {
+  return value === undefined ? [] : [option, value];
+}
+
+/** False for pid 0: a client outside of this PID namespace. */
+function isInPod({ pid, podUid }: Tenant): boolean {
+  return pid > 0 && /^[0-9a-f-]+$/.test(podUid) && readable(`/proc/${pid}/cgroup`);
+}
+
+function readable(file: string): boolean {
+  try {
+    readFileSync(file);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,29 @@
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { readIfThere, writeFileAtomically } from '@nvidia-virtual/service/files';
+
+/**
+ * Removes sessions of a previous boot, and allocations with a holder. After a reboot their pids and
+ * start times can belong to other processes. Other allocations and grants stay: the kubelet gives
+ * them to the same containers again.
+ */
+export function removeSessionsOfPreviousBoot(state: string, bootId: string): void {
+  const file = path.join(state, 'boot');
+  const former = readIfThere(file);
+  if (former === bootId) return;
+  if (former !== undefined) {
+    for (const name of readdirSync(path.join(state, 'allocations')))
+      forgetProcesses(path.join(state, 'allocations', name));
+  }
+  writeFileAtomically(file, bootId);
+}
+
+function forgetProcesses(allocation: string): void {
+  if (existsSync(path.join(allocation, 'holder.json'))) {
+    rmSync(allocation, { recursive: true, force: true });
+    return;
+  }
+  const sessions = path.join(allocation, 'sessions');
+  for (const name of existsSync(sessions) ? readdirSync(sessions) : [])
+    rmSync(path.join(sessions, name), { recursive: true, force: true });
+}

@@ -1,0 +1,141 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
+import {
+  makePrivateDirectory,
+  removePrivateDirectory,
+} from '@nvidia-virtual/service/private-directory';
+import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
+import { until } from '@nvidia-virtual/service/testing/eventually';
+import type { Allocation } from './allocations/allocation.js';
+import { locateInstallation } from './host/installation.js';
+import type { GpuNode } from './node.js';
+import { clientEnvironment } from './run/run.js';
+import type { Session } from './sessions/session.js';
+import { cudaProgram } from './testing/cuda-program.js';
+import { type LogLine, startNode } from './testing/node-under-test.js';
+
+const MiB = 2 ** 20;
+
+let directory: string;
+let node: GpuNode;
+let log: LogLine[];
+let programs: ChildProcessWithoutNullStreams[];
+
+beforeEach(async () => {
+  programs = [];
+  directory = makePrivateDirectory();
+  ({ node, log } = await startNode(path.join(directory, 'state')));
+});
+afterEach(async () => {
+  for (const program of programs) program.kill('SIGKILL');
+  await node.close();
+  removePrivateDirectory(directory);
+});
+
+function startProgram(allocation: Allocation, body: string): ChildProcessWithoutNullStreams {
+  const [file, ...args] = cudaProgram(body);
+  const program = spawn(file as string, args, {
+    env: clientEnvironment(locateInstallation(), allocation.socketPath),
+  });
+  programs.push(program);
+  return program;
+}
+
+function said(): string[] {
+  return log.map(({ msg }) => String(msg));
+}
+
+test('an allocation whose holder ends while nothing can be written goes with it all the same', async () => {
+  const holder = spawn('sleep', ['1000']);
+  const allocation = await node.create({
+    memory: MiB,
+    holder: identifyProcess(holder.pid as number),
+  });
+  // In the way of the specification that says that it is drained.
+  mkdirSync(path.join(allocation.directory, '.new-allocation.json'));
+  holder.kill();
+  await until(() => node.allocations.length === 0);
+  expect(said()).toContainEqual(
+    expect.stringMatching(
+      /whose holder ended, could not be written down: illegal operation on a directory\.$/,
+    ),
+  );
+});
+
+test('an allocation whose directory somebody removed is drained without an error', async () => {
+  const allocation = await node.create({ memory: MiB });
+  const drained = once(node, 'changed');
+  node.drain(allocation);
+  rmSync(allocation.directory, { recursive: true });
+  await drained;
+  await until(() => node.allocations.length === 0);
+});
+
+test('a session whose files somebody removed ends as others do, with what its figures said last', async () => {
+  const allocation = await node.create({ memory: 100 * MiB });
+  const program = startProgram(
+    allocation,
+    `
+start()
+address = ctypes.c_uint64()
+must("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(MiB))
+must("cuMemcpyHtoD_v2", address, ctypes.create_string_buffer(MiB), ctypes.c_size_t(MiB))
+say("ready"); sys.stdin.readline()`,
+  );
+  await once(program.stdout, 'data');
+  const [live] = allocation.sessions;
+  await until(() => live?.use.bytesCopied.hostToDevice === MiB);
+  rmSync(path.join(allocation.directory, 'sessions', '1'), { recursive: true });
+  expect(live?.use.bytesCopied.hostToDevice).toBe(MiB);
+  const ended = once(node, 'sessionEnded');
+  program.stdin.write('\n');
+  expect(await ended).toEqual([
+    expect.objectContaining({
+      use: expect.objectContaining({ bytesCopied: live?.use.bytesCopied }),
+    }),
+  ]);
+  await allocation.whenIdle();
+  expect(
+    said().filter((one) => one.startsWith('The figures of the session cannot be read any more')),
+  ).toHaveLength(1);
+  await node.delete(allocation, { force: false });
+});
+
+test('a worker that hangs when its client ends is killed after a while, and what it had is free', async () => {
+  const allocation = await node.create({ memory: 100 * MiB });
+  const holding = 'start(); say("got", alloc(80 * MiB)); sys.stdin.readline()';
+  const program = startProgram(allocation, holding);
+  expect(await once(createInterface(program.stdout), 'line')).toEqual(['got 0']);
+  const [{ worker, slot }] = allocation.sessions.map(({ session }) => session.record) as [
+    SessionRecord,
+  ];
+  process.kill(worker.pid, 'SIGSTOP');
+  const ended = once(node, 'sessionEnded');
+  program.kill('SIGKILL');
+  await once(program, 'exit');
+  // It is given time: it may be about to end.
+  await sleep(5000);
+  expect([allocation.sessionCount, isAlive({ ...worker, program: '' })]).toEqual([1, true]);
+  const [{ session }] = (await ended) as [{ session: Session }];
+  expect([session.killed, session.ended, isAlive({ ...worker, program: '' })]).toEqual([
+    true,
+    'worker died: signal SIGKILL',
+    false,
+  ]);
+  expect(session.secondsToReturn).toBeGreaterThanOrEqual(9.9);
+  await allocation.whenIdle();
+  expect([allocation.sessionCount, allocation.memoryUsed]).toEqual([0, 0]);
+  expect(said()).toContain('the worker outlived its client and is killed');
+
+  const next = startProgram(allocation, holding);
+  expect(await once(createInterface(next.stdout), 'line')).toEqual(['got 0']);
+  expect(allocation.sessions.map((one) => one.session.record.slot)).toEqual([slot]);
+  next.stdin.write('\n');
+  await allocation.whenIdle();
+  await node.delete(allocation, { force: false });
+});

@@ -1,0 +1,156 @@
+// Options of a node that another process must obey, from the configuration file to there.
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { RedisLedger, type RedisOptions } from '@nvidia-virtual/ledger';
+import { makeCertificates } from '@nvidia-virtual/ledger/testing/certificates';
+import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
+import type { AllocationMessage, NodeUseMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
+import { findProcess } from '@nvidia-virtual/service/process-table';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { CommandUnderTest, gpuProxy, Place } from './testing/command-under-test.js';
+import { cudaProgram } from './testing/cuda-program.js';
+
+const HOLDING = cudaProgram('start(); say("ready"); sys.stdin.readline()');
+/** Always has work for the GPU, until nobody listens any more. */
+const BUSY = cudaProgram(`
+import select
+start()
+address = ctypes.c_uint64()
+must("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(MiB))
+say("ready")
+while not select.select([sys.stdin], [], [], 0)[0]:
+    for i in range(200): must("cuMemsetD8Async", address, i % 256, ctypes.c_size_t(MiB), None)
+    must("cuCtxSynchronize")`);
+
+let place: Place;
+let state: string;
+let programs: CommandUnderTest[];
+
+beforeEach(() => {
+  place = new Place();
+  // Workers with a user of their own reach the state directory.
+  chmodSync(place.directory, 0o755);
+  state = path.join(place.directory, 'state');
+  programs = [];
+});
+afterEach(async () => {
+  for (const program of programs) program.process.kill('SIGKILL');
+  await Promise.all(programs.map((program) => program.end()));
+  const arbiter = findProcess('--socket', arbiterSocketIn(state));
+  if (arbiter) process.kill(arbiter.pid);
+  place.remove();
+});
+
+function configure(more: object): string {
+  const file = path.join(place.directory, 'node.yaml');
+  writeFileSync(file, JSON.stringify({ node: 'node-1', state, backend: 'simulated', ...more }));
+  return file;
+}
+
+async function serve(options: object): Promise<CommandUnderTest> {
+  const server = new CommandUnderTest(place, ['serve', '--config', configure(options)]);
+  programs.push(server);
+  await server.printed('"msg":"serving"');
+  return server;
+}
+
+/** Runs a program in an allocation of its own; the allocation's id. */
+async function run(command: readonly string[]): Promise<string> {
+  const { stdout } = await gpuProxy(
+    place,
+    'create',
+    '--state',
+    state,
+    '--memory',
+    '64MiB',
+    '--share',
+    '50',
+  );
+  const id = stdout.split(' ')[0] as string;
+  const program = new CommandUnderTest(place, [
+    'run',
+    '--state',
+    state,
+    '--allocation',
+    id,
+    '--',
+    ...command,
+  ]);
+  programs.unshift(program);
+  await program.printed('ready');
+  return id;
+}
+
+async function look(id: string): Promise<AllocationMessage> {
+  const { allocations } = JSON.parse(
+    (await gpuProxy(place, 'ls', '--state', state, '-o', 'json')).stdout,
+  ) as NodeUseMessage;
+  return allocations.find((allocation) => allocation.id === id) as AllocationMessage;
+}
+
+/** Nanoseconds that the arbiter grants in a window, as it counts. */
+async function windowOf(id: string): Promise<number> {
+  const before = (await look(id)).time;
+  let now = before;
+  await eventually(async () => {
+    now = (await look(id)).time;
+    expect(now.windows - before.windows).toBeGreaterThan(20);
+  });
+  return (now.granted - before.granted) / (now.windows - before.windows);
+}
+
+test('window: the arbiter follows it at SIGHUP', async () => {
+  const server = await serve({ window: '1ms' });
+  const [id] = await Promise.all([run(BUSY), run(BUSY)]);
+  const short = await windowOf(id);
+  configure({ window: '100ms' });
+  server.process.kill('SIGHUP');
+  await server.printed('"changed":["window"]');
+  // A window ends sooner where a busy host keeps the program from filling it, and later where it
+  // keeps the arbiter from ending it.
+  await eventually(async () => expect(await windowOf(id)).toBeGreaterThan(4 * short));
+});
+
+const asRoot = process.getuid?.() === 0 ? test : test.skip;
+
+asRoot('workerUids: the workers of each allocation run as a user of their own', async () => {
+  await serve({ workerUids: '20000-20009' });
+  const ids = await Promise.all([run(HOLDING), run(HOLDING)]);
+  const allocations = await Promise.all(ids.map(look));
+  const users = allocations.map(({ sessions }) => {
+    const status = readFileSync(`/proc/${sessions[0]?.workerPid}/status`, 'utf8');
+    return [/^Uid:\t(.*)$/m, /^Gid:\t(.*)$/m].map((line) =>
+      line.exec(status)?.[1]?.split('\t').map(Number),
+    );
+  });
+  const all = (uid: number) => [Array(4).fill(uid), Array(4).fill(uid)];
+  expect(users.sort()).toEqual([all(20000), all(20001)]);
+});
+
+test('ledger: over TLS, with a password from a file and a certificate of our own', async () => {
+  const { caFile, server: its, client } = makeCertificates(place.directory);
+  const password = path.join(place.directory, 'password');
+  writeFileSync(password, 'secret\n');
+  const redis = await RedisServer.start({
+    args: ['--requirepass', 'secret'],
+    password: 'secret',
+    tls: { caFile, ...its, clientCertificates: true },
+  });
+  const options: RedisOptions = { url: redis.url, passwordFile: password, caFile, ...client };
+  const reader = new RedisLedger({ redis: options });
+  try {
+    const tls = { ca: caFile, cert: client.certificateFile, key: client.keyFile };
+    await serve({ ledger: { url: redis.url, passwordFile: password, tls } });
+    const id = await run(HOLDING);
+    await eventually(async () => {
+      const [node] = await reader.snapshots();
+      expect(
+        node?.allocations.map(({ specification, sessions }) => [specification.id, sessions.length]),
+      ).toEqual([[id, 1]]);
+    });
+  } finally {
+    await reader.close();
+    await redis.remove();
+  }
+});

@@ -1,0 +1,46 @@
+import type { GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
+import type { Wishes } from '@nvidia-virtual/node-state/specification';
+import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
+import type { LastFigures } from './allocations/allocation-host.js';
+import type { ClientSocket } from './allocations/client-socket.js';
+import type { Session } from './sessions/session.js';
+
+/** Settings that can change while a node runs. */
+export interface NodeSettings {
+  /** Default limits of new allocations. */
+  readonly limits: Limits;
+  /** The number of warm workers of a GPU; each holds a context. */
+  warmWorkers(gpu: GpuRecord): number;
+  /** Length of a window in microseconds while several allocations compete. */
+  readonly window: number;
+  /** Microseconds that work may overrun its window while others wait; 0: no limit. */
+  readonly overrunLimit: number;
+  /** User ids of workers, one for each allocation; by default the node's user. */
+  readonly users?: { readonly first: number; readonly last: number } | undefined;
+}
+
+/** A request for an allocation. */
+export interface AllocationRequest extends Wishes {
+  /** Indices or UUIDs; empty: the node chooses one. */
+  readonly gpus?: readonly string[] | undefined;
+  /** Bytes on each GPU; 0: all remaining memory. */
+  readonly memory?: number | undefined;
+  /** The allocation is drained after the exit of this process. */
+  readonly holder?: ProcessIdentity | undefined;
+  /** Path of its socket, if outside its directory. */
+  readonly socketPath?: string | undefined;
+  readonly owner?: Owner | undefined;
+  /** The grant that becomes this allocation. */
+  readonly grant?: BindableGrant | undefined;
+}
+
+/** A served grant that can become an allocation. */
+export interface BindableGrant {
+  readonly id: string;
+  readonly slots: readonly string[];
+  readonly socket: ClientSocket;
+}
+
+export interface EndedSession extends LastFigures {
+  readonly session: Session;
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import type { CoreV1Event } from '@kubernetes/client-node';
+import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { Logger } from 'pino';
+
+/** Reasons of Events. Stable, because users filter by them. */
+export type EventReason =
+  | 'GpuNotAvailable'
+  | 'GpuRequestWrong'
+  | 'GpuAccessRefused'
+  | 'GpuVersionUnknown'
+  | 'GpuMemoryQuotaReached'
+  | 'GpuMemoryBeyondQuota'
+  | 'GpuLimitReached'
+  | 'GpuWorkerDied';
+
+interface EventTarget {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+interface Told {
+  readonly reason: EventReason;
+  /** Name of the Event object. */
+  readonly name: string;
+  readonly first: Date;
+  /** Latest message. */
+  sentence: string;
+  last: Date;
+  count: number;
+  /** Timer of the next write. */
+  again?: NodeJS.Timeout;
+  /** Resolves after the latest write, successful or not. */
+  written: Promise<void>;
+  /** Time of the latest attempt in milliseconds. */
+  at: number;
+  /** Time of the first of the failing attempts in milliseconds. */
+  failing?: number;
+}
+
+/** Rate limit on writes of the same Event. */
+const AGAIN_MS = 60_000;
+/** Limit on different Events of a pod within that time. Further ones are dropped. */
+const MOST_OF_A_POD = 10;
+const FORGET_MS = 60 * 60_000;
+const LONGEST_MESSAGE = 1024;
+
+/**
+ * Reports errors to a pod's user as Events of the pod. While the API server is unavailable, writes
+ * are retried for an hour.
+ */
+export class PodEvents {
+  readonly #api: ApiServer;
+  readonly #node: string;
+  readonly #logger: Logger;
+  readonly #againMs: number;
+  readonly #told = new Map<string, Told>();
+
+  constructor(api: ApiServer, node: string, logger: Logger, againMs = AGAIN_MS) {
+    this.#api = api;
+    this.#node = node;
+    this.#logger = logger;
+    this.#againMs = againMs;
+  }
+
+  /**
+   * @param subject deduplication key: a new sentence with the same subject replaces the former one
+   * and increments the count.
+   */
+  warn(pod: EventTarget, reason: EventReason, sentence: string, subject = sentence): void {
+    const now = Date.now();
+    const key = `${pod.uid} ${reason} ${subject}`;
+    this.#forget(now);
+    const told = this.#told.get(key);
+    if (told) this.#repeat(pod, told, sentence);
+    else if (this.#recentOf(pod, now) < MOST_OF_A_POD) this.#tell(pod, reason, sentence, key, now);
+  }
+
+  #recentOf({ uid }: EventTarget, now: number): number {
+    return [...this.#told].filter(
+      ([key, { last }]) => key.startsWith(`${uid} `) && now - last.getTime() < this.#againMs,
+    ).length;
+  }
+
+  #tell(pod: EventTarget, reason: EventReason, sentence: string, key: string, at: number): void {
+    const name = `${pod.name.slice(0, 200)}.gpu-${randomBytes(8).toString('hex')}`;
+    const time = new Date(at);
+    const told: Told = {
+      reason,
+      name,
+      sentence,
+      count: 1,
+      at,
+      first: time,
+      last: time,
+      written: Promise.resolve(),
+    };
+    this.#told.set(key, told);
+    told.written = this.#write(pod, told);
+  }
+
+  /** Debounced, and always written: no further repetition may follow. */
+  #repeat(pod: EventTarget, told: Told, sentence: string): void {
+    told.count++;
+    told.sentence = sentence;
+    told.last = new Date();
+    this.#writeLater(pod, told);
+  }
+
+  #writeLater(pod: EventTarget, told: Told): void {
+    told.again ??= setTimeout(
+      () => {
+        delete told.again;
+        told.at = Date.now();
+        told.written = told.written.then(() => this.#write(pod, told));
+      },
+      told.at + this.#againMs - Date.now(),
+    ).unref();
+  }
+
+  /**
+   * Failed writes are retried at the interval of regular writes, so errors do not increase the load
+   * of the API server.
+   */
+  async #write(pod: EventTarget, told: Told): Promise<void> {
+    try {
+      await this.#put(pod, told);
+      delete told.failing;
+    } catch (error) {
+      if (told.failing === undefined) this.#noteFailure(pod, error);
+      told.failing ??= Date.now();
+      if (mayBeTakenLater(error) && Date.now() - told.failing < FORGET_MS)
+        this.#writeLater(pod, told);
+    }
+  }
+
+  /**
+   * PUT creates or updates an Event, so retries are idempotent.
+   */
+  #put(
+    { namespace, name: podName, uid }: EventTarget,
+    { reason, name, sentence, count, first, last }: Told,
+  ): Promise<unknown> {
+    const body: CoreV1Event = {
+      metadata: { name, namespace },
+      involvedObject: { apiVersion: 'v1', kind: 'Pod', namespace, name: podName, uid },
+      ...{ type: 'Warning', reason, message: sentence.slice(0, LONGEST_MESSAGE) },
+      source: { component: 'nvidia-virtual', host: this.#node },
+      ...{ count, firstTimestamp: first, lastTimestamp: last },
+    };
+    return this.#api.request({
+      method: 'PUT',
+      path: `/api/v1/namespaces/${namespace}/events/${name}`,
+      body,
+    });
+  }
+
+  #noteFailure({ namespace, name }: EventTarget, error: unknown): void {
+    const reason = (error as Error).message.split('\n')[0];
+    this.#logger.warn(
+      { pod: `${namespace}/${name}` },
+      `An event of the pod could not be written: ${reason}.`,
+    );
+  }
+
+  #forget(now: number): void {
+    for (const [key, { at }] of this.#told) if (now - at > FORGET_MS) this.#told.delete(key);
+  }
+}
+
+/**
+ * Whether a retry can succeed: the API server is unavailable, overloaded, or has just started and
+ * does not know the permissions yet.
+ */
+function mayBeTakenLater(error: unknown): boolean {
+  const status = error instanceof ApiError ? error.status : undefined;
+  return status === undefined || [401, 403, 429].includes(status) || status >= 500;
+}

@@ -1,0 +1,261 @@
+import type { V1Pod } from '@kubernetes/client-node';
+import { systemReason } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { Allocation } from '../allocations/allocation.js';
+import type { GpuNode } from '../node.js';
+import type { Grants } from './grants.js';
+import { isOver, type NodePods } from './node-pods.js';
+import { isStatic, kubeletUid } from './pod-identity.js';
+import {
+  type Holders,
+  holdersOf,
+  isHolder,
+  type PodResources,
+  type SlotHolder,
+} from './pod-resources.js';
+import type { GrantedPod, ServedGrant } from './served-grant.js';
+import { endingInitContainers } from './tenant.js';
+
+interface ReleaseOptions {
+  readonly node: GpuNode;
+  readonly grants: Grants;
+  readonly pods: NodePods;
+  readonly podResources: Pick<PodResources, 'holders'>;
+  readonly logger: Logger;
+  readonly lookEveryMs?: number;
+}
+
+const LOOK_EVERY_MS = 5000;
+/** Debounce of changes. */
+const TOGETHER_MS = 100;
+/**
+ * After a forced deletion, the containers of a pod can run until the kubelet stops them. After this
+ * time, their sessions are killed.
+ */
+const END_GRACE_MS = 60_000;
+/**
+ * A grant that the kubelet does not list for this long belongs to an Allocate call whose pod was
+ * not admitted.
+ */
+const UNKNOWN_GRACE_MS = 10 * 60_000;
+
+/** Resolution of the kubelet's times. */
+const CLOCK_MS = 1000;
+
+/**
+ * Garbage collection of allocations and grants, because the kubelet does not report the end of a
+ * grant. An allocation is removed when the API server no longer lists its pod, or lists it as
+ * terminated. An unbound grant is removed with the pod that has its slots in the kubelet's list.
+ * Repeated periodically, so nothing remains after a crash of any component.
+ */
+export class Release {
+  readonly #options: ReleaseOptions;
+  readonly #timer: NodeJS.Timeout;
+  /** Time in milliseconds when the pod of an allocation was first missing. */
+  readonly #gone = new Map<string, number>();
+  readonly #releasing = new Set<string>();
+  #soon: NodeJS.Timeout | undefined;
+  #looking = false;
+
+  constructor(options: ReleaseOptions) {
+    this.#options = options;
+    options.pods.on('changed', this.#lookSoon);
+    options.node.on('changed', this.#lookSoon);
+    this.#timer = setInterval(this.#lookSoon, options.lookEveryMs ?? LOOK_EVERY_MS).unref();
+  }
+
+  end(): void {
+    this.#options.pods.off('changed', this.#lookSoon);
+    this.#options.node.off('changed', this.#lookSoon);
+    clearInterval(this.#timer);
+    clearTimeout(this.#soon);
+  }
+
+  readonly #lookSoon = () => {
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined;
+      void this.#look().catch((error: Error) => this.#options.logger.error(error.message));
+    }, TOGETHER_MS).unref();
+  };
+
+  /** Does nothing before the first complete list of pods. */
+  async #look(): Promise<void> {
+    const { node, grants, pods, podResources } = this.#options;
+    if (this.#looking || !pods.synced) return;
+    this.#looking = true;
+    try {
+      const asked = Date.now();
+      const holders = await podResources.holders().catch(() => undefined);
+      for (const allocation of node.allocations) this.#lookAt(allocation, holders);
+      // Skip grants younger than the list: it may name the former holders of their slots.
+      const known = grants.all.filter(({ createdAt }) => Date.parse(createdAt) < asked);
+      for (const grant of known) this.#lookAtGrant(grant, holders);
+    } finally {
+      this.#looking = false;
+    }
+  }
+
+  #lookAt(allocation: Allocation, holders: Holders | undefined): void {
+    const { owner } = allocation.specification;
+    if (
+      !owner ||
+      !allocation.granted ||
+      this.#lives(owner.podUid) ||
+      this.#isStaticStill(allocation, owner, holders)
+    ) {
+      this.#gone.delete(allocation.id);
+      return;
+    }
+    const since = this.#gone.get(allocation.id) ?? Date.now();
+    this.#gone.set(allocation.id, since);
+    if (!allocation.specification.draining) allocation.drain();
+    if (
+      allocation.sessionCount === 0 ||
+      Date.now() - since > END_GRACE_MS ||
+      !stillHeld(allocation, owner, holders)
+    )
+      this.#release(allocation);
+  }
+
+  /**
+   * A mirror pod can be deleted and recreated while its static pod runs. Only the kubelet knows.
+   */
+  #isStaticStill(allocation: Allocation, owner: GrantedPod, holders: Holders | undefined): boolean {
+    const { podUid } = owner;
+    return (
+      isStatic(podUid) &&
+      this.#options.pods.find(podUid) === undefined &&
+      stillHeld(allocation, owner, holders)
+    );
+  }
+
+  #release(allocation: Allocation): void {
+    const { node, logger } = this.#options;
+    if (this.#releasing.has(allocation.id)) return;
+    this.#releasing.add(allocation.id);
+    logger.info(
+      { allocation: allocation.id, owner: allocation.specification.owner },
+      'the pod is gone: what it had is given back',
+    );
+    node
+      .release(allocation)
+      .catch((error) =>
+        logger.error(
+          { allocation: allocation.id },
+          `What the pod had could not be removed: ${systemReason(error)}.`,
+        ),
+      )
+      .finally(() => {
+        this.#releasing.delete(allocation.id);
+        this.#gone.delete(allocation.id);
+      });
+  }
+
+  #lookAtGrant(grant: ServedGrant, holders: Holders | undefined): void {
+    if (grant.busy) return;
+    const { grants, logger } = this.#options;
+    const pod = grant.pod ?? this.#podOf(grant, holders);
+    if (
+      pod
+        ? this.#lives(pod.podUid) || this.#mayBeSuccessors(grant, pod, holders)
+        : this.#mayBeNeeded(grant, holders)
+    )
+      return;
+    logger.info(
+      { allocation: grant.id, slots: grant.slots, pod },
+      'the grant is removed: its pod is gone, or the kubelet knows it no more',
+    );
+    grants.remove(grant);
+  }
+
+  /**
+   * Finds the pod of a grant and records it at once, because another pod may have the slots later.
+   * Undefined if the list of pods is stale: the kubelet names pods without UID, and the name may be
+   * a predecessor's. Undefined if two pods have the slots.
+   */
+  #podOf(grant: ServedGrant, holders: Holders | undefined): GrantedPod | undefined {
+    const [holder, ...others] = holders ? holdersOf(grant.slots, holders) : [];
+    if (holder === undefined || others.some((other) => !isHolder(other, holder))) return undefined;
+    const pod = this.#options.pods.trouble === undefined ? this.#named(holder) : undefined;
+    return pod && !isOver(pod) ? tag(grant, holder, pod) : undefined;
+  }
+
+  /**
+   * Whether the grant may belong to a successor of the recorded pod with the same name. The kubelet
+   * learns of a pod before gpu-proxy, so the name may have meant the former pod at the time of the
+   * lookup.
+   */
+  #mayBeSuccessors(grant: ServedGrant, former: GrantedPod, holders: Holders | undefined): boolean {
+    if (!holders || this.#options.pods.trouble !== undefined) return true;
+    const holder = holdersOf(grant.slots, holders).find((one) => isHolder(one, former));
+    if (holder === undefined) return false;
+    const successor = this.#named(holder);
+    if (!successor) return true;
+    if (isOver(successor) || !startedSoonAfter(successor, Date.parse(grant.createdAt)))
+      return false;
+    tag(grant, holder, successor);
+    return true;
+  }
+
+  #named(holder: SlotHolder): V1Pod | undefined {
+    return this.#options.pods.all.find(
+      ({ metadata }) => metadata?.name === holder.pod && metadata.namespace === holder.namespace,
+    );
+  }
+
+  /** Whether a pod may need the grant. The kubelet does not list slots of init containers alone. */
+  #mayBeNeeded({ slots, createdAt }: ServedGrant, holders: Holders | undefined): boolean {
+    if (!holders || Date.now() - Date.parse(createdAt) < UNKNOWN_GRACE_MS) return true;
+    if (slots.some((slot) => holders.has(slot))) return true;
+    return this.#options.pods.all.some(
+      (pod) =>
+        !isOver(pod) &&
+        endingInitContainers(pod, slots.length).length > 0 &&
+        wasAdmittedWith(pod, Date.parse(createdAt)),
+    );
+  }
+
+  #lives(podUid: string): boolean {
+    const pod: V1Pod | undefined = this.#options.pods.find(podUid);
+    return pod !== undefined && !isOver(pod);
+  }
+}
+
+/**
+ * Whether a grant of that time can belong to the pod. The kubelet makes all grants of a pod at its
+ * admission, then sets the start time, and later the condition Initialized. If the sandbox is lost,
+ * Initialized is reset and the init containers run again with the same grant.
+ */
+function wasAdmittedWith(pod: V1Pod, grantedAt: number): boolean {
+  const initialized = pod.status?.conditions?.find(
+    ({ type, status: value }) => type === 'Initialized' && value === 'True',
+  );
+  const initializedAt = timeOf(initialized?.lastTransitionTime) ?? Number.POSITIVE_INFINITY;
+  return initializedAt + CLOCK_MS > grantedAt && startedSoonAfter(pod, grantedAt);
+}
+
+/** False if the grant belongs to an earlier pod with the same slots. */
+function startedSoonAfter({ status }: V1Pod, grantedAt: number): boolean {
+  return (timeOf(status?.startTime) ?? grantedAt) < grantedAt + UNKNOWN_GRACE_MS;
+}
+
+function tag(grant: ServedGrant, { namespace, pod: name }: SlotHolder, pod: V1Pod): GrantedPod {
+  grant.pod = { namespace, pod: name, podUid: kubeletUid(pod) };
+  return grant.pod;
+}
+
+/** Time in milliseconds. The API server's times are strings at runtime. */
+function timeOf(time: Date | string | undefined): number | undefined {
+  return time === undefined ? undefined : new Date(time).getTime();
+}
+
+/** Whether the owner holds one of the slots; true if the kubelet does not answer. */
+function stillHeld(
+  { specification: { slots = [] } }: Allocation,
+  owner: GrantedPod,
+  holders: Holders | undefined,
+): boolean {
+  return (
+    holders === undefined || holdersOf(slots, holders).some((holder) => isHolder(holder, owner))
+  );
+}

@@ -1,0 +1,151 @@
+import type { Socket } from 'node:net';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+import type { Logger } from 'pino';
+import type { GpuHealth } from '../gpus/health.js';
+import type { Addon } from '../host/addon.js';
+import type { StateDirectory } from '../host/state-directory.js';
+import type { GpuNode } from '../node.js';
+import type { Session } from '../sessions/session.js';
+import { Binding, eventReason, targetOf } from './binding.js';
+import { Grants } from './grants.js';
+import { NodePods } from './node-pods.js';
+import { identifyPeer } from './peer.js';
+import { PodEvents } from './pod-events.js';
+import { PodResources } from './pod-resources.js';
+import { Release } from './release.js';
+import type { ServedGrant } from './served-grant.js';
+import { containerNamed } from './tenant.js';
+
+interface KubernetesOptions {
+  /** Name of the node in Kubernetes. */
+  readonly nodeName: string;
+  readonly kubeletRoot: string;
+  readonly slotsPerGpu: number;
+  readonly addon: Addon;
+  readonly logger: Logger;
+  readonly patienceMs: number;
+  readonly health: GpuHealth;
+}
+
+/**
+ * The Kubernetes part of a node: pods, grants, binding and release.
+ */
+export class KubernetesNode {
+  readonly pods: NodePods;
+  readonly events: PodEvents;
+  readonly #options: KubernetesOptions;
+  readonly #api: ApiServer;
+  readonly #podResources: PodResources;
+  #grants: Grants | undefined;
+  #release: Release | undefined;
+
+  /** @throws ProxyError KUBECONFIG_MISSING */
+  constructor(options: KubernetesOptions) {
+    this.#options = options;
+    this.#api = loadApi();
+    const { nodeName, kubeletRoot, logger } = options;
+    this.pods = new NodePods(this.#api, nodeName, logger);
+    this.events = new PodEvents(this.#api, nodeName, logger);
+    this.#podResources = new PodResources(kubeletRoot);
+  }
+
+  /** Reports errors of the node to pods. Called before takeover, so earlier errors are included. */
+  observe(node: GpuNode): void {
+    node.on('trouble', (allocation, error) => this.#tellPod(allocation, error));
+  }
+
+  /** Starts to serve the grants of this node. */
+  start(node: GpuNode, state: StateDirectory): void {
+    const { addon, logger, slotsPerGpu, patienceMs, health } = this.#options;
+    const { pods, events } = this;
+    const podResources = this.#podResources;
+    const binding = new Binding({
+      node,
+      pods,
+      podResources,
+      events,
+      logger,
+      slotsPerGpu,
+      patienceMs,
+      health,
+    });
+    this.#grants = new Grants({ node, state, addon, binding, logger });
+    this.#release = new Release({ node, grants: this.#grants, pods, podResources, logger });
+    node.on('sessionEnded', ({ session }) => health.noteEnd(session, gpusOf(node, session)));
+    pods.start();
+  }
+
+  /** Unbound grants. */
+  get grants(): ServedGrant[] {
+    return this.#grants?.all ?? [];
+  }
+
+  /** Only the owning container of the pod may use an allocation. */
+  whyNotAllowed(
+    { owner, id }: AllocationSpecification,
+    connection: Socket,
+  ): ProxyError | undefined {
+    if (!owner) return undefined;
+    try {
+      const peer = identifyPeer(this.#options.addon, connection);
+      const pod = this.pods.find(peer.podUid);
+      const values = {
+        pid: peer.pid,
+        id,
+        pod: `${owner.namespace}/${owner.pod}`,
+        owner: owner.container,
+      };
+      let refusal: ProxyError | undefined;
+      if (peer.podUid !== owner.podUid) refusal = new ProxyError('PEER_OTHER_POD', values);
+      const container = pod && containerNamed(pod, peer.containerId);
+      if (!refusal && container !== undefined && container !== owner.container)
+        refusal = new ProxyError('PEER_OTHER_CONTAINER', { ...values, container });
+      if (refusal && pod)
+        this.events.warn(targetOf(pod), eventReason(refusal.code), refusal.message);
+      return refusal;
+    } catch (error) {
+      if (error instanceof ProxyError) return error;
+      throw error;
+    }
+  }
+
+  #tellPod({ id, owner }: AllocationSpecification, error: ProxyError): void {
+    if (!owner) return;
+    const pod = { namespace: owner.namespace, name: owner.pod, uid: owner.podUid };
+    const reason = eventReason(error.code);
+    // Programs at a limit, or in a retry loop, cause it repeatedly with different figures.
+    const repeated =
+      reason === 'GpuMemoryQuotaReached' ||
+      reason === 'GpuLimitReached' ||
+      error.code === 'ALLOCATION_DRAINING';
+    this.events.warn(pod, reason, error.message, repeated ? `${error.code} ${id}` : undefined);
+  }
+
+  get health(): GpuHealth {
+    return this.#options.health;
+  }
+
+  leave(): void {
+    this.health.end();
+    this.#release?.end();
+    this.#grants?.leave();
+    this.pods.stop();
+    this.#podResources.close();
+    this.#api.close();
+  }
+}
+
+function gpusOf(node: GpuNode, { record }: Session): readonly string[] {
+  return node.allocations.find(({ id }) => id === record.allocation)?.specification.gpus ?? [];
+}
+
+/** In a pod its service account, else KUBECONFIG or ~/.kube/config. */
+function loadApi(): ApiServer {
+  try {
+    return ApiServer.load();
+  } catch (error) {
+    throw new ProxyError('KUBECONFIG_MISSING', { reason: (error as Error).message });
+  }
+}

@@ -1,0 +1,51 @@
+import { SPECIFICATION } from '../testing/node-snapshot.js';
+import { checkSlots, slotMemory, slotsTaken } from './slots.js';
+
+const GiB = 2 ** 30;
+const GPU = {
+  uuid: 'GPU-1',
+  index: 0,
+  name: 'any',
+  memory: 80 * GiB,
+  contextMemory: GiB / 2,
+  mode: 'exclusive',
+} as const;
+const settings = (slotsPerGpu: number, warm = 0) => ({ slotsPerGpu, warmWorkers: () => warm });
+
+test('slotMemory() is what is left after a context of each slot and the warm workers', () => {
+  expect(slotMemory(GPU, settings(10))).toBe(7.5 * GiB);
+  expect(slotMemory(GPU, settings(10, 10))).toBe(7 * GiB);
+  expect(slotMemory({ ...GPU, memory: 4 * GiB }, settings(10))).toBe(0);
+});
+
+test('settings that leave too little are refused with the figures', () => {
+  expect(() => checkSlots([GPU], settings(100))).not.toThrow();
+  expect(() => checkSlots([{ ...GPU, memory: 16 * GiB }], settings(30, 1))).toThrow(
+    'GPU 0 (GPU-1) has 16 GiB, and each of its 30 slots would hold 17.1 MiB, less than the 64 MiB',
+  );
+});
+
+test('slotsTaken() counts slots that two containers of a pod have one after the other once', () => {
+  const allocation = (slots: string[], gpus = ['GPU-1']) => ({ ...SPECIFICATION, gpus, slots });
+  const two = [allocation(['a', 'b']), allocation(['a', 'b'])];
+  expect(
+    slotsTaken(GPU, [...two, allocation(['c']), allocation(['d'], ['GPU-2'])], new Map()),
+  ).toBe(3);
+  expect(slotsTaken(GPU, [allocation(['a', 'b', 'c', 'd'], ['GPU-1', 'GPU-2'])], new Map())).toBe(
+    2,
+  );
+});
+
+test('slotsTaken() counts what was assigned to a pod once, whether it uses it already or not', () => {
+  const ownedBy = (podUid: string) => ({
+    owner: { namespace: 'default', pod: podUid, podUid, container: 'main' },
+  });
+  const assigned = new Map([
+    ['uses-some', new Map([['GPU-1', 4]])],
+    ['elsewhere', new Map([['GPU-2', 3]])],
+    ['starts', new Map([['GPU-1', 2]])],
+  ]);
+  const using = { ...SPECIFICATION, gpus: ['GPU-1'], slots: ['a', 'b'], ...ownedBy('uses-some') };
+  const foreign = { ...SPECIFICATION, gpus: ['GPU-1'], slots: ['c'], ...ownedBy('foreign') };
+  expect(slotsTaken(GPU, [using, foreign], assigned)).toBe(7);
+});

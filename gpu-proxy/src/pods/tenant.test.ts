@@ -1,0 +1,62 @@
+import { expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
+import type { Holders } from './pod-resources.js';
+import { findTenant } from './tenant.js';
+
+const IDS = { main: 'a'.repeat(64), side: 'b'.repeat(64) };
+const PEER = { podUid: 'uid', containerId: IDS.main };
+const [MAIN, SIDE] = [holder('web', 'main'), holder('web', 'side')];
+
+const POD: V1Pod = {
+  metadata: { namespace: 'default', name: 'web', uid: 'uid' },
+  spec: { containers: [{ name: 'main' }, { name: 'side' }] },
+  status: {
+    containerStatuses: Object.entries(IDS).map(([name, id]) => ({
+      ...{
+        name,
+        containerID: `containerd://${id}`,
+        image: 'any',
+        imageID: '',
+        ready: true,
+        restartCount: 0,
+      },
+    })),
+  },
+};
+
+function holder(pod: string, container: string) {
+  return { namespace: 'default', pod, container };
+}
+
+function find(
+  holders: Holders,
+  containerId: string | undefined = PEER.containerId,
+  slots = ['x'],
+): string {
+  return findTenant({ peer: { ...PEER, containerId }, pod: POD, slots, holders });
+}
+
+test('a slot is of the container that the kubelet names, whoever else it names', () => {
+  expect(find(new Map([['x', [MAIN]]]))).toBe('main');
+  expect(find(new Map([['x', [holder('other', 'main'), MAIN]]]))).toBe('main');
+  expect(() => find(new Map([['x', [holder('other', 'main')]]]))).toThrow(
+    'gave them to pod default/other',
+  );
+  const halfTwice = new Map([
+    ['x', [MAIN]],
+    ['y', [holder('other', 'main'), MAIN]],
+  ]);
+  expect(find(halfTwice, IDS.main, ['x', 'y'])).toBe('main');
+  expect(() => find(new Map([['x', [MAIN]]]), IDS.main, ['x', 'y'])).toThrow(
+    'does not list the slots x, y',
+  );
+});
+
+test('of two containers of one pod that have the same slot, the id of the container decides', () => {
+  const both: Holders = new Map([['x', [MAIN, SIDE]]]);
+  expect([find(both, IDS.main), find(both, IDS.side)]).toEqual(['main', 'side']);
+  expect(() => find(both, 'c'.repeat(64))).toThrow('does not know yet which container');
+  expect(() => find(new Map([['x', [MAIN]]]), IDS.side)).toThrow(
+    'a process of container side asked for it',
+  );
+});

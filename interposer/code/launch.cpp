@@ -1,0 +1,196 @@
+// Kernel launches. The first launch of each shape waits for the driver's verdict; later ones are
+// enqueued.
+#include <cstring>
+
+#include "interposer/code/kernels.h"
+#include "interposer/contexts/contexts.h"
+#include "interposer/session/call.h"
+#include "interposer_bodies.h"
+#include "wire/launch.h"
+
+namespace interposer {
+
+namespace {
+
+/// A kernel's parameters as the program gave them: an array of pointers, or one buffer.
+struct Parameters {
+  const std::vector<KernelParameter>* layout = nullptr;
+  void** pointers = nullptr;
+  const std::byte* buffer = nullptr;
+  std::size_t bytes = 0;
+};
+
+CUresult readParameters(Kernel& kernel, void** kernelParams, void** extra, Parameters& parameters) {
+  if (const CUresult status = kernel.parameters(parameters.layout); status != CUDA_SUCCESS)
+    return status;
+  if (extra == nullptr) {
+    if (kernelParams == nullptr && !parameters.layout->empty()) return CUDA_ERROR_INVALID_VALUE;
+    parameters.pointers = kernelParams;
+    parameters.bytes = kernel.parameterBytes();
+    return CUDA_SUCCESS;
+  }
+  if (kernelParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      parameters.buffer = static_cast<const std::byte*>(extra[1]);
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      parameters.bytes = *static_cast<const std::size_t*>(extra[1]);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (parameters.buffer == nullptr && parameters.bytes > 0) return CUDA_ERROR_INVALID_VALUE;
+  return parameters.bytes <= kernel.parameterBytes()
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // as recorded
+}
+
+void encodeParameters(wire::Encoder& encoder, const Parameters& parameters) {
+  std::byte* to = encoder.space(parameters.bytes);
+  if (to == nullptr) return;
+  if (parameters.buffer != nullptr) {
+    std::memcpy(to, parameters.buffer, parameters.bytes);
+    return;
+  }
+  void** pointer = parameters.pointers;
+  for (const auto& [offset, size] : *parameters.layout) std::memcpy(to + offset, *pointer++, size);
+}
+
+std::uint64_t digest(std::span<const CUlaunchAttribute> attributes) {
+  std::uint64_t hash = attributes.empty() ? 0 : 0xcbf29ce484222325u;
+  for (const std::byte byte : std::as_bytes(attributes))
+    hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
+/// Checks that do not depend on the kernel.
+CUresult checkGrid(const std::uint32_t (&grid)[3], const std::uint32_t (&block)[3]) {
+  CUdevice device = 0;
+  if (const CUresult status = currentDevice(&device); status != CUDA_SUCCESS) return status;
+  const auto& attributes = Session::current()->devices()[device].attributes;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto gridLimit =
+        static_cast<std::uint32_t>(attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + axis]);
+    const auto blockLimit =
+        static_cast<std::uint32_t>(attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + axis]);
+    if (grid[axis] == 0 || grid[axis] > gridLimit || block[axis] == 0 || block[axis] > blockLimit)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  const auto threads = std::uint64_t{block[0]} * block[1] * block[2];
+  return threads <=
+                 static_cast<std::uint64_t>(attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK])
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+/// An earlier launch of the same block size says nothing about a grid of clusters, or one that must
+/// be resident as a whole.
+void coverGrid(LaunchShape& shape, const wire::LaunchFrame& frame) {
+  for (const std::uint32_t extent : frame.grid)
+    shape.attributes = (shape.attributes ^ extent) * 0x100000001b3u;
+}
+
+CUresult launch(CallNumber number, wire::LaunchFrame frame,
+                std::span<const CUlaunchAttribute> attributes, void** kernelParams, void** extra) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  Kernel* const kernel = findKernel(frame.function);
+  if (kernel == nullptr) return unknownHandle();
+  if (const CUresult status = checkGrid(frame.grid, frame.block); status != CUDA_SUCCESS)
+    return status;
+  Parameters parameters;
+  if (const CUresult status = readParameters(*kernel, kernelParams, extra, parameters);
+      status != CUDA_SUCCESS)
+    return status;
+
+  frame.parameterBytes = static_cast<std::uint32_t>(parameters.bytes);
+
+  LaunchShape shape{{frame.block[0], frame.block[1], frame.block[2]},
+                    frame.sharedBytes,
+                    digest(attributes),
+                    interposer::number(Thread::current().context())};
+  if (!attributes.empty() || number == CallNumber::cuLaunchCooperativeKernel)
+    coverGrid(shape, frame);
+  const KernelAnswers::Digest asked = kernel->answers.digestOf(shape);
+  const bool known = kernel->answers.accepted(asked);
+
+  Call call;
+  if (!call.begin(number, sizeof frame + 24 + parameters.bytes + attributes.size_bytes(), kOrdered))
+    return call.status();
+  call.encoder().put(frame);
+  encodeParameters(call.encoder(), parameters);
+  if (number == CallNumber::cuLaunchKernelEx)
+    call.encoder().putBytes(attributes.data(), attributes.size_bytes());
+  if (known) return call.enqueue();
+  wire::Decoder reply;
+  const CUresult status = call.wait(reply);
+  if (status == CUDA_SUCCESS) kernel->answers.accept(asked);
+  return status;
+}
+
+}  // namespace
+
+CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                        unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                        unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                        void** kernelParams, void** extra) {
+  const wire::LaunchFrame frame{number(f),
+                                number(hStream),
+                                {gridDimX, gridDimY, gridDimZ},
+                                {blockDimX, blockDimY, blockDimZ},
+                                sharedMemBytes,
+                                0};
+  return launch(CallNumber::cuLaunchKernel, frame, {}, kernelParams, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
+                          void** extra, CUstream defaultStream) {
+  if (config == nullptr || config->numAttrs > wire::kMaxLaunchAttributes ||
+      (config->numAttrs > 0 && config->attrs == nullptr)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const wire::LaunchFrame frame{
+      number(f),
+      number(config->hStream != nullptr ? config->hStream : defaultStream),
+      {config->gridDimX, config->gridDimY, config->gridDimZ},
+      {config->blockDimX, config->blockDimY, config->blockDimZ},
+      config->sharedMemBytes,
+      0};
+  return launch(CallNumber::cuLaunchKernelEx, frame, {config->attrs, config->numAttrs},
+                kernelParams, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                   unsigned int gridDimZ, unsigned int blockDimX,
+                                   unsigned int blockDimY, unsigned int blockDimZ,
+                                   unsigned int sharedMemBytes, CUstream hStream,
+                                   void** kernelParams) {
+  const wire::LaunchFrame frame{number(f),
+                                number(hStream),
+                                {gridDimX, gridDimY, gridDimZ},
+                                {blockDimX, blockDimY, blockDimZ},
+                                sharedMemBytes,
+                                0};
+  return launch(CallNumber::cuLaunchCooperativeKernel, frame, {}, kernelParams, nullptr);
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void* userData) {
+  if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuLaunchHostFunc, 24, kOrdered)) return call.status();
+  call.encoder().put(number(hStream));
+  call.encoder().put(fn);
+  call.encoder().put(userData);
+  return call.enqueue();
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void* userData,
+                             unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuStreamAddCallback, 24, kOrdered)) return call.status();
+  call.encoder().put(number(hStream));
+  call.encoder().put(callback);
+  call.encoder().put(userData);
+  return call.enqueue();
+}
+
+}  // namespace interposer

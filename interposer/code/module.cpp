@@ -1,0 +1,71 @@
+#include "interposer/code/kernels.h"
+#include "interposer/code/load.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+
+namespace interposer {
+
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned int numOptions,
+                            CUjit_option* options, void** optionValues) {
+  if (module == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t loaded = 0;
+  const CUresult status =
+      load(CallNumber::cuModuleLoadDataEx, image, {numOptions, options, optionValues}, loaded);
+  if (status != CUDA_SUCCESS) return status;
+  *module = handle<CUmodule>(loaded);
+  addModule(*module);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleUnload(CUmodule hmod) {
+  const CUresult status = remote::cuModuleUnload(hmod);
+  if (status == CUDA_SUCCESS) forgetCode(number(hmod));
+  return status;
+}
+
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return interposer::cuModuleLoadDataEx(module, image, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule* module, const void* fatCubin) {
+  return interposer::cuModuleLoadDataEx(module, fatCubin, 0, nullptr, nullptr);
+}
+
+CUresult cuModuleLoad(CUmodule* module, const char* fname) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (module == nullptr || fname == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::string content;
+  if (const CUresult status = readFile(fname, content); status != CUDA_SUCCESS) return status;
+  return interposer::cuModuleLoadDataEx(module, content.data(), 0, nullptr, nullptr);
+}
+
+CUresult cuModuleGetFunction(CUfunction* hfunc, CUmodule hmod, const char* name) {
+  if (hfunc == nullptr || name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t found = 0;
+  const CUresult status = getKernel(CallNumber::cuModuleGetFunction, number(hmod), name, found);
+  if (status == CUDA_SUCCESS) *hfunc = handle<CUfunction>(found);
+  return status;
+}
+
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int numFunctions,
+                                    CUmodule mod) {
+  if (functions == nullptr || numFunctions == 0) return CUDA_ERROR_INVALID_VALUE;
+  return enumerateKernels(
+      CallNumber::cuModuleEnumerateFunctions, number(mod), numFunctions,
+      [&](unsigned i, const Kernel& kernel) { functions[i] = handle<CUfunction>(kernel.handle); });
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, const char* name) {
+  if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUdeviceptr address = 0;
+  size_t size = 0;
+  if (const CUresult status = remote::cuModuleGetGlobal_v2(&address, &size, hmod, name);
+      status != CUDA_SUCCESS)
+    return status;
+  Session::current()->deviceRanges.add(address, size, number(hmod));
+  if (dptr != nullptr) *dptr = address;
+  if (bytes != nullptr) *bytes = size;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace interposer

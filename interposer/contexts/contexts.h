@@ -1,0 +1,37 @@
+// The contexts of this process: live handles, and constant properties.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda_abi.h"
+
+namespace interposer {
+
+struct ContextRecord {
+  CUdevice device = 0;
+  bool primary = false;
+  bool live = false;      ///< false: destroyed, or a primary context that nobody retains
+  unsigned retained = 0;  ///< of a primary context
+  unsigned flags = 0;
+  unsigned apiVersion = 3020;  ///< what the driver reports (recorded)
+  std::uint64_t id = 0;        ///< unique in the process, as cuCtxGetId promises
+};
+
+/// The record of a context handle as a copy; false for a number that never was one. Null names the
+/// calling thread's current context.
+bool findContext(CUcontext context, ContextRecord& record);
+/// Whether the context existed and has ended; false if unknown.
+bool isDestroyed(CUcontext context);
+/// The error of a call that names an unknown object: it may have ended with the current context.
+CUresult unknownHandle();
+/// The device of the calling thread's current context; CUDA_ERROR_INVALID_CONTEXT when there is
+/// none.
+CUresult currentDevice(CUdevice* device);
+/// The handle of a device's primary context, the same before and after it is retained.
+CUcontext primaryContext(CUdevice device);
+
+/// A counter that changes when a context is created or destroyed: then a handle may mean another
+/// context in the worker.
+unsigned contextChanges();
+
+}  // namespace interposer

@@ -1,0 +1,78 @@
+#include "interposer/contexts/contexts.h"
+#include "interposer/session/call.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+
+namespace interposer {
+
+/// Streams cannot capture yet (cuStreamBeginCapture is not supported), so none does.
+CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* captureStatus) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                cuuint64_t*) {
+  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
+  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
+                                   cuuint64_t*, CUgraph*, const CUgraphNode**,
+                                   const CUgraphEdgeData**, size_t*) {
+  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+  thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+  std::swap(*mode, current);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (number(hStream) > number(CU_STREAM_PER_THREAD)) return remote::cuStreamGetCtx(hStream, pctx);
+  *pctx = Thread::current().context();  // a default stream is the current context's
+  return *pctx != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
+  if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
+  return interposer::cuStreamGetCtx(hStream, pCtx);
+}
+
+CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {
+  if (value_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuStreamGetAttribute, 16, kOrdered)) return call.status();
+  call.encoder().put(number(hStream));
+  call.encoder().put(attr);
+  wire::Decoder reply;
+  const CUresult status = call.wait(reply);
+  if (status == CUDA_SUCCESS) *value_out = reply.get<CUstreamAttrValue>();
+  return status;
+}
+
+CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+                              const CUstreamAttrValue* value) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuStreamSetAttribute, 16 + sizeof *value, kOrdered))
+    return call.status();
+  call.encoder().put(number(hStream));
+  call.encoder().put(attr);
+  call.encoder().put(*value);
+  wire::Decoder reply;
+  return call.wait(reply);
+}
+
+}  // namespace interposer

@@ -1,0 +1,200 @@
+// Copies. The host memory decides the path. Pinned memory is shared with the worker, so the copy is
+// enqueued. A small pageable copy travels in the frame or the reply. A large one is staged.
+#include <cstring>
+
+#include "interposer/memory/host_memory.h"
+#include "interposer/memory/pinned_copy.h"
+#include "interposer/memory/staging.h"
+#include "interposer/session/call.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+#include "wire/copy.h"
+
+namespace interposer {
+
+namespace {
+
+void* hostAddress(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// A small copy from pageable memory: its bytes are read now and travel in the frame.
+CUresult copyInlineHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
+                        CUstream stream, bool synchronise) {
+  Call call;
+  if (!call.begin(CallNumber::cuMemcpyHtoDAsync_v2, sizeof(wire::CopyFrame) + 16 + bytes, kOrdered))
+    return call.status();
+  call.encoder().put(wire::CopyFrame{destination, 0, bytes, number(stream), synchronise, 0});
+  call.encoder().putBytes(source, bytes);
+  wire::Decoder reply;
+  return synchronise || !isAllocated(destination, bytes) ? call.wait(reply) : call.enqueue();
+}
+
+CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+  Call call;
+  if (!call.begin(CallNumber::cuMemcpyDtoHAsync_v2, sizeof(wire::CopyFrame), kOrdered))
+    return call.status();
+  call.encoder().put(wire::CopyFrame{0, source, bytes, number(stream), 1, 0});
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  const auto content = reply.getBytes(wire::kInlineCopyBytes);
+  if (content.size() != bytes) return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  std::memcpy(destination, content.data(), bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
+                  bool synchronise) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (source == nullptr || destination == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (isPinned(source, bytes))
+    return copyPinnedHtoD(destination, source, bytes, stream, synchronise);
+  if (bytes <= wire::kInlineCopyBytes)
+    return copyInlineHtoD(destination, source, bytes, stream, synchronise);
+  return stageHtoD(destination, source, bytes, stream, synchronise);
+}
+
+CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
+                  bool synchronise) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (destination == nullptr || source == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (isPinned(destination, bytes))
+    return copyPinnedDtoH(destination, source, bytes, stream, synchronise);
+  if (bytes <= wire::kInlineCopyBytes) return copyInlineDtoH(destination, source, bytes, stream);
+  return stageDtoH(destination, source, bytes, stream);
+}
+
+CUresult copyDtoD(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  const Waiting waiting(bytes > 0 &&
+                        !(isAllocated(destination, bytes) && isAllocated(source, bytes)));
+  return remote::cuMemcpyDtoDAsync_v2(destination, source, bytes, stream);
+}
+
+/// Device memory: allocated by this process, or in an address range that only drivers use.
+bool isDevice(CUdeviceptr address) {
+  if (isAllocated(address, 1)) return true;
+  for (const auto& range : wire::deviceRanges()) {
+    if (range.contains(address, 1)) return true;
+  }
+  return false;
+}
+
+/// Pageable to pageable: natively done in stream order by the driver.
+CUresult copyHtoH(void* destination, const void* source, std::size_t bytes, CUstream stream) {
+  if (const CUresult status = remote::cuStreamSynchronize(stream); status != CUDA_SUCCESS)
+    return status;
+  return std::memcpy(destination, source, bytes), CUDA_SUCCESS;
+}
+
+CUresult copyAny(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes, CUstream stream,
+                 bool synchronise) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (bytes == 0) return CUDA_SUCCESS;
+  if (dst == 0 || src == 0) return CUDA_ERROR_INVALID_VALUE;
+  const bool toDevice = isDevice(dst);
+  const bool fromDevice = isDevice(src);
+  if (toDevice && fromDevice) return copyDtoD(dst, src, bytes, stream);
+  if (toDevice) return copyHtoD(dst, hostAddress(src), bytes, stream, synchronise);
+  if (fromDevice) return copyDtoH(hostAddress(dst), src, bytes, stream, synchronise);
+  return copyHtoH(hostAddress(dst), hostAddress(src), bytes, stream);
+}
+
+bool reachable2D(CUmemorytype type, const void* host, std::size_t pitch, std::size_t y,
+                 const CUDA_MEMCPY2D& copy, std::size_t x) {
+  if (type != CU_MEMORYTYPE_HOST) return true;
+  const auto* first = static_cast<const std::byte*>(host) + y * pitch + x;
+  return isPinned(first, (copy.Height - 1) * pitch + copy.WidthInBytes);
+}
+
+/// Resolves CU_MEMORYTYPE_UNIFIED by the address.
+void* resolve(CUmemorytype& type, CUdeviceptr device, const void* host) {
+  if (type != CU_MEMORYTYPE_UNIFIED) return const_cast<void*>(host);
+  type = isDevice(device) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+  return hostAddress(device);
+}
+
+CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY2D copy = *pCopy;
+  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
+    return unsupported("cuMemcpy2D with arrays");
+  if (copy.WidthInBytes == 0 || copy.Height == 0) return CUDA_SUCCESS;
+  if (copy.srcPitch == 0) copy.srcPitch = copy.WidthInBytes + copy.srcXInBytes;
+  if (copy.dstPitch == 0) copy.dstPitch = copy.WidthInBytes + copy.dstXInBytes;
+  if (copy.srcPitch < copy.WidthInBytes + copy.srcXInBytes ||
+      copy.dstPitch < copy.WidthInBytes + copy.dstXInBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  copy.srcHost = resolve(copy.srcMemoryType, copy.srcDevice, copy.srcHost);
+  copy.dstHost = resolve(copy.dstMemoryType, copy.dstDevice, copy.dstHost);
+  if (reachable2D(copy.srcMemoryType, copy.srcHost, copy.srcPitch, copy.srcY, copy,
+                  copy.srcXInBytes) &&
+      reachable2D(copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY, copy,
+                  copy.dstXInBytes)) {
+    return copy2D(copy, stream, synchronise);
+  }
+  return stage2D(copy, stream, synchronise);
+}
+
+}  // namespace
+
+CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                         CUstream defaultStream) {
+  return copyHtoD(dstDevice, srcHost, ByteCount, defaultStream, true);
+}
+
+CUresult cuMemcpyDtoH_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                         CUstream defaultStream) {
+  return copyDtoH(dstHost, srcDevice, ByteCount, defaultStream, true);
+}
+
+/// As natively, a copy inside the device does not block the host.
+CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                         CUstream defaultStream) {
+  return copyDtoD(dstDevice, srcDevice, ByteCount, defaultStream);
+}
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream defaultStream) {
+  return copyAny(dst, src, ByteCount, defaultStream, true);
+}
+
+CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+                      CUcontext srcContext, size_t ByteCount, CUstream defaultStream) {
+  return remote::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
+                                   defaultStream);
+}
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy, CUstream defaultStream) {
+  return copyAny2D(pCopy, defaultStream, true);
+}
+
+/// The driver handles the difference between the two calls: rows that are not aligned to a pitch.
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy, CUstream defaultStream) {
+  return copyAny2D(pCopy, defaultStream, true);
+}
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
+                              CUstream hStream) {
+  return copyHtoD(dstDevice, srcHost, ByteCount, hStream, false);
+}
+
+CUresult cuMemcpyDtoHAsync_v2(void* dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copyDtoH(dstHost, srcDevice, ByteCount, hStream, false);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+                              CUstream hStream) {
+  return copyDtoD(dstDevice, srcDevice, ByteCount, hStream);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
+  return copyAny(dst, src, ByteCount, hStream, false);
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
+  return copyAny2D(pCopy, hStream, false);
+}
+
+}  // namespace interposer

@@ -1,0 +1,45 @@
+#include "interposer/memory/pinned_copy.h"
+
+#include "interposer/session/call.h"
+#include "wire/copy.h"
+
+namespace interposer {
+
+bool isAllocated(CUdeviceptr address, std::size_t bytes) {
+  return Session::current()->deviceRanges.contains(address, bytes);
+}
+
+CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
+                        CUstream stream, bool synchronise) {
+  Call call;
+  if (!call.begin(CallNumber::cuMemcpyHtoDAsync_v2, sizeof(wire::CopyFrame) + 16, kOrdered))
+    return call.status();
+  call.encoder().put(wire::CopyFrame{destination, reinterpret_cast<std::uint64_t>(source), bytes,
+                                     number(stream), synchronise, 0});
+  call.encoder().putBytes(nullptr, 0);
+  wire::Decoder reply;
+  return synchronise || !isAllocated(destination, bytes) ? call.wait(reply) : call.enqueue();
+}
+
+CUresult copyPinnedDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
+                        bool synchronise) {
+  Call call;
+  if (!call.begin(CallNumber::cuMemcpyDtoHAsync_v2, sizeof(wire::CopyFrame), kOrdered))
+    return call.status();
+  call.encoder().put(wire::CopyFrame{reinterpret_cast<std::uint64_t>(destination), source, bytes,
+                                     number(stream), synchronise, 0});
+  wire::Decoder reply;
+  return synchronise || !isAllocated(source, bytes) ? call.wait(reply) : call.enqueue();
+}
+
+CUresult copy2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise) {
+  Call call;
+  if (!call.begin(CallNumber::cuMemcpy2DAsync_v2, sizeof copy + 16, kOrdered)) return call.status();
+  call.encoder().put(copy);
+  call.encoder().put(number(stream));
+  call.encoder().put<std::uint32_t>(synchronise);
+  wire::Decoder reply;
+  return call.wait(reply);
+}
+
+}  // namespace interposer

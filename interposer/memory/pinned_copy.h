@@ -1,0 +1,21 @@
+// Copies with pinned host memory, which the worker has at the same address. The chunks of staging.h
+// are pinned too.
+#pragma once
+
+#include <cstddef>
+
+#include "cuda_abi.h"
+
+namespace interposer {
+
+/// Whether the process has allocated this device memory: a copy there needs no answer.
+bool isAllocated(CUdeviceptr address, std::size_t bytes);
+
+CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
+                        CUstream stream, bool synchronise);
+CUresult copyPinnedDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
+                        bool synchronise);
+/// Both ends on the device or pinned.
+CUresult copy2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise);
+
+}  // namespace interposer

@@ -1,0 +1,122 @@
+#include "interposer/session/call.h"
+
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "interposer/contexts/contexts.h"
+#include "interposer/session/callback.h"
+#include "interposer/session/log.h"
+
+namespace interposer {
+
+namespace {
+
+/// Sets the worker thread's current context lazily, with the first call that needs it.
+bool followContext(Session& session, Thread& thread) {
+  const CUcontext context = thread.context();
+  const unsigned change = contextChanges();
+  if (context == thread.workerContext && change == thread.contextChange) [[likely]]
+    return true;
+  wire::Encoder encoder = thread.channel->begin(8);
+  encoder.put(number(context));
+  if (encoder.failed()) return false;
+  thread.channel->publish(encoder, static_cast<std::uint16_t>(CallNumber::cuCtxSetCurrent), 0,
+                          session.tickets.take());
+  thread.workerContext = context;
+  thread.contextChange = change;
+  return !session.lost();
+}
+
+/// The worker does not know destroyed contexts or their objects; the program gets the errors of the
+/// native driver.
+CUresult contextError(const Thread& thread, CUresult status) {
+  return isDestroyed(thread.context()) ? CUDA_ERROR_CONTEXT_IS_DESTROYED : status;
+}
+
+}  // namespace
+
+bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
+  Session* const session = Session::current();
+  if (session == nullptr || insideCallback()) [[unlikely]]
+    return status_ = Session::ready(), false;
+  thread_ = &Thread::current();
+  channel_ = thread_->openChannel(*session);
+  if (channel_ == nullptr || session->lost()) [[unlikely]]
+    return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]] {
+    if (wire::isFault(deferred)) session->noteFault();
+    return status_ = static_cast<CUresult>(deferred), false;
+  }
+  if (!followContext(*session, *thread_)) [[unlikely]]
+    return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
+  number_ = number;
+  encoder_ = channel_->begin(payloadBytes);
+  if (encoder_.failed()) [[unlikely]]
+    return status_ = session->lost() ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_ERROR_INVALID_VALUE,
+           false;
+  if (order == kOrdered) ticket_ = session->tickets.take();
+  return true;
+}
+
+Call::~Call() {
+  if (ticket_ == 0) [[likely]]
+    return;
+  number_ = CallNumber::passTicket;
+  encoder_ = channel_->begin(0);
+  publish(0);
+}
+
+CUresult Call::publish(std::uint16_t flags) {
+  if (encoder_.failed()) [[unlikely]]
+    return CUDA_ERROR_INVALID_VALUE;
+  channel_->publish(encoder_, static_cast<std::uint16_t>(number_), flags,
+                    std::exchange(ticket_, 0));
+  return CUDA_SUCCESS;
+}
+
+CUresult Call::wait(wire::Decoder& reply) {
+  if (const CUresult status = publish(wire::kFrameWantsReply); status != CUDA_SUCCESS)
+    return status;
+  wire::ReplyHeader header{};
+  reply = channel_->awaitReply(header);
+  if (!reply.ok()) [[unlikely]]
+    return CUDA_ERROR_DEVICE_UNAVAILABLE;
+  thread_->session->awaitText(header.text);
+  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0)
+      [[unlikely]]
+    header.status = deferred;
+  if (wire::isFault(header.status)) [[unlikely]]
+    thread_->session->noteFault();
+  const auto status = static_cast<CUresult>(header.status);
+  if (status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
+    return contextError(*thread_, status);
+  return status;
+}
+
+CUresult Call::enqueue(bool plausible) {
+  const Session& session = *thread_->session;
+  if (!plausible || thread_->waiting > 0 || thread_->context() == nullptr ||
+      session.synchronous() || session.faulted()) [[unlikely]] {
+    wire::Decoder reply;
+    return wait(reply);
+  }
+  return publish(0);
+}
+
+CUresult unsupported(const char* call) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  static std::mutex mutex;
+  static auto* const named = new std::set<const char*>;
+  const std::lock_guard lock(mutex);
+  if (named->insert(call).second) {
+    log("%s is not supported yet; the program got CUDA_ERROR_NOT_SUPPORTED", call);
+    Session::current()->send(wire::MessageKind::unsupported, 0,
+                             std::as_bytes(std::span(call, std::strlen(call))));
+  }
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+}  // namespace interposer

@@ -1,0 +1,83 @@
+// One call to the worker: begin, encode, then wait or enqueue. The generated code in namespace
+// remote uses it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "call_numbers.h"
+#include "cuda_abi.h"
+#include "interposer/session/session.h"
+#include "interposer/session/thread.h"
+#include "wire/decoder.h"
+#include "wire/encoder.h"
+
+namespace interposer {
+
+/// An ordered call takes a ticket: the worker submits in the order in which the program's threads
+/// called.
+enum Order : bool { kUnordered, kOrdered };
+
+class Call {
+ public:
+  Call() = default;
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// False without a worker, or if an earlier call that did not wait has failed. Then the program
+  /// gets status().
+  bool begin(CallNumber number, std::size_t payloadBytes, Order order);
+
+  wire::Encoder& encoder() { return encoder_; }
+  CUresult status() const { return status_; }
+
+  /// Sends and waits. On success `reply` holds what follows the status; it stays valid until the
+  /// thread's next call.
+  CUresult wait(wire::Decoder& reply);
+
+  /// Sends and returns at once; an error comes back with a later call. Waits when the call is not
+  /// `plausible`, inside a Waiting scope, without a current context, and after a fault: then the
+  /// program needs the driver's answer at once.
+  CUresult enqueue(bool plausible = true);
+
+ private:
+  CUresult publish(std::uint16_t flags);
+
+  Thread* thread_ = nullptr;
+  wire::ClientChannel* channel_ = nullptr;
+  CallNumber number_{};
+  /// Taken before the frame is written: the atomic increment waits for all earlier stores, and the
+  /// worker polls the frame's first cache line meanwhile. 0: none, or published.
+  std::uint64_t ticket_ = 0;
+  CUresult status_ = CUDA_SUCCESS;
+  wire::Encoder encoder_;
+};
+
+/// While it lives, the thread's calls wait for their replies: for a call whose arguments may be
+/// invalid.
+class Waiting {
+ public:
+  explicit Waiting(bool wanted = true) : wanted_(wanted) { Thread::current().waiting += wanted_; }
+  ~Waiting() { Thread::current().waiting -= wanted_; }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  bool wanted_;
+};
+
+/// Handles travel as the numbers that the program sees.
+template <class T>
+T handle(std::uint64_t number) {
+  return (T)number;
+}
+template <class T>
+std::uint64_t number(T handle) {
+  return (std::uint64_t)handle;
+}
+
+/// Returns CUDA_ERROR_NOT_SUPPORTED, and reports the call to the worker once.
+CUresult unsupported(const char* call);
+
+}  // namespace interposer

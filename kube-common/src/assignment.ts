@@ -1,0 +1,98 @@
+import type { SharingMode } from '@nvidia-virtual/ledger';
+
+/** A GPU with slots of one container. */
+export interface AssignedGpu {
+  readonly gpu: string;
+  readonly slots: number;
+}
+
+/**
+ * Value of the annotation `nvidia-virtual/assigned`, which our scheduler binds with the pod: the
+ * GPUs of each container. JSON.
+ */
+export interface Assignment {
+  readonly version: 1;
+  readonly containers: Readonly<Record<string, readonly AssignedGpu[]>>;
+}
+
+/** The properties of a GPU that the scheduler needs. */
+export interface InventoryGpu {
+  readonly uuid: string;
+  readonly name: string;
+  /** Bytes, all of it. */
+  readonly memory: number;
+  /** Bytes that one slot holds. */
+  readonly slotMemory: number;
+  readonly slots: number;
+  readonly mode: SharingMode;
+  readonly healthy: boolean;
+}
+
+/**
+ * Value of the annotation `nvidia-virtual/inventory` of a node, which its device plugin keeps.
+ * JSON.
+ */
+export interface Inventory {
+  readonly version: 1;
+  readonly gpus: readonly InventoryGpu[];
+}
+
+/**
+ * @returns undefined if missing or not an assignment of this version. @throws SyntaxError if not
+ * JSON
+ */
+export function readAssignment(text: string | undefined): Assignment | undefined {
+  const { version, containers } = readObject(text);
+  if (version !== 1 || !isObject(containers)) return undefined;
+  const lists = Object.values(containers);
+  return lists.every((list) => Array.isArray(list) && list.every(isAssignedGpu))
+    ? { version, containers: plain(containers as Assignment['containers']) }
+    : undefined;
+}
+
+/**
+ * @returns undefined if missing or not an inventory of this version. @throws SyntaxError if not
+ * JSON
+ */
+export function readInventory(text: string | undefined): Inventory | undefined {
+  const { version, gpus } = readObject(text);
+  return version === 1 && Array.isArray(gpus) && gpus.every(isInventoryGpu)
+    ? { version, gpus }
+    : undefined;
+}
+
+/** Returns a record without a prototype: a container can be named `constructor`. */
+function plain<T>(record: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.assign(Object.create(null) as Record<string, T>, record);
+}
+
+function readObject(text: string | undefined): Record<string, unknown> {
+  const value: unknown = text === undefined ? undefined : JSON.parse(text);
+  return isObject(value) ? value : {};
+}
+
+function isAssignedGpu(value: unknown): value is AssignedGpu {
+  return isObject(value) && typeof value['gpu'] === 'string' && isCount(value['slots']);
+}
+
+function isInventoryGpu(value: unknown): value is InventoryGpu {
+  if (!isObject(value)) return false;
+  const { uuid, name, memory, slotMemory, slots, mode, healthy } = value;
+  const named =
+    typeof uuid === 'string' && typeof name === 'string' && typeof healthy === 'boolean';
+  return (
+    named &&
+    Number(memory) >= 0 &&
+    Number(slotMemory) >= 0 &&
+    isCount(slots) &&
+    (mode === 'exclusive' || mode === 'concurrent')
+  );
+}
+
+function isObject<T>(value: unknown): value is Record<string, T> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}

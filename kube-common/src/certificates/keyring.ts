@@ -1,0 +1,130 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+  AUTHORITY_LIFE,
+  BACKDATED,
+  issue,
+  type KeyPair,
+  makeAuthority,
+  SERVING_LIFE,
+} from './authority.js';
+
+/** What the Secret holds. PEM. */
+export interface Keyring {
+  /** Certificates of all authorities that are to be trusted, the newest last. */
+  readonly bundle: string;
+  /** Key of the newest authority. */
+  readonly authorityKey: string;
+  readonly serving: KeyPair;
+}
+
+/**
+ * Whoever trusts the former authority alone has this long to learn of a new one before anything is
+ * signed by it.
+ */
+const SETTLING = 24 * 3600 * 1000;
+/** What has less than this part of its life left is renewed: weeks before it ends. */
+const RENEWED_AT = 1 / 3;
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Authorities of a bundle, the newest last. */
+export function certificatesOf(bundle: string): X509Certificate[] {
+  return (bundle.match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
+}
+
+/**
+ * The keyring that is right now: a new one where there was none, a new authority or serving
+ * certificate where the old one grows old.
+ * @returns the same object when nothing is to change.
+ */
+export async function renew(
+  keyring: Keyring | undefined,
+  hosts: readonly string[],
+  now: Date,
+): Promise<Keyring> {
+  if (keyring === undefined || !isWhole(keyring)) return makeKeyring(hosts, now);
+  const withAuthority = await renewAuthority(keyring, now);
+  return renewServing(withAuthority, hosts, now);
+}
+
+async function makeKeyring(hosts: readonly string[], now: Date): Promise<Keyring> {
+  const authority = await makeAuthority(nameAt(now), now);
+  return {
+    bundle: authority.certificate,
+    authorityKey: authority.key,
+    serving: await issue(authority, hosts, now),
+  };
+}
+
+async function renewAuthority(keyring: Keyring, now: Date): Promise<Keyring> {
+  const authorities = certificatesOf(keyring.bundle);
+  const alive = authorities.filter((authority) => Date.parse(authority.validTo) > now.getTime());
+  const newest = alive.at(-1);
+  if (newest !== undefined && leftOf(newest, now) > AUTHORITY_LIFE * RENEWED_AT) {
+    return alive.length === authorities.length ? keyring : { ...keyring, bundle: joined(alive) };
+  }
+  const authority = await makeAuthority(nameAt(now), now);
+  return {
+    ...keyring,
+    bundle: joined([...alive, new X509Certificate(authority.certificate)]),
+    authorityKey: authority.key,
+  };
+}
+
+async function renewServing(
+  keyring: Keyring,
+  hosts: readonly string[],
+  now: Date,
+): Promise<Keyring> {
+  const authorities = certificatesOf(keyring.bundle);
+  const newest = authorities.at(-1) as X509Certificate;
+  const serving = new X509Certificate(keyring.serving.certificate);
+  const usable =
+    leftOf(serving, now) > 0 &&
+    hosts.every((host) => covers(serving, host)) &&
+    authorities.some((one) => signed(one, serving));
+  const settled =
+    now.getTime() - Date.parse(newest.validFrom) - BACKDATED >= SETTLING ||
+    authorities.length === 1;
+  const old = leftOf(serving, now) <= SERVING_LIFE * RENEWED_AT || !signed(newest, serving);
+  if (usable && !(old && settled)) return keyring;
+  const authority = { certificate: newest.toString(), key: keyring.authorityKey };
+  return { ...keyring, serving: await issue(authority, hosts, now) };
+}
+
+/** A name of its own for each authority: clients look them up in the bundle by name. */
+function nameAt(now: Date): string {
+  return `nvidia-virtual ${now.toISOString()}`;
+}
+
+function joined(certificates: readonly X509Certificate[]): string {
+  return certificates.map((certificate) => certificate.toString()).join('');
+}
+
+function leftOf(certificate: X509Certificate, now: Date): number {
+  return Date.parse(certificate.validTo) - now.getTime();
+}
+
+function covers(certificate: X509Certificate, host: string): boolean {
+  return (isIP(host) ? certificate.checkIP(host) : certificate.checkHost(host)) !== undefined;
+}
+
+function signed(authority: X509Certificate, certificate: X509Certificate): boolean {
+  return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
+}
+
+/** A Secret may hold anything. */
+function isWhole({ bundle, authorityKey, serving }: Keyring): boolean {
+  try {
+    const authorities = certificatesOf(bundle);
+    const belongs = ({ certificate, key }: KeyPair) =>
+      new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+    return (
+      authorities.length > 0 &&
+      belongs({ certificate: String(authorities.at(-1)), key: authorityKey }) &&
+      belongs(serving)
+    );
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,210 @@
+import type { V1Container, V1Pod } from '@kubernetes/client-node';
+import {
+  arbiterPriority,
+  type ContainerRequest,
+  containersOf,
+  type PodRequestError,
+  peak,
+  readPodRequest,
+} from './pod-request.js';
+
+function container(name: string, slots?: string, more: Partial<V1Container> = {}): V1Container {
+  return {
+    name,
+    ...(slots !== undefined && { resources: { limits: { 'nvidia-virtual/gpu': slots } } }),
+    ...more,
+  };
+}
+
+function pod(
+  annotations: Record<string, string>,
+  containers = [container('main', '4')],
+  initContainers: V1Container[] = [],
+): V1Pod {
+  return { metadata: { annotations }, spec: { containers, initContainers } };
+}
+
+function requestOf(annotations: Record<string, string>): ContainerRequest | undefined {
+  return readPodRequest(pod(annotations))?.containers[0];
+}
+
+function problemsOf(subject: V1Pod): readonly string[] {
+  try {
+    readPodRequest(subject);
+    return [];
+  } catch (error) {
+    return (error as PodRequestError).problems;
+  }
+}
+
+test('readPodRequest() gives nothing for a pod that asks for no slots', () => {
+  expect(readPodRequest(pod({}, [container('main'), container('other', '0')]))).toBeUndefined();
+  expect(readPodRequest({})).toBeUndefined();
+});
+
+test('readPodRequest() leaves to the node what is not said', () => {
+  expect(readPodRequest(pod({}))).toEqual({
+    containers: [{ container: 'main', init: false, slots: 4, gpus: 1 }],
+    gpuTypes: [],
+    gpuUuids: [],
+  });
+});
+
+test('readPodRequest() reads every annotation', () => {
+  const annotations = {
+    'nvidia-virtual/memory': '8Gi',
+    'nvidia-virtual/cores': '25',
+    'nvidia-virtual/gpus': '2',
+    'nvidia-virtual/policy': 'fixed',
+    'nvidia-virtual/mode': 'exclusive',
+    'nvidia-virtual/gpu-type': 'H200, A100 ',
+    'nvidia-virtual/gpu-uuid': 'GPU-1,GPU-2',
+  };
+  expect(readPodRequest(pod(annotations))).toEqual({
+    containers: [
+      {
+        container: 'main',
+        init: false,
+        slots: 4,
+        gpus: 2,
+        memory: 8 * 2 ** 30,
+        cores: 25,
+        policy: 'fixed',
+        mode: 'exclusive',
+      },
+    ],
+    gpuTypes: ['H200', 'A100'],
+    gpuUuids: ['GPU-1', 'GPU-2'],
+  });
+});
+
+test('number 22: init containers, sidecars and containers are told apart, in the order in which they start', () => {
+  const init = [
+    container('prepare', '2'),
+    container('sidecar', '1', { restartPolicy: 'Always' }),
+    container('nothing'),
+  ];
+  const subject = pod({}, [container('main', '4'), container('other')], init);
+  expect(containersOf(subject)).toEqual([
+    { container: 'prepare', init: true, slots: 2 },
+    { container: 'sidecar', init: false, slots: 1 },
+    { container: 'nothing', init: true, slots: 0 },
+    { container: 'main', init: false, slots: 4 },
+    { container: 'other', init: false, slots: 0 },
+  ]);
+  expect(readPodRequest(subject)?.containers.map((one) => one.container)).toEqual([
+    'prepare',
+    'sidecar',
+    'main',
+  ]);
+});
+
+test.each([
+  ['containers add up', '4 3', 7],
+  ['an init container leaves its slots to the others', '6i 4', 6],
+  ['a sidecar that started before an init container stays beside it', '1 5i 1', 6],
+  ['one that starts after it takes over its slots', '5i 1 1', 5],
+])('peak(): %s (%s)', (_, containers, expected) => {
+  expect(
+    peak(
+      containers
+        .split(' ')
+        .map((text) => ({ slots: Number.parseInt(text, 10), init: text.endsWith('i') })),
+    ),
+  ).toBe(expected);
+});
+
+test('readPodRequest() gives a value to one container, and another one to the rest', () => {
+  const containers = [container('main', '2'), container('side', '2'), container('third', '2')];
+  const request = readPodRequest(
+    pod({ 'nvidia-virtual/memory': '8Gi,side=1Gi, third = 2Gi' }, containers),
+  );
+  expect(request?.containers.map(({ memory = 0 }) => memory / 2 ** 30)).toEqual([8, 1, 2]);
+  const some = readPodRequest(pod({ 'nvidia-virtual/cores': 'side=10' }, containers));
+  expect(some?.containers.map(({ cores }) => cores)).toEqual([undefined, 10, undefined]);
+});
+
+test('readPodRequest() reads a thousand slots as the API server writes them', () => {
+  expect(readPodRequest(pod({}, [container('main', '1k')]))?.containers[0]?.slots).toBe(1000);
+});
+
+test('readPodRequest() takes requests where limits are missing', () => {
+  const asking: V1Container = {
+    name: 'main',
+    resources: { requests: { 'nvidia-virtual/gpu': '3' } },
+  };
+  expect(readPodRequest(pod({}, [asking]))?.containers[0]?.slots).toBe(3);
+});
+
+test.each([
+  ['nvidia-virtual/memory', 'much', 'give a size above 0'],
+  ['nvidia-virtual/memory', '0', 'give a size above 0'],
+  ['nvidia-virtual/memory', '', 'give a size above 0'],
+  ['nvidia-virtual/memory', '8Gi,,1Gi', 'and "" is not allowed'],
+  ['nvidia-virtual/cores', '0', 'give a whole percentage from 1 to 100'],
+  ['nvidia-virtual/cores', '25%', 'give a whole percentage from 1 to 100'],
+  ['nvidia-virtual/gpus', '0', 'give a whole number from 1 to 64'],
+  ['nvidia-virtual/gpus', '65', 'give a whole number from 1 to 64'],
+  ['nvidia-virtual/gpus', '3', 'asks for 4 nvidia-virtual/gpu over 3 GPUs'],
+  ['nvidia-virtual/policy', 'Burst', 'give burst or fixed'],
+  ['nvidia-virtual/mode', 'mps', 'give exclusive or concurrent'],
+  [
+    'nvidia-virtual/cores',
+    'other=5',
+    'names container other, which asks for no nvidia-virtual/gpu; those that do are main',
+  ],
+])('%s: %j is refused', (annotation, value, said) => {
+  expect(problemsOf(pod({ [annotation]: value }))).toEqual([expect.stringContaining(said)]);
+});
+
+test.each(['memory', 'cores', 'gpus', 'policy', 'mode', 'gpu-type', 'gpu-uuid'])(
+  'nvidia-virtual/%s has a limit of length',
+  (name) => {
+    const annotation = `nvidia-virtual/${name}`;
+    expect(problemsOf(pod({ [annotation]: 'x'.repeat(4097) }))).toEqual([
+      `${annotation} has 4097 characters; the limit is 4096.`,
+    ]);
+  },
+);
+
+test('what is told of one annotation is bounded, and so is a list of GPUs', () => {
+  const problems = problemsOf(
+    pod({ 'nvidia-virtual/memory': ','.repeat(4096), 'nvidia-virtual/gpu-type': 'A,'.repeat(65) }),
+  );
+  expect(problems).toHaveLength(5);
+  expect(problems.join('').length).toBeLessThan(2000);
+  expect(problems).toContain('nvidia-virtual/gpu-type lists 65 names; the limit is 64.');
+});
+
+test('all that is wrong is told at once', () => {
+  const annotations = {
+    'nvidia-virtual/memory': 'much',
+    'nvidia-virtual/gpus': '3',
+    'nvidia-virtual/policy': 'fixed',
+    'nvidia-virtual/mode': 'concurrent',
+    'nvidia-virtual/gpu-uuid': 'GPU-1',
+  };
+  expect(problemsOf(pod(annotations))).toEqual([
+    expect.stringContaining('nvidia-virtual/memory is "much"'),
+    expect.stringContaining('which cannot be even'),
+    expect.stringContaining('3 GPUs (nvidia-virtual/gpus) in mode concurrent'),
+    expect.stringContaining('nvidia-virtual/gpu-uuid names 1 of the 3 GPUs'),
+  ]);
+});
+
+test('one container may differ from what would be wrong for it', () => {
+  expect(requestOf({ 'nvidia-virtual/gpus': '3,main=2' })?.gpus).toBe(2);
+});
+
+test.each([
+  [undefined, 0],
+  [0, 0],
+  [1, 1],
+  [1000, 34],
+  [1_000_000, 67],
+  [2_000_001_000, 100],
+  [-1000, -34],
+  [-(2 ** 31), -100],
+])('arbiterPriority(%j) is %j', (priority, expected) => {
+  expect(arbiterPriority(priority)).toBe(expected);
+});

@@ -1,0 +1,232 @@
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { LedgerError } from './errors.js';
+import type { WriterIdentity } from './node-entry.js';
+import type { NodeSnapshot } from './records.js';
+import { RedisLedger } from './redis-ledger.js';
+import { RedisServer } from './testing/redis-server.js';
+import { sessionsOf, snapshot } from './testing/snapshots.js';
+
+/** Short where a test waits for the end of a node that has gone. */
+const SHORT_TTL = 3000;
+
+let server: RedisServer;
+let reader: RedisLedger;
+let open: RedisLedger[] = [];
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+});
+afterAll(() => server.remove());
+beforeEach(async () => {
+  await server.command('FLUSHALL');
+  reader = keep(new RedisLedger({ redis: server.place }));
+});
+afterEach(async () => {
+  await Promise.all(open.map((ledger) => ledger.close()));
+  open = [];
+});
+
+function keep(ledger: RedisLedger): RedisLedger {
+  open.push(ledger);
+  return ledger;
+}
+
+function openWriter(writer: WriterIdentity, ttl?: number): RedisLedger {
+  return keep(new RedisLedger({ redis: server.place, writer, ...(ttl ? { ttl } : {}) }));
+}
+
+function writer(node = 'node-1', owner = `owner of ${node}`, ttl?: number): RedisLedger {
+  return openWriter({ node, owner }, ttl);
+}
+
+/** Code and sentence of each refusal that it emits. */
+function refusalsOf(ledger: RedisLedger): string[] {
+  const refusals: string[] = [];
+  ledger.on(
+    'state',
+    (state, sentence, error) =>
+      state === 'refused' && refusals.push(error?.code as string, sentence),
+  );
+  return refusals;
+}
+
+/** JSON has no properties that are undefined, which toEqual() ignores. */
+async function reads(...truths: readonly NodeSnapshot[]): Promise<void> {
+  await eventually(async () =>
+    expect(await reader.snapshots()).toEqual(
+      truths.map((truth) => ({ ...truth, age: expect.any(Number) })),
+    ),
+  );
+}
+
+test('what is published is read', async () => {
+  writer().publish(snapshot());
+  await reads(snapshot());
+  expect((await reader.snapshots())[0]?.age).toBeLessThan(15_000);
+});
+
+test('nothing is read of a node that never was', async () => {
+  expect(await reader.snapshots()).toEqual([]);
+});
+
+test('a later publication replaces an earlier one: what is gone is gone', async () => {
+  const ledger = writer();
+  const first = snapshot({ allocations: 3, sessions: 4 });
+  ledger.publish(first);
+  await reads(first);
+  for (const memory of [1, 2, 3, 4])
+    ledger.publish(snapshot({ allocations: 1, sessions: 2, memory }));
+  await reads(snapshot({ allocations: 1, sessions: 2, memory: 4 }));
+});
+
+test('a node may hold nothing', async () => {
+  const empty = snapshot({ gpus: [], allocations: 0 });
+  writer().publish(empty);
+  await reads(empty);
+});
+
+test('several nodes are read by name', async () => {
+  const [first, second] = [
+    snapshot({ node: 'node-1', gpus: ['GPU-1'] }),
+    snapshot({ node: 'node-2', gpus: ['GPU-2'], allocations: 1 }),
+  ];
+  writer('node-2').publish(second);
+  await reads(second);
+  writer('node-1').publish(first);
+  await reads(first, second);
+});
+
+test('1,000 allocations with 10,000 sessions fit', async () => {
+  const large = snapshot({ allocations: 1000, sessions: 10 });
+  const ledger = writer();
+  ledger.publish(large);
+  await eventually(async () => expect(await reader.snapshots()).toHaveLength(1));
+  expect(await reader.snapshots()).toEqual([{ ...large, age: expect.any(Number) }]);
+  ledger.publish(snapshot({ allocations: 1, sessions: 1 }));
+  await eventually(async () => expect(sessionsOf(...(await reader.snapshots()))).toHaveLength(1));
+});
+
+test('a closed ledger says so', async () => {
+  const ledger = writer();
+  await ledger.close();
+  await ledger.close();
+  expect(() => ledger.publish(snapshot())).toThrow('The ledger was closed');
+  await expect(ledger.snapshots()).rejects.toThrow(LedgerError);
+});
+
+test('a second machine of the same name is refused once, and let in when the first has gone', async () => {
+  const [first, second] = [
+    writer('node-1', 'machine a', SHORT_TTL),
+    writer('node-1', 'machine b', SHORT_TTL),
+  ];
+  const refusals = refusalsOf(second);
+  first.publish(snapshot({ allocations: 1 }));
+  await reads(snapshot({ allocations: 1 }));
+  second.publish(snapshot({ allocations: 2 }));
+  await eventually(() => expect(refusals).toHaveLength(2));
+  expect(second.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
+  second.publish(snapshot({ allocations: 3 }));
+  first.publish(snapshot({ allocations: 4 }));
+  await reads(snapshot({ allocations: 4 }));
+  expect(refusals).toEqual([
+    'NODE_TAKEN',
+    expect.stringContaining('Another machine already keeps the ledger as node node-1.'),
+  ]);
+  await first.close();
+  await reads(snapshot({ allocations: 3 }));
+  await eventually(() => expect(second.state?.state).toBe('connected'));
+});
+
+test('one GPU cannot be kept by two nodes', async () => {
+  const [first, second] = [writer('node-1'), writer('node-2')];
+  const refusals = refusalsOf(second);
+  const truths = [
+    snapshot({ node: 'node-1', gpus: ['GPU-1', 'GPU-2'] }),
+    snapshot({ node: 'node-2', gpus: ['GPU-4'] }),
+    snapshot({ node: 'node-3', gpus: ['GPU-3'] }),
+  ] as const;
+  first.publish(truths[0]);
+  await reads(truths[0]);
+  second.publish(snapshot({ node: 'node-2', gpus: ['GPU-3', 'GPU-2'] }));
+  await eventually(() =>
+    expect(refusals).toEqual([
+      'GPU_TAKEN',
+      expect.stringContaining('Node node-1 already keeps GPU GPU-2.'),
+    ]),
+  );
+  expect(second.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
+  await reads(truths[0]);
+  // It took none of them: the one that it could have had is free for a third.
+  writer('node-3').publish(truths[2]);
+  await reads(truths[0], truths[2]);
+  second.publish(truths[1]);
+  await reads(...truths);
+  await eventually(() => expect(second.state?.state).toBe('connected'));
+});
+
+test('of eight nodes that want the same GPU at once exactly one gets it, and the next when that one has gone', async () => {
+  const names = Array.from({ length: 8 }, (_, index) => `node-${index}`);
+  const writers = new Map(names.map((node) => [node, writer(node)]));
+  const refused = new Set<string>();
+  for (const [node, ledger] of writers) {
+    ledger.on('state', (state) => (state === 'refused' ? refused.add(node) : refused.delete(node)));
+    ledger.publish(snapshot({ node, gpus: [`GPU of ${node}`, 'GPU-1'] }));
+  }
+  for (let left = names.length; left > 0; left--) {
+    await eventually(() => expect(refused.size).toBe(left - 1));
+    const [winner, ...others] = [...writers.keys()].filter((node) => !refused.has(node));
+    expect(others).toEqual([]);
+    expect((await reader.snapshots()).map((one) => one.node)).toEqual([winner]);
+    await writers.get(winner as string)?.close();
+    writers.delete(winner as string);
+    await server.command('FLUSHALL');
+    for (const [node, ledger] of writers)
+      ledger.publish(snapshot({ node, gpus: [`GPU of ${node}`, 'GPU-1'] }));
+  }
+});
+
+test('GPUs whose UUIDs are the same everywhere are not claimed', async () => {
+  const names = ['node-1', 'node-2'];
+  for (const node of names)
+    openWriter({ node, owner: node, claimGpus: false }).publish(snapshot({ node }));
+  await reads(...names.map((node) => snapshot({ node })));
+});
+
+test('a newer gpu-proxy of the same machine takes over, and the older one writes no more', async () => {
+  const older = writer();
+  const refusals = refusalsOf(older);
+  older.publish(snapshot({ allocations: 1 }));
+  await reads(snapshot({ allocations: 1 }));
+  writer().publish(snapshot({ allocations: 2 }));
+  await reads(snapshot({ allocations: 2 }));
+  older.publish(snapshot({ allocations: 3 }));
+  await eventually(() =>
+    expect(refusals).toEqual([
+      'NODE_SUPERSEDED',
+      expect.stringContaining('A newer gpu-proxy of the same machine keeps the ledger'),
+    ]),
+  );
+  older.publish(snapshot({ allocations: 4 }));
+  // It may still read, which does not put it back into the ledger.
+  await older.snapshots();
+  expect(older.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
+  await older.close();
+  await reads(snapshot({ allocations: 2 }));
+});
+
+test('what is read of one node is of one moment', async () => {
+  const ledger = writer();
+  for (let memory = 0; memory < 50; memory++) {
+    ledger.publish(snapshot({ memory }));
+    const used = sessionsOf(...(await reader.snapshots())).map(({ use }) => use.memory);
+    expect(new Set(used).size).toBeLessThanOrEqual(1);
+  }
+});
+
+test('publish() refuses what is wrong in the program', () => {
+  expect(() => reader.publish(snapshot())).toThrow('opened for reading');
+  expect(() => writer('node-1').publish(snapshot({ node: 'node-2' }))).toThrow(
+    'was given what node node-2 holds',
+  );
+  expect(() => writer('}{')).toThrow('"}{" cannot be the name of a node');
+});

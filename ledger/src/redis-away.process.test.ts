@@ -1,0 +1,389 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { LedgerError, type LedgerErrorCode } from './errors.js';
+import type { NodeSnapshot } from './records.js';
+import { RedisLedger } from './redis-ledger.js';
+import type { RedisOptions } from './redis-options.js';
+import { RedisServer, type RedisServerOptions } from './testing/redis-server.js';
+import { sessionsOf, snapshot } from './testing/snapshots.js';
+import { Witness } from './testing/witness.js';
+
+/** What a real redis-server can do to the ledger, and that the ledger comes back from it. */
+let directory: string;
+let servers: RedisServer[];
+let ledgers: RedisLedger[];
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(tmpdir(), 'nvidia-virtual-ledger-'));
+  servers = [];
+  ledgers = [];
+});
+afterEach(async () => {
+  for (const server of servers) server.resume();
+  await Promise.all(ledgers.map((ledger) => ledger.close()));
+  await Promise.all(servers.map((server) => server.remove()));
+  rmSync(directory, { recursive: true });
+});
+
+async function started(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const server = await RedisServer.start(options);
+  servers.push(server);
+  return server;
+}
+
+/** The time-outs are short so that the tests are. */
+function open(redis: RedisOptions, writes = true): RedisLedger {
+  const writer = { node: 'node-1', owner: 'a machine' };
+  const ledger = new RedisLedger({
+    redis: { answerTimeout: 500, connectTimeout: 500, ...redis },
+    ...(writes ? { writer } : {}),
+  });
+  ledgers.push(ledger);
+  return ledger;
+}
+
+function password(word: string): string {
+  const file = path.join(directory, 'password');
+  writeFileSync(file, `${word}\n`);
+  return file;
+}
+
+/** The ledger holds this and nothing else. */
+async function holds(
+  server: RedisServer,
+  truth: NodeSnapshot,
+  redis: Partial<RedisOptions> = {},
+): Promise<void> {
+  const reader = open({ ...server.place, ...redis }, false);
+  await eventually(async () =>
+    expect(await reader.snapshots()).toEqual([{ ...truth, age: expect.any(Number) }]),
+  );
+}
+
+/**
+ * A ledger that has written one truth, on which something befalls Redis; while that lasts another
+ * truth is published.
+ */
+async function befalls(
+  server: RedisServer,
+  {
+    redis = {},
+    code,
+    begin,
+    end,
+  }: {
+    redis?: Partial<RedisOptions>;
+    code: LedgerErrorCode;
+    begin: () => unknown;
+    end: () => unknown;
+  },
+): Promise<string> {
+  const ledger = open({ ...server.place, ...redis });
+  const witness = new Witness(ledger);
+  ledger.publish(snapshot());
+  await witness.sees('connected');
+  await begin();
+  const later = snapshot({ allocations: 5, sessions: 1, memory: 7 });
+  ledger.publish(snapshot({ allocations: 1 }));
+  ledger.publish(later);
+  await witness.sees(code);
+  await end();
+  await witness.sees('connected');
+  await holds(server, later, redis);
+  return witness.sentenceOf(code) as string;
+}
+
+test('kill -9, and a start without data', async () => {
+  const server = await started({ tcp: true });
+  const code = 'REDIS_UNREACHABLE';
+  const sentence = await befalls(server, {
+    code,
+    begin: () => server.kill(),
+    end: () => server.start(),
+  });
+  expect(sentence).toBe(
+    `Redis at ${server.address} cannot be reached: connection refused. Check that it runs, and that the address is right.`,
+  );
+});
+
+test('it was never there, and comes', async () => {
+  const server = await started();
+  await server.stop();
+  const ledger = open(server.place);
+  const witness = new Witness(ledger);
+  ledger.publish(snapshot());
+  await witness.sees('REDIS_UNREACHABLE');
+  await expect(ledger.snapshots()).rejects.toThrow(`Redis at ${server.address} cannot be reached`);
+  await server.start();
+  await witness.sees('connected');
+  await holds(server, snapshot());
+});
+
+test('FLUSHALL, and nothing is published after it', async () => {
+  const server = await started();
+  open(server.place).publish(snapshot());
+  await holds(server, snapshot());
+  await server.command('FLUSHALL');
+  await holds(server, snapshot());
+});
+
+test('single keys that somebody deletes', async () => {
+  const server = await started();
+  open(server.place).publish(snapshot());
+  await holds(server, snapshot());
+  for (const key of (await server.command('KEYS', '*')) as string[]) {
+    await server.command('DEL', key);
+    await holds(server, snapshot());
+  }
+});
+
+test('it comes back with old data', async () => {
+  const server = await started();
+  const ledger = open(server.place);
+  const witness = new Witness(ledger);
+  ledger.publish(snapshot({ allocations: 4 }));
+  await holds(server, snapshot({ allocations: 4 }));
+  await server.command('SAVE');
+  ledger.publish(snapshot({ allocations: 3 }));
+  await holds(server, snapshot({ allocations: 3 }));
+  await server.kill();
+  await witness.sees('REDIS_UNREACHABLE');
+  await server.start();
+  await holds(server, snapshot({ allocations: 3 }));
+});
+
+test('SIGSTOP', async () => {
+  const server = await started({ tcp: true });
+  const sentence = await befalls(server, {
+    code: 'REDIS_SILENT',
+    begin: () => server.pause(),
+    end: () => server.resume(),
+  });
+  expect(sentence).toBe(
+    `Redis at ${server.address} gave no answer for 500 ms. Check whether it is paused, stopped or overloaded.`,
+  );
+});
+
+test('CLIENT PAUSE', async () => {
+  const server = await started();
+  await befalls(server, {
+    code: 'REDIS_SILENT',
+    begin: () => server.command('CLIENT', 'PAUSE', 60_000, 'WRITE'),
+    end: () => server.command('CLIENT', 'UNPAUSE'),
+  });
+});
+
+test("somebody's endless script", async () => {
+  const server = await started({ args: ['--lua-time-limit', '50'] });
+  await befalls(server, {
+    code: 'REDIS_BUSY',
+    begin: () => {
+      void server.command('EVAL', 'while true do end', 0).catch(() => undefined);
+    },
+    end: () => server.command('SCRIPT', 'KILL'),
+  });
+});
+
+test('its memory is full', async () => {
+  const server = await started();
+  const sentence = await befalls(server, {
+    code: 'REDIS_MEMORY',
+    begin: async () => {
+      await server.command('SET', 'ballast', 'x'.repeat(2_000_000));
+      await server.command('CONFIG', 'SET', 'maxmemory', 1_000_000);
+    },
+    end: () =>
+      server.command('DEL', 'ballast').then(() => server.command('CONFIG', 'SET', 'maxmemory', 0)),
+  });
+  expect(sentence).toContain(
+    "has no memory left for what is to be written: OOM command not allowed when used memory > 'maxmemory'.",
+  );
+});
+
+test('it cannot save to its disk', async () => {
+  // A directory that is there no more, as if the disk had gone.
+  const disk = mkdtempSync(path.join(directory, 'disk-'));
+  const server = await started({ args: ['--dir', disk] });
+  const sentence = await befalls(server, {
+    code: 'REDIS_DISK',
+    begin: async () => {
+      await server.command('CONFIG', 'SET', 'save', '3600 1');
+      rmSync(disk, { recursive: true });
+      await server.command('BGSAVE');
+      await eventually(async () =>
+        expect(await server.command('INFO', 'persistence')).toContain('rdb_last_bgsave_status:err'),
+      );
+    },
+    end: () => server.command('CONFIG', 'SET', 'save', ''),
+  });
+  expect(sentence).toContain('refuses writes because it cannot save to its disk: MISCONF');
+});
+
+test('it becomes a replica', async () => {
+  const server = await started();
+  await befalls(server, {
+    code: 'REDIS_READ_ONLY',
+    begin: () => server.command('REPLICAOF', '127.0.0.1', '1'),
+    end: () => server.command('REPLICAOF', 'NO', 'ONE'),
+  });
+});
+
+test('it is loading its data', async () => {
+  const server = await started({ args: ['--rdbcompression', 'no'] });
+  for (let index = 0; index < 20; index++)
+    await server.command('SET', `key-${index}`, 'x'.repeat(1000));
+  await server.command('SAVE');
+  await befalls(server, {
+    code: 'REDIS_LOADING',
+    begin: async () => {
+      await server.kill();
+      // A tenth of a second for each key, and an eye on clients after each kilobyte.
+      await server.start({
+        args: ['--key-load-delay', '100000', '--loading-process-events-interval-bytes', '1024'],
+        loading: true,
+      });
+    },
+    end: () => undefined,
+  });
+});
+
+test('it is part of a cluster and has another slot than the ledger, or the one of the ledger', async () => {
+  const server = await started({
+    args: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'],
+  });
+  const slot = Number(await server.command('CLUSTER', 'KEYSLOT', 'nvidia-virtual:{ledger}:nodes'));
+  await server.command('CLUSTER', 'ADDSLOTS', slot - 1);
+  const ledger = open(server.place);
+  const witness = new Witness(ledger);
+  ledger.publish(snapshot());
+  await witness.sees('REDIS_CLUSTER');
+  await server.command('CLUSTER', 'ADDSLOTS', slot);
+  await witness.sees('connected');
+  await holds(server, snapshot());
+});
+
+test('a wrong password, which is corrected in its file', async () => {
+  const server = await started({ args: ['--requirepass', 'right'], password: 'right' });
+  const passwordFile = password('wrong');
+  const ledger = open({ ...server.place, passwordFile });
+  const witness = new Witness(ledger);
+  ledger.publish(snapshot());
+  await witness.sees('REDIS_PASSWORD');
+  expect(witness.said[0]?.sentence).toContain(
+    `Redis at ${server.address} does not let user default in: WRONGPASS`,
+  );
+  renameSync(passwordFile, `${passwordFile}.old`);
+  await witness.sees('REDIS_FILE');
+  writeFileSync(passwordFile, 'right\n');
+  await witness.sees('connected');
+  await holds(server, snapshot(), { passwordFile });
+});
+
+test('no password where one is needed, and one where none is', async () => {
+  const [locked, unlocked] = [
+    await started({ args: ['--requirepass', 'right'], password: 'right' }),
+    await started(),
+  ];
+  await expect(open(locked.place, false).snapshots()).rejects.toThrow(
+    'does not let user default in: NOAUTH Authentication required.',
+  );
+  await expect(
+    open({ ...unlocked.place, passwordFile: password('x') }, false).snapshots(),
+  ).rejects.toThrow('without any password configured');
+});
+
+test('the rights in README.md are enough to write and to read; with less it says what is missing', async () => {
+  const page = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
+  const [line, reader] = [/^ACL SETUSER (.+)$/m, /\(a reader only `([^`]+)`/].map(
+    (pattern) => pattern.exec(page)?.[1],
+  ) as [string, string];
+  const server = await started();
+  await server.command('ACL', 'SETUSER', ...line.replace('PASSWORD', 'secret').split(' '));
+  const redis = { username: 'nvidia-virtual', passwordFile: password('secret') };
+  const sentence = await befalls(server, {
+    redis,
+    code: 'REDIS_PERMISSION',
+    begin: () => server.command('ACL', 'SETUSER', 'nvidia-virtual', '-hset'),
+    end: () => server.command('ACL', 'SETUSER', 'nvidia-virtual', '+hset'),
+  });
+  expect(sentence).toContain('does not give user nvidia-virtual the rights that the ledger needs');
+  await server.command(
+    'ACL',
+    'SETUSER',
+    'reader',
+    'on',
+    '>secret',
+    '~nvidia-virtual:*',
+    '+ping',
+    '+auth',
+    '+select',
+    ...reader.split(/\s+/),
+  );
+  const readers = { username: 'reader', passwordFile: password('secret') };
+  const found = await open({ ...server.place, ...readers }, false).snapshots();
+  expect(sessionsOf(...found)).toHaveLength(5);
+});
+
+test('a database of its own, and one that does not exist', async () => {
+  const server = await started({ tcp: true });
+  const inDatabase = (number: number) => ({ url: `${server.url}/${number}` });
+  open(inDatabase(3)).publish(snapshot());
+  await holds(server, snapshot(), inDatabase(3));
+  expect(await open(server.place, false).snapshots()).toEqual([]);
+  await expect(open(inDatabase(99), false).snapshots()).rejects.toThrow(
+    'has no database 99: ERR DB index is out of range',
+  );
+});
+
+test('reading while it is away fails', async () => {
+  const server = await started();
+  open(server.place).publish(snapshot());
+  const reader = open(server.place, false);
+  await eventually(async () => expect(await reader.snapshots()).toHaveLength(1));
+  await server.kill();
+  await expect(reader.snapshots()).rejects.toThrow(LedgerError);
+  await expect(reader.snapshots()).rejects.toThrow('cannot be reached');
+});
+
+test('a reader says its state too, and the same trouble once', async () => {
+  const server = await started();
+  const reader = open(server.place, false);
+  const witness = new Witness(reader);
+  await reader.snapshots();
+  await witness.sees('connected');
+  await server.kill();
+  for (let times = 0; times < 4; times++)
+    await expect(reader.snapshots()).rejects.toThrow(LedgerError);
+  await server.start();
+  await reader.snapshots();
+  await witness.sees('connected');
+  expect(witness.said.map(({ code, state }) => code ?? state)).toEqual([
+    'connected',
+    'REDIS_UNREACHABLE',
+    'connected',
+  ]);
+});
+
+test('what is no record is not taken for one', async () => {
+  const server = await started();
+  open(server.place).publish(snapshot());
+  const reader = open(server.place, false);
+  await eventually(async () => expect(await reader.snapshots()).toHaveLength(1));
+  const key = 'nvidia-virtual:{ledger}:node:node-1';
+  await server.command('HSET', key, 'snapshot', '{"gpus"');
+  await expect(reader.snapshots()).rejects.toThrow(
+    `The key ${key} in Redis at ${server.address} holds what is no record:`,
+  );
+});
+
+test('close() does not wait for a Redis that is away', async () => {
+  const server = await started({ tcp: true });
+  const ledger = open({ ...server.place, connectTimeout: 60_000, answerTimeout: 60_000 });
+  ledger.publish(snapshot());
+  await holds(server, snapshot());
+  server.pause();
+  ledger.publish(snapshot({ allocations: 1 }));
+  await ledger.close();
+});

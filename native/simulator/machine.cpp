@@ -1,0 +1,77 @@
+#include "native/simulator/machine.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace simulator {
+namespace {
+
+constexpr std::size_t kDefaultMemory = std::size_t{8} << 30;
+
+/// Parses "8589934592", "512MiB" or "8GiB". Empty if the text is missing or invalid.
+std::optional<std::size_t> parseSize(const char* text) {
+  if (text == nullptr || !std::isdigit(static_cast<unsigned char>(*text))) return std::nullopt;
+  char* unit = nullptr;
+  const unsigned long long number = std::strtoull(text, &unit, 10);
+  const std::string_view suffix(unit);
+  const int shift = suffix == "KiB"   ? 10
+                    : suffix == "MiB" ? 20
+                    : suffix == "GiB" ? 30
+                    : suffix == "TiB" ? 40
+                                      : 0;
+  if ((shift == 0 && !suffix.empty()) || number > (~0ull >> 16 >> shift)) return std::nullopt;
+  return static_cast<std::size_t>(number) << shift;
+}
+
+}  // namespace
+
+int deviceCount() {
+  const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_GPUS");
+  return std::clamp(text == nullptr || *text == 0 ? 1 : std::atoi(text), 0, kMaxDevices);
+}
+
+std::size_t deviceMemory() {
+  const std::size_t bytes = parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY")).value_or(0);
+  return bytes == 0 ? kDefaultMemory : bytes;
+}
+
+std::optional<std::size_t> contextMemory() {
+  return parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_CONTEXT"));
+}
+
+bool hasFailed(int index) {
+  const char* path = std::getenv("NVIDIA_VIRTUAL_SIMULATED_FAILURES");
+  std::ifstream file(path != nullptr ? path : "");
+  for (int failed = 0; file >> failed;) {
+    if (failed == index) return true;
+  }
+  return false;
+}
+
+/// The first bytes are a readable name, the last byte is the index.
+CUuuid uuidOf(int index) {
+  static constexpr unsigned char kStem[16] = {0x73, 0x69, 0x6d, 0x75, 0x6c, 0x61, 0x40, 0x64,
+                                              0xa9, 0x70, 0x75, 0,    0,    0,    0,    0};
+  CUuuid uuid;
+  std::memcpy(uuid.bytes, kStem, sizeof kStem);
+  uuid.bytes[15] = static_cast<char>(index);
+  return uuid;
+}
+
+std::string uuidText(const CUuuid& uuid) {
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += hex;
+  }
+  return text;
+}
+
+}  // namespace simulator

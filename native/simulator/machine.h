@@ -1,0 +1,31 @@
+// The simulated machine, as described by environment variables. Shared by the simulated driver and
+// NVML.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "cuda_abi.h"
+
+namespace simulator {
+
+inline constexpr int kMaxDevices = 64;
+
+/// NVIDIA_VIRTUAL_SIMULATED_GPUS
+int deviceCount();
+/// NVIDIA_VIRTUAL_SIMULATED_MEMORY: bytes of each GPU.
+std::size_t deviceMemory();
+/// NVIDIA_VIRTUAL_SIMULATED_CONTEXT: bytes that a context holds before any allocation; empty if the
+/// variable is not set.
+std::optional<std::size_t> contextMemory();
+/// Whether the file of NVIDIA_VIRTUAL_SIMULATED_FAILURES lists the index, one per line: that GPU
+/// has fallen off the bus.
+bool hasFailed(int index);
+
+/// UUID of a GPU; constant for each index.
+CUuuid uuidOf(int index);
+/// GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx
+std::string uuidText(const CUuuid& uuid);
+
+}  // namespace simulator

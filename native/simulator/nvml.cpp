@@ -1,0 +1,167 @@
+// The simulated NVML, libsimulator-nvml.so.1: the functions that gpu-proxy uses, with data from the
+// shared state of the simulated GPUs. The structs are those of NVML's ABI, declared here.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "native/simulator/machine.h"
+#include "native/simulator/shared_state.h"
+
+#define NVML_CALL extern "C" __attribute__((visibility("default"))) int
+
+namespace {
+
+enum Return {
+  kSuccess = 0,
+  kUninitialized = 1,
+  kInvalidArgument = 2,
+  kNotFound = 6,
+  kInsufficientSize = 7
+};
+
+struct ProcessInfo {  // nvmlProcessInfo_v2_t
+  unsigned pid;
+  unsigned long long usedGpuMemory;
+  unsigned gpuInstanceId;
+  unsigned computeInstanceId;
+};
+
+struct ProcessUtilizationSample {  // nvmlProcessUtilizationSample_t
+  unsigned pid;
+  unsigned long long timeStamp;  ///< microseconds since 1970
+  unsigned smUtil;               ///< percent
+  unsigned memUtil;
+  unsigned encUtil;
+  unsigned decUtil;
+};
+
+struct Gpu {
+  int index;
+  struct Seen {
+    std::uint64_t busyNanoseconds;
+    std::uint64_t microseconds;  ///< time of the last sample
+  };
+  std::map<pid_t, Seen> seen;  ///< by nvmlDeviceGetProcessUtilization
+};
+
+struct Library {
+  simulator::SharedState* state = nullptr;  ///< null: no processes are known
+  std::vector<Gpu> gpus;
+};
+
+std::mutex mutex;
+Library* library = nullptr;
+
+std::uint64_t microseconds() {
+  using namespace std::chrono;
+  return static_cast<std::uint64_t>(
+      duration_cast<std::chrono::microseconds>(system_clock::now().time_since_epoch()).count());
+}
+
+std::vector<simulator::ProcessUse> processesOf(const Gpu& gpu) {
+  return library->state == nullptr ? std::vector<simulator::ProcessUse>()
+                                   : library->state->processes(gpu.index);
+}
+
+/// Runs body(Gpu&) on a device of this library.
+template <class Body>
+int onDevice(void* device, Body&& body) {
+  const std::lock_guard lock(mutex);
+  if (library == nullptr) return kUninitialized;
+  const auto gpu = std::ranges::find_if(library->gpus,
+                                        [&](const Gpu& candidate) { return &candidate == device; });
+  return gpu == library->gpus.end() ? kInvalidArgument : body(*gpu);
+}
+
+}  // namespace
+
+NVML_CALL nvmlInit_v2() {
+  const std::lock_guard lock(mutex);
+  if (library != nullptr) return kSuccess;
+  library = new Library;
+  bool named = false;
+  library->state = simulator::SharedState::open(named);
+  for (int i = 0; i < simulator::deviceCount(); ++i) {
+    if (!simulator::hasFailed(i)) library->gpus.push_back({i, {}});
+  }
+  return kSuccess;
+}
+
+NVML_CALL nvmlShutdown() { return library == nullptr ? kUninitialized : kSuccess; }
+
+NVML_CALL nvmlDeviceGetCount_v2(unsigned* count) {
+  const std::lock_guard lock(mutex);
+  if (library == nullptr) return kUninitialized;
+  if (count == nullptr) return kInvalidArgument;
+  *count = static_cast<unsigned>(library->gpus.size());
+  return kSuccess;
+}
+
+NVML_CALL nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  const std::lock_guard lock(mutex);
+  if (library == nullptr) return kUninitialized;
+  if (device == nullptr || index >= library->gpus.size()) return kInvalidArgument;
+  *device = &library->gpus[index];
+  return kSuccess;
+}
+
+NVML_CALL nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
+  return onDevice(device, [&](const Gpu& gpu) -> int {
+    const std::string text = simulator::uuidText(simulator::uuidOf(gpu.index));
+    if (uuid == nullptr) return kInvalidArgument;
+    if (length <= text.size()) return kInsufficientSize;
+    std::copy_n(text.c_str(), text.size() + 1, uuid);
+    return kSuccess;
+  });
+}
+
+NVML_CALL nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count,
+                                                  ProcessInfo* infos) {
+  return onDevice(device, [&](const Gpu& gpu) -> int {
+    if (count == nullptr || (*count > 0 && infos == nullptr)) return kInvalidArgument;
+    const auto found = processesOf(gpu);
+    const bool fits = found.size() <= *count;
+    *count = static_cast<unsigned>(found.size());
+    if (!fits) return kInsufficientSize;
+    std::ranges::transform(found, infos, [](const simulator::ProcessUse& use) {
+      return ProcessInfo{static_cast<unsigned>(use.pid), use.bytes, ~0u, ~0u};
+    });
+    return kSuccess;
+  });
+}
+
+/// Returns a sample per process for the time since the last call. A process that is new, or was
+/// idle, has no sample.
+NVML_CALL nvmlDeviceGetProcessUtilization(void* device, ProcessUtilizationSample* samples,
+                                          unsigned* count, unsigned long long) {
+  return onDevice(device, [&](Gpu& gpu) -> int {
+    if (count == nullptr) return kInvalidArgument;
+    const auto found = processesOf(gpu);
+    const bool fits = samples != nullptr && found.size() <= *count;
+    const unsigned room = static_cast<unsigned>(found.size());
+    *count = room;
+    if (!fits) return kInsufficientSize;
+    const std::uint64_t time = microseconds();
+    std::map<pid_t, Gpu::Seen> seen;
+    *count = 0;
+    for (const simulator::ProcessUse& use : found) {
+      seen[use.pid] = {use.busyNanoseconds, time};
+      const auto former = gpu.seen.find(use.pid);
+      if (former == gpu.seen.end() || use.busyNanoseconds <= former->second.busyNanoseconds ||
+          time <= former->second.microseconds)
+        continue;
+      const std::uint64_t busy = (use.busyNanoseconds - former->second.busyNanoseconds) / 1000;
+      const std::uint64_t percent =
+          std::min<std::uint64_t>(100, busy * 100 / (time - former->second.microseconds));
+      samples[(*count)++] = {
+          static_cast<unsigned>(use.pid), time, static_cast<unsigned>(percent), 0, 0, 0};
+    }
+    gpu.seen = std::move(seen);
+    return *count > 0 ? kSuccess : kNotFound;
+  });
+}

@@ -1,0 +1,138 @@
+#include "native/worker/accounts/held_memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "native/worker/gpus/nvml.h"
+
+namespace worker {
+
+namespace {
+
+constexpr std::size_t kMostUses = 65536;
+
+/// NVML, opened once per process like the driver.
+struct Opened {
+  nvml::Processes compute = nullptr;
+  nvml::Processes mps = nullptr;  ///< lists clients of an MPS server; null if the driver lacks it
+  std::vector<nvml::Device> devices;
+} opened;
+
+/// Bytes that this process holds on the device; 0 if unknown. Other processes may start and end
+/// between two queries.
+std::uint64_t held(nvml::Processes ask, nvml::Device device) {
+  const std::vector<nvml::ProcessInfo> found = nvml::list(ask, device);
+  const auto own =
+      std::ranges::find(found, static_cast<unsigned>(getpid()), &nvml::ProcessInfo::pid);
+  return own == found.end() || own->usedGpuMemory == nvml::kNotAvailable ? 0 : own->usedGpuMemory;
+}
+
+std::uint64_t held() {
+  std::uint64_t bytes = 0;
+  for (const nvml::Device device : opened.devices)
+    bytes += std::max(held(opened.compute, device), held(opened.mps, device));
+  return bytes;
+}
+
+}  // namespace
+
+std::string openHeldMemory(const std::string& path) {
+  if (opened.compute != nullptr) return {};
+  int (*init)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*handle)(unsigned, nvml::Device*) = nullptr;
+  nvml::Processes compute = nullptr;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr || !nvml::find(library, "nvmlInit_v2", init) ||
+      !nvml::find(library, "nvmlDeviceGetCount_v2", count) ||
+      !nvml::find(library, "nvmlDeviceGetHandleByIndex_v2", handle) ||
+      !nvml::find(library, "nvmlDeviceGetComputeRunningProcesses_v3", compute))
+    return path + " cannot be loaded, or functions are missing in it";
+  nvml::find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", opened.mps);
+  unsigned devices = 0;
+  if (const int status = init(); status != nvml::kSuccess || count(&devices) != nvml::kSuccess)
+    return path + " does not start: error " + std::to_string(status);
+  for (unsigned i = 0; i < devices; ++i) {
+    nvml::Device device = nullptr;
+    if (handle(i, &device) == nvml::kSuccess) opened.devices.push_back(device);
+  }
+  opened.compute = compute;
+  if (held() == 0) return {};
+  opened.compute = nullptr;
+  return path + " knows another process by the number of this one";
+}
+
+std::uint64_t HeldMemory::provided() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [context, own] : contexts_) bytes += own;
+  return bytes;
+}
+
+/// The new context has just been created, so memory that is held but not charged belongs to it.
+void HeldMemory::contextMade(CUcontext context) {
+  if (opened.compute == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t known = quota_.own() + provided();
+  const std::uint64_t now = held();
+  contexts_.try_emplace(context, now > known ? now - known : 0);
+}
+
+void HeldMemory::contextEnded(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  contexts_.erase(context);
+  std::erase_if(used_, [&](const auto& use) { return use.second == context; });
+}
+
+bool HeldMemory::firstUse(std::uint64_t image) {
+  CUcontext context = nullptr;
+  if (opened.compute == nullptr || driver_.cuCtxGetCurrent(&context) != CUDA_SUCCESS ||
+      context == nullptr)
+    return false;
+  const std::lock_guard lock(mutex_);
+  if (used_.size() == kMostUses) used_.clear();  // only handles of unloaded images can be so many
+  return used_.emplace(image, context).second;
+}
+
+HeldMemory::Reading HeldMemory::read() const {
+  Reading reading;
+  size_t total = 0;
+  size_t free = 0;
+  if (driver_.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS) reading.free = free;
+  reading.charged = quota_.own();
+  return reading;
+}
+
+bool HeldMemory::grew(const Reading& before) const {
+  const Reading after = read();
+  return before.free > after.free &&
+         before.free - after.free > std::max(after.charged, before.charged) - before.charged;
+}
+
+bool HeldMemory::settle() {
+  if (opened.compute == nullptr) return true;
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t now = held();
+  if (now == 0) return true;
+  const std::uint64_t known = quota_.own() + provided() + kMargin;
+  if (now <= known) {
+    const std::uint64_t gone = std::min(charged_, known - now);
+    quota_.refund(gone);
+    charged_ -= gone;
+    return true;
+  }
+  if (!quota_.charge(now - known)) return false;
+  charged_ += now - known;
+  return true;
+}
+
+void HeldMemory::imageEnded() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (charged_ == 0) return;
+  }
+  settle();
+}
+
+}  // namespace worker

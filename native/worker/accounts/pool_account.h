@@ -1,0 +1,86 @@
+// Charges memory pools. A pool caches freed memory and grows in steps, so its reserved bytes are
+// charged, not its allocations. Pools belong to the device and outlive all contexts, also the
+// primary one (recorded by test/conformance/programs/pools_and_contexts.cu).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include "driver.h"
+#include "native/worker/accounts/quota.h"
+
+namespace worker {
+
+/// Thread-safe. Serialises calls that make a pool grow. Never waits under the lock: the event
+/// waited for may need another thread's call.
+class PoolAccount {
+ public:
+  PoolAccount(const Driver& driver, Quota& quota) : driver_(driver), quota_(quota) {}
+
+  /// Bytes by which a pool grows (seen on an H200, driver 580).
+  static constexpr std::uint64_t kStep = std::uint64_t{32} << 20;
+
+  using Call = std::function<CUresult()>;
+
+  /// The program has made the pool: it may destroy it.
+  void created(CUmemoryPool pool, CUdevice device);
+
+  /// `call` allocates `bytes` from the pool in the stream and sets `address`. The quota is charged
+  /// first and corrected by the actual growth. If the quota is full, `wait` waits for pending
+  /// frees; then unused memory is trimmed and the charge retried.
+  CUresult allocate(CUmemoryPool pool, std::uint64_t bytes, CUstream stream, CUdeviceptr* address,
+                    const Call& call, const Call& wait);
+
+  /// `call` frees an address, and may wait. False when the address is of no pool; `status` is left
+  /// alone then.
+  bool free(CUdeviceptr address, const Call& call, CUresult& status);
+
+  /// `call` trims the pool, or changes it otherwise.
+  CUresult change(CUmemoryPool pool, const Call& call);
+
+  /// `call` destroys the pool. A pool with live memory is destroyed later, when streams have freed
+  /// all of it: after destruction the driver no longer reports its size.
+  CUresult destroy(CUmemoryPool pool, const Call& call);
+
+  /// Refunds what pools have released; true if some still hold memory.
+  bool settle();
+  /// The same, but never waits. Also true if the pools are busy.
+  bool settleUnlessBusy();
+
+  /// Trims all pools.
+  void trim();
+
+ private:
+  struct Pool {
+    CUmemoryPool handle;                            ///< null: the driver has it no more
+    std::optional<CUdevice> device = std::nullopt;  ///< of one that the program made
+    bool ended = false;                             ///< for the program
+    std::uint64_t charged = 0;
+  };
+
+  std::shared_ptr<Pool> poolOf(CUmemoryPool handle);
+  std::uint64_t reserved(const Pool& pool) const;
+  std::uint64_t neededFor(const Pool& pool, std::uint64_t bytes) const;
+  bool raise(Pool& pool, std::uint64_t to);
+  void lower(Pool& pool, std::uint64_t to);
+  bool makeRoom(Pool& pool, std::uint64_t bytes);
+  bool fits(Pool& pool);
+  void settle(Pool& pool);
+  bool settleAll();
+  bool holdMemory() const;
+  void trimAll();
+  void end(Pool& pool);
+  void destroyEmpty();
+
+  const Driver& driver_;
+  Quota& quota_;
+  std::mutex mutex_;
+  std::map<CUmemoryPool, std::shared_ptr<Pool>> pools_;
+  std::unordered_map<CUdeviceptr, std::shared_ptr<Pool>> allocations_;
+};
+
+}  // namespace worker

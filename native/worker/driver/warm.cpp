@@ -1,0 +1,112 @@
+#include "native/worker/driver/warm.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "native/worker/descriptors.h"
+#include "native/worker/driver/cache.h"
+
+namespace worker {
+
+namespace {
+
+constexpr std::size_t kMaxArgumentBytes = 65536;
+constexpr std::size_t kFiles = 3;
+
+std::vector<wire::AddressRange> reserveWindows() {
+  std::vector<wire::AddressRange> reserved;
+  for (const wire::AddressRange& candidate : wire::windowCandidates()) {
+    if (wire::reserve(candidate)) reserved.push_back(candidate);
+  }
+  return reserved;
+}
+
+/// The files of a packet. If there are not exactly three, closes them and returns none.
+std::vector<int> filesOf(msghdr& packet) {
+  std::vector<int> files;
+  for (cmsghdr* entry = CMSG_FIRSTHDR(&packet); entry != nullptr;
+       entry = CMSG_NXTHDR(&packet, entry)) {
+    if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
+    files.resize((entry->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+    std::memcpy(files.data(), CMSG_DATA(entry), files.size() * sizeof(int));
+  }
+  if (files.size() == kFiles) return files;
+  for (const int file : files) close(file);
+  return {};
+}
+
+/// Moves the files to their fixed descriptors. Those are open already, so no file of the packet has
+/// the number of one.
+void takePlaces(const std::vector<int>& files) {
+  constexpr std::array kPlaces = {kConnection, kReport, STDERR_FILENO};
+  for (std::size_t i = 0; i < kFiles; ++i) {
+    dup2(files[i], kPlaces[i]);
+    close(files[i]);
+  }
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    words.emplace_back(text.substr(0, text.find('\0')));
+    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
+  }
+  return words;
+}
+
+}  // namespace
+
+WarmDriver::WarmDriver(const Options& startOptions)
+    : options(startOptions), windows(reserveWindows()) {
+  const std::string noCache = useCache({});
+  environment = driverEnvironment({}, options.gpus, noCache.empty(), options.mps);
+  adopt(environment);
+  start = startDriver(options.driver, driver);
+  if (start.status != CUDA_SUCCESS) return;
+  start.status = driver.cuDevicePrimaryCtxRetain(&context, 0);
+  if (start.status != CUDA_SUCCESS)
+    start.sentence =
+        "no context can be made before there is a program: " + nameOf(driver, start.status);
+}
+
+bool WarmDriver::suits(const Options& wanted, const Environment& environmentWanted,
+                       const wire::AddressRange& window) const {
+  const auto isWindow = [&](const wire::AddressRange& held) {
+    return held.begin == window.begin && held.end == window.end;
+  };
+  return wanted.driver == options.driver && wanted.gpus == options.gpus &&
+         equivalent(environmentWanted, environment) && std::ranges::any_of(windows, isWindow);
+}
+
+std::vector<std::string> awaitAssignment(std::string& sentence) {
+  std::string text(kMaxArgumentBytes, '\0');
+  iovec into{text.data(), text.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))];
+  msghdr packet{};
+  packet.msg_iov = &into;
+  packet.msg_iovlen = 1;
+  packet.msg_control = control;
+  packet.msg_controllen = sizeof control;
+  ssize_t received = 0;
+  do {
+    received = recvmsg(kConnection, &packet, MSG_CMSG_CLOEXEC);
+  } while (received < 0 && errno == EINTR);
+  if (received <= 0) return {};
+  const std::vector<int> files = filesOf(packet);
+  if (files.empty() || (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    sentence =
+        "the warm worker was sent an assignment without its three files, or one that is too long";
+    return {};
+  }
+  takePlaces(files);
+  return split(std::string_view(text).substr(0, received));
+}
+
+}  // namespace worker

@@ -1,0 +1,125 @@
+// Unfinished work of one context, estimated without slowing it down: a marker (an event without
+// timing) is recorded behind every 0.4 ms of work, and polled.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "driver.h"
+#include "native/worker/gate/durations.h"
+
+namespace worker {
+
+/// Not thread-safe. Times are nanoseconds of CLOCK_MONOTONIC.
+class Backlog {
+ public:
+  Backlog(const Driver& driver, CUcontext context, CUdevice gpu, Durations& durations)
+      : driver_(driver), context_(context), gpu_(gpu), durations_(durations) {}
+  ~Backlog();
+  Backlog(const Backlog&) = delete;
+  Backlog& operator=(const Backlog&) = delete;
+
+  CUcontext context() const { return context_; }
+  CUdevice gpu() const { return gpu_; }
+
+  /// The stream is in use; its work is not measured.
+  void note(CUstream stream);
+  /// Work has just been submitted to the stream by this thread, in whose context it is.
+  void submitted(CUstream stream, std::uint64_t shape, std::uint64_t now);
+
+  /// A query to the driver: whether the marker was passed, or, without a marker, whether the stream
+  /// is idle.
+  struct Question {
+    CUstream stream = nullptr;
+    CUevent marker = nullptr;
+    std::uint64_t last = 0;  ///< when the stream was used last
+    bool done = false;
+  };
+
+  /// The queries that are due. `all`: also streams with fresh work that has no marker yet.
+  std::vector<Question> questions(std::uint64_t now, bool all) const;
+  /// Queries of all streams in use, measured or not.
+  std::vector<Question> streams() const;
+  /// Queries the driver; the context must be current. Leaves this object alone, so that work can be
+  /// submitted meanwhile. Streams and events must not be destroyed.
+  void ask(std::vector<Question>& questions) const;
+  /// Updates the estimate with the answers.
+  void learn(const std::vector<Question>& answers, std::uint64_t now);
+
+  /// No work is left.
+  bool empty() const;
+  /// Estimated duration of the remaining work; work that is not measured counts as zero.
+  std::uint64_t remaining(std::uint64_t now) const;
+  /// The estimate is unreliable: some work was not measured, is of an unknown shape, or takes
+  /// longer than expected.
+  bool isUncertain(std::uint64_t now) const;
+  /// The device has a piece of work with a longer estimate than that.
+  bool hasLonger(std::uint64_t nanoseconds) const;
+  /// Pieces of work of unknown duration.
+  std::size_t unknown() const { return unknown_; }
+  /// Unfinished pieces of measured work.
+  std::size_t pieces() const;
+  /// Pieces of work that were submitted since level(0): since nothing was left to be done anywhere.
+  std::size_t submissions() const { return submissions_; }
+  void level(std::size_t submissions) { submissions_ = submissions; }
+  /// When work finished last.
+  std::uint64_t lastDone() const { return lastDone_; }
+
+  /// Work is no longer measured.
+  void stopMeasuring();
+  /// Work is measured from now on. Streams in use may have work that was not.
+  void startMeasuring();
+
+  /// The stream is about to end: it may not be asked for any more.
+  void forget(CUstream stream);
+  /// The context is about to end, and its events with it.
+  void forgetAll();
+
+ private:
+  /// Launches of one stream behind which there is no marker yet.
+  struct Lane {
+    CUstream stream = nullptr;
+    bool unmeasured = false;
+    std::uint64_t guess = 0;
+    std::vector<Durations::Index> work;
+    std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
+  };
+  struct Marker {
+    CUstream stream = nullptr;
+    CUevent event = nullptr;
+    std::uint64_t guess = 0;
+    std::vector<Durations::Index> work;
+    std::uint64_t first = 0;
+    std::size_t unknown = 0;
+  };
+
+  /// What has been running for longest, and since when.
+  struct Head {
+    std::uint64_t guess, since;
+  };
+
+  Lane* find(CUstream stream);
+  Lane& laneOf(CUstream stream);
+  Head head(std::uint64_t now) const;
+  void mark(Lane& lane, std::size_t unknown);
+  void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
+  bool take(CUevent& event);
+  bool hasEnded(const Question& question) const;
+
+  const Driver& driver_;
+  const CUcontext context_;
+  const CUdevice gpu_;
+  Durations& durations_;
+  std::vector<Lane> lanes_;  ///< of every stream that was used and has not ended: work that nobody
+                             ///< knows of would run outside of windows
+  std::deque<Marker> markers_;
+  std::vector<CUevent> free_;
+  std::uint64_t lastDone_ = 0;
+  std::uint64_t guess_ = 0;  ///< of all markers and lanes
+  std::size_t unknown_ = 0;  ///< of all markers
+  std::size_t submissions_ = 0;
+};
+
+}  // namespace worker

@@ -1,0 +1,113 @@
+#include "native/worker/gate/backlogs.h"
+
+#include <algorithm>
+#include <set>
+
+namespace worker {
+
+namespace {
+
+/// Time in ns since the gate closed or work last finished. After that, late work is assumed to wait
+/// for work that another, idle GPU has not received yet.
+constexpr std::uint64_t kPeerIdle = 1'000'000;
+
+}  // namespace
+
+Backlog& Backlogs::of(CUcontext context) {
+  auto& backlog = byContext_[context];
+  if (backlog == nullptr) {
+    CUdevice gpu = -1;
+    driver_.cuCtxGetDevice(&gpu);  // `context` is the current context
+    backlog = std::make_unique<Backlog>(driver_, context, gpu, durations_);
+    countGpus();
+  }
+  return *backlog;
+}
+
+void Backlogs::countGpus() {
+  std::set<CUdevice> gpus;
+  for (const auto& [context, backlog] : byContext_) gpus.insert(backlog->gpu());
+  gpus_ = gpus.size();
+}
+
+void Backlogs::forget(CUstream stream) {
+  for (auto& [context, backlog] : byContext_) backlog->forget(stream);
+}
+
+void Backlogs::forget(CUcontext context) {
+  byContext_.erase(context);
+  countGpus();
+}
+
+bool Backlogs::empty() const {
+  return std::all_of(byContext_.begin(), byContext_.end(),
+                     [](const auto& entry) { return entry.second->empty(); });
+}
+
+bool Backlogs::isBusy(CUdevice gpu) const {
+  return std::any_of(byContext_.begin(), byContext_.end(), [&](const auto& entry) {
+    return entry.second->gpu() == gpu && !entry.second->empty();
+  });
+}
+
+bool Backlogs::isPartlyIdle() const {
+  return !empty() && std::any_of(byContext_.begin(), byContext_.end(),
+                                 [&](const auto& entry) { return !isBusy(entry.second->gpu()); });
+}
+
+std::uint32_t Backlogs::busyContexts() const {
+  std::map<CUdevice, std::uint32_t> busy;
+  std::uint32_t most = 0;
+  for (const auto& [context, backlog] : byContext_) {
+    if (!backlog->empty()) most = std::max(most, ++busy[backlog->gpu()]);
+  }
+  return most;
+}
+
+std::uint64_t Backlogs::longest(std::uint64_t now) const {
+  std::uint64_t longest = 0;
+  for (const auto& [context, backlog] : byContext_)
+    longest = std::max(longest, backlog->remaining(now));
+  return longest;
+}
+
+bool Backlogs::nearlyEmpty(std::uint64_t now, std::uint64_t remaining, std::uint64_t piece) const {
+  return std::all_of(byContext_.begin(), byContext_.end(), [&](const auto& entry) {
+    const Backlog& backlog = *entry.second;
+    return backlog.empty() || (!backlog.isUncertain(now) && backlog.remaining(now) <= remaining &&
+                               !backlog.hasLonger(piece));
+  });
+}
+
+bool Backlogs::catchesUp(const Backlog& backlog, std::uint64_t shape, std::uint64_t limit,
+                         std::uint64_t now) {
+  const bool behind = std::any_of(byContext_.begin(), byContext_.end(), [&](const auto& entry) {
+    return entry.second->gpu() != backlog.gpu() &&
+           entry.second->submissions() > backlog.submissions();
+  });
+  return behind && (backlog.pieces() < kFew || backlog.remaining(now) + durationOf(shape) <= limit);
+}
+
+bool Backlogs::isAwaited(const Backlog& backlog, std::uint64_t closedSince,
+                         std::uint64_t now) const {
+  if (!isPartlyIdle()) return false;
+  std::uint64_t since = closedSince;
+  bool late = false;
+  for (const auto& [context, each] : byContext_) {
+    since = std::max(since, each->lastDone());
+    late = late || each->isUncertain(now);
+  }
+  return now >= since + (late && !isBusy(backlog.gpu()) ? kPeerIdle : kStuck);
+}
+
+void Backlogs::levelAll() {
+  for (auto& [context, backlog] : byContext_) backlog->level(0);
+}
+
+void Backlogs::levelFor(const Backlog& backlog) {
+  const bool behind = !isBusy(backlog.gpu());
+  for (auto& [context, each] : byContext_)
+    each->level(behind && each->gpu() != backlog.gpu() ? 1 : 0);
+}
+
+}  // namespace worker

@@ -1,0 +1,15 @@
+// Which processes hold how much memory of which GPU and how busy they keep it, as NVML knows it:
+// what the quota's account and the GPU time that was granted are compared with.
+#pragma once
+
+#include "native/worker/options.h"
+
+namespace worker {
+
+/// Prints it as one JSON object, {"gpus":[{"uuid","processes":[{"pid","memory","busy"}]}]}: bytes,
+/// and the microseconds in which kernels of the process ran since the line before.
+/// options.processes names libnvidia-ml.so.1; with options.watch there is a line per interval, and
+/// the function returns once nobody reads them. Returns the exit status.
+int printDeviceProcesses(const Options& options);
+
+}  // namespace worker

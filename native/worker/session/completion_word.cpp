@@ -1,0 +1,50 @@
+#include "native/worker/session/completion_word.h"
+
+#include <sys/mman.h>
+
+#include "wire/barrier.h"
+#include "wire/wait.h"
+
+namespace worker {
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+}  // namespace
+
+CompletionWord::~CompletionWord() {
+  // If the driver does not unregister the page, the GPU may still write it.
+  if (word_ != nullptr && driver_.cuMemHostUnregister(word_) == CUDA_SUCCESS) munmap(word_, kPage);
+}
+
+bool CompletionWord::follow(CUstream stream, unsigned contextsEnded) {
+  if (!prepare(contextsEnded)) return false;
+  ++value_;
+  return driver_.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(word_), value_, 0) ==
+         CUDA_SUCCESS;
+}
+
+bool CompletionWord::await() const {
+  const auto written = [this] { return wire::barrier::observe(*word_) == value_; };
+  return wire::spinUntil(wire::replySpinNanoseconds(), written, [] { return false; });
+}
+
+bool CompletionWord::prepare(unsigned contextsEnded) {
+  if (word_ != nullptr && contextsEnded == contextsEnded_) [[likely]]
+    return true;
+  if (refused_ || driver_.cuStreamWriteValue32_v2 == nullptr) return false;
+  if (word_ == nullptr) {
+    void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) return refused_ = true, false;
+    word_ = static_cast<Word*>(page);
+  } else {
+    driver_.cuMemHostUnregister(word_);  // the context that registered it may still exist
+  }
+  const CUresult status = driver_.cuMemHostRegister_v2(
+      word_, kPage, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
+  contextsEnded_ = contextsEnded;
+  return status == CUDA_SUCCESS || (refused_ = true, false);
+}
+
+}  // namespace worker

@@ -1,0 +1,132 @@
+#include "native/worker/session/shared_memory.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace worker {
+
+namespace {
+
+/// Maximum number of unclaimed files. Further files are closed.
+constexpr std::size_t kMaxWaiting = 4096;
+
+/// Size of a memory file with these seals; 0 for any other file. The seals are checked first,
+/// because without them the size could change at once.
+std::uint64_t sealedSize(int file, int seals) {
+  const int has = fcntl(file, F_GET_SEALS);  // -1 if the file cannot be sealed
+  struct stat status {};
+  return has >= 0 && (has & seals) == seals && fstat(file, &status) == 0
+             ? static_cast<std::uint64_t>(status.st_size)
+             : 0;
+}
+
+}  // namespace
+
+SealedBytes::~SealedBytes() {
+  if (data_ != nullptr) munmap(const_cast<std::byte*>(data_), bytes_);
+}
+
+void SharedMemory::put(std::uint64_t id, int file) {
+  const std::lock_guard lock(mutex_);
+  if (files_.size() >= kMaxWaiting || !files_.emplace(id, file).second) ::close(file);
+  arrived_.notify_all();
+}
+
+void SharedMemory::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  arrived_.notify_all();
+}
+
+int SharedMemory::take(std::uint64_t id) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, [&] { return closed_ || files_.contains(id); });
+  const auto found = files_.find(id);
+  if (found == files_.end()) return -1;
+  const int file = found->second;
+  files_.erase(found);
+  return file;
+}
+
+SealedBytes SharedMemory::takeSealed(std::uint64_t id) {
+  const int file = take(id);
+  if (file < 0) return {};
+  const std::uint64_t bytes = sealedSize(file, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
+  void* data = bytes > 0 ? mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+  ::close(file);
+  return data != MAP_FAILED ? SealedBytes(static_cast<const std::byte*>(data), bytes)
+                            : SealedBytes();
+}
+
+bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes) {
+  const int file = take(id);
+  if (file < 0) return false;
+  const std::lock_guard lock(mutex_);
+  const auto next = mapped_.lower_bound(address);
+  const bool free = (next == mapped_.end() || bytes <= next->first - address) &&
+                    (next == mapped_.begin() ||
+                     std::prev(next)->first + std::prev(next)->second.bytes <= address);
+  const bool allowed = free && bytes > 0 && address % 4096 == 0 && bytes % 4096 == 0 &&
+                       window.contains(address, bytes) && sealedSize(file, F_SEAL_SHRINK) >= bytes;
+  const bool done = allowed && wire::mapShared(address, bytes, file);
+  ::close(file);
+  if (done) mapped_[address] = {.bytes = bytes};
+  return done;
+}
+
+bool SharedMemory::claim(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(address);
+  return found != mapped_.end() && !std::exchange(found->second.claimed, true);
+}
+
+void SharedMemory::keep(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = mapped_.find(address); found != mapped_.end())
+    found->second.claimed = false;
+}
+
+std::uint64_t SharedMemory::unmap(std::uint64_t address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(address);
+  if (found == mapped_.end()) return 0;
+  const std::uint64_t bytes = found->second.bytes;
+  wire::unmapShared(found->first, bytes);
+  mapped_.erase(found);
+  return bytes;
+}
+
+void SharedMemory::registered(std::uint64_t address, CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = mapped_.find(address); found != mapped_.end())
+    found->second.context = context;
+}
+
+void SharedMemory::ended(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, mapping] : mapped_) {
+    if (mapping.context == context) mapping.context = nullptr;
+  }
+}
+
+bool SharedMemory::outlived(std::uint64_t address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = mapped_.find(address);
+  return found != mapped_.end() && found->second.context == nullptr;
+}
+
+bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  auto next = mapped_.upper_bound(address);
+  if (next == mapped_.begin()) return false;
+  --next;
+  const std::uint64_t offset = address - next->first;
+  return !next->second.claimed && offset < next->second.bytes &&
+         bytes <= next->second.bytes - offset;
+}
+
+}  // namespace worker

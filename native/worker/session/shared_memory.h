@@ -1,0 +1,84 @@
+// Memory files from the client: long arguments of calls, and pinned memory, which is mapped at the
+// client's address.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+
+#include "cuda_abi.h"
+#include "wire/address_window.h"
+
+namespace worker {
+
+/// The content of a sealed memory file; unmapped with this object.
+class SealedBytes {
+ public:
+  SealedBytes() = default;
+  SealedBytes(const std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  SealedBytes(SealedBytes&& other) noexcept { swap(other); }
+  SealedBytes& operator=(SealedBytes&& other) noexcept { return swap(other), *this; }
+  ~SealedBytes();
+  std::span<const std::byte> content() const { return {data_, bytes_}; }
+
+ private:
+  void swap(SealedBytes& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  const std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class SharedMemory {
+ public:
+  /// Range of addresses for the client's pinned memory.
+  wire::AddressRange window;
+
+  /// Takes ownership of a file from the socket.
+  void put(std::uint64_t id, int file);
+  /// The connection has ended: no more files will arrive.
+  void close();
+
+  /// Waits for the file and returns its bytes; empty if it is not fully sealed, or never arrives.
+  SealedBytes takeSealed(std::uint64_t id);
+
+  /// Waits for the file and maps it at the client's address. False if the file or the address is
+  /// not allowed.
+  bool map(std::uint64_t id, std::uint64_t address, std::uint64_t bytes);
+  /// Reserves the mapping for unmapping by the caller. False if there is none, or another thread
+  /// has claimed it.
+  bool claim(std::uint64_t address);
+  /// Undoes claim().
+  void keep(std::uint64_t address);
+  /// Unmaps the memory. Returns its bytes; 0 if nothing was mapped.
+  std::uint64_t unmap(std::uint64_t address);
+
+  /// Records that the memory is registered with the context, until the context ends.
+  void registered(std::uint64_t address, CUcontext context);
+  void ended(CUcontext context);
+  /// Whether the mapping has outlived its context, with which the registration ended.
+  bool outlived(std::uint64_t address) const;
+
+  /// Whether [address, address + bytes) is inside a mapping that is not claimed.
+  bool contains(std::uint64_t address, std::uint64_t bytes) const;
+
+ private:
+  struct Mapping {
+    std::uint64_t bytes;
+    CUcontext context = nullptr;
+    bool claimed = false;
+  };
+
+  int take(std::uint64_t id);
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  bool closed_ = false;
+  std::map<std::uint64_t, int> files_;
+  std::map<std::uint64_t, Mapping> mapped_;  ///< by start address
+};
+
+}  // namespace worker

@@ -1,0 +1,178 @@
+#include "native/worker/session/thread.h"
+
+#include <string>
+#include <thread>
+
+#include "call_facts.h"
+#include "wire/wait.h"
+#include "worker_bodies.h"
+
+namespace worker {
+
+namespace {
+
+/// Time in ns to spin for the next frame. A program that pauses for 60 us between rounds, as a
+/// decoder does, loses 5 us (2 %) per round if its worker sleeps (H200). Waking from a longer sleep
+/// takes 0.17 ms, which is too long if lower tenants must yield at once.
+std::uint64_t spinFor(const Gate& gate) {
+  if (!wire::hasProcessorsForSpinning()) return wire::kSpinNanoseconds;
+  return gate.outranks() ? arbiter::kPromptNanoseconds : 100'000;
+}
+
+}  // namespace
+
+void Thread::serve() {
+  wire::FrameHeader header{};
+  wire::Decoder payload;
+  while (!ended_ && channel_->next(header, payload, spinFor(session.gate))) {
+    if (!awaitTurn(header)) return;
+    ticket_ = header.ticket;
+    ++frames_;
+    const bool timed = (header.flags & wire::kFrameWantsReply) != 0 &&
+                       ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
+    const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
+    wire::Encoder reply = channel_->replyEncoder();
+    const CUresult status = execute(header, payload, reply);
+    finish(header, reply, status);
+    if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
+  }
+  if (channel_->end() == wire::ChannelEnd::nonsense)
+    session.fail("the client wrote a frame that cannot be");
+}
+
+CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,
+                         wire::Encoder& reply) {
+  const CUresult status = dispatch(*this, header, payload, reply);
+  const bool fits = codeFits();
+  beforeCode_.reset();
+  image_ = 0;
+  return !fits && status == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : status;
+}
+
+/// The order separates calls that use the same object, so no client call may skip it.
+bool Thread::awaitTurn(const wire::FrameHeader& header) {
+  const bool known = header.call <= kCallCount;  // dispatch() refuses others
+  if (known && kCallFacts[header.call].ordered != (header.ticket != 0)) {
+    const std::string name = callName(header.call);
+    session.fail(
+        header.ticket == 0
+            ? "the client sent " + name + " without a ticket, which its place in the order requires"
+            : "the client sent " + name + " with a ticket, though it has no place in the order");
+    return false;
+  }
+  if (session.turn.await(header.ticket)) return true;
+  if (!session.turn.stopped())
+    session.fail("the client used ticket " + std::to_string(header.ticket) + " twice");
+  return false;
+}
+
+void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status) {
+  use_.release();
+  leaveTurn();
+  if (status != CUDA_SUCCESS) session.noteFault(status);
+  if ((header.flags & wire::kFrameWantsReply) != 0) {
+    session.output.send(session.connection);
+    channel_->reply(reply, status, session.output.position());
+  } else if (status != CUDA_SUCCESS) {
+    channel_->deferError(status);
+  }
+}
+
+void Thread::passTicket(const void* used) {
+  CUcontext context = nullptr;
+  driver.cuCtxGetCurrent(&context);
+  use_.hold(used, context);
+  leaveTurn();
+}
+
+void Thread::leaveTurn() {
+  pass_.leave();
+  session.turn.pass(ticket_);
+  ticket_ = 0;
+}
+
+/// finish() passes the ticket on, as for any frame.
+CUresult passTicket(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  return in.finished() ? CUDA_SUCCESS : thread.refuseFrame();
+}
+
+void Thread::loadsCode() const {
+  if (!beforeCode_) beforeCode_ = session.held.read();
+}
+
+void Thread::usesCodeAnew(std::uint64_t handle) const {
+  const std::uint64_t image = session.handles.rootOf(handle);
+  used_[handle / 2 % used_.size()] = handle;
+  if (image == 0 || !session.held.firstUse(image)) return;
+  loadsCode();
+  image_ = image;
+}
+
+bool Thread::codeFits() {
+  if (!beforeCode_ || !session.held.grew(*beforeCode_) || session.held.settle()) return true;
+  unload(image_);
+  if (!session.held.settle())
+    session.fail("the program's code takes more memory than its quota has, and cannot be unloaded");
+  return false;
+}
+
+/// Unloads the image as the program would; its handles end.
+void Thread::unload(std::uint64_t image) {
+  if (void* library = session.handles.find(wire::HandleKind::library, image))
+    driver.cuLibraryUnload(static_cast<CUlibrary>(library));
+  if (void* module = session.handles.find(wire::HandleKind::module, image))
+    driver.cuModuleUnload(static_cast<CUmodule>(module));
+  session.handles.remove(image);
+  session.codeEnded();
+  session.images.forget(image);
+}
+
+bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUstream stream) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(function) / 64 +
+                    reinterpret_cast<std::uintptr_t>(stream) / 64;
+  auto& launched = launched_[bits % launched_.size()];
+  if (launched == std::pair(function, stream) && codeChanges_ == session.codeChanges()) [[likely]]
+    return true;
+  const unsigned changes = session.codeChanges();
+  if (changes != codeChanges_) forgetLaunched();
+  codeChanges_ = changes;
+  const bool isKernel = wire::handleKind(handle) == wire::HandleKind::kernel;
+  LocalMemory& account = session.localMemory;
+  if (!(isKernel ? account.reserveFor(reinterpret_cast<CUkernel>(function), stream)
+                 : account.reserveFor(function, stream)))
+    return false;
+  launched = {function, stream};
+  return true;
+}
+
+std::uint64_t Thread::currentContext() const {
+  CUcontext context = nullptr;
+  driver.cuCtxGetCurrent(&context);
+  return session.handles.handleOf(wire::HandleKind::context, context);
+}
+
+CUresult Thread::refuseFrame() {
+  session.fail("the client sent a frame that does not parse");
+  ended_ = true;
+  return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+void serveChannel(Session& session, int channelFile) {
+  auto channel = wire::WorkerChannel::attach(channelFile);
+  if (channel == nullptr) return session.fail("the client opened a channel that cannot be used");
+  if (!session.quota.chargeThread(session.limits.threads)) {
+    session.report.event("overThreads", JsonObject().add("limit", session.limits.threads));
+    return session.fail(
+        "more than " + std::to_string(session.limits.threads) +
+        " threads use CUDA, which the allocation does not allow; use fewer threads, or "
+        "have the limit raised");
+  }
+  count(session.figures.threads);
+  std::thread([&session, owned = std::move(channel)]() mutable {
+    Thread(session, std::move(owned)).serve();
+    session.quota.refundThread();
+    discount(session.figures.threads);
+  }).detach();
+}
+
+}  // namespace worker

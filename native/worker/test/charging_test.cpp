@@ -1,0 +1,451 @@
+// Every call that cuda-api/ marks as allocating, before a driver that checks: at the moment when
+// the driver has taken memory, the quota has been charged for it. A marked call that has no
+// invocation here fails the test.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+
+#include "call_facts.h"
+#include "native/worker/test/session_fixture.h"
+#include "wire/launch.h"
+
+namespace {
+
+using worker::test::kMiB;
+
+constexpr std::uint64_t kLimit = 3072 * kMiB;
+constexpr std::uint64_t kStreamMemory = 550 << 10;  ///< about what an H200 takes
+
+worker::Driver real{};
+CUcontext observer =
+    nullptr;  ///< which the worker does not know: the device's memory is asked for in it
+std::uint64_t contextMemory = 0;
+
+std::uint64_t freeMemory() {
+  std::size_t free = 0, total = 0;
+  CUcontext popped = nullptr;
+  real.cuCtxPushCurrent_v2(observer);
+  CHECK(real.cuMemGetInfo_v2(&free, &total) == CUDA_SUCCESS);
+  real.cuCtxPopCurrent_v2(&popped);
+  return free;
+}
+
+/// What happened in the driver since the call under test began.
+struct Watch {
+  const worker::Session& session;
+  std::uint64_t freeBefore = freeMemory();
+  std::uint64_t usedBefore = session.quota.used();
+  std::uint64_t pinnedBefore = session.figures.pinned.load();
+  std::uint64_t modelled =
+      0;  ///< bytes of the device that a GPU takes where the simulated one takes none
+  std::uint64_t registered = 0;
+  std::uint64_t most = 0;
+  int uncharged = 0;
+  bool expected = false;  ///< that the driver holds more than is charged
+
+  void look(const char* function) {
+    const std::uint64_t now = freeMemory();
+    const std::uint64_t device = modelled + (freeBefore > now ? freeBefore - now : 0);
+    const std::uint64_t charged = session.quota.used() - std::min(usedBefore, session.quota.used());
+    const std::uint64_t pinned = session.figures.pinned.load() - pinnedBefore;
+    most = std::max(most, device + registered);
+    if (device <= charged && registered <= pinned) return;
+    if (++uncharged == 1 && !expected) {
+      std::fprintf(stderr,
+                   "%s: the driver holds %zu bytes of the device and %zu of the host, %zu and %zu "
+                   "are charged\n",
+                   function, std::size_t{device}, std::size_t{registered}, std::size_t{charged},
+                   std::size_t{pinned});
+    }
+  }
+};
+
+Watch* watch = nullptr;
+
+std::uint64_t residentThreads() {
+  int threads = 0, multiprocessors = 0;
+  real.cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0);
+  real.cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0);
+  return static_cast<std::uint64_t>(threads) * static_cast<std::uint64_t>(multiprocessors);
+}
+
+std::uint64_t localMemory(CUfunction function) {
+  int bytes = 0;
+  real.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
+  return bytes > 1024 ? static_cast<std::uint64_t>(bytes - 1024) * residentThreads() : 0;
+}
+
+/// Beyond the default, as an H200 took it (driver 580.159, 2026-11-23).
+std::uint64_t pendingLaunchMemory(std::size_t count) {
+  const std::map<std::size_t, std::uint64_t> measured{
+      {2048, 0}, {2049, 4194304}, {65536, 595591168}};
+  return measured.at(count);
+}
+
+/// What a GPU takes for a successful call, where the simulated one takes nothing. `before`: the
+/// value of a limit that is set.
+template <class Arguments>
+void model(std::string_view function, const Arguments& arguments, std::size_t before) {
+  if (function == "cuStreamCreate" || function == "cuStreamCreateWithPriority")
+    watch->modelled += kStreamMemory;
+  if constexpr (std::is_same_v<Arguments, std::tuple<CUlimit, std::size_t>>) {
+    const auto [limit, value] = arguments;
+    const std::uint64_t more = value > before ? value - before : 0;
+    if (limit == CU_LIMIT_STACK_SIZE) watch->modelled += more * residentThreads();
+    if (limit == CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT)
+      watch->modelled += pendingLaunchMemory(value);
+    if (limit == CU_LIMIT_MALLOC_HEAP_SIZE || limit == CU_LIMIT_PRINTF_FIFO_SIZE)
+      watch->modelled += more;
+  }
+  if constexpr (std::tuple_size_v<Arguments> == 11) {
+    if constexpr (std::is_same_v<std::tuple_element_t<0, Arguments>, CUfunction>)
+      watch->modelled += localMemory(std::get<0>(arguments));
+  }
+  if constexpr (std::is_same_v<Arguments,
+                               std::tuple<const CUlaunchConfig*, CUfunction, void**, void**>>)
+    watch->modelled += localMemory(std::get<1>(arguments));
+  if constexpr (std::is_same_v<Arguments, std::tuple<void*, std::size_t, unsigned>>)
+    watch->registered += std::get<1>(arguments);
+  if (function == "cuMemAddressReserve") watch->modelled += 4096;
+}
+
+template <auto Member>
+struct Checked;
+
+/// One function of the driver's table. It looks right behind the real one, before the worker learns
+/// that it has returned.
+template <class R, class... A, R (*worker::Driver::*Member)(A...)>
+struct Checked<Member> {
+  static inline const char* name = nullptr;
+  static R call(A... arguments) {
+    std::size_t before = 0;
+    if constexpr (std::is_same_v<std::tuple<A...>, std::tuple<CUlimit, std::size_t>>)
+      real.cuCtxGetLimit(&before, std::get<0>(std::tuple<A...>(arguments...)));
+    const R result = (real.*Member)(arguments...);
+    if (watch == nullptr) return result;
+    if constexpr (std::is_same_v<R, CUresult>) {
+      if (result == CUDA_SUCCESS) model(name, std::tuple<A...>(arguments...), before);
+    }
+    watch->look(name);
+    return result;
+  }
+};
+
+void check(worker::Driver& driver) {
+  worker::forEachFunction([&]<auto Member>(const char* name) {
+    if (real.*Member == nullptr) return;
+    Checked<Member>::name = name;
+    driver.*Member = Checked<Member>::call;
+  });
+}
+
+/// A session with one context, which the node provides for, and with code that uses up what the
+/// node provides for that.
+struct Fixture {
+  worker::Report report{-1};
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  std::unique_ptr<worker::Session> session;
+  std::unique_ptr<worker::test::Frames> frames;
+  std::uint64_t context = 0;
+  std::uint64_t module = 0;
+
+  Fixture() {
+    const std::string path = worker::test::makeQuotaFile(kLimit);
+    CHECK(quota.open(path, 0, kLimit).empty());
+    unlink(path.c_str());
+    worker::Limits limits{};
+    limits.contextMemory = contextMemory;
+    limits.streamMemory = kStreamMemory;
+    session = std::make_unique<worker::Session>(-1, report, quota, figures, output, limits);
+    check(session->driver);
+    frames = std::make_unique<worker::test::Frames>(*session);
+    context = give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    CHECK(quota.used() == 0);
+    module = load(CallNumber::cuModuleLoadDataEx, 1);
+  }
+  ~Fixture() {
+    CHECK(frames->call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS);
+    frames->call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0});
+  }
+
+  template <class... T>
+  std::uint64_t give(CallNumber number, T... arguments) {
+    const worker::test::Reply reply = frames->call(number, arguments...);
+    if (reply.status != CUDA_SUCCESS)
+      std::fprintf(stderr, "%s: error %d\n", kCallNames[static_cast<int>(number)], reply.status);
+    CHECK(reply.status == CUDA_SUCCESS);
+    return reply.handle;
+  }
+
+  std::uint64_t load(CallNumber number, std::uint64_t id) {
+    const worker::test::Reply reply = worker::test::load(*frames, *session, number, id, kCode);
+    CHECK(reply.status == CUDA_SUCCESS);
+    return reply.handle;
+  }
+
+  std::uint64_t kernel() {
+    CUmodule object = nullptr;
+    CUfunction function = nullptr;
+    CHECK(frames->thread.find<CUmodule>(module, &object) == CUDA_SUCCESS);
+    CHECK(real.cuModuleGetFunction(&function, object, "deep") == CUDA_SUCCESS);
+    return frames->thread.add(wire::HandleKind::function, function, module);
+  }
+
+  /// More than a session's first 8 MiB of code, and a kernel with much local memory.
+  static constexpr const char* kCode = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 8 .b8 variable[16777216];
+.visible .entry deep(.param .u64 out) {
+  .local .align 8 .b8 depot[4096];
+  .reg .b64 %rd<2>;
+  mov.u64 %rd1, 7;
+  st.local.u64 [depot+4088], %rd1;
+  ret;
+}
+)";
+};
+
+wire::LaunchFrame launchFrame(std::uint64_t kernel) {
+  return {kernel, 0, {1, 1, 1}, {1, 1, 1}, 0, 8};
+}
+
+using Invocation = std::function<void(Fixture&)>;
+
+void allocateFromPool(Fixture& test) {
+  const std::uint64_t pool = test.give(CallNumber::cuMemPoolCreate, worker::test::devicePool());
+  test.give(CallNumber::cuMemAllocFromPoolAsync, std::size_t{kMiB}, pool, std::uint64_t{0});
+}
+
+void launch(Fixture& test, CallNumber number) {
+  const wire::LaunchFrame frame = launchFrame(test.kernel());
+  const bool attributes = number == CallNumber::cuLaunchKernelEx;
+  const auto reply = test.frames->send(number, [&](wire::Encoder& out) {
+    out.put(frame);
+    out.put<std::uint64_t>(0);  // its parameter
+    if (attributes) out.putBytes(nullptr, 0);
+  });
+  CHECK(reply.status == CUDA_SUCCESS && real.cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+void allocateHost(Fixture& test) {
+  const std::uint64_t bytes = 4 * kMiB;
+  const auto address = reinterpret_cast<std::uint64_t>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  test.session->shared.window = {address, address + bytes};
+  test.session->shared.put(7, worker::test::memoryFile("", bytes, F_SEAL_SHRINK));
+  test.give(CallNumber::cuMemHostAlloc, std::uint64_t{7}, address, bytes, 0u);
+  watch = nullptr;
+  test.give(CallNumber::cuMemFreeHost, address);
+  munmap(reinterpret_cast<void*>(address), bytes);
+}
+
+std::map<CallNumber, Invocation> invocations() {
+  using enum CallNumber;
+  const auto streams = [](CallNumber number, auto... arguments) {
+    return [=](Fixture& test) {
+      for (int i = 0; i < 3; ++i) test.give(number, arguments...);
+    };
+  };
+  const auto one = [](CallNumber number, auto... arguments) {
+    return [=](Fixture& test) { test.give(number, arguments...); };
+  };
+  return {
+      {cuCtxCreate_v4, one(cuCtxCreate_v4, 0u, CUdevice{0})},
+      {cuDevicePrimaryCtxRetain, one(cuDevicePrimaryCtxRetain, CUdevice{0})},
+      {cuCtxSetLimit,
+       [](Fixture& test) {
+         test.give(cuCtxSetLimit, CU_LIMIT_STACK_SIZE, std::size_t{4096});
+         test.give(cuCtxSetLimit, CU_LIMIT_MALLOC_HEAP_SIZE, std::size_t{64 * kMiB});
+         test.give(cuCtxSetLimit, CU_LIMIT_PRINTF_FIFO_SIZE, std::size_t{64 * kMiB});
+         test.give(cuCtxSetLimit, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, std::size_t{65536});
+       }},
+      {cuStreamCreate, streams(cuStreamCreate, 1u)},
+      {cuStreamCreateWithPriority, streams(cuStreamCreateWithPriority, 1u, 0)},
+      {cuMemAlloc_v2, one(cuMemAlloc_v2, std::size_t{5 * kMiB})},
+      {cuMemAllocPitch_v2, one(cuMemAllocPitch_v2, std::size_t{1000}, std::size_t{10'000}, 4u)},
+      {cuMemAllocAsync, one(cuMemAllocAsync, std::size_t{kMiB}, std::uint64_t{0})},
+      {cuMemAllocFromPoolAsync, allocateFromPool},
+      {cuMemCreate, one(cuMemCreate, std::size_t{4 * kMiB}, worker::test::deviceMemory(), 0ull)},
+      {cuMemAddressReserve,
+       one(cuMemAddressReserve, std::size_t{4 * kMiB}, std::size_t{0}, CUdeviceptr{0}, 0ull)},
+      {cuModuleLoadDataEx, [](Fixture& test) { test.load(cuModuleLoadDataEx, 2); }},
+      {cuLibraryLoadData,
+       [](Fixture& test) {
+         const std::uint64_t library = test.load(cuLibraryLoadData, 2);
+         const auto named = [&](wire::Encoder& frame) {
+           frame.put(library), frame.putBytes("variable", 9);
+         };
+         CHECK(test.frames->send(cuLibraryGetGlobal, named).status == CUDA_SUCCESS);
+       }},
+      {cuLaunchKernel, [](Fixture& test) { launch(test, cuLaunchKernel); }},
+      {cuLaunchKernelEx, [](Fixture& test) { launch(test, cuLaunchKernelEx); }},
+      {cuLaunchCooperativeKernel, [](Fixture& test) { launch(test, cuLaunchCooperativeKernel); }},
+      {cuMemHostAlloc, allocateHost},
+  };
+}
+
+void testEveryAllocatingCall() {
+  const auto known = invocations();
+  for (std::size_t number = 1; number <= kCallCount; ++number) {
+    const auto found = known.find(static_cast<CallNumber>(number));
+    const bool allocates = kCallFacts[number].allocates != Allocates::nothing;
+    if (allocates != (found != known.end()))
+      std::fprintf(stderr, "%s: %s\n", kCallNames[number],
+                   allocates ? "allocates, and is not tried here" : "is not marked as allocating");
+    CHECK(allocates == (found != known.end()));
+    if (!allocates || found == known.end()) continue;
+    Fixture test;
+    Watch seen{*test.session};
+    watch = &seen;
+    found->second(test);
+    watch = nullptr;
+    if (seen.uncharged != 0 || seen.most == 0)
+      std::fprintf(stderr, "%s: %zu bytes seen\n", kCallNames[number], std::size_t{seen.most});
+    CHECK(seen.uncharged == 0 && seen.most > 0);
+  }
+}
+
+/// What stack limits took of an H200 beyond the default, in bytes (driver 580.159, 2026-11-23). The
+/// simulated GPU has as many threads.
+void testStackLimits() {
+  Fixture test;
+  const std::uint64_t before = test.quota.used();
+  const std::pair<std::size_t, std::uint64_t> measured[] = {{1024, 0},         {1025, 4194304},
+                                                            {1041, 8388608},   {2000, 264241152},
+                                                            {2001, 268435456}, {4096, 830472192}};
+  for (const auto& [value, bytes] : measured) {
+    test.give(CallNumber::cuCtxSetLimit, CU_LIMIT_STACK_SIZE, value);
+    const std::uint64_t charged = test.quota.used() - before;
+    CHECK(charged >= bytes && charged <= bytes + 2 * kMiB);
+  }
+}
+
+CUcontext contextOfStreams = nullptr;
+
+/// A kernel of a library runs in the context of its stream, which need not be the current one. The
+/// simulated driver tells nothing of streams of other contexts.
+void testLocalMemoryOfStream() {
+  Fixture test;
+  test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+  const std::uint64_t stream = test.give(CallNumber::cuStreamCreate, 1u);
+  CHECK(real.cuCtxGetCurrent(&contextOfStreams) == CUDA_SUCCESS);
+  test.session->driver.cuStreamGetCtx = [](CUstream, CUcontext* context) {
+    return *context = contextOfStreams, CUDA_SUCCESS;
+  };
+  test.give(CallNumber::cuCtxSetCurrent, test.context);
+  wire::LaunchFrame frame = launchFrame(test.kernel());
+  const auto launchInto = [&](std::uint64_t into) {
+    frame.stream = into;
+    test.frames->send(CallNumber::cuLaunchKernel,
+                      [&](wire::Encoder& out) { out.put(frame), out.put<std::uint64_t>(0); });
+  };
+  const std::uint64_t before = test.quota.used();
+  launchInto(0);
+  const std::uint64_t once = test.quota.used() - before;
+  launchInto(0);
+  CHECK(once > 0 && test.quota.used() == before + once);
+  launchInto(stream);
+  CHECK(test.quota.used() == before + 2 * once);
+}
+
+/// The check itself: memory that nobody charges is seen.
+void testUnchargedIsSeen() {
+  Fixture test;
+  Watch seen{*test.session};
+  seen.expected = true;
+  watch = &seen;
+  CUdeviceptr memory = 0;
+  CHECK(test.session->driver.cuMemAlloc_v2(&memory, kMiB) == CUDA_SUCCESS && seen.uncharged == 1);
+  watch = nullptr;
+  CHECK(real.cuMemFree_v2(memory) == CUDA_SUCCESS);
+}
+
+/// What the quota has no room for does not reach the driver.
+void testRefusedBefore() {
+  Fixture test;
+  CHECK(test.quota.charge(kLimit - test.quota.used() - kMiB));
+  Watch seen{*test.session};
+  watch = &seen;
+  CHECK(test.frames->call(CallNumber::cuMemAllocPitch_v2, std::size_t{1}, std::size_t{4096}, 4u)
+            .status == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(test.frames->call(CallNumber::cuMemAllocPitch_v2, ~std::size_t{0}, ~std::size_t{0}, 4u)
+            .status == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(test.frames->call(CallNumber::cuMemAllocAsync, std::size_t{1}, std::uint64_t{0}).status ==
+        CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(seen.most == 0 && test.quota.used() == kLimit - kMiB);
+  watch = nullptr;
+  CHECK(test.frames->call(CallNumber::cuMemAllocPitch_v2, std::size_t{1}, std::size_t{2048}, 4u)
+            .status == CUDA_SUCCESS);
+  CHECK(test.quota.used() == kLimit);
+}
+
+/// Pools and physical memory of the host, and managed ones, would pin the worker's memory: none is
+/// made.
+void testOnlyDeviceMemory() {
+  Fixture test;
+  const auto refused = [&](CallNumber number, auto... arguments) {
+    return test.frames->call(number, arguments...).status == CUDA_ERROR_NOT_SUPPORTED;
+  };
+  Watch seen{*test.session};
+  watch = &seen;
+  for (const auto type :
+       {CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA,
+        CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, CU_MEM_LOCATION_TYPE_NONE}) {
+    for (const auto kind : {CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_ALLOCATION_TYPE_MANAGED,
+                            CU_MEM_ALLOCATION_TYPE_INVALID}) {
+      const bool accounted =
+          type == CU_MEM_LOCATION_TYPE_DEVICE && kind == CU_MEM_ALLOCATION_TYPE_PINNED;
+      CUmemPoolProps pool = worker::test::devicePool();
+      CUmemAllocationProp memory = worker::test::deviceMemory();
+      pool.location.type = memory.location.type = type;
+      pool.allocType = memory.type = kind;
+      CHECK(refused(CallNumber::cuMemPoolCreate, pool) == !accounted);
+      CHECK(refused(CallNumber::cuMemCreate, std::size_t{2 * kMiB}, memory, 0ull) == !accounted);
+      CHECK(refused(CallNumber::cuMemGetDefaultMemPool, pool.location, kind) == !accounted);
+      CHECK(refused(CallNumber::cuMemGetMemPool, pool.location, kind) == !accounted);
+      const std::uint64_t whole =
+          test.frames->call(CallNumber::cuDeviceGetDefaultMemPool, CUdevice{0}).handle;
+      CHECK(refused(CallNumber::cuMemSetMemPool, pool.location, kind, whole) == !accounted);
+    }
+  }
+  CUmemPoolProps exported = worker::test::devicePool();
+  exported.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  CUmemAllocationProp shared = worker::test::deviceMemory();
+  shared.requestedHandleTypes = CU_MEM_HANDLE_TYPE_FABRIC;
+  CHECK(refused(CallNumber::cuMemPoolCreate, exported));
+  CHECK(refused(CallNumber::cuMemCreate, std::size_t{2 * kMiB}, shared, 0ull));
+  CHECK(seen.uncharged == 0);
+  watch = nullptr;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  void* library = count == 2 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (library == nullptr || !worker::load(library, real) || real.cuInit(0) != CUDA_SUCCESS)
+    return 2;
+  CUcontext first = nullptr, popped = nullptr;
+  if (real.cuCtxCreate_v2(&observer, 0, 0) != CUDA_SUCCESS) return 2;
+  real.cuCtxPopCurrent_v2(&popped);
+  const std::uint64_t before = freeMemory();
+  if (real.cuCtxCreate_v2(&first, 0, 0) != CUDA_SUCCESS) return 2;
+  contextMemory = before - freeMemory();
+  real.cuCtxDestroy_v2(first);
+  testUnchargedIsSeen();
+  testEveryAllocatingCall();
+  testStackLimits();
+  testLocalMemoryOfStream();
+  testRefusedBefore();
+  testOnlyDeviceMemory();
+  return wire::test::checkedResult();
+}

@@ -1,0 +1,547 @@
+// A raw client that is hostile: calls without tickets and with tickets that repeat, skip or never
+// come; and threads that create, use and destroy each other's objects at the same time, by every
+// call that creates or destroys one. Afterwards the quota holds what the driver does.
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "call_facts.h"
+#include "native/worker/test/session_fixture.h"
+#include "wire/launch.h"
+
+namespace {
+
+using worker::test::kMiB;
+using worker::test::Reply;
+
+constexpr std::uint64_t kLimit = 3072 * kMiB;
+constexpr int kThreads = 4;
+constexpr int kRounds = 1000;  ///< of each thread
+
+void* library = nullptr;
+
+/// One thread of the client, with the worker's thread that serves it.
+class Client {
+ public:
+  explicit Client(worker::Session& session) : channel_(wire::ClientChannel::create()) {
+    auto end = wire::WorkerChannel::attach(channel_->file());
+    server_ = std::thread([&session, owned = std::move(end)]() mutable {
+      worker::Thread(session, std::move(owned)).serve();
+    });
+  }
+  ~Client() {
+    channel_.reset();
+    server_.join();
+  }
+
+  template <class Encode>
+  Reply send(CallNumber number, std::uint64_t ticket, Encode encode) {
+    publish(number, ticket, wire::kFrameWantsReply, encode);
+    wire::ReplyHeader header{};
+    wire::Decoder reply = channel_->awaitReply(header);
+    return {static_cast<CUresult>(header.status), reply.get<std::uint64_t>()};
+  }
+
+  template <class Encode>
+  void publish(CallNumber number, std::uint64_t ticket, std::uint16_t flags, Encode encode) {
+    wire::Encoder frame = channel_->begin(4096);
+    encode(frame);
+    channel_->publish(frame, static_cast<std::uint16_t>(number), flags, ticket);
+  }
+  void publish(CallNumber number, std::uint64_t ticket) {
+    publish(number, ticket, 0, [](wire::Encoder&) {});
+  }
+
+ private:
+  std::unique_ptr<wire::ClientChannel> channel_;
+  std::thread server_;
+};
+
+/// A session whose driver only counts.
+std::atomic<int> driverCalls{0};
+template <class R, class... A>
+void onlyCount(R (*&function)(A...)) {
+  function = [](A...) { return ++driverCalls, R{}; };
+}
+
+struct Order {
+  worker::Report report{-1};
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  worker::Session session{-1, report, quota, figures, output, {}};
+
+  Order() {
+    worker::forEachFunction([&]<auto Member>(const char*) { onlyCount(session.driver.*Member); });
+    driverCalls = 0;
+  }
+  /// Why the session ended.
+  std::string end() { return session.serve(-1, {}); }
+};
+
+/// Each call of each kind: with a ticket where the specification gives it none, and without one
+/// where it gives it one.
+void testOrderedCallsNeedTickets() {
+  for (std::size_t number = 1; number <= kCallCount; ++number) {
+    Order test;
+    Client client(test.session);
+    client.publish(static_cast<CallNumber>(number), kCallFacts[number].ordered ? 0 : 1);
+    const std::string reason = test.end();
+    CHECK(reason.find(kCallNames[number]) != std::string::npos &&
+          reason.find("ticket") != std::string::npos);
+    CHECK(driverCalls == 0);
+  }
+}
+
+void testTicketsOfNoUse() {
+  for (const std::uint64_t again : {1, 2}) {
+    Order test;
+    Client client(test.session);
+    client.publish(CallNumber::passTicket, 1);
+    client.publish(CallNumber::passTicket, 2);
+    client.publish(CallNumber::passTicket, again);
+    CHECK(test.end() == "the client used ticket " + std::to_string(again) + " twice");
+  }
+}
+
+/// Two threads with one ticket: one gets its turn, and the session ends.
+void testTicketOfTwoThreads() {
+  Order test;
+  Client one(test.session), two(test.session);
+  one.publish(CallNumber::passTicket, 1);
+  two.publish(CallNumber::passTicket, 1);
+  CHECK(test.end() == "the client used ticket 1 twice");
+}
+
+/// A ticket that never comes holds up the session's threads, and neither the end of its client nor
+/// that of the session.
+void testTicketThatNeverComes() {
+  Order test;
+  Client one(test.session), two(test.session);
+  one.publish(CallNumber::cuCtxSynchronize, 2);
+  two.publish(CallNumber::cuCtxSynchronize, ~std::uint64_t{0});
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+  CHECK(pidfd >= 0 && test.session.serve(pidfd, {}) == "client exited");
+  close(pidfd);
+  waitpid(child, nullptr, 0);
+  CHECK(driverCalls == 0);
+  test.session.turn.stop();  // the worker's process would exit
+}
+
+/// Everything that the client's threads have made, each by all of them.
+class Objects {
+ public:
+  void add(wire::HandleKind kind, std::uint64_t handle) {
+    const std::lock_guard lock(mutex_);
+    if (handle != 0) lists_[kind].push_back(handle);
+  }
+  /// Any of the last that were made: it may have been destroyed by now.
+  std::uint64_t pick(wire::HandleKind kind, unsigned random) {
+    const std::lock_guard lock(mutex_);
+    const auto& list = lists_[kind];
+    if (list.empty()) return 0;
+    const std::size_t recent = std::min<std::size_t>(list.size(), 6);
+    return list[list.size() - 1 - random % recent];
+  }
+  std::vector<std::uint64_t> all(wire::HandleKind kind) { return lists_[kind]; }
+
+ private:
+  std::mutex mutex_;
+  std::map<wire::HandleKind, std::vector<std::uint64_t>> lists_;
+};
+
+// Addresses are kept in lists of kinds that no such call uses.
+constexpr auto kMemory = wire::HandleKind::texture;
+constexpr auto kRange = wire::HandleKind::surface;
+constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated GPU gives memory
+constexpr std::uint64_t kHostBytes = 65536;
+constexpr int kHostPlaces = 4;
+
+struct Fixture {
+  worker::Report report{-1};
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  std::unique_ptr<worker::Session> session;
+  Objects objects;
+  wire::TicketCounter tickets;
+  std::atomic<std::uint64_t> files{0};
+  std::uint64_t host = 0;
+  std::uint64_t contextMemory = 0;
+  std::uint64_t main = 0;  ///< a context that lives until the end
+  std::uint64_t freeAtStart = 0;
+  CUcontext observer = nullptr;
+  std::mutex done;
+  std::set<CallNumber> succeeded;
+
+  Fixture() {
+    const std::string path = worker::test::makeQuotaFile(0);
+    CHECK(quota.open(path, 0, kLimit).empty());
+    unlink(path.c_str());
+    worker::Driver driver;
+    CUcontext popped = nullptr;
+    if (!worker::load(library, driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
+    if (driver.cuCtxCreate_v2(&observer, 0, 0) != CUDA_SUCCESS) std::abort();
+    driver.cuCtxPopCurrent_v2(&popped);
+    worker::Limits limits{};
+    session = std::make_unique<worker::Session>(-1, report, quota, figures, output, limits);
+    session->driver = driver;
+    freeAtStart = freeMemory();
+    CUcontext context = nullptr;
+    if (driver.cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) std::abort();
+    limits.contextMemory = contextMemory = freeAtStart - freeMemory();
+    driver.cuCtxDestroy_v2(context);
+    session = std::make_unique<worker::Session>(-1, report, quota, figures, output, limits);
+    session->driver = driver;
+    host = reinterpret_cast<std::uint64_t>(
+        mmap(nullptr, kHostPlaces * kHostBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    session->shared.window = {host, host + kHostPlaces * kHostBytes};
+  }
+
+  std::uint64_t freeMemory() {
+    std::size_t free = 0, total = 0;
+    CUcontext popped = nullptr;
+    session->driver.cuCtxPushCurrent_v2(observer);
+    session->driver.cuMemGetInfo_v2(&free, &total);
+    session->driver.cuCtxPopCurrent_v2(&popped);
+    return free;
+  }
+  std::uint64_t held() { return freeAtStart - freeMemory(); }
+};
+
+constexpr const char* kCode = R"(
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .global .align 8 .b8 variable[16777216];
+.visible .entry small(.param .u64 out) { ret; }
+)";
+
+/// One thread of the hostile client: what it does next.
+class Attacker {
+ public:
+  Attacker(Fixture& test, unsigned seed) : test_(test), client_(*test.session), random_(seed) {}
+
+  template <class... T>
+  Reply call(CallNumber number, T... arguments) {
+    return send(number, [&](wire::Encoder& frame) { (frame.put(arguments), ...); });
+  }
+  template <class Encode>
+  Reply send(CallNumber number, Encode encode) {
+    const bool ordered = kCallFacts[static_cast<int>(number)].ordered;
+    const Reply reply = client_.send(number, ordered ? test_.tickets.take() : 0, encode);
+    const std::lock_guard lock(test_.done);
+    if (reply.status == CUDA_SUCCESS) test_.succeeded.insert(number);
+    return reply;
+  }
+
+  std::uint64_t pick(wire::HandleKind kind) { return test_.objects.pick(kind, random_()); }
+  unsigned random() { return random_(); }
+  Fixture& test() { return test_; }
+
+  template <class... T>
+  void make(wire::HandleKind kind, CallNumber number, T... arguments) {
+    if (const Reply reply = call(number, arguments...); reply.status == CUDA_SUCCESS)
+      test_.objects.add(kind, reply.handle);
+  }
+  /// A third of the destroying calls only, so that objects live for a while.
+  void end(wire::HandleKind kind, CallNumber number) {
+    if (random() % 3 == 0) call(number, pick(kind));
+  }
+  void setCurrent(std::uint64_t context) { call(CallNumber::cuCtxSetCurrent, context); }
+
+  void load(wire::HandleKind kind, CallNumber number) {
+    const Reply reply = worker::test::load(*this, *test_.session, number, ++test_.files, kCode);
+    if (reply.status == CUDA_SUCCESS) test_.objects.add(kind, reply.handle);
+  }
+  void named(wire::HandleKind of, wire::HandleKind kind, CallNumber number) {
+    const Reply reply = send(
+        number, [&](wire::Encoder& frame) { frame.put(pick(of)), frame.putBytes("small", 6); });
+    if (reply.status == CUDA_SUCCESS) test_.objects.add(kind, reply.handle);
+  }
+  void launch(CallNumber number, wire::HandleKind kind) {
+    const wire::LaunchFrame frame{
+        pick(kind), random() % 2 ? pick(wire::HandleKind::stream) : 0, {1, 1, 1}, {1, 1, 1}, 0, 8};
+    send(number, [&](wire::Encoder& out) {
+      out.put(frame);
+      out.put<std::uint64_t>(0);
+      if (number == CallNumber::cuLaunchKernelEx) out.putBytes(nullptr, 0);
+    });
+  }
+  void allocateHost() {
+    const std::uint64_t id = ++test_.files;
+    test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
+    call(CallNumber::cuMemHostAlloc, id, test_.host + random() % kHostPlaces * kHostBytes,
+         kHostBytes, 0u);
+  }
+
+ private:
+  Fixture& test_;
+  Client client_;
+  std::mt19937 random_;
+};
+
+using Action = std::function<void(Attacker&)>;
+
+std::map<CallNumber, Action> actions() {
+  using enum CallNumber;
+  using enum wire::HandleKind;
+  const auto make = [](wire::HandleKind kind, CallNumber number, auto... arguments) {
+    return Action([=](Attacker& one) { one.make(kind, number, arguments...); });
+  };
+  const auto end = [](wire::HandleKind kind, CallNumber number) {
+    return Action([=](Attacker& one) { one.end(kind, number); });
+  };
+  const auto use = [](wire::HandleKind kind, CallNumber number, auto... more) {
+    return Action([=](Attacker& one) { one.call(number, one.pick(kind), more...); });
+  };
+  const auto plain = [](CallNumber number, auto... arguments) {
+    return Action([=](Attacker& one) { one.call(number, arguments...); });
+  };
+  const CUmemLocation device = worker::test::devicePool().location;
+  CUmemAccessDesc access{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return {
+      {cuCtxCreate_v4,
+       [](Attacker& one) {
+         one.make(context, cuCtxCreate_v4, 0u, CUdevice{0});
+         if (one.random() % 2) one.setCurrent(one.test().main);
+       }},
+      {cuCtxDestroy_v2, end(context, cuCtxDestroy_v2)},
+      {cuCtxSetCurrent,
+       [](Attacker& one) {
+         one.setCurrent(one.random() % 2 ? one.test().main : one.pick(context));
+       }},
+      {cuCtxSynchronize, plain(cuCtxSynchronize)},
+      {cuCtxGetLimit, plain(cuCtxGetLimit, CU_LIMIT_STACK_SIZE)},
+      {cuCtxSetLimit, plain(cuCtxSetLimit, CU_LIMIT_STACK_SIZE, std::size_t{1024})},
+      {cuDevicePrimaryCtxRetain, plain(cuDevicePrimaryCtxRetain, CUdevice{0})},
+      {cuDevicePrimaryCtxRelease_v2, plain(cuDevicePrimaryCtxRelease_v2, CUdevice{0})},
+      {cuDevicePrimaryCtxReset_v2, plain(cuDevicePrimaryCtxReset_v2, CUdevice{0})},
+      {cuStreamCreate, make(stream, cuStreamCreate, 1u)},
+      {cuStreamCreateWithPriority, make(stream, cuStreamCreateWithPriority, 1u, 0)},
+      {cuStreamDestroy_v2, end(stream, cuStreamDestroy_v2)},
+      {cuStreamSynchronize, use(stream, cuStreamSynchronize)},
+      {cuStreamGetFlags, use(stream, cuStreamGetFlags)},
+      {cuStreamGetCtx, use(stream, cuStreamGetCtx)},
+      {cuEventCreate, make(event, cuEventCreate, 0u)},
+      {cuEventDestroy_v2, end(event, cuEventDestroy_v2)},
+      {cuEventRecord,
+       [](Attacker& one) { one.call(cuEventRecord, one.pick(event), one.pick(stream)); }},
+      {cuEventSynchronize, use(event, cuEventSynchronize)},
+      {cuMemPoolCreate, make(memoryPool, cuMemPoolCreate, worker::test::devicePool())},
+      {cuMemPoolDestroy, end(memoryPool, cuMemPoolDestroy)},
+      {cuMemPoolTrimTo, use(memoryPool, cuMemPoolTrimTo, std::size_t{0})},
+      {cuDeviceGetMemPool, plain(cuDeviceGetMemPool, CUdevice{0})},
+      {cuDeviceGetDefaultMemPool, plain(cuDeviceGetDefaultMemPool, CUdevice{0})},
+      {cuMemGetDefaultMemPool,
+       plain(cuMemGetDefaultMemPool, device, CU_MEM_ALLOCATION_TYPE_PINNED)},
+      {cuMemGetMemPool, plain(cuMemGetMemPool, device, CU_MEM_ALLOCATION_TYPE_PINNED)},
+      {cuMemSetMemPool,
+       [=](Attacker& one) {
+         one.call(cuMemSetMemPool, device, CU_MEM_ALLOCATION_TYPE_PINNED, one.pick(memoryPool));
+       }},
+      {cuMemAlloc_v2, make(kMemory, cuMemAlloc_v2, std::size_t{2 * kPiece})},
+      {cuMemAllocPitch_v2,
+       make(kMemory, cuMemAllocPitch_v2, std::size_t{1024}, std::size_t{2 * kPiece / 1024}, 4u)},
+      {cuMemAllocAsync,
+       [](Attacker& one) {
+         one.make(kMemory, cuMemAllocAsync, std::size_t{kMiB}, one.pick(stream));
+       }},
+      {cuMemAllocFromPoolAsync,
+       [](Attacker& one) {
+         one.make(kMemory, cuMemAllocFromPoolAsync, std::size_t{kMiB}, one.pick(memoryPool),
+                  one.pick(stream));
+       }},
+      {cuMemFree_v2, use(kMemory, cuMemFree_v2)},
+      {cuMemFreeAsync,
+       [](Attacker& one) { one.call(cuMemFreeAsync, one.pick(kMemory), one.pick(stream)); }},
+      {cuMemHostAlloc, [](Attacker& one) { one.allocateHost(); }},
+      {cuMemFreeHost,
+       [](Attacker& one) {
+         one.call(cuMemFreeHost, one.test().host + one.random() % kHostPlaces * kHostBytes);
+       }},
+      {cuMemCreate, make(genericAllocation, cuMemCreate, std::size_t{kPiece},
+                         worker::test::deviceMemory(), 0ull)},
+      {cuMemRelease, end(genericAllocation, cuMemRelease)},
+      {cuMemAddressReserve, make(kRange, cuMemAddressReserve, std::size_t{kPiece}, std::size_t{0},
+                                 CUdeviceptr{0}, 0ull)},
+      {cuMemAddressFree,
+       [](Attacker& one) {
+         one.random() % 3 == 0 ? one.call(cuMemAddressFree, one.pick(kRange), kPiece) : Reply{};
+       }},
+      {cuMemMap,
+       [](Attacker& one) {
+         one.call(cuMemMap, one.pick(kRange), kPiece, std::uint64_t{0}, one.pick(genericAllocation),
+                  0ull);
+       }},
+      {cuMemUnmap, use(kRange, cuMemUnmap, kPiece)},
+      {cuMemSetAccess,
+       [=](Attacker& one) {
+         one.send(cuMemSetAccess, [&](wire::Encoder& frame) {
+           frame.put(one.pick(kRange));
+           frame.put(kPiece);
+           frame.putBytes(&access, sizeof access);
+           frame.put<std::uint64_t>(1);
+         });
+       }},
+      {cuMemRetainAllocationHandle,
+       [](Attacker& one) {
+         one.make(genericAllocation, cuMemRetainAllocationHandle, one.pick(kRange));
+       }},
+      {cuMemGetAllocationPropertiesFromHandle,
+       use(genericAllocation, cuMemGetAllocationPropertiesFromHandle)},
+      {cuModuleLoadDataEx,
+       [](Attacker& one) { one.load(wire::HandleKind::module, cuModuleLoadDataEx); }},
+      {cuModuleUnload, end(wire::HandleKind::module, cuModuleUnload)},
+      {cuModuleGetFunction,
+       [](Attacker& one) { one.named(wire::HandleKind::module, function, cuModuleGetFunction); }},
+      {cuFuncGetModule, use(function, cuFuncGetModule)},
+      {cuModuleGetFunctionCount, use(wire::HandleKind::module, cuModuleGetFunctionCount)},
+      {cuLibraryLoadData,
+       [](Attacker& one) { one.load(wire::HandleKind::library, cuLibraryLoadData); }},
+      {cuLibraryUnload, end(wire::HandleKind::library, cuLibraryUnload)},
+      {cuLibraryGetKernel,
+       [](Attacker& one) { one.named(wire::HandleKind::library, kernel, cuLibraryGetKernel); }},
+      {cuLibraryGetModule, use(wire::HandleKind::library, cuLibraryGetModule)},
+      {cuKernelGetLibrary, use(kernel, cuKernelGetLibrary)},
+      {cuKernelGetFunction,
+       [](Attacker& one) { one.make(function, cuKernelGetFunction, one.pick(kernel)); }},
+      {cuLaunchKernel,
+       [](Attacker& one) { one.launch(cuLaunchKernel, one.random() % 2 ? function : kernel); }},
+      {cuLaunchKernelEx, [](Attacker& one) { one.launch(cuLaunchKernelEx, function); }},
+      {cuLaunchCooperativeKernel,
+       [](Attacker& one) { one.launch(cuLaunchCooperativeKernel, function); }},
+  };
+}
+
+/// A kind of objects that some call destroys.
+bool canEnd(wire::HandleKind kind) {
+  for (const CallFacts& facts : kCallFacts) {
+    if (kind != wire::HandleKind::none && facts.destroys == kind) return true;
+  }
+  return kind == wire::HandleKind::genericAllocation;  // ended by cuMemRelease, which may have to
+                                                       // be called more than once
+}
+
+/// Enumerations give handles of children, as the calls that name one do.
+bool isTried(const std::map<CallNumber, Action>& known, std::size_t number) {
+  const CallFacts& facts = kCallFacts[number];
+  const bool wanted = facts.destroys != wire::HandleKind::none ||
+                      facts.allocates != Allocates::nothing || canEnd(facts.gives);
+  return !wanted || known.contains(static_cast<CallNumber>(number));
+}
+
+void endEverything(Attacker& one) {
+  using enum CallNumber;
+  Objects& objects = one.test().objects;
+  for (const std::uint64_t each : objects.all(kMemory)) one.call(cuMemFree_v2, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::memoryPool))
+    one.call(cuMemPoolDestroy, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::genericAllocation)) {
+    while (one.call(cuMemRelease, each).status == CUDA_SUCCESS) continue;
+  }
+  for (int i = 0; i < kHostPlaces; ++i) one.call(cuMemFreeHost, one.test().host + i * kHostBytes);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::stream))
+    one.call(cuStreamDestroy_v2, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::event))
+    one.call(cuEventDestroy_v2, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::context))
+    one.call(cuCtxDestroy_v2, each);
+  one.call(cuDevicePrimaryCtxReset_v2, CUdevice{0});
+}
+
+/// Ends what the quota counts by an estimate: code, and addresses. What is left is counted exactly.
+void endEstimates(Attacker& one) {
+  using enum CallNumber;
+  Objects& objects = one.test().objects;
+  for (const std::uint64_t each : objects.all(kRange)) {
+    one.call(cuMemUnmap, each, kPiece);
+    one.call(cuMemAddressFree, each, kPiece);
+  }
+  for (const std::uint64_t each : objects.all(wire::HandleKind::module))
+    one.call(cuModuleUnload, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::library))
+    one.call(cuLibraryUnload, each);
+}
+
+/// What is still in a stream is done.
+void synchronizeAll(Attacker& one) {
+  for (const std::uint64_t each : one.test().objects.all(wire::HandleKind::context)) {
+    one.setCurrent(each);
+    one.call(CallNumber::cuCtxSynchronize);
+  }
+  one.setCurrent(wire::primaryContextHandle(0));
+  one.call(CallNumber::cuCtxSynchronize);
+  one.setCurrent(one.test().main);
+  CHECK(one.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS);
+  one.test().session->pools.settle();
+}
+
+void testRaces() {
+  const auto known = actions();
+  for (std::size_t number = 1; number <= kCallCount; ++number) {
+    if (isTried(known, number)) continue;
+    std::fprintf(stderr, "%s creates or destroys something, and is not tried here\n",
+                 kCallNames[number]);
+    CHECK(false);
+  }
+  Fixture test;
+  Attacker last(test, 0);
+  test.main = last.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
+  CHECK(test.main != 0 && test.quota.used() == 0 && test.held() == test.contextMemory);
+  std::vector<Action> list;
+  for (const auto& [number, action] : known) list.push_back(action);
+  std::vector<std::thread> threads;
+  for (int i = 1; i <= kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      Attacker one(test, static_cast<unsigned>(i));
+      one.setCurrent(test.main);
+      for (int round = 0; round < kRounds; ++round) list[one.random() % list.size()](one);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& [number, action] : known) {
+    if (test.succeeded.contains(number)) continue;
+    std::fprintf(stderr, "%s never succeeded\n", kCallNames[static_cast<int>(number)]);
+    CHECK(false);
+  }
+  synchronizeAll(last);
+  endEstimates(last);
+  const std::uint64_t held =
+      test.held() - test.contextMemory;  // the node provides for the first context
+  if (test.quota.used() != held)
+    std::fprintf(stderr, "%zu bytes are charged, %zu are held\n", std::size_t{test.quota.used()},
+                 std::size_t{held});
+  CHECK(test.quota.used() == held);
+  endEverything(last);
+  test.session->pools.settle();
+  CHECK(last.call(CallNumber::cuCtxDestroy_v2, test.main).status == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0 && test.held() == 0 && test.figures.pinned == 0);
+  CHECK(test.session->handles.size() <= 1);  // of the device's own pool
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  library = count == 2 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (library == nullptr) return 2;
+  testOrderedCallsNeedTickets();
+  testTicketsOfNoUse();
+  testTicketOfTwoThreads();
+  testTicketThatNeverComes();
+  testRaces();
+  return wire::test::checkedResult();
+}

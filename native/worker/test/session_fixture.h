@@ -1,0 +1,99 @@
+// A session whose client is the test: it gives frames to the generated dispatch, as threads of the
+// worker do.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "call_numbers.h"
+#include "native/worker/session/thread.h"
+#include "native/worker/test/quota_file.h"
+#include "wire/test/check.h"
+#include "worker_bodies.h"
+
+namespace worker::test {
+
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+struct Reply {
+  CUresult status = CUDA_SUCCESS;
+  std::uint64_t handle = 0;  ///< the first word behind the status
+};
+
+/// Calls dispatch() as one thread of the worker does, without a ring.
+class Frames {
+ public:
+  explicit Frames(Session& session) : thread(session, nullptr) {}
+
+  template <class... T>
+  Reply call(CallNumber number, T... arguments) {
+    return send(number, [&](wire::Encoder& frame) { (frame.put(arguments), ...); });
+  }
+
+  template <class Encode>
+  Reply send(CallNumber number, Encode encode) {
+    wire::Encoder frame(request_.data(), request_.size());
+    encode(frame);
+    wire::Encoder reply(answer_.data(), answer_.size());
+    wire::Decoder in(request_.data(), frame.size());
+    wire::FrameHeader header{};
+    header.call = static_cast<std::uint16_t>(number);
+    const CUresult status = dispatch(thread, header, in, reply);
+    return {status, wire::Decoder(answer_.data(), reply.size()).get<std::uint64_t>()};
+  }
+
+  /// A copy of what the thread sees: also for what only the driver's objects can say.
+  Thread thread;
+
+ private:
+  std::vector<std::byte> request_ = std::vector<std::byte>(wire::kMaxFrameBytes);
+  std::vector<std::byte> answer_ = std::vector<std::byte>(wire::kReplyBytes);
+};
+
+/// A memory file as a client sends it.
+inline int memoryFile(std::string_view content, std::uint64_t bytes, int seals) {
+  const int file = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) std::abort();
+  if (!content.empty() &&
+      write(file, content.data(), content.size()) != static_cast<ssize_t>(content.size()))
+    std::abort();
+  if (fcntl(file, F_ADD_SEALS, seals) != 0) std::abort();
+  return file;
+}
+
+/// The frame of cuModuleLoadDataEx and cuLibraryLoadData: PTX text, without options.
+template <class Client>
+Reply load(Client& client, Session& session, CallNumber number, std::uint64_t id,
+           const std::string& text) {
+  const std::uint64_t bytes = text.size() + 1;
+  session.shared.put(
+      id, memoryFile(text, (bytes + 7) / 8 * 8, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+  return client.send(number, [&](wire::Encoder& frame) {
+    frame.put(id);
+    frame.put<std::uint64_t>(1);
+    frame.put(bytes);
+    frame.put<std::uint64_t>(0);  // options
+  });
+}
+
+inline CUmemPoolProps devicePool() {
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return properties;
+}
+
+inline CUmemAllocationProp deviceMemory() {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  return properties;
+}
+
+}  // namespace worker::test

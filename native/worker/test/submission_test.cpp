@@ -1,0 +1,441 @@
+// Every entry point that gives the GPU work, called by a program whose share of a GPU is fixed at 5
+// %: nothing is admitted without a grant, and what is admitted is charged. The list comes from
+// cuda-api/, so a call that is new there fails here until it can be invoked.
+//
+// The program, the arbiter that is played, and what gpu-proxy would do are this process; worker,
+// driver and real arbiter are as they ship.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "native/arbiter/mailbox_file.h"
+#include "native/arbiter/test/played.h"
+#include "submissions.h"
+#include "wire/test/check.h"
+
+namespace {
+
+using arbiter::Grant;
+using arbiter::Time;
+using arbiter::test::comesTrue;
+
+constexpr std::size_t kSmall = 4096, kLarge = std::size_t{1} << 20, kRow = 64;
+constexpr const char* kKernel = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry touch(.param .u64 place) {
+  .reg .u64 %rd<2>;
+  ld.param.u64 %rd1, [place];
+  st.global.u32 [%rd1], 7;
+  ret;
+}
+)";
+
+// What the calls below are given.
+CUcontext context = nullptr;
+CUdeviceptr to = 0, from = 0;
+std::vector<std::byte> host(kLarge);
+CUfunction kernel = nullptr;
+CUevent event = nullptr;
+CUmemoryPool pool = nullptr;
+CUstream stream = nullptr;  // the default one, or what a per-thread variant takes for it
+void** parameters() {
+  static void* place = &to;
+  return &place;
+}
+const CUlaunchConfig* configuration() {
+  static const CUlaunchConfig one{1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, 0};
+  return &one;
+}
+const CUDA_MEMCPY2D* rows(std::size_t bytes) {
+  static thread_local CUDA_MEMCPY2D copy;
+  copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = kRow;
+  copy.Height = bytes / kRow;
+  return &copy;
+}
+
+/// Copies between host and device pass the gate when they are large: the copy engines do them, at
+/// the speed of the bus.
+enum class Sizes { all, small };
+
+struct Invocation {
+  Sizes sizes;
+  std::function<CUresult(std::size_t bytes)> call;
+};
+
+#define SUBMISSION(sizes, name, suffix, ...)                                                 \
+  {#name, {sizes, []([[maybe_unused]] std::size_t bytes) { return name(__VA_ARGS__); }}}, {  \
+#name "_" #suffix, {                                                                     \
+      sizes, []([[maybe_unused]] std::size_t bytes) { return name##_##suffix(__VA_ARGS__); } \
+    }                                                                                        \
+  }
+
+const std::map<std::string_view, Invocation> kInvocations{
+    SUBMISSION(Sizes::small, cuMemcpyHtoD_v2, ptds, to, host.data(), bytes),
+    SUBMISSION(Sizes::small, cuMemcpyDtoH_v2, ptds, host.data(), from, bytes),
+    SUBMISSION(Sizes::all, cuMemcpyDtoD_v2, ptds, to, from, bytes),
+    SUBMISSION(Sizes::all, cuMemcpy2D_v2, ptds, rows(bytes)),
+    SUBMISSION(Sizes::all, cuMemcpy2DUnaligned_v2, ptds, rows(bytes)),
+    SUBMISSION(Sizes::small, cuMemcpyHtoDAsync_v2, ptsz, to, host.data(), bytes, stream),
+    SUBMISSION(Sizes::small, cuMemcpyDtoHAsync_v2, ptsz, host.data(), from, bytes, stream),
+    SUBMISSION(Sizes::all, cuMemcpyDtoDAsync_v2, ptsz, to, from, bytes, stream),
+    SUBMISSION(Sizes::all, cuMemcpy2DAsync_v2, ptsz, rows(bytes), stream),
+    SUBMISSION(Sizes::all, cuMemcpy, ptds, to, from, bytes),
+    SUBMISSION(Sizes::all, cuMemcpyAsync, ptsz, to, from, bytes, stream),
+    SUBMISSION(Sizes::all, cuMemcpyPeer, ptds, to, context, from, context, bytes),
+    SUBMISSION(Sizes::all, cuMemcpyPeerAsync, ptsz, to, context, from, context, bytes, stream),
+    SUBMISSION(Sizes::all, cuLaunchKernel, ptsz, kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters(),
+               nullptr),
+    SUBMISSION(Sizes::all, cuLaunchKernelEx, ptsz, configuration(), kernel, parameters(), nullptr),
+    SUBMISSION(Sizes::all, cuLaunchCooperativeKernel, ptsz, kernel, 1, 1, 1, 1, 1, 1, 0, stream,
+               parameters()),
+    SUBMISSION(Sizes::all, cuMemsetD8_v2, ptds, to, 1, bytes),
+    SUBMISSION(Sizes::all, cuMemsetD16_v2, ptds, to, 1, bytes / 2),
+    SUBMISSION(Sizes::all, cuMemsetD32_v2, ptds, to, 1, bytes / 4),
+    SUBMISSION(Sizes::all, cuMemsetD2D8_v2, ptds, to, kRow, 1, kRow, bytes / kRow),
+    SUBMISSION(Sizes::all, cuMemsetD2D16_v2, ptds, to, kRow, 1, kRow / 2, bytes / kRow),
+    SUBMISSION(Sizes::all, cuMemsetD2D32_v2, ptds, to, kRow, 1, kRow / 4, bytes / kRow),
+    SUBMISSION(Sizes::all, cuMemsetD8Async, ptsz, to, 1, bytes, stream),
+    SUBMISSION(Sizes::all, cuMemsetD16Async, ptsz, to, 1, bytes / 2, stream),
+    SUBMISSION(Sizes::all, cuMemsetD32Async, ptsz, to, 1, bytes / 4, stream),
+    SUBMISSION(Sizes::all, cuMemsetD2D8Async, ptsz, to, kRow, 1, kRow, bytes / kRow, stream),
+    SUBMISSION(Sizes::all, cuMemsetD2D16Async, ptsz, to, kRow, 1, kRow / 2, bytes / kRow, stream),
+    SUBMISSION(Sizes::all, cuMemsetD2D32Async, ptsz, to, kRow, 1, kRow / 4, bytes / kRow, stream),
+};
+#undef SUBMISSION
+
+void nothingToDo(void*) {}
+void nothingToCall(CUstream, CUresult, void*) {}
+
+/// More markers than a gate lets through with a piece of work.
+template <class Call>
+Invocation manyOf(Call call) {
+  return {Sizes::small, [call](std::size_t) {
+            CUresult status = CUDA_SUCCESS;
+            for (int i = 0; i < 64 && status == CUDA_SUCCESS; ++i) status = call();
+            return status;
+          }};
+}
+
+/// Memory that is taken in a stream and given back there.
+template <class Allocate, class Free>
+Invocation manyTaken(Allocate allocate, Free free) {
+  return manyOf([allocate, free] {
+    CUdeviceptr memory = 0;
+    const CUresult status = allocate(&memory);
+    return status == CUDA_SUCCESS ? free(memory, stream) : status;
+  });
+}
+
+#define MARKER(name, suffix, ...)                                          \
+  {#name, manyOf([] { return name(__VA_ARGS__); })}, {                     \
+#name "_" #suffix, manyOf([] { return name##_##suffix(__VA_ARGS__); }) \
+  }
+
+const std::map<std::string_view, Invocation> kMarkers{
+    MARKER(cuEventRecord, ptsz, event, stream),
+    MARKER(cuEventRecordWithFlags, ptsz, event, stream, 0),
+    MARKER(cuStreamWaitEvent, ptsz, stream, event, 0),
+    MARKER(cuLaunchHostFunc, ptsz, stream, nothingToDo, nullptr),
+    MARKER(cuStreamAddCallback, ptsz, stream, nothingToCall, nullptr, 0),
+    {"cuMemAllocAsync",
+     manyTaken([](CUdeviceptr* at) { return cuMemAllocAsync(at, kSmall, stream); },
+               cuMemFreeAsync)},
+    {"cuMemAllocAsync_ptsz",
+     manyTaken([](CUdeviceptr* at) { return cuMemAllocAsync_ptsz(at, kSmall, stream); },
+               cuMemFreeAsync_ptsz)},
+    {"cuMemAllocFromPoolAsync",
+     manyTaken([](CUdeviceptr* at) { return cuMemAllocFromPoolAsync(at, kSmall, pool, stream); },
+               cuMemFreeAsync)},
+    {"cuMemAllocFromPoolAsync_ptsz",
+     manyTaken(
+         [](CUdeviceptr* at) { return cuMemAllocFromPoolAsync_ptsz(at, kSmall, pool, stream); },
+         cuMemFreeAsync_ptsz)},
+    {"cuMemFreeAsync",
+     manyTaken([](CUdeviceptr* at) { return cuMemAllocAsync(at, kSmall, stream); },
+               cuMemFreeAsync)},
+    {"cuMemFreeAsync_ptsz",
+     manyTaken([](CUdeviceptr* at) { return cuMemAllocAsync_ptsz(at, kSmall, stream); },
+               cuMemFreeAsync_ptsz)},
+};
+#undef MARKER
+
+/// Null when there is none.
+const Invocation* invocationOf(std::string_view name) {
+  for (const auto* all : {&kInvocations, &kMarkers})
+    if (const auto found = all->find(name); found != all->end()) return &found->second;
+  return nullptr;
+}
+
+int listenAt(const std::string& path) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::strncpy(name.sun_path, path.c_str(), sizeof name.sun_path - 1);
+  const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (bind(listener, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
+      listen(listener, 4) != 0)
+    std::abort();
+  return listener;
+}
+
+/// Starts a worker for the first program that connects, as gpu-proxy does.
+class Proxy {
+ public:
+  Proxy(const std::string& directory, std::string worker, std::string driver)
+      : socket_(directory + "/gpu.sock"),
+        arbiter_(directory + "/arbiter.sock"),
+        worker_(std::move(worker)),
+        driver_(std::move(driver)) {
+    listener_ = listenAt(socket_);
+    setenv("NVIDIA_VIRTUAL_SOCKET", socket_.c_str(), 1);
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~Proxy() {
+    thread_.join();
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    close(listener_);
+    unlink(socket_.c_str());
+  }
+
+  std::atomic<pid_t> pid{0};
+
+ private:
+  void serve() {
+    const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    std::array arguments{worker_.data(),      option("--driver"), driver_.data(),
+                         option("--arbiter"), arbiter_.data(),    option(nullptr)};
+    const pid_t child = fork();
+    if (child == 0) {
+      // By contract with gpu-proxy: 3 is the connection, 4 the report.
+      const int held = fcntl(connection, F_DUPFD, 10), report = open("/dev/null", O_WRONLY);
+      dup2(held, 3);
+      dup2(report, 4);
+      execv(arguments[0], arguments.data());
+      _exit(127);
+    }
+    pid = child;
+    close(connection);
+  }
+  static char* option(const char* name) { return const_cast<char*>(name); }
+
+  std::string socket_, arbiter_, worker_, driver_;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+/// All that is done before the first submission; none of it waits for a grant.
+void prepare() {
+  CUmodule module = nullptr;
+  if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS || cuMemAlloc_v2(&to, kLarge) != CUDA_SUCCESS ||
+      cuMemAlloc_v2(&from, kLarge) != CUDA_SUCCESS ||
+      cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+      cuDeviceGetDefaultMemPool(&pool, 0) != CUDA_SUCCESS ||
+      cuModuleLoadData(&module, kKernel) != CUDA_SUCCESS ||
+      cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS) {
+    std::fprintf(stderr, "the session cannot be prepared\n");
+    std::exit(1);
+  }
+}
+
+bool succeeds(const Invocation& invocation, std::size_t bytes) {
+  const CUresult submitted = invocation.call(bytes);
+  const CUresult ended = cuCtxSynchronize();
+  if (submitted != CUDA_SUCCESS || ended != CUDA_SUCCESS)
+    std::fprintf(stderr, "it returned %d, and its work %d\n", submitted, ended);
+  return submitted == CUDA_SUCCESS && ended == CUDA_SUCCESS;
+}
+
+/// The arbiter's end of one worker's connection: grants what the test says.
+class PlayedArbiter {
+ public:
+  explicit PlayedArbiter(const std::string& path) : path_(path), listener_(listenAt(path)) {}
+  ~PlayedArbiter() {
+    close(connection_);
+    close(listener_);
+    unlink(path_.c_str());
+  }
+
+  arbiter::Mailbox* mailbox = nullptr;
+
+  void accept() { connection_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC); }
+  /// The first word.
+  void introduce() {
+    const int file = arbiter::createMailbox(mailbox);
+    if (file < 0) std::abort();
+    mailbox->grant = arbiter::nextWord(0, Grant::closed);
+    mailbox->queueNanoseconds = 2'000'000;
+    CHECK(arbiter::sendMailbox(connection_, file));
+    close(file);
+  }
+  std::uint32_t set(Grant grant) const {
+    const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
+    mailbox->grant.store(word);
+    syscall(SYS_futex, &mailbox->grant, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    send(connection_, "g", 1, MSG_NOSIGNAL);
+    return word;
+  }
+  bool waits() const { return mailbox->wants.load() > 0; }
+
+ private:
+  std::string path_;
+  int listener_, connection_ = -1;
+};
+
+/// A thread of the program that submits once and waits for the end of it.
+class Submitter {
+ public:
+  Submitter(const Invocation& invocation, std::size_t bytes)
+      : thread_([this, &invocation, bytes] {
+          CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && succeeds(invocation, bytes));
+          done = true;
+        }) {}
+  ~Submitter() { thread_.join(); }
+  std::atomic<bool> done{false};
+
+ private:
+  std::thread thread_;
+};
+
+void passesOnlyWithAGrant(const PlayedArbiter& played, std::string_view name,
+                          const Invocation& invocation, std::size_t bytes) {
+  const int failures = wire::test::failures;
+  {
+    const Submitter submitter(invocation, bytes);
+    CHECK(comesTrue([&] { return played.waits() || submitter.done; }));
+    CHECK(!submitter.done);
+    played.set(Grant::window);
+  }
+  const std::uint32_t word = played.set(Grant::closed);
+  CHECK(comesTrue([&] { return played.mailbox->drained.load() == word; }));
+  if (wire::test::failures != failures)
+    std::fprintf(stderr, "%.*s of %zu bytes\n", static_cast<int>(name.size()), name.data(), bytes);
+}
+
+int testGrants(const std::string& directory, const char* worker, const char* driver) {
+  PlayedArbiter played(directory + "/arbiter.sock");
+  Proxy proxy(directory, worker, driver);
+  prepare();
+  {
+    // The arbiter is there and has said nothing yet.
+    played.accept();
+    const Submitter early(kInvocations.at("cuMemsetD8Async"), kSmall);
+    usleep(100'000);
+    CHECK(!early.done);
+    played.introduce();
+    CHECK(comesTrue([&] { return played.waits() || early.done; }));
+    CHECK(!early.done);
+    played.set(Grant::window);
+  }
+  const std::uint32_t word = played.set(Grant::closed);
+  CHECK(comesTrue([&] { return played.mailbox->drained.load() == word; }));
+  for (const std::string_view name : kSubmissions) {
+    const Invocation* found = invocationOf(name);
+    if (found == nullptr) continue;
+    passesOnlyWithAGrant(played, name, *found, kSmall);
+    if (found->sizes == Sizes::all) passesOnlyWithAGrant(played, name, *found, kLarge);
+  }
+  return wire::test::checkedResult();
+}
+
+/// A grant is given only once all that was charged before has been earned, less what may be saved
+/// up. Both sides of the comparison are the arbiter's; a machine that is slow makes only the right
+/// one larger.
+void isCharged(arbiter::test::Control& control, Time begin, std::string_view name,
+               const Invocation& invocation) {
+  constexpr Time kSaved = 5 * arbiter::kMillisecond;  // 5 % of 100 ms
+  for (int grants = 0; grants < 2;) {
+    const arbiter::TimeUse before = control.figures()["tenant"];
+    CHECK(succeeds(invocation, kSmall));
+    const Time passed = arbiter::test::monotonic() - begin;
+    const arbiter::TimeUse after = control.figures()["tenant"];
+    if (after.windows == before.windows) continue;  // the window of the one before was still open
+    ++grants;
+    const bool within = before.granted + before.overrun <= passed * 5 / 100 + kSaved;
+    CHECK(within && after.granted + after.overrun > before.granted + before.overrun);
+    if (!within) std::fprintf(stderr, "%.*s\n", static_cast<int>(name.size()), name.data());
+  }
+}
+
+int testAccounts(const std::string& directory, const char* worker, const char* driver,
+                 const char* arbiter) {
+  const std::string path = directory + "/arbiter.sock";
+  const pid_t pid = fork();
+  if (pid == 0) execl(arbiter, arbiter, "--socket", path.c_str(), nullptr), _exit(127);
+  {
+    Proxy proxy(directory, worker, driver);
+    arbiter::test::Control control(path);
+    prepare();
+    const Time begin = arbiter::test::monotonic();
+    control.say("allocation tenant 5 fixed 0 gpu");
+    control.say("worker " + std::to_string(proxy.pid.load()) + " tenant");
+    for (const std::string_view name : kSubmissions) {
+      if (const Invocation* found = invocationOf(name)) isCharged(control, begin, name, *found);
+    }
+  }
+  kill(pid, SIGTERM);
+  waitpid(pid, nullptr, 0);
+  for (const char* file : {"", ".lock"}) unlink((path + file).c_str());
+  return wire::test::checkedResult();
+}
+
+void testTheListIsComplete() {
+  std::set<std::string_view> listed(std::begin(kSubmissions), std::end(kSubmissions));
+  for (const std::string_view name : listed) {
+    if (invocationOf(name) != nullptr) continue;
+    CHECK(false);
+    std::fprintf(stderr, "%.*s submits work, and kInvocations lacks it\n",
+                 static_cast<int>(name.size()), name.data());
+  }
+  for (const auto* all : {&kInvocations, &kMarkers})
+    for (const auto& [name, invocation] : *all) CHECK(listed.contains(name));
+}
+
+/// A program has one session in its life, so each part is a process.
+template <class Part>
+void run(Part part) {
+  const pid_t child = fork();
+  if (child == 0) std::exit(part());
+  int status = -1;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+}  // namespace
+
+/// `submission_test WORKER DRIVER ARBITER`
+int main(int, char** arguments) {
+  const char *worker = arguments[1], *driver = arguments[2], *arbiter = arguments[3];
+  char directory[] = "/tmp/submission-test-XXXXXX";
+  if (mkdtemp(directory) == nullptr) return std::perror(directory), 1;
+  testTheListIsComplete();
+  run([&] { return testGrants(directory, worker, driver); });
+  run([&] { return testAccounts(directory, worker, driver, arbiter); });
+  rmdir(directory);
+  return wire::test::checkedResult();
+}

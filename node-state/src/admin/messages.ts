@@ -1,0 +1,115 @@
+/** The messages of proto/admin.proto as JavaScript has them; what each field means stands there. */
+
+export type PolicyMessage = 'POLICY_UNSPECIFIED' | 'POLICY_BURST' | 'POLICY_FIXED';
+export type SharingModeMessage =
+  | 'SHARING_MODE_UNSPECIFIED'
+  | 'SHARING_MODE_EXCLUSIVE'
+  | 'SHARING_MODE_CONCURRENT';
+
+export interface GpuMessage {
+  readonly uuid: string;
+  readonly index: number;
+  readonly name: string;
+  readonly memoryBytes: number;
+  readonly contextMemoryBytes: number;
+  readonly mode: SharingModeMessage;
+  readonly memoryLeftBytes: number;
+  readonly fixedShareLeftPercent: number;
+  readonly warmWorkers: number;
+  readonly warmWorkersReady: number;
+  readonly unhealthy: string;
+  readonly slots: number;
+  readonly slotMemoryBytes: number;
+}
+
+interface OwnerMessage {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly podUid: string;
+  readonly container: string;
+}
+
+export interface LimitsMessage {
+  readonly sessions: number;
+  readonly pinnedMemoryBytes: number;
+  readonly threads: number;
+  readonly handles: number;
+}
+
+export interface TimeUseMessage {
+  readonly granted: number;
+  readonly waited: number;
+  readonly overrun: number;
+  readonly windows: number;
+}
+
+export interface SessionMessage {
+  readonly number: number;
+  readonly pid: number;
+  readonly uid: number;
+  readonly program: string;
+  readonly workerPid: number;
+  readonly startedAt: string;
+  readonly memoryBytes: number;
+  readonly peakMemoryBytes: number;
+  readonly contexts: number;
+  readonly launches: number;
+  readonly bytesHostToDevice: number;
+  readonly bytesDeviceToHost: number;
+  readonly bytesDeviceToDevice: number;
+  readonly faults: number;
+}
+
+export interface AllocationMessage {
+  readonly id: string;
+  readonly name: string;
+  readonly gpuUuids: readonly string[];
+  readonly memoryBytes: number;
+  readonly sharePercent: number;
+  readonly policy: PolicyMessage;
+  readonly priority: number;
+  readonly mode: SharingModeMessage;
+  readonly limits: LimitsMessage;
+  readonly uid?: number;
+  readonly createdAt: string;
+  readonly draining: boolean;
+  readonly socketPath: string;
+  readonly memoryUsedBytes: number;
+  readonly peakMemoryBytes: number;
+  readonly time: TimeUseMessage;
+  readonly sessions: readonly SessionMessage[];
+  readonly owner?: OwnerMessage | null;
+  readonly slots: readonly string[];
+}
+
+export interface NodeUseMessage {
+  readonly node: string;
+  readonly time: string;
+  readonly gpus: readonly GpuMessage[];
+  readonly allocations: readonly AllocationMessage[];
+}
+
+export interface CreateAllocationRequest {
+  readonly name?: string;
+  readonly gpus?: readonly string[];
+  readonly memoryBytes?: number;
+  readonly sharePercent?: number;
+  readonly policy?: PolicyMessage;
+  readonly priority?: number;
+  readonly mode?: SharingModeMessage;
+  readonly limits?: Partial<LimitsMessage>;
+  readonly holderPid?: number;
+}
+
+/** Each call: what is asked, and what is answered. */
+export interface AdminCalls {
+  listGpus: [
+    Record<string, never>,
+    { readonly node: string; readonly gpus: readonly GpuMessage[]; readonly selection: string },
+  ];
+  createAllocation: [CreateAllocationRequest, AllocationMessage];
+  listAllocations: [Record<string, never>, { readonly allocations: readonly AllocationMessage[] }];
+  getAllocation: [{ readonly id: string }, AllocationMessage];
+  drainAllocation: [{ readonly id: string }, AllocationMessage];
+  deleteAllocation: [{ readonly id: string; readonly force: boolean }, Record<string, never>];
+}

@@ -1,0 +1,201 @@
+import path from 'node:path';
+import { MEMORY_SIZES, readMemorySize } from '../memory-size.js';
+
+/**
+ * What an option may hold: its one parser, whether the text comes from a flag, a variable or a
+ * file.
+ */
+export interface Kind<T> {
+  /** As help shows it: `--window <duration>`. */
+  readonly placeholder: string;
+  /** Ends the sentence that begins with "give". */
+  readonly allowed: string;
+  /**
+   * `many`: a repeated flag, a variable with commas, a list; `perGpu`: that, and a mapping from
+   * GPUs to values.
+   */
+  readonly shape: 'one' | 'many' | 'perGpu';
+  /** One entry; undefined when it is not allowed. */
+  entry(text: string): unknown;
+  /** All entries of an option, in order; at least one. */
+  combine(entries: readonly unknown[]): T;
+}
+
+function one<T>(
+  placeholder: string,
+  allowed: string,
+  entry: (text: string) => T | undefined,
+): Kind<T> {
+  return { placeholder, allowed, shape: 'one', entry, combine: (entries) => entries[0] as T };
+}
+
+export function many<T>(kind: Kind<T>): Kind<readonly T[]> {
+  return { ...kind, shape: 'many', combine: (entries) => entries as T[] };
+}
+
+export function choice<Word extends string>(...words: readonly Word[]): Kind<Word> {
+  return one(words.join('|'), words.join(', ').replace(/, ([^,]+)$/, ' or $1'), (text) =>
+    words.find((word) => word === text),
+  );
+}
+
+export function wholeNumber(least: number, most: number, placeholder = 'count'): Kind<number> {
+  return one(placeholder, `a whole number from ${least} to ${most}`, (text) =>
+    within(least, most, /^-?\d{1,9}$/.test(text) ? Number(text) : NaN),
+  );
+}
+
+/** Microseconds. */
+export function duration(least: string, most: string): Kind<number> {
+  const [from, to] = [microseconds(least), microseconds(most)];
+  return one('duration', `a duration from ${least} to ${most} in us, ms or s`, (text) =>
+    within(from, to, microseconds(text)),
+  );
+}
+
+/** Bytes. */
+export const memorySize = one('size', MEMORY_SIZES, readMemorySize);
+
+/** 1 to 100. */
+export const percent = one('percent', 'a whole percentage from 1 to 100, for example 25', (text) =>
+  within(1, 100, /^\d{1,3} ?%?$/.test(text) ? Number.parseInt(text, 10) : NaN),
+);
+
+/** Converted to an absolute path, relative to the working directory. */
+export const filePath = one('path', 'a path', (text) =>
+  text === '' ? undefined : path.resolve(text),
+);
+
+export const logTarget = one(
+  'path',
+  'a path, or - for standard output',
+  (text) => (text === '-' ? text : filePath.entry(text)) as string | undefined,
+);
+
+/** `more`: what may stand after the first letter or digit beside letters, digits and `._-`. */
+function name(most: number, more = ''): Kind<string> {
+  const pattern = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._${more}-]{0,${most - 1}}$`);
+  const allowed = `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, the first one a letter or a digit`;
+  return one('name', allowed, (text) => (pattern.test(text) ? text : undefined));
+}
+
+/** Every name that Kubernetes gives a node is one, and the ledger takes it for its keys. */
+export const nodeName = name(253);
+export const userName = name(128);
+/** With a slash, so that it can say namespace and pod. */
+export const allocationName = name(128, '/');
+
+/** An index, or a UUID as the driver spells it. */
+const GPU_NAME = /^(\d{1,4}|GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+export const gpuName = one('index|uuid', "a GPU's index (0, 1, ...) or UUID (GPU-...)", (text) =>
+  GPU_NAME.test(text) ? text : undefined,
+);
+
+/** One value for all GPUs, and others for some. */
+export interface PerGpu<T> {
+  readonly all: T | undefined;
+  /** By index or UUID, as they were given. */
+  readonly some: ReadonlyMap<string, T>;
+}
+
+/** The value for one GPU: by its UUID, otherwise by its index, otherwise the value for all. */
+export function forGpu<T>(
+  { all, some }: PerGpu<T>,
+  gpu: { readonly uuid: string; readonly index: number },
+  otherwise: T,
+): T {
+  return some.get(gpu.uuid.toLowerCase()) ?? some.get(String(gpu.index)) ?? all ?? otherwise;
+}
+
+export function perGpu<T>(kind: Kind<T>): Kind<PerGpu<T>> {
+  return {
+    placeholder: `[gpu=]${kind.placeholder}`,
+    allowed: `${kind.allowed}, for all GPUs, or GPU=VALUE for the one with this index or UUID`,
+    shape: 'perGpu',
+    entry: (text) => perGpuEntry(kind, text),
+    combine: (entries) => {
+      const pairs = entries as readonly (readonly [string, T])[];
+      const all = pairs.findLast(([gpu]) => gpu === '')?.[1];
+      return { all, some: new Map(pairs.filter(([gpu]) => gpu !== '')) };
+    },
+  };
+}
+
+function perGpuEntry<T>(kind: Kind<T>, text: string): readonly [string, T] | undefined {
+  const [, gpu = '', rest = ''] = /^(?:([^=]*)=)?(.*)$/s.exec(text) ?? [];
+  const value = kind.entry(rest) as T | undefined;
+  const named = !text.includes('=') || GPU_NAME.test(gpu);
+  return value !== undefined && named ? [gpu.toLowerCase(), value] : undefined;
+}
+
+export interface UidRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+const LEAST_UID = 1000;
+const NOBODY = 65534;
+const MOST_UID = 2 ** 32 - 2;
+
+/** Below 1000 are the system's own users, and nobody is one whom others use. */
+export const uidRange = one<UidRange>(
+  'first-last',
+  `the first and the last of user ids from ${LEAST_UID} to ${MOST_UID}, not across ${NOBODY} (nobody), for example 100000-165535`,
+  (text) => {
+    const [, first = NaN, last = NaN] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? [];
+    const allowed =
+      LEAST_UID <= first && first <= last && last <= MOST_UID && (last < NOBODY || first > NOBODY);
+    return allowed ? { first, last } : undefined;
+  },
+);
+
+const REDIS_URL =
+  /^(rediss?:\/\/([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(\/\d{0,4})?|unix:\/\/\/\S+)$/;
+
+/**
+ * A password does not belong here: the command line and the environment of a process can be read.
+ */
+export const redisUrl = one(
+  'url',
+  'redis://HOST[:PORT][/DATABASE], rediss:// for TLS, or unix:///PATH, without a user and password',
+  (text) => (REDIS_URL.test(text) && URL.canParse(text) ? text : undefined),
+);
+
+/**
+ * Without a host all addresses of this machine: of IPv6 and IPv4 where it has both, else of the one
+ * that it has.
+ */
+export type NetworkAddress = { readonly host?: string; readonly port: number };
+export type Address = NetworkAddress | { readonly path: string };
+
+/** Port 0: any that is free. */
+export const address = one<Address>(
+  'address',
+  'HOST:PORT, [HOST]:PORT, :PORT for all addresses, or the absolute path of a Unix socket',
+  (text) => {
+    if (text.startsWith('/')) return { path: path.resolve(text) };
+    const [, bracketed, host = bracketed, port] =
+      /^(?:\[([\da-f:.]+)\]|([\w.-]+))?:(\d{1,5})$/i.exec(text) ?? [];
+    return Number(port) < 65536
+      ? { ...(host !== undefined && { host }), port: Number(port) }
+      : undefined;
+  },
+);
+
+export function addressText(address: Address): string {
+  if ('path' in address) return address.path;
+  const { host = '', port } = address;
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+const MICROSECONDS: Record<string, number> = { us: 1, ms: 1e3, s: 1e6 };
+
+function microseconds(text: string): number {
+  const match = /^(\d{1,9}(?:\.\d{1,6})?) ?(us|ms|s)$/.exec(text);
+  return match ? Math.round(Number(match[1]) * (MICROSECONDS[match[2] as string] as number)) : NaN;
+}
+
+function within(least: number, most: number, value: number): number | undefined {
+  return value >= least && value <= most ? value : undefined;
+}

@@ -1,0 +1,192 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { createConnection, type Socket } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pino } from 'pino';
+import { type HttpOptions, HttpService } from './http.js';
+
+const LOOPBACK = { host: '127.0.0.1', port: 0 };
+let directory: string;
+let service: HttpService;
+
+beforeEach(() => {
+  directory = mkdtempSync(path.join(tmpdir(), 'http-'));
+});
+afterEach(async () => {
+  await service.move(undefined);
+  rmSync(directory, { recursive: true });
+});
+
+function make(options: Partial<HttpOptions> = {}): HttpService {
+  const metrics = { contentType: 'text/plain; version=0.0.4', exposition: async () => 'a 1\n' };
+  service = new HttpService({
+    metrics,
+    conditions: {},
+    logger: pino({ enabled: false }),
+    ...options,
+  });
+  return service;
+}
+
+function place(): { socketPath: string } | { host: string; port: string } {
+  const { address = '' } = service;
+  if (address.startsWith('/')) return { socketPath: address };
+  const { hostname, port } = new URL(address);
+  return { host: hostname, port };
+}
+
+async function ask(target: string, method = 'GET', headers: Record<string, string> = {}) {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request({ ...place(), path: target, method, headers, agent: false }, resolve)
+      .once('error', reject)
+      .end();
+  });
+  return { status: response.statusCode, headers: response.headers, body: await text(response) };
+}
+
+function connect(): Socket {
+  const { hostname, port } = new URL(service.address as string);
+  return createConnection(Number(port), hostname).on('error', () => {});
+}
+
+function ended(socket: Socket): Promise<unknown> {
+  return new Promise((resolve) => socket.once('close', resolve).resume());
+}
+
+const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
+  addresses?.some(({ address }) => address === '::1'),
+);
+
+test.each(hasIpv6 ? ['127.0.0.1', '[::1]'] : ['127.0.0.1'])(
+  'without a host it is found at %s',
+  async (host) => {
+    await make().move({ port: 0 });
+    const { port } = new URL(service.address ?? '');
+    expect((await fetch(`http://${host}:${port}/healthz`)).status).toBe(200);
+  },
+);
+
+test('answers over TCP', async () => {
+  await make().move(LOOPBACK);
+  expect(service.address).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(await ask('/metrics?x=1')).toMatchObject({
+    status: 200,
+    body: 'a 1\n',
+    headers: { 'content-type': 'text/plain; version=0.0.4' },
+  });
+  expect(await ask('/healthz')).toMatchObject({ status: 200, body: '{"alive":true}\n' });
+  expect(await ask('/healthz', 'HEAD')).toMatchObject({
+    status: 200,
+    body: '',
+    headers: { 'content-length': '15' },
+  });
+});
+
+test('what is not ready yet is told', async () => {
+  let gpus: string | undefined = 'the GPUs have not been read yet';
+  await make({ conditions: { gpus: () => gpus, sockets: () => undefined } }).move(LOOPBACK);
+  const unready = await ask('/readyz');
+  expect([unready.status, JSON.parse(unready.body)]).toEqual([
+    503,
+    { ready: false, notReady: { gpus: 'the GPUs have not been read yet' } },
+  ]);
+  gpus = undefined;
+  expect(await ask('/readyz')).toMatchObject({ status: 200, body: '{"ready":true}\n' });
+});
+
+test('what need not hold is told beside', async () => {
+  await make({ notes: { ledger: () => 'it is away', other: () => undefined } }).move(LOOPBACK);
+  expect(await ask('/readyz')).toMatchObject({
+    status: 200,
+    body: '{"ready":true,"notes":{"ledger":"it is away"}}\n',
+  });
+});
+
+test('anything else is refused', async () => {
+  await make().move(LOOPBACK);
+  expect(await ask('/')).toMatchObject({
+    status: 404,
+    body: 'Served here are /metrics, /healthz and /readyz.\n',
+  });
+  expect(await ask('/metrics', 'POST')).toMatchObject({
+    status: 405,
+    headers: { allow: 'GET, HEAD', connection: 'close' },
+  });
+  expect(await ask('/metrics', 'GET', { long: 'x'.repeat(9000) })).toMatchObject({ status: 431 });
+});
+
+test('figures that fail or never come are told as such', async () => {
+  const metrics = {
+    contentType: '',
+    exposition: () => Promise.reject(new Error('the arbiter is away.')),
+  };
+  await make({ metrics }).move(LOOPBACK);
+  expect(await ask('/metrics')).toMatchObject({
+    status: 503,
+    body: '/metrics cannot be answered: the arbiter is away.\n',
+  });
+  await service.move(undefined);
+  await make({
+    metrics: { ...metrics, exposition: () => new Promise(() => {}) },
+    timeout: 100,
+  }).move(LOOPBACK);
+  expect(await ask('/metrics')).toMatchObject({
+    status: 503,
+    body: '/metrics cannot be answered: the figures did not come within 0.1 s.\n',
+  });
+});
+
+test('a caller that sends nothing, or half a request, is let go', async () => {
+  await make({ timeout: 200 }).move(LOOPBACK);
+  const [silent, slow] = [connect(), connect()];
+  slow.write('GET /metrics HTTP/1.1\r\nHost: x\r\n');
+  await Promise.all([ended(silent), ended(slow)]);
+});
+
+test('there are only so many connections', async () => {
+  await make({ connections: 2, timeout: 60_000 }).move(LOOPBACK);
+  const holding = [connect(), connect()];
+  for (const socket of holding) {
+    socket.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+    await new Promise((resolve) => socket.once('data', resolve));
+  }
+  await ended(connect());
+  for (const socket of holding) socket.destroy();
+});
+
+test('a Unix socket is for its owner, one left behind is replaced, and it goes with the service', async () => {
+  const socket = path.join(directory, 'http.sock');
+  const left = `require('net').createServer().listen('${socket}', () => process.kill(process.pid, 'SIGKILL'))`;
+  expect(spawnSync(process.execPath, ['-e', left], { timeout: 60_000 }).signal).toBe('SIGKILL');
+  expect(existsSync(socket)).toBe(true);
+  await make().move({ path: socket });
+  expect(statSync(socket).mode & 0o777).toBe(0o600);
+  expect(await ask('/healthz')).toMatchObject({ status: 200 });
+  const other = new HttpService({
+    metrics: { contentType: '', exposition: async () => '' },
+    conditions: {},
+    logger: pino({ enabled: false }),
+  });
+  await expect(other.move({ path: socket })).rejects.toThrow(
+    `Metrics and health cannot be served at ${socket}: address already in use.`,
+  );
+  expect(await ask('/healthz')).toMatchObject({ status: 200 });
+  await service.move(undefined);
+  expect(existsSync(socket)).toBe(false);
+});
+
+test('it moves, and stays where it was when it cannot', async () => {
+  await make().move(LOOPBACK);
+  const former = service.address;
+  const file = path.join(directory, 'file');
+  writeFileSync(file, '');
+  await expect(service.move({ path: file })).rejects.toThrow(`cannot be served at ${file}`);
+  expect(service.address).toBe(former);
+  await service.move(LOOPBACK);
+  expect(service.address).not.toBe(former);
+  expect(await ask('/healthz')).toMatchObject({ status: 200 });
+  await expect(fetch(`${former}/healthz`)).rejects.toThrow();
+});

@@ -1,0 +1,33 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { ProxyError, systemReason } from './errors.js';
+
+/** A new directory that only this user can enter: socket and quota file of one proxy lie in it. */
+export function makePrivateDirectory(parents: readonly string[] = defaultParents()): string {
+  let failure: unknown;
+  for (const parent of parents) {
+    try {
+      return mkdtempSync(path.join(parent, 'nvidia-virtual-'));
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw new ProxyError('DIRECTORY_NOT_MADE', {
+    parent: parents.join(' or '),
+    reason: systemReason(failure),
+  });
+}
+
+export function removePrivateDirectory(directory: string): void {
+  rmSync(directory, { recursive: true, force: true });
+}
+
+/**
+ * XDG_RUNTIME_DIR may name a directory of another user (sudo) or none, so the temporary directory
+ * comes second.
+ */
+function defaultParents(): string[] {
+  const runtime = process.env['XDG_RUNTIME_DIR'];
+  return runtime ? [runtime, tmpdir()] : [tmpdir()];
+}

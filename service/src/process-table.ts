@@ -1,0 +1,133 @@
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+
+/**
+ * Identity of a process. A pid can be reused; pid and start time together are unique within a boot.
+ */
+export interface ProcessIdentity {
+  readonly pid: number;
+  /** In clock ticks since boot; undefined if the process had already exited. */
+  readonly startTime: string | undefined;
+  readonly program: string;
+}
+
+/** Id of this boot of the machine. Pids and start times are valid within one boot. */
+export function readBootId(): string {
+  return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+}
+
+export function identifyProcess(pid: number): ProcessIdentity {
+  return { pid, startTime: readStat(pid)?.startTime, program: programOf(pid) };
+}
+
+/** False after the exit of the process, even while it is a zombie. */
+export function isAlive(identity: ProcessIdentity): boolean {
+  const stat = readStat(identity.pid);
+  return (
+    stat !== undefined &&
+    stat.state !== 'Z' &&
+    stat.state !== 'X' &&
+    stat.startTime === identity.startTime
+  );
+}
+
+/** The process with these consecutive arguments on its command line. */
+export function findProcess(...words: readonly string[]): ProcessIdentity | undefined {
+  const wanted = `\0${words.join('\0')}\0`;
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const found = numbers.find((pid) =>
+    readOrUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.includes(wanted),
+  );
+  return found === undefined ? undefined : identifyProcess(Number(found));
+}
+
+/**
+ * The processes that were started with this NAME=value in their environment, and with which words;
+ * those of others cannot be seen.
+ */
+export function findProcessesWith(
+  variable: string,
+): { readonly identity: ProcessIdentity; readonly words: readonly string[] }[] {
+  const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  const list = (pid: string, file: string) =>
+    readOrUndefined(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'))?.split('\0') ?? [];
+  return numbers
+    .filter((pid) => list(pid, 'environ').includes(variable))
+    .map((pid) => ({
+      identity: identifyProcess(Number(pid)),
+      words: list(pid, 'cmdline').slice(0, -1),
+    }))
+    .filter(({ identity }) => isAlive(identity));
+}
+
+/**
+ * Whether this directory is the root directory of the process. False for processes in containers.
+ */
+export function hasRoot({ pid }: ProcessIdentity, directory: string): boolean {
+  const [own, wanted] = [`/proc/${pid}/root/`, directory].map((each) =>
+    readOrUndefined(() => statSync(each)),
+  );
+  return own !== undefined && own.dev === wanted?.dev && own.ino === wanted.ino;
+}
+
+/**
+ * Whether it runs as this user and was started as it: the real, effective, saved and file system's
+ * one.
+ */
+export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
+  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+  const uids =
+    status
+      ?.match(/^Uid:(.*)$/m)?.[1]
+      ?.trim()
+      .split(/\s+/) ?? [];
+  return uids.length > 0 && uids.every((each) => each === String(uid));
+}
+
+/** The user id of a process; undefined if it has exited. */
+export function userOf(pid: number): number | undefined {
+  const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
+  const effective = status?.match(/^Uid:\s+\d+\s+(\d+)/m)?.[1];
+  return effective === undefined ? undefined : Number(effective);
+}
+
+/**
+ * Whether a terminal sends Ctrl-C to this process itself, because it is in the terminal's
+ * foreground group.
+ */
+export function isInForeground(pid: number | 'self' = 'self'): boolean {
+  const stat = readStat(pid);
+  return stat !== undefined && stat.foregroundGroup === stat.group;
+}
+
+interface Stat {
+  readonly state: string;
+  readonly group: string;
+  readonly foregroundGroup: string;
+  readonly startTime: string;
+}
+
+function readStat(pid: number | 'self'): Stat | undefined {
+  const line = readOrUndefined(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  if (line === undefined) return undefined;
+  // The name in parentheses may hold anything, so fields are counted from the last parenthesis: the
+  // state is field 3.
+  const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
+  const field = (number: number) => fields[number - 3] ?? '';
+  return { state: field(3), group: field(5), foregroundGroup: field(8), startTime: field(22) };
+}
+
+function programOf(pid: number): string {
+  return (
+    readOrUndefined(() => readlinkSync(`/proc/${pid}/exe`)) ??
+    readOrUndefined(() => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()) ??
+    'unknown'
+  );
+}
+
+function readOrUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}

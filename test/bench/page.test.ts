@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { renderBarChart } from './bar-chart.js';
+import { renderPage } from './page.js';
+import { reportFiles } from './report-files.js';
+
+const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
+
+test('what was not measured says so', () => {
+  expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(5);
+});
+
+test('a limit that does not hold stands out, and so does a failure', () => {
+  const figures = [
+    { name: 'slow', unit: 'us', native: 1, remoted: 2, ratio: 2, limit: '<= 1.05', holds: false },
+    { name: 'half done', unit: 'us', native: 1 },
+  ];
+  const page = renderPage({
+    gpu: { machine: MACHINE, figures, errors: ['x, remoted: exit status 1\nlong text'] },
+  });
+  expect(page).toContain('| slow | 1 us | 2 us | 2.000 | <= 1.05: DOES NOT HOLD |');
+  expect(page).toContain('| half done | 1 us | failed |  |  |');
+  expect(page).toContain('What failed: x, remoted: exit status 1.');
+});
+
+test('frameworks that differ from native stand out', () => {
+  const frameworks = [
+    { name: 'a', native: { seconds: 1 }, remoted: { error: 'no' }, equal: false },
+  ];
+  expect(renderPage({ frameworks: { machine: MACHINE, frameworks } })).toContain(
+    '| a | 1 s | failed |  | NO |',
+  );
+});
+
+test('tenants stand beside what they are alone, and beside their limit', () => {
+  const tenant = {
+    mode: 'saturate',
+    kernel: 50,
+    alone: {},
+    sliced: { part: 0.2 },
+    shared: { part: 0.5, p99: 1500 },
+  };
+  const scenarios = [
+    { name: 'two', tenants: [tenant, tenant], limit: 'total >= 0.97', holds: true, got: [0.98765] },
+  ];
+  const page = renderPage({ sharing: { machine: MACHINE, scenarios } });
+  expect(page).toContain(
+    '| two | 0.200 + 0.200 | 0.500 (1.5) + 0.500 (1.5) | total >= 0.97: holds (0.988) |',
+  );
+  const besideMps = [{ name: 'small', tenants: [tenant], sliced_is: 'native MPS' }];
+  expect(renderPage({ sharing: { machine: MACHINE, scenarios: besideMps } })).toContain(
+    '| small | native MPS: 0.200 | 0.500 (1.5) |  |',
+  );
+});
+
+test.each(reportFiles())(
+  '$file is current: run `node test/dist/bench/report.js`',
+  ({ file, text }) => {
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  },
+);
+
+test('a bar chart has a bar for each value, and escapes names', () => {
+  const svg = renderBarChart({
+    title: 'a < b',
+    axis: 'ms',
+    series: ['x', 'y'],
+    groups: [{ name: 'g', values: [1, 0.25] }],
+    reference: { value: 1, label: 'native' },
+  });
+  expect(svg).toContain('<title>a &lt; b</title>');
+  expect(
+    [...svg.matchAll(/width="([\d.]+)" height="12" fill="#/g)].map(([, width]) => width),
+  ).toEqual(['12', '12', '430', '107.5']);
+});

@@ -1,0 +1,62 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { readPodRequest } from '@nvidia-virtual/kube-common/pod-request';
+import { readValuesFile } from '@nvidia-virtual/toolchain/chart/values-file';
+import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
+import { parseAllDocuments } from 'yaml';
+import { CHART, type KubernetesObject } from './chart.js';
+
+const DOCUMENTS = path.join(REPOSITORY, 'docs');
+const EXAMPLES = path.join(REPOSITORY, 'examples');
+const PAGES = [
+  ...readdirSync(DOCUMENTS).filter((name) => name.endsWith('.md')),
+  '../README.md',
+  '../examples/README.md',
+  '../charts/nvidia-virtual/README.md',
+].map((name) => path.join(DOCUMENTS, name));
+const values = readValuesFile(readFileSync(path.join(CHART, 'values.yaml'), 'utf8')).flatMap(
+  (section) => section.values,
+);
+const keys = new Set(values.map(({ key }) => key));
+const groups = new Set([...keys].map((key) => key.split('.')[0]));
+
+describe.each(PAGES)('%s', (page) => {
+  const text = readFileSync(page, 'utf8');
+
+  test('leads only to files that are there', () => {
+    const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(
+      (match) => match[1] as string,
+    );
+    expect(links.filter((link) => !existsSync(path.resolve(path.dirname(page), link)))).toEqual([]);
+  });
+
+  test('names only values that the chart has', () => {
+    const named = [...text.matchAll(/(?:`|--set )([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?==|`)/g)].map(
+      (match) => match[1] as string,
+    );
+    const ours = named.filter(
+      (name) => groups.has(name.split('.')[0]) && !/\.(yaml|ts|json|md|sock|proto)$/.test(name),
+    );
+    expect(ours.filter((name) => !keys.has(name))).toEqual([]);
+  });
+});
+
+test('every pod of the examples asks for what it may ask', () => {
+  const asked: string[] = [];
+  for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'))) {
+    const objects = parseAllDocuments(readFileSync(path.join(EXAMPLES, file), 'utf8')).map(
+      (one) => one.toJS() as KubernetesObject,
+    );
+    for (const { kind, metadata, spec } of objects) {
+      const pod = kind === 'Pod' ? { metadata, spec } : spec?.template;
+      if (pod === undefined) continue;
+      // The API server makes quantities of numbers.
+      for (const { resources } of pod.spec.containers)
+        resources.limits['nvidia-virtual/gpu'] = String(resources.limits['nvidia-virtual/gpu']);
+      expect([file, readPodRequest(pod)?.containers.length]).toEqual([file, 1]);
+      asked.push(file);
+    }
+  }
+  expect(asked).toEqual(['deployment.yaml', 'pytorch.yaml', 'two-pods.yaml', 'two-pods.yaml']);
+});

@@ -1,0 +1,700 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/options';
+import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
+import { allMetrics } from '@nvidia-virtual/gpu-proxy/metrics/list';
+import { BINDING_TIMEOUT } from '@nvidia-virtual/scheduler-ext/extender/binder';
+import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
+import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
+import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
+import { writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
+import { optionsOf } from '@nvidia-virtual/service/configuration/option';
+import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
+import { OPTIONS as USAGE_OPTIONS } from '@nvidia-virtual/usage-api/options';
+import { parse } from 'yaml';
+import {
+  CHART,
+  containerOf,
+  environmentOf,
+  helm,
+  type KubernetesObject,
+  type Rendered,
+  render,
+} from './chart.js';
+
+const BUILDING_HELM = 900_000;
+const GKE = { apis: ['networking.gke.io/v1'] };
+const OPERATOR = { apis: ['monitoring.coreos.com/v1/ServiceMonitor'] };
+const PROMETHEUS = {
+  namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } },
+};
+const VERSIONS = ['v1.30.0', 'v1.33.5-gke.1014001', 'v1.36.3+k3s1'];
+
+let chart: Rendered;
+beforeAll(async () => {
+  chart = await render();
+}, BUILDING_HELM);
+
+describe('every pod', () => {
+  test('has an account of its own, and no more rights in the kernel than it needs', () => {
+    for (const [name, pod] of chart.pods) {
+      for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
+        const { securityContext } = container;
+        expect([
+          name,
+          container.name,
+          securityContext.privileged,
+          securityContext.readOnlyRootFilesystem,
+        ]).toEqual([name, container.name, undefined, true]);
+        expect([name, securityContext.capabilities.drop]).toEqual([name, ['ALL']]);
+      }
+      expect([name, pod.hostNetwork ?? false]).toEqual([name, false]);
+    }
+  });
+
+  test('that is not of a node runs as nobody in particular', () => {
+    const control = [...chart.pods].filter(([, pod]) => !pod.hostPID);
+    expect(control.length).toBeGreaterThanOrEqual(6);
+    for (const [name, pod] of control)
+      expect([name, pod.securityContext]).toEqual([
+        name,
+        expect.objectContaining({ runAsNonRoot: true, runAsUser: 65532 }),
+      ]);
+  });
+
+  test('runs on nodes for which its programs are built, and which the values ask for besides', async () => {
+    const platform = { 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
+    const { pods } = await render({
+      values: {
+        node: { nodeSelector: { pool: 'gpus' } },
+        control: { nodeSelector: { pool: 'system' } },
+      },
+    });
+    expect(pods.size).toBe(chart.pods.size);
+    for (const [name, pod] of chart.pods) {
+      expect([name, pod.nodeSelector]).toEqual([name, platform]);
+      const pool = pod.hostPID ? 'gpus' : 'system';
+      const chosen = name === 'Pod nvidia-virtual-test-slot' ? platform : { ...platform, pool };
+      expect([name, pods.get(name).nodeSelector]).toEqual([name, chosen]);
+    }
+  });
+
+  test('takes images from the registry, with the secrets, that were named', async () => {
+    const images = {
+      registry: 'mirror.local/gpu/',
+      tag: 'v9',
+      pullSecrets: [{ name: 'mirror' }],
+      redis: 'redis@sha256:0123',
+    };
+    const { pods } = await render({ values: { images } });
+    for (const [name, pod] of pods) {
+      expect([name, pod.imagePullSecrets]).toEqual([name, [{ name: 'mirror' }]]);
+      for (const { image } of pod.containers)
+        expect(image).toMatch(/^mirror\.local\/gpu\/(nvidia-virtual|redis)/);
+    }
+    expect(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy').image).toBe(
+      'mirror.local/gpu/nvidia-virtual/node:v9',
+    );
+    expect(containerOf(pods.get('StatefulSet nvidia-virtual-redis'), 'redis').image).toBe(
+      'mirror.local/gpu/redis@sha256:0123',
+    );
+  });
+});
+
+describe('processes', () => {
+  const known = (options: Parameters<typeof optionsOf>[0]) =>
+    new Set(optionsOf(options).map(({ variable }) => variable));
+  const foreign = new Set([
+    'NVIDIA_VISIBLE_DEVICES',
+    'NVIDIA_VIRTUAL_SIMULATED_GPUS',
+    'NVIDIA_VIRTUAL_SIMULATED_MEMORY',
+  ]);
+  const unknown = (container: KubernetesObject, options: Parameters<typeof optionsOf>[0]) =>
+    Object.keys(environmentOf(container)).filter(
+      (name) => !known(options).has(name) && !foreign.has(name),
+    );
+
+  test('are told only what they listen to', () => {
+    const node = chart.pods.get('DaemonSet nvidia-virtual-node');
+    expect(unknown(containerOf(node, 'gpu-proxy'), NODE_OPTIONS)).toEqual([]);
+    expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
+    const cleaning = chart.pods.get('DaemonSet nvidia-virtual-cleaning');
+    expect(unknown(containerOf(cleaning, 'clean'), REMOVE_OPTIONS)).toEqual([]);
+    expect(
+      unknown(
+        containerOf(chart.pods.get('Deployment nvidia-virtual-usage-api'), 'usage-api'),
+        USAGE_OPTIONS,
+      ),
+    ).toEqual([]);
+    expect(
+      unknown(
+        containerOf(chart.pods.get('Deployment nvidia-virtual-scheduler'), 'extender'),
+        EXTENDER_OPTIONS,
+      ),
+    ).toEqual([]);
+    expect(
+      unknown(
+        containerOf(chart.pods.get('Deployment nvidia-virtual-webhook'), 'webhook'),
+        WEBHOOK_OPTIONS,
+      ),
+    ).toEqual([]);
+  });
+
+  test('take every value that a node can have as it is meant', async () => {
+    const node = {
+      gpus: [0, 'GPU-1'],
+      gpuModes: { 0: 'concurrent' },
+      backend: 'simulated',
+      slotsPerGpu: 4,
+      warmWorkers: 2,
+      allow: ['nvidia-runtime'],
+    };
+    const { pods } = await render({ values: { node, logLevel: 'debug' } });
+    const pod = pods.get('DaemonSet nvidia-virtual-node');
+    const environment = environmentOf(containerOf(pod, 'gpu-proxy'));
+    const parsed = Object.fromEntries(
+      optionsOf(NODE_OPTIONS).flatMap(({ variable, option: { kind } }) => {
+        const text = variable && environment[variable];
+        if (typeof text !== 'string') return [];
+        return [
+          [
+            variable,
+            kind.combine(
+              (kind.shape === 'one' ? [text] : text.split(',')).map((one) => kind.entry(one)),
+            ),
+          ],
+        ];
+      }),
+    );
+    // What an option does not take is undefined here.
+    expect(Object.entries(parsed).filter(([, value]) => value === undefined)).toEqual([]);
+    expect(environment).toMatchObject({
+      NVIDIA_VIRTUAL_BACKEND: 'simulated',
+      NVIDIA_VIRTUAL_GPU: '0,GPU-1',
+      NVIDIA_VIRTUAL_GPU_MODE: '0=concurrent',
+      NVIDIA_VIRTUAL_SLOTS_PER_GPU: '4',
+      NVIDIA_VIRTUAL_LOG_LEVEL: 'debug',
+    });
+    expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({
+      NVIDIA_VIRTUAL_ALLOW: 'nvidia-runtime',
+    });
+  });
+});
+
+describe('the node', () => {
+  test('has the kubelet where it is', async () => {
+    const { pods } = await render({ values: { node: { kubeletRoot: '/var/lib/k0s/kubelet' } } });
+    const pod = pods.get('DaemonSet nvidia-virtual-node');
+    const plugin = containerOf(pod, 'device-plugin');
+    expect(environmentOf(plugin)).toMatchObject({
+      NVIDIA_VIRTUAL_KUBELET_ROOT: '/var/lib/k0s/kubelet',
+    });
+    for (const name of ['device-plugins', 'pod-resources']) {
+      const volume = pod.volumes.find((one: KubernetesObject) => one.name === name);
+      expect(volume.hostPath.path).toBe(`/var/lib/k0s/kubelet/${name}`);
+      expect(plugin.volumeMounts).toContainEqual(
+        expect.objectContaining({ name, mountPath: volume.hostPath.path }),
+      );
+    }
+  });
+
+  test('keeps all that is ours in another directory where that is asked for', async () => {
+    const directory = '/home/kubernetes/bin/nvidia-virtual';
+    const { pods, text } = await render({ values: { node: { directory } } });
+    expect(text).not.toContain('/var/lib/nvidia-virtual');
+    const pod = pods.get('DaemonSet nvidia-virtual-node');
+    const state = { name: 'state', mountPath: directory };
+    for (const container of [...pod.initContainers, ...pod.containers])
+      expect(container.volumeMounts).toContainEqual(state);
+    expect(pod.volumes).toContainEqual({
+      name: 'state',
+      hostPath: { path: directory, type: 'DirectoryOrCreate' },
+    });
+    const versions = { NVIDIA_VIRTUAL_VERSIONS: `${directory}/versions` };
+    expect(environmentOf(containerOf(pod, 'install'))).toMatchObject(versions);
+    expect(environmentOf(containerOf(pod, 'device-plugin'))).toMatchObject({
+      NVIDIA_VIRTUAL_STATE: `${directory}/state`,
+      ...versions,
+    });
+    expect(environmentOf(containerOf(pod, 'gpu-proxy'))).toMatchObject({
+      NVIDIA_VIRTUAL_STATE: `${directory}/state`,
+      NVIDIA_VIRTUAL_KUBERNETES_VERSIONS: `${directory}/versions`,
+    });
+    const cleaning = pods.get('DaemonSet nvidia-virtual-cleaning');
+    const clean = containerOf(cleaning, 'clean');
+    expect(environmentOf(clean)).toMatchObject({ NVIDIA_VIRTUAL_DIRECTORY: directory });
+    expect(clean.volumeMounts).toContainEqual({
+      name: 'parent',
+      mountPath: '/host/home/kubernetes/bin',
+    });
+    expect(cleaning.volumes).toContainEqual({
+      name: 'parent',
+      hostPath: { path: '/home/kubernetes/bin', type: 'Directory' },
+    });
+  });
+
+  test("has NVIDIA's driver where it is", async () => {
+    const rootOf = ({ pods }: Rendered) =>
+      environmentOf(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy'))[
+        'NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT'
+      ];
+    expect(rootOf(chart)).toBe('/');
+    expect(rootOf(await render({ values: { node: { driverRoot: '/run/nvidia/driver' } } }))).toBe(
+      '/run/nvidia/driver',
+    );
+  });
+
+  test('keeps its directory under the same path as on the host', () => {
+    const pod = chart.pods.get('DaemonSet nvidia-virtual-node');
+    for (const { volumeMounts } of [...pod.initContainers, ...pod.containers])
+      expect(volumeMounts).toContainEqual({ name: 'state', mountPath: '/var/lib/nvidia-virtual' });
+  });
+});
+
+describe('the scheduler', () => {
+  test.each(VERSIONS)(
+    'is of the version of cluster %s, without what its vendor appended',
+    async (version) => {
+      const { pods } = await render({ version });
+      const plain = /^v\d+\.\d+\.\d+/.exec(version)?.[0];
+      expect(
+        containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image,
+      ).toBe(`nvidia-virtual/kube-scheduler:${plain}`);
+    },
+  );
+
+  test.each([
+    [
+      { kubeScheduler: 'upstream.example/kube-scheduler' },
+      'upstream.example/kube-scheduler:v1.33.5',
+    ],
+    [
+      { kubeScheduler: 'upstream.example:5000/kube-scheduler:v1.33.0' },
+      'upstream.example:5000/kube-scheduler:v1.33.0',
+    ],
+    [
+      { kubeScheduler: 'upstream/kube-scheduler', kubeSchedulerTag: 'v1.32.9' },
+      'mirror.local/upstream/kube-scheduler:v1.32.9',
+    ],
+    [{}, 'mirror.local/nvidia-virtual/kube-scheduler:v1.33.5'],
+  ])('comes from where it was named: %j', async (names, image) => {
+    const { pods } = await render({
+      version: 'v1.33.5-gke.1014001',
+      values: { images: { registry: 'mirror.local', ...names } },
+    });
+    expect(
+      containerOf(pods.get('Deployment nvidia-virtual-scheduler'), 'kube-scheduler').image,
+    ).toBe(image);
+  });
+
+  test('is asked for its health where every version that is supported answers', () => {
+    const scheduler = containerOf(
+      chart.pods.get('Deployment nvidia-virtual-scheduler'),
+      'kube-scheduler',
+    );
+    for (const probe of ['startupProbe', 'livenessProbe', 'readinessProbe'])
+      expect([probe, scheduler[probe].httpGet]).toEqual([
+        probe,
+        { path: '/healthz', port: 'health', scheme: 'HTTPS' },
+      ]);
+  });
+
+  test('gets another configuration with another strategy, and is started anew', async () => {
+    const spread = await render({ values: { scheduler: { strategy: 'spread' } } });
+    const annotations = [chart, spread].map(
+      (one) =>
+        one.find('Deployment', 'nvidia-virtual-scheduler').spec.template.metadata.annotations[
+          'nvidia-virtual/configuration'
+        ],
+    );
+    expect(annotations[0]).not.toBe(annotations[1]);
+    expect(spread.text).toContain('type: LeastAllocated');
+    expect(
+      environmentOf(
+        containerOf(spread.pods.get('Deployment nvidia-virtual-scheduler'), 'extender'),
+      ),
+    ).toMatchObject({
+      NVIDIA_VIRTUAL_STRATEGY: 'spread',
+    });
+  });
+});
+
+test.each(['binpack', 'spread'] as const)(
+  'kube-scheduler asks the extender what the extender is made for, with %s',
+  async (strategy) => {
+    const rendered = await render({ values: { scheduler: { strategy } } });
+    const { data } = rendered.find('ConfigMap', 'nvidia-virtual-scheduler');
+    const { leaderElection, ...configuration } = parse(data['configuration.yaml']);
+    expect(configuration).toEqual(schedulerConfiguration('http://127.0.0.1:8888', strategy));
+    expect(leaderElection).toMatchObject({ leaderElect: true });
+  },
+);
+
+test('a binding is given up between the end of a leader and the beginning of the next one', () => {
+  const { data } = chart.find('ConfigMap', 'nvidia-virtual-scheduler');
+  const { leaderElection } = parse(data['configuration.yaml']);
+  const seconds = (name: string) => Number(/^(\d+)s$/.exec(leaderElection[name])?.[1]);
+  expect(BINDING_TIMEOUT).toBeLessThan(
+    1000 * (seconds('leaseDuration') - seconds('renewDeadline') - seconds('retryPeriod')),
+  );
+});
+
+test('the API server asks the webhook what the webhook is made for', async () => {
+  const [release, namespace] = ['gpu-nvidia-virtual', 'gpus'];
+  const rendered = await render({ release, namespace });
+  const service = (path: string) => ({ service: { name: `${release}-webhook`, namespace, path } });
+  for (const wanted of webhookConfigurations({
+    name: release,
+    writers: writersOf({ namespace, release }),
+    client: service,
+  }) as KubernetesObject[]) {
+    const { webhooks } = rendered.find(wanted.kind, release);
+    expect(webhooks).toEqual(wanted.webhooks);
+  }
+});
+
+describe('Redis', () => {
+  const url = 'rediss://redis.example:6380';
+
+  test('of our own has an empty Secret that only its own pod may fill', () => {
+    expect(chart.find('Secret', 'nvidia-virtual-redis').data).toBeUndefined();
+    expect(chart.find('Role', 'nvidia-virtual-redis').rules).toEqual([
+      {
+        apiGroups: [''],
+        resources: ['secrets'],
+        resourceNames: ['nvidia-virtual-redis'],
+        verbs: ['get', 'update'],
+      },
+    ]);
+    expect(chart.pods.get('StatefulSet nvidia-virtual-redis').automountServiceAccountToken).toBe(
+      false,
+    );
+  });
+
+  test('of somebody else is reached with its Secret and its authority', async () => {
+    const tls = { existingSecret: 'redis-ca', clientCertificate: true };
+    const { pods, of, objects } = await render({
+      values: {
+        redis: {
+          enabled: false,
+          url,
+          username: 'gpu',
+          existingSecret: 'redis',
+          passwordKey: 'pw',
+          tls,
+        },
+      },
+    });
+    expect(objects.filter(({ kind }) => kind === 'StatefulSet')).toEqual([]);
+    expect(of).toBeDefined();
+    for (const [maker, name] of [
+      ['DaemonSet nvidia-virtual-node', 'gpu-proxy'],
+      ['Deployment nvidia-virtual-usage-api', 'usage-api'],
+    ] as const) {
+      expect(environmentOf(containerOf(pods.get(maker), name))).toMatchObject({
+        NVIDIA_VIRTUAL_LEDGER_URL: url,
+        NVIDIA_VIRTUAL_LEDGER_USERNAME: 'gpu',
+        NVIDIA_VIRTUAL_LEDGER_PASSWORD_FILE: '/etc/nvidia-virtual/redis/pw',
+        NVIDIA_VIRTUAL_LEDGER_TLS_CA: '/etc/nvidia-virtual/redis-tls/ca.crt',
+        NVIDIA_VIRTUAL_LEDGER_TLS_CERT: '/etc/nvidia-virtual/redis-tls/tls.crt',
+      });
+    }
+  });
+
+  test('is nothing that a node waits for', () => {
+    const { volumes } = chart.pods.get('DaemonSet nvidia-virtual-node');
+    expect(
+      volumes.find(({ name }: KubernetesObject) => name === 'redis-password').secret.optional,
+    ).toBe(true);
+  });
+});
+
+describe('checks', () => {
+  const commandOf = ({ pods }: Rendered, name: string): string[] =>
+    pods.get(`Job nvidia-virtual-${name}`).containers[0].command;
+
+  test('have as much time as Helm gives them: pulling their image is none of it', () => {
+    const jobs = chart.of('Job');
+    expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
+      ['finish-uninstall', 'install-check', 'uninstall-check'].map(
+        (name) => `nvidia-virtual-${name}`,
+      ),
+    );
+    for (const { spec } of jobs)
+      expect([spec.activeDeadlineSeconds, spec.template.spec.activeDeadlineSeconds]).toEqual([
+        undefined,
+        undefined,
+      ]);
+  });
+
+  test('before an uninstall are there also where pods may run on, so that nothing of a refused one stays', async () => {
+    expect(commandOf(chart, 'uninstall-check')).not.toContain('--with-running-pods');
+    const forced = await render({ values: { uninstall: { withRunningPods: true } } });
+    expect(commandOf(forced, 'uninstall-check')).toContain('--with-running-pods');
+    const policy = 'helm.sh/hook-delete-policy';
+    expect(forced.find('Job', 'nvidia-virtual-uninstall-check').metadata.annotations[policy]).toBe(
+      'before-hook-creation,hook-succeeded',
+    );
+  });
+
+  test.each([true, false])(
+    'after an uninstall remove every hook that does not go by itself; nodes are cleaned: %s',
+    async (cleanNodes) => {
+      const rendered = await render({ values: { uninstall: { cleanNodes } } });
+      const flags = commandOf(rendered, 'finish-uninstall');
+      const tests = rendered.of('Pod').map(({ metadata }) => `--pod=${metadata.name}`);
+      expect(tests).toHaveLength(2);
+      expect(flags).toEqual(
+        expect.arrayContaining([
+          ...tests,
+          '--job=nvidia-virtual-install-check',
+          '--lease=nvidia-virtual-scheduler',
+        ]),
+      );
+      expect([
+        flags.includes('--daemon-set=nvidia-virtual-cleaning'),
+        rendered.has('DaemonSet', 'nvidia-virtual-cleaning'),
+      ]).toEqual([cleanNodes, cleanNodes]);
+    },
+  );
+});
+
+describe('what cannot be installed is refused with what to set', () => {
+  test.each([
+    [{ redis: { url: 'redis://a' } }, {}, 'set redis.enabled=false'],
+    [{ redis: { enabled: false } }, {}, 'set redis.url'],
+    [
+      { redis: { enabled: false, url: 'redis://a', username: 'u' } },
+      {},
+      'set redis.existingSecret',
+    ],
+    [
+      { redis: { enabled: false, url: 'redis://a', tls: { existingSecret: 's' } } },
+      {},
+      'set redis.url to rediss://',
+    ],
+    [
+      { redis: { enabled: false, url: 'rediss://a', tls: { clientCertificate: true } } },
+      {},
+      'set redis.tls.existingSecret',
+    ],
+    [{ monitoring: { serviceMonitor: true } }, {}, 'install the Prometheus Operator first'],
+    [{ monitoring: { prometheusRule: true } }, {}, 'monitoring.prometheusRule=false'],
+    [
+      { monitoring: { serviceMonitor: true } },
+      OPERATOR,
+      'set networkPolicy.metricsFrom to where Prometheus runs',
+    ],
+    [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
+    [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],
+  ])('%j %j', async (values, options, remedy) => {
+    await expect(render({ values, ...options })).rejects.toThrow(remedy);
+  });
+
+  test('all of it at once', async () => {
+    const values = { redis: { enabled: false }, monitoring: { serviceMonitor: true } };
+    await expect(render({ values })).rejects.toThrow(
+      /redis\.url is empty[\s\S]*knows no ServiceMonitor/,
+    );
+  });
+
+  test.each([
+    [{ node: { slotsPerGpu: 101 } }, /slotsPerGpu.*100/],
+    [{ node: { slotsPerGPU: 5 } }, /slotsPerGPU.*not allowed/],
+    [{ node: { gpuModes: { 0: 'shared' } } }, /gpuModes.*'exclusive', 'concurrent'/],
+    [{ scheduler: { strategy: 'random' } }, /strategy.*'binpack', 'spread'/],
+    [{ node: { kubeletRoot: 'var/lib/kubelet' } }, /kubeletRoot.*pattern/],
+    [{ node: { directory: '/nvidia-virtual' } }, /directory.*pattern/],
+    [{ node: { directory: `/var/${'x'.repeat(44)}` } }, /directory.*48/],
+    [{ node: { driverRoot: 'run/nvidia/driver' } }, /driverRoot.*pattern/],
+    [{ redis: { url: 'redis://user:secret@host' } }, /url.*pattern/],
+  ])('%j', async (values, sentence) => {
+    await expect(render({ values })).rejects.toThrow(sentence);
+  });
+
+  test('an older Kubernetes', async () => {
+    await expect(render({ version: 'v1.29.9' })).rejects.toThrow('>=1.30.0-0');
+  });
+});
+
+describe('what is asked for besides', () => {
+  const isPart = (labels: object, all: KubernetesObject) =>
+    Object.entries(labels).every(([name, value]) => all[name] === value);
+  /** The ports of pods that are read through a port of a Service, by name and by number. */
+  const targetsOf =
+    (endpoints: readonly KubernetesObject[]) =>
+    ({ name, port, targetPort }: KubernetesObject): string[] =>
+      endpoints.filter((endpoint) => endpoint.port === name).map(() => `${targetPort} ${port}`);
+
+  test('on GKE, a quota lets our pods in', async () => {
+    const gke = await render(GKE);
+    expect(
+      gke.find('ResourceQuota', 'nvidia-virtual-critical-pods').spec.scopeSelector
+        .matchExpressions[0].values,
+    ).toEqual(['system-node-critical', 'system-cluster-critical']);
+    expect(chart.of('ResourceQuota')).toEqual([]);
+  });
+
+  test('a PriorityClass of our own is used by all', async () => {
+    const rendered = await render({ values: { priorityClass: { create: true } }, ...GKE });
+    expect(rendered.find('PriorityClass', 'nvidia-virtual').value).toBe(1_000_000_000);
+    const classes = [...rendered.pods.values()].flatMap(
+      ({ priorityClassName }) => priorityClassName ?? [],
+    );
+    expect(new Set(classes)).toEqual(new Set(['nvidia-virtual']));
+    expect(rendered.of('ResourceQuota')).toEqual([]);
+  });
+
+  test('the Grafana board is the one of gpu-proxy, and git has it once', async () => {
+    const rendered = await render({ values: { monitoring: { grafanaBoard: true } } });
+    const board = readFileSync(
+      path.join(REPOSITORY, 'gpu-proxy', 'grafana', 'nvidia-virtual.json'),
+      'utf8',
+    );
+    const { data } = rendered.find('ConfigMap', 'nvidia-virtual-grafana-board');
+    expect(JSON.parse(data['nvidia-virtual.json'])).toEqual(JSON.parse(board));
+  });
+
+  test('every alert asks for metrics that are declared', async () => {
+    const values = {
+      monitoring: { prometheusRule: true, prometheusRuleLabels: { release: 'prometheus' } },
+    };
+    const rendered = await render({ values, apis: ['monitoring.coreos.com/v1/PrometheusRule'] });
+    const { metadata, spec } = rendered.find('PrometheusRule', 'nvidia-virtual');
+    expect(metadata.labels).toMatchObject({ release: 'prometheus' });
+    const [{ rules }] = spec.groups;
+    const asked: string[] = rules.flatMap(({ expr }: KubernetesObject) =>
+      expr.match(/\bnvidia_virtual_\w+/g),
+    );
+    const declared = new Set(allMetrics().map(({ name }) => name));
+    expect(asked.length).toBeGreaterThan(rules.length);
+    expect(asked.filter((name) => !declared.has(name))).toEqual([]);
+  });
+
+  test('a ServiceMonitor finds every port with metrics, once, and leaves our labels as they are', async () => {
+    const values = {
+      monitoring: { serviceMonitor: true },
+      networkPolicy: { metricsFrom: [PROMETHEUS] },
+    };
+    const rendered = await render({ values, ...OPERATOR });
+    const { selector, endpoints } = rendered.find('ServiceMonitor', 'nvidia-virtual').spec;
+    const read = rendered
+      .of('Service')
+      .filter(({ metadata }) => isPart(selector.matchLabels, metadata.labels));
+    const found = (labels: object) =>
+      read
+        .filter(({ spec }) => isPart(spec.selector, labels))
+        .flatMap(({ spec }) => spec.ports.flatMap(targetsOf(endpoints)));
+    const makers = rendered.objects.filter(({ spec }) => spec?.template?.spec);
+    for (const { metadata, spec } of makers) {
+      const ports = spec.template.spec.containers.flatMap(
+        (container: KubernetesObject) => container.ports ?? [],
+      );
+      const wanted = ports.filter(({ name }: KubernetesObject) => name.endsWith('metrics'));
+      expect([metadata.name, found(spec.template.metadata.labels).toSorted()]).toEqual([
+        metadata.name,
+        wanted
+          .map(({ name, containerPort }: KubernetesObject) => `${name} ${containerPort}`)
+          .toSorted(),
+      ]);
+    }
+    expect(endpoints.map(({ honorLabels }: KubernetesObject) => honorLabels)).toEqual([true, true]);
+    expect(chart.of('Service').filter(({ metadata }) => metadata.name.endsWith('metrics'))).toEqual(
+      [],
+    );
+  });
+});
+
+describe('network policies', () => {
+  const METRICS = ['metrics', 'plugin-metrics'];
+  const rulesOf = (rendered: Rendered) =>
+    new Map<string, KubernetesObject[]>(
+      rendered.of('NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec.ingress ?? []]),
+    );
+
+  test('let nobody read metrics unless somebody is named', () => {
+    const rules = rulesOf(chart);
+    expect([...rules.keys()].toSorted()).toEqual(
+      ['node', 'redis', 'scheduler', 'usage-api', 'webhook'].map(
+        (name) => `nvidia-virtual-${name}`,
+      ),
+    );
+    const open = [...rules].flatMap(([name, all]) =>
+      all.filter(({ from }) => from === undefined).map(({ ports }) => [name, ports]),
+    );
+    expect(open).toEqual(
+      ['usage-api', 'webhook'].map((name) => [`nvidia-virtual-${name}`, [{ port: 'https' }]]),
+    );
+    const ports = [...rules.values()]
+      .flat()
+      .flatMap((rule) => rule.ports.map(({ port }: KubernetesObject) => port));
+    expect(ports.filter((port) => METRICS.includes(port))).toEqual([]);
+  });
+
+  test('let read metrics who is named', async () => {
+    const rules = rulesOf(
+      await render({ values: { networkPolicy: { metricsFrom: [PROMETHEUS] } } }),
+    );
+    const metrics = [...rules.values()]
+      .flat()
+      .filter(({ ports }) => METRICS.includes(ports[0].port));
+    expect(metrics.map(({ from }) => from)).toEqual(Array(4).fill([PROMETHEUS]));
+  });
+});
+
+test.each(VERSIONS)('everything that %s is asked for is in its stable APIs', async (version) => {
+  const rendered = await render({ version });
+  const apis = new Set(rendered.objects.map(({ apiVersion }) => apiVersion));
+  expect([...apis].filter((api) => /alpha|beta/.test(api))).toEqual([]);
+});
+
+test('an account may name Secrets only one by one', () => {
+  const rules = [...chart.of('Role'), ...chart.of('ClusterRole')].flatMap(
+    ({ metadata, rules: all }) =>
+      (all as KubernetesObject[]).map((rule) => [metadata.name, rule] as const),
+  );
+  const secrets = rules.filter(([, { resources }]) => resources.includes('secrets'));
+  expect(secrets.length).toBeGreaterThan(0);
+  for (const [name, { resourceNames }] of secrets)
+    expect([name, resourceNames]).toEqual([name, [expect.any(String)]]);
+  for (const [name, rule] of rules)
+    expect([name, rule.verbs.includes('*'), rule.resources.includes('*')]).toEqual([
+      name,
+      false,
+      false,
+    ]);
+});
+
+test('another release name is in every name, and nothing else remains of ours', async () => {
+  const rendered = await render({ release: 'gpus' });
+  for (const { kind, metadata } of rendered.objects)
+    if (kind !== 'APIService') expect(`${kind} ${metadata.name}`).toContain(' gpus-nvidia-virtual');
+});
+
+test('the chart is well formed', async () => {
+  const place = ['--namespace', 'nvidia-virtual', '--kube-version', 'v1.36.3'];
+  const { output, status } = await helm('lint', CHART, ...place, '--strict');
+  expect([status, output]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
+});
+
+test('a packed chart holds what the link to the Grafana board leads to', async () => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'chart-'));
+  try {
+    expect(await helm('package', CHART, '--destination', directory)).toMatchObject({ status: 0 });
+    const packed = path.join(directory, readdirSync(directory)[0] as string);
+    const flags = [
+      '--namespace',
+      'nvidia-virtual',
+      '--kube-version',
+      'v1.36.3',
+      '--set',
+      'monitoring.grafanaBoard=true',
+    ];
+    const { output } = await helm('template', 'nvidia-virtual', packed, ...flags);
+    expect(output).toContain('nvidia_virtual_gpu_info');
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,48 @@
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { REPOSITORY } from '../paths.js';
+
+/** One way to build one program, as record.py lists them. */
+export interface Build {
+  readonly name: string;
+  readonly hash: string;
+  readonly memory: string | null;
+  readonly unordered: string | null;
+  /** It looks at the GPU's free memory: nothing may run beside it. */
+  readonly alone: boolean;
+  /** It exits with status 0 when it saw what it expects, so it needs no recording. */
+  readonly judgesItself: boolean;
+}
+
+const RECORDER = path.join(REPOSITORY, 'test', 'conformance', 'record.py');
+
+export function listBuilds(): Build[] {
+  return JSON.parse(python(['list'])) as Build[];
+}
+
+/** Compiles what changed; throws with the compiler's words when something does not compile. */
+export function compileBuilds(directory: string, cudaHome: string): void {
+  python(['build', directory], { CUDA_HOME: cudaHome });
+}
+
+/**
+ * CUDA_HOME as the environment has it, else of the compiler that the toolchain finds or fetches.
+ */
+export async function cudaHome(): Promise<string> {
+  // A machine with CUDA_HOME may lack the toolchain: test/pack.sh.
+  if (process.env['CUDA_HOME'] !== undefined) return process.env['CUDA_HOME'];
+  const toolchain = await import('@nvidia-virtual/toolchain/cuda-compiler');
+  return toolchain.cudaHome((line) => console.log(line));
+}
+
+function python(args: readonly string[], environment: NodeJS.ProcessEnv = {}): string {
+  const options = {
+    encoding: 'utf8',
+    env: { ...process.env, ...environment },
+    maxBuffer: 1 << 26,
+  } as const;
+  const done = spawnSync('python3', [RECORDER, ...args], options);
+  if (done.status !== 0)
+    throw new Error(`record.py ${args.join(' ')} failed:\n${done.error?.message ?? done.stderr}`);
+  return done.stdout;
+}

@@ -1,0 +1,144 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { runChild } from '../child.js';
+import { REPOSITORY } from '../paths.js';
+import { type Build, compileBuilds, cudaHome, listBuilds } from './builds.js';
+import { type Column, columns, commandFor, MODES, type Mode } from './modes.js';
+import {
+  difference,
+  ownJudgement,
+  parseRecording,
+  type Recording,
+  sortUnordered,
+} from './recording.js';
+
+const RECORDINGS = path.join(REPOSITORY, 'test', 'conformance', 'recordings');
+const HELP = `Runs the conformance programs and compares what they print with what they printed on a real GPU.
+  --modes LIST    of ${MODES.join(', ')} (default: simulated)
+  --build DIR     where the programs are compiled (default: build/conformance)
+  --only LIST     these programs only (a name covers all its builds)
+  --jobs N        programs at a time (default: 2)
+  --seconds N     the time that one run may take (default: 60)
+  --show          print what each run printed
+  --json FILE     write the results there too`;
+
+interface Result {
+  readonly program: string;
+  readonly column: string;
+  readonly problem: string | null;
+}
+
+const { values } = parseArgs({
+  options: {
+    modes: { type: 'string', default: 'simulated' },
+    build: { type: 'string', default: path.join(REPOSITORY, 'build', 'conformance') },
+    only: { type: 'string' },
+    jobs: { type: 'string', default: '2' },
+    seconds: { type: 'string', default: '60' },
+    show: { type: 'boolean', default: false },
+    json: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) console.log(HELP);
+else process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const only = values.only?.split(',');
+  const builds = listBuilds().filter(
+    ({ name }) => !only || only.includes(name) || only.includes(name.split('.')[0] ?? ''),
+  );
+  if (builds.length === 0)
+    throw new Error(`no program is called ${values.only}; record.py list names them`);
+  compileBuilds(values.build, await cudaHome());
+  const chosen = columns(modes());
+  const results: Result[] = [];
+  const runs = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
+  const worker = async (pending: typeof runs) => {
+    for (let next = pending.shift(); next; next = pending.shift()) {
+      const result = {
+        program: next.build.name,
+        column: next.column.name,
+        problem: (await check(next.build, next.column)) ?? null,
+      };
+      results.push(result);
+      if (result.problem !== null)
+        console.log(`${result.program} (${result.column}): ${result.problem}`);
+    }
+  };
+  const together = runs.filter(({ build }) => !build.alone);
+  await Promise.all(Array.from({ length: Number(values.jobs) }, () => worker(together)));
+  await worker(runs.filter(({ build }) => build.alone));
+  if (values.json !== undefined)
+    writeFileSync(values.json, `${JSON.stringify(results, null, 1)}\n`);
+  printTable(chosen, results);
+  const failed = results.filter(({ problem }) => problem !== null).length;
+  console.log(`${results.length - failed} passed, ${failed} failed`);
+  return failed > 0 ? 1 : 0;
+}
+
+function modes(): Mode[] {
+  return values.modes.split(',').map((name) => {
+    const mode = MODES.find((known) => known === name);
+    if (!mode) throw new Error(`--modes ${name}: there are ${MODES.join(', ')}`);
+    return mode;
+  });
+}
+
+async function check(build: Build, column: Column): Promise<string | undefined> {
+  const { command, args, env } = commandFor(build, column, values.build);
+  const cwd = mkdtempSync(path.join(tmpdir(), 'conformance-'));
+  try {
+    const outcome = await runChild(command, args, { cwd, env, seconds: Number(values.seconds) });
+    const stderr = column.mode === 'simulated' ? withoutRemarks(outcome.stderr) : outcome.stderr;
+    const sorted = { ...outcome, stdout: sortUnordered(outcome.stdout, build.unordered), stderr };
+    if (values.show)
+      console.log(
+        `== ${build.name} (${column.name}), exit status ${sorted.status}\n${sorted.stdout}${sorted.stderr}`,
+      );
+    if (build.judgesItself && !existsSync(recordingOf(build))) return ownJudgement(sorted);
+    const recording = recorded(build);
+    return typeof recording === 'string' ? recording : difference(recording, sorted);
+  } finally {
+    rmSync(cwd, { recursive: true, force: true });
+  }
+}
+
+/**
+ * The simulated GPU says on standard error why it cannot run an image; a real one has nothing to
+ * say there.
+ */
+function withoutRemarks(stderr: string): string {
+  return stderr.replace(/^simulated GPU: .*\n/gm, '');
+}
+
+function recordingOf(build: Build): string {
+  return path.join(RECORDINGS, `${build.name}.txt`);
+}
+
+/** The recording of this very program, or what is wrong with it. */
+function recorded(build: Build): Recording | string {
+  let data: Buffer;
+  try {
+    data = readFileSync(recordingOf(build));
+  } catch {
+    return 'there is no recording of it; make one on a machine with a GPU: test/h200.sh record';
+  }
+  const recording = parseRecording(data);
+  const current = recording.program === build.name && recording.hash === build.hash;
+  return current
+    ? recording
+    : 'its recording was made from other sources; record it again: test/h200.sh record';
+}
+
+function printTable(chosen: readonly Column[], results: readonly Result[]): void {
+  for (const column of chosen) {
+    const own = results.filter((result) => result.column === column.name);
+    const bad = own.filter(({ problem }) => problem !== null).map(({ program }) => program);
+    const list = bad.length > 0 ? `; not: ${bad.sort().join(', ')}` : '';
+    console.log(`${column.name}: ${own.length - bad.length} of ${own.length} as recorded${list}`);
+  }
+}

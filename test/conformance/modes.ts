@@ -1,0 +1,55 @@
+import path from 'node:path';
+import { GPU_PROXY } from '../paths.js';
+import type { Build } from './builds.js';
+
+/**
+ * Where a program runs: on this machine's driver, or through the product on a real or on the
+ * simulated GPU.
+ */
+export const MODES = ['native', 'real', 'simulated'] as const;
+export type Mode = (typeof MODES)[number];
+
+interface Command {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+}
+
+export interface Column {
+  readonly name: string;
+  readonly mode: Mode;
+  /** Every call waits for its answer. */
+  readonly synchronous: boolean;
+}
+
+/** The remoted modes run twice: as they are, and with every shortcut turned off. */
+export function columns(modes: readonly Mode[]): Column[] {
+  return modes.flatMap((mode) => {
+    const plain = { name: mode, mode, synchronous: false };
+    return mode === 'native'
+      ? [plain]
+      : [plain, { name: `${mode}, synchronous`, mode, synchronous: true }];
+  });
+}
+
+export function commandFor(build: Build, column: Column, directory: string): Command {
+  const binary = path.join(directory, build.name);
+  const env = environment(path.join(directory, 'lib'), column.synchronous);
+  if (column.mode === 'native') return { command: binary, args: [], env };
+  const memory = build.memory === null ? [] : ['--memory', build.memory];
+  return {
+    command: process.execPath,
+    args: [GPU_PROXY, 'run', '--backend', column.mode, ...memory, '--', binary],
+    env,
+  };
+}
+
+/** libcudart.so of the programs that link it shared is named in a directory beside them. */
+function environment(libraries: string, synchronous: boolean): NodeJS.ProcessEnv {
+  const inherited = process.env['LD_LIBRARY_PATH'];
+  const env: NodeJS.ProcessEnv = {
+    ...process.env,
+    LD_LIBRARY_PATH: inherited ? `${libraries}:${inherited}` : libraries,
+  };
+  return synchronous ? { ...env, NVIDIA_VIRTUAL_SYNCHRONOUS: '1' } : env;
+}

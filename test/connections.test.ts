@@ -1,0 +1,109 @@
+import { once } from 'node:events';
+import {
+  Agent,
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+} from 'node:http';
+import { createServer as createSecureServer, type Server as HttpsServer } from 'node:https';
+import { type AddressInfo, createConnection, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect as connectSecurely } from 'node:tls';
+import { issue, makeAuthority } from '@nvidia-virtual/kube-common/certificates/authority';
+import { Connections } from '@nvidia-virtual/service/connections';
+
+const clients: Socket[] = [];
+
+afterEach(() => {
+  for (const client of clients.splice(0)) client.destroy();
+});
+
+async function serve<T extends HttpServer | HttpsServer>(server: T, longestEnd?: number) {
+  const connections = new Connections(server, longestEnd);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { server, connections, port: (server.address() as AddressInfo).port };
+}
+
+const answerAtOnce: RequestListener = (_, response) => response.end('answer');
+
+/** A connection that was accepted, on which nothing was said yet. */
+async function connect({
+  server,
+  port,
+}: {
+  server: HttpServer | HttpsServer;
+  port: number;
+}): Promise<Socket> {
+  const accepted = once(server, 'connection');
+  const client = createConnection(port, '127.0.0.1').on('error', () => {});
+  clients.push(client);
+  await accepted;
+  return client.resume();
+}
+
+async function makeSecureServer(): Promise<HttpsServer> {
+  const { certificate: cert, key } = await issue(
+    await makeAuthority('test', new Date()),
+    ['127.0.0.1'],
+    new Date(),
+  );
+  return createSecureServer({ cert, key }, answerAtOnce);
+}
+
+function ask(port: number, agent: Agent | false = false): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    request({ host: '127.0.0.1', port, agent }, resolve).on('error', reject).end();
+  });
+}
+
+test('one on which nothing was asked yet does not keep a server from ending', async () => {
+  const served = await serve(createServer(answerAtOnce));
+  const closed = once(await connect(served), 'close');
+  await served.connections.end();
+  await closed;
+});
+
+test('nor does one on which nothing is asked any more', async () => {
+  const { port, connections } = await serve(createServer(answerAtOnce));
+  const agent = new Agent({ keepAlive: true });
+  expect(await text(await ask(port, agent))).toBe('answer');
+  await connections.end();
+  agent.destroy();
+});
+
+test.each(['before', 'after'] as const)('nor does one %s its TLS handshake', async (when) => {
+  const served = await serve(await makeSecureServer());
+  const client = await connect(served);
+  if (when === 'after') {
+    const agreed = once(served.server, 'secureConnection');
+    connectSecurely({ socket: client, rejectUnauthorized: false }).on('error', () => {});
+    await agreed;
+  }
+  await served.connections.end();
+});
+
+test('a request under way is answered, beside connections that are not used', async () => {
+  const server = createServer();
+  const served = await serve(server);
+  await connect(served);
+  const asked = once(server, 'request');
+  const answer = ask(served.port, new Agent({ keepAlive: true }));
+  const [, response] = (await asked) as Parameters<RequestListener>;
+  const ended = served.connections.end();
+  response.end('late');
+  expect(await text(await answer)).toBe('late');
+  await ended;
+});
+
+test('one whose answer does not come is cut off', async () => {
+  const server = createServer();
+  const served = await serve(server, 10);
+  const asked = once(server, 'request');
+  const refused = expect(ask(served.port)).rejects.toThrow('socket hang up');
+  await asked;
+  await served.connections.end();
+  await refused;
+});

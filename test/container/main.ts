@@ -1,0 +1,169 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Outcome } from '../child.js';
+import { pause } from '../processes.js';
+import { Tally } from '../tally.js';
+import { playedCluster, realCluster } from './cluster.js';
+import { Scene, type StartedPod } from './scene.js';
+
+const HELP = `A container that holds only what Allocate returned, made by unshare: what is in it sees its slice, and nothing else leads to the GPU.
+Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runtime. Root only.
+  --backend real|simulated   (default: simulated; real trains with PyTorch)
+  --api real|played          (default: real, with kube-apiserver; played where that cannot be had)
+  --placement pod|none       where workers are to be found: beneath their pod, or wherever gpu-proxy is (default: pod)
+  --cgroups cgroupfs|systemd how the cgroups of pods are named, and with systemd's names in the second version where there is one (default: cgroupfs)
+  --show PATH                a file system of this machine that python3 needs, beside the root; several may be given`;
+
+const { values } = parseArgs({
+  options: {
+    backend: { type: 'string', default: 'simulated' },
+    api: { type: 'string', default: 'real' },
+    placement: { type: 'string', default: 'pod' },
+    cgroups: { type: 'string', default: 'cgroupfs' },
+    show: { type: 'string', multiple: true, default: [] },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+const OUT_OF_MEMORY = 2;
+const SLOTS = 2;
+const MOST_START_MS = 30_000;
+const MOST_RELEASE_MS = 30_000;
+
+if (values.help) console.log(HELP);
+else process.exitCode = await main(values.backend === 'real' ? 'real' : 'simulated');
+
+async function main(backend: 'real' | 'simulated'): Promise<number> {
+  const tally = new Tally();
+  const directory = mkdtempSync(path.join(tmpdir(), 'cluster-'));
+  const cluster = values.api === 'played' ? await playedCluster(directory) : await realCluster();
+  const placement = values.placement === 'none' ? 'none' : 'pod';
+  const cgroups = values.cgroups === 'systemd' ? 'systemd' : 'cgroupfs';
+  const scene = new Scene({ backend, cluster, shown: values.show, placement, cgroups });
+  try {
+    await scene.start();
+    const [one, other] = [await scene.startPod('one', SLOTS), await scene.startPod('other', SLOTS)];
+    await judgeSlices(scene, tally, [one, other]);
+    await judgePlacement(scene, tally, one);
+    if (backend === 'real') await judgeTraining(scene, tally, one);
+    else tally.skip('training', 'the simulated GPU runs no PyTorch');
+    await judgeWays(scene, tally, one);
+    await judgeRelease(scene, tally, [one, other]);
+  } finally {
+    await scene.end();
+    await cluster.stop();
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return tally.close();
+}
+
+/** Both at once, each its own. */
+async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod[]): Promise<void> {
+  const outcomes = await Promise.all(pods.map(({ container }) => container.python('slice.py')));
+  const slice = await sliceOf(scene);
+  for (const [index, outcome] of outcomes.entries()) {
+    const saw = answerOf(outcome);
+    console.log(`container ${index + 1} saw ${JSON.stringify(saw)}, its slice is ${slice}`);
+    const wanted = {
+      devices: 1,
+      total: slice,
+      deviceTotal: slice,
+      copied: true,
+      beyond: OUT_OF_MEMORY,
+    };
+    tally.judge('slice', differences(saw, wanted, outcome));
+  }
+}
+
+/** The pod pays for what its worker has of the host, and its end ends it. */
+async function judgePlacement(
+  scene: Scene,
+  tally: Tally,
+  { pod, container }: StartedPod,
+): Promise<void> {
+  if (values.placement === 'none') return tally.skip('placement', 'it was not asked for');
+  const uid = pod.metadata?.uid as string;
+  const running = container.python('slice.py', { STAY: '2' });
+  const end = performance.now() + MOST_START_MS;
+  let cgroups = await scene.workerCgroups(uid);
+  for (; cgroups.length === 0 && performance.now() < end; cgroups = await scene.workerCgroups(uid))
+    await pause(20);
+  await running;
+  const beneath = scene.isBeneath(uid, cgroups);
+  tally.judge(
+    'placement',
+    beneath ? [] : [`the worker is in ${cgroups.join(', ') || 'no cgroup, since there was none'}`],
+  );
+}
+
+async function judgeTraining(scene: Scene, tally: Tally, { container }: StartedPod): Promise<void> {
+  const outcome = await container.python('train.py', { PYTHONDONTWRITEBYTECODE: '1' });
+  const saw = answerOf(outcome);
+  const slice = await sliceOf(scene);
+  console.log(`PyTorch saw ${JSON.stringify(saw)}, its slice is ${slice}`);
+  const problems = differences(
+    saw,
+    { devices: 1, total: slice, deviceTotal: slice, beyond: OUT_OF_MEMORY },
+    outcome,
+  );
+  const [first, last] = [Number(saw['first']), Number(saw['last'])];
+  if (!(last < first / 2)) problems.push(`the loss went from ${first} to ${last}`);
+  tally.judge('training', problems);
+}
+
+/** Each way is a judgement of its own. */
+async function judgeWays(scene: Scene, tally: Tally, { container }: StartedPod): Promise<void> {
+  const driver = scene.proxy.log
+    .map(({ driver: file }) => file)
+    .find((file) => typeof file === 'string') as string;
+  const own = values.backend === 'real' ? ([[driver, '/opt/own/libcuda.so.1']] as const) : [];
+  const environment = {
+    STATE: scene.node.state,
+    ...(own.length > 0 && { OWN_DRIVER: '/opt/own/libcuda.so.1' }),
+  };
+  const outcome = await container.python('escape.py', environment, own);
+  const ways = Object.entries(answerOf(outcome));
+  console.log(`${ways.length} ways to the GPU were tried`);
+  if (ways.length === 0) tally.judge('ways', [`none was tried: ${outcome.stderr}`]);
+  for (const [way, led] of ways)
+    tally.judge(`way ${way}`, led === null ? [] : [`led to ${JSON.stringify(led)}`]);
+}
+
+async function judgeRelease(
+  scene: Scene,
+  tally: Tally,
+  pods: readonly StartedPod[],
+): Promise<void> {
+  for (const pod of pods) await scene.endPod(pod);
+  const end = performance.now() + MOST_RELEASE_MS;
+  while ((await scene.allocations()).length > 0 && performance.now() < end) await pause(50);
+  const left = (await scene.allocations()).map(
+    ({ id, owner }) => `allocation ${id} of ${owner?.pod} is still there`,
+  );
+  tally.judge('release', left);
+}
+
+async function sliceOf(scene: Scene): Promise<number> {
+  const [gpu] = await scene.gpus();
+  return SLOTS * (gpu?.slotMemoryBytes ?? 0);
+}
+
+function answerOf({ stdout }: Outcome): Record<string, unknown> {
+  try {
+    return JSON.parse(stdout) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function differences(
+  saw: Record<string, unknown>,
+  wanted: object,
+  { status, stderr }: Outcome,
+): string[] {
+  const wrong = Object.entries(wanted).filter(([name, value]) => saw[name] !== value);
+  const problems = wrong.map(([name, value]) => `${name} is ${saw[name]}, and not ${value}`);
+  return problems.length === 0 ? [] : [...problems, `it ended with ${status}: ${stderr}`];
+}

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import type { V1Pod } from '@kubernetes/client-node';
+import { NodeUnderTest } from '@nvidia-virtual/device-plugin/testing/node-under-test';
+import type { ProcessUnderTest } from '@nvidia-virtual/device-plugin/testing/process-under-test';
+import { RESOURCE } from '@nvidia-virtual/kube-common/names';
+import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
+import type { AllocationMessage, GpuMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { KubeletResources } from '../kubernetes/binding/kubelet-resources.js';
+import { type CgroupDriver, PodCgroups } from '../kubernetes/binding/pod-cgroup.js';
+import { until } from '../processes.js';
+import type { Cluster } from './cluster.js';
+import { Container } from './container.js';
+
+interface SceneOptions {
+  readonly backend: 'real' | 'simulated';
+  readonly cluster: Cluster;
+  readonly shown: readonly string[];
+  /** Where gpu-proxy puts workers. */
+  readonly placement: 'pod' | 'none';
+  /** As which the test makes them, in the part of the kubelet. */
+  readonly cgroups: CgroupDriver;
+}
+
+/** A pod with one container, which the kubelet has let start. */
+export interface StartedPod {
+  readonly pod: V1Pod;
+  readonly container: Container;
+  readonly slots: readonly string[];
+}
+
+/** One node: plugin, gpu-proxy and arbiter as processes, the test as its kubelet and runtime. */
+export class Scene {
+  readonly node = new NodeUnderTest({ podResources: false });
+  readonly #options: SceneOptions;
+  readonly #resources = new KubeletResources(this.node.kubelet.root);
+  readonly #cgroups: PodCgroups;
+  readonly #taken = new Set<string>();
+  proxy!: ProcessUnderTest;
+
+  constructor(options: SceneOptions) {
+    this.#options = options;
+    this.#cgroups = new PodCgroups('container', options.cgroups);
+  }
+
+  /** @throws when the slots are not offered in time. */
+  async start(): Promise<void> {
+    const { backend, cluster, placement } = this.#options;
+    await this.node.kubelet.start();
+    await this.#resources.start();
+    // A machine with a GPU may be a container of NVIDIA's runtime itself.
+    const plugin = this.node.startPlugin([
+      '--allow',
+      'nvidia-runtime',
+      '--kubeconfig',
+      cluster.kubeconfig,
+    ]);
+    this.proxy = await this.node.startProxy({ backend, placement, kubeconfig: cluster.kubeconfig });
+    const offered = await until(() => this.node.kubelet.healthy.length > 0);
+    if (!offered) throw new Error(`no slots were offered:\n${plugin.output}${this.proxy.output}`);
+  }
+
+  /** As scheduler, kubelet and runtime do together. */
+  async startPod(name: string, count: number): Promise<StartedPod> {
+    const { kubelet, directory } = this.node;
+    const slots = kubelet.healthy.filter((slot) => !this.#taken.has(slot)).slice(0, count);
+    const limits = { [RESOURCE]: String(count) };
+    const spec = {
+      nodeName: 'node-1',
+      containers: [{ name: 'main', image: 'any', resources: { limits } }],
+    };
+    const pod = await this.#options.cluster.createPod({ metadata: { name }, spec });
+    const answer = await kubelet.allocate(slots);
+    for (const slot of slots) this.#taken.add(slot);
+    this.#resources.give(name, 'main', slots);
+    const { processFiles } = this.#cgroups.container(pod.metadata?.uid as string);
+    const container = new Container({
+      directory: path.join(directory, name),
+      answer,
+      processFiles,
+      shown: this.#options.shown,
+    });
+    return { pod, container, slots };
+  }
+
+  async endPod({ pod, slots }: StartedPod): Promise<void> {
+    const name = pod.metadata?.name as string;
+    await this.#options.cluster.deletePod(name);
+    this.#resources.take(name, 'main');
+    for (const slot of slots) this.#taken.delete(slot);
+  }
+
+  async gpus(): Promise<readonly GpuMessage[]> {
+    return (await this.#ask((client) => client.call('listGpus', {}))).gpus;
+  }
+
+  async allocations(): Promise<readonly AllocationMessage[]> {
+    return (await this.#ask((client) => client.call('listAllocations', {}))).allocations;
+  }
+
+  /** Whether one of these cgroups is beneath the pod's. */
+  isBeneath(podUid: string, cgroups: readonly string[]): boolean {
+    const pods = this.#cgroups.pod(podUid).map((directory) => path.basename(directory));
+    return cgroups.some((line) => pods.some((pod) => line.includes(pod)));
+  }
+
+  /** cgroups of the worker that serves a pod, when it has one. */
+  async workerCgroups(podUid: string): Promise<readonly string[]> {
+    const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
+    const [session] = allocation?.sessions ?? [];
+    return session
+      ? readFileSync(`/proc/${session.workerPid}/cgroup`, 'utf8').trim().split('\n')
+      : [];
+  }
+
+  async end(): Promise<void> {
+    this.#resources.stop();
+    await this.node.remove();
+    await this.#cgroups.remove();
+  }
+
+  async #ask<T>(question: (client: AdminClient) => Promise<T>): Promise<T> {
+    const client = await AdminClient.connect(this.node.state);
+    try {
+      return await question(client);
+    } finally {
+      client.close();
+    }
+  }
+}

@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { cudaHome } from '../conformance/builds.js';
+import { REPOSITORY } from '../paths.js';
+
+const SOURCES = path.join(REPOSITORY, 'test', 'fatbin');
+const KERNELS = path.join(SOURCES, 'kernels.cu');
+const MODES = ['none', 'speed', 'balance', 'size'];
+const ARCHITECTURES = {
+  'one architecture': ['-arch=sm_75'],
+  'several architectures': [
+    ['-gencode', 'arch=compute_80,code=sm_80'],
+    ['-gencode', 'arch=compute_90,code=[sm_90,compute_90]'],
+  ].flat(),
+  'line information': ['-arch=sm_90', '-lineinfo'],
+};
+const PATIENCE = 120_000;
+
+describe('what the interposer cuts out of the memory of a program', () => {
+  let directory: string;
+  let nvcc: string;
+
+  beforeAll(async () => {
+    directory = mkdtempSync(path.join(tmpdir(), 'fatbin-'));
+    nvcc = path.join(await cudaHome(), 'bin', 'nvcc');
+    const image = path.join(REPOSITORY, 'interposer', 'code', 'image.cpp');
+    for (const source of [path.join(SOURCES, 'capture.cpp'), image]) {
+      run('g++', [
+        '-std=c++20',
+        `-I${REPOSITORY}`,
+        '-c',
+        source,
+        '-o',
+        `${path.basename(source, '.cpp')}.o`,
+      ]);
+    }
+  }, PATIENCE);
+
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  const run = (command: string, args: readonly string[]) =>
+    execFileSync(command, args, { cwd: directory, encoding: 'utf8' });
+  const file = (name: string) => readFileSync(path.join(directory, name));
+
+  /** Links the objects with the stand-in for cudart, and returns how many images it was handed. */
+  const capture = (objects: readonly string[]) => {
+    run('g++', [...objects, 'capture.o', 'image.o', '-o', 'program']);
+    return Number(run(path.join(directory, 'program'), ['image']));
+  };
+
+  for (const mode of MODES) {
+    for (const [what, flags] of Object.entries(ARCHITECTURES)) {
+      test(
+        `is byte for byte what nvcc --fatbin wrote: --compress-mode=${mode}, ${what}`,
+        () => {
+          const options = [`--compress-mode=${mode}`, ...flags, KERNELS];
+          run(nvcc, [...options, '-c', '-o', 'object.o']);
+          run(nvcc, [...options, '--fatbin', '-o', 'expected']);
+          expect(capture(['object.o'])).toBe(1);
+          expect(file('image.0').equals(file('expected'))).toBe(true);
+        },
+        PATIENCE,
+      );
+    }
+  }
+
+  test(
+    'is the linked image and every relocatable one of a program linked on the device',
+    () => {
+      run(nvcc, ['-rdc=true', '-c', KERNELS, '-o', 'object.o']);
+      run(nvcc, ['-rdc=true', '--fatbin', KERNELS, '-o', 'relocatable']);
+      run(nvcc, ['-dlink', 'object.o', '-o', 'linked.o']);
+      run(nvcc, ['-dlink', '-fatbin', 'object.o', '-o', 'linked']);
+      expect(capture(['object.o', 'linked.o'])).toBe(2);
+      expect(file('image.0').equals(file('linked'))).toBe(true);
+      expect(file('image.1').equals(file('relocatable'))).toBe(true);
+    },
+    PATIENCE,
+  );
+});

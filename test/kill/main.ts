@@ -1,0 +1,214 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { runChild } from '../child.js';
+import { compileProgram, environmentFor } from '../cuda-program.js';
+import { Diary, type Entry } from '../diary.js';
+import { PATIENCE_MS, pause, sharedMemory, until, watchStolen } from '../processes.js';
+import { randomNumbers } from '../random.js';
+import { Tally } from '../tally.js';
+import { Server } from './server.js';
+
+const HELP = `Kills programs and workers with -9 at random moments, and looks for what is left behind.
+  --kills N    how many (default: 200)
+  --seed N     for the same moments again (default: from the clock)`;
+const MEMORY = '256MiB';
+const PROBE_EVERY = 10;
+const MOMENT_MILLISECONDS = 250;
+const GONE_MILLISECONDS = 5_000;
+const MOST_LATE_MS = 1000;
+
+const { values } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '200' },
+    seed: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) console.log(HELP);
+else
+  process.exitCode = await main(
+    Number(values.kills),
+    Number(values.seed ?? Date.now() % 1_000_000),
+  );
+
+async function main(kills: number, seed: number): Promise<number> {
+  const programs = {
+    victim: await compileProgram('kill', 'victim'),
+    probe: await compileProgram('kill', 'probe'),
+  };
+  const before = sharedMemory();
+  const directory = mkdtempSync(path.join(tmpdir(), 'kill-'));
+  const tally = new Tally();
+  let inside = 0;
+  console.log(`${kills} kills, seed ${seed} (--seed ${seed} chooses the same moments again)`);
+  try {
+    inside = await killing(await Server.start(directory, MEMORY), directory, programs, {
+      kills,
+      random: randomNumbers(seed),
+      tally,
+    });
+    const left = readdirSync(directory).filter((name) => !['log', 'diary'].includes(name));
+    tally.judge('left in the directory of the proxy', left);
+    const shared = sharedMemory().filter((name) => !before.includes(name));
+    tally.judge('left in /dev/shm', shared);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+  console.log(`${inside} of ${kills} kills fell inside a call`);
+  return tally.close();
+}
+
+interface Programs {
+  readonly victim: string;
+  readonly probe: string;
+}
+
+interface Plan {
+  readonly kills: number;
+  readonly random: () => number;
+  readonly tally: Tally;
+}
+
+/** Returns how many kills fell inside a call. */
+async function killing(
+  server: Server,
+  directory: string,
+  programs: Programs,
+  { kills, random, tally }: Plan,
+): Promise<number> {
+  const free = await probe(programs, server);
+  // The line of a session comes when the proxy has closed all that it had open for it.
+  await until(() => server.log().includes('"msg":"session"'), GONE_MILLISECONDS);
+  const clean = await settled(server);
+  let inside = 0;
+  for (let i = 0; i < kills && server.alive; ++i) {
+    const target = random() < 0.5 ? 'program' : 'worker';
+    const { insideCall, problems } = await killOne(
+      server,
+      directory,
+      programs,
+      target,
+      random() * MOMENT_MILLISECONDS,
+    );
+    if (insideCall) inside++;
+    const files = await settled(server, clean);
+    if (files !== clean) problems.push(`the proxy keeps files open: ${files}; before: ${clean}`);
+    if (i % PROBE_EVERY === PROBE_EVERY - 1) {
+      const now = await probe(programs, server).catch((error: Error) => error.message);
+      if (now !== free) problems.push(`the next program: ${now}; before: ${free}`);
+      await settled(server, clean);
+    }
+    tally.judge(`kill ${i + 1}, of the ${target}`, problems);
+  }
+  tally.judge('the proxy', server.alive ? [] : [`it died:\n${server.log()}`]);
+  tally.judge('the proxy', (await server.stop()) ? [] : ['it did not end when it was asked to']);
+  tally.judge('the socket', existsSync(server.socket) ? ['it is left behind'] : []);
+  return inside;
+}
+
+/**
+ * Lets a program run for a moment and kills it or its worker. Returns what was wrong afterwards.
+ */
+async function killOne(
+  server: Server,
+  directory: string,
+  programs: Programs,
+  target: string,
+  moment: number,
+) {
+  const diary = new Diary(path.join(directory, 'diary'));
+  const victim = start(programs.victim, diary.path, server.socket);
+  try {
+    if (target === 'worker' && !(await until(() => server.workers().length > 0, GONE_MILLISECONDS)))
+      return { insideCall: false, problems: ['it got no worker'] };
+    await pause(moment);
+    const stolenSince = watchStolen();
+    const killed = process.hrtime.bigint();
+    for (const pid of target === 'worker' ? server.workers() : [victim.pid as number])
+      process.kill(pid, 'SIGKILL');
+    const then = diary.read();
+    const insideCall = then.some(({ state }) => state === 'inside a call');
+    const hasEnded = () => victim.exitCode !== null || victim.signalCode !== null;
+    // Nothing was lost with a worker that had not answered a call yet: the program asks for another
+    // one, and goes on.
+    const goesOn = () =>
+      target === 'worker' &&
+      then.every(({ calls }) => calls === 0) &&
+      diary.read().some(({ calls }) => calls > 0);
+    await until(() => hasEnded() || goesOn(), GONE_MILLISECONDS);
+    if (!hasEnded() && goesOn()) {
+      victim.kill('SIGKILL');
+      await until(hasEnded, GONE_MILLISECONDS);
+      return {
+        insideCall,
+        problems: (await until(() => server.workers().length === 0, GONE_MILLISECONDS))
+          ? []
+          : ['a worker is left behind'],
+      };
+    }
+    const ended = hasEnded();
+    const problems = ended
+      ? []
+      : [
+          `the program hangs: ${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`,
+        ];
+    if (target === 'worker' && ended)
+      problems.push(...lateErrors(diary.read(), killed, stolenSince(), victim));
+    if (!(await until(() => server.workers().length === 0, GONE_MILLISECONDS)))
+      problems.push('a worker is left behind');
+    return { insideCall, problems };
+  } finally {
+    victim.kill('SIGKILL');
+    diary.close();
+  }
+}
+
+/**
+ * The threads of a program whose worker is dead see an error within a second, without what the
+ * machine's host gave to others.
+ */
+function lateErrors(
+  entries: readonly Entry[],
+  killed: bigint,
+  stolen: number,
+  victim: ChildProcess,
+): string[] {
+  if (victim.exitCode !== 3)
+    return [`the program ended with ${victim.exitCode ?? victim.signalCode}`];
+  return entries.flatMap(({ error, when }) => {
+    if (error === 0) return ['a thread ended without an error'];
+    const late = (Number(when - killed) / 1e6) * (1 - stolen);
+    return late > MOST_LATE_MS ? [`the error came after ${late.toFixed(0)} ms`] : [];
+  });
+}
+
+function start(program: string, argument: string, socket: string): ChildProcess {
+  return spawn(program, [argument], { stdio: 'ignore', env: environmentFor(socket) });
+}
+
+async function probe({ probe }: Programs, server: Server): Promise<string> {
+  const outcome = await runChild(probe, [], {
+    cwd: '/',
+    env: environmentFor(server.socket),
+    seconds: PATIENCE_MS / 1000,
+  });
+  if (outcome.status !== 0)
+    throw new Error(`the probe ended with ${outcome.status} ${outcome.stderr}`);
+  return `${outcome.stdout.trim()} bytes free`;
+}
+
+/**
+ * What the proxy has open once no worker is left; waits a while for it to become what it is to be.
+ */
+async function settled(server: Server, expected?: string): Promise<string> {
+  const files = () => server.openFiles().join(' ');
+  await until(
+    () => server.workers().length === 0 && (expected === undefined || files() === expected),
+    GONE_MILLISECONDS,
+  );
+  return files();
+}

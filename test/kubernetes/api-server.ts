@@ -1,0 +1,108 @@
+import type { KeyPair } from './authority.js';
+
+/** Where things listen. */
+export interface Place {
+  readonly address: string;
+  readonly port: number;
+  readonly etcdPort: number;
+  readonly etcdPeerPort: number;
+}
+
+export interface ApiServerFiles {
+  readonly directory: string;
+  readonly authority: KeyPair;
+  readonly server: KeyPair;
+  readonly kubeletClient: KeyPair;
+  /**
+   * Vouches for the API server where it passes a request on to an aggregated API, in the name of
+   * the user.
+   */
+  readonly frontProxy: KeyPair;
+  readonly frontProxyClient: KeyPair;
+  readonly serviceAccountKey: string;
+}
+
+/** The first address of the Services' range, which Kubernetes gives to itself. */
+export const SERVICE_ADDRESS = '10.96.0.1';
+const SERVICE_RANGE = '10.96.0.0/16';
+
+/** As an administrator sets it up: RBAC, aggregated APIs, service accounts. */
+export function apiServerArguments(
+  place: Place,
+  files: ApiServerFiles,
+  serviceAccounts: boolean,
+): string[] {
+  return [
+    ...[
+      '--bind-address',
+      place.address,
+      '--secure-port',
+      String(place.port),
+      '--advertise-address',
+      place.address,
+    ],
+    ...['--etcd-servers', `http://127.0.0.1:${place.etcdPort}`, '--cert-dir', files.directory],
+    ...[
+      '--tls-cert-file',
+      files.server.certificateFile,
+      '--tls-private-key-file',
+      files.server.keyFile,
+    ],
+    ...['--client-ca-file', files.authority.certificateFile, '--authorization-mode', 'Node,RBAC'],
+    ...['--service-cluster-ip-range', SERVICE_RANGE, '--allow-privileged'],
+    // A reconciler would write its own address, which may be a loopback one, and those are refused.
+    ...['--endpoint-reconciler-type', 'none'],
+    ...serviceAccountArguments(files, serviceAccounts),
+    ...aggregationArguments(files),
+    ...[
+      '--kubelet-client-certificate',
+      files.kubeletClient.certificateFile,
+      '--kubelet-client-key',
+      files.kubeletClient.keyFile,
+    ],
+    // Nobody resolves the names of nodes here.
+    ...['--kubelet-preferred-address-types', 'InternalIP'],
+  ];
+}
+
+/** Without the controllers, nobody would make the default account that each pod needs. */
+function serviceAccountArguments({ serviceAccountKey }: ApiServerFiles, wanted: boolean): string[] {
+  return [
+    ...[
+      '--service-account-key-file',
+      serviceAccountKey,
+      '--service-account-signing-key-file',
+      serviceAccountKey,
+    ],
+    ...['--service-account-issuer', 'https://kubernetes.default.svc'],
+    wanted
+      ? '--enable-admission-plugins=NodeRestriction'
+      : '--disable-admission-plugins=ServiceAccount',
+  ];
+}
+
+function aggregationArguments({ frontProxy, frontProxyClient }: ApiServerFiles): string[] {
+  return [
+    // To the endpoints themselves, since the API server's machine need not route Services.
+    '--enable-aggregator-routing',
+    ...[
+      '--requestheader-client-ca-file',
+      frontProxy.certificateFile,
+      '--requestheader-allowed-names',
+      'front-proxy-client',
+    ],
+    ...[
+      '--requestheader-username-headers',
+      'X-Remote-User',
+      '--requestheader-group-headers',
+      'X-Remote-Group',
+    ],
+    ...['--requestheader-extra-headers-prefix', 'X-Remote-Extra-'],
+    ...[
+      '--proxy-client-cert-file',
+      frontProxyClient.certificateFile,
+      '--proxy-client-key-file',
+      frontProxyClient.keyFile,
+    ],
+  ];
+}

@@ -1,0 +1,191 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterEach, expect, test } from '@jest/globals';
+import { readIfThere } from '@nvidia-virtual/service/files';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
+import { Forwarder } from './forwarder.js';
+import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
+
+const PTRACE_SEIZE = 0x4206;
+
+const tracers: ChildProcess[] = [];
+let scene: BindingScene;
+
+// Before the scene ends, which waits for the workers that they hold.
+afterEach(() => {
+  for (const tracer of tracers.splice(0)) tracer.kill();
+});
+
+bindingSuite('adversity', (made) => {
+  scene = made;
+});
+
+/** The directory of an allocation, by its socket. */
+function directoryOf(socket: string): string {
+  return path.dirname(path.dirname(socket));
+}
+
+function taggedUid(socket: string): string | undefined {
+  const text = readIfThere(path.join(directoryOf(socket), 'pod.json'));
+  return text === undefined ? undefined : JSON.parse(text).podUid;
+}
+
+/** Whatever is written there fails, as on a full disk. */
+function preventWriting(socket: string, name: string): string {
+  const inTheWay = path.join(directoryOf(socket), `.new-${name}`);
+  mkdirSync(inTheWay);
+  return inTheWay;
+}
+
+test('a pod that took the name of another while the API server was away keeps its grant', async () => {
+  const forwarder = await Forwarder.start(scene.plane.url);
+  try {
+    await scene.createPod('web-0', { slots: 1 });
+    await scene.serve({
+      KUBECONFIG: forwarder.writeKubeconfig(
+        scene.plane.adminKubeconfig,
+        path.join(scene.directory, 'kubeconfig'),
+      ),
+    });
+    await scene.lookedAgain();
+    forwarder.closed = true;
+    await scene.proxy.printed('/api/v1/pods cannot be followed');
+    await scene.deletePod('web-0');
+    const { pod, socket } = await scene.started('web-0', ['a']);
+    await scene.lookedAgain();
+    expect(taggedUid(socket)).toBeUndefined();
+    forwarder.closed = false;
+    await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
+    const program = scene.run(pod, socket, HOLDING);
+    await program.printed('got 0');
+    await program.finish();
+  } finally {
+    forwarder.end();
+  }
+});
+
+test('an API server that takes connections and says nothing is noticed, told, and followed again', async () => {
+  const forwarder = await Forwarder.start(scene.plane.url);
+  const http = path.join(scene.directory, 'http.sock');
+  try {
+    const kubeconfig = forwarder.writeKubeconfig(
+      scene.plane.adminKubeconfig,
+      path.join(scene.directory, 'kubeconfig'),
+    );
+    await scene.serve({ KUBECONFIG: kubeconfig }, '--http', http);
+    await eventually(async () =>
+      expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 1$/m),
+    );
+    forwarder.silent = true;
+    await eventually(async () =>
+      expect(await scene.get(http, '/readyz')).toContain('no answer came within 10 s'),
+    );
+    expect(await scene.get(http, '/metrics')).toMatch(/^nvidia_virtual_pods_followed\{.*\} 0$/m);
+    const { pod, socket } = await scene.started('heard-of-later', ['a']);
+    const program = scene.run(pod, socket, HOLDING);
+    forwarder.silent = false;
+    await program.printed('got 0');
+    await program.finish();
+    await eventually(async () => expect(await scene.get(http, '/readyz')).toBe('{"ready":true}\n'));
+  } finally {
+    forwarder.end();
+  }
+});
+
+test('a grant that was taken for the former pod of a name is its successor’s by the kubelet, and goes with that', async () => {
+  const { pod, socket } = await scene.started('web-1', ['a']);
+  writeFileSync(
+    path.join(directoryOf(socket), 'pod.json'),
+    JSON.stringify({ namespace: 'default', pod: 'web-1', podUid: 'former' }),
+  );
+  await scene.serve();
+  await eventually(() => expect(taggedUid(socket)).toBe(pod.metadata?.uid));
+  await scene.deletePod('web-1');
+  scene.kubelet.take('web-1', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('a grant whose pod the kubelet knows and the list not yet is left alone', async () => {
+  scene.kubelet.give('web-2', 'main', ['a']);
+  const socket = scene.allocate(['a']);
+  writeFileSync(
+    path.join(directoryOf(socket), 'pod.json'),
+    JSON.stringify({ namespace: 'default', pod: 'web-2', podUid: 'former' }),
+  );
+  await scene.serve();
+  await scene.lookedAgain();
+  expect(scene.directories()).toHaveLength(1);
+  scene.kubelet.take('web-2', 'main');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+});
+
+test('whose a grant is cannot be written down: the program has its GPU, and the end of the pod is none of gpu-proxy', async () => {
+  await scene.serve();
+  const { pod, socket } = await scene.started('full', ['a']);
+  preventWriting(socket, 'pod.json');
+  const program = scene.run(pod, socket, HOLDING);
+  await program.printed('got 0');
+  await scene.proxy.printed('Whose the grant is could not be written down');
+  await program.finish();
+  scene.kubelet.take('full', 'main');
+  await scene.deletePod('full');
+  await eventually(() => expect(scene.directories()).toEqual([]));
+  expect(await scene.allocations()).toEqual([]);
+});
+
+test('what fails on the node is said to the program and to its pod', async () => {
+  await scene.serve();
+  const { pod, socket } = await scene.started('unlucky', ['a']);
+  const inTheWay = preventWriting(socket, 'allocation.json');
+  const [said, why] = await scene.ask(pod, socket);
+  expect([said, why]).toEqual([
+    'init 100\n',
+    expect.stringContaining('could not be made ready: illegal operation on a directory.'),
+  ]);
+  await eventually(async () =>
+    expect(await scene.events('unlucky')).toEqual([
+      ['GpuNotAvailable', expect.stringContaining('could not be made ready')],
+    ]),
+  );
+  rmSync(inTheWay, { recursive: true });
+  expect(await scene.ask(pod, socket)).toEqual(['init 0\n', '']);
+});
+
+/**
+ * Its parent does not hear of its end before this process ends: to it the worker is one that no
+ * signal reaches.
+ */
+async function withhold(pid: number): Promise<() => void> {
+  const seize = `import ctypes, sys; print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); sys.stdin.read()`;
+  const tracer = spawn('python3', ['-c', seize], { stdio: ['pipe', 'pipe', 'inherit'] });
+  tracers.push(tracer);
+  const [answer] = await once(tracer.stdout, 'data');
+  expect(String(answer).trim()).toBe('0');
+  return () => tracer.stdin.end();
+}
+
+test('a predecessor whose worker cannot be ended is waited for no longer than patience lasts', async () => {
+  await scene.serve({}, '--kubernetes-patience', '1s');
+  const before = await scene.started('before', ['a']);
+  const old = scene.run(before.pod, before.socket, HOLDING);
+  await old.printed('got 0');
+  const worker = (await scene.allocations())[0]?.sessions[0]?.workerPid as number;
+  const letGo = await withhold(worker);
+  scene.kubelet.take('before', 'main');
+  const after = await scene.started('after', ['a']);
+  const refused = scene.run(after.pod, after.socket, ASKING);
+  expect(await refused.finish()).toBe('init 100\n');
+  const sentence = `pod default/before had them before, and its worker ${worker} does not end`;
+  expect(refused.stderr).toContain(sentence);
+  await eventually(async () =>
+    expect(await scene.events('after')).toEqual([
+      ['GpuNotAvailable', expect.stringContaining(sentence)],
+    ]),
+  );
+  letGo();
+  await eventually(async () =>
+    expect(await scene.ask(after.pod, after.socket)).toEqual(['init 0\n', '']),
+  );
+});

@@ -1,0 +1,166 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import path from 'node:path';
+import { PATIENCE_MS, pause, processesWith, until } from '../../processes.js';
+import { removeNetwork } from './network.js';
+import {
+  CONTAINERD_SOCKET,
+  CONTAINERD_STATE,
+  KUBELET_ROOT,
+  MARK,
+  NODE_DIRECTORY,
+  STATE_ROOT,
+} from './places.js';
+
+const OURS = [NODE_DIRECTORY, KUBELET_ROOT, STATE_ROOT];
+/** What containerd and its network plugin keep beside those. */
+const RUNTIME_FILES = ['/run/nvidia-virtual-test-node', CONTAINERD_STATE];
+const LOG_LINKS = '/var/log/containers';
+const CGROUPS = '/sys/fs/cgroup';
+/** The kubelet's own, at the root of each controller. */
+const POD_CGROUPS = 'kubepods';
+
+/**
+ * Marks this machine's directories as a test's. @throws Error where somebody else's kubelet has
+ * been.
+ */
+export function claimNode(): void {
+  for (const directory of OURS) {
+    const foreign =
+      existsSync(directory) &&
+      readdirSync(directory).length > 0 &&
+      !existsSync(path.join(directory, MARK));
+    if (foreign)
+      throw new Error(
+        `${directory} is there and no test made it: this machine is a node already, or was one. Run this elsewhere.`,
+      );
+    mkdirSync(directory, { recursive: true });
+    writeFileSync(path.join(directory, MARK), '');
+  }
+}
+
+/**
+ * Removes whatever a test's node left: after a run, and before one, for the last may have been
+ * killed.
+ */
+export async function sweepNode(): Promise<void> {
+  if (!OURS.some((directory) => existsSync(path.join(directory, MARK)))) return;
+  await loseMemory();
+  removeNetwork();
+  removeLogLinks();
+  for (const directory of OURS) removeDirectory(directory);
+}
+
+/**
+ * What a machine loses with its power, as far as the node has it; the bridge stays, for the API
+ * server listens on its address.
+ */
+export async function loseMemory(): Promise<void> {
+  // Of an earlier run too: shims outlive their containerd, and an arbiter its gpu-proxy.
+  for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
+  await endPodProcesses();
+  unmountAll();
+  removeCgroups();
+  for (const directory of RUNTIME_FILES) removeDirectory(directory);
+}
+
+async function endProcesses(commandLine: string): Promise<void> {
+  const left = () => processesWith(commandLine);
+  for (const pid of left()) end(pid);
+  await until(() => left().length === 0);
+}
+
+async function endPodProcesses(): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const pids = podCgroups().flatMap(processesOf);
+    if (pids.length === 0) return;
+    if (performance.now() > deadline)
+      throw new Error(`processes ${pids.join(', ')} of pods do not end`);
+    for (const pid of new Set(pids)) end(pid);
+    await pause(50);
+  }
+}
+
+/** The deepest first. */
+function unmountAll(): void {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
+  const points = mounts.map((line) => (line.split(' ')[1] ?? '').replaceAll('\\040', ' '));
+  // The kubelet mounts its own directory onto itself.
+  const isOurs = (point: string) =>
+    OURS.some((directory) => point === directory || point.startsWith(`${directory}/`));
+  const ours = points.filter((point) => isOurs(point) || /^\/run\/netns\/cni-/.test(point));
+  for (const point of ours.reverse()) execFileSync('umount', ['--lazy', point]);
+}
+
+function removeCgroups(): void {
+  for (const directory of podCgroups().reverse()) {
+    try {
+      rmdirSync(directory);
+    } catch {
+      // its processes are just ending; the next sweep takes it
+    }
+  }
+}
+
+/** Each before those in it. */
+function podCgroups(): string[] {
+  const controllers = existsSync(path.join(CGROUPS, 'cgroup.controllers'))
+    ? ['']
+    : readdirSync(CGROUPS);
+  const roots = controllers
+    .map((controller) => path.join(CGROUPS, controller, POD_CGROUPS))
+    .filter((root) => existsSync(root));
+  return roots.flatMap(descend);
+}
+
+function descend(directory: string): string[] {
+  const inside = readdirSync(directory, { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory(),
+  );
+  return [directory, ...inside.flatMap(({ name }) => descend(path.join(directory, name)))];
+}
+
+function processesOf(cgroup: string): number[] {
+  try {
+    return readFileSync(path.join(cgroup, 'cgroup.procs'), 'utf8')
+      .split('\n')
+      .filter(Boolean)
+      .map(Number);
+  } catch {
+    return []; // removed meanwhile
+  }
+}
+
+/** The kubelet makes them beside its logs, wherever those are. */
+function removeLogLinks(): void {
+  if (!existsSync(LOG_LINKS)) return;
+  const links = readdirSync(LOG_LINKS).map((name) => path.join(LOG_LINKS, name));
+  for (const link of links) if (readlinkSync(link).startsWith(NODE_DIRECTORY)) unlinkSync(link);
+}
+
+/** What is mounted there belongs to somebody else, so nothing is removed beneath a mount. */
+function removeDirectory(directory: string): void {
+  const mounts = readFileSync('/proc/self/mounts', 'utf8');
+  if (mounts.includes(` ${directory}/`) || mounts.includes(` ${directory} `))
+    throw new Error(`something is still mounted in ${directory}`);
+  rmSync(directory, { recursive: true, force: true });
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it ended by itself
+  }
+}

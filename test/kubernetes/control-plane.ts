@@ -1,0 +1,252 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import {
+  type ApiServerFiles,
+  apiServerArguments,
+  type Place,
+  SERVICE_ADDRESS,
+} from './api-server.js';
+import { Authority, makeKey } from './authority.js';
+import { Daemon, type DaemonOptions } from './daemon.js';
+import { writeKubeconfig } from './kubeconfig.js';
+import { freePorts, hostAddress } from './ports.js';
+
+interface ControlPlaneOptions {
+  /** Where the API server is reached; default: 127.0.0.1. */
+  readonly address?: string;
+  /**
+   * With it come service accounts, controllers and garbage collection; without, pods need no
+   * service account.
+   */
+  readonly controllerManager?: boolean;
+  /** Kubernetes' own scheduler, with its own settings. */
+  readonly scheduler?: boolean;
+  /** Hears what takes long. */
+  readonly say?: (line: string) => void;
+}
+
+/**
+ * etcd and the API server, of a test's own: on free ports, in a private directory, ended with the
+ * test's process whatever happens to that.
+ */
+export class ControlPlane {
+  readonly directory = mkdtempSync(path.join(tmpdir(), 'control-plane-'));
+  readonly authority = new Authority(path.join(this.directory, 'authority'), 'kubernetes');
+  readonly #frontProxy = new Authority(path.join(this.directory, 'front-proxy'), 'front-proxy');
+  readonly #serviceAccountKey = makeKey(path.join(this.directory, 'service-accounts.key'));
+  readonly #options: ControlPlaneOptions;
+  readonly #place: Place;
+  readonly #daemons: Daemon[] = [];
+  #files = 0;
+
+  private constructor(options: ControlPlaneOptions, place: Place) {
+    this.#options = options;
+    this.#place = place;
+    mkdirSync(path.join(this.directory, 'logs'));
+  }
+
+  /** Resolves once the API server is ready. The caller calls stop(). */
+  static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+    await buildKubernetesTools(['etcd', 'kube-apiserver', 'kubectl'], options.say);
+    const [port, etcdPort, etcdPeerPort] = (await freePorts(3)) as [number, number, number];
+    const plane = new ControlPlane(options, {
+      address: options.address ?? '127.0.0.1',
+      port,
+      etcdPort,
+      etcdPeerPort,
+    });
+    try {
+      await plane.#start();
+      return plane;
+    } catch (error) {
+      await plane.stop();
+      throw error;
+    }
+  }
+
+  get url(): string {
+    return `https://${this.#place.address}:${this.#place.port}`;
+  }
+
+  /** For a client that may do everything. */
+  get adminKubeconfig(): string {
+    return path.join(this.directory, 'admin.kubeconfig');
+  }
+
+  /** A kubeconfig of somebody else, in whose name the API server hears its bearer. */
+  kubeconfig(user: string, groups: readonly string[] = [], namespace?: string): string {
+    return this.#write(
+      this.authority.issue({ commonName: user, organizations: groups }),
+      namespace,
+    );
+  }
+
+  /** A kubeconfig of a service account, by a token that the API server gave. */
+  kubeconfigFor(token: string, namespace?: string): string {
+    return this.#write({ token }, namespace);
+  }
+
+  /** Another part of Kubernetes that is to end with this one. */
+  startDaemon(name: string, options: Omit<DaemonOptions, 'logFile'>): Daemon {
+    const daemon = new Daemon(name, {
+      ...options,
+      logFile: path.join(this.directory, 'logs', `${name}.log`),
+    });
+    this.#daemons.push(daemon);
+    return daemon.start();
+  }
+
+  /**
+   * kube-scheduler; `configuration` is a KubeSchedulerConfiguration, to which the way to the API
+   * server is added.
+   */
+  async startScheduler(name = 'kube-scheduler', configuration: object = {}): Promise<Daemon> {
+    await buildKubernetesTools(['kube-scheduler'], this.#options.say);
+    const kubeconfig = this.kubeconfig('system:kube-scheduler');
+    const file = path.join(this.directory, `${name}.json`);
+    writeFileSync(
+      file,
+      JSON.stringify({ ...SCHEDULER_DEFAULTS, ...configuration, clientConnection: { kubeconfig } }),
+    );
+    return this.startDaemon(name, {
+      program: kubernetesTool('kube-scheduler'),
+      args: ['--config', file, '--secure-port', '0'],
+    });
+  }
+
+  async startControllerManager(): Promise<Daemon> {
+    await buildKubernetesTools(['kube-controller-manager'], this.#options.say);
+    const signing = [
+      '--service-account-private-key-file',
+      this.#serviceAccountKey,
+      '--root-ca-file',
+      this.authority.certificateFile,
+    ];
+    const access = [
+      '--kubeconfig',
+      this.kubeconfig('system:kube-controller-manager'),
+      '--use-service-account-credentials',
+    ];
+    const args = [...access, ...signing, '--leader-elect=false', '--secure-port', '0'];
+    return this.startDaemon('kube-controller-manager', {
+      program: kubernetesTool('kube-controller-manager'),
+      args,
+    });
+  }
+
+  /** The part of that name, to be killed, or started again. */
+  daemon(name: string): Daemon {
+    const found = this.#daemons.find((one) => one.name === name);
+    if (!found)
+      throw new Error(
+        `there is no ${name}; there are ${this.#daemons.map((one) => one.name).join(', ')}`,
+      );
+    return found;
+  }
+
+  async ready(): Promise<void> {
+    await this.daemon('kube-apiserver').serving(() => this.#answersReady());
+  }
+
+  /**
+   * Ends everything that it started and removes its directory: nothing of it is worth a farewell.
+   */
+  async stop(): Promise<void> {
+    await Promise.all(this.#daemons.map((daemon) => daemon.kill()));
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  async #start(): Promise<void> {
+    const { etcdPort, etcdPeerPort } = this.#place;
+    this.#write(
+      this.authority.issue({ commonName: 'admin', organizations: ['system:masters'] }),
+      undefined,
+      this.adminKubeconfig,
+    );
+    this.startDaemon('etcd', {
+      program: kubernetesTool('etcd'),
+      args: etcdArguments(path.join(this.directory, 'etcd'), etcdPort, etcdPeerPort),
+    });
+    this.startDaemon('kube-apiserver', {
+      program: kubernetesTool('kube-apiserver'),
+      args: this.#apiServerArguments(),
+    });
+    await this.ready();
+    if (this.#options.controllerManager) await this.startControllerManager();
+    if (this.#options.scheduler) await this.startScheduler();
+  }
+
+  #apiServerArguments(): string[] {
+    const names = ['kubernetes', 'kubernetes.default', 'kubernetes.default.svc', 'localhost'].map(
+      (name) => `DNS:${name}`,
+    );
+    const addresses = new Set(['127.0.0.1', SERVICE_ADDRESS, this.#place.address, hostAddress()]);
+    const files: ApiServerFiles = {
+      directory: path.join(this.directory, 'kube-apiserver'),
+      authority: this.authority,
+      server: this.authority.issue({
+        commonName: 'kube-apiserver',
+        names: [...names, ...[...addresses].map((one) => `IP:${one}`)],
+      }),
+      kubeletClient: this.authority.issue({
+        commonName: 'kube-apiserver',
+        organizations: ['system:masters'],
+      }),
+      frontProxy: this.#frontProxy,
+      frontProxyClient: this.#frontProxy.issue({ commonName: 'front-proxy-client' }),
+      serviceAccountKey: this.#serviceAccountKey,
+    };
+    return apiServerArguments(this.#place, files, this.#options.controllerManager ?? false);
+  }
+
+  #write(
+    credentials: Parameters<typeof writeKubeconfig>[2],
+    namespace?: string,
+    file?: string,
+  ): string {
+    const cluster = { server: this.url, authorityFile: this.authority.certificateFile };
+    return writeKubeconfig(
+      file ?? path.join(this.directory, `${++this.#files}.kubeconfig`),
+      cluster,
+      credentials,
+      namespace,
+    );
+  }
+
+  #answersReady(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const ca = readFileSync(this.authority.certificateFile);
+      const asked = request(`${this.url}/readyz`, { ca, timeout: 5000 }, (answer) =>
+        resolve(answer.resume().statusCode === 200),
+      );
+      asked.on('timeout', () => asked.destroy());
+      asked.on('error', () => resolve(false));
+      asked.end();
+    });
+  }
+}
+
+const SCHEDULER_DEFAULTS = {
+  apiVersion: 'kubescheduler.config.k8s.io/v1',
+  kind: 'KubeSchedulerConfiguration',
+  leaderElection: { leaderElect: false },
+};
+
+/** Nothing of it outlives the test, so nothing need reach the disk. */
+function etcdArguments(directory: string, port: number, peerPort: number): string[] {
+  const url = `http://127.0.0.1:${port}`;
+  const peers = `http://127.0.0.1:${peerPort}`;
+  const client = ['--listen-client-urls', url, '--advertise-client-urls', url];
+  const peer = [
+    '--listen-peer-urls',
+    peers,
+    '--initial-advertise-peer-urls',
+    peers,
+    '--initial-cluster',
+    `default=${peers}`,
+  ];
+  return ['--data-dir', directory, '--unsafe-no-fsync', ...client, ...peer];
+}

@@ -1,0 +1,203 @@
+import { parseArgs } from 'node:util';
+import { buildKubernetesTools, NODE_TOOLS } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import {
+  ensurePrerequisites,
+  KUBERNETES_PREREQUISITES,
+  TEST_PREREQUISITES,
+} from '@nvidia-virtual/toolchain/prerequisites';
+import { Tally } from '../tally.js';
+import type { Cluster } from './cluster/cluster.js';
+import { type ContainerRuntime, RUNTIMES } from './cluster/container-runtime.js';
+import { withExistingCluster } from './cluster/existing-cluster.js';
+import { TestNode } from './cluster/test-node.js';
+import { buildImages } from './images.js';
+import { containers } from './scenarios/containers.js';
+import { full } from './scenarios/full.js';
+import { makeGpuUsage } from './scenarios/gpu-usage.js';
+import { installation } from './scenarios/installation.js';
+import { kubeletRestarts } from './scenarios/kubelet-restarts.js';
+import { reboot } from './scenarios/reboot.js';
+import { restarts } from './scenarios/restarts.js';
+import type { NodeScenario, Scenario } from './scenarios/scene.js';
+import { sharing } from './scenarios/sharing.js';
+import { stolenSocket } from './scenarios/stolen-socket.js';
+import { storm } from './scenarios/storm.js';
+import { Tenants } from './scenarios/tenants.js';
+import { uninstallation } from './scenarios/uninstallation.js';
+import { upgrading } from './scenarios/upgrading.js';
+import { usage } from './scenarios/usage.js';
+import { userNamespaces } from './scenarios/user-namespaces.js';
+import { webhook } from './scenarios/webhook.js';
+
+/**
+ * In this order, on one cluster: the first makes the product, which all others but the last need.
+ */
+const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
+  ...[installation, sharing, usage, full, containers, stolenSocket, userNamespaces, webhook],
+  ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
+];
+/** What the other container runtime could do differently. */
+const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
+
+const HELP = `The product in a real Kubernetes, used as people use it. By default this machine becomes its node; that needs
+root. Where KUBECONFIG names a cluster, the scenarios marked * run there instead.
+  --only NAMES        these scenarios alone, with commas between them, after the installation that they need
+  --runtime NAME      ${RUNTIMES.join(' or ')} alone; default: everything with the first, and some of it with the second
+  --archives          only build the images, and print the archives that a cluster's node needs
+  --set NAME=VALUE    a value of the chart for the cluster of KUBECONFIG, for example node.backend=real
+Scenarios:
+${SCENARIOS.map(({ name, anywhere, about }) => `  ${anywhere ? '*' : ' '} ${name.padEnd(16)} ${about}`).join('\n')}`;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    runtime: { type: 'string' },
+    archives: { type: 'boolean', default: false },
+    set: { type: 'string', multiple: true, default: [] },
+    help: { type: 'boolean', default: false },
+  },
+});
+const only = values.only?.split(',');
+
+if (values.help) console.log(HELP);
+else process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const begin = performance.now();
+  const unknown = only?.filter((wanted) => !SCENARIOS.some(({ name }) => name === wanted)) ?? [];
+  if (unknown.length > 0)
+    throw new Error(`There is no scenario ${unknown.join(', ')}: see --help.`);
+  const kubeconfig = process.env['KUBECONFIG'];
+  await ensurePrerequisites(
+    kubeconfig === undefined
+      ? [...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES]
+      : TEST_PREREQUISITES,
+  );
+  if (values.archives) {
+    console.log((await buildImages()).join('\n'));
+    return 0;
+  }
+  const tally = new Tally();
+  if (kubeconfig === undefined) await playHere(tally);
+  else await playElsewhere(kubeconfig, tally);
+  console.log(`all of it: ${seconds(begin)}`);
+  return tally.close();
+}
+
+/** On a cluster whose node is this machine, once for each container runtime. */
+async function playHere(tally: Tally): Promise<void> {
+  if (process.getuid?.() !== 0)
+    throw new Error(
+      'A node of Kubernetes needs root: run this as root, on a machine that is no node already.',
+    );
+  await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
+  makeGpuUsage().catch(() => undefined); // who needs it waits for it, and says why it is not there
+  const archives = await buildImages();
+  const { runtime } = values;
+  for (const [index, one] of RUNTIMES.entries()) {
+    if (runtime !== undefined && runtime !== one) continue;
+    const names =
+      only ??
+      (index === 0 || runtime !== undefined ? SCENARIOS.map(({ name }) => name) : OF_THE_RUNTIME);
+    const scenarios = choose(
+      SCENARIOS.filter((each) => each.anywhere || (each.runtime ?? one) === one),
+      names,
+    );
+    if (scenarios.length === 0) continue;
+    console.log(`== ${one}`);
+    await playOn({ runtime: one, archives, scenarios, tally });
+  }
+}
+
+/** On a cluster of the user's, which has the images already. */
+async function playElsewhere(kubeconfig: string, tally: Tally): Promise<void> {
+  const scenarios = choose(
+    SCENARIOS.filter((each) => each.anywhere === true),
+    only ?? SCENARIOS.map(({ name }) => name),
+  );
+  if (scenarios.length === 0)
+    throw new Error(`${only?.join(', ')}: these scenarios need a node that is this machine.`);
+  const chartValues = Object.fromEntries(values.set.map(parseSetting));
+  await withExistingCluster(kubeconfig, chartValues, async (cluster) => {
+    console.log(`== node ${cluster.nodeName} of ${kubeconfig}`);
+    for (const scenario of scenarios) await play(scenario, { cluster, tally });
+  });
+}
+
+function parseSetting(setting: string): [string, string] {
+  const [, name, value] = /^([^=]+)=(.*)$/.exec(setting) ?? [];
+  if (name === undefined || value === undefined)
+    throw new Error(`--set ${setting}: write NAME=VALUE.`);
+  return [name, value];
+}
+
+/** Those of these names, after the installation that they need. */
+function choose<S extends Scenario | NodeScenario>(
+  possible: readonly S[],
+  names: readonly string[],
+): S[] {
+  const chosen = possible.filter(({ name }) => names.includes(name));
+  return chosen.every(({ installs }) => installs)
+    ? chosen
+    : possible.filter((each) => each.name === installation.name || chosen.includes(each));
+}
+
+interface Play {
+  readonly runtime: ContainerRuntime;
+  readonly archives: readonly string[];
+  readonly scenarios: readonly (Scenario | NodeScenario)[];
+  readonly tally: Tally;
+}
+
+async function playOn({ runtime, archives, scenarios, tally }: Play): Promise<void> {
+  const begin = performance.now();
+  const cluster = await TestNode.start(runtime, archives, (line) => console.log(line));
+  console.log(`the cluster is up after ${seconds(begin)}`);
+  try {
+    for (const scenario of scenarios) await play(scenario, { cluster, tally });
+  } finally {
+    await cluster.stop();
+  }
+}
+
+async function play<C extends Cluster>(
+  scenario: {
+    readonly name: string;
+    play(scene: { cluster: C; tally: Tally; tenants: Tenants }): Promise<void>;
+  },
+  { cluster, tally }: { readonly cluster: C; readonly tally: Tally },
+): Promise<void> {
+  const begin = performance.now();
+  const namespace = `nvidia-virtual-test-${scenario.name}`;
+  try {
+    await cluster.kubectl('create', 'namespace', namespace);
+    await scenario.play({ cluster, tally, tenants: new Tenants(cluster, namespace) });
+  } catch (error) {
+    tally.judge(scenario.name, [(error as Error).stack ?? String(error)]);
+  } finally {
+    await clear(cluster, namespace);
+  }
+  console.log(`${scenario.name}: ${seconds(begin)}`);
+}
+
+/**
+ * Without pods that run a namespace is in nobody's way; that it goes takes Kubernetes another half
+ * a dozen seconds.
+ */
+async function clear(cluster: Cluster, namespace: string): Promise<void> {
+  await cluster.tryKubectl(['delete', 'namespace', namespace, '--wait=false']);
+  const selected = '--field-selector=status.phase!=Succeeded,status.phase!=Failed';
+  await cluster.tryKubectl([
+    '-n',
+    namespace,
+    'wait',
+    'pods',
+    selected,
+    '--for=delete',
+    '--timeout=60s',
+  ]);
+}
+
+function seconds(begin: number): string {
+  return `${((performance.now() - begin) / 1000).toFixed(1)} s`;
+}

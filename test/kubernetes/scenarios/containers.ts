@@ -1,0 +1,79 @@
+import type { PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { gpuUsageJson } from './gpu-usage.js';
+import { tenantContainer, tenantPod } from './pods.js';
+import { judgeLeavings } from './processes.js';
+import { SLOTS, untilOffered } from './product.js';
+import type { Scenario, Scene } from './scene.js';
+
+/** Fails the first time, and works from the second on. */
+const FAILS_ONCE =
+  'test -e /scratch/failed || { touch /scratch/failed; /opt/programs/tenant once && exit 1; }; exec /opt/programs/tenant work';
+
+const CONTAINERS = {
+  restartPolicy: 'Always',
+  initContainers: [
+    tenantContainer('prepares', 3, 'once'),
+    { ...tenantContainer('assists', 1, 'work'), restartPolicy: 'Always' },
+  ],
+  containers: [
+    {
+      ...tenantContainer('fails', 2, 'work', ['sh', '-c', FAILS_ONCE]),
+      volumeMounts: [{ name: 'scratch', mountPath: '/scratch' }],
+    },
+    tenantContainer('works', 1, 'work'),
+  ],
+  volumes: [{ name: 'scratch', emptyDir: {} }],
+};
+
+/**
+ * Issue of other systems: init containers and sidecars are counted wrongly, and a container that
+ * starts again has lost its GPU.
+ */
+export const containers: Scenario = {
+  name: 'containers',
+  anywhere: true,
+  about:
+    'one pod of an init container, a sidecar and two containers, of which one fails and starts again: each has its own part',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    await tenants.apply(tenantPod('several', { spec: CONTAINERS }));
+    await tenants.until('several', 'running', ({ status }) => status?.phase === 'Running');
+    tally.judge(
+      'an init container computes',
+      problemsOf(await tenants.logUntil('several', /./, 'prepares'), 'right\n'),
+    );
+    for (const name of ['assists', 'fails', 'works'])
+      await tenants.logUntil('several', 'working', name);
+    const { status } = await tenants.pod('several');
+    const restarts = status?.containerStatuses
+      ?.map(({ name, restartCount }) => `${name} ${restartCount}`)
+      .sort();
+    tally.judge(
+      'a container that failed starts again with its part',
+      problemsOf(restarts?.join(), 'fails 1,works 0'),
+    );
+    tally.judge(
+      'each container has its own part',
+      problemsOf(await slots(scene), 'assists 1,fails 2,prepares 3,works 1'),
+    );
+    await tenants.delete('pod', 'several');
+    await untilOffered(cluster, SLOTS);
+    await judgeLeavings(scene);
+  },
+};
+
+/** Of each container that has some, as `kubectl gpu-usage` shows them. */
+async function slots({ cluster, tenants }: Scene): Promise<string> {
+  const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, [
+    'pod',
+    'several',
+    '-n',
+    tenants.namespace,
+  ]);
+  const shown = value?.containers.map(({ name, slots: count }) => `${name} ${count}`);
+  return shown?.sort().join() ?? output;
+}
+
+function problemsOf(is: string | undefined, wanted: string): string[] {
+  return is === wanted ? [] : [`it is ${is}, and not ${wanted}`];
+}

@@ -1,0 +1,93 @@
+import path from 'node:path';
+import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
+import type { NodeGpuUsage, PodGpuUsage } from '@nvidia-virtual/usage-api/resources';
+import { REPOSITORY } from '../../paths.js';
+import { pause } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { SLOTS } from './product.js';
+
+const PLUGIN = path.join(REPOSITORY, 'build', 'kubectl-plugin');
+const PATIENCE_MS = 40_000;
+
+let made: Promise<void> | undefined;
+
+/** Makes the plugin, once. */
+export function makeGpuUsage(): Promise<void> {
+  made ??= makePlugin();
+  return made;
+}
+
+/** `kubectl gpu-usage`; kubectl finds its plugins in PATH. */
+export async function gpuUsage(
+  cluster: Cluster,
+  args: readonly string[],
+  kubeconfig = cluster.kubeconfig,
+): Promise<CommandResult> {
+  await makeGpuUsage();
+  const env = { ...process.env, KUBECONFIG: kubeconfig, PATH: `${PLUGIN}:${process.env['PATH']}` };
+  return runCommand(cluster.kubectlProgram, ['gpu-usage', ...args], { env });
+}
+
+/** What it prints as JSON; else what it printed. */
+export async function gpuUsageJson<T>(
+  cluster: Cluster,
+  args: readonly string[],
+): Promise<{ readonly value?: T; readonly output: string }> {
+  const { status, output } = await gpuUsage(cluster, [...args, '-o', 'json']);
+  const whole = status === 0 && output.startsWith('{'); // else it begins with a warning
+  return { output, ...(whole && { value: JSON.parse(output) as T }) };
+}
+
+async function makePlugin(): Promise<void> {
+  const { status, output } = await runCommand(process.execPath, [
+    path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js'),
+  ]);
+  if (status !== 0) throw new Error(`the plugin of kubectl could not be made:\n${output}`);
+}
+
+/**
+ * Waits until `kubectl gpu-usage` shows exactly these pods of the namespace at work, with the
+ * memory that each has, those that wait, and what is free beside them.
+ * @param slots of each pod at work, by its name
+ * @param waiting the names of the others
+ * @returns how it is instead
+ */
+export async function usageProblems(
+  cluster: Cluster,
+  namespace: string,
+  slots: Readonly<Record<string, number>>,
+  waiting: readonly string[] = [],
+): Promise<string[]> {
+  const end = performance.now() + PATIENCE_MS;
+  const free = SLOTS - Object.values(slots).reduce((sum, count) => sum + count, 0);
+  for (;;) {
+    const [pods, nodes] = await Promise.all([
+      gpuUsageJson<{ items: readonly PodGpuUsage[] }>(cluster, ['-n', namespace]),
+      gpuUsageJson<{ items: readonly NodeGpuUsage[] }>(cluster, ['nodes']),
+    ]);
+    const waits = pods.value?.items
+      .filter(({ state }) => state === 'Waiting')
+      .map(({ metadata }) => metadata.name);
+    const rest = pods.value?.items.filter(({ state }) => state !== 'Waiting') ?? [];
+    const right =
+      `${waits?.sort()}` === `${[...waiting].sort()}` &&
+      areAtWork(rest, slots) &&
+      freeSlots(nodes.value?.items) === free;
+    if (right) return [];
+    if (performance.now() > end) return [`kubectl gpu-usage shows ${pods.output}\n${nodes.output}`];
+    await pause(500);
+  }
+}
+
+function areAtWork(pods: readonly PodGpuUsage[], slots: Readonly<Record<string, number>>): boolean {
+  const right = ({ metadata, state, slots: count, message, containers }: PodGpuUsage) =>
+    state === 'Active' &&
+    count === slots[metadata.name] &&
+    message === undefined &&
+    containers.every(({ memory }) => memory.used !== undefined);
+  return pods.length === Object.keys(slots).length && pods.every(right);
+}
+
+function freeSlots(nodes: readonly NodeGpuUsage[] | undefined): number | undefined {
+  return nodes?.reduce((sum, { slots }) => sum + slots.free, 0);
+}

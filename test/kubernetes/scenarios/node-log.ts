@@ -1,0 +1,40 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { readIfThere } from '@nvidia-virtual/service/files';
+import type { Cluster } from '../cluster/cluster.js';
+import { POD_LOGS } from '../cluster/places.js';
+import { TestNode } from '../cluster/test-node.js';
+import { NAMESPACE } from './release.js';
+
+/**
+ * All lines that a container of the product on the node has written, of those of its pods whose
+ * logs the kubelet still has.
+ */
+export function nodeLog(container: 'device-plugin' | 'gpu-proxy'): string[] {
+  const files = readdirSync(POD_LOGS, { recursive: true }) as string[];
+  const logs = files.filter((file) =>
+    new RegExp(`^nvidia-virtual_nvidia-virtual-node-[^/]+/${container}/\\d+\\.log$`).test(file),
+  );
+  return logs.flatMap((file) => (readIfThere(path.join(POD_LOGS, file)) ?? '').split('\n'));
+}
+
+/**
+ * What gpu-proxy said of a pod: where its name stands, and all about the allocations that it had.
+ * On a node that is another machine, as far as its present container said it.
+ */
+export async function proxyLogOf(cluster: Cluster, pod: string): Promise<string[]> {
+  const lines =
+    cluster instanceof TestNode ? nodeLog('gpu-proxy') : await presentLog(cluster, 'gpu-proxy');
+  const named = lines.filter((line) => line.includes(pod));
+  const allocations = new Set(
+    named.flatMap((line) => /"allocation":"(\w+)"/.exec(line)?.[1] ?? []),
+  );
+  return lines.filter(
+    (line) => line.includes(pod) || [...allocations].some((id) => line.includes(id)),
+  );
+}
+
+async function presentLog(cluster: Cluster, container: string): Promise<string[]> {
+  const selected = ['-l', 'app.kubernetes.io/component=node', '-c', container, '--tail=-1'];
+  return (await cluster.tryKubectl(['-n', NAMESPACE, 'logs', ...selected])).output.split('\n');
+}

@@ -1,0 +1,89 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { processesWith, until } from '../../processes.js';
+import { STATE_ROOT } from '../cluster/places.js';
+import { TestNode } from '../cluster/test-node.js';
+import type { Scene } from './scene.js';
+
+const PATIENCE_MS = 20_000;
+
+/** What the product runs on the node, by what stands in the command line of each. */
+export const PARTS = {
+  'device plugin': 'nvidia-virtual-device-plugin\0',
+  'gpu-proxy': '/gpu-proxy\0serve',
+  arbiter: '/nvidia-virtual-arbiter\0',
+  redis: 'redis-server',
+  scheduler: '--config=/etc/kubernetes/scheduler/configuration.yaml',
+  extender: 'nvidia-virtual-scheduler-ext\0extender',
+  webhook: 'nvidia-virtual-scheduler-ext\0webhook',
+  'usage API': 'nvidia-virtual-usage-api\0',
+} as const;
+export type Part = keyof typeof PARTS;
+
+export function processesOf(part: Part): number[] {
+  return processesWith(PARTS[part]).filter(isOfNode);
+}
+
+/**
+ * In a container of a pod, or started from the product's directory: nobody else's process that has
+ * the same name.
+ */
+function isOfNode(pid: number): boolean {
+  return (
+    readOf(pid, 'cgroup').includes('/kubepods/') ||
+    readOf(pid, 'cmdline').startsWith(`${STATE_ROOT}/versions/`)
+  );
+}
+
+/**
+ * kill -9. Resolves when another process does its work; which one that is, is its supervisor's
+ * matter.
+ */
+export async function killPart(part: Part): Promise<void> {
+  const killed = processesOf(part);
+  if (killed.length === 0) throw new Error(`there is no process of ${part}`);
+  for (const pid of killed) process.kill(pid, 'SIGKILL');
+  const replaced = await until(
+    () => processesOf(part).filter((pid) => !killed.includes(pid)).length >= killed.length,
+    60_000,
+  );
+  if (!replaced) throw new Error(`${part} was killed and did not come back`);
+}
+
+/** The workers on this node: they run from the directory of a version. */
+export function workers(): number[] {
+  return processesWith('/nvidia-virtual-worker\0').filter(isOfNode);
+}
+
+/**
+ * A node without GPU pods should have neither workers nor directories of allocations. Seen only
+ * where this machine is the node.
+ */
+export async function judgeLeavings({ cluster, tally }: Scene): Promise<void> {
+  if (cluster instanceof TestNode) tally.judge('and nothing is left', await leavings());
+  else tally.skip('nothing is left', 'the node is another machine');
+}
+
+async function leavings(): Promise<string[]> {
+  const left = () => [
+    ...workers().map((pid) => `worker ${pid}: ${readOf(pid, 'cmdline').replaceAll('\0', ' ')}`),
+    ...allocations().map((id) => `allocation ${id}`),
+  ];
+  await until(() => left().length === 0, PATIENCE_MS);
+  return left().map((one) => `${one} is left behind`);
+}
+
+export function allocations(): string[] {
+  try {
+    return readdirSync(`${STATE_ROOT}/state/allocations`);
+  } catch {
+    return []; // it was never made
+  }
+}
+
+function readOf(pid: number, file: 'cgroup' | 'cmdline'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return ''; // ended meanwhile
+  }
+}

@@ -1,0 +1,157 @@
+import path from 'node:path';
+import type { V1Pod } from '@kubernetes/client-node';
+
+import { REPOSITORY } from '../../paths.js';
+import { PATIENCE_MS, pause } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { REDIS, REGISTRY } from '../images.js';
+import { RESOURCE } from './pods.js';
+import { NAMESPACE, RELEASE } from './release.js';
+
+export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
+/** Slots of the node's one GPU. */
+export const SLOTS = 10;
+
+/** Values for images that the node has already, instead of a registry. */
+const VALUES = {
+  'images.registry': REGISTRY,
+  'images.redis': path.basename(REDIS),
+  'images.pullPolicy': 'Never',
+  'node.backend': 'simulated',
+};
+
+/** `--set` for each value. */
+function settings(cluster: Cluster, values: Readonly<Record<string, string>>): string[] {
+  return Object.entries({ ...VALUES, ...cluster.values, ...values }).flatMap(([name, value]) => [
+    '--set',
+    `${name}=${value}`,
+  ]);
+}
+
+/**
+ * As the documentation says. @param chart default: this tree's. @param values beyond what every
+ * test needs
+ */
+export async function install(
+  cluster: Cluster,
+  chart = CHART,
+  values: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  await cluster.helm(
+    'install',
+    RELEASE,
+    chart,
+    '-n',
+    NAMESPACE,
+    '--create-namespace',
+    ...settings(cluster, values),
+    '--wait',
+    '--timeout',
+    '120s',
+  );
+}
+
+/** Resolves when the new pods are ready. @param values beyond what every test needs */
+export async function upgrade(
+  cluster: Cluster,
+  values: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  await cluster.helm(
+    'upgrade',
+    RELEASE,
+    CHART,
+    '-n',
+    NAMESPACE,
+    ...settings(cluster, values),
+    '--wait',
+    '--timeout',
+    '120s',
+  );
+}
+
+/** As an administrator restarts everything of ours at once. Resolves when it has come up again. */
+export async function restartProduct(cluster: Cluster): Promise<void> {
+  const all = (
+    await cluster.kubectl('-n', NAMESPACE, 'get', 'daemonset,deployment,statefulset', '-o', 'name')
+  )
+    .trim()
+    .split('\n');
+  await cluster.kubectl('-n', NAMESPACE, 'rollout', 'restart', ...all);
+  for (const one of all)
+    await cluster.kubectl('-n', NAMESPACE, 'rollout', 'status', one, '--timeout=90s');
+}
+
+export async function uninstall(cluster: Cluster): Promise<void> {
+  await cluster.helm('uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '120s');
+}
+
+/** Slots that the node offers, as its status says. */
+export async function offeredSlots(cluster: Cluster): Promise<number> {
+  const node = await cluster.api.request<{ status?: { allocatable?: Record<string, string> } }>({
+    path: `/api/v1/nodes/${cluster.nodeName}`,
+  });
+  return Number(node.status?.allocatable?.[RESOURCE] ?? 0);
+}
+
+/** @throws Error when it is not so within the time */
+export async function untilOffered(
+  cluster: Cluster,
+  slots: number,
+  milliseconds = PATIENCE_MS,
+): Promise<void> {
+  const end = performance.now() + milliseconds;
+  for (;;) {
+    const offered = await offeredSlots(cluster);
+    if (offered === slots) return;
+    if (performance.now() > end)
+      throw new Error(`the node offers ${offered} slots, and not ${slots}`);
+    await pause(200);
+  }
+}
+
+/** The pods of one part of the product: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */
+export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]> {
+  const query = { labelSelector: `app.kubernetes.io/component=${part}` };
+  return (
+    await cluster.api.request<{ items: V1Pod[] }>({
+      path: `/api/v1/namespaces/${NAMESPACE}/pods`,
+      query,
+    })
+  ).items;
+}
+
+/**
+ * All of them are ready, in containers that were started since. @throws Error when they are not
+ * within the time
+ */
+export async function untilReady(cluster: Cluster, part: string, since = 0): Promise<void> {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const pods = await partPods(cluster, part);
+    if (pods.length > 0 && pods.every((pod) => isReady(pod, since))) return;
+    if (performance.now() > end) {
+      const { output } = await cluster.tryKubectl([
+        '-n',
+        NAMESPACE,
+        'describe',
+        'pods',
+        '-l',
+        `app.kubernetes.io/component=${part}`,
+      ]);
+      throw new Error(`not all pods of ${part} are ready:\n${output}`);
+    }
+    await pause(200);
+  }
+}
+
+function isReady({ metadata, status }: V1Pod, since: number): boolean {
+  const ready = (status?.conditions ?? []).some(
+    (condition) => condition.type === 'Ready' && condition.status === 'True',
+  );
+  const starts = (status?.containerStatuses ?? []).map(({ state }) =>
+    Date.parse(String(state?.running?.startedAt)),
+  );
+  return (
+    metadata?.deletionTimestamp === undefined && ready && starts.every((start) => start >= since)
+  );
+}

@@ -1,0 +1,31 @@
+import { statSync } from 'node:fs';
+import path from 'node:path';
+import { until } from '../../processes.js';
+import { KUBELET_ROOT } from '../cluster/places.js';
+import { nodeLog } from './node-log.js';
+
+const SOCKET = path.join(KUBELET_ROOT, 'device-plugins', 'kubelet.sock');
+
+/**
+ * Milliseconds from the moment when a kubelet that was just started could be asked to the one when
+ * the device plugin was registered with it.
+ */
+export async function untilRegistered(before: number): Promise<number> {
+  if (!(await until(() => socketBirth() > before)))
+    throw new Error('the kubelet serves no device plugins');
+  if (!(await until(() => lastRegistration() >= socketBirth())))
+    throw new Error(`the device plugin did not register: ${nodeLog('device-plugin').join('\n')}`);
+  return lastRegistration() - socketBirth();
+}
+
+function socketBirth(): number {
+  return statSync(SOCKET, { throwIfNoEntry: false })?.ctimeMs ?? 0;
+}
+
+/** As the plugin's log says. */
+function lastRegistration(): number {
+  const times = nodeLog('device-plugin').flatMap(
+    (line) => /"time":"([^"]+)".*"msg":"registered"/.exec(line)?.[1] ?? [],
+  );
+  return Math.max(0, ...times.map((time) => Date.parse(time)));
+}

@@ -1,0 +1,3 @@
+/** Where the product is installed. */
+export const RELEASE = 'nvidia-virtual';
+export const NAMESPACE = 'nvidia-virtual';

@@ -1,0 +1,101 @@
+import { pause } from '../../processes.js';
+import type { TestNode } from '../cluster/test-node.js';
+import { usageProblems } from './gpu-usage.js';
+import { tenantPod } from './pods.js';
+import { judgeLeavings, killPart, PARTS, type Part } from './processes.js';
+import { restartProduct, SLOTS, untilOffered, untilReady } from './product.js';
+import type { NodeScenario, NodeScene } from './scene.js';
+import { runsUndisturbed, type TenantObject } from './tenants.js';
+
+const TENANTS = ['ada', 'bob', 'cleo'];
+const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
+
+/**
+ * Issues of other systems: a restart of kubelet or plugin kills GPU pods; a datastore that is away
+ * takes everything along.
+ */
+export const restarts: NodeScenario = {
+  name: 'restarts',
+  about:
+    'each daemon killed under load, and all of the product restarted: no running container fails, and new pods run afterwards',
+  async play(scene) {
+    const { cluster, tenants } = scene;
+    await tenants.apply(...TENANTS.map((name) => tenantPod(name)));
+    await Promise.all(TENANTS.map((name) => tenants.logUntil(name, 'working')));
+    for (const daemon of DAEMONS) await tryKilling(scene, daemon, () => restart(cluster, daemon));
+    for (const part of Object.keys(PARTS) as Part[])
+      await tryKilling(scene, part, () => killPart(part));
+    await interrupt(scene, 'everything was restarted', () => restartProduct(cluster));
+    await tenants.delete('pod', ...TENANTS);
+    await untilOffered(cluster, SLOTS);
+    await judgeLeavings(scene);
+  },
+};
+
+function tryKilling(scene: NodeScene, what: string, kill: () => Promise<void>): Promise<void> {
+  return interrupt(scene, `${what} was killed`, kill);
+}
+
+async function interrupt(
+  { cluster, tally, tenants }: NodeScene,
+  what: string,
+  happen: () => Promise<void>,
+): Promise<void> {
+  const before = await Promise.all(TENANTS.map((name) => tenants.rounds(name)));
+  await happen();
+  await untilOffered(cluster, SLOTS);
+  await untilReady(cluster, 'node');
+  const problems = await disturbances(tenants, before);
+  tally.judge(`${what}: no running container fails`, problems);
+  const slots = Object.fromEntries(TENANTS.map((name) => [name, 1]));
+  tally.judge(
+    `${what}: kubectl gpu-usage is right`,
+    await usageProblems(cluster, tenants.namespace, slots),
+  );
+  const name = `after-${what.toLowerCase().replaceAll(/\W/g, '-')}`;
+  await untilAdmitted(tenants, tenantPod(name, { does: 'once' }));
+  const printed = await tenants.result(name);
+  tally.judge(
+    `${what}: a new pod runs afterwards`,
+    printed === 'right\n' ? [] : [`it printed ${printed}`, await tenants.describe(name)],
+  );
+  await tenants.forget(name);
+}
+
+/** While no webhook answers, a pod that asks for a GPU is refused, and its owner tries again. */
+async function untilAdmitted(tenants: NodeScene['tenants'], pod: TenantObject): Promise<void> {
+  const end = performance.now() + 30_000;
+  for (;;) {
+    try {
+      return await tenants.apply(pod);
+    } catch (error) {
+      if (!/failed calling webhook/.test((error as Error).message) || performance.now() > end)
+        throw error;
+      await pause(200);
+    }
+  }
+}
+
+/** Everybody goes on computing, and was never started again. */
+async function disturbances(
+  tenants: NodeScene['tenants'],
+  before: readonly number[],
+): Promise<string[]> {
+  const problems = await Promise.all(
+    TENANTS.map(async (name, index) => {
+      if (!runsUndisturbed(await tenants.pod(name)))
+        return [`${name} was disturbed: ${await tenants.describe(name)}`];
+      await tenants.logUntil(name, `${(before[index] as number) + 20} rounds`);
+      return [];
+    }),
+  );
+  return problems.flat();
+}
+
+async function restart(cluster: TestNode, name: (typeof DAEMONS)[number]): Promise<void> {
+  if (name === 'kubelet') return cluster.restartKubelet();
+  if (name === 'containerd') return cluster.restartRuntime();
+  const daemon = cluster.daemon(name);
+  await daemon.kill();
+  daemon.start();
+}

@@ -1,0 +1,83 @@
+import { usageProblems } from './gpu-usage.js';
+import { nodeGpu } from './node-inventory.js';
+import { tenantPod } from './pods.js';
+import type { Scenario } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const MIB = 2 ** 20;
+/**
+ * Of what CUDA calls MiB: the rest of a division, and what a first allocation takes beside itself.
+ */
+const SLACK = 32;
+
+/** Issue of other systems: memory limits passed or miscounted; the whole card shown in a pod. */
+export const sharing: Scenario = {
+  name: 'sharing',
+  anywhere: true,
+  about:
+    'two pods share a GPU, each sees its own slice, and one that passes its quota disturbs nobody',
+  async play({ cluster, tally, tenants }) {
+    const { slotMemory, memory } = await nodeGpu(cluster);
+    await tenants.apply(tenantPod('anna', { slots: 2 }), tenantPod('otto', { slots: 3 }));
+    await Promise.all(['anna', 'otto'].map((name) => tenants.logUntil(name, 'working')));
+    tally.judge('two pods share a GPU and print right results', []);
+
+    await tenants.apply(
+      tenantPod('sees-one', { does: 'look' }),
+      tenantPod('sees-three', { does: 'look', slots: 3 }),
+    );
+    for (const [name, slots] of [
+      ['sees-one', 1],
+      ['sees-three', 3],
+    ] as const) {
+      tally.judge(
+        `${name} sees its own slice`,
+        differences(await tenants.result(name), slots, slotMemory / MIB, memory / MIB),
+      );
+    }
+
+    tally.judge(
+      'kubectl gpu-usage shows who works',
+      await usageProblems(cluster, tenants.namespace, { anna: 2, otto: 3 }),
+    );
+
+    const before = await tenants.rounds('anna');
+    await tenants.apply(tenantPod('greedy', { does: 'fill 8192' }));
+    const printed = await tenants.result('greedy');
+    const filled = /^(\d+) MiB, then cudaErrorMemoryAllocation$/m.exec(printed);
+    tally.judge(
+      'a pod that passes its quota is refused memory',
+      quotaProblems(Number(filled?.[1]), slotMemory / MIB),
+    );
+    await tenants.event('greedy', /of GPU memory/);
+    tally.judge('and its events say so', []);
+    const told = /of GPU memory were asked for where .* of the quota of .* were in use/.test(
+      printed,
+    );
+    tally.judge('and its CUDA_LOG_FILE', told ? [] : [`it printed ${printed}`]);
+    await tenants.logUntil('anna', `${before + 20} rounds`);
+    const disturbed = (await Promise.all(['anna', 'otto'].map((name) => tenants.pod(name)))).filter(
+      (pod) => !runsUndisturbed(pod),
+    );
+    tally.judge(
+      'and its neighbours notice nothing',
+      disturbed.map(({ metadata }) => `${metadata?.name} was disturbed`),
+    );
+  },
+};
+
+function differences(log: string, slots: number, slotMiB: number, gpuMiB: number): string[] {
+  const seen = /^device 0: (.+), (\d+) MiB, (\d+) MiB free$/m.exec(log);
+  if (!log.startsWith('devices 1\n') || !seen) return [`it printed ${log}`];
+  const total = Number(seen[2]);
+  const expected = slots * slotMiB;
+  return Math.abs(total - expected) > SLACK || total >= gpuMiB
+    ? [`${slots} slots of ${slotMiB} MiB are ${total} MiB`]
+    : [];
+}
+
+function quotaProblems(filled: number, slotMiB: number): string[] {
+  return filled <= slotMiB && filled > slotMiB - SLACK
+    ? []
+    : [`it had ${filled} MiB of ${slotMiB} MiB when it was refused more`];
+}

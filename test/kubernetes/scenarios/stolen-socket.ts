@@ -1,0 +1,60 @@
+import { readdirSync } from 'node:fs';
+import { STATE_ROOT } from '../cluster/places.js';
+import { usageProblems } from './gpu-usage.js';
+import { ordinaryPod, tenantPod } from './pods.js';
+import { allocations } from './processes.js';
+import { partPods } from './product.js';
+import { NAMESPACE } from './release.js';
+import type { NodeScenario } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+export const stolenSocket: NodeScenario = {
+  name: 'stolen-socket',
+  about:
+    'a pod that has got hold of the socket of another is refused, and the other notices nothing',
+  async play({ cluster, tally, tenants }) {
+    await tenants.apply(tenantPod('owner'));
+    await tenants.logUntil('owner', 'working');
+    await tenants.apply(ordinaryPod('thief', ['/opt/programs/tenant', 'once'], stolen()));
+    const printed = await tenants.result('thief');
+    tally.judge(
+      'a pod with the socket of another is refused',
+      /^cuda\w+.*: cudaError/.test(printed) ? [] : [`it printed: ${printed}`],
+    );
+    const [node] = await partPods(cluster, 'node');
+    const log = await cluster.kubectl(
+      '-n',
+      NAMESPACE,
+      'logs',
+      node?.metadata?.name ?? '',
+      '-c',
+      'gpu-proxy',
+      '--tail=50',
+    );
+    const whose = `is for container main of pod ${tenants.namespace}/owner`;
+    const said = new RegExp(`was refused: allocation \\w+ ${whose}`).test(log);
+    tally.judge('gpu-proxy says whose it is', said ? [] : [log]);
+    const owner = await tenants.pod('owner');
+    tally.judge(
+      'the owner notices nothing',
+      runsUndisturbed(owner) ? [] : [await tenants.describe('owner')],
+    );
+    tally.judge(
+      'and kubectl gpu-usage shows it alone',
+      await usageProblems(cluster, tenants.namespace, { owner: 1 }),
+    );
+    await tenants.delete('pod', 'owner', 'thief');
+  },
+};
+
+/** What a pod that may mount the host's directories can take, which on a careful node none may. */
+function stolen(): Record<string, string> {
+  const [id] = allocations();
+  const [version] = readdirSync(`${STATE_ROOT}/versions`).filter((name) =>
+    /^[0-9a-f]+$/.test(name),
+  );
+  return {
+    '/run/nvidia-virtual': `${STATE_ROOT}/state/allocations/${id}/client`,
+    '/usr/lib/x86_64-linux-gnu/libcuda.so.1': `${STATE_ROOT}/versions/${version}/lib/libcuda.so.1`,
+  };
+}

@@ -1,0 +1,205 @@
+import { text } from 'node:stream/consumers';
+import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
+import { PATIENCE_MS, pause } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { proxyLogOf } from './node-log.js';
+
+/** The pods of one namespace, as their owner sees them. */
+export class Tenants {
+  constructor(
+    readonly cluster: Cluster,
+    readonly namespace: string,
+  ) {}
+
+  /**
+   * Makes them in the namespace: pods, of which there are many, without kubectl, which takes a
+   * quarter of a second to start.
+   */
+  async apply(...objects: readonly TenantObject[]): Promise<void> {
+    for (const body of objects.filter(({ kind }) => kind === 'Pod'))
+      await this.cluster.api.request({
+        method: 'POST',
+        path: this.#podsPath,
+        body,
+        timeout: PATIENCE_MS,
+      });
+    const others = objects.filter(({ kind }) => kind !== 'Pod');
+    if (others.length > 0)
+      await this.cluster.kubectl('-n', this.namespace, 'apply', '-f', this.cluster.write(others));
+  }
+
+  /** Gone when it resolves. */
+  async delete(...what: readonly string[]): Promise<void> {
+    await this.cluster.kubectl('-n', this.namespace, 'delete', ...what, '--timeout=60s');
+  }
+
+  /** A pod that has ended, and that nobody waits for. */
+  async forget(pod: string): Promise<void> {
+    await this.cluster.api.request({ method: 'DELETE', path: `${this.#podsPath}/${pod}` });
+  }
+
+  async pods(): Promise<V1Pod[]> {
+    return (await this.cluster.api.request<{ items: V1Pod[] }>({ path: this.#podsPath })).items;
+  }
+
+  async pod(name: string): Promise<V1Pod> {
+    return this.cluster.api.request<V1Pod>({ path: `${this.#podsPath}/${name}` });
+  }
+
+  /** Waits until the pod is as it should be. @throws Error with how it is instead */
+  async until(
+    name: string,
+    what: string,
+    holds: (pod: V1Pod) => boolean,
+    milliseconds = PATIENCE_MS,
+  ): Promise<V1Pod> {
+    const end = performance.now() + milliseconds;
+    for (;;) {
+      const pod = await this.pod(name);
+      if (holds(pod)) return pod;
+      if (performance.now() > end)
+        throw new Error(`pod ${name} is not ${what}: ${await this.describe(name)}`);
+      await pause(200);
+    }
+  }
+
+  /** What it printed, once it has printed `line`. @param container of a pod that has several */
+  async logUntil(name: string, line: string | RegExp, container?: string): Promise<string> {
+    const end = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const output = await this.log(name, { container });
+      if (typeof line === 'string' ? output.split('\n').includes(line) : line.test(output))
+        return output;
+      const { status } = await this.pod(name);
+      const over = status?.phase === 'Failed' || performance.now() > end;
+      if (over)
+        throw new Error(
+          `pod ${name} did not print ${line}, but:\n${output}\n${await this.describe(name)}`,
+        );
+      await pause(300);
+    }
+  }
+
+  /** Runs to its end. Returns what it printed. */
+  async result(name: string, milliseconds = PATIENCE_MS): Promise<string> {
+    await this.until(
+      name,
+      'at its end',
+      ({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed',
+      milliseconds,
+    );
+    return this.log(name);
+  }
+
+  /** What it printed so far; why that is not known, where it is not. */
+  async log(
+    name: string,
+    query: { readonly container?: string | undefined; readonly tailLines?: number } = {},
+  ): Promise<string> {
+    const asked = { path: `${this.#podsPath}/${name}/log`, query };
+    try {
+      return await text(await this.cluster.api.stream(asked, AbortSignal.timeout(PATIENCE_MS)));
+    } catch (error) {
+      return (error as Error).message;
+    }
+  }
+
+  /** No pod is left. */
+  async gone(): Promise<void> {
+    await this.cluster.kubectl(
+      '-n',
+      this.namespace,
+      'wait',
+      'pod',
+      '--all',
+      '--for=delete',
+      '--timeout=60s',
+    );
+  }
+
+  /** As many pods of a Deployment as it should have are ready. */
+  async available(deployment: string, replicas: number, seconds = 90): Promise<void> {
+    const condition = `jsonpath={.status.readyReplicas}=${replicas}`;
+    await this.cluster.kubectl(
+      '-n',
+      this.namespace,
+      'wait',
+      `deployment/${deployment}`,
+      `--for=${condition}`,
+      `--timeout=${seconds}s`,
+    );
+  }
+
+  async events(name: string): Promise<CoreV1Event[]> {
+    const path = `/api/v1/namespaces/${this.namespace}/events`;
+    const query = { fieldSelector: `involvedObject.name=${name}` };
+    return (await this.cluster.api.request<{ items: CoreV1Event[] }>({ path, query })).items;
+  }
+
+  /**
+   * The message of an event of that pod that matches. @throws Error with all of them when none
+   * comes
+   */
+  async event(name: string, message: RegExp, milliseconds = PATIENCE_MS): Promise<string> {
+    const end = performance.now() + milliseconds;
+    for (;;) {
+      const messages = (await this.events(name)).map((event) => event.message ?? '');
+      const found = messages.find((text) => message.test(text));
+      if (found !== undefined) return found;
+      if (performance.now() > end)
+        throw new Error(`pod ${name} has no event like ${message}, but:\n${messages.join('\n')}`);
+      await pause(300);
+    }
+  }
+
+  /** As kubectl describes it, what it printed, and what gpu-proxy said of it. */
+  async describe(name: string): Promise<string> {
+    const { output } = await this.cluster.tryKubectl([
+      '-n',
+      this.namespace,
+      'describe',
+      'pod',
+      name,
+    ]);
+    return [
+      output,
+      'It printed:',
+      await this.log(name),
+      'gpu-proxy said:',
+      ...(await proxyLogOf(this.cluster, name)),
+    ].join('\n');
+  }
+
+  get #podsPath(): string {
+    return `/api/v1/namespaces/${this.namespace}/pods`;
+  }
+
+  /**
+   * How often each tenant's program has computed, by its log; the name of a container of whichever
+   * pod.
+   */
+  async rounds(name: string): Promise<number> {
+    const log = await this.log(name, { tailLines: 20 });
+    const last = [...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1];
+    if (last === undefined && !log.startsWith('working\n'))
+      throw new Error(`${name} has not computed: ${log}`);
+    return Number(last ?? 0);
+  }
+}
+
+/** What pods.ts makes, as kubectl takes it. */
+export interface TenantObject {
+  readonly kind: string;
+  readonly [field: string]: unknown;
+}
+
+/** A pod whose containers run, and were never started again. */
+export function runsUndisturbed({ status }: V1Pod): boolean {
+  const containers = status?.containerStatuses ?? [];
+  return (
+    containers.length > 0 &&
+    containers.every(
+      ({ restartCount, state }) => restartCount === 0 && state?.running !== undefined,
+    )
+  );
+}

@@ -1,0 +1,113 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { pause, processesWith, until } from '../../processes.js';
+import type { Cluster } from '../cluster/cluster.js';
+import { MARK, STATE_ROOT } from '../cluster/places.js';
+import { TestNode } from '../cluster/test-node.js';
+import { tenantPod } from './pods.js';
+import { offeredSlots, uninstall, untilOffered, upgrade } from './product.js';
+import { NAMESPACE, RELEASE } from './release.js';
+import type { Scenario, Scene } from './scene.js';
+import { runsUndisturbed } from './tenants.js';
+
+const PATIENCE_MS = 20_000;
+const KINDS = [
+  ...[
+    'mutatingwebhookconfigurations',
+    'validatingwebhookconfigurations',
+    'validatingadmissionpolicies',
+    'validatingadmissionpolicybindings',
+  ],
+  ...['apiservices', 'clusterroles', 'clusterrolebindings', 'priorityclasses'],
+];
+/** Everything that a namespace of ours could still hold. */
+const NAMESPACED =
+  'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets,events';
+/** Kubernetes' own, in every namespace; and what is only told of those that were there. */
+const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default)$/;
+
+export const uninstallation: Scenario = {
+  name: 'uninstallation',
+  anywhere: true,
+  about:
+    'refused while pods have GPUs, and then forced; afterwards no process, file, webhook or Secret of ours is left',
+  async play(scene) {
+    const { cluster, tally, tenants } = scene;
+    await tenants.apply(tenantPod('working'));
+    await tenants.logUntil('working', 'working');
+    const refused = await cluster.tryHelm([
+      'uninstall',
+      RELEASE,
+      '-n',
+      NAMESPACE,
+      '--timeout',
+      '60s',
+    ]);
+    const named = refused.status !== 0 && refused.output.includes(`${tenants.namespace}/working`);
+    tally.judge(
+      'uninstall is refused while a pod has a GPU, and names it',
+      named ? [] : [refused.output],
+    );
+    const pod = await tenants.pod('working');
+    tally.judge(
+      'and the pod goes on',
+      runsUndisturbed(pod) ? [] : [await tenants.describe('working')],
+    );
+
+    const [, rollback = ''] = /`helm (rollback [^`]+)`/.exec(refused.output) ?? [];
+    tally.judge('the refusal says how to take it back', rollback === '' ? [refused.output] : []);
+    await cluster.helm(...rollback.split(' '));
+    await upgrade(cluster, { 'uninstall.withRunningPods': 'true' });
+    await uninstall(cluster);
+    const printed = await tenants.result('working');
+    tally.judge(
+      'forced, it ends the program with a CUDA error',
+      /: cudaError\w+$/m.test(printed) ? [] : [printed],
+    );
+    await tenants.delete('pod', 'working');
+    await judgeWhatIsLeft(scene);
+  },
+};
+
+/** After an uninstall. */
+export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
+  if (cluster instanceof TestNode) {
+    await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
+    tally.judge(
+      'no process is left',
+      processesWith(`${STATE_ROOT}/`).map((pid) => `process ${pid} is left`),
+    );
+    tally.judge('no file is left', filesLeft());
+  } else tally.skip('no process or file is left', 'the node is another machine');
+  tally.judge('no object is left', await untilNoneLeft(cluster));
+  await untilOffered(cluster, 0);
+  tally.judge('the node offers no slots', (await offeredSlots(cluster)) === 0 ? [] : ['it does']);
+}
+
+function filesLeft(): string[] {
+  const names = existsSync(STATE_ROOT)
+    ? readdirSync(STATE_ROOT).filter((name) => name !== MARK)
+    : [];
+  return names.map((name) => `${STATE_ROOT}/${name} is left`);
+}
+
+/** What a hook deleted may take a moment to be gone. */
+async function untilNoneLeft(cluster: Cluster): Promise<string[]> {
+  const end = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const left = await objectsLeft(cluster);
+    if (left.length === 0 || performance.now() > end) return left;
+    await pause(500);
+  }
+}
+
+async function objectsLeft(cluster: Cluster): Promise<string[]> {
+  const cluster_ = (await cluster.kubectl('get', KINDS.join(','), '-o', 'name'))
+    .split('\n')
+    .filter((name) => name.includes('nvidia-virtual'));
+  const inNamespace = (await cluster.kubectl('-n', NAMESPACE, 'get', NAMESPACED, '-o', 'name'))
+    .split('\n')
+    .filter((name) => name.includes('/'));
+  return [...cluster_, ...inNamespace.filter((name) => !OTHERS.test(name))].map(
+    (name) => `${name} is left`,
+  );
+}

@@ -1,0 +1,281 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { V1Pod } from '@kubernetes/client-node';
+import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
+import { pino } from 'pino';
+import { ControlPlane } from '../control-plane.js';
+import { assigned, ClusterUnderTest, slotsSold, until } from './cluster-under-test.js';
+import { gpu, pod } from './objects.js';
+import { SlowWay } from './slow-way.js';
+
+/**
+ * The extender is asked as kube-scheduler asks it, at moments that kube-scheduler would have to be
+ * lucky to meet.
+ */
+let plane: ControlPlane;
+let cluster: ClusterUnderTest;
+let way: SlowWay;
+let extender: ExtenderService;
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+  cluster = new ClusterUnderTest(plane.adminKubeconfig);
+  await cluster.addNode('one', [gpu('GPU-a'), gpu('GPU-b')]);
+  way = await SlowWay.start(plane);
+  extender = await startExtender(way.kubeconfig(plane.directory));
+});
+afterAll(async () => {
+  await extender?.end();
+  way?.stop();
+  cluster?.api.close();
+  await plane?.stop();
+});
+afterEach(async () => {
+  await cluster.removePods();
+  await until(
+    'nothing is held',
+    () => used().every((slots) => slots === 0) && extender.cluster.counts.reservations === 0,
+  );
+});
+
+async function startExtender(kubeconfig: string): Promise<ExtenderService> {
+  const options = {
+    kubeconfig,
+    listen: { host: '127.0.0.1', port: 0 },
+    strategy: 'binpack',
+    http: undefined,
+    logLevel: 'info',
+  } as const;
+  const started = await ExtenderService.start(options, pino({ level: 'silent' }));
+  await until('the extender knows the node', () => started.cluster.node('one')?.gpus.length === 2);
+  return started;
+}
+
+function used(): number[] {
+  return extender.cluster.node('one')?.gpus.map((gpu) => gpu.used) ?? [];
+}
+
+async function ask<T>(verb: string, body: string, { port } = extender): Promise<T> {
+  const answer = await fetch(`http://127.0.0.1:${port}/${verb}`, { method: 'POST', body });
+  return (await answer.json()) as T;
+}
+
+function bind({ metadata }: V1Pod, node = 'one'): Promise<{ Error?: string }> {
+  const { name, namespace, uid } = metadata ?? {};
+  return ask(
+    'bind',
+    JSON.stringify({ PodName: name, PodNamespace: namespace, PodUID: uid, Node: node }),
+  );
+}
+
+test('of two pods that want the last slots at the same time one gets them, fifty times', async () => {
+  const pods = await Promise.all(
+    Array.from({ length: 100 }, (_, index) => cluster.create(pod(`racer-${index}`, { slots: 10 }))),
+  );
+  await bind(await cluster.create(pod('holds-b', { slots: 10 })));
+  for (let round = 0; round < 100; round += 2) {
+    const answers = await Promise.all([bind(pods[round] as V1Pod), bind(pods[round + 1] as V1Pod)]);
+    const refusals = answers.flatMap(({ Error: refusal }) => refusal ?? []);
+    expect(refusals).toEqual([expect.stringContaining('Another pod was faster')]);
+    const winner = answers[0]?.Error === undefined ? round : round + 1;
+    await cluster.delete(`racer-${winner}`);
+    await until('the slots are free again', () => used().includes(0));
+  }
+});
+
+test('thirty bindings at the same time sell each slot once', async () => {
+  const pods = await Promise.all(
+    Array.from({ length: 30 }, (_, index) => cluster.create(pod(`p-${index}`, { slots: 3 }))),
+  );
+  const answers = await Promise.all(pods.map((one) => bind(one)));
+  expect(answers.filter((answer) => answer.Error === undefined)).toHaveLength(6);
+  expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 9, 'GPU-b': 9 });
+});
+
+test('number 18: a pod that is gone when it is bound holds nothing', async () => {
+  const gone = await cluster.create(pod('gone', { slots: 10 }));
+  await until(
+    'the extender has seen it',
+    () => extender.cluster.pod(gone.metadata?.uid ?? '') !== undefined,
+  );
+  const [{ Error: refusal }] = await Promise.all([bind(gone), cluster.delete('gone')]);
+  // Whatever was first, the binding, the deletion or its mark: the slots are free afterwards
+  // (afterEach).
+  if (refusal !== undefined)
+    expect(refusal).toMatch(
+      /is not there any more, so it is not bound|is being deleted, cannot be assigned/,
+    );
+  expect((await bind(gone)).Error).toBe(
+    'Pod default/gone is not there any more, so it is not bound.',
+  );
+});
+
+test('number 18: a pod that was deleted and made again is another one', async () => {
+  const former = await cluster.create(pod('again', { slots: 10 }));
+  await cluster.delete('again');
+  const later = await cluster.create(pod('again', { slots: 2 }));
+  expect((await bind(former)).Error).toMatch(
+    /it was deleted and made again|Whether pod default\/again was bound/,
+  );
+  expect((await bind(later)).Error).toBeUndefined();
+  expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
+});
+
+test('a pod that somebody else binds meanwhile is asked where it is', async () => {
+  const twice = await cluster.create(pod('twice', { slots: 4 }));
+  way.hold('bindings');
+  const answer = bind(twice);
+  await until('the binding is held', () => way.count('bindings') === 1);
+  await cluster.bind('twice', 'elsewhere');
+  way.letGo('bindings');
+  expect((await answer).Error).toContain(
+    'Whether pod default/twice was bound to node one is not known',
+  );
+  await until('the extender has asked', () => extender.cluster.counts.reservations === 0);
+  expect(used()).toEqual([0, 0]);
+});
+
+test('a pod that is known to be bound keeps what it holds, and nothing else is reserved for it', async () => {
+  const foreign = await cluster.create(
+    pod('foreign', { slots: 4, spec: { nodeName: 'elsewhere' } }),
+  );
+  const elsewhere =
+    'Pod default/foreign is bound to node elsewhere already, so it is not bound to node one.';
+  expect(await bind(foreign)).toEqual({ Error: elsewhere });
+  const ours = await cluster.create(pod('ours', { slots: 4 }));
+  expect(await bind(ours)).toEqual({});
+  await until(
+    'the extender has seen it bound',
+    () => extender.cluster.pod(ours.metadata?.uid ?? '')?.node === 'one',
+  );
+  way.hold('bindings');
+  // kube-scheduler did not hear of it, and asks again.
+  expect(await bind(ours)).toEqual({});
+  expect([way.count('bindings'), used()]).toEqual([0, [4, 0]]);
+  way.letGo('bindings');
+});
+
+test('a binding that happens after it was given up finds its slots reserved', async () => {
+  const [late, other] = [
+    await cluster.create(pod('late', { slots: 10 })),
+    await cluster.create(pod('other', { slots: 10 })),
+  ];
+  expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
+  way.hold('bindings');
+  const { questions } = way;
+  expect((await bind(late)).Error).toContain(
+    'Whether pod default/late was bound to node one is not known',
+  );
+  // Asked twice, so that the first answer, that it is not bound, changed nothing.
+  await until('the pod is asked again', () => way.questions > questions + 1);
+  expect((await bind(other)).Error).toContain('Another pod was faster');
+  way.letGo('bindings');
+  await cluster.bound('late');
+  expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 10, 'GPU-b': 10 });
+  await until('the pod said so', () => extender.cluster.counts.reservations === 0);
+  expect(used()).toEqual([10, 10]);
+});
+
+test('a successor that leads at once sees what its predecessor asked for last', async () => {
+  const [late, other] = [
+    await cluster.create(pod('late', { slots: 10 })),
+    await cluster.create(pod('other', { slots: 10 })),
+  ];
+  expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
+  const successor = await startExtender(plane.adminKubeconfig);
+  way.hold('bindings');
+  const bound = bind(late);
+  await until('the binding is held', () => way.count('bindings') === 1);
+  const filtered = ask('filter', JSON.stringify({ Pod: other, NodeNames: ['one'] }), successor);
+  await sleep(1000);
+  way.letGo('bindings');
+  expect(await bound).toEqual({});
+  expect(await filtered).toMatchObject({
+    NodeNames: [],
+    FailedNodes: { one: expect.stringContaining('the most on one: 0 of 10') },
+  });
+  await successor.end();
+});
+
+test('what was filtered just before is weighed by that, and nothing else is', async () => {
+  const [small, large] = [
+    await cluster.create(pod('small', { slots: 1 })),
+    await cluster.create(pod('large', { slots: 10 })),
+  ];
+  const weighed = async (Pod: V1Pod, ...NodeNames: string[]) => {
+    const list = await ask<{ Host: string; Score: number }[]>(
+      'prioritize',
+      JSON.stringify({ Pod, NodeNames }),
+    );
+    return list.map(({ Host, Score }) => [Host, Score]);
+  };
+  const filtered = async (Pod: V1Pod, ...NodeNames: string[]) =>
+    (await ask<{ NodeNames: string[] }>('filter', JSON.stringify({ Pod, NodeNames }))).NodeNames;
+  const [ofSmall, ofLarge] = [await weighed(small, 'one'), await weighed(large, 'one')];
+  expect(ofSmall).not.toEqual(ofLarge);
+  expect(await filtered(small, 'one', 'nowhere')).toEqual(['one']);
+  expect(await weighed(small, 'one')).toEqual(ofSmall);
+  expect(await weighed(large, 'one')).toEqual(ofLarge);
+  expect(await filtered(large, 'one')).toEqual(['one']);
+  expect(await weighed(small, 'one')).toEqual(ofSmall);
+  expect(await filtered(small, 'one')).toEqual(['one']);
+  expect(await weighed(small, 'one', 'nowhere')).toEqual([...ofSmall, ['nowhere', 0]]);
+  // A binding makes another node of it.
+  expect(await filtered(small, 'one')).toEqual(['one']);
+  expect(await bind(large)).toEqual({});
+  expect(await weighed(small, 'one')).not.toEqual(ofSmall);
+});
+
+test('a pod that is deleted while it is asked whether it was bound holds nothing', async () => {
+  const asked = await cluster.create(pod('asked', { slots: 10 }));
+  const uid = asked.metadata?.uid ?? '';
+  await until('the extender has seen it', () => extender.cluster.pod(uid) !== undefined);
+  way.hold('bindings');
+  way.hold('questions');
+  await bind(asked);
+  await until('the pod is asked', () => way.count('questions') === 1);
+  way.letGo('bindings');
+  await until('the extender has seen it bound', () => extender.cluster.pod(uid)?.node === 'one');
+  way.hold('answers');
+  way.letGo('questions');
+  await until('the API server has answered', () => way.count('answers') === 1);
+  await cluster.delete('asked');
+  await until('the extender has seen it gone', () => extender.cluster.pod(uid) === undefined);
+  way.letGo('answers');
+  expect(await bind(await cluster.create(pod('next', { slots: 10 })))).toEqual({});
+  expect(used()).toEqual([10, 0]);
+});
+
+test('while no API server answers, slots stay reserved, and afterwards they are whose the pod says', async () => {
+  const [first, second] = [
+    await cluster.create(pod('first', { slots: 10 })),
+    await cluster.create(pod('second', { slots: 10 })),
+  ];
+  const uid = (one: V1Pod) => one.metadata?.uid ?? '';
+  await until('the extender has seen them', () =>
+    [first, second].every((one) => extender.cluster.pod(uid(one)) !== undefined),
+  );
+  await plane.daemon('kube-apiserver').kill();
+  const answers = await Promise.all([bind(first), bind(second)]);
+  for (const { Error: refusal } of answers)
+    expect(refusal).toContain('Its slots stay reserved until that is known.');
+  expect(used()).toEqual([10, 10]);
+  plane.daemon('kube-apiserver').start();
+  await plane.ready();
+  // Neither was bound, so both go free; they can be bound as if nothing had been.
+  await until('the outcome is known', () => extender.cluster.counts.reservations === 0);
+  await until('first is bound', async () => (await bind(first)).Error === undefined);
+  expect(assigned(await cluster.get('first'))).toEqual({ main: '10 of GPU-a' });
+});
+
+test('what is no request is refused with a sentence', async () => {
+  expect(await ask('filter', '{')).toEqual({
+    Error: expect.stringContaining('asked /filter with what cannot be understood'),
+  });
+  expect(await ask('nothing', '{}')).toEqual({
+    Error: expect.stringContaining('nothing is served there'),
+  });
+  expect(await ask('filter', JSON.stringify({ Pod: pod('x'), Nodes: { items: [] } }))).toEqual({
+    Error: expect.stringContaining('set nodeCacheCapable'),
+  });
+});

@@ -1,0 +1,410 @@
+import type { IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { V1Secret } from '@kubernetes/client-node';
+import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { ANNOTATION, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
+import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
+import { WebhookService, writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
+import { pino } from 'pino';
+import { ControlPlane } from '../control-plane.js';
+import { ClusterUnderTest, MERGE, refusalOf, until } from './cluster-under-test.js';
+import { container, gpu, inventory, pod } from './objects.js';
+
+/** The webhook with no more rights than the chart gives it, asked by a real API server. */
+const NAMES = { namespace: 'nvidia-virtual', release: 'nvidia-virtual' };
+const WRITERS = writersOf(NAMES);
+const WEBHOOK = 'system:serviceaccount:nvidia-virtual:nvidia-virtual-webhook';
+const SECRET = '/api/v1/namespaces/nvidia-virtual/secrets/nvidia-virtual-webhook';
+const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1';
+const PODS = '/api/v1/namespaces/default/pods';
+
+let plane: ControlPlane;
+let cluster: ClusterUnderTest;
+let webhook: WebhookService;
+let port: number;
+let http: number;
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: free } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return free;
+}
+
+function startWebhook(at = port, httpAt = http): Promise<WebhookService> {
+  const [listen, health] = [at, httpAt].map((one) => ({ host: '127.0.0.1', port: one })) as [
+    { host: string; port: number },
+    never,
+  ];
+  const kubeconfig = plane.kubeconfig(WEBHOOK);
+  const options = {
+    ...NAMES,
+    kubeconfig,
+    listen,
+    host: ['127.0.0.1'],
+    http: health,
+    logLevel: 'info' as const,
+    clientAuthority: undefined,
+  };
+  return WebhookService.start(options, pino({ level: 'silent' }));
+}
+
+async function readiness(
+  at = http,
+): Promise<{ ready: boolean; notReady?: Record<string, string> }> {
+  return (await fetch(`http://127.0.0.1:${at}/readyz`)).json() as Promise<{ ready: boolean }>;
+}
+
+async function post(path: string, body: object): Promise<void> {
+  await cluster.api.request({ method: 'POST', path, body });
+}
+
+/** As the chart's ClusterRole and Role do. */
+async function allowWebhook(): Promise<void> {
+  const rbac = 'rbac.authorization.k8s.io';
+  const rules = [
+    {
+      apiGroups: [''],
+      resources: ['secrets'],
+      resourceNames: ['nvidia-virtual-webhook'],
+      verbs: ['get', 'update'],
+    },
+    {
+      apiGroups: ['admissionregistration.k8s.io'],
+      resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+      resourceNames: ['nvidia-virtual'],
+      verbs: ['get', 'patch'],
+    },
+  ];
+  await post(`/apis/${rbac}/v1/clusterroles`, {
+    kind: 'ClusterRole',
+    metadata: { name: 'webhook' },
+    rules,
+  });
+  await bindRole('webhook', WEBHOOK);
+}
+
+async function bindRole(role: string, user: string): Promise<void> {
+  const rbac = 'rbac.authorization.k8s.io';
+  const subjects = [{ apiGroup: rbac, kind: 'User', name: user }];
+  const metadata = { name: `${role.replace(':', '-')}-${user.replaceAll(':', '-')}` };
+  const roleRef = { apiGroup: rbac, kind: 'ClusterRole', name: role };
+  await post(`/apis/${rbac}/v1/clusterrolebindings`, {
+    kind: 'ClusterRoleBinding',
+    metadata,
+    roleRef,
+    subjects,
+  });
+}
+
+function as(user: string): ApiServer {
+  return ApiServer.load(plane.kubeconfig(user));
+}
+
+beforeAll(async () => {
+  plane = await ControlPlane.start();
+  cluster = new ClusterUnderTest(plane.adminKubeconfig);
+  [port, http] = [await freePort(), await freePort()];
+  await post('/api/v1/namespaces', { kind: 'Namespace', metadata: { name: 'nvidia-virtual' } });
+  await allowWebhook();
+  await bindRole('system:kube-scheduler', WRITERS.scheduler);
+  await bindRole('cluster-admin', WRITERS.plugin);
+  webhook = await startWebhook();
+});
+afterAll(async () => {
+  await webhook?.end();
+  cluster?.api.close();
+  await plane?.stop();
+});
+
+test('it is not ready, and says why, until there is what it writes to', async () => {
+  await until(
+    'it has tried',
+    async () =>
+      (await readiness()).notReady?.['certificate']?.includes('nvidia-virtual-webhook') ?? false,
+  );
+  // As the chart does: the Secret is its, what is in it is ours.
+  await post('/api/v1/namespaces/nvidia-virtual/secrets', {
+    kind: 'Secret',
+    type: 'Opaque',
+    metadata: { name: 'nvidia-virtual-webhook' },
+  });
+  await until(
+    'it misses the configurations',
+    async () =>
+      (await readiness()).notReady?.['certificate']?.startsWith('There is no Mut') ?? false,
+  );
+  const client = (path: string) => ({ url: `https://127.0.0.1:${port}${path}` });
+  for (const configuration of webhookConfigurations({
+    name: 'nvidia-virtual',
+    writers: WRITERS,
+    client,
+  })) {
+    const { kind } = configuration as { kind: string };
+    await post(`${CONFIGURATIONS}/${kind.toLowerCase()}s`, configuration);
+  }
+  await until('it is ready', async () => (await readiness()).ready);
+  // The API server hears of it by a watch of its own.
+  await until('it is asked', async () => {
+    const made = await cluster
+      .create(pod('probe', { spec: { schedulerName: 'default-scheduler' } }))
+      .catch(() => undefined);
+    await cluster.removePods();
+    return made?.spec?.schedulerName === SCHEDULER_NAME;
+  });
+});
+
+test('a connection that is not used outlives the 90 s after which the API server would close it', async () => {
+  const kept = await new Promise<string>((resolve, reject) => {
+    const agent = new Agent({ keepAlive: true, rejectUnauthorized: false });
+    const answered = ({ headers }: IncomingMessage) => {
+      resolve(String(headers['keep-alive']));
+      agent.destroy();
+    };
+    request({ host: '127.0.0.1', port, method: 'POST', path: '/validate', agent }, answered)
+      .on('error', reject)
+      .end('{}');
+  });
+  expect(Number(/^timeout=(\d+)$/.exec(kept)?.[1])).toBeGreaterThan(90);
+});
+
+describe('a pod that asks for slots', () => {
+  afterEach(() => cluster.removePods());
+
+  test('is placed by our scheduler, and its defaults are written down', async () => {
+    const { spec, metadata } = await cluster.create(
+      pod('one', { spec: { schedulerName: 'default-scheduler' } }),
+    );
+    expect([spec?.schedulerName, metadata?.annotations]).toEqual([
+      SCHEDULER_NAME,
+      { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'exclusive' },
+    ]);
+  });
+
+  test('in an init container only is one too', async () => {
+    const spec = {
+      schedulerName: 'default-scheduler',
+      containers: [container('main', 0)],
+      initContainers: [container('prepare', 1)],
+    };
+    expect((await cluster.create(pod('one', { spec }))).spec?.schedulerName).toBe(SCHEDULER_NAME);
+  });
+
+  test('keeps what its author wrote: another scheduler, a node, other values', async () => {
+    const annotations = { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'concurrent' };
+    const other = await cluster.create(
+      pod('one', { slots: 2, annotations, spec: { schedulerName: 'other' } }),
+    );
+    expect([other.spec?.schedulerName, other.metadata?.annotations]).toEqual([
+      'other',
+      annotations,
+    ]);
+    const placed = await cluster.create(
+      pod('two', { spec: { schedulerName: 'default-scheduler', nodeName: 'nowhere' } }),
+    );
+    expect(placed.spec?.schedulerName).toBe('default-scheduler');
+  });
+
+  test('that contradicts itself is refused with all that is wrong', async () => {
+    const annotations = {
+      'nvidia-virtual/memory': 'much',
+      'nvidia-virtual/gpus': '2',
+      'nvidia-virtual/cores': 'nobody=20',
+    };
+    const refusal = await refusalOf(cluster.create(pod('one', { slots: 3, annotations })));
+    expect(refusal).toContain('nvidia-virtual/memory is "much"');
+    expect(refusal).toContain('nvidia-virtual/cores names container nobody');
+    expect(refusal).toContain('asks for 3 nvidia-virtual/gpu over 2 GPUs');
+  });
+
+  test('is not refused for what the cluster lacks now', async () => {
+    const annotations = {
+      'nvidia-virtual/gpu-type': 'no such GPU',
+      'nvidia-virtual/memory': '900Gi',
+    };
+    await cluster.create(pod('one', { slots: 1000, annotations }));
+  });
+
+  test('may change its shape until it is placed', async () => {
+    await cluster.create(pod('one'));
+    const patch = (value: string) =>
+      cluster.api.request({
+        method: 'PATCH',
+        path: `${PODS}/one`,
+        body: { metadata: { annotations: { 'nvidia-virtual/memory': value } } },
+        contentType: MERGE,
+      });
+    await patch('8Gi');
+    expect(await refusalOf(patch('much'))).toContain('nvidia-virtual/memory is "much"');
+    await bindOne(cluster.api, {});
+    expect(await refusalOf(patch('4Gi'))).toContain('nvidia-virtual/memory cannot change any more');
+  });
+});
+
+describe('the annotation of the scheduler', () => {
+  const mark = { [ANNOTATION.assigned]: '{"version":1,"containers":{}}' };
+  afterEach(() => cluster.removePods());
+
+  test('is refused from anybody else, however it is written', async () => {
+    const told = `only the scheduler ${WRITERS.scheduler} may write it, not admin`;
+    expect(await refusalOf(cluster.create(pod('one', { annotations: mark })))).toContain(told);
+    expect(await refusalOf(cluster.create(pod('one', { slots: 0, annotations: mark })))).toContain(
+      told,
+    );
+    await cluster.create(pod('one'));
+    for (const path of [`${PODS}/one`, `${PODS}/one/status`]) {
+      const patch = cluster.api.request({
+        method: 'PATCH',
+        path,
+        body: { metadata: { annotations: mark } },
+        contentType: MERGE,
+      });
+      expect(await refusalOf(patch)).toContain(told);
+    }
+    expect(await refusalOf(bindOne(cluster.api, mark))).toContain(told);
+    expect(
+      await refusalOf(bindOne(cluster.api, mark, '/api/v1/namespaces/default/bindings')),
+    ).toContain(told);
+  });
+
+  test('is taken from the scheduler, and nobody else removes it', async () => {
+    await cluster.create(pod('one'));
+    await bindOne(as(WRITERS.scheduler), mark);
+    expect((await cluster.get('one')).metadata?.annotations).toMatchObject(mark);
+    const body = { metadata: { annotations: { [ANNOTATION.assigned]: null } } };
+    const removal = cluster.api.request({
+      method: 'PATCH',
+      path: `${PODS}/one`,
+      body,
+      contentType: MERGE,
+    });
+    expect(await refusalOf(removal)).toContain('only the scheduler');
+  });
+});
+
+test('the inventory of a node is written by its device plugin alone', async () => {
+  await cluster.addNode('one', []);
+  const annotations = { 'nvidia-virtual/inventory': inventory([gpu('GPU-a')]) };
+  expect(await refusalOf(cluster.annotateNode('one', annotations))).toContain(
+    `(${WRITERS.plugin}) may write it, not admin`,
+  );
+  const patch = {
+    method: 'PATCH',
+    path: '/api/v1/nodes/one',
+    body: { metadata: { annotations } },
+    contentType: MERGE,
+  } as const;
+  await as(WRITERS.plugin).request(patch);
+  await cluster.annotateNode('one', { other: 'may be written' });
+  await cluster.removeNode('one');
+});
+
+test('number 20: while no webhook answers, pods that ask for slots are refused with a reason, and nobody else is held up', async () => {
+  await webhook.end();
+  try {
+    expect(await refusalOf(cluster.create(pod('asks')))).toContain(
+      'failed calling webhook "pods.nvidia-virtual.io"',
+    );
+    await cluster.create(pod('other', { slots: 0, spec: { schedulerName: 'default-scheduler' } }));
+    await cluster.api.request({
+      method: 'PATCH',
+      path: `${PODS}/other`,
+      body: { metadata: { labels: { a: 'b' } } },
+      contentType: MERGE,
+    });
+    await cluster.addNode('one', []);
+    await cluster.annotateNode('one', { other: 'may be written' });
+    await cluster.removeNode('one');
+    await cluster.removePods();
+  } finally {
+    webhook = await startWebhook();
+  }
+  await until('it is ready', async () => (await readiness()).ready);
+  await cluster.create(pod('asks'));
+  await cluster.removePods();
+});
+
+describe('the certificate', () => {
+  const bundles = async () => {
+    const kinds = ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'];
+    type Configuration = { webhooks: { clientConfig: { caBundle: string } }[] };
+    const found = kinds.map((kind) =>
+      cluster.api.request<Configuration>({ path: `${CONFIGURATIONS}/${kind}/nvidia-virtual` }),
+    );
+    return (await Promise.all(found)).flatMap(({ webhooks }) =>
+      webhooks.map(({ clientConfig }) => clientConfig.caBundle),
+    );
+  };
+  const secret = () => cluster.api.request<V1Secret>({ path: SECRET });
+  const bundle = async () => (await secret()).data?.['ca.crt'];
+
+  test('is one for all replicas', async () => {
+    const before = await secret();
+    const [other, otherHttp] = [await freePort(), await freePort()];
+    const second = await startWebhook(other, otherHttp);
+    await until('the second one is ready', async () => (await readiness(otherHttp)).ready);
+    expect((await secret()).metadata?.resourceVersion).toBe(before.metadata?.resourceVersion);
+    await second.end();
+  });
+
+  test('number 20: is trusted again when somebody wrote over what trusts it', async () => {
+    const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations/nvidia-virtual`;
+    const body = [{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }];
+    await cluster.api.request({
+      method: 'PATCH',
+      path,
+      body,
+      contentType: 'application/json-patch+json',
+    });
+    await until(
+      'all hold the bundle',
+      async () => new Set([...(await bundles()), await bundle()]).size === 1,
+    );
+  });
+
+  test('number 20: is made anew when the Secret was emptied, by one of two, and pods are taken again', async () => {
+    const second = await startWebhook(await freePort(), await freePort());
+    const former = await bundle();
+    await cluster.api.request({
+      method: 'PATCH',
+      path: SECRET,
+      body: { data: null },
+      contentType: MERGE,
+    });
+    await until('there is another', async () => ![undefined, former].includes(await bundle()));
+    await until(
+      'all hold it',
+      async () => new Set([...(await bundles()), await bundle()]).size === 1,
+    );
+    await until('a pod is taken', () =>
+      cluster.create(pod('one')).then(
+        () => true,
+        () => false,
+      ),
+    );
+    await cluster.removePods();
+    await second.end();
+  });
+});
+
+async function bindOne(
+  api: ApiServer,
+  annotations: Record<string, string>,
+  path = `${PODS}/one/binding`,
+): Promise<void> {
+  const metadata = { name: 'one', namespace: 'default', annotations };
+  await api.request({
+    method: 'POST',
+    path,
+    body: {
+      apiVersion: 'v1',
+      kind: 'Binding',
+      metadata,
+      target: { kind: 'Node', name: 'nowhere' },
+    },
+  });
+}

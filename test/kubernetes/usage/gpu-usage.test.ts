@@ -1,0 +1,435 @@
+import { spawn } from 'node:child_process';
+import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { buildKubernetesTools, kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
+import { freePorts } from '../ports.js';
+import { install, readPlatforms } from './krew.js';
+import { nodeObject, podObject, readers } from './objects.js';
+import { run, UsageScene } from './scene.js';
+
+const BUILD = path.join(REPOSITORY, 'build', 'kubectl-plugin');
+
+describe('kubectl gpu-usage', () => {
+  let scene: UsageScene;
+  let anna: string;
+  let bin: string;
+  let kubectl: string;
+  beforeAll(async () => {
+    const made = await run(process.execPath, [
+      path.join(REPOSITORY, 'toolchain', 'dist', 'kubectl-plugin.js'),
+    ]);
+    if (made.status !== 0) throw new Error(made.errors);
+    await buildKubernetesTools(['krew']);
+    scene = await UsageScene.start();
+    await scene.apply(...readers('anna', 'team-a'), ...readers('olga'));
+    anna = scene.plane.kubeconfig('anna', [], 'team-a');
+    kubectl = kubernetesTool('kubectl');
+    bin = path.join(scene.directory, 'bin');
+    mkdirSync(bin);
+    for (const name of ['kubectl-gpu_usage', 'kubectl-gpu-usage', 'kubectl_complete-gpu_usage'])
+      symlinkSync(path.join(BUILD, name), path.join(bin, name));
+    symlinkSync(kubectl, path.join(bin, 'kubectl'));
+  }, 1_200_000);
+  afterAll(() => scene?.stop());
+
+  /** As somebody types it, with nothing in the environment but this. */
+  const usage = (words: string, environment: NodeJS.ProcessEnv = {}) =>
+    run(kubectl, ['gpu-usage', ...words.split(' ').filter(Boolean)], '', {
+      PATH: `${bin}:${process.env['PATH']}`,
+      HOME: scene.directory,
+      KUBECONFIG: scene.plane.adminKubeconfig,
+      ...environment,
+    });
+  const asAnna = (words: string) => usage(words, { KUBECONFIG: anna });
+  const cells = (output: string) =>
+    output
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/\s{2,}/));
+
+  test("shows the pods of the context's namespace, with the reason of what waits", async () => {
+    const { output, errors, status } = await asAnna('');
+    const [headings, ...rows] = cells(output);
+    expect([status, errors]).toEqual([0, '']);
+    expect(headings).toEqual([
+      'NAME',
+      'STATE',
+      'SLOTS',
+      'MEMORY',
+      'QUOTA',
+      'TIME',
+      'SHARE',
+      'NODE',
+      'MESSAGE',
+    ]);
+    expect(rows[0]).toEqual([
+      ...['greedy', 'Waiting', '30', '-', '1Gi', '-', '-', '<none>'],
+      'Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia-virtual/gpu.',
+    ]);
+    expect(rows[1]?.slice(0, 5)).toEqual(['idle', 'Idle', '2', '-', '1Gi']);
+    expect(rows[2]?.slice(0, 5)).toEqual(['train', 'Active', '4', '1Gi', '2Gi']);
+  });
+
+  test('is also `kubectl gpu usage`', async () => {
+    const environment = { PATH: `${bin}:${process.env['PATH']}`, KUBECONFIG: anna };
+    expect((await run(kubectl, ['gpu', 'usage', '-o', 'name'], '', environment)).output).toContain(
+      'podgpuusage.usage.nvidia-virtual.io/train\n',
+    );
+  });
+
+  test('krew installs it on every platform, and what it installs works', async () => {
+    const platforms = readPlatforms(path.join(BUILD, 'gpu-usage.yaml'));
+    const names = platforms.map(
+      ({ selector: { matchLabels } }) => `${matchLabels.os}/${matchLabels.arch}`,
+    );
+    expect(names).toEqual(['linux/amd64', 'linux/arm64', 'darwin/amd64', 'darwin/arm64']);
+    for (const platform of platforms) {
+      const installed = await install(platform, BUILD, scene.directory);
+      // Where it is a program of its own, it needs no Node.
+      const directories = [
+        installed,
+        path.dirname(kubectl),
+        ...(platform.bin.endsWith('.cjs') ? [path.dirname(process.execPath)] : []),
+      ];
+      const environment = { PATH: directories.join(':'), KUBECONFIG: anna };
+      const plugin = path.join(installed, 'kubectl-gpu_usage');
+      expect((await run(plugin, ['--version'], '', environment)).output).toBe(
+        'kubectl-gpu_usage 0.1.0\n',
+      );
+      expect((await run(plugin, ['--help'], '', environment)).output).toContain(
+        'Usage: kubectl gpu-usage [pods | pod NAME',
+      );
+      expect((await run(kubectl, ['gpu-usage', '-o', 'name'], '', environment)).output).toContain(
+        '/train\n',
+      );
+    }
+  });
+
+  test('a Node that is too old is told so', async () => {
+    const old = path.join(scene.directory, 'old.cjs');
+    writeFileSync(
+      old,
+      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.4' } });",
+    );
+    const { status, errors } = await run(
+      process.execPath,
+      ['--require', old, path.join(BUILD, 'kubectl-gpu_usage.cjs')],
+      '',
+      {},
+    );
+    expect([status, errors]).toEqual([
+      1,
+      expect.stringMatching(/^error: The plugin needs Node 20 or later, and \S+ is 18\.20\.4\. /),
+    ]);
+  });
+
+  test('-A, -n, -l, --sort-by, --no-headers, -o wide', async () => {
+    expect(
+      cells((await usage('-A --sort-by slots --no-headers')).output).map(
+        ([namespace, name]) => `${namespace}/${name}`,
+      ),
+    ).toEqual(['team-a/greedy', 'team-a/train', 'team-a/idle', 'team-b/secret']);
+    expect(cells((await usage('-n team-b --no-headers')).output).map(([name]) => name)).toEqual([
+      'secret',
+    ]);
+    expect(
+      cells((await usage('-n team-a -l app=train --no-headers')).output).map(([name]) => name),
+    ).toEqual(['train']);
+    expect(cells((await usage('-n team-a -o wide')).output)[0]).toEqual(
+      expect.arrayContaining(['PEAK', 'WAITING', 'PROCESSES', 'FAULTS', 'GPU', 'AGE']),
+    );
+    const none = await usage('-n default');
+    expect([none.status, none.output, none.errors]).toEqual([
+      0,
+      '',
+      'No pod in namespace default asks for nvidia-virtual/gpu.\n',
+    ]);
+  });
+
+  test('-o json and yaml are the objects of the API', async () => {
+    const list = JSON.parse((await usage('-A -o json')).output) as {
+      kind: string;
+      items: object[];
+    };
+    expect([list.kind, list.items.length]).toEqual(['PodGpuUsageList', 4]);
+    expect(JSON.parse((await asAnna('pod train -o json')).output)).toMatchObject({
+      kind: 'PodGpuUsage',
+      state: 'Active',
+    });
+    expect((await asAnna('pod train -o yaml')).output).toMatch(
+      /^apiVersion: usage\.nvidia-virtual\.io\/v1alpha1\nkind: PodGpuUsage\n/,
+    );
+  });
+
+  test('pod NAME tells of each container', async () => {
+    const { output } = await asAnna('pod train');
+    expect(output).toMatch(/Memory: +1Gi used of 2Gi, peak 1\.5Gi/);
+    expect(output).toMatch(/GPU: +0 \(Simulated GPU, GPU-0+-0000-0000-0000-0+1\)/);
+    expect(output).toMatch(/Time: +[\d.]+% used of 40%, policy burst/);
+  });
+
+  test('nodes and node NAME tell of each GPU, and of who shares them', async () => {
+    const [headings, first, second] = cells((await usage('nodes')).output);
+    expect(headings).toEqual([
+      'NODE',
+      'GPU',
+      'MODEL',
+      'STATE',
+      'SLOTS',
+      'FREE',
+      'MEMORY',
+      'GRANTED',
+      'USED',
+      'TIME',
+    ]);
+    expect(first?.slice(0, 9)).toEqual([
+      'node-1',
+      '0',
+      'Simulated GPU',
+      'Ready',
+      '10',
+      '5',
+      '8Gi',
+      '2.5Gi',
+      '1Gi',
+    ]);
+    expect(second?.slice(0, 9)).toEqual([
+      'node-1',
+      '1',
+      'Simulated GPU',
+      'Ready',
+      '10',
+      '10',
+      '8Gi',
+      '0',
+      '0',
+    ]);
+    const { output } = await usage('node node-1');
+    expect(output).toMatch(/team-b +secret/);
+    await scene.apply(nodeObject(false));
+    const ill = await scene.eventually(
+      async () => (await usage('nodes')).output,
+      (text) => text.includes('Unhealthy'),
+    );
+    expect(ill).toContain(
+      'GPU-00000000-0000-0000-0000-000000000002 failed and gives out no slots until it works again.',
+    );
+    await scene.apply(nodeObject());
+  });
+
+  test('a tenant sees its own namespace, and a sentence about the rest', async () => {
+    for (const words of ['-A', '-n team-b', 'pod secret -n team-b', 'nodes']) {
+      const { status, output, errors } = await asAnna(words);
+      expect([status, output]).toEqual([1, '']);
+      expect(errors).toMatch(
+        /^error: You may not do this: .* is forbidden: User "anna" cannot .* Ask your administrator for a role/,
+      );
+    }
+    expect((await usage('-n team-b --as anna')).errors).toContain('User "anna" cannot');
+    expect((await usage('-A --as olga -o name')).output.trim().split('\n')).toHaveLength(4);
+  });
+
+  test('each failure is a sentence, and ends with status 1', async () => {
+    const cases: [string, string][] = [
+      [
+        'pod absent -n team-a',
+        'Namespace team-a has no pod absent that asks for nvidia-virtual/gpu and has not ended.',
+      ],
+      ['node absent', 'There is no node absent with GPUs of nvidia-virtual.'],
+      ['pod a/b', '"a/b" is not a name'],
+      ['-o xml', "Option '-o, --output <format>' argument 'xml' is invalid."],
+      ['--frog', "Unknown option '--frog'."],
+      ['pod a b', '"b" is too much'],
+    ];
+    for (const [words, sentence] of cases) {
+      const { status, errors } = await usage(words);
+      expect([words, status, errors]).toEqual([words, 1, expect.stringContaining(sentence)]);
+      expect(errors).toMatch(/^error: /);
+    }
+  });
+
+  test('an error of kubectl is passed on as it is', async () => {
+    const [closed = 0] = await freePorts(1);
+    const stranger = scene.plane.kubeconfigFor('wrong');
+    const cases: [string, string][] = [
+      ['--context absent', 'error: context "absent" does not exist'],
+      ['--kubeconfig /absent', 'error: stat /absent: no such file or directory'],
+      [
+        `-s https://127.0.0.1:${closed}`,
+        `The connection to the server 127.0.0.1:${closed} was refused`,
+      ],
+      [`--kubeconfig ${stranger}`, 'error: You must be logged in to the server'],
+      ['--request-timeout x', 'error: Invalid timeout value.'],
+      ['-l =x', 'Error from server (BadRequest): The label selector "=x" is not understood: '],
+    ];
+    for (const [words, sentence] of cases) {
+      const { status, output, errors } = await usage(words);
+      expect([words, status, output]).toEqual([words, 1, '']);
+      expect(errors).toContain(sentence);
+    }
+  });
+
+  test('without kubectl in PATH it says so', async () => {
+    const plugin = path.join(BUILD, 'kubectl-gpu_usage');
+    expect(await run(plugin, [], '', { PATH: '/absent', KUBECONFIG: anna })).toEqual({
+      status: 1,
+      output: '',
+      errors: expect.stringMatching(
+        /^error: The plugin runs kubectl, and there is no kubectl in PATH\./,
+      ),
+    });
+  });
+
+  test('of several kubeconfigs the first wins, and a program gives credentials, as in kubectl', async () => {
+    const config = JSON.parse(readFileSync(anna, 'utf8')) as {
+      users: { user: Record<string, string> }[];
+    };
+    const credentials = config.users[0]?.user ?? {};
+    const decoded = (key: string) => Buffer.from(credentials[key] ?? '', 'base64').toString();
+    const status = {
+      clientCertificateData: decoded('client-certificate-data'),
+      clientKeyData: decoded('client-key-data'),
+    };
+    const answer = {
+      apiVersion: 'client.authentication.k8s.io/v1',
+      kind: 'ExecCredential',
+      status,
+    };
+    const program = path.join(scene.directory, 'credentials');
+    writeFileSync(
+      program,
+      `#!/bin/sh\ntest "$WHO" = anna && test -n "$KUBERNETES_EXEC_INFO" && cat <<'END'\n${JSON.stringify(answer)}\nEND\n`,
+    );
+    chmodSync(program, 0o755);
+    const exec = {
+      apiVersion: answer.apiVersion,
+      command: './credentials',
+      env: [{ name: 'WHO', value: 'anna' }],
+      interactiveMode: 'Never',
+    };
+    const first = path.join(scene.directory, 'first.yaml');
+    writeFileSync(
+      first,
+      JSON.stringify({
+        apiVersion: 'v1',
+        kind: 'Config',
+        users: [{ name: 'user', user: { exec } }],
+      }),
+    );
+    expect((await usage('-o name', { KUBECONFIG: `/absent:${first}:${anna}` })).output).toContain(
+      '/train\n',
+    );
+    writeFileSync(program, '#!/bin/sh\nexit 3\n');
+    expect((await usage('', { KUBECONFIG: `${first}:${anna}` })).errors).toMatch(
+      /getting credentials: exec: .* failed with exit code 3/,
+    );
+  });
+
+  test('connections go through the proxy that the kubeconfig names', async () => {
+    const asked: string[] = [];
+    const proxy = createServer().on('connect', ({ url = '' }, client) => {
+      asked.push(url);
+      const [host = '', port] = url.split(':');
+      const server = connect(Number(port), host, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        client.pipe(server).pipe(client);
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    const config = JSON.parse(readFileSync(anna, 'utf8')) as {
+      clusters: { cluster: Record<string, string> }[];
+    };
+    const [entry] = config.clusters;
+    if (entry)
+      entry.cluster['proxy-url'] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+    const file = path.join(scene.directory, 'proxied.json');
+    writeFileSync(file, JSON.stringify(config));
+    expect((await usage('-o name', { KUBECONFIG: file })).output).toContain('/train\n');
+    expect(asked).toHaveLength(1);
+    proxy.close();
+  });
+
+  test('-w prints a row whenever something changed', async () => {
+    const child = spawn(kubectl, ['gpu-usage', '-w', '--no-headers'], {
+      env: { PATH: bin, KUBECONFIG: anna },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
+    const sees = (pattern: RegExp) =>
+      scene.eventually(
+        async () => text,
+        (all) => pattern.test(all),
+      );
+    await sees(/^train /m);
+    await scene.apply(podObject({ namespace: 'team-a', name: 'late', slots: 1 }));
+    await sees(/^late .*Waiting .*No scheduler has looked at it yet\.$/m);
+    child.kill();
+    await scene.kubectl(['delete', 'pod', '-n', 'team-a', 'late', '--force', '--grace-period=0']);
+  });
+
+  test('Tab proposes pods, nodes, contexts and flags, through kubectl', async () => {
+    const propose = async (...words: string[]) => {
+      const environment = { PATH: `${bin}:${process.env['PATH']}`, KUBECONFIG: anna };
+      const { output } = await run(kubectl, ['__complete', 'gpu-usage', ...words], '', environment);
+      return output
+        .trim()
+        .split('\n')
+        .map((line) => line.split('\t')[0]);
+    };
+    expect(await propose('pod', '')).toEqual(['greedy', 'idle', 'train', ':4']);
+    expect(await propose('pod', 't')).toEqual(['train', ':4']);
+    expect(await propose('--context', '')).toEqual(['test', ':4']);
+    expect(await propose('')).toEqual(['pod', 'pods', 'node', 'nodes', ':4']);
+    expect(await propose('--sort')).toEqual(['--sort-by', ':4']);
+    expect(await propose('-o', 'j')).toEqual(['json', ':4']);
+  });
+
+  test('colours are for terminals, and NO_COLOR ends them', async () => {
+    const onTerminal = async (environment: NodeJS.ProcessEnv) => {
+      const env = {
+        PATH: `${bin}:${process.env['PATH']}`,
+        KUBECONFIG: anna,
+        TERM: 'xterm',
+        ...environment,
+      };
+      return (await run('script', ['-qec', 'kubectl gpu-usage', '/dev/null'], '', env)).output;
+    };
+    expect(await onTerminal({})).toContain('\u001b[32mActive\u001b[0m');
+    expect(await onTerminal({ NO_COLOR: '1' })).not.toContain('\u001b');
+    expect((await asAnna('')).output).not.toContain('\u001b');
+  });
+
+  test('while Redis is away it says how old the figures are', async () => {
+    await scene.redis.kill();
+    const { errors, output, status } = await scene.eventually(
+      () => asAnna(''),
+      ({ errors: said }) => said !== '',
+    );
+    expect(errors).toMatch(/^Warning: The ledger of nvidia-virtual \(Redis\) cannot be read, so /);
+    expect([status, output.includes('train')]).toEqual([0, true]);
+    await scene.redis.start();
+  });
+
+  test('without the API, or with its servers away, it says what to do', async () => {
+    for (const replica of scene.replicas) await replica.kill();
+    const away = await scene.eventually(
+      () => asAnna(''),
+      ({ status }) => status !== 0,
+    );
+    expect(away.errors).toMatch(
+      /^error: The usage API of nvidia-virtual does not answer: .*kubectl describe apiservice/,
+    );
+    await scene.kubectl(['delete', 'apiservice', 'v1alpha1.usage.nvidia-virtual.io']);
+    const missing = await scene.eventually(
+      () => usage(''),
+      ({ errors }) => errors.includes('has no API'),
+    );
+    expect(missing.errors).toContain('Install its chart, or choose another cluster by --context.');
+    expect(missing.status).toBe(1);
+  });
+});

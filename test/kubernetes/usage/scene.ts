@@ -1,0 +1,260 @@
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { RedisLedger } from '@nvidia-virtual/ledger';
+import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
+import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
+import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
+import { ControlPlane } from '../control-plane.js';
+import type { Daemon } from '../daemon.js';
+import { freePorts, hostAddress } from '../ports.js';
+import { nodeObject, podObject, RIGHTS, registration, snapshotOf } from './objects.js';
+
+const PROGRAM = path.join(REPOSITORY, 'usage-api', 'bin', 'usage-api.js');
+
+interface KubectlResult {
+  readonly status: number | null;
+  readonly output: string;
+  readonly errors: string;
+}
+
+/** An API server, a Redis, and the usage API between them: two replicas, as in a cluster. */
+export class UsageScene {
+  readonly directory = mkdtempSync(path.join(tmpdir(), 'usage-scene-'));
+  readonly replicas: Daemon[] = [];
+  #ports: number[] = [];
+  #granted = 0;
+  #publishing: NodeJS.Timeout | undefined;
+
+  private constructor(
+    readonly plane: ControlPlane,
+    readonly redis: RedisServer,
+    readonly ledger: RedisLedger,
+  ) {}
+
+  static async start(): Promise<UsageScene> {
+    const [plane, redis] = await Promise.all([ControlPlane.start(), RedisServer.start()]);
+    const ledger = new RedisLedger({
+      redis: redis.place,
+      writer: { node: 'node-1', owner: 'scene', claimGpus: false },
+    });
+    const scene = new UsageScene(plane, redis, ledger);
+    try {
+      await scene.#start();
+      return scene;
+    } catch (error) {
+      const logs = scene.replicas.map((replica) => replica.lastLines()).join('\n');
+      await scene.stop();
+      throw new Error(`${(error as Error).message}\n${logs}`);
+    }
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#publishing);
+    await this.ledger.close();
+    await this.plane.stop();
+    await this.redis.remove();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** As the user of this kubeconfig; the administrator by default. */
+  async kubectl(
+    args: readonly string[],
+    { kubeconfig = this.plane.adminKubeconfig, stdin = '' } = {},
+  ): Promise<KubectlResult> {
+    return run(kubernetesTool('kubectl'), ['--kubeconfig', kubeconfig, ...args], stdin);
+  }
+
+  /** @throws Error when kubectl refuses */
+  async apply(...objects: object[]): Promise<void> {
+    const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
+    const { status, errors } = await this.kubectl(['apply', '-f', '-'], { stdin });
+    if (status !== 0) throw new Error(`kubectl apply failed: ${errors}`);
+  }
+
+  /** Sets the status of an object: what a kubelet or a scheduler would write. */
+  async patchStatus(args: readonly string[], status: object): Promise<void> {
+    const all = [
+      'patch',
+      ...args,
+      '--subresource',
+      'status',
+      '--type',
+      'merge',
+      '-p',
+      JSON.stringify({ status }),
+    ];
+    const { status: ended, errors } = await this.kubectl(all);
+    if (ended !== 0) throw new Error(`kubectl ${all.join(' ')} failed: ${errors}`);
+  }
+
+  /** Waits until what is asked for holds. */
+  async eventually<T>(read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
+    const end = Date.now() + 60_000;
+    for (;;) {
+      const value = await read();
+      if (holds(value)) return value;
+      if (Date.now() > end)
+        throw new Error(`it did not come to hold; last was ${JSON.stringify(value)}`);
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+  }
+
+  get addresses(): string[] {
+    return this.#ports.map((port) => `https://${hostAddress()}:${port}`);
+  }
+
+  async #start(): Promise<void> {
+    await this.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'nvidia-virtual' } });
+    await this.apply(...RIGHTS);
+    this.#ports = await freePorts(2);
+    await this.apply(...registration(hostAddress(), this.#ports));
+    for (const [index, port] of this.#ports.entries())
+      this.replicas.push(this.#startReplica(index, port));
+    await this.#populate();
+    await this.eventually(
+      () =>
+        this.kubectl([
+          'get',
+          'apiservice',
+          'v1alpha1.usage.nvidia-virtual.io',
+          '-o',
+          'jsonpath={.status.conditions[0].status}',
+        ]),
+      ({ output }) => output === 'True',
+    );
+    await this.eventually(
+      () =>
+        this.kubectl([
+          'get',
+          'podgpuusages',
+          '-A',
+          '-o',
+          'jsonpath={.items[*].containers[*].time.used}',
+        ]),
+      ({ status, output }) => status === 0 && output !== '',
+    );
+  }
+
+  #startReplica(index: number, port: number): Daemon {
+    const kubeconfig = this.plane.kubeconfig('usage-api');
+    const listen = ['--address', `:${port}`, '--http', path.join(this.directory, `${index}.sock`)];
+    const ledger = [
+      '--ledger-url',
+      this.redis.url,
+      '--ledger-maximum-age',
+      '60s',
+      '--interval',
+      '500ms',
+      '--resting-interval',
+      '1s',
+    ];
+    const args = [PROGRAM, '--kubeconfig', kubeconfig, ...listen, ...ledger];
+    return this.plane.startDaemon(`usage-api-${index}`, { program: process.execPath, args });
+  }
+
+  /**
+   * A node with two GPUs; a pod of team-a that computes, one that idles, one that waits; one of
+   * team-b.
+   */
+  async #populate(): Promise<void> {
+    await this.apply(
+      ...['team-a', 'team-b'].map((name) => ({
+        apiVersion: 'v1',
+        kind: 'Namespace',
+        metadata: { name },
+      })),
+      nodeObject(),
+    );
+    await this.patchStatus(['node', 'node-1'], {
+      capacity: { 'nvidia-virtual/gpu': '20' },
+      allocatable: { 'nvidia-virtual/gpu': '20' },
+    });
+    await this.apply(
+      podObject({
+        namespace: 'team-a',
+        name: 'train',
+        slots: 4,
+        node: 'node-1',
+        labels: { app: 'train' },
+      }),
+      podObject({
+        namespace: 'team-a',
+        name: 'idle',
+        slots: 2,
+        node: 'node-1',
+        labels: { app: 'serve' },
+      }),
+      podObject({
+        namespace: 'team-a',
+        name: 'greedy',
+        slots: 30,
+        annotations: { 'nvidia-virtual/memory': '1Gi' },
+      }),
+      podObject({ namespace: 'team-b', name: 'secret', slots: 1, node: 'node-1' }),
+    );
+    for (const [namespace, name] of [
+      ['team-a', 'train'],
+      ['team-a', 'idle'],
+      ['team-b', 'secret'],
+    ] as const)
+      await this.patchStatus(['pod', '-n', namespace, name], {
+        phase: 'Running',
+        containerStatuses: [
+          {
+            name: 'main',
+            image: 'x',
+            imageID: '',
+            ready: true,
+            restartCount: 0,
+            state: { running: {} },
+          },
+        ],
+      });
+    const message = '0/1 nodes are available: 1 Insufficient nvidia-virtual/gpu.';
+    await this.patchStatus(['pod', '-n', 'team-a', 'greedy'], {
+      conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+    });
+    await this.#publish();
+  }
+
+  /** The node tells what it holds: a quarter of the GPU's time goes to `train`. */
+  async #publish(): Promise<void> {
+    const { output } = await this.kubectl([
+      'get',
+      'pods',
+      '-A',
+      '-o',
+      'jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}',
+    ]);
+    const uids = Object.fromEntries(
+      output
+        .trim()
+        .split(' ')
+        .map((pair) => pair.split('=') as [string, string]),
+    );
+    const begin = Date.now();
+    this.#publishing = setInterval(() => {
+      this.#granted = ((Date.now() - begin) / 4) * 1e6;
+      this.ledger.publish(snapshotOf(uids, this.#granted));
+    }, 250);
+  }
+}
+
+export async function run(
+  program: string,
+  args: readonly string[],
+  stdin = '',
+  env: NodeJS.ProcessEnv = process.env,
+): Promise<KubectlResult> {
+  const child = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const result = { output: '', errors: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (result.output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (result.errors += text));
+  child.stdin.on('error', () => undefined).end(stdin);
+  const status = await new Promise<number | null>((resolve, reject) =>
+    child.once('error', reject).once('close', resolve),
+  );
+  return { status, ...result };
+}

@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process';
+import path from 'node:path';
+import { expect, test } from '@jest/globals';
+import { REPOSITORY } from './paths.js';
+
+/** Fails the import of Kubernetes' client, wherever it is asked for. */
+const HOOKS = `export function resolve(specifier, context, next) {
+  if (specifier === '@kubernetes/client-node') throw new Error('loaded by ' + context.parentURL);
+  return next(specifier, context);
+}`;
+const REGISTER = `import { register } from 'node:module'; register(${JSON.stringify(asUrl(HOOKS))});`;
+
+function asUrl(source: string): string {
+  return `data:text/javascript,${encodeURIComponent(source)}`;
+}
+
+function load(module: string) {
+  const args = ['--import', asUrl(REGISTER), path.join(REPOSITORY, module)];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  return { status, stderr };
+}
+
+// It takes a second of a processor. A kubelet refuses pods as long as no plugin has registered, and
+// programs wait for a proxy that starts anew.
+test.each(['device-plugin/dist/command-line.js', 'gpu-proxy/dist/serve.js'])(
+  "%s does without Kubernetes' client at first",
+  (module) => {
+    expect(load(module)).toEqual({ status: 0, stderr: '' });
+  },
+);
+
+test('which would be seen', () => {
+  expect(load('kube-common/dist/api-server.js').stderr).toContain('loaded by');
+});

@@ -1,0 +1,72 @@
+import path from 'node:path';
+import { runCommand } from '@nvidia-virtual/toolchain/command';
+import { readNeeds, reasonsAgainst } from '@nvidia-virtual/toolchain/elf';
+import { copyNativeParts } from '@nvidia-virtual/toolchain/images/context';
+import { buildNativeParts } from '@nvidia-virtual/toolchain/images/product-images';
+import { fetchZig, PORTABLE_PARTS } from '@nvidia-virtual/toolchain/portable-build';
+import { showProgress } from '@nvidia-virtual/toolchain/progress';
+import { GPU_PROXY, REPOSITORY } from '../paths.js';
+import { Tally } from '../tally.js';
+import { oldUserland } from './old-userland.js';
+
+/** 2012: what is older has no use for CUDA. */
+const OLDEST = [2, 17] as const;
+const INSTALLATION = path.join(REPOSITORY, 'build', 'portable');
+const TARGET = `x86_64-linux-gnu.${OLDEST.join('.')}`;
+
+process.exitCode = await main();
+
+/** The release build leaves this machine: it must load where the C library is older than ours. */
+async function main(): Promise<number> {
+  const tally = new Tally();
+  const progress = showProgress('Portable build');
+  const builds = await buildNativeParts(progress);
+  progress.finish();
+  for (const part of PORTABLE_PARTS) {
+    tally.judge(
+      `${part} needs no glibc newer than ${OLDEST.join('.')}`,
+      reasonsAgainst(await readNeeds(path.join(builds.portable, part)), OLDEST),
+    );
+  }
+  await copyNativeParts(INSTALLATION, builds);
+  for (const { name, loader, libraries } of await oldUserland((line) => console.log(line))) {
+    const output = await runOn(loader, libraries);
+    tally.judge(
+      `a program of ${name} computes through it`,
+      /^right, with glibc/m.test(output) ? [] : [output],
+    );
+  }
+  return tally.close();
+}
+
+/**
+ * With the loader and the C library of another system, and with the interposer and the worker of
+ * this build.
+ */
+async function runOn(loader: string, libraries: string): Promise<string> {
+  const probe = path.join(REPOSITORY, 'build', 'portable-probe');
+  const source = path.join(REPOSITORY, 'test', 'portable', 'probe.c');
+  const compiled = await runCommand(await fetchZig(), [
+    'cc',
+    '-target',
+    TARGET,
+    '-O1',
+    source,
+    '-o',
+    probe,
+    '-ldl',
+  ]);
+  if (compiled.status !== 0) return compiled.output;
+  const command = [
+    loader,
+    '--library-path',
+    `${libraries}:${path.join(INSTALLATION, 'lib')}`,
+    probe,
+  ];
+  const args = [GPU_PROXY, 'run', '--backend', 'simulated', '--memory', '512MiB', '--', ...command];
+  return (
+    await runCommand(process.execPath, args, {
+      env: { ...process.env, NVIDIA_VIRTUAL_BUILD: INSTALLATION },
+    })
+  ).output;
+}

@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+
+/**
+ * A wait that is longer has failed. Sixty-four programs that start at once on two loaded processors
+ * need half a minute.
+ */
+export const PATIENCE_MS = 120_000;
+
+/** The processes whose parent is `parent`, from /proc. */
+export function childrenOf(parent: number): number[] {
+  return numbers().filter((pid) => parentOf(pid) === parent);
+}
+
+/**
+ * The processes in whose command line, or in the environment that they were started with, `text`
+ * stands.
+ */
+export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdline'): number[] {
+  return numbers().filter(
+    (pid) => startedWith(pid, where).includes(text) && parentOf(pid) !== undefined,
+  );
+}
+
+function numbers(): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+function startedWith(pid: number, where: 'cmdline' | 'environ'): string {
+  try {
+    return readFileSync(`/proc/${pid}/${where}`, 'utf8');
+  } catch {
+    return ''; // gone meanwhile
+  }
+}
+
+/** Undefined when the process is gone; a process that only waits to be reaped counts as gone. */
+function parentOf(pid: number): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [state, parent] = status.slice(status.lastIndexOf(')') + 2).split(' ');
+    return state === 'Z' ? undefined : Number(parent);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Bytes of memory that a process holds; 0 when it is gone. */
+export function residentMemory(pid: number): number {
+  try {
+    return (
+      Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) *
+      1024
+    );
+  } catch {
+    return 0;
+  }
+}
+
+/** What a process has open, without its standard descriptors: names as /proc shows them, sorted. */
+export function openFiles(pid: number): string[] {
+  const names = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/fd/${fd}`)];
+    } catch {
+      return []; // closed meanwhile
+    }
+  });
+  return names.map((name) => name.replace(/\d+/g, '#')).sort();
+}
+
+/** Names in /dev/shm. */
+export function sharedMemory(): string[] {
+  return readdirSync('/dev/shm');
+}
+
+/**
+ * Looks every few milliseconds until `done` says so; false when it does not within the time, as
+ * watchTime counts it.
+ */
+export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Promise<boolean> {
+  const passed = watchTime();
+  while (!done()) {
+    if (passed() > milliseconds) return false;
+    await pause(3);
+  }
+  return true;
+}
+
+export function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/**
+ * @returns a function that tells which part of this machine's processors its host has given to
+ * others since (proc(5), /proc/stat)
+ */
+export function watchStolen(): () => number {
+  const [before, begin] = [stolenMs(), performance.now()];
+  return () => (stolenMs() - before) / ((performance.now() - begin) * availableParallelism());
+}
+
+/**
+ * @returns a function that tells how many milliseconds have passed since, without those that the
+ * machine's host gave to others
+ */
+export function watchTime(): () => number {
+  const [begin, stolenSince] = [performance.now(), watchStolen()];
+  return () => (performance.now() - begin) * (1 - stolenSince());
+}
+
+function stolenMs(): number {
+  const [, , , , , , , , ticks] = readFileSync('/proc/stat', 'utf8').split(/\s+/, 9);
+  return Number(ticks) * 10; // 100 a second
+}

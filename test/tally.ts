@@ -1,0 +1,34 @@
+/** Counts what was judged, and says what failed when it does. */
+export class Tally {
+  #passed = 0;
+  #skipped = 0;
+  readonly #failures: string[] = [];
+
+  /** One judgement: it passes when there is no problem. */
+  judge(what: string, problems: readonly string[]): void {
+    if (problems.length === 0) {
+      this.#passed++;
+      return;
+    }
+    const failure = problems.map((problem) => `${what}: ${problem}`).join('\n');
+    this.#failures.push(failure);
+    console.log(failure);
+  }
+
+  skip(what: string, why: string): void {
+    this.#skipped++;
+    console.log(`${what}: skipped, ${why}`);
+  }
+
+  /**
+   * Prints once more what failed, for who reads the end of a long log, and the closing line; what
+   * the process is to exit with.
+   */
+  close(): number {
+    const failed = this.#failures.length;
+    if (failed > 0) console.log(`\nWhat failed:\n${this.#failures.join('\n')}\n`);
+    const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : '';
+    console.log(`${this.#passed} passed, ${failed} failed${skipped}`);
+    return failed > 0 ? 1 : 0;
+  }
+}

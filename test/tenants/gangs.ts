@@ -1,0 +1,21 @@
+import type { Case } from './scene.js';
+import { divided, type Wish } from './shares.js';
+
+const BOTH = ['0', '1'];
+/**
+ * A thread that the machine holds up between its two launches leaves the first to run on into
+ * others' windows.
+ */
+const POINTS = 5;
+
+export const gangs: Case = {
+  name: 'gangs',
+  about:
+    'jobs on two GPUs whose kernels wait for each other: each has both at once, by its share, and none waits for ever',
+  environment: { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' },
+  async play(scene) {
+    const gang = (sharePercent: number): Wish => ({ sharePercent, gpus: BOTH, load: 'gang' });
+    await divided(scene, [gang(50), gang(50)], { points: POINTS });
+    await divided(scene, [gang(25), gang(75)], { points: POINTS });
+  },
+};

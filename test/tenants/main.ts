@@ -1,0 +1,67 @@
+import { parseArgs } from 'node:util';
+import { compileProgram } from '../cuda-program.js';
+import { randomNumbers } from '../random.js';
+import { Tally } from '../tally.js';
+import { bypass } from './bypass.js';
+import { gangs } from './gangs.js';
+import { kills } from './kills.js';
+import { malice } from './malice.js';
+import { quota } from './quota.js';
+import { type Case, play } from './scene.js';
+import { sessions } from './sessions.js';
+import { shares } from './shares.js';
+
+const CASES: readonly Case[] = [quota, bypass, sessions, shares, gangs, kills, malice];
+
+const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
+  --only NAMES   these cases alone, with commas between them
+  --kills N      how many times something is killed (default: 300)
+  --seed N       for the same moments again (default: from the clock)
+Cases:
+${CASES.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}`;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string' },
+    kills: { type: 'string', default: '300' },
+    seed: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+if (values.help) console.log(HELP);
+else
+  process.exitCode = await main(
+    chosen(values.only),
+    Number(values.kills),
+    Number(values.seed ?? Date.now() % 1_000_000),
+  );
+
+async function main(cases: readonly Case[], count: number, seed: number): Promise<number> {
+  const programs = {
+    neighbour: await compileProgram('tenants', 'neighbour'),
+    quota: await compileProgram('tenants', 'quota'),
+    heap: await compileProgram('tenants', 'heap'),
+    // Its functions stand in for those of the C library also in the libraries that it loads.
+    malice: await compileProgram('tenants', 'malice', ['-Xlinker', '--export-dynamic']),
+  };
+  const tally = new Tally();
+  console.log(`seed ${seed} (--seed ${seed} chooses the same moments again)`);
+  for (const one of cases) {
+    const begin = performance.now();
+    await play(one, { programs, tally, kills: count, random: randomNumbers(seed) });
+    console.log(`${one.name}: ${((performance.now() - begin) / 1000).toFixed(1)} s`);
+  }
+  return tally.close();
+}
+
+function chosen(only: string | undefined): readonly Case[] {
+  if (only === undefined) return CASES;
+  const names = only.split(',');
+  const unknown = names.filter((name) => !CASES.some((one) => one.name === name));
+  if (unknown.length > 0)
+    throw new Error(
+      `there is no case ${unknown.join(', ')}; there are ${CASES.map(({ name }) => name).join(', ')}`,
+    );
+  return CASES.filter(({ name }) => names.includes(name));
+}

@@ -1,0 +1,206 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { openSync, readdirSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { environmentFor } from '../cuda-program.js';
+import { pause, residentMemory, until } from '../processes.js';
+import type { TestNode } from './node.js';
+import { type Case, type Scene, startTenant } from './scene.js';
+import type { Tenant } from './tenant.js';
+import { disagreements } from './truth.js';
+
+const MIB = 2 ** 20;
+const CONNECTIONS = 10_000;
+const LONG_KERNEL_S = 10;
+const PATIENCE_MS = 60_000;
+/** So long the others are looked at for what they keep; nothing is judged by it. */
+const LOOK_MS = 1500;
+/** What an ordinary session makes of it is some 10 MiB. */
+const WORKER_MEMORY = 96 * MIB;
+/** Of a session's report: a few hundred names are in it. */
+const REPORT = 256 * 1024;
+/** Of the malicious tenant: few enough to be reached. */
+const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
+
+/** How each mode of test/tenants/malice.cu is called. */
+const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
+  connections: ({ socketPath }) => [socketPath, String(CONNECTIONS)],
+  hellos: ({ socketPath }) => [socketPath],
+  socket: () => [],
+  rings: () => [],
+  truncate: () => [],
+  silence: () => [],
+  flood: () => [],
+  long: () => [String(LONG_KERNEL_S)],
+  threads: () => [],
+  reports: () => [],
+};
+
+export const malice: Case = {
+  name: 'malice',
+  about:
+    'tenants that flood, send garbage, never read, cut off what they share or never end: the others go on without an error',
+  async play(scene) {
+    const { node, tally } = scene;
+    const check = await node.create({ memoryBytes: 64 * MIB, sharePercent: 25 });
+    const busy = await node.create({ memoryBytes: 64 * MIB, sharePercent: 25 });
+    const bad = await node.create({
+      name: 'bad',
+      memoryBytes: 64 * MIB,
+      sharePercent: 50,
+      limits: LIMITS,
+    });
+    const good = [
+      startTenant(scene, check, 'check'),
+      startTenant(scene, busy, 'saturate', 1),
+    ] as const;
+    const parties: Parties = { good, bad, busy };
+    tally.judge('tenants that behave well', await goOn(good));
+    console.log(
+      'what two tenants keep beside malice, of what they have beside the same load without malice:',
+    );
+    for (const [mode, args] of Object.entries(MALICE)) {
+      const without = await suffer(scene, parties, ['tame', mode, ...args(bad)]);
+      const kept = await suffer(scene, parties, [mode, ...args(bad)]);
+      print(`tenants.kept.time.${mode}`, kept.time / without.time);
+      print(`tenants.kept.calls.${mode}`, kept.calls / without.calls);
+    }
+    for (const tenant of good) tally.judge('the end of a tenant', await tenant.stop());
+  },
+};
+
+interface Parties {
+  /** One that compares its results and thinks, and one that always has work for the GPU. */
+  readonly good: readonly [Tenant, Tenant];
+  /** The allocation of the second. */
+  readonly busy: AllocationMessage;
+  readonly bad: AllocationMessage;
+}
+
+interface Having {
+  /**
+   * Of the time in which the busy one wanted the GPU, the part in which it had it, as the arbiter
+   * counts: no processors are in it.
+   */
+  readonly time: number;
+  /** Calls of the one that thinks, a second. Here the processors count. */
+  readonly calls: number;
+}
+
+function print(name: string, value: number): void {
+  console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit: 'ratio' }));
+}
+
+/** Lets one malice happen, and looks at everybody. Returns what the good ones had meanwhile. */
+async function suffer(
+  scene: Scene,
+  { good, bad, busy }: Parties,
+  args: readonly string[],
+): Promise<Having> {
+  const { node } = scene;
+  const judge = (what: string, problems: readonly string[]) =>
+    scene.tally.judge(`${args.slice(0, 2).join(' ')}: ${what}`, problems);
+  const files = node.openFiles();
+  const { process, problems } = await start(scene, args, bad);
+  judge('the malice', problems);
+  const had = await look(node, good[0], busy);
+  judge('the others', await goOn(good));
+  judge('what it takes of the node', await takings(scene, bad));
+  judge(
+    'that it goes on',
+    isOver(process) ? [`it ended: ${process.exitCode ?? process.signalCode}`] : [],
+  );
+  process.kill('SIGKILL');
+  judge('what it leaves behind', await disagreements(node, bad, []));
+  await until(() => beyond(node.openFiles(), files).length === 0, PATIENCE_MS);
+  judge('what the proxy has open', beyond(node.openFiles(), files));
+  judge('the proxy', node.alive ? [] : ['it died']);
+  const next = startTenant(scene, bad, 'check');
+  judge('the next program of that tenant', [...(await next.goesOn()), ...(await next.stop())]);
+  await node.until(bad, (now) => now.sessions.length === 0);
+  return had;
+}
+
+/** Its workers are as many as it may have sessions, and none of them grows, nor what it writes. */
+async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
+  const { sessions } = await node.look(allocation);
+  const large = sessions
+    .map(({ workerPid }) => residentMemory(workerPid))
+    .filter((bytes) => bytes > WORKER_MEMORY);
+  return [
+    ...(sessions.length > LIMITS.sessions ? [`it has ${sessions.length} sessions`] : []),
+    ...reportSizes(node, allocation)
+      .filter((bytes) => bytes > REPORT)
+      .map((bytes) => `one of its workers has written a report of ${bytes} bytes`),
+    ...large.map((bytes) => `one of its workers holds ${(bytes / MIB).toFixed(0)} MiB`),
+  ];
+}
+
+function reportSizes(node: TestNode, allocation: AllocationMessage): number[] {
+  const sessions = path.join(node.directoryOf(allocation), 'sessions');
+  const sizeOf = (name: string) =>
+    statSync(path.join(sessions, name, 'report'), { throwIfNoEntry: false })?.size ?? 0;
+  return readdirSync(sessions).map(sizeOf);
+}
+
+/**
+ * What there is more of than before. Then, something may have been open for the moment in which it
+ * was read.
+ */
+function beyond(now: readonly string[], before: readonly string[]): string[] {
+  const known = [...before];
+  return now.filter((name) => {
+    const place = known.indexOf(name);
+    if (place >= 0) known.splice(place, 1);
+    return place < 0;
+  });
+}
+
+async function goOn(tenants: readonly Tenant[]): Promise<string[]> {
+  return (await Promise.all(tenants.map((tenant) => tenant.goesOn(100)))).flat();
+}
+
+async function look(node: TestNode, thinking: Tenant, busy: AllocationMessage): Promise<Having> {
+  const [before, calls, begin] = [
+    (await node.look(busy)).time,
+    thinking.entry.calls,
+    performance.now(),
+  ];
+  await pause(LOOK_MS);
+  const { granted, overrun, waited } = (await node.look(busy)).time;
+  const had = granted + overrun - before.granted - before.overrun;
+  const paces = thinking.entry.calls - calls;
+  return {
+    time: had / (had + waited - before.waited),
+    calls: (paces / (performance.now() - begin)) * 1000,
+  };
+}
+
+function isOver({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null;
+}
+
+/** Waits until the malice has begun. */
+async function start(
+  { programs, directory }: Scene,
+  args: readonly string[],
+  { socketPath }: AllocationMessage,
+) {
+  const said = openSync(path.join(directory, `malice-${args.join('-').replaceAll('/', '')}`), 'w');
+  const process: ChildProcess = spawn(programs.malice, args, {
+    stdio: ['ignore', 'pipe', said],
+    env: environmentFor(socketPath),
+  });
+  let ready = false;
+  createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
+    ready ||= line === 'ready';
+  });
+  await until(() => ready || isOver(process), PATIENCE_MS);
+  return {
+    process,
+    problems: ready
+      ? []
+      : [`it did not begin: ${process.exitCode ?? process.signalCode ?? 'it hangs'}`],
+  };
+}

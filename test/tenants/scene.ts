@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
+import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { sharedMemory, until } from '../processes.js';
+import type { Tally } from '../tally.js';
+import { TestNode } from './node.js';
+import { type Load, Tenant } from './tenant.js';
+
+const PATIENCE_MS = 10_000;
+/** What a state directory holds when nothing is going on. */
+const FILES = [
+  'admin.sock',
+  'allocations',
+  'arbiter',
+  'arbiter/arbiter.sock',
+  'arbiter/arbiter.sock.lock',
+  'arbiter/arbiter.sock.log',
+  'boot',
+  'ledger-owner',
+  'lock',
+  'simulated-gpus',
+];
+
+/** The compiled programs of test/tenants/. */
+interface Programs {
+  readonly neighbour: string;
+  readonly quota: string;
+  readonly heap: string;
+  readonly malice: string;
+}
+
+/** What a case plays with. */
+export interface Scene {
+  readonly node: TestNode;
+  readonly programs: Programs;
+  readonly tally: Tally;
+  /** For its own files. */
+  readonly directory: string;
+  readonly random: () => number;
+  /** How many times something is killed. */
+  readonly kills: number;
+}
+
+export interface Case {
+  readonly name: string;
+  readonly about: string;
+  /** Of its `gpu-proxy serve`. */
+  readonly options?: readonly string[];
+  readonly environment?: NodeJS.ProcessEnv | ((directory: string) => NodeJS.ProcessEnv);
+  play(scene: Scene): Promise<void>;
+}
+
+export function startTenant(
+  { programs, directory }: Scene,
+  allocation: AllocationMessage,
+  load: Load,
+  length?: number,
+): Tenant {
+  return new Tenant(programs.neighbour, directory, allocation, load, length);
+}
+
+/** A node of its own for each case, and a look at what it leaves behind. */
+export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>): Promise<void> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'tenants-'));
+  const redis = await RedisServer.start();
+  const { options, environment } = one;
+  const node = new TestNode(directory, redis.url, {
+    options,
+    environment: typeof environment === 'function' ? environment(directory) : environment,
+  });
+  const shared = sharedMemory();
+  try {
+    await node.start();
+    await one.play({ ...given, node, directory });
+    given.tally.judge(`${one.name}, at the end`, await leavings(node, shared));
+  } catch (error) {
+    given.tally.judge(one.name, [
+      `${(error as Error).stack}\n${node.log().split('\n').slice(-20).join('\n')}`,
+    ]);
+  } finally {
+    await node.stop();
+    node.sweep();
+    await node.ledger.close();
+    await redis.remove();
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Deletes every allocation and ends the node; what is there then that should not be. */
+async function leavings(node: TestNode, sharedBefore: readonly string[]): Promise<string[]> {
+  const problems: string[] = [];
+  for (const allocation of await node.list()) {
+    const { memoryUsedBytes, sessions } = await node.until(
+      allocation,
+      (now) => now.sessions.length === 0,
+    );
+    if (memoryUsedBytes > 0) problems.push(`${memoryUsedBytes} bytes of quota are left behind`);
+    if (sessions.length > 0) problems.push(`sessions are left behind: ${JSON.stringify(sessions)}`);
+    else await node.delete(allocation);
+  }
+  if (!(await node.stop())) problems.push('gpu-proxy serve did not end when it was asked to');
+  // An arbiter waits a minute for the next proxy.
+  const workers = () => node.processes().filter((pid) => pid !== node.arbiter());
+  await until(() => workers().length === 0, PATIENCE_MS);
+  problems.push(...workers().map((pid) => `process ${pid} is left behind`));
+  const files = node.files().filter((name) => !FILES.includes(name));
+  problems.push(...files.map((name) => `${name} is left behind`));
+  const shared = sharedMemory().filter((name) => !sharedBefore.includes(name));
+  return [...problems, ...shared.map((name) => `/dev/shm/${name} is left behind`)];
+}

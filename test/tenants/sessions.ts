@@ -1,0 +1,81 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { runChild } from '../child.js';
+import { environmentFor } from '../cuda-program.js';
+import { until } from '../processes.js';
+import { type Case, type Scene, startTenant } from './scene.js';
+import type { Tenant } from './tenant.js';
+
+const SESSIONS = 64;
+const ALLOCATIONS = 4;
+const MIB = 2 ** 20;
+
+export const sessions: Case = {
+  name: 'sessions',
+  about:
+    '64 programs at once in several allocations; the 65th is refused in words, and let in when another has ended',
+  async play(scene) {
+    const { node, tally } = scene;
+    const limits = { sessions: SESSIONS / ALLOCATIONS };
+    const allocations = await Promise.all(
+      Array.from({ length: ALLOCATIONS }, (_, i) =>
+        node.create({ name: `tenant-${i}`, memoryBytes: 64 * MIB, sharePercent: 25, limits }),
+      ),
+    );
+    const tenants = Array.from({ length: SESSIONS }, (_, i) =>
+      startTenant(scene, allocations[i % ALLOCATIONS] as never, 'check'),
+    );
+    await judgeAll(scene, tenants, 'a program of 64');
+    const counts = (await node.list()).map((allocation) => allocation.sessions.length);
+    tally.judge(
+      'sessions',
+      counts.every((count) => count === limits.sessions)
+        ? []
+        : [`the allocations have ${counts.join(', ')}`],
+    );
+    await refused(scene, tenants);
+    const ends = await Promise.all(tenants.map((tenant) => tenant.stop()));
+    for (const problems of ends) tally.judge('the end of a program of 64', problems);
+  },
+};
+
+async function judgeAll({ tally }: Scene, tenants: readonly Tenant[], what: string): Promise<void> {
+  for (const problems of await Promise.all(tenants.map((tenant) => tenant.goesOn())))
+    tally.judge(what, problems);
+}
+
+async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
+  const { node, tally } = scene;
+  const [allocation] = await node.list();
+  if (!allocation) throw new Error('the allocation is gone');
+  tally.judge('the 65th program', await refusedWith(scene, allocation.socketPath));
+  const sentence = `all ${SESSIONS / ALLOCATIONS} sessions of allocation ${allocation.id} are taken. It works again when one of them ends.`;
+  tally.judge(
+    'the log of the proxy',
+    (await until(() => node.log().includes(sentence), 5_000))
+      ? []
+      : [`it does not say: ${sentence}`],
+  );
+  await judgeAll(scene, tenants, 'a program beside one that was refused');
+
+  tally.judge('the first program', await (tenants[0] as Tenant).stop());
+  await node.until(allocation, (now) => now.sessions.length < SESSIONS / ALLOCATIONS);
+  tenants[0] = startTenant(scene, allocation, 'check');
+  tally.judge('a program in the place of one that ended', await tenants[0].goesOn());
+}
+
+/** The program itself learns that it was refused, and why. */
+async function refusedWith({ programs, directory }: Scene, socket: string): Promise<string[]> {
+  const log = path.join(directory, 'refused');
+  const env = { ...environmentFor(socket), CUDA_LOG_FILE: log };
+  const { status, stderr } = await runChild(programs.quota, ['look'], {
+    cwd: '/',
+    env,
+    seconds: 60,
+  });
+  if (status === 0) return ['it was let in'];
+  const said = readFileSync(log, 'utf8');
+  return /cudaErrorNoDevice/.test(stderr) && said.includes(`all ${SESSIONS / ALLOCATIONS} sessions`)
+    ? []
+    : [`it heard: ${stderr} ${said}`];
+}

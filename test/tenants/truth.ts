@@ -1,0 +1,101 @@
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
+import { QuotaFile } from '@nvidia-virtual/gpu-proxy/allocations/quota';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
+import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/messages';
+import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { readSession } from '@nvidia-virtual/node-state/specification';
+import { isAlive } from '@nvidia-virtual/service/process-table';
+import { pause, watchTime } from '../processes.js';
+import type { TestNode } from './node.js';
+
+const SECONDS = 5;
+/** Names of files and directories that are being made or removed at the moment. */
+const PASSING = /^\.(new|gone)-/;
+
+/**
+ * Compares what the node and the ledger say about an allocation with what there is: the records of
+ * its sessions, the processes that they name, and the bytes in its quota file. Waits for them to
+ * agree, 5 seconds at most, without what the machine's host gave to others; where they do not.
+ */
+export async function disagreements(
+  node: TestNode,
+  allocation: AllocationMessage,
+  clients: readonly number[],
+): Promise<string[]> {
+  const passed = watchTime();
+  for (;;) {
+    const written = await node.writtenSessions(allocation);
+    const problems = compare(
+      node.directoryOf(allocation),
+      await node.look(allocation),
+      clients,
+      written,
+    );
+    if (problems.length === 0 || passed() > SECONDS * 1000)
+      return problems.map((problem) => `after ${SECONDS} s ${problem}`);
+    await pause(20);
+  }
+}
+
+function compare(
+  directory: string,
+  said: AllocationMessage,
+  clients: readonly number[],
+  written: readonly SessionRecord[],
+): string[] {
+  const names = readdirSync(path.join(directory, 'sessions'));
+  const records = names
+    .filter((name) => !PASSING.test(name))
+    .map((name) => readSession(path.join(directory, 'sessions', name, 'session.json')));
+  const known = records.filter((record) => record !== undefined);
+  return [
+    ...names
+      .filter((name) => PASSING.test(name))
+      .map((name) => `sessions/${name} is left half made or half removed`),
+    ...(known.length < records.length ? ['a session has no record'] : []),
+    ...known
+      .filter(({ worker }) => !isAlive({ ...worker, program: '' }))
+      .map(({ number }) => `session ${number} has no worker`),
+    ...difference(
+      'clients',
+      clients,
+      known.map(({ client }) => client.pid),
+    ),
+    ...difference(
+      'sessions in its records, and as the node says',
+      known.map(({ number }) => number),
+      said.sessions.map(({ number }) => number),
+    ),
+    ...difference(
+      'workers in its records, and in the ledger',
+      known.map(({ worker }) => worker.pid),
+      written.map(({ worker }) => worker.pid),
+    ),
+    ...quotaProblems(path.join(directory, 'quota'), known),
+  ];
+}
+
+/** Sessions at work take and give back all the time; what no session has must be empty. */
+function quotaProblems(file: string, records: readonly SessionRecord[]): string[] {
+  const quota = QuotaFile.open(file);
+  const taken = new Set(records.map(({ slot }) => slot));
+  const free = Array.from({ length: MAX_SESSIONS }, (_, slot) => slot).filter(
+    (slot) => !taken.has(slot),
+  );
+  const holding = free.filter(
+    (slot) => quota.readSlot(slot).used + quota.readSlot(slot).pinned > 0,
+  );
+  quota.close();
+  return [
+    ...holding.map(
+      (slot) => `slot ${slot} of the quota file holds bytes and belongs to no session`,
+    ),
+    ...(taken.size < records.length ? ['two sessions have one slot of the quota file'] : []),
+  ];
+}
+
+function difference(what: string, one: readonly number[], other: readonly number[]): string[] {
+  const [a, b] = [one, other].map((numbers) => [...numbers].sort((x, y) => x - y).join(', '));
+  return a === b ? [] : [`${what}: ${a || 'none'} and ${b || 'none'}`];
+}
