@@ -221,6 +221,8 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
   } else if (direction === 'inout') fail('is a handle: "in" or "out".');
   if (types.handleKind(element) && parameter.optional && direction === 'in')
     fail('is a handle: it is 0 when there is none, not a null pointer.');
+  if (parameter.optional && parameter.count !== undefined && direction === 'out')
+    fail('is an array that is answered: it has no "?".');
   if (direction === 'in' && parameter.count !== undefined && !type.startsWith('const '))
     fail(`is ${type}: an array that is read is const.`);
   if (direction !== 'in' && call.mode === 'async')

@@ -91,7 +91,7 @@ function readDeclaration(place: Located): { type: string; name: string; place: L
   return { type: declaration.type, name: declaration.name, place };
 }
 
-const DIRECTION = /^(out|in)(?:(\?)|\[(\w+)\])?$|^(inout|string|pointer)$/;
+const DIRECTION = /^(out|in)(\?)?(?:\[(\w+)\])?$|^(inout|string|pointer)$/;
 
 function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name' | 'place'> {
   const words: Omit<Parameter, 'type' | 'name' | 'place'> = {
@@ -110,7 +110,7 @@ function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name
     else if (owner !== undefined) words.owner = owner;
     else
       place.fail(
-        `"${word}" is no word for a parameter; known are: out, out?, in, in?, inout, in[n], out[n], string, pointer, destroys, owner=NAME.`,
+        `"${word}" is no word for a parameter; known are: out, out?, in, in?, inout, in[n], in?[n], out[n], string, pointer, destroys, owner=NAME.`,
       );
   }
   return words;

@@ -24,6 +24,7 @@ inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
     {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyFill
     {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyCopy
     {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyPaint
+    {true, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},  // cuToyPlay
     {true, Allocates::host, wire::HandleKind::module, wire::HandleKind::none},  // cuToyLoad
     {true, Allocates::nothing, wire::HandleKind::genericAllocation, wire::HandleKind::none},  // cuToyPart
     {true, Allocates::nothing, wire::HandleKind::module, wire::HandleKind::none},  // cuToyGather

@@ -13,15 +13,16 @@ enum class CallNumber : std::uint16_t {
   cuToyFill = 5,
   cuToyCopy = 6,
   cuToyPaint = 7,
-  cuToyLoad = 8,
-  cuToyPart = 9,
-  cuToyGather = 10,
-  cuToyAsk = 11,
-  toyStage = 12,
+  cuToyPlay = 8,
+  cuToyLoad = 9,
+  cuToyPart = 10,
+  cuToyGather = 11,
+  cuToyAsk = 12,
+  toyStage = 13,
 };
 
-inline constexpr std::size_t kCallCount = 12;
-inline constexpr std::uint64_t kBuildId = 0xb47dbdd96688ff38;
+inline constexpr std::size_t kCallCount = 13;
+inline constexpr std::uint64_t kBuildId = 0x68b4ec8ab701493d;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",
@@ -32,6 +33,7 @@ inline constexpr const char* kCallNames[kCallCount + 1] = {
     "cuToyFill",
     "cuToyCopy",
     "cuToyPaint",
+    "cuToyPlay",
     "cuToyLoad",
     "cuToyPart",
     "cuToyGather",

@@ -57,8 +57,9 @@ CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, const C
 CUresult cuToyCopy(void* to, const void* from, size_t bytes);
 CUresult cuToyCopy_ptds(void* to, const void* from, size_t bytes);
 CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
+CUresult cuToyPlay(CUmodule module, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
-CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
 CUresult cuToyAsk(int* answer, CUdevice device);
 }

@@ -84,6 +84,19 @@ CUresult dispatch_cuToyPaint(Thread& thread, wire::Decoder& in, wire::Encoder&) 
   return thread.driver.cuToyPaint(address, bytes, stream);
 }
 
+CUresult dispatch_cuToyPlay(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto moduleNumber = in.get<std::uint64_t>();
+  const auto streamNumber = in.get<std::uint64_t>();
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuToyPlay == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUmodule module{};
+  if (const CUresult status = thread.find<CUmodule>(moduleNumber, &module); status != CUDA_SUCCESS) return status;
+  CUstream stream{};
+  if (const CUresult status = thread.find<CUstream>(streamNumber, &stream); status != CUDA_SUCCESS) return status;
+  thread.awaitWindow(Window::always, stream, 0, {static_cast<std::uint64_t>(CallNumber::cuToyPlay), moduleNumber});
+  return thread.driver.cuToyPlay(module, stream);
+}
+
 CUresult dispatch_cuToyLoad(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const char* const name = in.getString(wire::kMaxFrameBytes);
   const auto image = reinterpret_cast<const void*>(in.get<std::uint64_t>());
@@ -113,10 +126,12 @@ CUresult dispatch_cuToyPart(Thread& thread, wire::Decoder& in, wire::Encoder& ou
 CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto streamsNumbers = in.getArray<std::uint64_t>(wire::kMaxFrameBytes);
   const auto orders = in.getArray<CUtoyOrder>(wire::kMaxFrameBytes);
+  const auto boxes = in.getArray<CUtoyBox>(wire::kMaxFrameBytes);
   const auto count = in.get<unsigned int>();
   auto box = in.get<CUtoyBox>();
   if (streamsNumbers.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
   if (orders.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
+  if (!boxes.empty() && boxes.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
   if (!in.finished()) return thread.refuseFrame();
   if (thread.driver.cuToyGather == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<CUstream> streams(streamsNumbers.size());
@@ -128,7 +143,7 @@ CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& 
   if (static_cast<std::size_t>(count) > wire::kReplyBytes / 2) return CUDA_ERROR_INVALID_VALUE;
   std::vector<unsigned short> sizes(count);
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (const CUresult status = thread.driver.cuToyGather(streams.data(), orders.data(), count, modules.data(), sizes.data(), &box); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuToyGather(streams.data(), orders.data(), boxes.empty() ? nullptr : boxes.data(), count, modules.data(), sizes.data(), &box); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(modules.size() * sizeof(std::uint64_t));
   for (const auto object : modules) out.put<std::uint64_t>(thread.add(wire::HandleKind::module, object));
   out.putBytes(sizes.data(), sizes.size() * sizeof(unsigned short));
@@ -156,6 +171,7 @@ constexpr Handler kHandlers[kCallCount + 1] = {
     &dispatch_cuToyFill,
     &dispatch_cuToyCopy,
     &dispatch_cuToyPaint,
+    &dispatch_cuToyPlay,
     &dispatch_cuToyLoad,
     &dispatch_cuToyPart,
     &dispatch_cuToyGather,

@@ -24,6 +24,7 @@ bool load(void* library, Driver& driver) {
   found |= find(library, "cuToyFill", driver.cuToyFill);
   found |= find(library, "cuToyCopy", driver.cuToyCopy);
   found |= find(library, "cuToyPaint", driver.cuToyPaint);
+  found |= find(library, "cuToyPlay", driver.cuToyPlay);
   found |= find(library, "cuToyLoad", driver.cuToyLoad);
   found |= find(library, "cuToyPart", driver.cuToyPart);
   found |= find(library, "cuToyGather", driver.cuToyGather);

@@ -14,6 +14,7 @@ struct Driver {
   decltype(&::cuToyFill) cuToyFill = nullptr;
   decltype(&::cuToyCopy) cuToyCopy = nullptr;
   decltype(&::cuToyPaint) cuToyPaint = nullptr;
+  decltype(&::cuToyPlay) cuToyPlay = nullptr;
   decltype(&::cuToyLoad) cuToyLoad = nullptr;
   decltype(&::cuToyPart) cuToyPart = nullptr;
   decltype(&::cuToyGather) cuToyGather = nullptr;
@@ -31,6 +32,7 @@ void forEachFunction(Visit visit) {
   visit.template operator()<&Driver::cuToyFill>("cuToyFill");
   visit.template operator()<&Driver::cuToyCopy>("cuToyCopy");
   visit.template operator()<&Driver::cuToyPaint>("cuToyPaint");
+  visit.template operator()<&Driver::cuToyPlay>("cuToyPlay");
   visit.template operator()<&Driver::cuToyLoad>("cuToyLoad");
   visit.template operator()<&Driver::cuToyPart>("cuToyPart");
   visit.template operator()<&Driver::cuToyGather>("cuToyGather");

@@ -22,6 +22,7 @@ const EntryPoint kEntryPoints[] = {
     {"cuToyOpenStream", 4000, false, true, reinterpret_cast<void*>(&::cuToyOpen_v2)},
     {"cuToyPaint", 2000, false, true, reinterpret_cast<void*>(&::cuToyPaint)},
     {"cuToyPart", 2000, false, true, reinterpret_cast<void*>(&::cuToyPart)},
+    {"cuToyPlay", 2000, false, true, reinterpret_cast<void*>(&::cuToyPlay)},
     {"cuToyWait", 2000, false, true, reinterpret_cast<void*>(&::cuToyWait)},
     {"cuToyWait", 7000, true, true, reinterpret_cast<void*>(&::cuToyWait_ptsz)},
 };

@@ -26,7 +26,8 @@ EXPORT CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, 
 EXPORT CUresult cuToyCopy(void* to, const void* from, size_t bytes) { return interposer::cuToyCopy(to, from, bytes, nullptr); }
 EXPORT CUresult cuToyCopy_ptds(void* to, const void* from, size_t bytes) { return interposer::cuToyCopy(to, from, bytes, CU_STREAM_PER_THREAD); }
 EXPORT CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) { return remote::cuToyPaint(address, bytes, stream); }
+EXPORT CUresult cuToyPlay(CUmodule module, CUstream stream) { return remote::cuToyPlay(module, stream); }
 EXPORT CUresult cuToyLoad(CUmodule* module, const char* name, const void* image) { return interposer::cuToyLoad(module, name, image); }
 EXPORT CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module) { return remote::cuToyPart(part, bytes, module); }
-EXPORT CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) { return remote::cuToyGather(streams, orders, count, modules, sizes, box); }
+EXPORT CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) { return remote::cuToyGather(streams, orders, boxes, count, modules, sizes, box); }
 EXPORT CUresult cuToyAsk(int* answer, CUdevice device) { return remote::cuToyAsk(answer, device); }

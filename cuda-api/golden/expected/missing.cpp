@@ -16,7 +16,8 @@ MISSING CUresult cuToyFill_ptsz(unsigned long long, const CUtoyBox*, const CUdev
 MISSING CUresult cuToyCopy(void*, const void*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyCopy_ptds(void*, const void*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPaint(unsigned long long, size_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyPlay(CUmodule, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyLoad(CUmodule*, const char*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPart(CUmemGenericAllocationHandle*, size_t*, CUmodule) { return CUDA_ERROR_NOT_SUPPORTED; }
-MISSING CUresult cuToyGather(const CUstream*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyGather(const CUstream*, const CUtoyOrder*, const CUtoyBox*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyAsk(int*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; }

@@ -69,6 +69,14 @@ CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) {
   return call.enqueue();
 }
 
+CUresult cuToyPlay(CUmodule module, CUstream stream) {
+  interposer::Call call;
+  if (!call.begin(CallNumber::cuToyPlay, 16, interposer::kOrdered)) return call.status();
+  call.encoder().put(interposer::number(module));
+  call.encoder().put(interposer::number(stream));
+  return call.enqueue(module != CUmodule{});
+}
+
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image) {
   const std::size_t nameBytes = name == nullptr ? 0 : std::strlen(name) + 1;
   interposer::Call call;
@@ -100,12 +108,13 @@ CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule m
   return CUDA_SUCCESS;
 }
 
-CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
   if (static_cast<std::size_t>(count) > wire::kMaxFrameBytes) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t streamsBytes = count * sizeof(const CUstream);
   const std::size_t ordersBytes = count * sizeof(const CUtoyOrder);
+  const std::size_t boxesBytes = count * sizeof(const CUtoyBox);
   interposer::Call call;
-  if (!call.begin(CallNumber::cuToyGather, 56 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes), interposer::kOrdered)) return call.status();
+  if (!call.begin(CallNumber::cuToyGather, 64 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes) + wire::Encoder::padded(boxesBytes), interposer::kOrdered)) return call.status();
   if (streams == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (orders == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (modules == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -114,6 +123,7 @@ CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned
   call.encoder().put(static_cast<std::uint64_t>(streamsBytes));
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) call.encoder().put(interposer::number(streams[i]));
   call.encoder().putBytes(orders, ordersBytes);
+  call.encoder().putBytes(boxes, boxes == nullptr ? 0 : boxesBytes);
   call.encoder().put(count);
   call.encoder().put(*box);
   wire::Decoder reply;

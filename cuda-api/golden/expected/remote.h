@@ -12,9 +12,10 @@ CUresult cuToyWait(CUstream stream);
 CUresult cuToyMark(CUstream stream);
 CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
 CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
+CUresult cuToyPlay(CUmodule module, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
-CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
 CUresult cuToyAsk(int* answer, CUdevice device);
 
 }  // namespace remote

@@ -64,6 +64,13 @@ CUresult driver_cuToyPaint(unsigned long long address, size_t bytes, CUstream st
   return CUDA_SUCCESS;
 }
 
+CUresult driver_cuToyPlay(CUmodule module, CUstream stream) {
+  ++roundtrip::record().executed;
+  EXPECT(roundtrip::same(module, roundtrip::object<CUmodule>(0)));
+  EXPECT(roundtrip::same(stream, roundtrip::object<CUstream>(1)));
+  return CUDA_SUCCESS;
+}
+
 CUresult driver_cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module) {
   ++roundtrip::record().executed;
   *part = roundtrip::object<CUmemGenericAllocationHandle>(0);
@@ -72,15 +79,16 @@ CUresult driver_cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUm
   return CUDA_SUCCESS;
 }
 
-CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
+CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
   ++roundtrip::record().executed;
   for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(streams[i], roundtrip::object<CUstream>(0 + 16 * i)));
   for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(orders[i], roundtrip::value<CUtoyOrder>(1 + 16 * i)));
+  for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(boxes[i], roundtrip::value<CUtoyBox>(2 + 16 * i)));
   EXPECT(roundtrip::same(count, static_cast<unsigned int>(3)));
-  for (int i = 0; i < 3; ++i) modules[i] = roundtrip::object<CUmodule>(3 + 16 * i);
-  for (int i = 0; i < 3; ++i) sizes[i] = roundtrip::value<unsigned short>(4 + 16 * i);
-  EXPECT(roundtrip::same(*box, roundtrip::value<CUtoyBox>(5)));
-  *box = roundtrip::value<CUtoyBox>(5 + 100);
+  for (int i = 0; i < 3; ++i) modules[i] = roundtrip::object<CUmodule>(4 + 16 * i);
+  for (int i = 0; i < 3; ++i) sizes[i] = roundtrip::value<unsigned short>(5 + 16 * i);
+  EXPECT(roundtrip::same(*box, roundtrip::value<CUtoyBox>(6)));
+  *box = roundtrip::value<CUtoyBox>(6 + 100);
   return CUDA_SUCCESS;
 }
 
@@ -166,6 +174,18 @@ void test_cuToyPaint() {
   EXPECT(roundtrip::record().ticketsPassed == 0);
 }
 
+void test_cuToyPlay() {
+  roundtrip::thread().driver.cuToyPlay = &driver_cuToyPlay;
+  CUmodule module = roundtrip::handle<CUmodule>(0);
+  CUstream stream = roundtrip::handle<CUstream>(1);
+  roundtrip::test("cuToyPlay", [&] {
+    const CUresult status = remote::cuToyPlay(module, stream);
+    if (status != CUDA_SUCCESS) return status;
+    return CUDA_SUCCESS;
+  });
+  EXPECT(roundtrip::record().ticketsPassed == 0);
+}
+
 void test_cuToyLoad() {
   CUmodule module{};
   const char* name = "name 1";
@@ -201,25 +221,26 @@ void test_cuToyGather() {
   roundtrip::thread().driver.cuToyGather = &driver_cuToyGather;
   CUstream streams[3] = {roundtrip::handle<CUstream>(0 + 16 * 0), roundtrip::handle<CUstream>(0 + 16 * 1), roundtrip::handle<CUstream>(0 + 16 * 2)};
   CUtoyOrder orders[3] = {roundtrip::value<CUtoyOrder>(1 + 16 * 0), roundtrip::value<CUtoyOrder>(1 + 16 * 1), roundtrip::value<CUtoyOrder>(1 + 16 * 2)};
+  CUtoyBox boxes[3] = {roundtrip::value<CUtoyBox>(2 + 16 * 0), roundtrip::value<CUtoyBox>(2 + 16 * 1), roundtrip::value<CUtoyBox>(2 + 16 * 2)};
   unsigned int count = static_cast<unsigned int>(3);
   CUmodule modules[3]{};
   unsigned short sizes[3]{};
-  CUtoyBox box = roundtrip::value<CUtoyBox>(5);
+  CUtoyBox box = roundtrip::value<CUtoyBox>(6);
   roundtrip::test("cuToyGather", [&] {
-    box = roundtrip::value<CUtoyBox>(5);
-    const CUresult status = remote::cuToyGather(streams, orders, count, modules, sizes, &box);
+    box = roundtrip::value<CUtoyBox>(6);
+    const CUresult status = remote::cuToyGather(streams, orders, boxes, count, modules, sizes, &box);
     if (status != CUDA_SUCCESS) return status;
-    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(modules[i], roundtrip::handle<CUmodule>(3 + 16 * i)));
-    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(sizes[i], roundtrip::value<unsigned short>(4 + 16 * i)));
-    EXPECT(roundtrip::same(box, roundtrip::value<CUtoyBox>(5 + 100)));
+    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(modules[i], roundtrip::handle<CUmodule>(4 + 16 * i)));
+    for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(sizes[i], roundtrip::value<unsigned short>(5 + 16 * i)));
+    EXPECT(roundtrip::same(box, roundtrip::value<CUtoyBox>(6 + 100)));
     return CUDA_SUCCESS;
   });
   EXPECT(roundtrip::record().ticketsPassed == 0);
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(nullptr, orders, count, modules, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, nullptr, count, modules, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, nullptr, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, modules, nullptr, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, count, modules, sizes, nullptr); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(nullptr, orders, boxes, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, nullptr, boxes, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, nullptr, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, modules, nullptr, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, modules, sizes, nullptr); });
 }
 
 void test_cuToyAsk() {
@@ -245,6 +266,7 @@ int main() {
   test_cuToyMark();
   test_cuToyFill();
   test_cuToyPaint();
+  test_cuToyPlay();
   test_cuToyLoad();
   test_cuToyPart();
   test_cuToyGather();

@@ -11,4 +11,5 @@ inline constexpr std::string_view kSubmissions[] = {
     "cuToyCopy",
     "cuToyCopy_ptds",
     "cuToyPaint",
+    "cuToyPlay",
 };

@@ -50,12 +50,17 @@ function emitWindowed({ name, window }: Call): string {
   return `CUresult dispatch_${name}(Thread& thread, wire::Decoder& in, wire::Encoder& out) {\n  return worker::${name}(thread, in, out, Window::${window});\n}`;
 }
 
-/** Right before the work is submitted. How long it takes depends on its sizes. */
-function awaitWindow(call: Call): string[] {
+/** Right before the work is submitted. How long it takes depends on its sizes and its code. */
+function awaitWindow(call: Call, types: TypeTable): string[] {
   if (!call.window) return [];
   const sizes = sizeParameters(call).map(({ name }) => name);
   const bytes = call.window === 'small' ? sizes[0] : '0';
-  const shape = [`static_cast<std::uint64_t>(CallNumber::${call.name})`, ...sizes].join(', ');
+  const code = call.submits === 'kernel' ? handles(call, types) : [];
+  const shape = [
+    `static_cast<std::uint64_t>(CallNumber::${call.name})`,
+    ...sizes,
+    ...code.map(({ name }) => `${name}Number`),
+  ].join(', ');
   return [
     `thread.awaitWindow(Window::${call.window}, ${streamParameter(call)?.name}, ${bytes}, {${shape}});`,
   ];
@@ -84,7 +89,7 @@ function emitHandler(call: Call, types: TypeTable): string {
       ? ['if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;']
       : []),
     ...ended.map(({ name }) => `thread.ends(${name});`),
-    ...awaitWindow(call),
+    ...awaitWindow(call, types),
     ...(call.mode === 'wait'
       ? [`thread.passTicket(${handleParameter(call, types)?.name ?? ''});`]
       : []),
@@ -101,6 +106,14 @@ function emitHandler(call: Call, types: TypeTable): string {
   return `CUresult dispatch_${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`;
 }
 
+/** The objects that say which code runs: not where it runs. */
+function handles(call: Call, types: TypeTable): Parameter[] {
+  return call.parameters.filter(
+    ({ type, direction }) =>
+      direction === 'value' && !['stream', 'context', undefined].includes(types.handleKind(type)),
+  );
+}
+
 /** What a call that waits waits for. */
 function handleParameter(call: Call, types: TypeTable): Parameter | undefined {
   return call.parameters.find(
@@ -111,7 +124,8 @@ function handleParameter(call: Call, types: TypeTable): Parameter | undefined {
 /** How a parameter is handed to the driver. */
 function argument({ name, direction, count, optional }: Parameter): string {
   if (direction === 'value' || direction === 'string' || direction === 'pointer') return name;
-  if (count !== undefined) return `${name}.data()`;
+  if (count !== undefined)
+    return optional ? `${name}.empty() ? nullptr : ${name}.data()` : `${name}.data()`;
   return direction === 'in' && optional ? `${name}Pointer` : `&${name}`;
 }
 
@@ -156,7 +170,7 @@ function refuseLength(parameter: Parameter, types: TypeTable): string[] {
   const wrong =
     count === undefined
       ? `${list}.size() > 1`
-      : `${list}.size() != static_cast<std::size_t>(${count})`;
+      : `${optional ? `!${list}.empty() && ` : ''}${list}.size() != static_cast<std::size_t>(${count})`;
   return [`if (${wrong}) return thread.refuseFrame();`];
 }
 

@@ -112,7 +112,8 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
   if (direction === 'out') return [];
   const isHandle = types.handleKind(withoutConst(pointee(type))) !== undefined;
   if (count !== undefined) {
-    if (!isHandle) return [`call.encoder().putBytes(${name}, ${name}Bytes);`];
+    const bytes = optional ? `${name} == nullptr ? 0 : ${name}Bytes` : `${name}Bytes`;
+    if (!isHandle) return [`call.encoder().putBytes(${name}, ${bytes});`];
     return [
       put(`static_cast<std::uint64_t>(${name}Bytes)`),
       forEach(count, put(`interposer::number(${name}[i])`)),
