@@ -26,6 +26,11 @@ const PREREQUISITES: readonly Prerequisite[] = [
   },
   { name: 'the LZ4 headers', packages: ['liblz4-dev'], present: () => hasHeader('lz4.h') },
   { name: 'the zstd headers', packages: ['libzstd-dev'], present: () => hasHeader('zstd.h') },
+  {
+    name: 'doctest, for the C++ tests',
+    packages: ['doctest-dev'],
+    present: () => hasHeader('doctest/doctest.h'),
+  },
 ];
 
 /** What `npm test` needs beyond that. */
