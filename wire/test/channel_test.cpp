@@ -1,7 +1,8 @@
-// One client and one worker over two mappings of the file, as between two processes: frames,
-// replies, a full ring, deferred errors.
+// One client and one worker over two mappings of the channel's file, as between two processes:
+// frames, replies, a full ring, deferred errors.
 #include "wire/channel.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <vector>
 
 #include "wire/channel_memory.h"
-#include "wire/test/check.h"
 
 namespace wire {
 namespace {
@@ -36,35 +36,41 @@ bool holds(Decoder payload, std::size_t bytes, std::uint16_t call) {
   return payload.finished();
 }
 
-void carriesFramesInOrder() {
+TEST_CASE("frames arrive in order, with their header") {
   Pair pair;
   send(*pair.client, 0, 1, 0, 7);
   send(*pair.client, 64, 2, kFrameWantsReply, 8);
   FrameHeader header;
   Decoder payload;
   CHECK(pair.worker->next(header, payload));
-  CHECK(header.call == 1 && header.flags == 0 && header.ticket == 7 && header.length == 16 &&
-        payload.finished());
+  CHECK(header.call == 1);
+  CHECK(header.flags == 0);
+  CHECK(header.ticket == 7);
+  CHECK(header.length == 16);
+  CHECK(payload.finished());
   CHECK(pair.worker->next(header, payload));
-  CHECK(header.call == 2 && header.flags == kFrameWantsReply && header.ticket == 8 &&
-        holds(payload, 64, 2));
+  CHECK(header.call == 2);
+  CHECK(header.flags == kFrameWantsReply);
+  CHECK(header.ticket == 8);
+  CHECK(holds(payload, 64, 2));
 }
 
-void carriesTheLongestFrameAcrossTheEnd() {
+TEST_CASE("the longest frame arrives in one piece across the end of the ring") {
   Pair pair;
   constexpr std::size_t kLongest = kMaxFrameBytes - sizeof(FrameHeader);
   for (std::uint16_t i = 0; i < 50; ++i) {
     send(*pair.client, kLongest, i);
     FrameHeader header;
     Decoder payload;
-    CHECK(pair.worker->next(header, payload) && header.length == kMaxFrameBytes &&
-          holds(payload, kLongest, i));
+    CHECK(pair.worker->next(header, payload));
+    CHECK(header.length == kMaxFrameBytes);
+    CHECK(holds(payload, kLongest, i));
   }
   CHECK(pair.client->begin(kLongest + 1).failed());
   CHECK(!pair.client->begin(kLongest).failed());
 }
 
-void publishesOnlyWhatWasWritten() {
+TEST_CASE("a frame ends with what was written, and one that is too long is not published") {
   Pair pair;
   Encoder encoder = pair.client->begin(4096);
   encoder.put<std::uint8_t>(1);
@@ -77,11 +83,14 @@ void publishesOnlyWhatWasWritten() {
   send(*pair.client, 8, 5);
   FrameHeader header;
   Decoder payload;
-  CHECK(pair.worker->next(header, payload) && header.call == 3 && header.length == 24);
-  CHECK(pair.worker->next(header, payload) && header.call == 5);
+  CHECK(pair.worker->next(header, payload));
+  CHECK(header.call == 3);
+  CHECK(header.length == 24);
+  CHECK(pair.worker->next(header, payload));
+  CHECK(header.call == 5);
 }
 
-void answersInOrder() {
+TEST_CASE("each frame that wants a reply gets its own") {
   Pair pair;
   std::thread worker([&] {
     FrameHeader header;
@@ -97,15 +106,18 @@ void answersInOrder() {
     send(*pair.client, 8, i, kFrameWantsReply, 5);
     ReplyHeader header;
     Decoder reply = pair.client->awaitReply(header);
-    CHECK(header.status == i && header.text == 5 && header.length == 24);
-    CHECK(reply.get<std::uint64_t>() == i + 1u && reply.finished());
+    CHECK(header.status == i);
+    CHECK(header.text == 5);
+    CHECK(header.length == 24);
+    CHECK(reply.get<std::uint64_t>() == i + 1u);
+    CHECK(reply.finished());
   }
   pair.client.reset();
   worker.join();
   CHECK(pair.worker->end() == ChannelEnd::closed);
 }
 
-void answersAtFullLengthAndNotBeyond() {
+TEST_CASE("a reply of full length arrives, and a longer one arrives empty") {
   Pair pair;
   FrameHeader frame;
   Decoder payload;
@@ -117,8 +129,9 @@ void answersAtFullLengthAndNotBeyond() {
   fits.putBytes(long_.data(), long_.size());
   pair.worker->reply(fits, 0, 0);
   Decoder reply = pair.client->awaitReply(header);
-  CHECK(header.length == kReplyBytes && reply.getBytes(kReplyBytes).size() == long_.size() &&
-        reply.finished());
+  CHECK(header.length == kReplyBytes);
+  CHECK(reply.getBytes(kReplyBytes).size() == long_.size());
+  CHECK(reply.finished());
 
   send(*pair.client, 0, 1, kFrameWantsReply);
   CHECK(pair.worker->next(frame, payload));
@@ -127,19 +140,21 @@ void answersAtFullLengthAndNotBeyond() {
   tooLong.put(1);
   pair.worker->reply(tooLong, 0, 0);
   reply = pair.client->awaitReply(header);
-  CHECK(reply.finished() && header.length == sizeof(ReplyHeader));
+  CHECK(reply.finished());
+  CHECK(header.length == sizeof(ReplyHeader));
 }
 
-void waitsWhileTheRingIsFull() {
+TEST_CASE("a client waits while the ring is full") {
   Pair pair;
   constexpr std::size_t kFrames = 5000, kBytes = 1000 / 8 * 8;
   std::thread worker([&] {
-    usleep(20'000);  // long enough for the client to fill the ring and fall asleep
+    usleep(20'000);  // the client fills the ring and falls asleep meanwhile
     FrameHeader header;
     Decoder payload;
     for (std::size_t i = 0; i < kFrames; ++i) {
-      CHECK(pair.worker->next(header, payload) && header.call == static_cast<std::uint16_t>(i) &&
-            holds(payload, kBytes, header.call));
+      CHECK(pair.worker->next(header, payload));
+      CHECK(header.call == static_cast<std::uint16_t>(i));
+      CHECK(holds(payload, kBytes, header.call));
     }
   });
   for (std::size_t i = 0; i < kFrames; ++i)
@@ -147,7 +162,7 @@ void waitsWhileTheRingIsFull() {
   worker.join();
 }
 
-void wakesASleepingWorkerAndClient() {
+TEST_CASE("a frame wakes a sleeping worker, and a reply a sleeping client") {
   Pair pair;
   std::thread worker([&] {
     FrameHeader header;
@@ -168,7 +183,7 @@ void wakesASleepingWorkerAndClient() {
   CHECK(pair.worker->end() == ChannelEnd::stopped);
 }
 
-void keepsTheFirstDeferredError() {
+TEST_CASE("the first deferred error is kept until the client takes it") {
   Pair pair;
   CHECK(pair.client->takeDeferredError() == 0);
   pair.worker->deferError(700);
@@ -179,7 +194,7 @@ void keepsTheFirstDeferredError() {
   CHECK(pair.client->takeDeferredError() == 719);
 }
 
-void refusesFilesOfAnotherShape() {
+TEST_CASE("a worker attaches only to a file of the right size and seals") {
   const auto attaches = [](int file) { return WorkerChannel::attach(file) != nullptr; };
   CHECK(!attaches(-1));
   const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -188,33 +203,22 @@ void refusesFilesOfAnotherShape() {
   for (const int seals : {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
                           F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | F_SEAL_WRITE}) {
     const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(ftruncate(file, kChannelFileBytes) == 0 && fcntl(file, F_ADD_SEALS, seals) == 0);
+    CHECK(ftruncate(file, kChannelFileBytes) == 0);
+    CHECK(fcntl(file, F_ADD_SEALS, seals) == 0);
     CHECK(!attaches(file));
     close(file);
   }
   const int file = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  CHECK(ftruncate(file, kChannelFileBytes - 4096) == 0 &&
-        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+  CHECK(ftruncate(file, kChannelFileBytes - 4096) == 0);
+  CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
   CHECK(!attaches(file));
   close(file);
   const int good = createChannelFile();
   CHECK(attaches(good));
-  CHECK(ftruncate(good, 0) != 0 && errno == EPERM);
+  CHECK(ftruncate(good, 0) != 0);
+  CHECK(errno == EPERM);
   close(good);
 }
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::carriesFramesInOrder();
-  wire::carriesTheLongestFrameAcrossTheEnd();
-  wire::publishesOnlyWhatWasWritten();
-  wire::answersInOrder();
-  wire::answersAtFullLengthAndNotBeyond();
-  wire::waitsWhileTheRingIsFull();
-  wire::wakesASleepingWorkerAndClient();
-  wire::keepsTheFirstDeferredError();
-  wire::refusesFilesOfAnotherShape();
-  return wire::test::checkedResult();
-}

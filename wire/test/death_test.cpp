@@ -1,5 +1,6 @@
-// Either end is a process of its own and is killed at some moment; the other, told so as by the
-// session, stops waiting at once.
+// Each end is a process that is killed at some moment. The other end is told, as the session tells
+// it, and stops waiting at once.
+#include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,7 +10,6 @@
 #include <thread>
 
 #include "wire/channel.h"
-#include "wire/test/check.h"
 
 namespace wire {
 namespace {
@@ -28,7 +28,7 @@ pid_t process(Body body) {
   return child;
 }
 
-// Kills the process within some 3 ms, then tells this end.
+// Kills the process after a delay of up to 3 ms, then tells this end.
 template <class Tell>
 std::thread executioner(pid_t victim, unsigned microseconds, Tell tell) {
   return std::thread([=] {
@@ -46,8 +46,7 @@ void send(ClientChannel& client, std::uint64_t number, std::uint16_t flags) {
   client.publish(encoder, 1, flags, number);
 }
 
-// A frame is whole or not there, whenever its writer died.
-void theWorkerOutlivesTheClient() {
+TEST_CASE("a worker sees only whole frames of a client that is killed") {
   std::mt19937 random(kSeed);
   for (int death = 0; death < kDeaths; ++death) {
     const auto client = ClientChannel::create();
@@ -74,7 +73,7 @@ void theWorkerOutlivesTheClient() {
   }
 }
 
-void theClientOutlivesTheWorker() {
+TEST_CASE("a client stops waiting for a worker that is killed") {
   std::mt19937 random(kSeed);
   for (int death = 0; death < kDeaths; ++death) {
     const auto client = ClientChannel::create();
@@ -88,7 +87,7 @@ void theClientOutlivesTheWorker() {
     std::thread end = executioner(child, random() % 3000, [&] { client->abandon(); });
     ReplyHeader header;
     for (std::uint64_t number = 1; !client->begin(kBytes).failed();
-         ++number) {  // a full ring without a reader ends here
+         ++number) {  // abandon() ends the wait for room in a full ring
       send(*client, number, flags);
       if (flags != 0 && !client->awaitReply(header).ok()) break;
     }
@@ -97,28 +96,25 @@ void theClientOutlivesTheWorker() {
   }
 }
 
-void aForkedChildDoesNotCloseItsParentsChannel() {
+TEST_CASE("a forked child does not close its parent's channel") {
   auto client = ClientChannel::create();
   const auto worker = WorkerChannel::attach(client->file());
   const pid_t child = process([&] { client.reset(); });
   int status = -1;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
   send(*client, 1, 0);
   FrameHeader header;
   Decoder payload;
-  CHECK(worker->next(header, payload) && header.ticket == 1);
+  CHECK(worker->next(header, payload));
+  CHECK(header.ticket == 1);
   send(*client, 2, 0);
   client.reset();
-  CHECK(worker->next(header, payload) && header.ticket == 2);
-  CHECK(!worker->next(header, payload) && worker->end() == ChannelEnd::closed);
+  CHECK(worker->next(header, payload));
+  CHECK(header.ticket == 2);
+  CHECK(!worker->next(header, payload));
+  CHECK(worker->end() == ChannelEnd::closed);
 }
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::theWorkerOutlivesTheClient();
-  wire::theClientOutlivesTheWorker();
-  wire::aForkedChildDoesNotCloseItsParentsChannel();
-  return wire::test::checkedResult();
-}

@@ -1,5 +1,7 @@
-// A peer that writes anything anywhere: neither end crashes, reads outside the channel, or waits
-// when it was told to end.
+// A peer that writes anything anywhere: neither end crashes, reads outside of the channel, or waits
+// after it was told to end.
+#include <doctest/doctest.h>
+
 #include <cstring>
 #include <random>
 #include <thread>
@@ -7,7 +9,6 @@
 
 #include "wire/channel.h"
 #include "wire/channel_memory.h"
-#include "wire/test/check.h"
 
 namespace wire {
 namespace {
@@ -31,8 +32,8 @@ constexpr std::uint64_t kGarbage[] = {1,
                                       ~7ull,
                                       ~0ull};
 
-// Both ends, and a third view of the memory through which the test plays either end's malice. Its
-// addresses are others, so ThreadSanitizer does not mistake the malice for a mistake.
+// Both ends, and a third mapping through which the test writes as a hostile peer does. It has other
+// addresses, so ThreadSanitizer does not report these writes.
 struct Scene {
   std::unique_ptr<ClientChannel> client = ClientChannel::create();
   std::unique_ptr<WorkerChannel> worker = WorkerChannel::attach(client->file());
@@ -52,7 +53,7 @@ struct Scene {
   }
 };
 
-void aFalseLengthEndsTheSession() {
+TEST_CASE("a frame with a false length ends the session") {
   for (const std::uint64_t length : kGarbage) {
     const auto claimed = static_cast<std::uint32_t>(length);
     const bool honest = claimed == 16 || claimed == 24 || claimed == 64;
@@ -60,14 +61,13 @@ void aFalseLengthEndsTheSession() {
     scene.send(64 - sizeof(FrameHeader));
     std::memcpy(scene.memory->ring, &claimed, sizeof(claimed));
     CHECK(scene.worker->next(scene.header, scene.payload) == honest);
-    CHECK(honest ? scene.payload.remaining() == claimed - sizeof(FrameHeader)
-                 : scene.worker->end() == ChannelEnd::nonsense);
+    CHECK((honest ? scene.payload.remaining() == claimed - sizeof(FrameHeader)
+                  : scene.worker->end() == ChannelEnd::nonsense));
   }
 }
 
-// The last frame of a lap claims far more than was published: what the worker reads is still the
-// ring, in its second mapping.
-void aFrameLongerThanWhatIsPublishedStaysInTheRing() {
+// The last frame of a lap: the worker reads on in the second mapping of the ring.
+TEST_CASE("a frame that claims more than was published stays in the ring") {
   Scene scene;
   constexpr std::size_t kPayload = 4096 - sizeof(FrameHeader);
   for (std::size_t sent = 0; sent + 4096 < kRequestBytes; sent += 4096) {
@@ -77,11 +77,11 @@ void aFrameLongerThanWhatIsPublishedStaysInTheRing() {
   scene.send(kPayload);
   const std::uint32_t claimed = kMaxFrameBytes;
   std::memcpy(scene.memory->at(kRequestBytes - 4096), &claimed, sizeof(claimed));
-  CHECK(scene.worker->next(scene.header, scene.payload) &&
-        scene.payload.remaining() == kMaxFrameBytes - sizeof(FrameHeader));
+  CHECK(scene.worker->next(scene.header, scene.payload));
+  CHECK(scene.payload.remaining() == kMaxFrameBytes - sizeof(FrameHeader));
 }
 
-void aFalseHeadMakesTheClientFail() {
+TEST_CASE("a false head makes the client fail") {
   constexpr std::size_t kPayload = 4096;
   for (const std::uint64_t head : {kRequestBytes * 8, ~std::uint64_t{0}, std::uint64_t{1} << 63}) {
     Scene scene;
@@ -93,7 +93,7 @@ void aFalseHeadMakesTheClientFail() {
   }
 }
 
-void aFalseReplyMakesTheDecoderFail() {
+TEST_CASE("a reply with a false length makes the decoder fail") {
   for (const std::uint64_t length : kGarbage) {
     Scene scene;
     scene.send(16, kFrameWantsReply);
@@ -107,7 +107,7 @@ void aFalseReplyMakesTheDecoderFail() {
   }
 }
 
-void aFalseCountOfRepliesIsNoReply() {
+TEST_CASE("a false count of replies is no reply") {
   Scene scene;
   scene.send(16, kFrameWantsReply);
   scene.memory->replies.store(5);
@@ -120,9 +120,9 @@ void aFalseCountOfRepliesIsNoReply() {
   end.join();
 }
 
-// Sleep is faked, for every reason there is and some there are not: it costs the other a system
-// call. (Sleep that is denied only keeps the frames of the one who denies it waiting.)
-void falseSleepDelaysNobody() {
+// A faked sleep costs the other end a system call. (A denied sleep delays only the frames of the
+// end that denies it.)
+TEST_CASE("a faked sleep delays no reply") {
   for (const std::uint64_t flag : kGarbage) {
     if (static_cast<std::uint32_t>(flag) == 0) continue;
     Scene scene;
@@ -151,9 +151,8 @@ void scribble(ChannelMemory& memory, std::mt19937_64& random) {
   if (number % 50'000 == 0) memory.firstWord(memory.head.load()).store(number);
 }
 
-// While the worker reads, another thread writes random words over everything that a client may
-// write.
-void aScribblingClientHarmsNobody() {
+// While the worker reads, another thread writes random words to everything that a client may write.
+TEST_CASE("a client that overwrites its memory at random harms only its session") {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 60; ++round) {
     Scene scene;
@@ -163,26 +162,15 @@ void aScribblingClientHarmsNobody() {
       scene.worker->stop();
     });
     while (scene.worker->next(scene.header, scene.payload)) {
-      CHECK(scene.payload.remaining() + sizeof(FrameHeader) == scene.header.length &&
-            scene.header.length <= kMaxFrameBytes);
+      CHECK(scene.payload.remaining() + sizeof(FrameHeader) == scene.header.length);
+      CHECK(scene.header.length <= kMaxFrameBytes);
       CHECK(scene.payload.getBytes(kMaxFrameBytes).size() < kMaxFrameBytes);
     }
-    CHECK(scene.worker->end() == ChannelEnd::nonsense ||
-          scene.worker->end() == ChannelEnd::stopped);
+    CHECK((scene.worker->end() == ChannelEnd::nonsense ||
+           scene.worker->end() == ChannelEnd::stopped));
     scribbler.join();
   }
 }
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::aFalseLengthEndsTheSession();
-  wire::aFrameLongerThanWhatIsPublishedStaysInTheRing();
-  wire::aFalseHeadMakesTheClientFail();
-  wire::aFalseReplyMakesTheDecoderFail();
-  wire::aFalseCountOfRepliesIsNoReply();
-  wire::falseSleepDelaysNobody();
-  wire::aScribblingClientHarmsNobody();
-  return wire::test::checkedResult();
-}

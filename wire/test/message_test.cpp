@@ -1,16 +1,15 @@
-// Messages: whole however the socket cuts them, with their file, over blocking and non-blocking
-// sockets; what breaks the format is refused, and no descriptor of a hostile peer stays open.
+// Messages arrive whole however the socket cuts them, with their file, over blocking and non-
+// blocking sockets. Malformed ones are refused, and no descriptor of a hostile peer stays open.
 #include "wire/message.h"
 
 #include <dirent.h>
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <thread>
-
-#include "wire/test/check.h"
 
 namespace wire {
 namespace {
@@ -46,35 +45,47 @@ std::vector<std::byte> pattern(std::size_t bytes) {
   return data;
 }
 
-void sendsAndReceivesAnyLength(int flags) {
-  for (const std::size_t bytes :
-       {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMaxMessageBytes}) {
+TEST_CASE("a message of any length up to the limit arrives") {
+  for (const int flags : {0, static_cast<int>(SOCK_NONBLOCK)}) {
+    CAPTURE(flags);
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMaxMessageBytes}) {
+      Sockets sockets(flags);
+      const auto payload = pattern(bytes);
+      std::thread sender(
+          [&] { CHECK(sendMessage(sockets.ends[0], MessageKind::text, 2, payload)); });
+      Message message;
+      CHECK(receiveMessage(sockets.ends[1], message));
+      CHECK(message.header.kind == MessageKind::text);
+      CHECK(message.header.id == 2);
+      CHECK(message.payload == payload);
+      CHECK(message.file == -1);
+      sender.join();
+    }
     Sockets sockets(flags);
-    const auto payload = pattern(bytes);
-    std::thread sender([&] { CHECK(sendMessage(sockets.ends[0], MessageKind::text, 2, payload)); });
-    Message message;
-    CHECK(receiveMessage(sockets.ends[1], message));
-    CHECK(message.header.kind == MessageKind::text && message.header.id == 2 &&
-          message.payload == payload && message.file == -1);
-    sender.join();
+    CHECK(!sendMessage(sockets.ends[0], MessageKind::text, 0, pattern(kMaxMessageBytes + 1)));
   }
-  Sockets sockets(flags);
-  CHECK(!sendMessage(sockets.ends[0], MessageKind::text, 0, pattern(kMaxMessageBytes + 1)));
 }
 
-void carriesAFile() {
+TEST_CASE("a message carries a file") {
   Sockets sockets;
   int pipe[2];
   CHECK(pipe2(pipe, O_CLOEXEC) == 0);
   CHECK(sendMessage(sockets.ends[0], MessageKind::memory, 5, pattern(10), pipe[1]));
   CHECK(sendMessage(sockets.ends[0], MessageKind::text, 6, pattern(3)));
   Message message;
-  CHECK(receiveMessage(sockets.ends[1], message) && message.header.id == 5 && message.file >= 0);
+  CHECK(receiveMessage(sockets.ends[1], message));
+  CHECK(message.header.id == 5);
+  CHECK(message.file >= 0);
   CHECK((fcntl(message.file, F_GETFD) & FD_CLOEXEC) != 0);
   char letter = 0;
-  CHECK(write(message.file, "x", 1) == 1 && read(pipe[0], &letter, 1) == 1 && letter == 'x');
+  CHECK(write(message.file, "x", 1) == 1);
+  CHECK(read(pipe[0], &letter, 1) == 1);
+  CHECK(letter == 'x');
   close(message.file);
-  CHECK(receiveMessage(sockets.ends[1], message) && message.header.id == 6 && message.file == -1);
+  CHECK(receiveMessage(sockets.ends[1], message));
+  CHECK(message.header.id == 6);
+  CHECK(message.file == -1);
   close(pipe[0]);
   close(pipe[1]);
 }
@@ -88,29 +99,31 @@ std::vector<std::byte> wholeMessage(std::size_t bytes) {
   return message;
 }
 
-void takesItByteByByte() {
+TEST_CASE("a message that arrives byte by byte is whole") {
   Sockets sockets;
   const auto bytes = wholeMessage(50);
   std::thread sender([&] {
     for (const std::byte byte : bytes) CHECK(write(sockets.ends[0], &byte, 1) == 1);
   });
   Message message;
-  CHECK(receiveMessage(sockets.ends[1], message) && message.payload == pattern(50));
+  CHECK(receiveMessage(sockets.ends[1], message));
+  CHECK(message.payload == pattern(50));
   sender.join();
 }
 
-void refusesAMessageCutAnywhere() {
+TEST_CASE("a message that is cut at any byte is refused") {
   const auto bytes = wholeMessage(20);
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
     Sockets sockets;
     CHECK(write(sockets.ends[0], bytes.data(), cut) == static_cast<ssize_t>(cut));
     sockets.hangUp();
     Message message;
-    CHECK(!receiveMessage(sockets.ends[1], message) && message.file == -1);
+    CHECK(!receiveMessage(sockets.ends[1], message));
+    CHECK(message.file == -1);
   }
 }
 
-void refusesFalseHeaders() {
+TEST_CASE("a header with a false kind or length is refused") {
   const MessageHeader headers[] = {
       {MessageKind{0}, 0, 0},
       {MessageKind{static_cast<std::uint32_t>(kLastMessageKind) + 1}, 0, 0},
@@ -142,25 +155,28 @@ void sendFiles(int socket, const void* data, std::size_t bytes, int count) {
   CHECK(sendmsg(socket, &message, 0) == static_cast<ssize_t>(bytes));
 }
 
-void closesWhatItDoesNotHandOut() {
+TEST_CASE("descriptors of a refused message are closed") {
   const auto bytes = wholeMessage(20);
   for (const int count :
-       {2, 8, 9, 32}) {  // one more than allowed, as many as there is room for, more than that
+       {2, 8, 9, 32}) {  // more than one, as many as there is room for, more than that
     Sockets sockets;
     const int before = openFiles();
     sendFiles(sockets.ends[0], bytes.data(), bytes.size(), count);
     Message message;
-    CHECK(!receiveMessage(sockets.ends[1], message) && message.file == -1 && openFiles() == before);
+    CHECK(!receiveMessage(sockets.ends[1], message));
+    CHECK(message.file == -1);
+    CHECK(openFiles() == before);
   }
-  Sockets sockets;  // one with the header, another with the payload
+  Sockets sockets;  // one file with the header, another with the payload
   const int before = openFiles();
   sendFiles(sockets.ends[0], bytes.data(), 16, 1);
   sendFiles(sockets.ends[0], bytes.data() + 16, 20, 1);
   Message message;
-  CHECK(!receiveMessage(sockets.ends[1], message) && openFiles() == before);
+  CHECK(!receiveMessage(sockets.ends[1], message));
+  CHECK(openFiles() == before);
 }
 
-void saysWhenThePeerIsGone() {
+TEST_CASE("sending and receiving fail once the peer is gone") {
   Sockets sockets;
   sockets.hangUp();
   CHECK(!sendMessage(sockets.ends[1], MessageKind::text, 0, pattern(8)));
@@ -170,15 +186,3 @@ void saysWhenThePeerIsGone() {
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::sendsAndReceivesAnyLength(0);
-  wire::sendsAndReceivesAnyLength(SOCK_NONBLOCK);
-  wire::carriesAFile();
-  wire::takesItByteByByte();
-  wire::refusesAMessageCutAnywhere();
-  wire::refusesFalseHeaders();
-  wire::closesWhatItDoesNotHandOut();
-  wire::saysWhenThePeerIsGone();
-  return wire::test::checkedResult();
-}

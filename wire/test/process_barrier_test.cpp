@@ -1,5 +1,5 @@
-// Barriers between threads and processes, with membarrier(2) and where a filter refuses it: of two
-// sides that each store and then load, one sees what the other stored. Without a barrier,
+// Barriers between threads and processes, with membarrier(2) and where a filter refuses it: if two
+// sides each store and then load, one of them sees what the other stored. Without a barrier,
 // processors that reorder a store with a later load show both missing it.
 #include "wire/process_barrier.h"
 
@@ -17,8 +17,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "test/unit/program.h"
 #include "wire/barrier.h"
-#include "wire/test/check.h"
 #include "wire/wait.h"
 
 namespace wire {
@@ -45,8 +45,8 @@ Litmus* makeLitmus() {
   return static_cast<Litmus*>(place);
 }
 
-/// Stores the data, then looks whether the other one sleeps; close behind the other, so that the
-/// two meet.
+/// Stores the data, then looks whether the sleeper sleeps; at about the moment at which the sleeper
+/// looks for data.
 template <class Look>
 void publish(Litmus& litmus, Look look) {
   for (std::uint32_t i = 0; i < kRounds; ++i) {
@@ -62,7 +62,7 @@ void sleep(Litmus& litmus, Announce announce) {
   for (std::uint32_t i = 0; i < kRounds; ++i) {
     barrier::publish(litmus.begun, i + 1);
     for (std::uint32_t delay = 0; delay < i % 512; ++delay)
-      barrier::keepCopy();  // the other one needs a while to get here, too
+      barrier::keepCopy();  // the publisher needs a while to get here, too
     announce(litmus.rounds[i].asleep);
     litmus.rounds[i].sleeperMissed = barrier::glance(litmus.rounds[i].data) == 0;
   }
@@ -111,7 +111,8 @@ void betweenProcesses(bool registers) {
   });
   int status = -1;
   waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
   nobodyWasMissed(litmus);
 }
 
@@ -126,8 +127,7 @@ void refuseMembarrier() {
     std::abort();
 }
 
-/// A program may install its filter after its session has begun: the sleeper takes its word back,
-/// and sleeps shortly that once.
+/// The sleeper revokes its announcement, and its next sleep is short.
 void whereItIsRefusedLater(bool expedited) {
   Seat seat{};
   takeSeat(seat);
@@ -135,35 +135,48 @@ void whereItIsRefusedLater(bool expedited) {
   refuseMembarrier();
   CHECK(settleBeforeSleep(seat) ==
         (expedited ? kSleepWithoutBarrierNanoseconds : kLongestSleepNanoseconds));
-  CHECK(seat.expedites.load() == 0 && settleBeforeSleep(seat) == kLongestSleepNanoseconds);
+  CHECK(seat.expedites.load() == 0);
+  CHECK(settleBeforeSleep(seat) == kLongestSleepNanoseconds);
 }
 
-/// Registrations and filters hold for the life of a process.
-template <class Test>
-void inAProcess(Test test) {
-  const pid_t child = fork();
-  if (child == 0) test(), std::_Exit(test::checkedResult());
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+// Registrations and filters hold for the life of a process, so each test case has one of its own.
+
+TEST_CASE("barriers order the stores and loads of two threads") { unit::inChild(betweenThreads); }
+
+TEST_CASE("barriers order the stores and loads of two processes") {
+  unit::inChild([] { betweenProcesses(true); });
 }
 
-}  // namespace
-}  // namespace wire
+TEST_CASE("a publisher that is not registered for barriers uses fences") {
+  unit::inChild([] { betweenProcesses(false); });
+}
 
-int main() {
-  using namespace wire;
-  inAProcess(betweenThreads);
-  inAProcess([] { betweenProcesses(true); });
-  inAProcess([] { betweenProcesses(false); });
-  inAProcess([] { refuseMembarrier(), betweenThreads(); });
-  inAProcess([] { refuseMembarrier(), betweenProcesses(true); });
-  inAProcess([] { whereItIsRefusedLater(executeProcessBarrier()); });
-  inAProcess([] {
+TEST_CASE("threads are ordered where a filter refuses membarrier") {
+  unit::inChild([] {
+    refuseMembarrier();
+    betweenThreads();
+  });
+}
+
+TEST_CASE("processes are ordered where a filter refuses membarrier") {
+  unit::inChild([] {
+    refuseMembarrier();
+    betweenProcesses(true);
+  });
+}
+
+TEST_CASE("a sleeper notices a filter that is installed after its session began") {
+  unit::inChild([] { whereItIsRefusedLater(executeProcessBarrier()); });
+}
+
+TEST_CASE("a process whose filter refuses membarrier is not registered for barriers") {
+  unit::inChild([] {
     refuseMembarrier();
     registerForProcessBarriers();
     CHECK(!isRegisteredForProcessBarriers());
     whereItIsRefusedLater(false);
   });
-  return test::checkedResult();
 }
+
+}  // namespace
+}  // namespace wire

@@ -1,11 +1,12 @@
-// Both ends as threads over one mapping, so that ThreadSanitizer sees every access of both: several
+// Both ends as threads over one mapping, so that ThreadSanitizer sees every access of both. Several
 // clients with a channel each submit frames of random length in one order of tickets; their workers
-// obey it, answer, defer errors; at the end each side ends the other.
+// obey it, answer, and defer errors. At the end each side ends the other.
+#include <doctest/doctest.h>
+
 #include <random>
 #include <thread>
 #include <vector>
 
-#include "wire/test/check.h"
 #include "wire/test/shared_mapping.h"
 #include "wire/ticket.h"
 
@@ -18,7 +19,7 @@ constexpr int kFrames = 20'000;
 struct Session {
   TicketCounter tickets;
   TicketTurn turn;
-  std::vector<std::uint64_t> served;  // guarded by the turn alone
+  std::vector<std::uint64_t> served;  // guarded by the turn
 };
 
 std::uint64_t checksum(std::uint64_t ticket, std::size_t words) {
@@ -41,8 +42,10 @@ void runClient(Session& session, SharedMapping& channel, unsigned seed) {
     if (!waits) continue;
     ReplyHeader header;
     Decoder reply = channel.client->awaitReply(header);
-    CHECK(header.status == static_cast<std::int32_t>(words) && header.text == ticket);
-    CHECK(reply.get<std::uint64_t>() == checksum(ticket, words) && reply.finished());
+    CHECK(header.status == static_cast<std::int32_t>(words));
+    CHECK(header.text == ticket);
+    CHECK(reply.get<std::uint64_t>() == checksum(ticket, words));
+    CHECK(reply.finished());
     const bool expected = errors != deferred;
     CHECK((channel.client->takeDeferredError() == 3) == expected);
     deferred = errors;
@@ -54,9 +57,12 @@ void runWorker(Session& session, SharedMapping& channel) {
   Decoder payload;
   while (channel.worker->next(header, payload)) {
     const auto words = payload.get<std::uint64_t>();
+    std::uint64_t wrong = 0;
     for (std::uint64_t word = 0; word <= words; ++word)
-      CHECK(payload.get<std::uint64_t>() == checksum(header.ticket, words));
-    CHECK(payload.finished() && session.turn.await(header.ticket));
+      wrong += payload.get<std::uint64_t>() != checksum(header.ticket, words);
+    CHECK(wrong == 0);
+    CHECK(payload.finished());
+    CHECK(session.turn.await(header.ticket));
     if (header.ticket != 0) session.served.push_back(header.ticket);
     session.turn.pass(header.ticket);
     if (!(header.flags & kFrameWantsReply) && words == 3) channel.worker->deferError(3);
@@ -67,7 +73,8 @@ void runWorker(Session& session, SharedMapping& channel) {
   CHECK(channel.worker->end() == ChannelEnd::stopped);
 }
 
-void threadsSubmitInOneOrder() {
+TEST_CASE("threads submit in the order of their tickets") {
+  registerForProcessBarriers();
   Session session;
   std::vector<SharedMapping> channels(kThreads);
   std::vector<std::thread> clients, workers;
@@ -85,7 +92,8 @@ void threadsSubmitInOneOrder() {
 }
 
 // The end comes while both are busy with each other, or both asleep.
-void anEndFromOutsideReachesBoth() {
+TEST_CASE("stop() and abandon() end every wait") {
+  registerForProcessBarriers();
   for (int round = 0; round < 100; ++round) {
     SharedMapping channel;
     std::thread client([&] {
@@ -113,10 +121,3 @@ void anEndFromOutsideReachesBoth() {
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::registerForProcessBarriers();
-  wire::threadsSubmitInOneOrder();
-  wire::anEndFromOutsideReachesBoth();
-  return wire::test::checkedResult();
-}

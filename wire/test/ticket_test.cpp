@@ -1,25 +1,25 @@
-// Tickets: strictly in turn among many threads, awake or asleep; 0 is outside the order; foreign
-// and repeated tickets disturb nobody.
+// Tickets order many threads, awake or asleep. Ticket 0 is outside of the order; foreign and
+// repeated tickets disturb nobody.
 #include "wire/ticket.h"
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <thread>
 #include <vector>
 
-#include "wire/test/check.h"
-
 namespace wire {
 namespace {
 
-void ticketsCountFromOne() {
+TEST_CASE("tickets count from 1") {
   TicketCounter counter;
-  CHECK(counter.take() == 1 && counter.take() == 2);
+  CHECK(counter.take() == 1);
+  CHECK(counter.take() == 2);
 }
 
 // More threads than slots and processors; every 500th holds its turn until the others have fallen
 // asleep.
-void threadsTakeTurns() {
+TEST_CASE("threads take their turns in the order of tickets") {
   constexpr std::uint64_t kThreads = 20, kTurns = 4000;
   TicketTurn turn;
   std::uint64_t order = 0;  // guarded by the turn
@@ -38,14 +38,14 @@ void threadsTakeTurns() {
   CHECK(order == kTurns);
 }
 
-void zeroIsOutsideTheOrder() {
+TEST_CASE("ticket 0 is outside of the order") {
   TicketTurn turn;
   CHECK(turn.await(0));
   turn.pass(0);
   CHECK(turn.await(1));
 }
 
-void aTurnOutOfOrderMovesNothing() {
+TEST_CASE("a turn that is passed out of order moves nothing") {
   TicketTurn turn;
   turn.pass(2);
   turn.pass(~std::uint64_t{0});
@@ -60,18 +60,21 @@ void aTurnOutOfOrderMovesNothing() {
   CHECK(!turn.await(4));
 }
 
-void aTicketIsGoodOnce() {
+TEST_CASE("a ticket is good once") {
   TicketTurn turn;
   CHECK(turn.await(1));
   CHECK(!turn.await(1));
   turn.pass(1);
-  CHECK(!turn.await(1) && turn.await(2));
+  CHECK(!turn.await(1));
+  CHECK(turn.await(2));
   turn.pass(2);
-  CHECK(!turn.await(2) && !turn.await(1) && turn.await(3) && !turn.stopped());
+  CHECK(!turn.await(2));
+  CHECK(!turn.await(1));
+  CHECK(turn.await(3));
+  CHECK(!turn.stopped());
 }
 
-// Threads that all send the same tickets: each ticket gives the turn to one of them.
-void repeatedTicketsExclude() {
+TEST_CASE("of threads with the same ticket, one gets the turn") {
   constexpr std::uint64_t kThreads = 4, kTurns = 2000;
   TicketTurn turn;
   std::uint64_t held = 0;  // guarded by the turn
@@ -89,7 +92,7 @@ void repeatedTicketsExclude() {
   CHECK(held == kTurns);
 }
 
-void stopEndsEveryWait() {
+TEST_CASE("stop() ends every wait") {
   TicketTurn turn;
   std::vector<std::thread> threads;
   for (const std::uint64_t ticket :
@@ -99,19 +102,9 @@ void stopEndsEveryWait() {
   usleep(5000);
   turn.stop();
   for (auto& thread : threads) thread.join();
-  CHECK(!turn.await(1) && !turn.await(0));
+  CHECK(!turn.await(1));
+  CHECK(!turn.await(0));
 }
 
 }  // namespace
 }  // namespace wire
-
-int main() {
-  wire::ticketsCountFromOne();
-  wire::threadsTakeTurns();
-  wire::zeroIsOutsideTheOrder();
-  wire::aTurnOutOfOrderMovesNothing();
-  wire::aTicketIsGoodOnce();
-  wire::repeatedTicketsExclude();
-  wire::stopEndsEveryWait();
-  return wire::test::checkedResult();
-}
