@@ -3,7 +3,7 @@ import { parseReport } from '@nvidia-virtual/gpu-proxy/sessions/session';
 import { readAssignment, readInventory } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import {
-  MOST_CHARACTERS as MOST_OF_AN_ANNOTATION,
+  MAXIMUM_LENGTH as MOST_OF_AN_ANNOTATION,
   readPodRequest,
 } from '@nvidia-virtual/kube-common/pod-request';
 import { readQuantity } from '@nvidia-virtual/kube-common/quantity';
@@ -17,7 +17,7 @@ import { readPath } from '@nvidia-virtual/usage-api/serve/request';
 import {
   fieldSelector,
   labelSelector,
-  MOST_CHARACTERS as MOST_OF_A_SELECTOR,
+  MAXIMUM_LENGTH as MOST_OF_A_SELECTOR,
 } from '@nvidia-virtual/usage-api/serve/selectors';
 
 /** Kubernetes' limit for all annotations of an object. */

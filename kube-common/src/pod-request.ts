@@ -53,7 +53,7 @@ interface Kind<T> {
 }
 
 /** Of the value of one annotation. */
-export const MOST_CHARACTERS = 4096;
+export const MAXIMUM_LENGTH = 4096;
 /** GPUs or types of GPUs that one annotation may list. */
 const MOST_LISTED = 64;
 /** Problems that are told of one annotation, and how much of a wrong value is repeated. */
@@ -244,8 +244,8 @@ function annotationOf(
   problems: string[],
 ): string | undefined {
   const text = metadata?.annotations?.[annotation];
-  if (text === undefined || text.length <= MOST_CHARACTERS) return text;
-  problems.push(`${annotation} has ${text.length} characters; the limit is ${MOST_CHARACTERS}.`);
+  if (text === undefined || text.length <= MAXIMUM_LENGTH) return text;
+  problems.push(`${annotation} has ${text.length} characters; the limit is ${MAXIMUM_LENGTH}.`);
   return undefined;
 }
 

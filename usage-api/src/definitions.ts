@@ -1,7 +1,7 @@
 import { formatQuantity } from '@nvidia-virtual/kube-common/quantity';
 import type { ContainerUsage, NodeGpuUsage, PodGpuUsage, UsageObject } from './resources.js';
 
-/** A column as `kubectl get` prints it. */
+/** A column of `kubectl get`. */
 export interface Column<T> {
   readonly name: string;
   readonly type: 'string' | 'integer' | 'date';
@@ -11,7 +11,7 @@ export interface Column<T> {
   read(object: T): string | number | null;
 }
 
-/** One resource of the API, declared once: discovery, selectors, columns. */
+/** Declares one resource of the API: its names, columns and selectable fields. */
 export interface Definition<T extends UsageObject> {
   readonly name: string;
   readonly singular: string;
@@ -20,7 +20,7 @@ export interface Definition<T extends UsageObject> {
   readonly namespaced: boolean;
   readonly columns: readonly Column<T>[];
   readonly fields: Readonly<Record<string, (object: T) => string>>;
-  /** What a person does who looked for one that is not there. */
+  /** Appended to the 404 message. */
   readonly notFoundHint: string;
 }
 
@@ -33,7 +33,7 @@ export const POD_USAGE: Definition<PodGpuUsage> = {
   shortName: 'pgu',
   kind: 'PodGpuUsage',
   namespaced: true,
-  notFoundHint: 'there is no pod of this name that asks for nvidia-virtual/gpu and has not ended',
+  notFoundHint: 'no pod of this name requests nvidia-virtual/gpu, or it has ended',
   fields: {
     'metadata.name': ({ metadata }) => metadata.name,
     'metadata.namespace': ({ metadata }) => metadata.namespace ?? '',
@@ -83,7 +83,7 @@ export const NODE_USAGE: Definition<NodeGpuUsage> = {
   shortName: 'ngu',
   kind: 'NodeGpuUsage',
   namespaced: false,
-  notFoundHint: 'there is no node of this name with GPUs of nvidia-virtual',
+  notFoundHint: 'no node of this name has nvidia-virtual GPUs',
   fields: { 'metadata.name': ({ metadata }) => metadata.name, state: ({ state }) => state },
   columns: [
     { ...NAME, read: ({ metadata }) => metadata.name },
@@ -105,7 +105,7 @@ export const NODE_USAGE: Definition<NodeGpuUsage> = {
   ],
 };
 
-/** Of all containers; undefined when nothing is known of any. */
+/** Sum over all containers, or undefined if no container has the figure. */
 export function sum(
   { containers }: PodGpuUsage,
   figure: (container: ContainerUsage) => number | undefined,

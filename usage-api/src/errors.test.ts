@@ -4,7 +4,7 @@ import { UsageError } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
-test('docs/errors.md lists every code of the usage API with its status and sentence, and no other', () => {
+test('docs/errors.md lists exactly the codes of the usage API, with status and sentence', () => {
   const section =
     /^## What the usage API refuses$(.*?)(?=^## |$(?![\s\S]))/ms.exec(
       readFileSync(DOCUMENT, 'utf8'),
@@ -21,10 +21,10 @@ test('docs/errors.md lists every code of the usage API with its status and sente
   );
 });
 
-test('a UsageError fills its sentence in', () => {
+test('UsageError fills in its template', () => {
   const error = new UsageError('NO_SUCH_PATH', { path: '/x' });
   expect(error.message).toBe(
-    'There is nothing at /x. Served here is /apis/usage.nvidia-virtual.io/v1alpha1.',
+    'Path /x does not exist. This server serves /apis/usage.nvidia-virtual.io/v1alpha1.',
   );
   expect([error.status, error.reason]).toEqual([404, 'NotFound']);
 });

@@ -1,55 +1,50 @@
 import { defineErrors } from '@nvidia-virtual/service/error-table';
 
 /**
- * Everything that the usage API refuses: one code, the HTTP status, the reason as Kubernetes names
- * it, and one sentence. docs/errors.md lists the same codes; a test compares the two. A code is
- * never reused for another meaning.
+ * Errors of the usage API: code, HTTP status, Kubernetes reason, sentence. A test compares them with
+ * docs/errors.md. A code is never reused for another meaning.
  */
 const TABLE = {
   NOT_THROUGH_API_SERVER: [
     401,
     'Unauthorized',
-    'This API is served through the API server of Kubernetes only: {reason}. Ask the API server for /apis/usage.nvidia-virtual.io, as kubectl does.',
+    'This API accepts requests only from the Kubernetes API server: {reason}. Request /apis/usage.nvidia-virtual.io from the Kubernetes API server, as kubectl does.',
   ],
   FORBIDDEN: [
     403,
     'Forbidden',
     '{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "usage.nvidia-virtual.io" {where}{reason}',
   ],
-  ACCESS_UNDECIDED: [
-    503,
-    'ServiceUnavailable',
-    'Whether you may do this could not be found out: {reason}. It is tried again with the next request.',
-  ],
+  ACCESS_UNDECIDED: [503, 'ServiceUnavailable', 'Authorization failed: {reason}. Try again.'],
   NO_SUCH_OBJECT: [404, 'NotFound', '{resource} "{name}" not found: {hint}'],
   NO_SUCH_PATH: [
     404,
     'NotFound',
-    'There is nothing at {path}. Served here is /apis/usage.nvidia-virtual.io/v1alpha1.',
+    'Path {path} does not exist. This server serves /apis/usage.nvidia-virtual.io/v1alpha1.',
   ],
   READ_ONLY: [
     405,
     'MethodNotAllowed',
-    '{method} is not possible here: usage is observed, and can be read only. To change it, change the pod.',
+    '{method} is not supported: usage is read-only. To change it, change the pod.',
   ],
-  SELECTOR_WRONG: [400, 'BadRequest', '{kind} "{selector}" is not understood: {reason}.'],
-  PARAMETER_WRONG: [400, 'BadRequest', '{parameter} is "{value}", and allowed is {allowed}.'],
-  CONTINUE_WRONG: [
-    410,
-    'Expired',
-    'The continue parameter is none that this server gave. List again from the beginning.',
-  ],
+  SELECTOR_WRONG: [400, 'BadRequest', '{kind} "{selector}" is invalid: {reason}.'],
+  PARAMETER_WRONG: [400, 'BadRequest', '{parameter} is "{value}", but must be {allowed}.'],
+  CONTINUE_WRONG: [410, 'Expired', 'The continue token is invalid. List again from the beginning.'],
   VERSION_TOO_OLD: [
     410,
     'Expired',
-    'What changed since version {version} is not known any more. List again, and watch from there.',
+    'Version {version} is too old to watch from. List again, and watch from the new version.',
   ],
   NOT_READY: [
     503,
     'ServiceUnavailable',
-    'Pods and nodes have not been read yet since this server started. Try again in some seconds.',
+    'This server has just started and has not read pods and nodes yet. Try again in a few seconds.',
   ],
-  ADDRESS_NOT_SERVED: [0, '', '{address} cannot be served: {reason}. Choose another by {option}.'],
+  ADDRESS_NOT_SERVED: [
+    0,
+    '',
+    'Cannot listen on {address}: {reason}. Set another address with {option}.',
+  ],
 } as const satisfies Record<string, readonly [number, string, string]>;
 
 export type ErrorCode = keyof typeof TABLE;
@@ -59,7 +54,7 @@ const TEMPLATES = Object.fromEntries(
 ) as Record<ErrorCode, string>;
 
 export class UsageError extends defineErrors('UsageError', TEMPLATES) {
-  /** Of HTTP; 0 for what is no answer to a request. */
+  /** HTTP status. 0: the error does not answer a request. */
   get status(): number {
     return TABLE[this.code][0];
   }

@@ -7,28 +7,26 @@ export interface MetricsSources {
   ledgerTrouble(): boolean;
 }
 
-/**
- * What this server tells Prometheus of itself. What pods and GPUs use, the nodes tell themselves.
- */
+/** Metrics of this server itself. Usage of pods and GPUs is exported by each node's proxy. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #answers = new Counter({
     name: 'nvidia_virtual_usage_api_answers_total',
-    help: 'Requests that were answered, by HTTP status.',
+    help: 'Answered requests, by HTTP status.',
     labelNames: ['status'],
     registers: [this.#registry],
   });
   readonly #seconds = new Histogram({
     name: 'nvidia_virtual_usage_api_answer_seconds',
-    help: 'Time until a request that was no watch was answered.',
+    help: 'Response time of requests other than watches.',
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
     registers: [this.#registry],
   });
 
   constructor(sources: MetricsSources) {
     collectDefaultMetrics({ register: this.#registry, prefix: 'nvidia_virtual_usage_api_' });
-    this.#gauge('watches', 'Watches that are open.', () => sources.watches());
-    this.#gauge('pods', 'Pods that ask for slots.', () => sources.pods());
+    this.#gauge('watches', 'Open watches.', () => sources.watches());
+    this.#gauge('pods', 'Pods that request slots.', () => sources.pods());
     this.#gauge('nodes', 'Nodes with GPUs.', () => sources.nodes());
     this.#gauge('ledger_away', '1 while the ledger cannot be read.', () =>
       Number(sources.ledgerTrouble()),

@@ -10,46 +10,46 @@ import { SHARED_OPTIONS } from '@nvidia-virtual/service/configuration/shared-opt
 
 const { ledger, http, logLevel } = SHARED_OPTIONS;
 
-/** Every option of nvidia-virtual-usage-api: flag, variable and help come from here. */
+/** Options of nvidia-virtual-usage-api. Flags, variables and help are generated from them. */
 export const OPTIONS = {
   address: option(address, {
-    help: 'address for the API server of Kubernetes',
+    help: 'address on which the Kubernetes API server reaches this server',
     default: ':8443',
   }),
   http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),
   kubeconfig: option(filePath, {
-    help: 'kubeconfig of the API server of Kubernetes, outside of a pod',
+    help: 'kubeconfig for the Kubernetes API server, needed outside of a pod',
     otherwise: "the pod's service account",
   }),
   namespace: option(nodeName, {
-    help: 'the namespace of the Secret and of the Service',
+    help: 'namespace of the Secret and of the Service',
     default: 'nvidia-virtual',
   }),
   service: option(nodeName, {
-    help: 'the Service by which the API server reaches this one',
+    help: 'Service through which the Kubernetes API server reaches this server',
     default: 'nvidia-virtual-usage-api',
   }),
   secret: option(nodeName, {
-    help: 'Secret with the serving certificate of all replicas, which create and renew it',
+    help: 'Secret with the serving certificate of all replicas; they create and renew it',
     default: 'nvidia-virtual-usage-api',
   }),
   ledger: {
     ...ledger,
     url: option(redisUrl, {
-      help: 'the Redis that holds the ledger',
+      help: 'URL of the Redis that holds the ledger',
       default: 'redis://nvidia-virtual-redis:6379',
     }),
     maximumAge: option(duration('1s', '86400s'), {
-      help: 'time for which the last figures are shown, with their age, while Redis is away',
+      help: 'how long the last figures are shown, with their age, while Redis is unreachable',
       default: '300s',
     }),
   },
   interval: option(duration('500ms', '60s'), {
-    help: 'interval of reading figures while clients use them',
+    help: 'interval at which figures are read while clients use them',
     default: '2s',
   }),
   restingInterval: option(duration('1s', '60s'), {
-    help: 'interval of reading figures while no client uses them, so that the next request has recent figures',
+    help: 'interval at which figures are read while no client uses them; it keeps them recent for the next request',
     default: '15s',
   }),
   logLevel: option(logLevel.kind, { help: logLevel.details.help, default: 'info' }),

@@ -5,9 +5,12 @@ export const VERSION = 'v1alpha1';
 export const API_VERSION = `${GROUP}/${VERSION}`;
 
 /**
- * Waiting: no node yet. Starting: on a node, its container does not run yet. Idle: it runs, and no
- * program in it uses the GPU. Active: one does. Unknown: it runs, and its node does not say what it
- * uses. Ending: it is being deleted.
+ * - Waiting: the pod has no node yet.
+ * - Starting: it has a node, but its container does not run yet.
+ * - Idle: it runs, and no process in it uses the GPU.
+ * - Active: a process in it uses the GPU.
+ * - Unknown: it runs, but its node reports no usage.
+ * - Ending: it is being deleted.
  */
 export type PodState = 'Waiting' | 'Starting' | 'Idle' | 'Active' | 'Unknown' | 'Ending';
 
@@ -19,39 +22,36 @@ export interface Metadata {
   readonly resourceVersion?: string;
 }
 
-/** What both kinds have. Sizes are bytes; shares and uses of time are percent of a GPU's time. */
+/** Fields of both kinds. Sizes are bytes; shares and used time are percent of a GPU's time. */
 export interface UsageObject {
   readonly apiVersion: typeof API_VERSION;
   readonly kind: string;
   readonly metadata: Metadata;
-  /** When the node said what is told here. Missing: it did not. */
+  /** Time of the node's report. Missing: no report. */
   readonly timestamp?: string;
-  /**
-   * Seconds before `timestamp` that "used" time is of. Missing: there are no two figures to compare
-   * yet.
-   */
+  /** Length in seconds of the window for used time. It ends at `timestamp`. Missing: no window yet. */
   readonly windowSeconds?: number;
-  /** What a person should know: why it waits, why figures are missing. */
+  /** Message for a person: why the pod waits, why figures are missing. */
   readonly message?: string;
 }
 
 export interface MemoryUsage {
-  /** On each GPU. Missing: not known before it has a node; 0: none. */
+  /** Per GPU. Missing: unknown until the pod has a node. 0: no quota. */
   readonly quota?: number;
-  /** On all its GPUs together. */
+  /** Sum over all its GPUs. */
   readonly used?: number;
-  /** The most that the living programs had, each at its worst time. */
+  /** Sum of the peaks of the running processes. */
   readonly peak?: number;
 }
 
 export interface TimeUsage {
-  /** Of each of its GPUs, asked for and granted. */
+  /** Granted share of each of its GPUs. */
   readonly share?: number;
-  /** Got in the window. */
+  /** Time used in the window. */
   readonly used?: number;
-  /** Of the window, spent waiting for a turn. */
+  /** Part of the window spent waiting for a GPU. */
   readonly waiting?: number;
-  /** Since the container got its part. */
+  /** Since the allocation was made. */
   readonly busySeconds?: number;
   readonly waitingSeconds?: number;
   readonly policy?: Policy;
@@ -70,7 +70,7 @@ export interface ContainerUsage {
   readonly time: TimeUsage;
   /** Processes that use the GPU. */
   readonly sessions?: number;
-  /** Of these processes. */
+  /** Faults of these processes. */
   readonly faults?: number;
 }
 
@@ -98,13 +98,13 @@ export interface GpuUsage {
   readonly slots: SlotCount;
   readonly memory: { readonly total: number; readonly granted?: number; readonly used?: number };
   readonly time: { readonly granted?: number; readonly used?: number };
-  /** Containers and others that have a part of it. */
+  /** Allocations on this GPU. */
   readonly allocations?: number;
 }
 
 export interface NodeGpuUsage extends UsageObject {
   readonly kind: 'NodeGpuUsage';
-  /** Silent: it has GPUs, and does not say what is used of them. */
+  /** Silent: the node has GPUs but reports no usage. */
   readonly state: 'Ready' | 'Unhealthy' | 'Silent';
   readonly slots: SlotCount;
   readonly memory: GpuUsage['memory'];

@@ -23,7 +23,7 @@ import { type GpuPod, keepPod } from './usage/pods.js';
 
 const MICROSECONDS = 1000;
 
-/** All that the process runs. */
+/** Wires up and runs all parts of the process. */
 export class UsageService {
   readonly #options: Options;
   readonly #logger: Logger;
@@ -38,7 +38,7 @@ export class UsageService {
   #port = 0;
   #ending = false;
 
-  /** @throws LedgerError, ApiError for options with which nothing can be reached */
+  /** @throws LedgerError, ApiError for unusable options */
   constructor(options: Options, logger: Logger) {
     this.#options = options;
     this.#logger = logger;
@@ -96,32 +96,29 @@ export class UsageService {
         nodes: ofNodes.condition,
         certificate: this.#certificate.condition,
         frontProxy: () => this.#frontProxy.problem,
-        end: () => (this.#ending ? 'The usage API ends.' : undefined),
+        end: () => (this.#ending ? 'The usage API is shutting down.' : undefined),
       },
       notes: { ledger: () => figures.trouble?.message, pods: ofPods.lag, nodes: ofNodes.lag },
     });
   }
 
-  /** Where it is served. */
+  /** Port of the TLS server. */
   get port(): number {
     return this.#port;
   }
 
-  /** Where health and metrics are served; undefined: nowhere. */
+  /** Address of health and metrics. Undefined: not served. */
   get httpAddress(): string | undefined {
     return this.#http.address;
   }
 
-  /**
-   * Resolves when it is served with a certificate. @throws UsageError ADDRESS_NOT_SERVED,
-   * ProxyError
-   */
+  /** Resolves when it serves with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError */
   async start(): Promise<void> {
     const { address, http } = this.#options;
     if ('path' in address)
       throw new UsageError('ADDRESS_NOT_SERVED', {
         address: address.path,
-        reason: 'it is no HOST:PORT',
+        reason: 'it is not a HOST:PORT',
         option: '--address',
       });
     await this.#http.move(http);
@@ -134,8 +131,8 @@ export class UsageService {
   }
 
   /**
-   * Not ready from now on, and asked no more a little later; who watches goes on at another
-   * replica.
+   * Becomes not ready, keeps serving until the endpoints are updated, then stops. Watches continue at
+   * another replica.
    */
   async stop(): Promise<void> {
     this.#ending = true;

@@ -216,7 +216,7 @@ describe('kubectl gpu-usage', () => {
       (text) => text.includes('Unhealthy'),
     );
     expect(ill).toContain(
-      'GPU-00000000-0000-0000-0000-000000000002 failed and gives out no slots until it works again.',
+      'GPU-00000000-0000-0000-0000-000000000002 failed. Its slots are unavailable until it recovers.',
     );
     await scene.apply(nodeObject());
   });
@@ -367,7 +367,7 @@ describe('kubectl gpu-usage', () => {
       );
     await sees(/^train /m);
     await scene.apply(podObject({ namespace: 'team-a', name: 'late', slots: 1 }));
-    await sees(/^late .*Waiting .*No scheduler has looked at it yet\.$/m);
+    await sees(/^late .*Waiting .*No scheduler has considered the pod yet\.$/m);
     child.kill();
     await scene.kubectl(['delete', 'pod', '-n', 'team-a', 'late', '--force', '--grace-period=0']);
   });
@@ -410,7 +410,7 @@ describe('kubectl gpu-usage', () => {
       () => asAnna(''),
       ({ errors: said }) => said !== '',
     );
-    expect(errors).toMatch(/^Warning: The ledger of nvidia-virtual \(Redis\) cannot be read, so /);
+    expect(errors).toMatch(/^Warning: The ledger of nvidia-virtual \(Redis\) cannot be read: /);
     expect([status, output.includes('train')]).toEqual([0, true]);
     await scene.redis.start();
   });

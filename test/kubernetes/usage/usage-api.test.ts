@@ -145,7 +145,7 @@ describe('the usage API in a real API server', () => {
 
   test('it can be read only, and a missing pod is a sentence', async () => {
     expect((await scene.kubectl(['delete', 'pgu', '-n', 'team-a', 'train'])).errors).toContain(
-      'DELETE is not possible here: usage is observed, and can be read only.',
+      'DELETE is not supported: usage is read-only.',
     );
     expect((await scene.kubectl(['get', 'pgu', '-n', 'team-a', 'absent'])).errors).toContain(
       'podgpuusages.usage.nvidia-virtual.io "absent" not found: there is no pod of this name that asks for nvidia-virtual/gpu',
@@ -226,7 +226,7 @@ describe('the usage API in a real API server', () => {
       ({ errors: said }) => said !== '',
     );
     expect(errors).toMatch(
-      /^Warning: The ledger of nvidia-virtual \(Redis\) cannot be read, so .*\. The log of nvidia-virtual-usage-api says why\.$/m,
+      /^Warning: The ledger of nvidia-virtual \(Redis\) cannot be read: .*\. See the log of nvidia-virtual-usage-api\.$/m,
     );
     expect(output).toContain('train');
     await scene.redis.start();

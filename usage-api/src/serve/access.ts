@@ -3,11 +3,11 @@ import { UsageError } from '../errors.js';
 import { GROUP, VERSION } from '../resources.js';
 import type { User } from './front-proxy.js';
 
-/** What somebody wants to do. */
+/** The action that a user requests. */
 export interface Attributes {
   readonly verb: 'get' | 'list' | 'watch';
   readonly resource: string;
-  /** Undefined: in all of them, or where there are none. */
+  /** Undefined: all namespaces, or the resource has none. */
   readonly namespace: string | undefined;
   readonly namespaced: boolean;
   readonly name: string | undefined;
@@ -19,13 +19,11 @@ interface Decision {
   readonly until: number;
 }
 
-/** A permission that was taken away is noticed this late at most; a new one too. */
-const LIFE = 10_000;
-const MOST_REMEMBERED = 4096;
+/** TTL of a cached decision in milliseconds: the delay until a changed permission takes effect. */
+const DECISION_TTL = 10_000;
+const MAXIMUM_DECISIONS = 4096;
 
-/**
- * Kubernetes itself decides who may read what: each request is put to it as a SubjectAccessReview.
- */
+/** Authorizes each request with a SubjectAccessReview. */
 export class Access {
   readonly #api: Pick<ApiServer, 'request'>;
   readonly #decisions = new Map<string, Decision>();
@@ -57,7 +55,7 @@ export class Access {
     const known = this.#decisions.get(key);
     if (known && known.until > Date.now()) return known;
     const decision = await this.#review(user, attributes);
-    this.#remember(key, decision);
+    this.#cache(key, decision);
     return decision;
   }
 
@@ -81,7 +79,7 @@ export class Access {
       return {
         allowed: status?.allowed === true,
         reason: status?.reason ?? '',
-        until: Date.now() + LIFE,
+        until: Date.now() + DECISION_TTL,
       };
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -89,10 +87,10 @@ export class Access {
     }
   }
 
-  #remember(key: string, decision: Decision): void {
-    // The oldest goes first: a Map keeps the order in which things came.
+  #cache(key: string, decision: Decision): void {
+    // Evicts the oldest entry: a Map keeps insertion order.
     this.#decisions.delete(key);
-    if (this.#decisions.size >= MOST_REMEMBERED)
+    if (this.#decisions.size >= MAXIMUM_DECISIONS)
       this.#decisions.delete(this.#decisions.keys().next().value as string);
     this.#decisions.set(key, decision);
   }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { UsageError } from '../errors.js';
 
-/** Objects, as JSON. */
+/** Answers with JSON. */
 export function answer(response: ServerResponse, body: object, status = 200): void {
   const text = `${JSON.stringify(body)}\n`;
   response
@@ -13,8 +13,8 @@ export function answer(response: ServerResponse, body: object, status = 200): vo
 }
 
 /**
- * What goes wrong, as every client of Kubernetes understands it. What is no UsageError is a defect
- * of ours: its words stay in the log.
+ * Answers with a Kubernetes Status object. An error other than UsageError is a defect: its message
+ * goes to the log only.
  */
 export function answerError(response: ServerResponse, error: unknown): void {
   const known = error instanceof UsageError ? error : undefined;
@@ -24,7 +24,7 @@ export function answerError(response: ServerResponse, error: unknown): void {
   }
   const code = known?.status || 500;
   const message =
-    known?.message ?? 'The usage API failed. The log of nvidia-virtual-usage-api says why.';
+    known?.message ?? 'The usage API failed. See the log of nvidia-virtual-usage-api.';
   if (code === 503) response.setHeader('retry-after', '1');
   if (code === 405) response.setHeader('allow', 'GET');
   const reason = known?.reason ?? 'InternalError';
@@ -43,7 +43,7 @@ export function answerError(response: ServerResponse, error: unknown): void {
   );
 }
 
-/** Text that `kubectl` prints on standard error, whatever it was asked for (RFC 7234, 5.5). */
+/** Adds a `Warning` header, which kubectl prints on standard error (RFC 7234, 5.5). */
 export function warn(response: ServerResponse, sentence: string): void {
   response.setHeader('warning', `299 - "${sentence.replaceAll(/["\\]/g, '\\$&')}"`);
 }

@@ -6,7 +6,7 @@ export type AnyDefinition = Pick<
   'name' | 'singular' | 'shortName' | 'kind' | 'namespaced'
 >;
 
-/** The API server makes the lists of groups and versions of it. */
+/** The API server builds its lists of groups and versions from this document. */
 export function apiResourceList(definitions: readonly AnyDefinition[]): object {
   const resources = definitions.map(({ name, singular, shortName, kind, namespaced }) => ({
     name,
@@ -14,7 +14,7 @@ export function apiResourceList(definitions: readonly AnyDefinition[]): object {
     shortNames: [shortName],
     kind,
     namespaced,
-    // Nothing can be deleted, so the controllers of namespaces, quotas and garbage leave it alone.
+    // Without `delete`, the namespace, quota and garbage collection controllers ignore it.
     verbs: ['get', 'list', 'watch'],
   }));
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion: API_VERSION, resources };

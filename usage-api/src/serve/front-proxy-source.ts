@@ -6,9 +6,9 @@ import type { Logger } from 'pino';
 import { type FrontProxy, readFrontProxy } from './front-proxy.js';
 
 const NAME = 'extension-apiserver-authentication';
-const UNWRITTEN = `ConfigMap kube-system/${NAME} has no requestheader-client-ca-file: start the API server of Kubernetes with --requestheader-client-ca-file and --proxy-client-cert-file (the aggregation layer).`;
+const INCOMPLETE = `ConfigMap kube-system/${NAME} has no requestheader-client-ca-file. Start the Kubernetes API server with --requestheader-client-ca-file and --proxy-client-cert-file (the aggregation layer).`;
 
-/** How the API server proves itself, kept current: it changes when its certificates do. */
+/** Watches the ConfigMap that says how the API server authenticates itself as front proxy. */
 export class FrontProxySource extends EventEmitter<{ changed: [proxy: FrontProxy] }> {
   readonly #reflector: Reflector<V1ConfigMap, V1ConfigMap>;
   #current: FrontProxy | undefined;
@@ -34,7 +34,7 @@ export class FrontProxySource extends EventEmitter<{ changed: [proxy: FrontProxy
     return this.#current;
   }
 
-  /** Undefined while the API server can be recognised; else why not, as a sentence. */
+  /** Why the API server cannot be authenticated, as a sentence; undefined if it can. */
   get problem(): string | undefined {
     return this.#reflector.condition() ?? this.#problem;
   }
@@ -50,11 +50,11 @@ export class FrontProxySource extends EventEmitter<{ changed: [proxy: FrontProxy
   #take(map: V1ConfigMap | undefined): void {
     try {
       this.#current = readFrontProxy(map?.data);
-      this.#problem = this.#current ? undefined : UNWRITTEN;
+      this.#problem = this.#current ? undefined : INCOMPLETE;
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       this.#current = undefined;
-      this.#problem = `ConfigMap kube-system/${NAME} cannot be understood: ${error.message}.`;
+      this.#problem = `ConfigMap kube-system/${NAME} is invalid: ${error.message}.`;
     }
     if (this.#current) this.emit('changed', this.#current);
   }

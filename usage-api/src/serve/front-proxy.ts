@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
 import { UsageError } from '../errors.js';
 
-/** Who asks, as the API server says it. */
+/** The user, as given in the API server's request headers. */
 export interface User {
   readonly name: string;
   readonly uid: string | undefined;
@@ -11,13 +11,13 @@ export interface User {
 }
 
 /**
- * How the API server proves itself, and where it writes whom it speaks for: ConfigMap
+ * How the API server authenticates itself, and in which headers it names the user: ConfigMap
  * kube-system/extension-apiserver-authentication.
  */
 export interface FrontProxy {
-  /** PEM. */
+  /** CA bundle, PEM. */
   readonly authority: string;
-  /** Common names of its certificate; empty: any that the authority signed. */
+  /** Allowed common names of its certificate. Empty: any certificate that the CA signed. */
   readonly allowedNames: readonly string[];
   readonly usernameHeaders: readonly string[];
   readonly uidHeaders: readonly string[];
@@ -25,15 +25,15 @@ export interface FrontProxy {
   readonly extraHeaderPrefixes: readonly string[];
 }
 
-/** Those of a request, each as often as it came: names of groups may hold a comma. */
+/** Values stay separate per header occurrence, because a group name may contain a comma. */
 type Headers = Readonly<NodeJS.Dict<readonly string[]>>;
 
 const ANONYMOUS = 'system:anonymous';
 const AUTHENTICATED = 'system:authenticated';
 
 /**
- * @throws SyntaxError for lists that are none; undefined while the API server has not written what
- * is needed.
+ * @returns undefined while the ConfigMap is incomplete
+ * @throws SyntaxError for malformed lists
  */
 export function readFrontProxy(
   data: Readonly<Record<string, string>> | undefined,
@@ -52,8 +52,8 @@ export function readFrontProxy(
 }
 
 /**
- * Anybody who reaches our port can write headers: they count only with the API server's
- * certificate. @throws UsageError NOT_THROUGH_API_SERVER
+ * Accepts the user headers only with the API server's client certificate, because any peer can send
+ * headers. @throws UsageError NOT_THROUGH_API_SERVER
  */
 export function authenticate(
   socket: TLSSocket,
@@ -79,10 +79,10 @@ export function authenticate(
 }
 
 function proxyProblem(socket: TLSSocket, proxy: FrontProxy | undefined): string | undefined {
-  if (!proxy) return 'how the API server proves itself is not known yet';
+  if (!proxy) return 'the certificate authority of the API server is not known yet';
   const certificate = socket.getPeerX509Certificate();
-  if (!certificate) return 'no client certificate came';
-  // The authority may have changed since the handshake.
+  if (!certificate) return 'the client sent no certificate';
+  // The CA may have changed since the handshake.
   if (!socket.authorized || !isSignedBy(certificate, proxy.authority))
     return 'the client certificate is not signed by requestheader-client-ca';
   const name = /^CN=(.*)$/m.exec(certificate.subject)?.[1] ?? '';
@@ -90,7 +90,7 @@ function proxyProblem(socket: TLSSocket, proxy: FrontProxy | undefined): string 
   return `the client certificate is of "${name}", which requestheader-allowed-names does not list`;
 }
 
-/** Directly, or by an intermediate that came along and that the handshake has checked. */
+/** Signed directly, or by an intermediate that the client sent and the handshake verified. */
 function isSignedBy(certificate: X509Certificate, bundle: string): boolean {
   const authorities =
     bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];

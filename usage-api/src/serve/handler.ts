@@ -18,19 +18,19 @@ import { Watch } from './watch.js';
 export interface HandlerOptions {
   readonly board: Board;
   readonly access: Access;
-  /** As it is known now. */
+  /** Returns the current value. */
   readonly frontProxy: () => FrontProxy | undefined;
 }
 
 const DEFINITIONS = [POD_USAGE, NODE_USAGE];
 
-/** Where a request is about. */
+/** Namespace and name in the request path. */
 interface Place {
   readonly namespace: string | undefined;
   readonly name: string | undefined;
 }
 
-/** Answers requests that came over TLS. */
+/** Answers the requests of the TLS server. */
 export class Handler {
   readonly #options: HandlerOptions;
   readonly #watches = new Set<{ end(): void }>();
@@ -39,12 +39,12 @@ export class Handler {
     this.#options = options;
   }
 
-  /** Watches that are open now. */
+  /** Number of open watches. */
   get watches(): number {
     return this.#watches.size;
   }
 
-  /** Ends what would never end by itself. */
+  /** Ends all watches. */
   close(): void {
     for (const watch of this.#watches) watch.end();
   }
@@ -66,9 +66,7 @@ export class Handler {
     return this.#read({ ...asked, definition: NODE_USAGE, collection: board.nodes });
   }
 
-  /**
-   * Whoever is not the API server keeps no connection. @throws UsageError NOT_THROUGH_API_SERVER
-   */
+  /** Closes the connection of an unauthenticated peer. @throws UsageError NOT_THROUGH_API_SERVER */
   #authenticate(request: IncomingMessage, response: ServerResponse): User {
     const { shouldKeepAlive } = response;
     response.shouldKeepAlive = false;
@@ -81,10 +79,10 @@ export class Handler {
     return user;
   }
 
-  async #read<T extends UsageObject>(asked: Asked<T>): Promise<void> {
+  async #read<T extends UsageObject>(asked: ReadRequest<T>): Promise<void> {
     const { request, response, definition, collection, place, user } = asked;
-    // One that is watched by name in its path: an old way that kubectl does not use, and that lists
-    // cover.
+    // A watch of a single object by path is answered as a get: it is deprecated, kubectl does not
+    // use it, and a field selector replaces it.
     const verb =
       place.name === undefined ? (wantsWatch(asked.parameters) ? 'watch' : 'list') : 'get';
     await this.#options.access.check(user, {
@@ -93,7 +91,7 @@ export class Handler {
       namespaced: definition.namespaced,
       ...place,
     });
-    // Selectors are parsed for users who may read what they select.
+    // Parse selectors only after authorization.
     const query = readQuery(asked.parameters, definition);
     const asTable = wantsTable(request.headers);
     const { board } = this.#options;
@@ -149,7 +147,7 @@ export class Handler {
   }
 }
 
-interface Asked<T extends UsageObject> {
+interface ReadRequest<T extends UsageObject> {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly parameters: URLSearchParams;
@@ -159,7 +157,7 @@ interface Asked<T extends UsageObject> {
   readonly collection: Collection<T>;
 }
 
-/** What a namespace in the path leaves of a query. */
+/** Restricts a query to the namespace in the path. */
 function within<T extends UsageObject>(query: Query<T>, { namespace }: Place): Query<T> {
   if (namespace === undefined) return query;
   return {
@@ -169,8 +167,8 @@ function within<T extends UsageObject>(query: Query<T>, { namespace }: Place): Q
 }
 
 /**
- * Pages are of what is there when each is asked for: between two of them a pod may come or go, and
- * none is told twice.
+ * Each page shows the current objects: a pod may appear or disappear between pages, but none is
+ * listed twice.
  */
 function page<T extends UsageObject>(
   collection: Collection<T>,

@@ -5,14 +5,14 @@ import { SCHEMAS } from './schemas.js';
 const INFO = { title: 'nvidia-virtual usage', version: VERSION };
 const PREFIX = 'io.nvidia-virtual.usage.v1alpha1';
 
-/** /openapi/v3: where the document of each group is. */
+/** /openapi/v3: the index of the documents of each group. */
 export function openApiIndex(): object {
   return {
     paths: { [`apis/${API_VERSION}`]: { serverRelativeURL: `/openapi/v3/apis/${API_VERSION}` } },
   };
 }
 
-/** As much of it as `kubectl explain` reads. */
+/** The part of the document that `kubectl explain` needs. */
 export function openApi(definitions: readonly AnyDefinition[]): object {
   return {
     openapi: '3.0.0',
@@ -27,7 +27,7 @@ function schemaOf({ kind }: AnyDefinition): [string, object] {
   return [`${PREFIX}.${kind}`, { ...SCHEMAS[kind], 'x-kubernetes-group-version-kind': names }];
 }
 
-/** kubectl finds the kind of a resource by its path. */
+/** kubectl looks up the kind of a resource by its path. */
 function pathOf({ name, kind, namespaced }: AnyDefinition): [string, object] {
   const get = {
     responses: { 200: { description: 'OK' } },

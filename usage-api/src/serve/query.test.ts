@@ -3,7 +3,7 @@ import { readQuery, wantsTable, writeContinue } from './query.js';
 
 const read = (text: string) => readQuery(new URLSearchParams(text), POD_USAGE);
 
-test('what kubectl get -w asks for', () => {
+test('parses the parameters of kubectl get -w', () => {
   expect(read('limit=500')).toMatchObject({
     limit: 500,
     watch: false,
@@ -19,10 +19,10 @@ test('what kubectl get -w asks for', () => {
   expect(read('watch=1&resourceVersion=0')).toMatchObject({ watch: true, since: undefined });
 });
 
-test('a list goes on where it ended', () => {
+test('a continue token continues a list', () => {
   expect(read(`continue=${writeContinue('team-a/x')}`).after).toBe('team-a/x');
   expect(() => read('continue=abc')).toThrow(
-    'The continue parameter is none that this server gave. List again from the beginning.',
+    'The continue token is invalid. List again from the beginning.',
   );
 });
 
@@ -34,7 +34,7 @@ test.each([
   'watch=true&sendInitialEvents=true',
   'timeoutSeconds=1.5',
 ])('%s is refused', (text) => {
-  expect(() => read(text)).toThrow(/ is ".*", and allowed is /);
+  expect(() => read(text)).toThrow(/ is ".*", but must be /);
 });
 
 test.each([

@@ -5,23 +5,23 @@ import type { UsageObject } from '../resources.js';
 import { fieldSelector, labelSelector, type Selector } from './selectors.js';
 import type { IncludeObject } from './table.js';
 
-/** What the parameters of a request say. */
+/** Parsed query parameters. */
 export interface Query<T> {
   readonly selects: Selector<T>;
-  /** 0: all. */
+  /** 0: no limit. */
   readonly limit: number;
-  /** The key after which a list goes on. */
+  /** Continue the list after this key. */
   readonly after: string | undefined;
   readonly watch: boolean;
-  /** From which a watch goes on; undefined: from what is there now, told first. */
+  /** Version at which a watch starts. Undefined: it starts with the current objects. */
   readonly since: number | undefined;
   readonly bookmarks: boolean;
-  /** Milliseconds that a watch lasts. */
+  /** Maximum duration of a watch in milliseconds. */
   readonly timeout: number;
   readonly includeObject: IncludeObject;
 }
 
-const LONGEST_WATCH = 30 * 60_000;
+const MAXIMUM_WATCH = 30 * 60_000;
 
 /** @throws UsageError */
 export function readQuery<T extends UsageObject>(
@@ -33,7 +33,7 @@ export function readQuery<T extends UsageObject>(
   const watch = wantsWatch(parameters);
   const version = number(parameters, 'resourceVersion');
   const parameter = 'sendInitialEvents';
-  // Clients that try to watch without a list then list.
+  // A client that is refused a streaming list (client-go) falls back to list and watch.
   if (flag(parameters, parameter))
     throw new UsageError('PARAMETER_WRONG', { parameter, value: 'true', allowed: 'false' });
   return {
@@ -43,7 +43,7 @@ export function readQuery<T extends UsageObject>(
     watch,
     since: watch && version > 0 ? version : undefined,
     bookmarks: flag(parameters, 'allowWatchBookmarks'),
-    timeout: Math.min(LONGEST_WATCH, number(parameters, 'timeoutSeconds') * 1000 || LONGEST_WATCH),
+    timeout: Math.min(MAXIMUM_WATCH, number(parameters, 'timeoutSeconds') * 1000 || MAXIMUM_WATCH),
     includeObject: readInclude(parameters.get('includeObject') ?? 'Metadata'),
   };
 }
@@ -63,12 +63,12 @@ function readContinue(text: string): string | undefined {
     const { after } = JSON.parse(Buffer.from(text, 'base64url').toString()) as { after?: unknown };
     if (typeof after === 'string') return after;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new UsageError('CONTINUE_WRONG');
 }
 
-/** Whether a table is wanted rather than the object itself. Every client takes JSON. */
+/** Whether the client accepts a Table. All clients accept JSON, so nothing else is negotiated. */
 export function wantsTable({ accept = '' }: IncomingHttpHeaders): boolean {
   return accept.split(',').some((range) => {
     const parts = range.split(';').map((part) => part.trim());

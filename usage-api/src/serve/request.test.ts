@@ -27,6 +27,6 @@ test.each([
   `${ROOT}/nodegpuusages/n/status`,
   `${ROOT}/nodegpuusages/%zz`,
   '/apis/other.io/v1alpha1/podgpuusages',
-])('nothing is at %s', (path) => {
+])('%s does not exist', (path) => {
   expect(readPath(path)).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import { NODE_USAGE, POD_USAGE } from '../definitions.js';
 import { API_VERSION } from '../resources.js';
 
-/** What a path means. */
+/** What a request path refers to. */
 export type Target =
   | { readonly what: 'resources' | 'openapi' | 'openapiGroup' }
   | {
@@ -16,7 +16,7 @@ const FIXED: Readonly<Record<string, Target>> = {
   [`/openapi/v3/apis/${API_VERSION}`]: { what: 'openapiGroup' },
 };
 
-/** Undefined: nothing is there. */
+/** Undefined: the path does not exist. */
 export function readPath(path: string): Target | undefined {
   const plain = path.length > 1 ? path.replace(/\/$/, '') : path;
   if (Object.hasOwn(FIXED, plain)) return FIXED[plain];

@@ -1,4 +1,4 @@
-/** A schema as OpenAPI has it, as much of it as is needed here. */
+/** The subset of an OpenAPI schema used here. */
 export interface Schema {
   readonly type: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
   readonly format?: string;
@@ -28,38 +28,38 @@ const COMMON = {
     type: 'object',
     description: 'Name, namespace, labels and creation time of the pod or node.',
   } as Schema,
-  message: text('What a person should know: why it waits, why figures are missing.'),
-  timestamp: text('When the node said what is told here. Missing: it did not.'),
-  windowSeconds: whole('Seconds before the timestamp that "used" time is of.'),
+  message: text('Why the pod waits, or why figures are missing.'),
+  timestamp: text('Time of the report of the node. Missing: no report.'),
+  windowSeconds: whole('Length of the window for used time, in seconds. It ends at the timestamp.'),
 };
 
 const MEMORY = object('GPU memory, in bytes.', {
-  quota: whole('On each GPU. 0: none. Missing: not known before the pod has a node.'),
-  used: whole('On all its GPUs together.'),
-  peak: whole('The most that the living processes had, each at its worst time.'),
+  quota: whole('Per GPU. 0: no quota. Missing: unknown until the pod has a node.'),
+  used: whole('Sum over all its GPUs.'),
+  peak: whole('Sum of the peaks of the running processes.'),
 });
 
-const TIME = object("GPU time, in percent of a GPU's, and in seconds.", {
-  share: figure('Of each of its GPUs, as it was granted.'),
-  used: figure('Got in the window.'),
-  waiting: figure('Of the window, spent waiting for a turn.'),
-  busySeconds: figure('Got since the container has its part.'),
-  waitingSeconds: figure('Waited since then.'),
+const TIME = object('GPU time, in percent of one GPU and in seconds.', {
+  share: figure('Granted share of each of its GPUs.'),
+  used: figure('Time used in the window.'),
+  waiting: figure('Part of the window spent waiting for a GPU.'),
+  busySeconds: figure('Time used since the allocation was made.'),
+  waitingSeconds: figure('Time waited since the allocation was made.'),
   policy: text(
-    'burst: idle time of the GPU goes to whoever wants it; fixed: never more than the share.',
+    'burst: may use idle time of the GPU beyond its share; fixed: never more than its share.',
   ),
-  priority: whole('Higher first, -100 to 100.'),
+  priority: whole('-100 to 100. Higher runs first.'),
 });
 
-const CONTAINER = object('One container that asks for slots.', {
+const CONTAINER = object('One container that requests slots.', {
   name: text('Name of the container.'),
-  slots: whole('Slots that it asks for.'),
+  slots: whole('Requested slots.'),
   gpus: list(
-    'GPUs of which it has a part. Empty: none yet.',
+    'GPUs of its allocation. Empty: none yet.',
     object('One GPU.', {
-      uuid: text('As the driver spells it.'),
-      index: whole('As the driver counts.'),
-      name: text('Name of its model.'),
+      uuid: text('UUID as reported by the driver.'),
+      index: whole('Index as reported by the driver.'),
+      name: text('Model name.'),
     }),
   ),
   memory: MEMORY,
@@ -69,43 +69,43 @@ const CONTAINER = object('One container that asks for slots.', {
 });
 
 const SLOTS = object('Slots.', {
-  total: whole('All.'),
+  total: whole('All slots.'),
   used: whole('Held by pods.'),
-  free: whole('For whoever asks.'),
+  free: whole('Available slots.'),
 });
 
 const GPU_MEMORY = object('GPU memory, in bytes.', {
-  total: whole('All of it.'),
-  granted: whole('Quotas of the allocations.'),
-  used: whole('In use by them.'),
+  total: whole('Total memory.'),
+  granted: whole('Sum of the quotas of its allocations.'),
+  used: whole('Memory used by its allocations.'),
 });
 
 const GPU = object('One GPU.', {
-  uuid: text('As the driver spells it.'),
-  index: whole('As the driver counts.'),
-  name: text('Name of its model.'),
+  uuid: text('UUID as reported by the driver.'),
+  index: whole('Index as reported by the driver.'),
+  name: text('Model name.'),
   mode: text('exclusive or concurrent.'),
-  healthy: { type: 'boolean', description: 'Whether its slots can be had.' },
+  healthy: { type: 'boolean', description: 'Whether its slots can be allocated.' },
   slots: SLOTS,
   memory: GPU_MEMORY,
-  time: object("Percent of the GPU's time.", {
-    granted: figure('Shares of the allocations.'),
-    used: figure('Got by them in the window.'),
+  time: object('GPU time, in percent.', {
+    granted: figure('Sum of the shares of its allocations.'),
+    used: figure('Time used by its allocations in the window.'),
   }),
-  allocations: whole('Containers and others that have a part of it.'),
+  allocations: whole('Allocations on this GPU.'),
 });
 
-/** By kind. */
+/** Schemas by kind. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
-  PodGpuUsage: object('What a pod was granted of GPUs, and what it uses.', {
+  PodGpuUsage: object('GPU resources granted to a pod, and their usage.', {
     ...COMMON,
     podUid: text('UID of the pod.'),
     state: text('Waiting, Starting, Idle, Active, Unknown or Ending.'),
     node: text('Node of the pod.'),
-    slots: whole('Slots that it holds.'),
-    containers: list('Its containers that ask for slots.', CONTAINER),
+    slots: whole('Slots held by the pod.'),
+    containers: list('Containers that request slots.', CONTAINER),
   }),
-  NodeGpuUsage: object('What the GPUs of a node have, what of it was granted, and what is used.', {
+  NodeGpuUsage: object('Capacity, grants and usage of the GPUs of a node.', {
     ...COMMON,
     state: text('Ready, Unhealthy or Silent.'),
     slots: SLOTS,

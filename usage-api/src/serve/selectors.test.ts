@@ -26,18 +26,16 @@ test.each([
 });
 
 test.each(['=x', 'a b', 'a in x', 'a in (b', 'app=train,', 'a=b=c', '-a=b', 'a>1', '!'])(
-  'labels %j are refused with a sentence',
+  'the label selector %j is refused',
   (selector) => {
-    expect(() => labelSelector(selector)).toThrow(
-      `The label selector "${selector}" is not understood: `,
-    );
+    expect(() => labelSelector(selector)).toThrow(`The label selector "${selector}" is invalid: `);
   },
 );
 
 test.each([
-  ['a'.repeat(4097), 'it has 4097 characters, more than the 4096 allowed'],
-  [`${'a,'.repeat(100)}a`, 'it has 101 requirements, more than the 100 allowed'],
-])('a selector beyond the limits is refused', (selector, said) => {
+  ['a'.repeat(4097), 'it has 4097 characters, the limit is 4096'],
+  [`${'a,'.repeat(100)}a`, 'it has 101 requirements, the limit is 100'],
+])('a selector that exceeds a limit is refused', (selector, said) => {
   expect(() => labelSelector(selector)).toThrow(said);
   expect(() => fields(selector)).toThrow(said);
 });
@@ -45,11 +43,11 @@ test.each([
 const fields = (text: string) =>
   fieldSelector<{ node: string }>(text, { node: ({ node }) => node });
 
-test('fields are compared, and an unknown one is refused', () => {
+test('a field selector compares fields and refuses unknown ones', () => {
   expect([
     fields('node=a')({ node: 'a' }),
     fields('node!=a')({ node: 'a' }),
     fields('')({ node: 'a' }),
   ]).toEqual([true, false, true]);
-  expect(() => fields('toString=x')).toThrow('allowed are =, == and != with node');
+  expect(() => fields('toString=x')).toThrow('it must use =, == or != with one of node');
 });

@@ -3,11 +3,11 @@ import { UsageError } from '../errors.js';
 type Labels = Readonly<Record<string, string>>;
 export type Selector<T> = (object: T) => boolean;
 
-/** Of a selector; beyond it the request is refused before it is parsed. */
-export const MOST_CHARACTERS = 4096;
-const MOST_REQUIREMENTS = 100;
-/** Of a refused selector in the answer. */
-const MOST_SHOWN = 200;
+/** Maximum length of a selector. A longer one is refused without parsing it. */
+export const MAXIMUM_LENGTH = 4096;
+const MAXIMUM_REQUIREMENTS = 100;
+/** Maximum length of a selector quoted in an error message. */
+const MAXIMUM_QUOTED = 200;
 const KEY_CHARACTERS = /^[A-Za-z0-9._/-]+/;
 const NAME = /^[A-Za-z0-9._-]+$/;
 const VALUE = /^[A-Za-z0-9._-]*$/;
@@ -15,9 +15,8 @@ const OPERATORS = ['==', '=', '!='] as const;
 const SETS = ['in', 'notin'] as const;
 
 /**
- * Requirements such as `!key`, `key`, `key=value`, `key in (a,b)`, separated by commas, as kubectl
- * documents them.
- * Every parser here takes linear time.
+ * Parses requirements such as `!key`, `key`, `key=value` and `key in (a,b)`, separated by commas.
+ * All parsers here take linear time.
  * @throws UsageError SELECTOR_WRONG
  */
 export function labelSelector(text: string): Selector<Labels | undefined> {
@@ -28,21 +27,17 @@ export function labelSelector(text: string): Selector<Labels | undefined> {
       throw wrong(
         kind,
         text,
-        `"${shortened(part.trim())}" is no requirement such as key=value, key!=value, key in (a,b), key or !key`,
+        `"${shortened(part.trim())}" is not of the form key=value, key!=value, key in (a,b), key or !key`,
       );
     return holds;
   });
   return (labels = {}) => requirements.every((holds) => holds(labels));
 }
 
-/** Commas in parentheses separate values, others requirements. @throws UsageError SELECTOR_WRONG */
+/** Splits at commas outside of parentheses. @throws UsageError SELECTOR_WRONG */
 function split(kind: string, text: string): string[] {
-  if (text.length > MOST_CHARACTERS)
-    throw wrong(
-      kind,
-      text,
-      `it has ${text.length} characters, more than the ${MOST_CHARACTERS} allowed`,
-    );
+  if (text.length > MAXIMUM_LENGTH)
+    throw wrong(kind, text, `it has ${text.length} characters, the limit is ${MAXIMUM_LENGTH}`);
   if (text.trim() === '') return [];
   const parts: string[] = [];
   let begin = 0;
@@ -56,16 +51,16 @@ function split(kind: string, text: string): string[] {
     }
   }
   parts.push(text.slice(begin));
-  if (parts.length > MOST_REQUIREMENTS)
+  if (parts.length > MAXIMUM_REQUIREMENTS)
     throw wrong(
       kind,
       text,
-      `it has ${parts.length} requirements, more than the ${MOST_REQUIREMENTS} allowed`,
+      `it has ${parts.length} requirements, the limit is ${MAXIMUM_REQUIREMENTS}`,
     );
   return parts;
 }
 
-/** Undefined for text that is no requirement. */
+/** Undefined if the text is not a requirement. */
 function requirement(text: string): Selector<Labels> | undefined {
   if (text.startsWith('!')) {
     const absent = text.slice(1).trim();
@@ -98,7 +93,7 @@ function membership(key: string, rest: string): Selector<Labels> | undefined {
   return (labels) => (labels[key] !== undefined && listed.has(labels[key])) === (set === 'in');
 }
 
-/** `name` or `prefix/name`; each begins and ends with a letter or digit. */
+/** `name` or `prefix/name`. Each part begins and ends with a letter or digit. */
 function isKey(text: string): boolean {
   const parts = text.split('/');
   const isAlphanumeric = (character = '') => /^[A-Za-z0-9]$/.test(character);
@@ -109,7 +104,8 @@ function isKey(text: string): boolean {
 }
 
 /**
- * @param fields how each field that can be selected by is read. @throws UsageError SELECTOR_WRONG
+ * @param fields reads each selectable field
+ * @throws UsageError SELECTOR_WRONG
  */
 export function fieldSelector<T>(
   text: string,
@@ -124,7 +120,7 @@ export function fieldSelector<T>(
     const operator = OPERATORS.find((each) => rest.startsWith(each));
     const read = Object.hasOwn(fields, name) ? fields[name] : undefined;
     if (!read || operator === undefined)
-      throw wrong(kind, text, `allowed are =, == and != with ${known}`);
+      throw wrong(kind, text, `it must use =, == or != with one of ${known}`);
     const value = rest.slice(operator.length).trim();
     return (object: T) => (read(object) === value) === (operator !== '!=');
   });
@@ -136,5 +132,5 @@ function wrong(kind: string, selector: string, reason: string): UsageError {
 }
 
 function shortened(text: string): string {
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
+  return text.length > MAXIMUM_QUOTED ? `${text.slice(0, MAXIMUM_QUOTED)}…` : text;
 }

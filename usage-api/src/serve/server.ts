@@ -15,12 +15,12 @@ export interface ServerOptions {
   readonly metrics: Pick<Metrics, 'answered'>;
 }
 
-/** Milliseconds for a TLS handshake. */
+/** Milliseconds. */
 const HANDSHAKE_TIMEOUT = 10_000;
 
 /**
- * The port to which the API server passes requests on. Certificates come later, and change while it
- * runs.
+ * The TLS server to which the Kubernetes API server forwards requests. Its certificates are set after
+ * start and can change at run time.
  */
 export class UsageServer {
   readonly server: Server;
@@ -29,7 +29,7 @@ export class UsageServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    // Who has no certificate gets an answer that says so.
+    // A client without a certificate gets an HTTP error that explains it.
     this.server = createServer({
       requestCert: true,
       rejectUnauthorized: false,
@@ -45,14 +45,14 @@ export class UsageServer {
       );
       options.handler.handle(request, response).catch((error: unknown) => {
         if (!(error instanceof UsageError))
-          options.logger.error({ err: error, url: request.url }, 'a request failed');
+          options.logger.error({ err: error, url: request.url }, 'request failed');
         answerError(response, error);
       });
     });
     keepContext(this.server);
   }
 
-  /** Whose client certificates are believed. PEM. */
+  /** Sets the CA bundle (PEM) for client certificates. */
   trust(authority: string): void {
     this.server.setSecureContext({ ca: authority });
   }
@@ -77,7 +77,7 @@ export class UsageServer {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** Lets requests end, and ends watches. */
+  /** Ends all watches and waits for the other requests. */
   async close(): Promise<void> {
     this.#options.handler.close();
     await this.#connections.end();

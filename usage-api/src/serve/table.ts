@@ -1,16 +1,16 @@
 import type { Definition } from '../definitions.js';
 import type { UsageObject } from '../resources.js';
 
-/** Of each row beside its cells: its metadata, or all of it. */
+/** What a row contains beside its cells: the object's metadata or the whole object. */
 export type IncludeObject = 'Metadata' | 'Object';
 
-/** What is common to all tables of one request. */
+/** Common to all tables of one request. */
 export interface TableShape<T extends UsageObject> {
   readonly definition: Definition<T>;
   readonly includeObject: IncludeObject;
 }
 
-/** As `kubectl get` asks for it. In a watch only the first one says the columns. */
+/** A Table for `kubectl get`. In a watch only the first one has column definitions. */
 export function table<T extends UsageObject>(
   shape: TableShape<T>,
   objects: readonly T[],

@@ -8,26 +8,26 @@ import { type TableShape, table } from './table.js';
 export interface WatchOptions<T extends UsageObject> {
   readonly collection: Collection<T>;
   readonly query: Query<T>;
-  /** Undefined: objects. */
+  /** Undefined: send objects instead of tables. */
   readonly tableShape: TableShape<T> | undefined;
-  /** Kind of the objects, for bookmarks. */
+  /** Kind of the objects in bookmarks. */
   readonly kind: string;
   readonly response: ServerResponse;
 }
 
-const BOOKMARK_EVERY = 60_000;
-/** Who reads slower than we write is let go: it lists again. */
-const MOST_UNREAD = 8 * 1024 * 1024;
+const BOOKMARK_INTERVAL = 60_000;
+/** Bytes of backlog after which a slow client is disconnected. It lists again. */
+const MAXIMUM_BACKLOG = 8 * 1024 * 1024;
 
-/** One watch: events as lines of JSON, until its time is over or the other end has gone. */
+/** One watch: sends events as lines of JSON until it times out or the client disconnects. */
 export class Watch<T extends UsageObject> {
   readonly #options: WatchOptions<T>;
-  readonly #told = new Set<string>();
-  readonly #listener = (changes: readonly Change<T>[]) => this.#tell(changes);
+  readonly #sent = new Set<string>();
+  readonly #listener = (changes: readonly Change<T>[]) => this.#send(changes);
   readonly #timers: NodeJS.Timeout[] = [];
-  #columnsTold = false;
+  #columnsSent = false;
 
-  /** @throws UsageError VERSION_TOO_OLD; nothing was answered then */
+  /** @throws UsageError VERSION_TOO_OLD, before it answers anything */
   constructor(options: WatchOptions<T>) {
     this.#options = options;
     const { query, response, collection } = options;
@@ -36,10 +36,10 @@ export class Watch<T extends UsageObject> {
     if (since !== undefined && !missed) throw new UsageError('VERSION_TOO_OLD', { version: since });
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
-    // Who goes on from a list knows what matched then, unless it changed meanwhile.
+    // The client has listed before, so it knows the matching objects that did not change since.
     if (missed)
-      for (const object of collection.list().filter(query.selects)) this.#told.add(keyOf(object));
-    this.#tell(
+      for (const object of collection.list().filter(query.selects)) this.#sent.add(keyOf(object));
+    this.#send(
       missed ??
         collection
           .list()
@@ -48,10 +48,10 @@ export class Watch<T extends UsageObject> {
     collection.on('changes', this.#listener);
     response.once('close', () => this.end());
     this.#timers.push(setTimeout(() => this.end(), query.timeout));
-    if (query.bookmarks) this.#timers.push(setInterval(() => this.#bookmark(), BOOKMARK_EVERY));
+    if (query.bookmarks) this.#timers.push(setInterval(() => this.#bookmark(), BOOKMARK_INTERVAL));
   }
 
-  /** With the version from which another watch goes on. */
+  /** Sends a last bookmark, from which another watch can continue. */
   end(): void {
     const { collection, query, response } = this.#options;
     collection.off('changes', this.#listener);
@@ -61,15 +61,15 @@ export class Watch<T extends UsageObject> {
     response.end();
   }
 
-  /** What begins to match is added for this watch, and what ends to match deleted. */
-  #tell(changes: readonly Change<T>[]): void {
+  /** An object that starts to match is sent as ADDED, one that no longer matches as DELETED. */
+  #send(changes: readonly Change<T>[]): void {
     const { selects } = this.#options.query;
     for (const { type, object } of changes) {
       const key = keyOf(object);
-      const known = this.#told.has(key);
+      const known = this.#sent.has(key);
       const matches = type !== 'DELETED' && selects(object);
-      if (matches) this.#told.add(key);
-      else this.#told.delete(key);
+      if (matches) this.#sent.add(key);
+      else this.#sent.delete(key);
       if (matches) this.#write(known ? 'MODIFIED' : 'ADDED', this.#shaped(object));
       else if (known || (type === 'DELETED' && selects(object)))
         this.#write('DELETED', this.#shaped(object));
@@ -79,8 +79,8 @@ export class Watch<T extends UsageObject> {
   #shaped(object: T): object {
     const { tableShape } = this.#options;
     if (!tableShape) return object;
-    const withColumns = !this.#columnsTold;
-    this.#columnsTold = true;
+    const withColumns = !this.#columnsSent;
+    this.#columnsSent = true;
     return table(
       tableShape,
       [object],
@@ -99,6 +99,6 @@ export class Watch<T extends UsageObject> {
   #write(type: string, object: object): void {
     const { response } = this.#options;
     response.write(`${JSON.stringify({ type, object })}\n`);
-    if (response.writableLength > MOST_UNREAD) response.destroy();
+    if (response.writableLength > MAXIMUM_BACKLOG) response.destroy();
   }
 }

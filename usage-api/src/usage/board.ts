@@ -1,7 +1,7 @@
 import type { NodeGpuUsage, PodGpuUsage } from '../resources.js';
-import { readAsked } from './asked.js';
 import { Collection } from './collection.js';
 import type { Figures } from './figures.js';
+import { readGpuRequest } from './gpu-request.js';
 import type { Mirror } from './mirror.js';
 import { type GpuNode, nodeUsage } from './node-usage.js';
 import { podUsage } from './pod-usage.js';
@@ -12,38 +12,36 @@ export interface BoardOptions {
   readonly pods: Mirror<GpuPod>;
   readonly nodes: Mirror<GpuNode>;
   readonly figures: Figures;
-  /** Milliseconds between two readings of the ledger while somebody is interested. */
+  /** Milliseconds between two reads of the ledger while clients are active. */
   readonly interval: number;
-  /** The same while nobody is, so that the first who asks is told what was used lately. */
+  /** The same without active clients. It keeps figures recent for the next request. */
   readonly restingInterval: number;
 }
 
-/** How long somebody who asked stays interested. */
-const INTEREST = 60_000;
-/**
- * What an object says for itself; it has no age in it, else every object would be new each time.
- */
+/** Milliseconds for which a client counts as active after a request. */
+const ACTIVE_PERIOD = 60_000;
+/** Message of each object. It contains no age: every object would change with each read. */
 const AWAY =
-  'The ledger of nvidia-virtual (Redis) cannot be read. The log of nvidia-virtual-usage-api says why.';
-/** Many pods may change at once: they are looked at together. */
-const TOGETHER = 100;
+  'The ledger of nvidia-virtual (Redis) cannot be read. See the log of nvidia-virtual-usage-api.';
+/** Milliseconds to debounce changes of pods and nodes. */
+const DEBOUNCE = 100;
 /**
- * Of a large cluster all is put together in a tenth of a second or more: between two times there
- * are pauses so many times as long.
+ * The pause between two compositions is at least this many times the duration of the last one,
+ * which can exceed 100 ms in a large cluster.
  */
-const REST = 4;
+const PAUSE_FACTOR = 4;
 
-/** Puts together what pods, nodes and ledger say. */
+/** Composes the usage objects from pods, nodes and the ledger. */
 export class Board {
   readonly pods = new Collection<PodGpuUsage>();
   readonly nodes = new Collection<NodeGpuUsage>();
   readonly #options: BoardOptions;
-  readonly #changed = () => this.#soon();
+  readonly #changed = () => this.#scheduleCompose();
   #timer: NodeJS.Timeout | undefined;
-  #together: NodeJS.Timeout | undefined;
-  #interestedUntil = 0;
-  /** Milliseconds that putting all together took the last time. */
-  #effort = 0;
+  #debounce: NodeJS.Timeout | undefined;
+  #activeUntil = 0;
+  /** Duration of the last composition in milliseconds. */
+  #composeTime = 0;
   #cycling: Promise<void> | undefined;
   #closed = false;
 
@@ -54,38 +52,35 @@ export class Board {
     void this.#cycle();
   }
 
-  /** True once pods and nodes were read, and the ledger was asked. */
+  /** Whether pods and nodes were read, and a read of the ledger was tried. */
   get ready(): boolean {
     const { pods, nodes, figures } = this.#options;
     return pods.synced && nodes.synced && figures.readAt > 0;
   }
 
-  /** Says what everybody who reads should know; undefined: nothing. */
+  /** Warning for every reader, if the ledger cannot be read. */
   get warning(): string | undefined {
     if (!this.#options.figures.trouble) return undefined;
     const newest = Math.max(0, ...[...this.#options.figures.nodes.values()].map(({ at }) => at));
     const age = Math.round((Date.now() - newest) / 1000);
-    const figures =
-      newest === 0
-        ? 'there are no figures of what is used'
-        : `the figures of what is used are ${age} s old`;
-    return `The ledger of nvidia-virtual (Redis) cannot be read, so ${figures}. The log of nvidia-virtual-usage-api says why.`;
+    const figures = newest === 0 ? 'there are no usage figures' : `usage figures are ${age} s old`;
+    return `The ledger of nvidia-virtual (Redis) cannot be read: ${figures}. See the log of nvidia-virtual-usage-api.`;
   }
 
-  /** Somebody reads now: the figures are made fresh, and kept so for a while. */
+  /** Call before each read: updates the figures and keeps them up to date for a while. */
   async refresh(): Promise<void> {
-    this.#interestedUntil = Date.now() + INTEREST;
+    this.#activeUntil = Date.now() + ACTIVE_PERIOD;
     const { figures, interval } = this.#options;
     if (Date.now() - figures.readAt < interval) return;
     const cycle = this.#cycle();
-    // Nobody waits for a Redis that does not answer: what is known is told, with a warning.
+    // Do not wait for an unreachable Redis: answer with the last figures and a warning.
     if (!figures.trouble) await cycle;
   }
 
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    clearTimeout(this.#together);
+    clearTimeout(this.#debounce);
     this.#options.pods.off('changed', this.#changed);
     this.#options.nodes.off('changed', this.#changed);
   }
@@ -103,18 +98,21 @@ export class Board {
     if (this.#closed) return;
     this.#compose();
     const watched = this.pods.listenerCount('changes') + this.nodes.listenerCount('changes') > 0;
-    const interested = watched || Date.now() < this.#interestedUntil;
-    const pause = interested ? this.#options.interval : this.#options.restingInterval;
-    this.#timer = setTimeout(() => void this.#cycle(), Math.max(pause, this.#effort * REST));
+    const active = watched || Date.now() < this.#activeUntil;
+    const pause = active ? this.#options.interval : this.#options.restingInterval;
+    this.#timer = setTimeout(
+      () => void this.#cycle(),
+      Math.max(pause, this.#composeTime * PAUSE_FACTOR),
+    );
   }
 
-  #soon(): void {
-    this.#together ??= setTimeout(
+  #scheduleCompose(): void {
+    this.#debounce ??= setTimeout(
       () => {
-        this.#together = undefined;
+        this.#debounce = undefined;
         this.#compose();
       },
-      Math.max(TOGETHER, this.#effort * REST),
+      Math.max(DEBOUNCE, this.#composeTime * PAUSE_FACTOR),
     );
   }
 
@@ -129,10 +127,10 @@ export class Board {
       const context = {
         figures: figures.nodes.get(node ?? ''),
         inventory: nodes.items.get(node ?? '')?.inventory,
-        asked: readAsked(pod),
+        gpuRequest: readGpuRequest(pod),
         trouble,
       };
-      if (node !== undefined) mapOf(slots, node).add(pod, context.asked, context.figures);
+      if (node !== undefined) mapOf(slots, node).add(pod, context.gpuRequest, context.figures);
       return podUsage(pod, context);
     });
     this.pods.replace(usages);
@@ -145,7 +143,7 @@ export class Board {
         }),
       ),
     );
-    this.#effort = performance.now() - begin;
+    this.#composeTime = performance.now() - begin;
   }
 }
 

@@ -28,7 +28,7 @@ beforeEach(() => {
   );
 });
 
-test('tells what is new, changed and gone, and is in the order of names', () => {
+test('emits additions, changes and deletions, and lists objects sorted by name', () => {
   collection.replace([thing('b', 1), thing('a', 1)]);
   expect(collection.list().map(({ metadata }) => metadata.name)).toEqual(['a', 'b']);
   collection.replace([thing('b', 2), thing('c', 1)]);
@@ -41,7 +41,7 @@ test('tells what is new, changed and gone, and is in the order of names', () => 
   ]);
 });
 
-test('a new time of the same figures is no change, but is told to who asks', () => {
+test('a new timestamp with the same figures emits no change but is listed', () => {
   collection.replace([thing('a', 1, 'then')]);
   const version = collection.get('a/a')?.metadata.resourceVersion;
   collection.replace([thing('a', 1, 'now')]);
@@ -52,7 +52,7 @@ test('a new time of the same figures is no change, but is told to who asks', () 
   });
 });
 
-test('what changed since a list is known, deletions too', () => {
+test('changesSince() returns changes and deletions since a list', () => {
   collection.replace([thing('a', 1), thing('b', 1)]);
   const listed = collection.revision;
   collection.replace([thing('b', 2)]);
@@ -64,7 +64,7 @@ test('what changed since a list is known, deletions too', () => {
   ]);
 });
 
-test('a watch that comes from a replica whose clock is ahead misses nothing', () => {
+test('a watch that moves from a replica whose clock is ahead misses nothing', () => {
   jest.useFakeTimers({ now: 1.7e12 });
   try {
     const other = new Collection<Thing>();
@@ -86,7 +86,7 @@ test('a watch that comes from a replica whose clock is ahead misses nothing', ()
   }
 });
 
-test('a watch can go on from a list although nothing has changed for long', () => {
+test('a watch can continue from a list after a long time without changes', () => {
   jest.useFakeTimers({ now: 1.7e12 });
   try {
     collection = new Collection();
@@ -108,7 +108,7 @@ test('a watch can go on from a list although nothing has changed for long', () =
   }
 });
 
-test('what is too old, or from the future, is not known', () => {
+test('changesSince() refuses versions that are too old or in the future', () => {
   collection.replace([thing('a', 1)]);
   expect(collection.changesSince(1)).toBeUndefined();
   expect(collection.changesSince(Date.now() + 3_600_000)).toBeUndefined();

@@ -4,16 +4,16 @@ import type { UsageObject } from '../resources.js';
 export interface Change<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly object: T;
-  /** Milliseconds since 1970: two replicas of this server then mean the same by a version. */
+  /** Milliseconds since 1970, so that versions mean the same on all replicas. */
   readonly revision: number;
 }
 
-/** How long deletions are remembered, for watches that begin where a list ended. */
-const REMEMBERED = 5 * 60_000;
-/** Another replica's clock, and the time at which it looked, differ from ours by less. */
+/** Milliseconds for which deletions are kept for watches that continue after a list. */
+const DELETION_TTL = 5 * 60_000;
+/** Maximum difference in milliseconds between the clocks and read times of replicas. */
 const SKEW = 10_000;
 
-/** The objects of one kind, with their versions, and what changed. */
+/** The objects of one kind with their versions and recent changes. */
 export class Collection<T extends UsageObject> extends EventEmitter<{
   changes: [changes: readonly Change<T>[]];
 }> {
@@ -21,8 +21,8 @@ export class Collection<T extends UsageObject> extends EventEmitter<{
   #deleted: Change<T>[] = [];
   readonly #since = Date.now();
   #revision = this.#since;
-  /** Of the youngest deletion that is not remembered any more. */
-  #forgotten = 0;
+  /** Revision of the latest deletion that was evicted. */
+  #evicted = 0;
 
   constructor() {
     super();
@@ -30,14 +30,14 @@ export class Collection<T extends UsageObject> extends EventEmitter<{
   }
 
   /**
-   * From which a watch can go on, here or at another replica. Where nothing has changed for long,
-   * that is about now: a replica that began since then would know nothing of an older one.
+   * Version from which a watch can continue on any replica. It advances with the clock even without
+   * changes, because a replica that started later does not know older versions.
    */
   get revision(): number {
     return Math.max(this.#revision, Date.now() - SKEW);
   }
 
-  /** In the order of their names. */
+  /** Sorted by key. */
   list(): T[] {
     return [...this.#objects.values()].map(({ object }) => object);
   }
@@ -47,8 +47,7 @@ export class Collection<T extends UsageObject> extends EventEmitter<{
   }
 
   /**
-   * All there is now. An object keeps its version as long as nothing but the time of its figures is
-   * new.
+   * Replaces all objects. An object keeps its version if only the time of its figures changed.
    */
   replace(objects: readonly T[]): void {
     const revision = Math.max(Date.now(), this.#revision + 1);
@@ -69,18 +68,18 @@ export class Collection<T extends UsageObject> extends EventEmitter<{
       if (!next.has(key))
         changes.push({ type: 'DELETED', object: withVersion(object, String(revision)), revision });
     this.#objects = next;
-    this.#remember(changes);
+    this.#keepDeletions(changes);
     if (changes.length === 0) return;
     this.#revision = revision;
     this.emit('changes', changes);
   }
 
   /**
-   * What happened after a version, which may be another replica's: what may have happened before is
-   * told, too. Undefined when that is too long ago to know.
+   * Changes since a version, which may come from another replica: to allow for clock skew, earlier
+   * changes are included. Undefined if the version is too old.
    */
   changesSince(revision: number): Change<T>[] | undefined {
-    if (revision < this.#since - SKEW || revision < this.#forgotten || revision > Date.now() + SKEW)
+    if (revision < this.#since - SKEW || revision < this.#evicted || revision > Date.now() + SKEW)
       return undefined;
     const changed = this.list().map((object) => ({
       type: 'MODIFIED' as const,
@@ -93,12 +92,12 @@ export class Collection<T extends UsageObject> extends EventEmitter<{
       .sort((a, b) => a.revision - b.revision);
   }
 
-  #remember(changes: readonly Change<T>[]): void {
-    const oldest = Date.now() - REMEMBERED;
+  #keepDeletions(changes: readonly Change<T>[]): void {
+    const oldest = Date.now() - DELETION_TTL;
     const deleted = changes.filter(({ type }) => type === 'DELETED');
     const known = this.#deleted.filter(({ revision }) => revision >= oldest);
-    this.#forgotten =
-      this.#deleted[this.#deleted.length - known.length - 1]?.revision ?? this.#forgotten;
+    this.#evicted =
+      this.#deleted[this.#deleted.length - known.length - 1]?.revision ?? this.#evicted;
     this.#deleted = [...known, ...deleted];
   }
 }

@@ -4,10 +4,8 @@ import { Figures } from './figures.js';
 
 const SECOND = 1e9;
 
-/**
- * A ledger that says what the test says; the age of what it says stands for the passing of time.
- */
-class SpokenLedger {
+/** Returns the snapshot set by the test. The snapshot's age simulates the passing of time. */
+class FakeLedger {
   failing = false;
   used = 0;
   waited = 0;
@@ -32,21 +30,21 @@ class SpokenLedger {
   }
 }
 
-let ledger: SpokenLedger;
+let ledger: FakeLedger;
 let figures: Figures;
 const rate = () => figures.nodes.get('node-1')?.allocations[0]?.rate;
 beforeEach(() => {
-  ledger = new SpokenLedger();
+  ledger = new FakeLedger();
   figures = new Figures({ ledger, maximumAge: 30_000 });
 });
 
-/** What the node said so many seconds ago. */
+/** Reads a snapshot that is this many seconds old. */
 async function readAt(secondsAgo: number, used: number, waited = 0): Promise<void> {
   Object.assign(ledger, { age: secondsAgo * 1000, used: used * SECOND, waited: waited * SECOND });
   await figures.read();
 }
 
-test('use of time is the difference between two figures, by the clock of when the node said them', async () => {
+test('used time is the difference between two reports over the time between them', async () => {
   await readAt(10, 100);
   expect(rate()).toBeUndefined();
   await readAt(0, 102.5, 5);
@@ -55,7 +53,7 @@ test('use of time is the difference between two figures, by the clock of when th
   expect(rate()?.waiting).toBeCloseTo(50, 0);
 });
 
-test('a difference over a moment says nothing, and one over long ago neither', async () => {
+test('reports too close or too far apart give no rate', async () => {
   await readAt(3, 0);
   await readAt(0, 3);
   expect(rate()).toBeUndefined();
@@ -65,7 +63,7 @@ test('a difference over a moment says nothing, and one over long ago neither', a
   expect(rate()).toBeUndefined();
 });
 
-test('a count that begins anew is no negative use', async () => {
+test('a counter that restarts gives no negative rate', async () => {
   await readAt(20, 100);
   await readAt(10, 1);
   expect(rate()).toBeUndefined();
@@ -73,7 +71,7 @@ test('a count that begins anew is no negative use', async () => {
   expect(rate()?.used).toBeCloseTo(50, 0);
 });
 
-test('while the ledger is away the last figures stay, until they are too old', async () => {
+test('the last figures are kept while the ledger is unreachable, until they are too old', async () => {
   await readAt(0, 1);
   ledger.failing = true;
   await figures.read();

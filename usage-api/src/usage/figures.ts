@@ -7,10 +7,7 @@ import {
 
 type Allocation = NodeSnapshot['allocations'][number];
 
-/**
- * What became of GPU time between two figures of an allocation, in percent of the time between
- * them.
- */
+/** GPU time between two reports of an allocation, in percent of the elapsed time. */
 export interface Rate {
   readonly used: number;
   readonly waiting: number;
@@ -20,13 +17,13 @@ export interface Rate {
 export interface NodeFigures {
   readonly gpus: NodeSnapshot['gpus'];
   readonly allocations: readonly (Allocation & { readonly rate: Rate | undefined })[];
-  /** When the node said so: ms since 1970. */
+  /** Time of the node's report, ms since 1970. */
   readonly at: number;
 }
 
 export interface FiguresOptions {
   readonly ledger: Pick<RedisLedger, 'snapshots'>;
-  /** Milliseconds that the last answer is good for while the ledger is away. */
+  /** Milliseconds for which the last figures are kept while the ledger is unreachable. */
   readonly maximumAge: number;
 }
 
@@ -36,12 +33,12 @@ interface Point {
   readonly waited: number;
 }
 
-/** A node tells its figures once a second, so a difference over a second or two says little. */
-const LEAST_WINDOW = 4500;
-/** The oldest of these that is not older is compared with. */
-const MOST_WINDOW = 30_000;
+/** Milliseconds. Nodes report once a second, so a shorter window would be imprecise. */
+const MINIMUM_WINDOW = 4500;
+/** Milliseconds. Older reports are dropped. */
+const MAXIMUM_WINDOW = 30_000;
 
-/** What the nodes last told the ledger, and how it changed. */
+/** The last report of each node in the ledger, and the rates computed from it. */
 export class Figures {
   readonly #options: FiguresOptions;
   readonly #history = new Map<string, Point[]>();
@@ -58,19 +55,18 @@ export class Figures {
     return this.#nodes;
   }
 
-  /** Why the ledger could not be read just now. */
+  /** Error of the last read of the ledger; undefined if it succeeded. */
   get trouble(): Error | undefined {
     return this.#trouble;
   }
 
-  /** When it was tried last, ms since 1970. */
+  /** End of the last read, failed or not, ms since 1970. */
   get readAt(): number {
     return this.#readAt;
   }
 
   /**
-   * Reads the ledger; what is being read already is not read twice. Never fails: `trouble` says why
-   * there is nothing new.
+   * Reads the ledger. Concurrent calls share one read. Does not throw: `trouble` holds the error.
    */
   async read(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
@@ -107,15 +103,15 @@ export class Figures {
 
   #rate({ specification, time }: Allocation, at: number): Rate | undefined {
     const points = (this.#history.get(specification.id) ?? []).filter(
-      (point) => at - point.at <= MOST_WINDOW,
+      (point) => at - point.at <= MAXIMUM_WINDOW,
     );
     const used = usedTime(time);
-    // The arbiter's count begins anew with the node.
+    // The arbiter's counters restart with the node's proxy.
     const before = points.some((point) => point.used > used) ? [] : points;
     const last = before.at(-1);
     if (last === undefined || at - last.at >= 500) before.push({ at, used, waited: time.waited });
     this.#history.set(specification.id, before);
-    const base = before.findLast((point) => at - point.at >= LEAST_WINDOW);
+    const base = before.findLast((point) => at - point.at >= MINIMUM_WINDOW);
     if (!base) return undefined;
     const percent = (nanoseconds: number) =>
       Math.min(100, Math.max(0, Math.round((nanoseconds / (at - base.at)) * 1e-3) / 10));

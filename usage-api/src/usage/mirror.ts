@@ -1,14 +1,14 @@
 import { EventEmitter } from 'node:events';
 import type { Reflection } from '@nvidia-virtual/kube-common/reflector';
 
-/** What every object of Kubernetes has, as far as it matters here. */
+/** The fields of a Kubernetes object needed here. */
 interface KubernetesObject {
   readonly metadata?:
     | { readonly name?: string | undefined; readonly namespace?: string | undefined }
     | undefined;
 }
 
-/** An object, of which perhaps nothing is of interest here. */
+/** The needed part of an object. Undefined: the object is not needed at all. */
 export interface Mirrored<T> {
   readonly key: string;
   readonly kept: T | undefined;
@@ -23,7 +23,7 @@ export class Mirror<T> extends EventEmitter<{ changed: [] }> implements Reflecti
     return this.#items;
   }
 
-  /** True once everything was read. */
+  /** Whether the first list is complete. */
   get synced(): boolean {
     return this.#synced;
   }
@@ -50,7 +50,7 @@ export class Mirror<T> extends EventEmitter<{ changed: [] }> implements Reflecti
   }
 }
 
-/** For a Reflector: how an object is read. */
+/** The `read` function of a Reflector that fills a Mirror. */
 export function mirrored<Raw extends KubernetesObject, T>(
   keep: (object: Raw) => T | undefined,
 ): (object: Raw) => Mirrored<T> {

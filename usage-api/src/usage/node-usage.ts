@@ -3,18 +3,18 @@ import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 import { API_VERSION, type GpuUsage, type NodeGpuUsage, type SlotCount } from '../resources.js';
-import { inventoryOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
+import { inventoryOf } from './gpu-request.js';
 import type { SlotMap } from './slots.js';
 import { timestamp, windowSeconds } from './time.js';
 
-/** A node with GPUs of ours, as far as it matters here. */
+/** The needed part of a node that has nvidia-virtual GPUs. */
 export interface GpuNode {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly creationTimestamp: string | undefined;
   readonly inventory: Inventory | undefined;
-  /** What the kubelet gives out. */
+  /** Slots that the kubelet can allocate. */
   readonly allocatable: number;
 }
 
@@ -33,7 +33,7 @@ export function keepNode({ metadata = {}, status }: V1Node): GpuNode | undefined
 
 export interface NodeContext {
   readonly figures: NodeFigures | undefined;
-  /** The slots that its pods hold. */
+  /** Slots held by its pods. */
   readonly slots: SlotMap;
   readonly trouble: string | undefined;
 }
@@ -72,7 +72,7 @@ type Known = Pick<GpuUsage, 'uuid' | 'name' | 'mode' | 'healthy'> & {
   readonly slots: number;
 };
 
-/** The device plugin says slots and health, the ledger the index. */
+/** Slots and health come from the device plugin's inventory, the index from the ledger. */
 function gpusOf({ inventory }: GpuNode, figures: NodeFigures | undefined): Known[] {
   const indices = new Map(figures?.gpus.map(({ uuid, index }) => [uuid, index]));
   const known = (inventory?.gpus ?? []).map(({ uuid, name, mode, healthy, memory, slots }) => {
@@ -114,7 +114,7 @@ function gpuUsage(gpu: Known, figures: NodeFigures | undefined, slots: SlotMap):
       total: memory,
       ...(figures && {
         granted: sum(({ specification }) => specification.memory),
-        // A session says what it has on all its GPUs together.
+        // A session reports the sum over its GPUs.
         used: Math.round(
           sum(
             ({ specification, sessions }) =>
@@ -159,15 +159,15 @@ function messageOf(
   const ill = gpus.filter(({ healthy }) => !healthy).map(({ uuid }) => uuid);
   const sentences = [
     ...(ill.length > 0
-      ? [`${ill.join(', ')} failed and gives out no slots until it works again.`]
+      ? [`${ill.join(', ')} failed. Its slots are unavailable until it recovers.`]
       : []),
     ...(inventory === undefined
-      ? [`The device plugin of node ${name} has not told yet which GPUs it has.`]
+      ? [`The device plugin of node ${name} has not published its GPUs yet.`]
       : []),
     ...(state === 'Silent'
       ? [
           trouble ??
-            `Node ${name} has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.`,
+            `Node ${name} has not reported its GPUs recently. Check the nvidia-virtual pod on that node.`,
         ]
       : []),
   ];

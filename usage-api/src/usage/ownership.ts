@@ -5,7 +5,7 @@ import type { GpuPod } from './pods.js';
 
 export type Allocation = NodeFigures['allocations'][number];
 
-/** A container that was granted its part a second time has a younger allocation. */
+/** The latest allocation of a container: it gets a new one if it was granted again. */
 export function allocationOf(
   pod: GpuPod,
   container: string,
@@ -17,8 +17,8 @@ export function allocationOf(
 }
 
 /**
- * Nodes write the kubelet's UID. Annotations are anybody's to write, so that one counts for a pod
- * of the same name only.
+ * Nodes report the kubelet's UID of a pod. For a static pod that is the mirror annotation. Any user
+ * can write annotations, so namespace and name must match too.
  */
 function isOf(
   owner: Owner,

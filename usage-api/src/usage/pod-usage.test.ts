@@ -1,7 +1,7 @@
 import type { V1Pod } from '@kubernetes/client-node';
 import type { NodeSnapshot } from '@nvidia-virtual/ledger';
 import { snapshot } from '@nvidia-virtual/ledger/testing/snapshots';
-import { readAsked } from './asked.js';
+import { readGpuRequest } from './gpu-request.js';
 import { keepNode } from './node-usage.js';
 import { podUsage } from './pod-usage.js';
 import { type GpuPod, keepPod } from './pods.js';
@@ -56,14 +56,14 @@ function gpuPod({
     status,
   };
   const kept = keepPod(pod as unknown as V1Pod);
-  if (!kept) throw new Error('nothing was kept of the pod');
+  if (!kept) throw new Error('keepPod() dropped the pod');
   return kept;
 }
 
 function usage(shape: Shape, figures = true, podUid = 'u') {
   const pod = gpuPod(shape);
-  const told = snapshot({ allocations: 1, sessions: 2, memory: 100 });
-  const owned = told.allocations.map((one) => ({
+  const result = snapshot({ allocations: 1, sessions: 2, memory: 100 });
+  const owned = result.allocations.map((one) => ({
     ...one,
     rate: undefined,
     specification: {
@@ -72,12 +72,12 @@ function usage(shape: Shape, figures = true, podUid = 'u') {
     },
   })) as NodeSnapshot['allocations'];
   const node = {
-    gpus: told.gpus,
+    gpus: result.gpus,
     at: 1.7e12,
     allocations: owned.map((one) => ({ ...one, rate: undefined })),
   };
   return podUsage(pod, {
-    asked: readAsked(pod),
+    gpuRequest: readGpuRequest(pod),
     figures: figures ? node : undefined,
     inventory: INVENTORY,
     trouble: undefined,
@@ -86,7 +86,7 @@ function usage(shape: Shape, figures = true, podUid = 'u') {
 
 const RUNNING = { phase: 'Running', containerStatuses: [{ name: 'main', state: { running: {} } }] };
 
-test('a pod that uses its part', () => {
+test('a pod that uses its GPU is Active', () => {
   expect(usage({ node: 'n', status: RUNNING })).toMatchObject({
     state: 'Active',
     timestamp: '2023-11-14T22:13:20Z',
@@ -101,7 +101,7 @@ test('a pod that uses its part', () => {
   });
 });
 
-test('a static pod has what is written of the UID that its kubelet has for it, and no pod of another name has', () => {
+test('a static pod is matched by its mirror annotation, a pod of another name is not', () => {
   const annotations = { 'kubernetes.io/config.mirror': 'hash' };
   const used = (shape: Shape) =>
     usage({ node: 'n', status: RUNNING, ...shape }, true, 'hash').state;
@@ -112,12 +112,12 @@ test('a static pod has what is written of the UID that its kubelet has for it, a
   ]);
 });
 
-test('a pod that has not used it yet has what its slots hold, or less if it says so', () => {
+test('before first use the expected quota follows the slots, and annotations can lower it', () => {
   const idle = (annotations: Record<string, string>) => {
     const pod = gpuPod({ node: 'n', status: RUNNING, annotations });
     const figures = { gpus: [], at: 0, allocations: [] };
     return podUsage(pod, {
-      asked: readAsked(pod),
+      gpuRequest: readGpuRequest(pod),
       figures,
       inventory: INVENTORY,
       trouble: undefined,
@@ -134,7 +134,7 @@ test('a pod that has not used it yet has what its slots hold, or less if it says
 });
 
 test.each<[string, Shape, string, string | undefined]>([
-  ['nobody has placed', {}, 'Waiting', 'No scheduler has looked at it yet.'],
+  ['no scheduler has seen', {}, 'Waiting', 'No scheduler has considered the pod yet.'],
   [
     'the scheduler cannot place',
     {
@@ -163,24 +163,24 @@ test.each<[string, Shape, string, string | undefined]>([
     'Starting',
     'main: ErrImagePull: no such image',
   ],
-  ['was just placed', { node: 'n' }, 'Starting', 'The kubelet prepares it.'],
+  ['was just placed', { node: 'n' }, 'Starting', 'The kubelet is preparing the pod.'],
   ['is being deleted', { node: 'n', status: RUNNING, deleted: true }, 'Ending', undefined],
-])('a pod that %s', (_, shape, state, message) => {
+])('a pod that %s has its state and reason', (_, shape, state, message) => {
   const pod = gpuPod(shape);
-  const told = podUsage(pod, {
-    asked: readAsked(pod),
+  const result = podUsage(pod, {
+    gpuRequest: readGpuRequest(pod),
     figures: { gpus: [], at: 0, allocations: [] },
     inventory: undefined,
     trouble: undefined,
   });
-  expect([told.state, told.message]).toEqual([state, message]);
+  expect([result.state, result.message]).toEqual([state, message]);
 });
 
-test('a pod whose node is silent, and one whose annotations are wrong', () => {
+test('a pod has a message if its node is silent or its annotations are invalid', () => {
   expect(usage({ node: 'n', status: RUNNING }, false)).toMatchObject({
     state: 'Unknown',
     message:
-      'Node n has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.',
+      'Node n has not reported its GPUs recently. Check the nvidia-virtual pod on that node.',
   });
   const wrong = usage({
     node: 'n',
@@ -193,7 +193,7 @@ test('a pod whose node is silent, and one whose annotations are wrong', () => {
   ]);
 });
 
-test('nothing is kept of pods that ask for nothing, or have ended', () => {
+test('keepPod() drops pods that request no slots or have ended', () => {
   const spec = {
     containers: [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '1' } } }],
   };
@@ -201,7 +201,7 @@ test('nothing is kept of pods that ask for nothing, or have ended', () => {
   expect(keepPod({ spec, status: { phase: 'Succeeded' } } as unknown as V1Pod)).toBeUndefined();
 });
 
-test('slots lie where the scheduler put them; init containers leave theirs to the others', () => {
+test('slots are counted on the assigned GPUs, and init containers release theirs', () => {
   const resources = { limits: { 'nvidia-virtual/gpu': '6' } };
   const assigned = {
     version: 1,
@@ -214,11 +214,11 @@ test('slots lie where the scheduler put them; init containers leave theirs to th
     annotations,
   });
   const slots = new SlotMap();
-  slots.add(pod, readAsked(pod), undefined);
+  slots.add(pod, readGpuRequest(pod), undefined);
   expect([slots.total, slots.on('GPU-1'), slots.on('GPU-2')]).toEqual([6, 4, 6]);
 });
 
-test('a sidecar keeps its slots beside an init container that starts after it, as Kubernetes counts', () => {
+test('a sidecar holds its slots beside later init containers, as Kubernetes counts them', () => {
   const asking = (name: string, slots: string, more: object = {}) => ({
     name,
     resources: { limits: { 'nvidia-virtual/gpu': slots } },
@@ -239,24 +239,24 @@ test('a sidecar keeps its slots beside an init container that starts after it, a
     annotations: { 'nvidia-virtual/assigned': JSON.stringify(assigned) },
   });
   const slots = new SlotMap();
-  slots.add(pod, readAsked(pod), undefined);
-  const told = podUsage(pod, {
-    asked: readAsked(pod),
+  slots.add(pod, readGpuRequest(pod), undefined);
+  const result = podUsage(pod, {
+    gpuRequest: readGpuRequest(pod),
     figures: undefined,
     inventory: INVENTORY,
     trouble: undefined,
   });
-  expect([told.slots, slots.total, slots.on('GPU-1')]).toEqual([6, 6, 6]);
+  expect([result.slots, slots.total, slots.on('GPU-1')]).toEqual([6, 6, 6]);
 });
 
-test('an assignment that is no JSON is as good as none', () => {
+test('an assignment that is not JSON is ignored', () => {
   const pod = gpuPod({ node: 'n', annotations: { 'nvidia-virtual/assigned': '{' } });
   const slots = new SlotMap();
-  slots.add(pod, readAsked(pod), undefined);
+  slots.add(pod, readGpuRequest(pod), undefined);
   expect([slots.total, slots.on('GPU-1')]).toEqual([4, 0]);
 });
 
-test('a thousand slots are seen, which Kubernetes writes as 1k', () => {
+test('a quantity of 1k slots is read as a thousand', () => {
   const slots = { 'nvidia-virtual/gpu': '1k' };
   const pod = {
     metadata: { name: 'p', uid: 'u' },

@@ -2,25 +2,25 @@ import type { Inventory } from '@nvidia-virtual/kube-common/assignment';
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
 import { usedTime } from '@nvidia-virtual/ledger';
 import { API_VERSION, type ContainerUsage, type PodGpuUsage, type PodState } from '../resources.js';
-import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
+import { assignmentOf, type GpuRequest } from './gpu-request.js';
 import { type Allocation, allocationOf } from './ownership.js';
 import { type GpuPod, whyStarting, whyWaiting } from './pods.js';
 import { timestamp, windowSeconds } from './time.js';
 
-/** What is known beside the pod itself. */
+/** Data about a pod from other sources. */
 export interface PodContext {
-  readonly asked: Asked;
-  /** Of its node. */
+  readonly gpuRequest: GpuRequest;
+  /** Figures of the pod's node. */
   readonly figures: NodeFigures | undefined;
   readonly inventory: Inventory | undefined;
-  /** Why figures may be missing or old. */
+  /** Sentence that says why figures may be missing or old. */
   readonly trouble: string | undefined;
 }
 
 export function podUsage(pod: GpuPod, context: PodContext): PodGpuUsage {
   const { name = '', namespace = '', labels, creationTimestamp, uid = '' } = pod.metadata ?? {};
-  const { containers } = context.asked;
+  const { containers } = context.gpuRequest;
   const allocations = new Map(
     containers.map(({ container }) => [container, allocationOf(pod, container, context.figures)]),
   );
@@ -95,10 +95,7 @@ function granted(
   };
 }
 
-/**
- * What a container will have that has not used the GPU yet: its slots say it, or the annotations,
- * which can only lower it.
- */
+/** Expected quota of a container before first use: from its slots, or lower if annotated so. */
 function expected(
   request: ContainerRequest,
   pod: GpuPod,
@@ -141,12 +138,12 @@ function stateOf(
 function messageOf(
   pod: GpuPod,
   state: PodState,
-  { asked, figures, trouble }: PodContext,
+  { gpuRequest, figures, trouble }: PodContext,
 ): string | undefined {
-  const silent = `Node ${pod.spec?.nodeName} has told nothing about its GPUs lately. Look at the pod of nvidia-virtual that runs there.`;
+  const silent = `Node ${pod.spec?.nodeName} has not reported its GPUs recently. Check the nvidia-virtual pod on that node.`;
   const sentences = [
     state === 'Waiting' ? whyWaiting(pod) : state === 'Starting' ? whyStarting(pod) : undefined,
-    asked.problem,
+    gpuRequest.problem,
     state !== 'Waiting' && state !== 'Starting' && !figures ? (trouble ?? silent) : undefined,
   ].filter((sentence) => sentence !== undefined);
   return sentences.length === 0 ? undefined : sentences.join(' ');

@@ -2,23 +2,21 @@ import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
 import { ANNOTATION, MIRROR_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { readSlots } from '@nvidia-virtual/kube-common/pod-request';
 
-/** A pod that asks for slots, as far as it matters here. */
+/** The needed part of a pod that requests slots. */
 export type GpuPod = Pick<V1Pod, 'metadata' | 'spec' | 'status'>;
 
-const USED = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as readonly string[];
+const KEPT_ANNOTATIONS = [...Object.values(ANNOTATION), MIRROR_ANNOTATION] as readonly string[];
 
-/**
- * A cluster has many pods, and most ask for nothing of ours: of these nothing is kept, of the
- * others what is needed.
- */
+/** Drops pods without slots and strips the others, because a cluster can have very many pods. */
 export function keepPod(pod: V1Pod): GpuPod | undefined {
   const { metadata = {}, spec, status } = pod;
   const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
-  const asks = containers.some(
+  const requestsSlots = containers.some(
     ({ resources }) =>
       readSlots(resources?.limits?.[RESOURCE] ?? resources?.requests?.[RESOURCE]) > 0,
   );
-  if (!asks || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
+  if (!requestsSlots || status?.phase === 'Succeeded' || status?.phase === 'Failed')
+    return undefined;
   const {
     name,
     namespace,
@@ -37,7 +35,7 @@ export function keepPod(pod: V1Pod): GpuPod | undefined {
     metadata: {
       ...{ name, namespace, uid, labels, creationTimestamp, deletionTimestamp },
       annotations: Object.fromEntries(
-        Object.entries(annotations).filter(([key]) => USED.includes(key)),
+        Object.entries(annotations).filter(([key]) => KEPT_ANNOTATIONS.includes(key)),
       ),
     },
     spec: {
@@ -67,19 +65,19 @@ function slimStatus({ name, state }: V1ContainerStatus): Pick<V1ContainerStatus,
   };
 }
 
-/** Why a pod has no node yet, in the words of whoever decides it. */
+/** The scheduler's reason why a pod has no node yet. */
 export function whyWaiting({ status }: GpuPod): string {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False')
     return [scheduled.reason, scheduled.message].filter(Boolean).join(': ');
-  return 'No scheduler has looked at it yet.';
+  return 'No scheduler has considered the pod yet.';
 }
 
-/** Why a pod on a node does not run yet; undefined when all its containers have begun. */
+/** Why a pod on a node does not run yet; undefined if all its containers have started. */
 export function whyStarting({ status }: GpuPod): string | undefined {
   const statuses = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
   for (const { name, state } of statuses) {
-    // What waits for the init containers before it says no more than that.
+    // A container that waits for init containers has no reason of its own.
     if (!state?.waiting || state.waiting.reason === 'PodInitializing') continue;
     const { reason, message } = state.waiting;
     return `${name}: ${[reason, message].filter(Boolean).join(': ')}`;
@@ -88,7 +86,7 @@ export function whyStarting({ status }: GpuPod): string | undefined {
   return (
     status?.message ??
     (statuses.length === 0 || statuses.some(({ state }) => state?.waiting)
-      ? 'The kubelet prepares it.'
+      ? 'The kubelet is preparing the pod.'
       : undefined)
   );
 }

@@ -1,10 +1,10 @@
 import { type ContainerRequest, peak } from '@nvidia-virtual/kube-common/pod-request';
-import { type Asked, assignmentOf } from './asked.js';
 import type { NodeFigures } from './figures.js';
+import { assignmentOf, type GpuRequest } from './gpu-request.js';
 import { allocationOf } from './ownership.js';
 import type { GpuPod } from './pods.js';
 
-/** Which slots of a node its pods hold, and on which GPU, where that is known. */
+/** Counts the slots that pods hold on a node, in total and per GPU if known. */
 export class SlotMap {
   readonly #gpus = new Map<string, number>();
   #total = 0;
@@ -17,7 +17,7 @@ export class SlotMap {
     return this.#gpus.get(gpu) ?? 0;
   }
 
-  add(pod: GpuPod, { containers }: Asked, figures: NodeFigures | undefined): void {
+  add(pod: GpuPod, { containers }: GpuRequest, figures: NodeFigures | undefined): void {
     this.#total += peak(containers);
     const parts = containers.map(({ container, ...request }) => ({
       ...request,
@@ -30,7 +30,7 @@ export class SlotMap {
   }
 }
 
-/** As our scheduler assigned them, or where the node gave the container its part. */
+/** GPUs from the scheduler's assignment, or else from the allocation on the node. */
 function gpusOf(
   pod: GpuPod,
   container: string,

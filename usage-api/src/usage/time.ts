@@ -1,11 +1,11 @@
 import type { Rate } from './figures.js';
 
-/** As Kubernetes writes a time: to the second. */
+/** A time in Kubernetes' format, to the second. */
 export function timestamp(time: Date | string | number): string {
   return `${new Date(time).toISOString().slice(0, 19)}Z`;
 }
 
-/** Allocations of one node are compared over the same time, except those that are younger. */
+/** Allocations of one node share a window, except young ones. The longest is reported. */
 export function windowSeconds(
   allocations: readonly ({ readonly rate: Rate | undefined } | undefined)[],
 ): { windowSeconds?: number } {

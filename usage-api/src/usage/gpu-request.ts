@@ -11,23 +11,23 @@ import {
 } from '@nvidia-virtual/kube-common/pod-request';
 import type { GpuPod } from './pods.js';
 
-export interface Asked {
+export interface GpuRequest {
   readonly containers: readonly ContainerRequest[];
-  /** What is wrong with the annotations, in sentences. */
+  /** Sentences about invalid annotations. */
   readonly problem?: string;
 }
 
-/** A pod that changed is another object. */
-const READ = new WeakMap<GpuPod, Asked>();
+/** Safe to cache by identity: a changed pod is a new object. */
+const READ = new WeakMap<GpuPod, GpuRequest>();
 
-/** What a pod asks for. Where its annotations are wrong, its slots are still what it holds. */
-export function readAsked(pod: GpuPod): Asked {
-  const asked = READ.get(pod) ?? read(pod);
-  READ.set(pod, asked);
-  return asked;
+/** The GPU request of a pod. Invalid annotations are ignored: its slots still count. */
+export function readGpuRequest(pod: GpuPod): GpuRequest {
+  const request = READ.get(pod) ?? read(pod);
+  READ.set(pod, request);
+  return request;
 }
 
-function read(pod: GpuPod): Asked {
+function read(pod: GpuPod): GpuRequest {
   try {
     return { containers: readPodRequest(pod)?.containers ?? [] };
   } catch (error) {
@@ -37,7 +37,7 @@ function read(pod: GpuPod): Asked {
   }
 }
 
-/** Annotations may be written by anybody: what cannot be read is as good as missing. */
+/** Any user can write annotations, so an unreadable one counts as missing. */
 export function assignmentOf({ metadata }: GpuPod): ReturnType<typeof readAssignment> {
   return readable(() => readAssignment(metadata?.annotations?.[ANNOTATION.assigned]));
 }
