@@ -1,8 +1,8 @@
 import { defineErrors } from '@nvidia-virtual/service/error-table';
 
 /**
- * Errors of the usage API: code, HTTP status, Kubernetes reason, sentence. A test compares them with
- * docs/errors.md. A code is never reused for another meaning.
+ * Errors of the usage API: code, HTTP status, Kubernetes reason, sentence. A test compares them
+ * with docs/errors.md. A code is never reused for another meaning.
  */
 const TABLE = {
   NOT_THROUGH_API_SERVER: [

@@ -29,7 +29,9 @@ export interface UsageObject {
   readonly metadata: Metadata;
   /** Time of the node's report. Missing: no report. */
   readonly timestamp?: string;
-  /** Length in seconds of the window for used time. It ends at `timestamp`. Missing: no window yet. */
+  /**
+   * Length in seconds of the window for used time. It ends at `timestamp`. Missing: no window yet.
+   */
   readonly windowSeconds?: number;
   /** Message for a person: why the pod waits, why figures are missing. */
   readonly message?: string;

@@ -112,7 +112,9 @@ export class UsageService {
     return this.#http.address;
   }
 
-  /** Resolves when it serves with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError */
+  /**
+   * Resolves when it serves with a certificate. @throws UsageError ADDRESS_NOT_SERVED, ProxyError
+   */
   async start(): Promise<void> {
     const { address, http } = this.#options;
     if ('path' in address)
@@ -131,8 +133,8 @@ export class UsageService {
   }
 
   /**
-   * Becomes not ready, keeps serving until the endpoints are updated, then stops. Watches continue at
-   * another replica.
+   * Becomes not ready, keeps serving until the endpoints are updated, then stops. Watches continue
+   * at another replica.
    */
   async stop(): Promise<void> {
     this.#ending = true;

@@ -19,8 +19,8 @@ export interface ServerOptions {
 const HANDSHAKE_TIMEOUT = 10_000;
 
 /**
- * The TLS server to which the Kubernetes API server forwards requests. Its certificates are set after
- * start and can change at run time.
+ * The TLS server to which the Kubernetes API server forwards requests. Its certificates are set
+ * after start and can change at run time.
  */
 export class UsageServer {
   readonly server: Server;
