@@ -81,7 +81,7 @@ test('a GPU that is left to another plugin by configuration has not failed, and 
   await node.startProxy({ gpus: 2, only: [first] });
   await offered(10);
   expect(node.kubelet.unhealthy).toEqual([]);
-  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+  expect(plugin.output).not.toContain('gpu-proxy no longer lists it');
 });
 
 test('a simulated GPU that is not to be any more has not failed either', async () => {
@@ -92,7 +92,7 @@ test('a simulated GPU that is not to be any more has not failed either', async (
   await node.startProxy({ gpus: 1 });
   await eventually(() => expect(node.kubelet.devices).toHaveLength(10));
   expect(node.kubelet.unhealthy).toEqual([]);
-  expect(plugin.output).not.toContain('gpu-proxy lists it no more');
+  expect(plugin.output).not.toContain('gpu-proxy no longer lists it');
 });
 
 test('what containers have of such a GPU stays theirs until they are gone', async () => {

@@ -58,7 +58,7 @@ function commandLine(endSignal: EndSignal): Command {
   const remove = program
     .command('remove')
     .description(
-      'remove all that is ours from this node, and end what was started; device plugin and gpu-proxy must have ended',
+      'remove all files of nvidia-virtual from this node, and end their processes; device plugin and gpu-proxy must have ended',
     )
     .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);

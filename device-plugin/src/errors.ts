@@ -9,39 +9,38 @@ const TABLE = {
   INSTALLATION_BROKEN:
     '{file} of this build cannot be read: {reason}. Name the directory that holds the build by --installation.',
   VERSION_NOT_INSTALLED:
-    'Version {version} cannot be installed in {directory}: {reason}. Make room there, or name another directory of the host by --versions.',
+    'Version {version} cannot be installed in {directory}: {reason}. Free space there, or name another directory of the host by --versions.',
   STATE_NOT_WRITTEN:
-    '{file} cannot be written: {reason}. Make room there, or name another state directory by --state.',
+    '{file} cannot be written: {reason}. Free space there, or name another state directory by --state.',
   KUBELET_DIRECTORY_MISSING:
     '{directory} does not exist. Start the kubelet, or name its root directory by --kubelet-root.',
   KUBELET_NOT_SERVING:
-    'The kubelet does not register {resource} over {socket}: {reason}. It is asked again until it does.',
+    'The kubelet does not register {resource} over {socket}: {reason}. The device plugin retries.',
   ENDPOINT_NOT_SERVED:
-    'The socket {path} cannot be served: {reason}. It is tried again; the kubelet gives out no slots until then.',
+    'The socket {path} cannot be served: {reason}. The device plugin retries; until then the kubelet assigns no slots.',
   SUPERSEDED:
-    'A newer device plugin has taken over {resource} on this node. This one registers no more: stop it.',
+    'A newer device plugin has registered {resource} on this node. This one no longer registers: stop it.',
   SLOT_UNKNOWN:
-    'Node {node} has no slot {slot} any more: its GPUs or slotsPerGpu have changed. Make the pod again.',
+    'Node {node} no longer has slot {slot}: its GPUs or slotsPerGpu have changed. Create the pod again.',
   GRANT_NOT_MADE:
-    'No directory can be made in {state} for {slots}: {reason}. Make room there on node {node}, and make the pod again.',
+    'No directory can be created in {state} for {slots}: {reason}. Free space there on node {node}, and create the pod again.',
   PROXY_AWAY:
     'gpu-proxy of node {node} has not answered for {seconds} s: {reason} Until it does, no new pod gets a slot here. Look at its log.',
-  GPU_GONE:
-    'It was here before, and gpu-proxy lists it no more. Look at its log and at the driver.',
+  GPU_GONE: 'gpu-proxy no longer lists it. Check the log of gpu-proxy, and the driver.',
   NVIDIA_PLUGIN:
-    'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both would use them unseen by each other. Keep one of the two off this node; to run both knowingly, give --allow nvidia-plugin.',
+    'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both could use the same memory. Remove one of the two from this node, or allow both by --allow nvidia-plugin.',
   NVIDIA_RUNTIME:
-    'Node {node} offers no {resource}: its default container runtime gives the real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} came into this container unasked). Make runc the default and NVIDIA a RuntimeClass, or forbid the variable in its config.toml (accept-nvidia-visible-devices-envvar-when-unprivileged = false); to go on knowingly, give --allow nvidia-runtime.',
+    'Node {node} offers no {resource}: its default container runtime gives the real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} is in this container, which did not ask for it). Make runc the default and NVIDIA a RuntimeClass, or forbid the variable in its config.toml (accept-nvidia-visible-devices-envvar-when-unprivileged = false); to accept it, set --allow nvidia-runtime.',
   API_NOT_REACHED:
-    'The API server cannot be told of node {node}: {reason}. It is tried again; slots do not depend on it.',
+    'The annotation and events of node {node} cannot be written: {reason}. The device plugin retries; slots do not depend on it.',
   NODE_STILL_SERVED:
-    "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or take the node's label away.",
+    "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or remove the node's label.",
   RELEASE_LIVES:
-    'Nothing is removed from node {node}, because the DaemonSet {daemonSet} in namespace {namespace} serves it: this is for after an uninstall. Delete the DaemonSet that started this; whoever applies the chart without Helm renders it by `helm template --no-hooks`.',
+    'Nothing is removed from node {node}, because the DaemonSet {daemonSet} in namespace {namespace} still serves it. Delete the DaemonSet that started this clean-up. To apply the chart without Helm, render it by `helm template --no-hooks`.',
   PROCESSES_LEFT:
-    'What was started from {directory} does not end: {processes}. Look at what holds them, for example in `dmesg`; the rest is removed once they are gone.',
+    'Processes that were started from {directory} do not end: {processes}. Find what blocks them, for example in `dmesg`; the rest is removed when they have ended.',
   MOUNTS_LEFT:
-    'Nothing was removed from {directory}, because something is mounted in it: {mounts}. Unmount that first.',
+    'Nothing was removed from {directory}, because it contains mounts: {mounts}. Unmount them first.',
 } as const satisfies Record<string, string>;
 
 export class PluginError extends defineErrors('PluginError', TABLE) {}

@@ -40,7 +40,7 @@ test('number 14: a GPU that was lost while gpu-proxy started is back without any
   await counts(10, 10);
   node.fail();
   expect(await one.exited()).toBe(0);
-  expect(one.output).toContain('gpu-proxy ends and is to be started again');
+  expect(one.output).toContain('gpu-proxy ends and must be started again');
   // As the kubelet does.
   const both = await node.startProxy({ gpus: 2 });
   await counts(20, 0);

@@ -45,7 +45,7 @@ test('a GPU that is listed no more has failed, stays in its place, and comes bac
     ['a', false],
     ['b', true],
   ]);
-  expect(known.all[0]?.unhealthy).toEqual(expect.stringContaining('gpu-proxy lists it no more'));
+  expect(known.all[0]?.unhealthy).toEqual(expect.stringContaining('gpu-proxy no longer lists it'));
   known.take(listing(gpu('b'), gpu('a')));
   expect(known.all).toEqual([gpu('a'), gpu('b')]);
 });

@@ -20,7 +20,7 @@ export class Metrics {
     this.registry.setDefaultLabels({ node });
     new Gauge({
       name: 'nvidia_virtual_plugin_slots',
-      help: 'Slots as the kubelet is told of them, by health.',
+      help: 'Slots that the kubelet was sent, by health.',
       labelNames: ['health'],
       registers,
       collect() {
@@ -29,12 +29,12 @@ export class Metrics {
     });
     gauge(
       'nvidia_virtual_plugin_kubelet_connected',
-      'Whether the kubelet has the list of slots and is told of changes.',
+      'Whether the kubelet follows the list of slots.',
       source.watched,
     );
     gauge(
       'nvidia_virtual_plugin_proxy_connected',
-      'Whether gpu-proxy answered when it was asked last.',
+      'Whether gpu-proxy answered the last request.',
       source.proxyAnswers,
     );
     this.#registrations = new Counter({
@@ -44,7 +44,7 @@ export class Metrics {
     });
     this.#allocations = new Counter({
       name: 'nvidia_virtual_plugin_allocations_total',
-      help: 'Containers that the kubelet asked slots for: granted or refused.',
+      help: 'Containers for which the kubelet asked for slots: granted or refused.',
       labelNames: ['result'],
       registers,
     });

@@ -246,7 +246,7 @@ export class PluginService {
   #whyNotOffered(): string | undefined {
     return this.#link
       ? this.#link.trouble
-      : `gpu-proxy has not yet said which GPUs there are, so there is no ${RESOURCE} to offer.`;
+      : `gpu-proxy has not listed the GPUs yet, so no ${RESOURCE} is offered.`;
   }
 
   #every(milliseconds: number, step: () => void): void {

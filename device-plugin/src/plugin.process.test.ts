@@ -156,7 +156,7 @@ test('a superseded plugin that the kubelet drops says so and stays away', async 
   await eventually(() => expect(young.said('registered')).toBe(true));
   await node.kubelet.restart();
   await offered(10);
-  await eventually(() => expect(old.said('A newer device plugin has taken over')).toBe(true));
+  await eventually(() => expect(old.said('A newer device plugin has registered')).toBe(true));
   await young.end();
   await pause(1500);
   expect(node.kubelet.plugin()).toBeUndefined();
@@ -168,7 +168,7 @@ test('number 3: what keeps a container from its slots is said in a sentence, whi
   await offered(10);
   rmSync(path.join(node.state, 'allocations'), { recursive: true });
   writeFileSync(path.join(node.state, 'allocations'), '');
-  const sentence = `No directory can be made in ${node.state} for 1 slot: file already exists. Make room there on node node-1`;
+  const sentence = `No directory can be created in ${node.state} for 1 slot: file already exists. Free space there on node node-1`;
   await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
 });
 

@@ -43,7 +43,8 @@ export async function register(
   // Check the kubelet's socket before ours: a starting kubelet removes our socket, then listens. If
   // a missing socket is registered, the kubelet blocks for seconds.
   const reason =
-    (await whyNotServed(socket)) ?? (endpoint.there ? undefined : 'it starts just now');
+    (await whyNotServed(socket)) ??
+    (endpoint.there ? undefined : 'the device plugin is still starting');
   if (reason !== undefined)
     throw new PluginError('KUBELET_NOT_SERVING', { resource: RESOURCE, socket, reason });
   const Service = loadDevicePluginProtocol().Registration;

@@ -62,7 +62,7 @@ test('an allocation whose holder ends while nothing can be written goes with it 
   await until(() => node.allocations.length === 0);
   expect(said()).toContainEqual(
     expect.stringMatching(
-      /whose holder ended, could not be written down: illegal operation on a directory\.$/,
+      /The holder .* the drain could not be saved: illegal operation on a directory\.$/,
     ),
   );
 });
@@ -101,7 +101,7 @@ say("ready"); sys.stdin.readline()`,
   ]);
   await allocation.whenIdle();
   expect(
-    said().filter((one) => one.startsWith('The figures of the session cannot be read any more')),
+    said().filter((one) => one.startsWith('The figures of the session can no longer be read')),
   ).toHaveLength(1);
   await node.delete(allocation, { force: false });
 });
@@ -130,7 +130,7 @@ test('a worker that hangs when its client ends is killed after a while, and what
   expect(session.secondsToReturn).toBeGreaterThanOrEqual(9.9);
   await allocation.whenIdle();
   expect([allocation.sessionCount, allocation.memoryUsed]).toEqual([0, 0]);
-  expect(said()).toContain('the worker outlived its client and is killed');
+  expect(said()).toContain('the worker did not end with its client and is killed');
 
   const next = startProgram(allocation, holding);
   expect(await once(createInterface(next.stdout), 'line')).toEqual(['got 0']);

@@ -79,7 +79,7 @@ export class NodeLedger {
       this.#ledger.publish(this.#node.snapshot());
     } catch (error) {
       this.#logger.error(
-        `The ledger could not be told what is true on this node: ${(error as Error).message}.`,
+        `The state of this node could not be written to the ledger: ${(error as Error).message}.`,
       );
     }
   }

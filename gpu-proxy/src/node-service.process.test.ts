@@ -340,7 +340,7 @@ test('SIGHUP: what can be followed is followed, programs go on', async () => {
   server.process.kill('SIGHUP');
   await eventually(() =>
     expect(readFileSync(log, 'utf8')).toContain(
-      'The configuration is refused, the former one stays in force.',
+      'The new configuration has mistakes and is not used.',
     ),
   );
   expect((await ask('/healthz', moved)).status).toBe(200);
@@ -364,10 +364,10 @@ test('a configuration that is wrong is refused with all that is wrong', async ()
   });
   expect([status, stdout]).toEqual([2, '']);
   const sentences = [
-    '4 things are wrong',
+    'The configuration has 4 mistakes',
     '--warm-workers is "many"',
     'window is "5"',
-    'colour is no option',
+    'colour is not an option',
     'limits.threads is "0"',
   ];
   for (const sentence of sentences) expect(stderr).toContain(sentence);

@@ -336,12 +336,12 @@ test('a specification of a later version is left alone, with a sentence', async 
   );
   expect(said).toContainEqual(
     expect.stringMatching(
-      /start the newer gpu-proxy again\. .* its memory stays promised to it until its directory is removed\.$/,
+      /start the newer gpu-proxy again\. .* its memory stays reserved until its directory is removed\.$/,
     ),
   );
   expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
   expect(said).toContainEqual(
-    expect.stringMatching(/remove its directory\. .* nobody can tell how much it is\.$/),
+    expect.stringMatching(/remove its directory\. .* its quota cannot be read\.$/),
   );
   expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(texts);
   rmSync(newer.directory, { recursive: true });

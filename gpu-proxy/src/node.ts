@@ -456,8 +456,8 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     if (specification && !this.#allocations.has(id)) this.#leftAlone.set(file, specification);
     const reason = error instanceof ProxyError ? error.message : `${systemReason(error)}.`;
     const promised = specification
-      ? 'its memory stays promised to it until its directory is removed'
-      : 'its memory is not counted, since nobody can tell how much it is';
+      ? 'its memory stays reserved until its directory is removed'
+      : 'its memory is not counted, because its quota cannot be read';
     this.#options.logger.error(
       { allocation: id },
       new ProxyError('ALLOCATION_NOT_SERVED', { id, reason, promised }).message,
@@ -481,7 +481,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       const reason = systemReason(error);
       this.#options.logger.error(
         named(allocation),
-        `That the allocation is drained, whose holder ended, could not be written down: ${reason}.`,
+        `The holder of the allocation ended, but the drain could not be saved: ${reason}.`,
       );
       this.#removeWhenDrained(allocation);
     }
@@ -494,7 +494,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       .catch((error) =>
         this.#options.logger.error(
           named(allocation),
-          `What is left of the drained allocation could not be removed: ${systemReason(error)}.`,
+          `The directory of the drained allocation could not be removed: ${systemReason(error)}.`,
         ),
       );
   }

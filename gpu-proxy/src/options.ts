@@ -55,7 +55,7 @@ export const LIST_OPTIONS = { ...CLIENT_OPTIONS, output };
 export const TOP_OPTIONS = {
   ...LIST_OPTIONS,
   count: option(wholeNumber(1, 999_999_999), {
-    help: 'end after so many times',
+    help: 'end after this number of updates',
     otherwise: 'at Ctrl-C',
     short: '-n',
   }),
@@ -67,13 +67,13 @@ export const RUN_OPTIONS = {
     otherwise: 'an embedded one',
   }),
   state: option(filePath, {
-    help: 'an allocation of the gpu-proxy that serves this directory, for the length of the run',
+    help: 'create an allocation on the node that serves this state directory, and delete it after the run',
     otherwise: 'an embedded one',
   }),
   allocation: option(
     { ...allocationName, placeholder: 'id|name' },
     {
-      help: 'that allocation of the gpu-proxy that serves the state directory',
+      help: 'use this allocation of the node that serves the state directory',
       otherwise: 'one of its own',
     },
   ),

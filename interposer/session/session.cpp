@@ -210,7 +210,7 @@ CUresult Session::takeWelcome(const wire::Message& reply) {
   if (welcome.buildId != kBuildId || welcome.devices > wire::kMaxDevices ||
       restBytes != welcome.devices * sizeof(wire::DeviceInfo)) {
     log("the GPU worker at %s is of another build than this libcuda.so.1; restart the program so "
-        "that both are of one version",
+        "that both are of the same build",
         socketPath());
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }

@@ -179,7 +179,7 @@ export class Reflector<Raw, T> {
     this.#failed = true;
     this.#options.logger.warn(
       { reason: error.message },
-      `${this.#options.path} cannot be followed; tried again`,
+      `the watch of ${this.#options.path} failed and is retried`,
     );
     await sleep(this.#backoff.next(), undefined, { signal: this.#end.signal }).catch(() => {});
   }
@@ -193,6 +193,6 @@ async function* linesOf(watch: Readable, path: string): AsyncGenerator<string> {
   try {
     yield* createInterface(watch);
   } catch (error) {
-    throw new ApiError(`The watch of ${path} broke off: ${(error as Error).message}.`, undefined);
+    throw new ApiError(`The watch of ${path} ended: ${(error as Error).message}.`, undefined);
   }
 }

@@ -130,7 +130,10 @@ function connectionOptions(): Option[] {
     new Option('--client-certificate <file>', 'the certificate that says who you are (PEM)'),
     new Option('--client-key <file>', 'its key (PEM)'),
     new Option('--tls-server-name <name>', 'the name that the API server must prove to have'),
-    new Option('--insecure-skip-tls-verify', 'believe whoever answers to be the API server'),
+    new Option(
+      '--insecure-skip-tls-verify',
+      'do not verify the certificate of the API server (insecure)',
+    ),
   ];
 }
 

@@ -8,7 +8,7 @@ import { defineErrors } from '@nvidia-virtual/service/error-table';
 const TABLE = {
   NODE_TOO_OLD:
     'The plugin needs Node {oldest} or later, and {program} is {version}. Install a newer one, and put it into PATH before this one.',
-  USAGE: '{reason}. `kubectl gpu-usage --help` shows what can be said.',
+  USAGE: '{reason}. `kubectl gpu-usage --help` shows the usage.',
   KUBECTL_MISSING:
     'The plugin runs kubectl, and there is no kubectl in PATH. Install it, or add its directory to PATH.',
   NOT_INSTALLED:
@@ -20,7 +20,7 @@ const TABLE = {
   NO_SUCH_POD:
     'Namespace {namespace} has no pod {name} that asks for nvidia-virtual/gpu and has not ended. `kubectl get pod {name} -n {namespace}` shows whether there is one at all.',
   NO_SUCH_NODE:
-    'There is no node {name} with GPUs of nvidia-virtual. `kubectl gpu-usage nodes` lists those that there are.',
+    'There is no node {name} with GPUs of nvidia-virtual. `kubectl gpu-usage nodes` lists all nodes.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;

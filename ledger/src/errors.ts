@@ -24,21 +24,21 @@ const TABLE = {
   REDIS_DATABASE:
     'Redis at {address} has no database {database}: {reason}. Choose another, or raise `databases` in its configuration.',
   REDIS_LOADING:
-    'Redis at {address} is still loading its data from disk. Nothing is to be done: it answers when it is ready.',
+    'Redis at {address} is still loading its data from disk. Wait: it answers when it is ready.',
   REDIS_MEMORY:
-    'Redis at {address} has no memory left for what is to be written: {reason}. Raise its maxmemory, or make room.',
+    'Redis at {address} has no memory left: {reason}. Raise its maxmemory, or make room.',
   REDIS_READ_ONLY:
     'Redis at {address} is a replica that takes no writes. Give the address of its primary.',
   REDIS_DISK:
     'Redis at {address} refuses writes because it cannot save to its disk: {reason}. Look at that disk and at its log.',
   REDIS_BUSY:
-    "Redis at {address} is kept busy by somebody's script. It goes on when that ends, or after SCRIPT KILL.",
+    'Redis at {address} is busy with a script. It answers again when the script ends, or after SCRIPT KILL.',
   REDIS_CLUSTER:
     'Redis at {address} is one of several nodes of a cluster and sends us to another: {reason}. Give the address of a single server.',
   REDIS_FAILED: 'Redis at {address} refused a command: {reason}. Look at its log.',
   LEDGER_CONTENT:
-    'The key {key} in Redis at {address} holds what is no record: {reason}. Delete the key; its node writes it anew within seconds.',
-  LEDGER_CLOSED: 'The ledger was closed and can be read no more. Open another.',
+    'The key {key} in Redis at {address} does not hold a valid record: {reason}. Delete the key; its node writes it again within seconds.',
+  LEDGER_CLOSED: 'The ledger is closed and can no longer be read. Open another one.',
   LEDGER_READER:
     'This ledger was opened for reading and publishes nothing. Open it with a writer: node and owner.',
   NODE_NAME:

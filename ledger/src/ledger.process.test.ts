@@ -110,7 +110,7 @@ test('a closed ledger says so', async () => {
   const ledger = writer();
   await ledger.close();
   await ledger.close();
-  expect(() => ledger.publish(snapshot())).toThrow('The ledger was closed');
+  expect(() => ledger.publish(snapshot())).toThrow('The ledger is closed');
   await expect(ledger.snapshots()).rejects.toThrow(LedgerError);
 });
 

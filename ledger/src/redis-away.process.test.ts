@@ -198,7 +198,7 @@ test('its memory is full', async () => {
       server.command('DEL', 'ballast').then(() => server.command('CONFIG', 'SET', 'maxmemory', 0)),
   });
   expect(sentence).toContain(
-    "has no memory left for what is to be written: OOM command not allowed when used memory > 'maxmemory'.",
+    "has no memory left: OOM command not allowed when used memory > 'maxmemory'.",
   );
 });
 
@@ -374,7 +374,7 @@ test('what is no record is not taken for one', async () => {
   const key = 'nvidia-virtual:{ledger}:node:node-1';
   await server.command('HSET', key, 'snapshot', '{"gpus"');
   await expect(reader.snapshots()).rejects.toThrow(
-    `The key ${key} in Redis at ${server.address} holds what is no record:`,
+    `The key ${key} in Redis at ${server.address} does not hold a valid record:`,
   );
 });
 

@@ -50,53 +50,53 @@ std::string readGpus(std::string_view text, std::vector<std::string>& gpus) {
   for (const std::string_view word : split(text, ',')) {
     std::string gpu;
     if (!name(word, gpu))
-      return quoted(text) + " is no list of GPUs: their names, separated by commas";
+      return quoted(text) + " is not a list of GPUs: give their names, separated by commas";
     if (std::find(gpus.begin(), gpus.end(), gpu) != gpus.end())
       return "the GPU " + quoted(gpu) + " is named twice";
     gpus.push_back(gpu);
   }
   return gpus.size() <= kMostGpus
              ? ""
-             : "an allocation has " + std::to_string(kMostGpus) + " GPUs at most";
+             : "an allocation can have " + std::to_string(kMostGpus) + " GPUs at most";
 }
 
 using Words = std::vector<std::string_view>;
 
 std::string readAllocation(const Words& words, Command& command) {
   Terms& terms = command.terms;
-  if (!name(words[1], command.id)) return quoted(words[1]) + " is no allocation's id";
+  if (!name(words[1], command.id)) return quoted(words[1]) + " is not the id of an allocation";
   if (!number(words[2], 1, 100, terms.weight))
-    return quoted(words[2]) + " is no weight: 1 to 100 percent";
+    return quoted(words[2]) + " is not a weight: give 1 to 100 percent";
   if (words[3] != "burst" && words[3] != "fixed")
-    return quoted(words[3]) + " is no policy: burst or fixed";
+    return quoted(words[3]) + " is not a policy: give burst or fixed";
   terms.policy = words[3] == "burst" ? Policy::burst : Policy::fixed;
   if (!number(words[4], -100, 100, terms.priority))
-    return quoted(words[4]) + " is no priority: -100 to 100";
+    return quoted(words[4]) + " is not a priority: give -100 to 100";
   return readGpus(words[5], terms.gpus);
 }
 
 std::string readWorker(const Words& words, Command& command) {
-  if (!pidOf(words[1], command.pid)) return quoted(words[1]) + " is no process";
-  return name(words[2], command.id) ? "" : quoted(words[2]) + " is no allocation's id";
+  if (!pidOf(words[1], command.pid)) return quoted(words[1]) + " is not a process id";
+  return name(words[2], command.id) ? "" : quoted(words[2]) + " is not the id of an allocation";
 }
 
 std::string readGone(const Words& words, Command& command) {
-  return pidOf(words[1], command.pid) ? "" : quoted(words[1]) + " is no process";
+  return pidOf(words[1], command.pid) ? "" : quoted(words[1]) + " is not a process id";
 }
 
 std::string readRemove(const Words& words, Command& command) {
-  return name(words[1], command.id) ? "" : quoted(words[1]) + " is no allocation's id";
+  return name(words[1], command.id) ? "" : quoted(words[1]) + " is not the id of an allocation";
 }
 
 std::string readWindow(const Words& words, Command& command) {
   if (number(words[1], kLeastWindow, kMostWindow, command.microseconds)) return "";
-  return quoted(words[1]) + " is no window: " + std::to_string(kLeastWindow) + " to " +
+  return quoted(words[1]) + " is not a window: give " + std::to_string(kLeastWindow) + " to " +
          std::to_string(kMostWindow) + " microseconds";
 }
 
 std::string readOverrun(const Words& words, Command& command) {
   if (number<std::int64_t>(words[1], 0, kMostOverrun, command.seconds)) return "";
-  return quoted(words[1]) + " is no limit of an overrun: 0 (none) to " +
+  return quoted(words[1]) + " is not a limit of an overrun: give 0 (none) to " +
          std::to_string(kMostOverrun) + " seconds";
 }
 
@@ -136,7 +136,8 @@ std::string parse(std::string_view line, Command& command) {
     return form.read(words, command);
   }
   return quoted(words[0]) +
-         " is no command; known are begin, commit, allocation, worker, gone, remove, window, "
+         " is not a command; the commands are begin, commit, allocation, worker, gone, remove, "
+         "window, "
          "overrun and figures";
 }
 

@@ -100,7 +100,7 @@ bool enterRoom(Options& options) {
   if (options.devices != nullptr) options.room.devices = options.devices;
   const std::string problem = launcher::enter(options.room);
   if (!problem.empty())
-    say("cannot shut a worker in, so it is not started: " + problem +
+    say("cannot confine a worker, so it is not started: " + problem +
         "; gpu-proxy needs the capability SYS_ADMIN");
   return problem.empty();
 }
@@ -125,9 +125,9 @@ int main(int count, char** arguments) {
   if (options.devices != nullptr && !hasRoom(options) && !showDevices(options.devices)) return 126;
   const std::string unadjusted =
       options.keepsOomScore ? std::string() : launcher::takeOomScore(options.move, options.client);
-  if (!unadjusted.empty()) say(unadjusted + "; going on without");
+  if (!unadjusted.empty()) say(unadjusted + "; continuing without it");
   for (const std::string& problem : launcher::place(options.move, options.client, options.pod))
-    say(problem + "; going on without");
+    say(problem + "; continuing without it");
   if (options.move > 0) return 0;
   if (hasRoom(options) && !enterRoom(options)) return 126;
   if (options.libraries != nullptr) setenv("LD_LIBRARY_PATH", options.libraries, 1);

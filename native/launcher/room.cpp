@@ -105,7 +105,7 @@ std::string moveIntoTmpfs() {
     return failed("keep its mounts to itself");
   constexpr const char* kAnywhere = "/proc";
   if (mount("tmpfs", kAnywhere, "tmpfs", kHarmless, "mode=755,size=16m,nr_inodes=4096") != 0)
-    return failed("make a root");
+    return failed("create a root");
   const std::string old = std::string(kAnywhere) + kHost;
   if (mkdir(old.c_str(), 0700) != 0 || syscall(SYS_pivot_root, kAnywhere, old.c_str()) != 0 ||
       chdir("/") != 0)

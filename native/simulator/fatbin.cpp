@@ -94,7 +94,8 @@ CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::str
         if (fits(entry) && (!best || better(entry, best->entry))) best = {entry, payload};
       });
   if (!whole) {
-    sentence = "The fat binary is damaged: a length in it leads outside. Build the program again.";
+    sentence =
+        "The fat binary is damaged: a length in it exceeds its size. Build the program again.";
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!best) {

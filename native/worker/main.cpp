@@ -94,7 +94,7 @@ void openNvml(const Options& options) {
       openHeldMemory(directory + (options.simulatedState.empty() ? "libnvidia-ml.so.1"
                                                                  : "libsimulator-nvml.so.1"));
   if (!sentence.empty())
-    log("what code takes of the GPU beyond its charges is not seen by this worker: %s",
+    log("this worker cannot see GPU memory that code takes beyond its charges: %s",
         sentence.c_str());
 }
 
@@ -120,8 +120,7 @@ void tellUnknown(const Options& options) {
   for (const std::string& name : options.unknown)
     names.append(names.empty() ? "" : ", ").append(name);
   if (!names.empty())
-    log("gpu-proxy is newer than this worker, which does not know %s, and serves without",
-        names.c_str());
+    log("gpu-proxy is newer than this worker, which ignores the unknown options %s", names.c_str());
 }
 
 int serve(const Options& options, char** arguments, Output& output, const WarmDriver* warm) {

@@ -104,7 +104,7 @@ export function readSpecification(file: string): AllocationSpecification {
     if (typeof specification.id !== 'string' || !ID.test(specification.id))
       throw new Error('it has no id');
     if (!Array.isArray(specification.gpus)) throw new Error('it names no GPUs');
-    if (!isWhole(specification.memory, 0)) throw new Error('its memory is no number of bytes');
+    if (!isWhole(specification.memory, 0)) throw new Error('its memory is not a number of bytes');
     return { ...specification, ...checkWishes(specification) };
   } catch (error) {
     throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: (error as Error).message });
@@ -155,7 +155,7 @@ function readJson(file: string): Record<string, unknown> {
   } catch (error) {
     throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: systemReason(error) });
   }
-  throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: 'it is no object' });
+  throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: 'it is not an object' });
 }
 
 function isWhole(value: unknown, lowest: number, highest = Number.MAX_SAFE_INTEGER): boolean {

@@ -64,10 +64,10 @@ async function untilClean(options: NodeCleaningOptions, daemonSet: string): Prom
   for (;;) {
     const waiting = await findUnclean(options, daemonSet);
     if (waiting !== undefined && waiting.length === 0) return [];
-    if (Date.now() >= end) return waiting ?? ['(their pods were not made)'];
+    if (Date.now() >= end) return waiting ?? ['(their pods were not created)'];
     const sentence =
       waiting === undefined
-        ? 'The pods that clean the nodes are being made.'
+        ? 'The pods that clean the nodes are being created.'
         : `Being cleaned: ${waiting.join(', ')}.`;
     if (sentence !== said) options.say(sentence);
     said = sentence;

@@ -10,11 +10,11 @@ interface Remedy {
 const REMEDIES: readonly Remedy[] = [
   {
     sign: /violates PodSecurity/,
-    text: 'The node part reaches into the host, so the namespace has to allow that: `kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`.',
+    text: 'The pods of the node access the host, which the namespace must allow: `kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`.',
   },
   {
     sign: /insufficient quota to match these scopes/,
-    text: "Here a ResourceQuota has to allow pods of the system's critical classes: `helm upgrade` with --set criticalPodsQuota.create=always, or with --set priorityClass.create=true to do without these classes.",
+    text: "A ResourceQuota must allow pods of the system's critical classes: `helm upgrade` with --set criticalPodsQuota.create=always, or with --set priorityClass.create=true to do without these classes.",
   },
   {
     sign: /exceeded quota/,
@@ -33,7 +33,7 @@ export function refusalOf(
 ): ReleaseError {
   const owner = `${involvedObject.kind} ${involvedObject.name}`;
   const remedy =
-    REMEDIES.find(({ sign }) => sign.test(message))?.text ?? 'Change what refuses them.';
+    REMEDIES.find(({ sign }) => sign.test(message))?.text ?? 'Change the policy that rejects them.';
   const reason = message.replace(/^Error creating: /, '').replace(/[.\s]*$/, '.');
   return new ReleaseError('PODS_REFUSED', {
     owner,

@@ -35,11 +35,11 @@ export async function execute(argv: readonly string[], endSignal: EndSignal): Pr
     });
   };
   const environment = process.env;
-  add('extender', 'what a kube-scheduler asks', EXTENDER_OPTIONS, (flags) => {
+  add('extender', 'serve the extender of kube-scheduler', EXTENDER_OPTIONS, (flags) => {
     const options = loadOptions(EXTENDER_OPTIONS, { flags, environment });
     return run(options.logLevel, endSignal, (logger) => ExtenderService.start(options, logger));
   });
-  add('webhook', 'what the API server asks about pods', WEBHOOK_OPTIONS, (flags) => {
+  add('webhook', 'serve the admission webhook for the API server', WEBHOOK_OPTIONS, (flags) => {
     const options = loadOptions(WEBHOOK_OPTIONS, { flags, environment });
     return run(options.logLevel, endSignal, (logger) => WebhookService.start(options, logger));
   });

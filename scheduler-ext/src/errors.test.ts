@@ -17,6 +17,6 @@ test('SchedulerError fills its sentence in', () => {
   const error = new SchedulerError('POD_GONE', { pod: 'default/one' });
   expect([error.code, error.message]).toEqual([
     'POD_GONE',
-    'Pod default/one is not there any more, so it is not bound.',
+    'Pod default/one no longer exists, so it is not bound.',
   ]);
 });

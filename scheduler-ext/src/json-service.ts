@@ -93,7 +93,7 @@ function bodyOf(request: IncomingMessage): Promise<Buffer> {
 /** @throws Error if it is not a JSON object */
 export function parseObject<T extends object>(body: Buffer): T {
   const object: unknown = JSON.parse(body.toString());
-  if (typeof object !== 'object' || object === null) throw new Error('it is no JSON object');
+  if (typeof object !== 'object' || object === null) throw new Error('it is not a JSON object');
   return object as T;
 }
 

@@ -42,7 +42,7 @@ export class Metrics {
     gauge('pods', 'Pods that ask for slots, those that wait included.', () => cluster.counts.pods);
     gauge(
       'reservations',
-      'Bindings that the pods do not show yet.',
+      'Bindings that the watched pods do not show yet.',
       () => cluster.counts.reservations,
     );
     gauge('slots', 'Slots of all healthy GPUs.', () => slots(cluster, () => true));

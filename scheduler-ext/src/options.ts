@@ -51,7 +51,7 @@ export const WEBHOOK_OPTIONS = {
   }),
   clientAuthority: option(filePath, {
     help: "PEM file of the CA of the API server's client certificate; connections without such a certificate are refused",
-    otherwise: 'everybody may ask',
+    otherwise: 'every client is accepted',
   }),
 };
 

@@ -11,18 +11,15 @@ const TABLE = {
     125,
     'The real GPU cannot be used: {reason}. Use --backend simulated, or repair the NVIDIA driver.',
   ],
-  BUILD_MISSING: [
-    125,
-    '{path} does not exist, it is an output of the build: run `npm run build` first.',
-  ],
+  BUILD_MISSING: [125, '{path} does not exist. The build creates it: run `npm run build` first.'],
   OPTION_VALUE: [2, '{where} is {value}, which is not allowed: give {allowed}.'],
-  OPTION_UNKNOWN: [2, '{where} is no option; options here are {known}.'],
-  OPTION_NEEDS: [2, '{where} needs {needed}, which is not so. Set that too, or leave this out.'],
+  OPTION_UNKNOWN: [2, '{where} is not an option; the options here are {known}.'],
+  OPTION_NEEDS: [2, '{where} requires {needed}.'],
   CONFIGURATION_FILE: [
     2,
     '{where} cannot be read as a configuration: {reason}. Repair it, or choose another file by --config.',
   ],
-  CONFIGURATION_WRONG: [2, '{count} things are wrong with the configuration: {problems}'],
+  CONFIGURATION_WRONG: [2, 'The configuration has {count} mistakes: {problems}'],
   OPTION_OF_SERVE: [
     2,
     '{option} cannot be combined with --socket: the gpu-proxy that serves the socket decides it. Give it to `gpu-proxy serve`.',
@@ -98,7 +95,7 @@ const TABLE = {
   ],
   ALLOCATION_NOT_SERVED: [
     125,
-    'Allocation {id} is not served: {reason} Programs that have its GPU go on, none gets it anew, and {promised}.',
+    'Allocation {id} is not served: {reason} Its running programs continue, new ones get no GPU, and {promised}.',
   ],
   INVENTORY_FAILED: [
     125,
@@ -147,7 +144,7 @@ const TABLE = {
   ],
   ALLOCATION_UNKNOWN: [
     125,
-    'No allocation has the id or the name {name}. `gpu-proxy ls` lists those that there are.',
+    'No allocation has the id or the name {name}. `gpu-proxy ls` lists all allocations.',
   ],
   ALLOCATION_AMBIGUOUS: [
     125,
@@ -184,7 +181,7 @@ const TABLE = {
   ],
   MEMORY_BEYOND_QUOTA: [
     125,
-    'The sessions of allocation {id} were ended: by what the driver says, its workers held {held} of GPU {gpu}, beyond the quota of {quota} and {provided} for contexts and what the driver takes by itself ({margin} a session). No sound worker lets a program have that. Keep the log, and look at what the program does before you start it again.',
+    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of GPU {gpu}, beyond the quota of {quota} and {provided} for contexts and what the driver takes by itself ({margin} a session). A correct worker prevents that. Keep the log, and look at what the program does before you start it again.',
   ],
   OVERRUN_REACHED: [
     125,
@@ -196,11 +193,11 @@ const TABLE = {
   ],
   CACHE_BEYOND_LIMIT: [
     125,
-    'The sessions of allocation {id} were ended and its cache of compiled code was emptied: it grew beyond {limit}, which no sound driver lets it do.',
+    'The sessions of allocation {id} were ended and its cache of compiled code was emptied: it grew beyond {limit}, which a correct driver prevents.',
   ],
   REPORT_ENDLESS: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended, since its report grew beyond {limit}, which no sound worker does. Look at what the program does before you start it again.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended, since its report grew beyond {limit}, which a correct worker prevents. Look at what the program does before you start it again.',
   ],
   GPU_LOST: [
     125,
@@ -209,11 +206,11 @@ const TABLE = {
   GPU_NOT_LISTED: [125, 'The GPUs of the node cannot be listed: {reason}. Repair the driver.'],
   GPU_ARRIVED: [
     125,
-    'GPU {gpu} is there, and was not when gpu-proxy started. gpu-proxy ends and is to be started again, to serve it too; programs go on.',
+    'GPU {gpu} appeared after gpu-proxy started. gpu-proxy ends and must be started again to serve it; programs continue.',
   ],
   GPU_NOT_TAKEN: [
     125,
-    'GPU {gpu} is there, and was not when gpu-proxy started, which cannot start again with it yet: {reason} It is tried again, less and less often; the other GPUs are served.',
+    'GPU {gpu} appeared after gpu-proxy started, and cannot be used yet: {reason} gpu-proxy retries with backoff; the other GPUs are served.',
   ],
   GPU_STARTS_NOTHING: [
     125,
@@ -229,11 +226,11 @@ const TABLE = {
   ],
   PEER_SANDBOXED: [
     125,
-    'The connection of process {pid} ({program}) was refused: it stands for a whole sandbox (gVisor, Kata), in which shared memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',
+    'The connection of process {pid} ({program}) was refused: it is a sandbox (gVisor, Kata), whose memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',
   ],
   PEER_OUTSIDE: [
     125,
-    'The connection of process {pid} ({program}) was refused: it is in no pod by its cgroup, and this socket is for the container to which the kubelet gave it. Start the program in that container.',
+    'The connection of process {pid} ({program}) was refused: its cgroup belongs to no pod, and this socket is for the container to which the kubelet gave it. Start the program in that container.',
   ],
   PEER_GONE: [
     125,
@@ -253,7 +250,7 @@ const TABLE = {
   ],
   POD_RESOURCES_AWAY: [
     125,
-    'The kubelet does not say over {socket} who has which slots: {reason}. Check that it runs, and that its root directory is the one of kubernetes.kubeletRoot.',
+    'The kubelet does not list over {socket} which container has which slots: {reason}. Check that it runs, and that its root directory is the one of kubernetes.kubeletRoot.',
   ],
   SLOTS_OF_ANOTHER: [
     125,
@@ -283,18 +280,18 @@ const TABLE = {
     125,
     'Container {container} of pod {pod} asks for no nvidia-virtual/gpu. Add it to the limits of the container.',
   ],
-  POD_REQUEST_WRONG: [125, 'What pod {pod} asks for cannot be: {problems}'],
+  POD_REQUEST_WRONG: [125, 'The request of pod {pod} is not valid: {problems}'],
   ASSIGNMENT_WRONG: [
     125,
-    'The annotation nvidia-virtual/assigned of pod {pod} does not fit its container {container}: {reason}. Only the scheduler of nvidia-virtual may write it; delete the pod, so that it is scheduled anew.',
+    'The annotation nvidia-virtual/assigned of pod {pod} does not fit its container {container}: {reason}. Only the scheduler of nvidia-virtual may write it; delete the pod, so that it is scheduled again.',
   ],
   ASSIGNED_GPU_GONE: [
     125,
-    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is scheduled anew.',
+    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is scheduled again.',
   ],
   ASSIGNED_GPU_UNHEALTHY: [
     125,
-    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is scheduled anew.',
+    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is scheduled again.',
   ],
   NO_SINGLE_GPU: [
     125,

@@ -52,7 +52,7 @@ test.each([0o600, 0o666])(
 
 test('clearStaleSocket() touches nothing that is no socket', async () => {
   writeFileSync(socket, 'precious');
-  await expect(clearStaleSocket(socket)).rejects.toThrow('a file that is no socket is there');
+  await expect(clearStaleSocket(socket)).rejects.toThrow('a file that is not a socket is there');
   expect(existsSync(socket)).toBe(true);
 });
 

@@ -43,7 +43,10 @@ export async function clearStaleSocket(path: string): Promise<void> {
   const file = lstatSync(path, { throwIfNoEntry: false });
   if (!file) return;
   if (!file.isSocket())
-    throw new ProxyError('SOCKET_NOT_MADE', { path, reason: 'a file that is no socket is there' });
+    throw new ProxyError('SOCKET_NOT_MADE', {
+      path,
+      reason: 'a file that is not a socket is there',
+    });
   if ((await whyNotServed(path)) === undefined) throw new ProxyError('SOCKET_BUSY', { path });
   rmSync(path);
 }

@@ -387,7 +387,7 @@ def main():
     print(
         'ended sessions: ' + (', '.join(one['image'] for one in images if one['ended']) or 'none')
     )
-    second = [line for line in log.splitlines() if 'were ended: by what the driver says' in line]
+    second = [line for line in log.splitlines() if 'were ended: according to NVML' in line]
     print(f'the second check ended sessions {len(second)} times')
     sys.exit(1 if violations or second or len(images) < len(paths) // 2 else 0)
 

@@ -136,7 +136,7 @@ class Bench:
             'holds': sum(live) >= started >= 1
             and reported is not None
             and 'MEMORY_BEYOND' not in self.log()
-            and 'were ended: by what the driver says' not in self.log(),
+            and 'were ended: according to NVML' not in self.log(),
         }
 
     def lying(self):
@@ -163,7 +163,7 @@ class Bench:
             (
                 line
                 for line in self.log().splitlines()
-                if 'were ended: by what the driver says' in line
+                if 'were ended: according to NVML' in line
             ),
             '',
         )

@@ -332,13 +332,15 @@ describe('the check after an install', () => {
     );
     expect([status, output]).toEqual([
       1,
-      expect.stringMatching(/not everything runs:.*nvidia-virtual-webhook \(0 of 2 pods ready\)/),
+      expect.stringMatching(
+        /Not everything runs .*: .*nvidia-virtual-webhook \(0 of 2 pods ready\)/,
+      ),
     ]);
   });
 
   test.each([
-    ['before it began', -600_000, 'not everything runs'],
-    ['since', 60_000, 'no pod of DaemonSet nvidia-virtual-node in: of something'],
+    ['before it began', -600_000, 'Not everything runs'],
+    ['since', 60_000, 'the pods of DaemonSet nvidia-virtual-node: of something'],
   ])('what was refused %s', async (_, age, sentence) => {
     const object = { kind: 'DaemonSet', namespace: NAMESPACE, name: 'nvidia-virtual-node' };
     const at = new Date(Date.now() + age).toISOString().replace(/\.\d+/, '');
@@ -376,7 +378,7 @@ describe('the check after an install', () => {
     );
     expect([status, output]).toEqual([
       1,
-      expect.stringContaining('no pod of DaemonSet nvidia-virtual-node in:'),
+      expect.stringContaining('the pods of DaemonSet nvidia-virtual-node:'),
     ]);
     expect(output).toContain(
       `kubectl label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=privileged --overwrite`,

@@ -119,7 +119,7 @@ test("number 21: a node that offers nothing beside NVIDIA's plugin says so in an
   expect(await offers()).toMatchObject({
     type: 'Warning',
     count: 1,
-    message: expect.stringContaining('Keep one of the two off this node'),
+    message: expect.stringContaining('Remove one of the two from this node'),
   });
   await eventually(async () => expect(await inventory()).toEqual([]));
 });
@@ -141,7 +141,7 @@ test('slots depend on no API server; it is told when it is back', async () => {
   await offered(10);
   expect((await node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).mounts).toHaveLength(3);
   await eventually(() =>
-    expect(plugin.said('The API server cannot be told of node node-1')).toBe(true),
+    expect(plugin.said('The annotation and events of node node-1 cannot be written')).toBe(true),
   );
   plane.daemon('kube-apiserver').start();
   await plane.ready();

@@ -66,5 +66,5 @@ async function lie({ node }: Scene, liar: AllocationMessage): Promise<string[]> 
 }
 
 function sentencesIn(log: string): string[] {
-  return log.match(/were ended: by what the driver says/g) ?? [];
+  return log.match(/were ended: according to NVML/g) ?? [];
 }

@@ -421,7 +421,7 @@ export class Allocation {
       files?.remove();
     } catch (error) {
       this.#logger.warn(
-        `the files of a session that did not start remain for a while: ${systemReason(error)}`,
+        `the files of a session that did not start could not be removed: ${systemReason(error)}`,
       );
     }
   }

@@ -138,7 +138,7 @@ export class Closer {
    * Starts a new closer and gives it all open sockets. The exit of the old one closes its copies.
    */
   #replace(reason: string): void {
-    this.#options.logger.warn(`nvidia-virtual-closer is started anew: ${reason}`);
+    this.#options.logger.warn(`nvidia-virtual-closer is restarted: ${reason}`);
     this.#letGo();
     clearTimeout(this.#restart);
     this.#restart = setTimeout(() => this.#holdAll(), RESTART_MS).unref();

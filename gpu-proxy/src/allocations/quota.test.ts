@@ -83,5 +83,5 @@ test('the next gpu-proxy keeps the slots of live workers and clears the others',
 test('open() refuses a file that is not a quota file of this version', () => {
   const other = path.join(directory, 'other');
   writeFileSync(other, Buffer.alloc(8192));
-  expect(() => QuotaFile.open(other)).toThrow('it is no quota file of this version');
+  expect(() => QuotaFile.open(other)).toThrow('it is not a quota file of this version');
 });

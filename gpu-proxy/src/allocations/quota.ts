@@ -57,7 +57,7 @@ export class QuotaFile {
     const header = quota.#read(0, 8);
     if (header.readUInt32LE(0) === MAGIC && header.readUInt32LE(4) === VERSION) return quota;
     quota.close();
-    throw new Error('it is no quota file of this version');
+    throw new Error('it is not a quota file of this version');
   }
 
   /** Claims the slot of an earlier gpu-proxy's worker. False if it is taken. */

@@ -46,7 +46,7 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
   } catch (error) {
     host.logger.warn(
       { allocation: specification.id, name: specification.name },
-      `a worker that waited could not be given a program: ${(error as Error).message}`,
+      `a warm worker could not be given a program: ${(error as Error).message}`,
     );
     warm?.dismiss();
     files.writeRecord(record);

@@ -136,10 +136,10 @@ test('everything that is wrong is told at once: where, the value, and what is al
       'NVIDIA_VIRTUAL_LIMITS_THREADS is "0", which is not allowed: give a whole number from 1 to 65536.',
       `${file}:1: window is "5", which is not allowed: give a duration from 1ms to 100ms in us, ms or s.`,
       `${file}:3: limits.handles is a list, which is not allowed: give a whole number from 16 to 16777216.`,
-      `${file}:4: limits.colour is no option; options here are sessions, pinnedMemory, threads, handles.`,
+      `${file}:4: limits.colour is not an option; the options here are sessions, pinnedMemory, threads, handles.`,
       `${file}:5: gpu is "GPU-1", which is not allowed: give a GPU's index (0, 1, ...) or UUID (GPU-...).`,
       `${file}:6: ledger is "full", which is not allowed: give names and values; names are url, username, passwordFile, tls.`,
-      `${file}:7:  is no option; options here are ${names}.`,
+      `${file}:7:  is not an option; the options here are ${names}.`,
     ].sort(),
   );
 });
@@ -155,7 +155,7 @@ test.each([
   ['node: a\nnode: b\n', 'FILE:2'],
   ['- node\n', 'FILE:1: the file is a list'],
   ['node: &x a\nlogLevel: *x\n', 'FILE:2: logLevel is an alias'],
-  ['__proto__: {}\n', 'FILE:1: __proto__ is no option'],
+  ['__proto__: {}\n', 'FILE:1: __proto__ is not an option'],
 ])('%j is refused with file and line', (yaml, place) => {
   expect(problemsOf({ yaml })[0]).toContain(place.replace('FILE', file));
 });
@@ -167,10 +167,10 @@ test('a file that cannot be read is refused', () => {
 });
 
 test.each([
-  [{ username: 'me' }, ['ledger.url, which', 'ledger.passwordFile, which']],
+  [{ username: 'me' }, ['requires ledger.url', 'requires ledger.passwordFile']],
   [{ url: 'redis://host', username: 'me', passwordFile: '/p' }, []],
   [{ url: 'redis://host', tls: { ca: '/ca' } }, ['ledger.url to begin with rediss://']],
-  [{ url: 'rediss://host', tls: { ca: '/ca', cert: '/c' } }, ['ledger.tls.key, which']],
+  [{ url: 'rediss://host', tls: { ca: '/ca', cert: '/c' } }, ['requires ledger.tls.key']],
   [{ url: 'rediss://host', tls: { cert: '/c', key: '/k' } }, []],
   [{ url: 'wrong', passwordFile: '/p' }, ['give redis://HOST']],
 ])('%j: what belongs together is asked for together', (ledger, needed) => {
@@ -195,6 +195,6 @@ test('loadFlags() reads the options of an allocation, and refuses like everythin
     mode: 'exclusive',
   });
   expect(() => loadFlags(ALLOCATION_OPTIONS, { share: '0', policy: 'lazy' })).toThrow(
-    '2 things are wrong with the configuration: ',
+    'The configuration has 2 mistakes: ',
   );
 });

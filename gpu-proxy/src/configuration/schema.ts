@@ -25,7 +25,7 @@ export const CONFIGURATION_FILE = {
 export const NODE_OPTIONS = {
   node: SHARED_OPTIONS.node,
   state: option(filePath, {
-    help: 'directory of allocations, sessions and sockets; it survives gpu-proxy, but not a boot',
+    help: 'directory of allocations, sessions and sockets; it survives a restart of gpu-proxy, but not of the node',
     default: DEFAULT_STATE,
   }),
   socket: option(filePath, {

@@ -59,7 +59,7 @@ export class ConfigurationStore extends EventEmitter<{ reloaded: [ConfigurationC
       return this.#take(this.#load());
     } catch (error) {
       logger.error(
-        `The configuration is refused, the former one stays in force. ${(error as Error).message}`,
+        `The new configuration has mistakes and is not used. ${(error as Error).message}`,
       );
       return undefined;
     }

@@ -136,7 +136,7 @@ test('the limit of an overrun is told, and a change of it', async () => {
   arbiter.overrunLimit = 86_401_000_000;
   await arbiter.refresh();
   expect(log[0]?.['msg']).toBe(
-    'The arbiter of GPU time refused a line: "86401" is no limit of an overrun: 0 (none) to 86400 seconds.',
+    'The arbiter of GPU time refused a line: "86401" is not a limit of an overrun: give 0 (none) to 86400 seconds.',
   );
 });
 
@@ -146,7 +146,7 @@ test('a window that the arbiter does not know is its sentence in the log', async
   arbiter.window = 1;
   await arbiter.refresh();
   expect(log[0]?.['msg']).toBe(
-    'The arbiter of GPU time refused a line: "1" is no window: 500 to 100000 microseconds.',
+    'The arbiter of GPU time refused a line: "1" is not a window: give 500 to 100000 microseconds.',
   );
 });
 

@@ -170,7 +170,7 @@ export class Arbiter {
     this.#noteAnswered();
     if (reached > 0)
       this.#options.logger.warn(
-        'the arbiter of GPU time went away: until it is back, fixed shares are kept by the workers, the others go on, and new sessions wait',
+        'the connection to the arbiter of GPU time is lost: until it is back, workers enforce fixed shares, other allocations run without turns, and new sessions wait',
       );
     if (!this.#process) this.#start();
     this.#supervisor.restart(reached > 0 ? reached : undefined);

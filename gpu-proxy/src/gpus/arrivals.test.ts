@@ -83,12 +83,12 @@ test('a node that could not start with a GPU goes on without, and tries less and
   await look(7);
   expect([surveys, arrived]).toEqual([3, 0]);
   expect(lines.join('')).toContain(
-    'GPU GPU-b is there, and was not when gpu-proxy started, which cannot start again with it yet: ',
+    'GPU GPU-b appeared after gpu-proxy started, and cannot be used yet: ',
   );
   works = true;
   await look(8);
   expect([surveys, arrived]).toEqual([4, 1]);
-  expect(lines.join('')).toContain('gpu-proxy ends and is to be started again');
+  expect(lines.join('')).toContain('gpu-proxy ends and must be started again');
 });
 
 test('what is gone again when it is looked at closely is no reason', async () => {

@@ -68,7 +68,7 @@ export class GpuHealth {
       if (!(listed instanceof Error) && !this.#ended) await this.#options.arrivals.look(listed);
     } catch (error) {
       this.#options.logger.error(
-        `The health of the GPUs could not be found out: ${systemReason(error)}. It is tried again.`,
+        `The health of the GPUs could not be checked: ${systemReason(error)}. gpu-proxy retries.`,
       );
     } finally {
       this.#looking = false;

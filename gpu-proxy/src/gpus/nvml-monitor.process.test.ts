@@ -65,7 +65,7 @@ test('every line is a reading, and what it said is forgotten when it says no mor
   await until(() => said.length > 0);
   expect(said).toEqual([
     expect.stringMatching(
-      /^NVML does not say what the workers hold, .*: the driver does not answer for 0\.3 s$/,
+      /^NVML does not report the memory of the workers, .*: the driver does not answer for 0\.3 s$/,
     ),
   ]);
 });

@@ -161,7 +161,7 @@ export class SecondCheck {
     if (!unknown || this.#unknown !== AGREEING) return;
     this.#options.logger.warn(
       { worker: unknown.pid },
-      'NVML does not know a worker that has a context, so what it holds is not compared with its quota. It names processes by their numbers on the host: run gpu-proxy with those (hostPID).',
+      'NVML does not know a worker that has a context, so its memory is not compared with its quota. NVML uses the process ids of the host: run gpu-proxy in the pid namespace of the host (hostPID).',
     );
   }
 }

@@ -132,7 +132,7 @@ export class HostLauncher implements Launcher {
         if (error || said !== '')
           this.#logger.warn(
             { pid },
-            `a worker was not given to its pod in full: ${said.trim() || error?.message}`,
+            `a worker was not moved into its pod completely: ${said.trim() || error?.message}`,
           );
       },
     );

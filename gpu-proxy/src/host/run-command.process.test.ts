@@ -133,6 +133,6 @@ test('a probe that cannot even start ends nothing: the log says so', async () =>
   const died = { killed: false, died: true, gpu: undefined } as Parameters<GpuHealth['noteEnd']>[0];
   for (let time = 0; time < 3; time++) health.noteEnd(died, [GPU.uuid]);
   await until(async () => said[0]);
-  expect(said[0]).toMatch(/^The health of the GPUs could not be found out: /);
+  expect(said[0]).toMatch(/^The health of the GPUs could not be checked: /);
   health.end();
 });

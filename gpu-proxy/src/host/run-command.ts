@@ -17,7 +17,7 @@ export function runCommand([file, args]: Command, timeoutMs: number): Promise<st
     const former = hanging.get(words);
     if (former)
       throw new Error(
-        `process ${former.pid}, which asked the driver before, hangs and cannot be ended`,
+        `process ${former.pid}, which made the previous query, hangs and cannot be ended`,
       );
     const child = execFile(file, args, (error, stdout, stderr) => {
       clearTimeout(timer);

@@ -69,7 +69,7 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_pods_followed',
-    help: '1 while the API server tells of the pods of the node, 0 while it is away. Absent outside of Kubernetes.',
+    help: '1 while the API server lists the pods of the node, 0 while it does not answer. Absent outside of Kubernetes.',
     read: ({ podsFollowed }) => (podsFollowed === undefined ? [] : Number(podsFollowed)),
   },
 ];

@@ -38,7 +38,7 @@ export const EVENT_METRICS = {
   mpsRestarts: {
     type: 'counter',
     name: 'nvidia_virtual_mps_restarts_total',
-    help: 'How often the MPS control daemon of a GPU in concurrent mode was started again because it was gone.',
+    help: 'Restarts of the MPS control daemon of a GPU in concurrent mode because it was gone.',
     labels: [],
   },
   beyondQuota: {

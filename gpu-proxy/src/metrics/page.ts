@@ -34,7 +34,7 @@ extender and the webhook ([scheduler-ext](../scheduler-ext/README.md#options)), 
 
 Values of the [chart](../charts/nvidia-virtual/README.md):
 
-- \`networkPolicy.metricsFrom\`: the clients that may read metrics. By default, nobody may.
+- \`networkPolicy.metricsFrom\`: the clients that may read metrics. By default, no client may.
 - \`monitoring.serviceMonitor\`: the Prometheus Operator scrapes all processes.
 - \`monitoring.grafanaBoard\`: a ConfigMap with the board for Grafana.
 - \`monitoring.prometheusRule\`: alerts when a worker uses more memory or time than was granted.

@@ -168,9 +168,7 @@ asRoot('all allocations in this mode have one user, which no other has', async (
   const users = { first: 65531, last: 65533 };
   chmodSync(directory, 0o700);
   await expect(restart({ settings: { users } })).rejects.toThrow(
-    new RegExp(
-      `cannot be used: user 65533, as whom workers run, may not pass through ${directory}\\.`,
-    ),
+    new RegExp(`cannot be used: workers run as user 65533, who may not enter ${directory}\\.`),
   );
   chmodSync(directory, 0o711);
   await restart({ settings: { users } });

@@ -85,7 +85,7 @@ test('one that dies is started again, and what that means is said', async () => 
   await until(() => events.length === 3);
   expect([events, daemon.ready]).toEqual([['ready', 'restarted', 'ready'], true]);
   expect(log[0]?.['msg']).toMatch(
-    /^The MPS control daemon of GPU 3 ended: Starting control daemon for GPU-.* It is started again, .* they have to be started again\.$/,
+    /^The MPS control daemon of GPU 3 ended: Starting control daemon for GPU-.* It is restarted, .* start them again\.$/,
   );
 });
 
@@ -186,7 +186,7 @@ test('one that cannot be started just now is tried again, with a sentence', asyn
   mkdirSync(inTheWay, { recursive: true });
   const daemon = start();
   expect(log[0]?.['msg']).toMatch(
-    /^The MPS control daemon of GPU 3 ended: illegal operation on a directory\. It is started again/,
+    /^The MPS control daemon of GPU 3 ended: illegal operation on a directory\. It is restarted/,
   );
   rmSync(inTheWay, { recursive: true });
   await until(() => daemon.ready);

@@ -104,7 +104,9 @@ export class MpsDaemon {
     try {
       const found = this.#control.find();
       if (found)
-        this.#unwatch = this.#options.addon.watchProcess(found, () => this.#lose('nobody saw how'));
+        this.#unwatch = this.#options.addon.watchProcess(found, () =>
+          this.#lose('its exit status is unknown'),
+        );
       else this.#start();
     } catch (error) {
       this.#lose(systemReason(error));
@@ -142,7 +144,7 @@ export class MpsDaemon {
     this.#ready = false;
     this.#begun = 0;
     this.#logger.error(
-      `The MPS control daemon of GPU ${this.gpu.index} ended: ${reason}. It is started again, and programs that start wait for it. Those that run may go on as long as their MPS server does; if it ended too, their next CUDA call fails, and they have to be started again.`,
+      `The MPS control daemon of GPU ${this.gpu.index} ended: ${reason}. It is restarted, and new programs wait for it. Running programs continue if their MPS server still runs. Otherwise their next CUDA call fails: start them again.`,
     );
     this.#supervisor.restart(healthySince);
   }
@@ -155,7 +157,7 @@ function requirePassage(directory: string, uid: number): void {
     if ((mode & 0o001) !== 0 || (owner === uid && (mode & 0o100) !== 0)) continue;
     throw new ProxyError('STATE_NOT_USABLE', {
       path: directory,
-      reason: `user ${uid}, as whom workers run, may not pass through ${each}`,
+      reason: `workers run as user ${uid}, who may not enter ${each}`,
     });
   }
 }

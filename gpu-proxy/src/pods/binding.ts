@@ -150,7 +150,7 @@ export class Binding {
       if (isOver(pod))
         throw new ProxyError('POD_NOT_KNOWN', {
           uid: peer.podUid,
-          reason: 'It has run to its end.',
+          reason: 'The pod has ended.',
         });
       const holders = await podResources.holders();
       return { pod, container: findTenant({ peer, pod, slots, holders }), holders };
@@ -180,12 +180,12 @@ export class Binding {
     for (const { id: other, specification } of others)
       logger.warn(
         { allocation: id, other, pod: specification.owner },
-        'the kubelet gave slots to two that live: each gets its part',
+        'the kubelet gave the same slots to two live containers: each gets its part',
       );
     for (const before of sharing.filter((one) => !others.includes(one))) {
       logger.info(
         { allocation: id, predecessor: before.id },
-        'slots are free when those that had them before are gone',
+        'the slots become free when their former allocation has ended',
       );
       await this.#endPredecessor(before, slots, owner);
     }

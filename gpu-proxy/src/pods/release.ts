@@ -135,14 +135,14 @@ export class Release {
     this.#releasing.add(allocation.id);
     logger.info(
       { allocation: allocation.id, owner: allocation.specification.owner },
-      'the pod is gone: what it had is given back',
+      'the pod is gone: its allocation is deleted',
     );
     node
       .release(allocation)
       .catch((error) =>
         logger.error(
           { allocation: allocation.id },
-          `What the pod had could not be removed: ${systemReason(error)}.`,
+          `The allocation of the pod could not be removed: ${systemReason(error)}.`,
         ),
       )
       .finally(() => {
@@ -163,7 +163,7 @@ export class Release {
       return;
     logger.info(
       { allocation: grant.id, slots: grant.slots, pod },
-      'the grant is removed: its pod is gone, or the kubelet knows it no more',
+      'the grant is removed: its pod is gone, or the kubelet no longer lists it',
     );
     grants.remove(grant);
   }

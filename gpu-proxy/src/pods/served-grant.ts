@@ -154,7 +154,7 @@ export class ServedGrant implements BindableGrant {
     } catch (error) {
       this.#options.logger.warn(
         { allocation: this.id },
-        `Whose the grant is could not be written down: ${systemReason(error)}.`,
+        `The pod of the grant could not be saved: ${systemReason(error)}.`,
       );
     }
   }

@@ -119,7 +119,7 @@ test('number 6: a driver that is newer or older than the library serves programs
   const refused = await onDriver('12.2', 'say(result("cuInit", 0))');
   expect(refused.stdout).toBe('803\n');
   expect(refused.stderr).toContain(
-    'driver is too old: it speaks CUDA 12.2, and 12.4 (driver 550) is needed; update the driver of the node',
+    'driver is too old: it supports CUDA 12.2, and 12.4 (driver 550) is needed; update the driver of the node',
   );
 });
 

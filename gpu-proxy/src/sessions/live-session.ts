@@ -109,7 +109,7 @@ export class LiveSession {
     } catch (error) {
       if (!this.#figuresLost)
         this.session.logger.error(
-          `The figures of the session cannot be read any more: ${systemReason(error)}.`,
+          `The figures of the session can no longer be read: ${systemReason(error)}.`,
         );
       this.#figuresLost = true;
     }
@@ -187,7 +187,7 @@ export class LiveSession {
       if (!this.#noReport)
         this.session.logger.warn(
           { line: line.slice(0, 200) },
-          'the worker wrote a line that is no report',
+          'the worker wrote a line that is not a report',
         );
       this.#noReport = true;
       return;
@@ -207,7 +207,9 @@ export class LiveSession {
     try {
       this.#options.files.noteTold();
     } catch (error) {
-      this.session.logger.warn(`another gpu-proxy will tell it again: ${systemReason(error)}`);
+      this.session.logger.warn(
+        `the error was reported, but the next gpu-proxy will report it again: ${systemReason(error)}`,
+      );
     }
   }
 
@@ -216,7 +218,7 @@ export class LiveSession {
     this.#orphan = setTimeout(() => {
       this.session.logger.error(
         { pid: this.session.record.client.pid },
-        'the worker outlived its client and is killed',
+        'the worker did not end with its client and is killed',
       );
       this.kill();
     }, ORPHAN_GRACE_MS).unref();
@@ -225,7 +227,7 @@ export class LiveSession {
   #endSilent(): void {
     this.session.logger.warn(
       { pid: this.session.record.client.pid },
-      'a program connected and said nothing: it is sent away',
+      'a program connected and sent nothing: its connection is closed',
     );
     this.kill();
   }

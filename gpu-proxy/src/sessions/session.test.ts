@@ -113,7 +113,7 @@ test('a worker whose end nobody saw is judged by what it reported', () => {
   expect([silent.session.died, silent.session.opened]).toEqual([false, false]);
   expect([unfinished.session.died, unfinished.session.ended]).toEqual([
     true,
-    expect.stringContaining('nobody saw how'),
+    expect.stringContaining('its exit status is unknown'),
   ]);
 });
 

@@ -233,7 +233,8 @@ export function summarizeCalls(calls: Iterable<string>): string {
 }
 
 function describeDeath(exit: WorkerExit | undefined): string {
-  if (!exit) return 'worker died: nobody saw how, the gpu-proxy that had started it was gone';
+  if (!exit)
+    return 'worker died: its exit status is unknown, because the gpu-proxy that started it had ended';
   return exit.signal
     ? `worker died: signal ${exit.signal}`
     : `worker died: exit status ${exit.status}`;

@@ -42,27 +42,15 @@ test('those that end leave nothing open, and are tried again later', async () =>
   const { workers, said } = startInVain(locateInstallation().worker);
   // three at once, and one a second later
   await eventually(() => expect(said.length).toBeGreaterThanOrEqual(4));
-  expect(said[0]).toMatch(
-    /^a worker that was to wait for a program ended: .*\/nonexistent\/libcuda\.so\.1/,
-  );
+  expect(said[0]).toMatch(/^a warm worker ended: .*\/nonexistent\/libcuda\.so\.1/);
   workers.end();
   await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
 });
 
 test.each([
-  [
-    '',
-    '/nonexistent/worker',
-    4,
-    /^a worker that was to wait for a program ended: spawn \/nonexistent\/worker ENOENT/,
-  ],
+  ['', '/nonexistent/worker', 4, /^a warm worker ended: spawn \/nonexistent\/worker ENOENT/],
   // A word with a zero in it is what spawn throws at.
-  [
-    ', not even as far as a failure',
-    'a\0b',
-    2,
-    /^a worker that was to wait for a program does not start: .*null bytes/,
-  ],
+  [', not even as far as a failure', 'a\0b', 2, /^a warm worker does not start: .*null bytes/],
 ])('so do those that cannot even start%s', async (_, executable, times, sentence) => {
   const before = openFiles();
   const { workers, said } = startInVain(executable);

@@ -109,10 +109,7 @@ export class WarmWorkers {
 
   /** Schedules a restart with backoff. */
   #tryLater(what: string): void {
-    this.#options.logger.warn(
-      { gpu: this.#gpu.uuid },
-      `a worker that was to wait for a program ${what}`,
-    );
+    this.#options.logger.warn({ gpu: this.#gpu.uuid }, `a warm worker ${what}`);
     this.#retry.schedule();
   }
 }

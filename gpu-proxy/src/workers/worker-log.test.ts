@@ -12,7 +12,7 @@ test('so many lines are logged, cut to their length, and of the others their num
   ]);
   log.end();
   expect(said.slice(100)).toEqual([
-    expect.objectContaining({ lines: 150, msg: expect.stringContaining('is not logged') }),
+    expect.objectContaining({ lines: 150, msg: expect.stringContaining('were not logged') }),
   ]);
   log.end();
   log.add(logger, 'again');

@@ -32,7 +32,7 @@ export class WorkerLog {
     if (lines > 0)
       this.#logger.warn(
         { lines },
-        'the workers said more, which is not logged: their programs made them say too much',
+        'more lines of the workers were not logged: they exceeded the rate limit',
       );
     this.#lines = 0;
   }

@@ -52,7 +52,7 @@ async function find(api: ApiServer, path: string, { kind, name }: CaBundleHolder
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     throw new ApiError(
-      `There is no ${kind} ${name}: install the chart that has it, or name the one that is meant.`,
+      `There is no ${kind} ${name}: install the chart, which creates it, or name another one.`,
       404,
     );
   }

@@ -58,20 +58,22 @@ void testSentences() {
     control.say(line);
     return control.hear();
   };
-  CHECK(answer("dance").starts_with("error \"dance\" is no command; known are begin"));
-  CHECK(answer("allocation a 0 burst 0 g") == "error \"0\" is no weight: 1 to 100 percent");
-  CHECK(answer("allocation a 50 often 0 g") == "error \"often\" is no policy: burst or fixed");
-  CHECK(answer("allocation a 50 burst 101 g") == "error \"101\" is no priority: -100 to 100");
+  CHECK(answer("dance").starts_with("error \"dance\" is not a command; the commands are begin"));
+  CHECK(answer("allocation a 0 burst 0 g") == "error \"0\" is not a weight: give 1 to 100 percent");
+  CHECK(answer("allocation a 50 often 0 g") ==
+        "error \"often\" is not a policy: give burst or fixed");
+  CHECK(answer("allocation a 50 burst 101 g") ==
+        "error \"101\" is not a priority: give -100 to 100");
   CHECK(answer("allocation a 50 burst 0 g,g") == "error the GPU \"g\" is named twice");
-  CHECK(answer("allocation a 50 burst 0 g,").starts_with("error \"g,\" is no list of GPUs"));
+  CHECK(answer("allocation a 50 burst 0 g,").starts_with("error \"g,\" is not a list of GPUs"));
   CHECK(answer("allocation a 50 burst 0") ==
         "error \"allocation a 50 burst 0\" is not of the form: allocation ID WEIGHT burst|fixed "
         "PRIORITY GPU[,GPU...]");
   CHECK(answer("worker 1 nowhere") == "error there is no allocation nowhere");
-  CHECK(answer("worker x a") == "error \"x\" is no process");
-  CHECK(answer("window 499") == "error \"499\" is no window: 500 to 100000 microseconds");
+  CHECK(answer("worker x a") == "error \"x\" is not a process id");
+  CHECK(answer("window 499") == "error \"499\" is not a window: give 500 to 100000 microseconds");
   CHECK(answer("overrun 86401") ==
-        "error \"86401\" is no limit of an overrun: 0 (none) to 86400 seconds");
+        "error \"86401\" is not a limit of an overrun: give 0 (none) to 86400 seconds");
   CHECK(answer("commit") == "error \"commit\" without \"begin\"");
   CHECK(answer("begin\nworker 1 a") == "error there is no allocation a in this table");
   CHECK(answer(std::string(20'000, 'x')).starts_with("error a line is longer than"));

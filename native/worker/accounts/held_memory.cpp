@@ -61,7 +61,7 @@ std::string openHeldMemory(const std::string& path) {
   opened.compute = compute;
   if (held() == 0) return {};
   opened.compute = nullptr;
-  return path + " knows another process by the number of this one";
+  return path + " lists another process under the id of this one";
 }
 
 std::uint64_t HeldMemory::provided() const {

@@ -69,8 +69,8 @@ std::string Quota::open(const std::string& path, unsigned slot, std::uint64_t li
   if (mapped == MAP_FAILED || content->magic != File::kMagic ||
       content->version != File::kVersion || slot >= File::kSlots) {
     close(file);
-    return "the quota file " + path + " is not one of this version, or slot " +
-           std::to_string(slot) + " is not in it";
+    return "the quota file " + path + " is not of this version, or slot " + std::to_string(slot) +
+           " is not in it";
   }
   flock(file, LOCK_EX);
   if (content->mutexReady == 0) wire::initialiseShared(content->mutex);

@@ -47,7 +47,7 @@ bool checkVersion(const Driver& driver, DriverStart& start) {
   start.version = std::min(version, kNewestApi);
   return version >= kOldestDriver ||
          fail(start, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,
-              "the host's CUDA driver is too old: it speaks CUDA " +
+              "the host's CUDA driver is too old: it supports CUDA " +
                   std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
                   ", and 12.4 (driver 550) is needed; update the driver of the node");
 }

@@ -26,8 +26,9 @@ bool layoutSuits(bool deviceRangesTaken) {
 
 void changeLayout(char** arguments) {
   if (personality(static_cast<unsigned>(present()) ^ ADDR_COMPAT_LAYOUT) < 0)
-    return log("the system refuses to change the memory layout (personality: %s); going on without",
-               std::strerror(errno));
+    return log(
+        "the system refuses to change the memory layout (personality: %s); continuing without it",
+        std::strerror(errno));
   startAgain(arguments);
 }
 

@@ -72,8 +72,7 @@ WarmDriver::WarmDriver(const Options& startOptions)
   if (start.status != CUDA_SUCCESS) return;
   start.status = driver.cuDevicePrimaryCtxRetain(&context, 0);
   if (start.status != CUDA_SUCCESS)
-    start.sentence =
-        "no context can be made before there is a program: " + nameOf(driver, start.status);
+    start.sentence = "the warm worker cannot create a context: " + nameOf(driver, start.status);
 }
 
 bool WarmDriver::suits(const Options& wanted, const Environment& environmentWanted,

@@ -89,8 +89,8 @@ bool ArbiterLink::receive() {
   const bool mapped = map(memory);
   close(memory);
   if (mapped) return true;
-  log("the arbiter of GPU time speaks another version; this session is not limited to its share "
-      "until both are of one build");
+  log("the arbiter of GPU time has another version; this session is not limited to its share until "
+      "both have the same version");
   return lift(), true;
 }
 

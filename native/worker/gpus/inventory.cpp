@@ -205,7 +205,8 @@ int printInventory(const Options& options) {
   std::vector<CUcontext> contexts;
   const Free after = freeBesideContexts(driver, start, contexts);
   if (after.empty() || before.size() != after.size())
-    return log("a context cannot be made on each GPU: is one of them full, or in exclusive mode?"),
+    return log("a context cannot be created on each GPU: is one of them full, or in exclusive "
+               "mode?"),
            1;
 
   std::vector<JsonObject> gpus;

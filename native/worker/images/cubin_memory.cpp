@@ -50,7 +50,7 @@ class Reader {
   template <class T>
   T load(std::uint64_t offset) const {
     require(offset <= image_.size() && sizeof(T) <= image_.size() - offset,
-            "a header of the machine code leads outside of it");
+            "a header of the machine code points outside of it");
     T value;
     std::memcpy(&value, image_.data() + offset, sizeof value);
     return value;
@@ -66,7 +66,7 @@ class Reader {
 
   void checkHeader() const {
     const auto* identity = header_.e_ident;
-    require(std::memcmp(identity, ELFMAG, SELFMAG) == 0, "the machine code is no ELF file");
+    require(std::memcmp(identity, ELFMAG, SELFMAG) == 0, "the machine code is not an ELF file");
     require(identity[EI_CLASS] == ELFCLASS64 && identity[EI_DATA] == ELFDATA2LSB &&
                 identity[EI_VERSION] == EV_CURRENT,
             "the machine code is not of the 64-bit little-endian kind");
@@ -79,7 +79,7 @@ class Reader {
             "the machine code has no sections, or too many");
     require(inside(header_.e_shoff, header_.e_shnum * sizeof(Elf64_Shdr)) &&
                 inside(header_.e_phoff, header_.e_phnum * sizeof(Elf64_Phdr)),
-            "a table of the machine code leads outside of it");
+            "a table of the machine code points outside of it");
     require(header_.e_shstrndx < header_.e_shnum, "the machine code has no names of sections");
   }
 
@@ -95,14 +95,15 @@ class Reader {
   }
 
   void checkSection(const Elf64_Shdr& section, std::uint64_t nameBytes) const {
-    require(section.sh_name < nameBytes, "the name of a section leads outside of the machine code");
+    require(section.sh_name < nameBytes,
+            "the name of a section points outside of the machine code");
     if (section.sh_type == SHT_NULL) return;
     require(isEmptyInFile(section.sh_type) || inside(section.sh_offset, section.sh_size),
-            "a section of the machine code leads outside of it");
+            "a section of the machine code points outside of it");
     require((section.sh_flags & (SHF_ALLOC | SHF_COMPRESSED)) != (SHF_ALLOC | SHF_COMPRESSED),
             "a section of the machine code is compressed");
     require(section.sh_addralign <= 1 || std::has_single_bit(section.sh_addralign),
-            "the alignment of a section is no power of two");
+            "the alignment of a section is not a power of two");
     require(section.sh_type != SHT_SYMTAB || section.sh_entsize == sizeof(Elf64_Sym),
             "the symbols of the machine code have a wrong size");
     require(section.sh_link < header_.e_shnum,
@@ -153,7 +154,7 @@ class Reader {
     for (unsigned i = 0; i < header_.e_phnum; ++i) {
       const auto segment = load<Elf64_Phdr>(header_.e_phoff + i * sizeof(Elf64_Phdr));
       require(inside(segment.p_offset, segment.p_filesz),
-              "a segment of the machine code leads outside of it");
+              "a segment of the machine code points outside of it");
       if (segment.p_type == PT_LOAD) bytes = add(bytes, segment.p_memsz);
     }
     return bytes;

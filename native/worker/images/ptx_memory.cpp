@@ -197,8 +197,7 @@ class Lexer {
 
   void mark(Token& token) {
     constexpr std::string_view kMarks = "{}()[]<>,;:@!|+-*/=~&^?%_";
-    if (kMarks.find(peek()) == kMarks.npos)
-      refuse("a character stands where PTX has no use for it");
+    if (kMarks.find(peek()) == kMarks.npos) refuse("a character is not part of PTX");
     if (peek() == '@' && peek(1) == '@') refuse("a line begins with '@@'");
     token.kind = Token::Kind::mark;
     ++at_;
@@ -322,7 +321,7 @@ class Reader {
     while (element == 0) {
       if (accept(".align")) {
         alignment = expectInteger("an .align has no number");
-        if (!std::has_single_bit(alignment)) lexer_.refuse("an alignment is no power of two");
+        if (!std::has_single_bit(alignment)) lexer_.refuse("an alignment is not a power of two");
       } else if (accept(".attribute")) {
         skipAttribute();
       } else if (token_.is(".v2") || token_.is(".v4") || token_.is(".v8")) {

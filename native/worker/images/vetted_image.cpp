@@ -118,7 +118,7 @@ void VettedImage::vet(std::span<const std::span<const std::byte>> parts) {
   if (parts.empty()) refuse("it is empty");
   const auto first = parts.front();
   if (beginsWith(first, wire::kFatbinMagic)) return addLinked(parts);
-  if (parts.size() > 1) refuse("only a fat binary is linked from several parts");
+  if (parts.size() > 1) refuse("only a fat binary consists of several parts");
   if (isElf(first))
     addCubin(first);
   else
@@ -130,8 +130,7 @@ void VettedImage::addLinked(std::span<const std::span<const std::byte>> parts) {
   facts_ = addFatbin(parts.front());
   ImageFacts linked;
   for (const auto part : parts.subspan(1)) {
-    if (!beginsWith(part, wire::kFatbinMagic))
-      refuse("a part that it was linked from is no fat binary");
+    if (!beginsWith(part, wire::kFatbinMagic)) refuse("one of its parts is not a fat binary");
     ImageFacts facts = addFatbin(part);
     facts.memory += linked.memory;
     takeMost(linked, facts);
@@ -143,7 +142,7 @@ void VettedImage::addLinked(std::span<const std::span<const std::byte>> parts) {
 void VettedImage::addText(std::span<const std::byte> part) {
   const std::string_view content(reinterpret_cast<const char*>(part.data()), part.size());
   if (part.empty() || content.find('\0') == content.npos)
-    refuse("it is neither a fat binary nor machine code, and no text that ends");
+    refuse("it is neither a fat binary, nor machine code, nor text that ends");
   const std::string_view text = textOf(content);
   if (!isPtx(text)) refuse("it is neither PTX, nor a fat binary, nor machine code for a GPU");
   const PtxMemory memory = ptxMemory(text);
@@ -176,7 +175,7 @@ ImageFacts VettedImage::addFatbin(std::span<const std::byte> part) {
                          std::span<const std::byte> payload) {
     addEntry(entry, payload, copy, facts);
   };
-  if (!fatbin::eachEntry(part, visit)) refuse("a length in the fat binary leads outside of it");
+  if (!fatbin::eachEntry(part, visit)) refuse("a length in the fat binary exceeds its size");
   header.size = copy.size() - sizeof header;
   std::memcpy(copy.data(), &header, sizeof header);
   copy.resize(copy.size() + kZeros);
@@ -195,10 +194,10 @@ void VettedImage::addEntry(std::span<const std::byte> header, std::span<const st
   const auto content =
       fatbin::contentOf(entry, payload, std::min(kMostOfEntry, kMostUnpacked - unpacked_));
   if (!content)
-    refuse("an entry of the fat binary does not decompress to what it says, or is too large");
+    refuse("an entry of the fat binary does not decompress to its declared size, or is too large");
   unpacked_ += content->size();
   if (const std::string sentence = inspectEntry(entry, *content, facts); !sentence.empty()) {
-    sentence_ = "an entry of a fat binary is passed over: " + sentence;
+    sentence_ = "an entry of a fat binary is skipped: " + sentence;
     return;
   }
   append(copy, header);

@@ -66,10 +66,10 @@ std::string becomeUser(uid_t user) {
 
 std::string confine() {
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    return std::string("the system knows no PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno);
-  return denySystemCalls()
-             ? std::string()
-             : std::string("the system takes no seccomp filter: ") + std::strerror(errno);
+    return std::string("the kernel does not support PR_SET_NO_NEW_PRIVS: ") + std::strerror(errno);
+  return denySystemCalls() ? std::string()
+                           : std::string("the kernel does not accept the seccomp filter: ") +
+                                 std::strerror(errno);
 }
 
 }  // namespace worker

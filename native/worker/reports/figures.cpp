@@ -35,7 +35,7 @@ std::string FiguresFile::open(const std::string& path) {
   auto* content = static_cast<Figures*>(mapped);
   if (content->magic != Figures::kMagic || content->version != Figures::kVersion) {
     munmap(mapped, Figures::kBytes);
-    return "the figures file " + path + " is not one of this version";
+    return "the figures file " + path + " is not of this version";
   }
   file_ = content;
   return {};

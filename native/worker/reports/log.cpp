@@ -15,7 +15,7 @@ void log(const char* format, ...) {
   const std::uint64_t before = lines.fetch_add(1, std::memory_order_relaxed);
   if (before > kMostLines) return;
   if (before == kMostLines)
-    format = "no more is logged of this session: its program made it say too much";
+    format = "more lines of this session are not logged: its program caused too many";
   char line[2048];
   std::va_list arguments;
   va_start(arguments, format);

@@ -94,9 +94,9 @@ void SessionStart::checkMps() {
   int shared = 1;
   session_.driver.cuDeviceGetAttribute(&shared, CU_DEVICE_ATTRIBUTE_MPS_ENABLED, 0);
   if (shared != 0) return;
-  log("the driver did not join MPS through %s: kernels of this program and of others take turns as "
-      "the GPU likes; is the directory out of "
-      "reach for user %u, or does its server have as many clients as it can?",
+  log("the driver did not join MPS through %s: kernels of this program do not run concurrently "
+      "with others. Check that user %u can reach the directory, and that its server is not at its "
+      "limit of clients",
       options_.mps.pipes.c_str(), static_cast<unsigned>(geteuid()));
 }
 

@@ -37,7 +37,7 @@ void Thread::serve() {
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
   }
   if (channel_->end() == wire::ChannelEnd::nonsense)
-    session.fail("the client wrote a frame that cannot be");
+    session.fail("the client wrote a frame that is not valid");
 }
 
 CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,
@@ -159,7 +159,7 @@ CUresult Thread::refuseFrame() {
 
 void serveChannel(Session& session, int channelFile) {
   auto channel = wire::WorkerChannel::attach(channelFile);
-  if (channel == nullptr) return session.fail("the client opened a channel that cannot be used");
+  if (channel == nullptr) return session.fail("the client opened a channel that is not valid");
   if (!session.quota.chargeThread(session.limits.threads)) {
     session.report.event("overThreads", JsonObject().add("limit", session.limits.threads));
     return session.fail(

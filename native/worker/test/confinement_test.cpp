@@ -134,7 +134,7 @@ int main() {
   inChild(checkNoDump);
   inChild([] {
     denySeccomp();
-    CHECK(worker::confine().find("takes no seccomp filter") != std::string::npos);
+    CHECK(worker::confine().find("does not accept the seccomp filter") != std::string::npos);
   });
   inChild([] {
     onOlderThread([] { CHECK(worker::confine().empty()); }, checkRefusals);

@@ -128,7 +128,7 @@ export class Binder {
       if (error.status === NOT_FOUND) throw new SchedulerError('POD_GONE', figures);
       throw new SchedulerError('BIND_FAILED', figures);
     }
-    logger.warn(figures, 'the outcome of a binding is not known; the pod is asked');
+    logger.warn(figures, 'the result of a binding is unknown; the pod is read');
     void this.#settle(args);
     throw new SchedulerError('BIND_UNKNOWN', figures);
   }

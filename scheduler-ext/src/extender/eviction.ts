@@ -88,7 +88,7 @@ export class Eviction {
       } catch (error) {
         logger.warn(
           { pod: pod.name, reason: (error as Error).message },
-          'nobody was evicted, or not all; it is tried again',
+          'not all victims were evicted; the eviction is retried',
         );
         cluster.unpromise(pod.uid);
         this.#underWay.set(pod.uid, []);
@@ -114,7 +114,7 @@ export class Eviction {
       figures,
       victims.length > 0
         ? 'evicting, so that the freed slots share a GPU'
-        : 'waiting for pods that leave anyway',
+        : 'waiting for pods that already terminate',
     );
     for (const { namespace, name, uid } of victims) {
       const body = {

@@ -1,6 +1,6 @@
 import { readExtenderArgs } from './messages.js';
 
-const NO_NAMES = 'its NodeNames are no names of nodes';
+const NO_NAMES = 'its NodeNames are not names of nodes';
 
 test.each([
   ['as kube-scheduler writes it', '{"Pod":{},"Nodes":null,"NodeNames":["a","gpu.example.com"]}'],

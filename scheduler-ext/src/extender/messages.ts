@@ -16,7 +16,7 @@ const NODE_NAME = /^[-.a-z0-9]{1,253}$/;
 /** @throws Error if the request is malformed */
 export function readExtenderArgs(body: Buffer): ExtenderArgs {
   const args = parseObject<ExtenderArgs>(body);
-  if (!isNodeNames(args.NodeNames ?? [])) throw new Error('its NodeNames are no names of nodes');
+  if (!isNodeNames(args.NodeNames ?? [])) throw new Error('its NodeNames are not names of nodes');
   return args;
 }
 

@@ -104,14 +104,14 @@ export class Retry {
     const path = `/api/v1/namespaces/${namespace}/pods/${name}/status`;
     logger.info(
       { pod: `${namespace}/${name}` },
-      'there is room now; kube-scheduler is told to try again',
+      'slots became free; kube-scheduler is told to retry',
     );
     await api
       .request({ method: 'PATCH', path, body, contentType: 'application/merge-patch+json' })
       .catch((error: Error) => {
         logger.warn(
           { pod: `${namespace}/${name}`, reason: error.message },
-          'kube-scheduler could not be told to try again',
+          'kube-scheduler could not be told to retry',
         );
       });
   }

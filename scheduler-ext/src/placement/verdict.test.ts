@@ -82,7 +82,7 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   ],
   ['Nodes whose fitting GPUs are unhealthy (1 of 1)', one, ill, false],
   [
-    "Nodes whose 1 GPUs are too few for the pod's 2 containers, even when nobody else is there",
+    "Nodes whose 1 GPUs are too few for the pod's 2 containers, even without other pods",
     demandOf(needOf('one', 6), needOf('two', 6)),
     nodeWithUsed(0),
     false,
@@ -100,7 +100,7 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     true,
   ],
   [
-    'Nodes without 4 free slots on one GPU for container main, because 5 slots are held by pods that another scheduler placed, on GPUs that are not known',
+    'Nodes without 4 free slots on one GPU for container main, because 5 slots are held by pods that another scheduler placed on unknown GPUs',
     one,
     foreign,
     true,

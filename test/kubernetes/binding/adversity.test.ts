@@ -51,7 +51,7 @@ test('a pod that took the name of another while the API server was away keeps it
     });
     await scene.lookedAgain();
     forwarder.closed = true;
-    await scene.proxy.printed('/api/v1/pods cannot be followed');
+    await scene.proxy.printed('the watch of /api/v1/pods failed');
     await scene.deletePod('web-0');
     const { pod, socket } = await scene.started('web-0', ['a']);
     await scene.lookedAgain();
@@ -127,7 +127,7 @@ test('whose a grant is cannot be written down: the program has its GPU, and the 
   preventWriting(socket, 'pod.json');
   const program = scene.run(pod, socket, HOLDING);
   await program.printed('got 0');
-  await scene.proxy.printed('Whose the grant is could not be written down');
+  await scene.proxy.printed('The pod of the grant could not be saved');
   await program.finish();
   scene.kubelet.take('full', 'main');
   await scene.deletePod('full');

@@ -342,7 +342,7 @@ test('the API server is away at the first connect: the program waits, and the lo
   await scene.serve();
   const program = scene.run(pod, socket, HOLDING);
   await scene.proxy.printed('a program waits for its GPU: The pod');
-  await scene.proxy.printed('/api/v1/pods cannot be followed');
+  await scene.proxy.printed('the watch of /api/v1/pods failed');
   scene.plane.daemon('kube-apiserver').start();
   await scene.plane.ready();
   await program.printed('got 0');
@@ -379,7 +379,7 @@ test('what a pod asks for wrongly is said to its program and in its events', asy
   expect(program.stderr).toContain('nvidia-virtual/memory is "much"');
   await eventually(async () =>
     expect(await scene.events('wrong')).toEqual([
-      ['GpuRequestWrong', expect.stringContaining('What pod default/wrong asks for cannot be')],
+      ['GpuRequestWrong', expect.stringContaining('The request of pod default/wrong is not valid')],
     ]),
   );
 });
@@ -441,12 +441,10 @@ test('a sandbox and a process outside of every pod are refused with a sentence',
   const { pod, socket } = await scene.started('sandboxed', ['a']);
   const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
   expect(await sandboxed.finish()).toBe('init 100\n');
-  expect(sandboxed.stderr).toContain(
-    '(runsc) was refused: it stands for a whole sandbox (gVisor, Kata)',
-  );
+  expect(sandboxed.stderr).toContain('(runsc) was refused: it is a sandbox (gVisor, Kata)');
   const outside = scene.runIn([], socket, ASKING);
   expect(await outside.finish()).toBe('init 100\n');
-  expect(outside.stderr).toContain('was refused: it is in no pod by its cgroup');
+  expect(outside.stderr).toContain('was refused: its cgroup belongs to no pod');
 });
 
 test('number 12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
@@ -686,7 +684,7 @@ test('for a GPU that was absent at its start and is back, gpu-proxy ends in good
   const { status, stdout } = await scene.proxy.end();
   expect([status, stdout]).toEqual([
     0,
-    expect.stringContaining('is there, and was not when gpu-proxy started'),
+    expect.stringContaining('appeared after gpu-proxy started'),
   ]);
   await scene.serve(machine, ...interval);
   expect((await scene.gpus()).map(({ unhealthy }) => unhealthy)).toEqual(['', '']);

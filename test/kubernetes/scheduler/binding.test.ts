@@ -76,7 +76,7 @@ test('of two pods that want the last slots at the same time one gets them, fifty
   for (let round = 0; round < 100; round += 2) {
     const answers = await Promise.all([bind(pods[round] as V1Pod), bind(pods[round + 1] as V1Pod)]);
     const refusals = answers.flatMap(({ Error: refusal }) => refusal ?? []);
-    expect(refusals).toEqual([expect.stringContaining('Another pod was faster')]);
+    expect(refusals).toEqual([expect.stringContaining('another pod was bound first')]);
     const winner = answers[0]?.Error === undefined ? round : round + 1;
     await cluster.delete(`racer-${winner}`);
     await until('the slots are free again', () => used().includes(0));
@@ -103,11 +103,9 @@ test('number 18: a pod that is gone when it is bound holds nothing', async () =>
   // (afterEach).
   if (refusal !== undefined)
     expect(refusal).toMatch(
-      /is not there any more, so it is not bound|is being deleted, cannot be assigned/,
+      /no longer exists, so it is not bound|is being deleted, cannot be assigned/,
     );
-  expect((await bind(gone)).Error).toBe(
-    'Pod default/gone is not there any more, so it is not bound.',
-  );
+  expect((await bind(gone)).Error).toBe('Pod default/gone no longer exists, so it is not bound.');
 });
 
 test('number 18: a pod that was deleted and made again is another one', async () => {
@@ -115,7 +113,7 @@ test('number 18: a pod that was deleted and made again is another one', async ()
   await cluster.delete('again');
   const later = await cluster.create(pod('again', { slots: 2 }));
   expect((await bind(former)).Error).toMatch(
-    /it was deleted and made again|Whether pod default\/again was bound/,
+    /was deleted and created again|binding pod default\/again to/,
   );
   expect((await bind(later)).Error).toBeUndefined();
   expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
@@ -128,9 +126,7 @@ test('a pod that somebody else binds meanwhile is asked where it is', async () =
   await until('the binding is held', () => way.count('bindings') === 1);
   await cluster.bind('twice', 'elsewhere');
   way.letGo('bindings');
-  expect((await answer).Error).toContain(
-    'Whether pod default/twice was bound to node one is not known',
-  );
+  expect((await answer).Error).toContain('binding pod default/twice to node one is unknown');
   await until('the extender has asked', () => extender.cluster.counts.reservations === 0);
   expect(used()).toEqual([0, 0]);
 });
@@ -163,12 +159,10 @@ test('a binding that happens after it was given up finds its slots reserved', as
   expect(await bind(await cluster.create(pod('holds-b', { slots: 10 })))).toEqual({});
   way.hold('bindings');
   const { questions } = way;
-  expect((await bind(late)).Error).toContain(
-    'Whether pod default/late was bound to node one is not known',
-  );
+  expect((await bind(late)).Error).toContain('binding pod default/late to node one is unknown');
   // Asked twice, so that the first answer, that it is not bound, changed nothing.
   await until('the pod is asked again', () => way.questions > questions + 1);
-  expect((await bind(other)).Error).toContain('Another pod was faster');
+  expect((await bind(other)).Error).toContain('another pod was bound first');
   way.letGo('bindings');
   await cluster.bound('late');
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 10, 'GPU-b': 10 });
@@ -258,7 +252,7 @@ test('while no API server answers, slots stay reserved, and afterwards they are 
   await plane.daemon('kube-apiserver').kill();
   const answers = await Promise.all([bind(first), bind(second)]);
   for (const { Error: refusal } of answers)
-    expect(refusal).toContain('Its slots stay reserved until that is known.');
+    expect(refusal).toContain('Its slots stay reserved until it is known.');
   expect(used()).toEqual([10, 10]);
   plane.daemon('kube-apiserver').start();
   await plane.ready();
@@ -270,7 +264,7 @@ test('while no API server answers, slots stay reserved, and afterwards they are 
 
 test('what is no request is refused with a sentence', async () => {
   expect(await ask('filter', '{')).toEqual({
-    Error: expect.stringContaining('asked /filter with what cannot be understood'),
+    Error: expect.stringContaining('to /filter is not valid'),
   });
   expect(await ask('nothing', '{}')).toEqual({
     Error: expect.stringContaining('nothing is served there'),

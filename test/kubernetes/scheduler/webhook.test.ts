@@ -241,7 +241,7 @@ describe('a pod that asks for slots', () => {
     await patch('8Gi');
     expect(await refusalOf(patch('much'))).toContain('nvidia-virtual/memory is "much"');
     await bindOne(cluster.api, {});
-    expect(await refusalOf(patch('4Gi'))).toContain('nvidia-virtual/memory cannot change any more');
+    expect(await refusalOf(patch('4Gi'))).toContain('nvidia-virtual/memory cannot change');
   });
 });
 

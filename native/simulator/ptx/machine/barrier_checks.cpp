@@ -50,7 +50,7 @@ void Checker::arrives(Warp& w, const Operation* op, std::uint32_t mask, std::uin
   if (count % kLanes != 0) {
     reports_.report(
         op, nullptr,
-        name + " is given " + std::to_string(count) + " threads, which is no multiple of 32",
+        name + " is given " + std::to_string(count) + " threads, which is not a multiple of 32",
         {who + " arrives at " + where});
   } else if (count > capacity) {
     reports_.report(op, nullptr,

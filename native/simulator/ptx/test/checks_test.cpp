@@ -152,7 +152,7 @@ $end:
 
 void wrongCounts() {
   reports(runWith("bar.sync 1, 40;", {.block = {64, 1, 1}}),
-          {"barrier 1 is given 40 threads, which is no multiple of 32"});
+          {"barrier 1 is given 40 threads, which is not a multiple of 32"});
   const Result tooMany = runWith("bar.sync 1, 96;", {.block = {64, 1, 1}});
   reports(tooMany, {"barrier 1 waits for 96 threads, and the block has 64",
                     "threads wait for each other for ever", "64 of 96 threads are at barrier 1"});
