@@ -1,13 +1,12 @@
-// How long an image is, and which images stand behind a pointer. That a real fat binary is cut out
-// byte by byte as nvcc wrote it is tested by test/fatbin.
+// The length of an image, and the images behind a pointer. test/fatbin tests that a fat binary of
+// nvcc is taken as nvcc wrote it.
 #include "interposer/code/image.h"
 
+#include <doctest/doctest.h>
 #include <elf.h>
 
 #include <cstring>
 #include <string>
-
-#include "wire/test/check.h"
 
 namespace {
 
@@ -57,21 +56,29 @@ struct Wrapper {
 
 }  // namespace
 
-int main() {
+TEST_CASE("a text is an image that ends with its zero") {
   const std::string text = "\n.version 9.0\n";
   CHECK(interposer::imageKind(text.c_str()) == ImageKind::text);
   CHECK(interposer::imageBytes(text.c_str()) == text.size() + 1);
+}
+
+TEST_CASE("what is neither text, fat binary nor ELF is no image") {
   CHECK(interposer::imageKind(nullptr) == ImageKind::none);
   CHECK(interposer::imageKind("\x01\x02\x03\x04") == ImageKind::none);
   CHECK(interposer::imagesOf("\x01\x02\x03\x04").empty());
+}
 
+TEST_CASE("a fat binary and an ELF file tell their length") {
   const std::string binary = fatbin(48);
   CHECK(interposer::imageKind(binary.data()) == ImageKind::fatbin);
   CHECK(interposer::imageBytes(binary.data()) == binary.size());
   const std::string cubin = elf();
   CHECK(interposer::imageKind(cubin.data()) == ImageKind::elf);
   CHECK(interposer::imageBytes(cubin.data()) == cubin.size());
+}
 
+TEST_CASE("a wrapper lists several images from version 2 on") {
+  const std::string binary = fatbin(48), cubin = elf();
   Wrapper wrapper{.data = binary.data()};
   CHECK(interposer::imagesOf(&wrapper).size() == 1);
   CHECK(interposer::imagesOf(&wrapper)[0].size() == binary.size());
@@ -80,7 +87,7 @@ int main() {
   CHECK(interposer::imagesOf(&wrapper).size() == 1);  // version 1 has no list
   wrapper.version = 2;
   const auto images = interposer::imagesOf(&wrapper);
-  CHECK(images.size() == 3);
-  CHECK(images[1].size() == cubin.size() && images[2].size() == binary.size());
-  return wire::test::checkedResult();
+  REQUIRE(images.size() == 3);
+  CHECK(images[1].size() == cubin.size());
+  CHECK(images[2].size() == binary.size());
 }

@@ -1,8 +1,8 @@
-// What the driver has said about a kernel holds for the settings that it was said for, whenever
-// they are so, and for no others.
+// An answer of the driver about a kernel holds for the settings at that time, whenever they are the
+// same again, and for no others.
 #include "interposer/code/kernel_answers.h"
 
-#include "wire/test/check.h"
+#include <doctest/doctest.h>
 
 namespace {
 
@@ -29,59 +29,67 @@ struct Answers : KernelAnswers {
   }
 };
 
-void testSettingComesBack() {
+TEST_CASE("a value that was set before is known when it is set again") {
   Answers answers;
-  CHECK(!answers.isSet(shared(1)) && !answers.wasSet(shared(1)));
+  CHECK(!answers.isSet(shared(1)));
+  CHECK(!answers.wasSet(shared(1)));
   for (const int bytes : {1, 2}) {
     answers.set(shared(bytes));
-    CHECK(answers.isSet(shared(bytes)) && !answers.isSet(shared(3 - bytes)) &&
-          answers.wasSet(shared(1)));
+    CHECK(answers.isSet(shared(bytes)));
+    CHECK(!answers.isSet(shared(3 - bytes)));
+    CHECK(answers.wasSet(shared(1)));
   }
-  CHECK(answers.wasSet(shared(2)) && !answers.wasSet(shared(3)));
+  CHECK(answers.wasSet(shared(2)));
+  CHECK(!answers.wasSet(shared(3)));
   const Setting elsewhere = shared(2, kKernel, 1);
-  CHECK(!answers.isSet(elsewhere) && !answers.wasSet(elsewhere));
+  CHECK(!answers.isSet(elsewhere));
+  CHECK(!answers.wasSet(elsewhere));
 }
 
-/// The driver judged it beside the other settings of that time.
-void testBesideOthers() {
+TEST_CASE("a setting holds beside the other settings of its time") {
   Answers answers;
   answers.set(shared(1));
   answers.set(carveout(50));
-  CHECK(answers.isSet(shared(1)) && !answers.wasSet(shared(2)) && !answers.wasSet(carveout(20)));
+  CHECK(answers.isSet(shared(1)));
+  CHECK(!answers.wasSet(shared(2)));
+  CHECK(!answers.wasSet(carveout(20)));
   answers.set(carveout(20));
   CHECK(answers.wasSet(carveout(50)));
   answers.set(shared(2));
   CHECK(!answers.wasSet(carveout(50)));
 }
 
-/// A kernel and its function in a context share what either of them sets, so the last of both
-/// counts.
-void testFunctionOfKernel() {
+// They share what either of them sets in a context.
+TEST_CASE("a kernel and its function share the last setting of both") {
   Answers answers;
   answers.set(shared(1));
   answers.set(shared(2, kFunction));
-  CHECK(!answers.isSet(shared(1)) && answers.isSet(shared(2, kFunction)) &&
-        !answers.isSet(shared(2)));
+  CHECK(!answers.isSet(shared(1)));
+  CHECK(answers.isSet(shared(2, kFunction)));
+  CHECK(!answers.isSet(shared(2)));
   answers.set(shared(1));
-  CHECK(answers.isSet(shared(1)) && !answers.isSet(shared(2, kFunction)) &&
-        answers.wasSet(shared(2, kFunction)));
+  CHECK(answers.isSet(shared(1)));
+  CHECK(!answers.isSet(shared(2, kFunction)));
+  CHECK(answers.wasSet(shared(2, kFunction)));
 }
 
-void testContexts() {
+TEST_CASE("an accepted launch holds in its context") {
   Answers answers;
   const auto in = [&](std::uint64_t context) {
     return answers.digestOf({.block = {32, 1, 1}, .context = context});
   };
   answers.accept(in(1));
-  CHECK(answers.accepted(in(1)) && !answers.accepted(in(2)));
+  CHECK(answers.accepted(in(1)));
+  CHECK(!answers.accepted(in(2)));
 }
 
-void testLaunches() {
+TEST_CASE("an accepted launch holds for the settings of its time") {
   Answers answers;
   CHECK(!answers.acceptedLaunch(32));
   answers.acceptLaunch(32);
-  CHECK(answers.acceptedLaunch(32) && !answers.acceptedLaunch(64) &&
-        !answers.acceptedLaunch(32, 8));
+  CHECK(answers.acceptedLaunch(32));
+  CHECK(!answers.acceptedLaunch(64));
+  CHECK(!answers.acceptedLaunch(32, 8));
   answers.set(shared(100));
   CHECK(!answers.acceptedLaunch(32));
   answers.acceptLaunch(32, 100);
@@ -89,17 +97,18 @@ void testLaunches() {
   answers.set(shared(50));
   CHECK(!answers.acceptedLaunch(32, 100));
   answers.set(shared(100));
-  CHECK(answers.acceptedLaunch(32, 100) && !answers.acceptedLaunch(32));
+  CHECK(answers.acceptedLaunch(32, 100));
+  CHECK(!answers.acceptedLaunch(32));
 }
 
-/// A network has a launch of one kernel for each of its layers.
-void testManyLaunches() {
+// A network has a launch of one kernel for each of its layers.
+TEST_CASE("500 launch shapes of one kernel are known") {
   Answers answers;
   for (unsigned threads = 1; threads <= 500; ++threads) answers.acceptLaunch(threads);
   for (unsigned threads = 1; threads <= 500; ++threads) CHECK(answers.acceptedLaunch(threads));
 }
 
-void testNumbers() {
+TEST_CASE("a number of the driver holds for the settings of its time") {
   Answers answers;
   const auto known = [&](std::uint64_t what) {
     int number = -1;
@@ -108,28 +117,32 @@ void testNumbers() {
   CHECK(known(1) == -1);
   answers.remember({1}, 10);
   answers.remember({2}, 20);
-  CHECK(known(1) == 10 && known(2) == 20 && known(3) == -1);
+  CHECK(known(1) == 10);
+  CHECK(known(2) == 20);
+  CHECK(known(3) == -1);
   answers.set(shared(1));
   CHECK(known(1) == -1);
   answers.remember({1}, 11);
   answers.set(shared(2));
   CHECK(known(1) == -1);
   answers.set(shared(1));
-  CHECK(known(1) == 11 && known(2) == -1);
+  CHECK(known(1) == 11);
+  CHECK(known(2) == -1);
 }
 
-/// Which of two devices, or of two attributes, was set first makes no difference.
-void testOrder() {
+TEST_CASE("the order in which devices and attributes are set makes no difference") {
   Answers answers;
   const auto on = [](CUdevice device, int bytes) { return shared(bytes, kKernel, device); };
   for (int round = 0; round < 3; ++round) {
     for (const int bytes : {1, 2}) {
       for (const CUdevice device : {0, 1, 2}) {
-        CHECK(round < 2 ||
-              (!answers.isSet(on(device, bytes)) && answers.wasSet(on(device, bytes))));
+        if (round == 2) {
+          CHECK(!answers.isSet(on(device, bytes)));
+          CHECK(answers.wasSet(on(device, bytes)));
+        }
         answers.set(on(device, bytes));
       }
-      CHECK(round < 2 || answers.wasSet(carveout(bytes)));
+      if (round == 2) CHECK(answers.wasSet(carveout(bytes)));
       answers.set(carveout(bytes));
     }
   }
@@ -137,8 +150,7 @@ void testOrder() {
   CHECK(answers.wasSet(on(0, 1)));
 }
 
-/// As many as are kept, in turns, are all known from the second round on.
-void testManySettings() {
+TEST_CASE("64 settings in turns are known from the second round on") {
   Answers answers;
   for (int round = 0; round < 3; ++round) {
     for (int bytes = 0; bytes < 64; ++bytes) {
@@ -148,18 +160,18 @@ void testManySettings() {
   }
 }
 
-/// Every module of an autotuner has a kernel of the same name.
-void testManyOfOneName() {
+// Every module of an autotuner has a kernel of the same name.
+TEST_CASE("only the last of 2,000 kernels of one name are kept") {
   Answers answers;
   for (std::uint64_t kernel = 1; kernel <= 2'000; ++kernel) {
     answers.set(shared(1, kernel));
     CHECK(answers.isSet(shared(1, kernel)));
   }
-  CHECK(!answers.isSet(shared(1, 1)) && !answers.wasSet(shared(1, 1)));
+  CHECK(!answers.isSet(shared(1, 1)));
+  CHECK(!answers.wasSet(shared(1, 1)));
 }
 
-/// The driver judged a launch by what was set when it came.
-void testSetDuringLaunch() {
+TEST_CASE("a launch is judged by the settings when it came") {
   Answers answers;
   const KernelAnswers::Digest before = answers.digestOf(Answers::shape(32, 100));
   answers.set(shared(50));
@@ -167,41 +179,27 @@ void testSetDuringLaunch() {
   CHECK(!answers.acceptedLaunch(32, 100));
 }
 
-void testNeverTheSameAgain() {
+TEST_CASE("10,000 values that never come back are each set") {
   Answers answers;
   for (int bytes = 0; bytes < 10'000; ++bytes) {
     answers.set(shared(bytes));
-    CHECK(answers.isSet(shared(bytes)) && !answers.acceptedLaunch(32));
+    CHECK(answers.isSet(shared(bytes)));
+    CHECK(!answers.acceptedLaunch(32));
     answers.acceptLaunch(32);
     CHECK(answers.acceptedLaunch(32));
   }
 }
 
-void testForget() {
+TEST_CASE("nothing is known after forget()") {
   Answers answers;
   answers.set(shared(1));
   answers.acceptLaunch(32);
   answers.forget();
-  CHECK(!answers.isSet(shared(1)) && !answers.wasSet(shared(1)) && !answers.acceptedLaunch(32));
+  CHECK(!answers.isSet(shared(1)));
+  CHECK(!answers.wasSet(shared(1)));
+  CHECK(!answers.acceptedLaunch(32));
   answers.set(shared(1));
   CHECK(!answers.acceptedLaunch(32));
 }
 
 }  // namespace
-
-int main() {
-  testSettingComesBack();
-  testBesideOthers();
-  testFunctionOfKernel();
-  testContexts();
-  testLaunches();
-  testManyLaunches();
-  testNumbers();
-  testOrder();
-  testManySettings();
-  testManyOfOneName();
-  testSetDuringLaunch();
-  testNeverTheSameAgain();
-  testForget();
-  return wire::test::checkedResult();
-}

@@ -1,8 +1,9 @@
-// Code is known until what it ends with has ended, and no other code is forgotten.
+// Code is known until a handle that owns it has ended. No other code is forgotten.
 #include "interposer/code/loaded_code.h"
 
+#include <doctest/doctest.h>
+
 #include "interposer/code/kernels.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -33,39 +34,40 @@ struct Fixture {
   }
 };
 
-void testModule() {
+TEST_CASE("the code of a module ends with the module") {
   Fixture test;
-  CHECK(test.kernels() == 5 && test.knows(kFunction) && !test.knows(kModule) && !test.knows(99));
+  CHECK(test.kernels() == 5);
+  CHECK(test.knows(kFunction));
+  CHECK(!test.knows(kModule));
+  CHECK(!test.knows(99));
   const auto ended = test.code.end(kModule);
-  CHECK(ended.size() == 2 && ended.contains(kModule) && ended.at(kFunction) != nullptr);
-  CHECK(!test.knows(kFunction) && test.kernels() == 4);
+  REQUIRE(ended.size() == 2);
+  CHECK(ended.contains(kModule));
+  CHECK(ended.at(kFunction) != nullptr);
+  CHECK(!test.knows(kFunction));
+  CHECK(test.kernels() == 4);
   CHECK(test.code.end(kModule).size() == 1);
 }
 
-void testLibrary() {
+TEST_CASE("the code of a library ends with the library") {
   Fixture test;
   CHECK(test.code.end(kLibrary).size() == 6);
-  CHECK(test.kernels() == 1 && test.knows(kFunction));
+  CHECK(test.kernels() == 1);
+  CHECK(test.knows(kFunction));
 }
 
-void testContext() {
+TEST_CASE("the code of a context ends with the context") {
   Fixture test;
   CHECK(test.code.end(kContext).size() == 6);
-  CHECK(test.kernels() == 2 && test.knows(kKernel) && test.knows(kFunction + 2));
+  CHECK(test.kernels() == 2);
+  CHECK(test.knows(kKernel));
+  CHECK(test.knows(kFunction + 2));
 }
 
-void testKnown() {
+TEST_CASE("a handle that is added again keeps its kernel") {
   Fixture test;
   const auto known = test.code.find(kKernel);
   CHECK(test.code.add(kKernel, {}, std::make_shared<interposer::Kernel>()) == known);
 }
 
 }  // namespace
-
-int main() {
-  testModule();
-  testLibrary();
-  testContext();
-  testKnown();
-  return wire::test::checkedResult();
-}

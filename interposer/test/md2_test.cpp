@@ -1,11 +1,11 @@
-// The test suite of RFC 1319, and HMAC as RFC 2104 defines it.
+// MD2 of RFC 1319, and HMAC of RFC 2104 with it.
 #include "interposer/export_tables/md2.h"
+
+#include <doctest/doctest.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "wire/test/check.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ std::string md2(std::string_view text) { return hex(interposer::md2(bytes(text))
 
 }  // namespace
 
-int main() {
+TEST_CASE("the test suite of RFC 1319 gives the digests that it lists") {
   CHECK(md2("") == "8350e5a3e24c153df2275c9f80692773");
   CHECK(md2("a") == "32ec01ec4a6dac72c0ab96fb34c0b5d1");
   CHECK(md2("abc") == "da853b0d3f88d99b30283a69e6ded6bb");
@@ -36,7 +36,9 @@ int main() {
         "da33def2a42df13975352846c30338cd");
   CHECK(md2("12345678901234567890123456789012345678901234567890123456789012345678901234567890") ==
         "d5976f79d83d3a0dc9806c3c66f3efd8");
+}
 
+TEST_CASE("HMAC is as RFC 2104 defines it") {
   const std::uint8_t key[16] = {0x0b, 0x0b, 0x0b, 0x0b};
   std::vector<std::uint8_t> inner(16, 0x36);
   std::vector<std::uint8_t> outer(16, 0x5c);
@@ -45,5 +47,4 @@ int main() {
   const auto digest = interposer::md2(inner);
   outer.insert(outer.end(), digest.begin(), digest.end());
   CHECK(interposer::hmacMd2(key, bytes("Hi There")) == interposer::md2(outer));
-  return wire::test::checkedResult();
 }
