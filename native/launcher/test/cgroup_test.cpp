@@ -1,6 +1,6 @@
 #include "native/launcher/cgroup.h"
 
-#include "wire/test/check.h"
+#include <doctest/doctest.h>
 
 using namespace launcher;
 
@@ -9,8 +9,8 @@ namespace {
 const std::string kPod = "0b6f6c5e-1111-4222-8333-944444444444";
 const std::string kContainer(64, 'a');
 
-void testWorkerCgroup() {
-  // cgroupfs, systemd, a container's own cgroups beneath it, a node that is a container itself.
+TEST_CASE("the cgroup of a worker is in that of its pod") {
+  // cgroupfs, systemd, cgroups of the container beneath its own, a node that is a container.
   CHECK(workerCgroup("/kubepods/burstable/pod" + kPod + "/" + kContainer, kPod) ==
         "/kubepods/burstable/pod" + kPod + "/nvidia-virtual");
   const std::string slice =
@@ -22,7 +22,7 @@ void testWorkerCgroup() {
         slice + "/nvidia-virtual");
   CHECK(workerCgroup("/docker/" + kContainer + "/kubelet" + slice + "/x", kPod) ==
         "/docker/" + kContainer + "/kubelet" + slice + "/nvidia-virtual");
-  // What a container makes up beneath its own, and names that only begin or end so.
+  // Cgroups that a container made, and names that have a pod's name as a part.
   CHECK(workerCgroup("/kubepods/pod" + kPod + "/x/pod" + kPod + "/y", kPod) ==
         "/kubepods/pod" + kPod + "/nvidia-virtual");
   CHECK(workerCgroup(slice + "/x.scope" + slice + "/y", kPod) == slice + "/nvidia-virtual");
@@ -34,7 +34,7 @@ void testWorkerCgroup() {
   CHECK(workerCgroup("/kubepods/pod" + kPod + "/x", "") == "/nvidia-virtual");
 }
 
-void testMatches() {
+TEST_CASE("a cgroup mount matches the membership of its controllers") {
   const auto mounts = parseMounts(
       "cgroup2 /sys/fs/cgroup/unified cgroup2 rw,nosuid 0 0\n"
       "cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,nosuid,cpu,cpuacct 0 0\n"
@@ -42,16 +42,15 @@ void testMatches() {
       "proc /proc proc rw 0 0\n");
   CHECK(mounts.size() == 3);
   const auto lines = parseMemberships("4:cpu,cpuacct:/a\n1:name=systemd:/b:c\n0::/d\n");
-  CHECK(lines.size() == 3 && lines[1].path == "/b:c");
-  CHECK(matches(mounts[1], lines[0]) && matches(mounts[2], lines[1]) &&
-        matches(mounts[0], lines[2]));
-  CHECK(!matches(mounts[0], lines[0]) && !matches(mounts[1], lines[1]) &&
-        !matches(mounts[1], lines[2]) && !matches(mounts[2], lines[0]));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1].path == "/b:c");
+  CHECK(matches(mounts[1], lines[0]));
+  CHECK(matches(mounts[2], lines[1]));
+  CHECK(matches(mounts[0], lines[2]));
+  CHECK(!matches(mounts[0], lines[0]));
+  CHECK(!matches(mounts[1], lines[1]));
+  CHECK(!matches(mounts[1], lines[2]));
+  CHECK(!matches(mounts[2], lines[0]));
 }
 
 }  // namespace
-
-int main() {
-  testWorkerCgroup();
-  testMatches();
-}
