@@ -1,16 +1,15 @@
-// What the arbiter makes of what workers say in their mailboxes, in virtual time.
+// What the node does with what workers write into their mailboxes, in virtual time.
 #include "native/arbiter/node.h"
 
+#include <doctest/doctest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 #include <vector>
 
 #include "native/arbiter/test/played.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -22,7 +21,7 @@ std::array<int, 2> socketPair() {
   return ends;
 }
 
-/// A worker of the node, and what it says.
+/// A worker of the node, with what it writes into its mailbox.
 class Worker {
  public:
   Worker(Node& node, pid_t pid, const std::string& id, Time now) {
@@ -56,9 +55,8 @@ class Worker {
 
 Terms half() { return {.weight = 50, .gpus = {"GPU-0"}}; }
 
-/// On a loaded machine it takes a while until threads that stood at the gate come in: their window
-/// is kept for them, but not for ever.
-void testAWindowIsKeptForThoseWhoAreWoken() {
+// On a loaded machine, threads at the gate need a while to come in.
+TEST_CASE("a window is kept a while for threads that have been woken") {
   Node node({});
   Time now = kSecond;
   node.put("one", half(), now);
@@ -66,13 +64,14 @@ void testAWindowIsKeptForThoseWhoAreWoken() {
   const Worker one(node, 1, "one", now), other(node, 2, "other", now);
   one.waits(node, now += kMillisecond);
   other.waits(node, now);
-  CHECK(one.has(Grant::window) && other.has(Grant::closed));
+  CHECK(one.has(Grant::window));
+  CHECK(other.has(Grant::closed));
   other.say(node, now += kMillisecond);
   CHECK(one.has(Grant::window));
   other.say(node, now += kMillisecond);
   CHECK(one.has(Grant::closed));
 
-  // Once they have come in and have nothing more to do, the gap counts.
+  // A woken thread that has submitted and has nothing more to do gives the window up.
   one.hasDrained(node, now);
   CHECK(other.has(Grant::window));
   other.mailbox().wants = 0;
@@ -80,7 +79,7 @@ void testAWindowIsKeptForThoseWhoAreWoken() {
   CHECK(other.has(Grant::closed));
 }
 
-void testLowerOnesAreToldWhenOneIsExpected() {
+TEST_CASE("tenants of lower priority are told when work of higher priority is expected") {
   Node node({});
   Time now = kSecond;
   Terms urgent = half();
@@ -107,18 +106,17 @@ void testLowerOnesAreToldWhenOneIsExpected() {
     CHECK(lower.has(Grant::window));
   }
   now += 5 * kMillisecond;
-  CHECK(static_cast<Time>(lower.mailbox().reservedFrom.load()) == now &&
-        reserved(lower) == now + kMillisecond / 10);
+  CHECK(static_cast<Time>(lower.mailbox().reservedFrom.load()) == now);
+  CHECK(reserved(lower) == now + kMillisecond / 10);
   CHECK(lower.mailbox().longestHeld.load() ==
         1'900'000);  // half of what is left of 4 ms when the gate has opened
   CHECK(reserved(first) == 0);
-  // It does not come.
+  // The expected work does not come.
   node.update(now + kMillisecond);
   CHECK(reserved(lower) == 0);
 }
 
-/// What each session keeps to when the arbiter has gone: together no more than the share.
-void testTheShareWithoutAnArbiter() {
+TEST_CASE("without an arbiter, the sessions of a fixed share keep to the share together") {
   Node node({});
   const Time now = kSecond;
   Terms fixed = half();
@@ -131,16 +129,16 @@ void testTheShareWithoutAnArbiter() {
       whole(node, 4, "whole", now);
   node.update(now);
   CHECK(first.mailbox().shareWithoutArbiter.load() == 500'000);
-  CHECK(burst.mailbox().shareWithoutArbiter.load() == 0 &&
-        whole.mailbox().shareWithoutArbiter.load() == 0);
+  CHECK(burst.mailbox().shareWithoutArbiter.load() == 0);
+  CHECK(whole.mailbox().shareWithoutArbiter.load() == 0);
   const Worker second(node, 2, "fixed", now);
   node.update(now);
-  CHECK(first.mailbox().shareWithoutArbiter.load() == 250'000 &&
-        second.mailbox().shareWithoutArbiter.load() == 250'000);
+  CHECK(first.mailbox().shareWithoutArbiter.load() == 250'000);
+  CHECK(second.mailbox().shareWithoutArbiter.load() == 250'000);
 }
 
-/// Of an allocation whose work runs on, those sessions are told to end whose work it is, once.
-void testWhoseWorkIsOverdue() {
+// The other sessions of their allocation are not.
+TEST_CASE("sessions whose work runs on are told once to end") {
   Node node({});
   Time now = kSecond;
   node.setOverrunLimit(3 * kSecond);
@@ -160,16 +158,16 @@ void testWhoseWorkIsOverdue() {
   CHECK(stubborn.mailbox().overdue.load() == 0);
   node.update(now += 4 * kSecond);
   CHECK(charged() - before == 3 * kSecond);  // three of the four contexts that run
-  CHECK(stubborn.mailbox().overdue.load() >= 3 && quiet.mailbox().overdue.load() == 0 &&
-        other.mailbox().overdue.load() == 0);
+  CHECK(stubborn.mailbox().overdue.load() >= 3);
+  CHECK(quiet.mailbox().overdue.load() == 0);
+  CHECK(other.mailbox().overdue.load() == 0);
   stubborn.mailbox().overdue = 0;
   node.update(now += 4 * kSecond);
   CHECK(stubborn.mailbox().overdue.load() == 0);
 }
 
-/// One process that pauses is enough, and one of a former version, which says nothing, is none that
-/// pauses seldom.
-void testThePaceOfSeveralWorkers() {
+// A worker of a former version does not tell its pace; it does not count as one that seldom pauses.
+TEST_CASE("an allocation pauses if one of its processes does") {
   const auto longestWindowWhere = [](Pace first, Pace second) {
     Node node({});
     Time now = kSecond;
@@ -200,7 +198,7 @@ void testThePaceOfSeveralWorkers() {
   CHECK(longestWindowWhere(Pace::unknown, static_cast<Pace>(99)) <= 6 * kMillisecond);
 }
 
-/// Always has work, of which 0.3 ms is left when the gate closes.
+/// A tenant that always has work, of which 0.3 ms is left when the gate closes.
 class Saturating {
  public:
   Saturating(Node& node, pid_t pid, const std::string& id, Time now) : worker_(node, pid, id, now) {
@@ -225,7 +223,7 @@ class Saturating {
   Time drainedAt_ = 0;
 };
 
-/// Percent of two seconds that each of them was charged.
+/// Percent of two seconds that each tenant was charged.
 std::vector<double> sharesOf(const std::vector<int>& weights, Policy policy) {
   constexpr Time kLength = 2 * kSecond;
   Node node({});
@@ -251,31 +249,17 @@ std::vector<double> sharesOf(const std::vector<int>& weights, Policy policy) {
   return shares;
 }
 
-/// Tenants that always have work get their shares, by what passes through their mailboxes.
-void testShares() {
+TEST_CASE("tenants that always have work get their shares") {
   for (const Policy policy : {Policy::burst, Policy::fixed}) {
     for (const std::vector<int>& weights : {std::vector{50, 50}, {25, 75}, {10, 20, 70}}) {
       const std::vector<double> shares = sharesOf(weights, policy);
       for (std::size_t i = 0; i < weights.size(); ++i) {
-        const bool right = std::abs(shares[i] - weights[i]) <= 2;
-        CHECK(right);
-        if (!right) {
-          const char* name = policy == Policy::fixed ? "fixed" : "burst";
-          std::fprintf(stderr, "%s, asked for %d %%, had %.2f %%\n", name, weights[i], shares[i]);
-        }
+        CAPTURE((policy == Policy::fixed ? "fixed" : "burst"));
+        CHECK(shares[i] >= weights[i] - 2);
+        CHECK(shares[i] <= weights[i] + 2);
       }
     }
   }
 }
 
 }  // namespace
-
-int main() {
-  testShares();
-  testTheShareWithoutAnArbiter();
-  testWhoseWorkIsOverdue();
-  testThePaceOfSeveralWorkers();
-  testLowerOnesAreToldWhenOneIsExpected();
-  testAWindowIsKeptForThoseWhoAreWoken();
-  return wire::test::checkedResult();
-}

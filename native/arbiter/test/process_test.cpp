@@ -1,5 +1,5 @@
-// The real nvidia-virtual-arbiter: a control connection, and workers that are processes of their
-// own. Shares are judged in virtual time, by schedule_test and node_test.
+// The real nvidia-virtual-arbiter with a control connection and with workers that are processes.
+// Shares are tested in virtual time by schedule_test.cpp and node_test.cpp.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -7,19 +7,30 @@
 #include <memory>
 
 #include "native/arbiter/test/played.h"
-#include "wire/test/check.h"
+#include "test/unit/program.h"
 
 namespace arbiter::test {
 namespace {
 
-std::string executable;
-std::string directory;
+/// Of the sockets; removed when the program ends.
+struct Directory {
+  char path[32] = "/tmp/arbiter-test-XXXXXX";
+  Directory() {
+    if (mkdtemp(path) == nullptr) std::abort();
+  }
+  ~Directory() {
+    for (const char* name : {"/arbiter.sock", "/arbiter.sock.lock"})
+      unlink((std::string(path) + name).c_str());
+    rmdir(path);
+  }
+};
+const Directory directory;
 
 /// A running arbiter.
 class Running {
  public:
   explicit Running(std::vector<std::string> more = {})
-      : socket(directory + "/arbiter.sock"), child_([&] { start(more); }) {}
+      : socket(std::string(directory.path) + "/arbiter.sock"), child_([&] { start(more); }) {}
   const std::string socket;
   pid_t pid() const { return child_.pid; }
   void kill() { child_.kill(); }
@@ -27,17 +38,18 @@ class Running {
 
  private:
   void start(std::vector<std::string> more) const {
+    const char* executable = unit::argument(0, "the path of nvidia-virtual-arbiter");
     more.insert(more.begin(), {executable, "--socket", socket});
     std::vector<char*> arguments;
     for (std::string& each : more) arguments.push_back(each.data());
     arguments.push_back(nullptr);
-    execv(executable.c_str(), arguments.data());
+    execv(executable, arguments.data());
     _exit(127);
   }
   Child child_;
 };
 
-/// A tenant that never stops, in a process of its own.
+/// A tenant that always has work, in a process.
 std::unique_ptr<Child> saturating(const std::string& socket, Control& control,
                                   const std::string& id, unsigned drain = 300) {
   auto child = std::make_unique<Child>([&] {
@@ -51,7 +63,7 @@ std::unique_ptr<Child> saturating(const std::string& socket, Control& control,
 
 Time charged(const TimeUse& use) { return use.granted + use.overrun; }
 
-void testSentences() {
+TEST_CASE("a wrong command is answered with a sentence") {
   Running arbiter;
   Control control(arbiter.socket);
   const auto answer = [&](const std::string& line) {
@@ -80,18 +92,20 @@ void testSentences() {
   CHECK(control.hear().empty());
 }
 
-/// A worker may come before the proxy has said whose it is.
-void testAWorkerThatIsEarly() {
+TEST_CASE("a worker may connect before the proxy has named its allocation") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 50 burst 0 g");
   PlayedWorker worker(arbiter.socket);
   CHECK(control.figures().size() == 1);
   control.say("worker " + std::to_string(getpid()) + " a");
-  CHECK(worker.awaitMailbox() && worker.mailbox->magic == kMailboxMagic &&
-        worker.mailbox->version == kMailboxVersion);
+  CHECK(worker.awaitMailbox());
+  CHECK(worker.mailbox->magic == kMailboxMagic);
+  CHECK(worker.mailbox->version == kMailboxVersion);
   const int seals = fcntl(worker.file, F_GET_SEALS);
-  CHECK((seals & F_SEAL_SHRINK) != 0 && (seals & F_SEAL_GROW) != 0 && (seals & F_SEAL_SEAL) != 0);
+  CHECK((seals & F_SEAL_SHRINK) != 0);
+  CHECK((seals & F_SEAL_GROW) != 0);
+  CHECK((seals & F_SEAL_SEAL) != 0);
   worker.want();
   CHECK(worker.grant() == Grant::open);
   control.say("remove a");
@@ -106,8 +120,7 @@ int contextSwitches(pid_t pid) {
   return -1;
 }
 
-/// A lone tenant runs open, and the arbiter sleeps.
-void testALoneTenant() {
+TEST_CASE("a lone tenant runs open, and the arbiter sleeps") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 10 burst 0 g");
@@ -118,23 +131,25 @@ void testALoneTenant() {
   worker.want();
   CHECK(worker.grant() == Grant::open);
   const TimeUse first = control.figures().at("a");
-  usleep(20'000);  // what the arbiter does after its answer is done
+  usleep(20'000);  // the arbiter finishes what it does after its answer
   worker.mailbox->used.fetch_add(5 * kMillisecond);
   const TimeUse second = control.figures().at("a");
   const TimeUse third = control.figures().at("a");  // and nothing ran since
-  CHECK(second.granted == first.granted + 5 * kMillisecond && third.granted == second.granted &&
-        third.windows == 1);
-  worker.mailbox->used.fetch_add(~std::uint64_t{0} / 2);  // nobody has more than all of the time
+  CHECK(second.granted == first.granted + 5 * kMillisecond);
+  CHECK(third.granted == second.granted);
+  CHECK(third.windows == 1);
+  worker.mailbox->used.fetch_add(~std::uint64_t{0} /
+                                 2);  // no tenant uses more than all of the time
   CHECK(control.figures().at("a").granted < monotonic());
   usleep(20'000);
   const int before = contextSwitches(arbiter.pid());
   usleep(300'000);
-  CHECK(before > 0 && contextSwitches(arbiter.pid()) == before);
+  CHECK(before > 0);
+  CHECK(contextSwitches(arbiter.pid()) == before);
   CHECK(worker.grant() == Grant::open);
 }
 
-/// What a program used that is soon over is counted when it ends.
-void testAShortProgram() {
+TEST_CASE("the time of a short program is counted when it ends") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 10 burst 0 g");
@@ -150,9 +165,8 @@ void testAShortProgram() {
   CHECK(comesTrue([&] { return control.figures().at("a").granted >= 15 * kMillisecond; }));
 }
 
-/// Work that was over before the arbiter looked was work nevertheless: the lower one is in windows
-/// from then on.
-void testShortWorkOnStandby() {
+// From then on the tenant of lower priority is in windows.
+TEST_CASE("work on standby counts even if it is over before the arbiter looks") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation high 50 burst 10 g");
@@ -169,14 +183,12 @@ void testShortWorkOnStandby() {
     high.mailbox->standby.store(0);
     high.poke();
     CHECK(comesTrue([&] { return control.figures().at("high").windows == begun; }));
-    CHECK(
-        comesTrue([&] { return high.grant() == Grant::closed; }));  // idle, and the lower one waits
+    CHECK(comesTrue([&] { return high.grant() == Grant::closed; }));  // idle, and low waits
     high.sayDrained();
   }
 }
 
-/// The one who holds the window is killed; the other has it at once, and for good.
-void testAWorkerDies() {
+TEST_CASE("the window of a worker that is killed goes to the other at once") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 50 burst 0 g");
@@ -191,7 +203,7 @@ void testAWorkerDies() {
     const Time before = charged(control.figures().at("b"));
     CHECK(comesTrue([&] { return charged(control.figures().at("b")) > before; }));
   }
-  // One that was told of its worker's end by the proxy, although the process is there still.
+  // The proxy tells of the end of a worker whose process is still there.
   auto stopped = saturating(arbiter.socket, control, "a");
   const auto windows = control.figures().at("a").windows;
   CHECK(comesTrue([&] { return control.figures().at("a").windows > windows; }));
@@ -202,8 +214,7 @@ void testAWorkerDies() {
   CHECK(control.figures().at("a").overrun <= before + kMillisecond);
 }
 
-/// A worker that is stopped with the window in its hands costs its own share only.
-void testAStoppedWorker() {
+TEST_CASE("a stopped worker that holds the window costs its own share only") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation stopped 50 burst 0 g");
@@ -218,8 +229,7 @@ void testAStoppedWorker() {
   }));
 }
 
-/// The proxy comes back: what its table names stays as it was, with its account; the rest goes.
-void testANewControlConnection() {
+TEST_CASE("allocations of the new table keep their account, and the others end") {
   Running arbiter;
   auto control = std::make_unique<Control>(arbiter.socket);
   control->say("allocation keep 50 burst 0 g");
@@ -236,7 +246,7 @@ void testANewControlConnection() {
     CHECK(comesTrue([&] { return control->figures().at(id).windows > 0; }));
   control->say("begin");
   control->say("allocation half 1 fixed 0 g");
-  control.reset();  // in the middle of a table: nothing of it counts
+  control.reset();  // in the middle of a table: it is dropped
   control = std::make_unique<Control>(arbiter.socket);
   CHECK(control->figures().size() == 2);
   const auto windows = control->figures().at("keep").windows;
@@ -247,13 +257,13 @@ void testANewControlConnection() {
   CHECK(control->figures().size() == 2);
   control->say("commit");
   const auto figures = control->figures();
-  CHECK(figures.size() == 2 && figures.contains("new") && figures.at("keep").windows >= windows);
+  REQUIRE(figures.size() == 2);
+  CHECK(figures.contains("new"));
+  CHECK(figures.at("keep").windows >= windows);
   CHECK(dropped.wait() == 0);
 }
 
-/// Ten thousand connections, most of them garbage: the arbiter goes on handing out windows, and no
-/// descriptor stays behind.
-void testAFlood() {
+TEST_CASE("ten thousand connections stop no window and leave no descriptor") {
   Running arbiter;
   Control control(arbiter.socket);
   control.say("allocation a 50 burst 0 g");
@@ -288,8 +298,7 @@ void testAFlood() {
   CHECK(comesTrue([&] { return descriptors() <= before; }));
 }
 
-/// A process that nobody told the arbiter of gets no mailbox; what it says is not answered.
-void testAStranger() {
+TEST_CASE("a process that the proxy has not named gets no mailbox and no answer") {
   Running arbiter;
   PlayedWorker stranger(arbiter.socket);
   stranger.poke();
@@ -301,7 +310,7 @@ void testAStranger() {
   close(file);
 }
 
-void testOnlyOne() {
+TEST_CASE("one arbiter runs at a time, and ends some time after its last client") {
   Running arbiter;
   Control control(arbiter.socket);
   CHECK(control.figures().empty());
@@ -315,17 +324,18 @@ void testOnlyOne() {
     Control last(third.socket);
     CHECK(last.figures().empty());
   }
-  CHECK(third.wait() == 0);  // nobody came back
+  CHECK(third.wait() == 0);  // no client connected again
   CHECK(access(third.socket.c_str(), F_OK) != 0);
 }
 
-/// One whose last close blocks would hold up the GPU time of all tenants.
-void testDescriptors() {
+// A descriptor whose last close blocks would hold up the GPU time of all tenants.
+TEST_CASE("the arbiter accepts no descriptors") {
   Running arbiter;
   const int connection = connectTo(arbiter.socket);
   constexpr int kPassRights = 83;
   int accepted = 0;
   socklen_t bytes = sizeof accepted;
+  // Linux 6.16 and newer.
   const bool known = getsockopt(connection, SOL_SOCKET, kPassRights, &accepted, &bytes) == 0;
   char text[] = "x";
   iovec part{text, 1};
@@ -340,34 +350,12 @@ void testDescriptors() {
   entry->cmsg_type = SCM_RIGHTS;
   entry->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(entry), &connection, sizeof connection);
-  // Linux 6.16 and newer.
-  if (known) CHECK(sendmsg(connection, &message, MSG_NOSIGNAL) == -1 && errno == EPERM);
+  if (known) {
+    CHECK(sendmsg(connection, &message, MSG_NOSIGNAL) == -1);
+    CHECK(errno == EPERM);
+  }
   close(connection);
 }
 
 }  // namespace
 }  // namespace arbiter::test
-
-/// `process_test ARBITER`
-int main(int, char** arguments) {
-  using namespace arbiter::test;
-  executable = arguments[1];
-  char path[] = "/tmp/arbiter-test-XXXXXX";
-  directory = mkdtemp(path);
-  testSentences();
-  testAWorkerThatIsEarly();
-  testALoneTenant();
-  testAShortProgram();
-  testShortWorkOnStandby();
-  testAWorkerDies();
-  testAStoppedWorker();
-  testANewControlConnection();
-  testAFlood();
-  testAStranger();
-  testOnlyOne();
-  testDescriptors();
-  for (const char* name : {"/arbiter.sock", "/arbiter.sock.lock"})
-    unlink((directory + name).c_str());
-  rmdir(directory.c_str());
-  return wire::test::checkedResult();
-}

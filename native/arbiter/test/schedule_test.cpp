@@ -1,17 +1,18 @@
-// The policy, played in virtual time: shares, turns, priorities, gangs.
+// The scheduling policy in virtual time: shares, turns, priorities, gangs.
 #include "native/arbiter/schedule.h"
+
+#include <doctest/doctest.h>
 
 #include <array>
 
 #include "native/arbiter/test/simulation.h"
-#include "wire/test/check.h"
 
 namespace arbiter::test {
 namespace {
 
 constexpr Time kPlayed = 2 * kSecond;
 
-/// 180 us of work, then 60 us of thought.
+/// 180 us of work, then a pause of 60 us.
 Tenant decoder(const std::string& id, Terms t) {
   Tenant tenant = batch(id, std::move(t), 180 * kMicrosecond);
   tenant.think = 60 * kMicrosecond;
@@ -24,74 +25,80 @@ Time worked(const Simulation& simulation) {
   return sum;
 }
 
-void testSharesOfSaturatingTenants() {
+TEST_CASE("tenants that always have work get their shares") {
   for (const Policy policy : {Policy::burst, Policy::fixed}) {
     for (const Time kernel : {50 * kMicrosecond, 200 * kMicrosecond, 2 * kMillisecond}) {
       Simulation even(
           {batch("a", terms(50, policy), kernel), batch("b", terms(50, policy), kernel)});
       even.run(kPlayed);
-      CHECK(near(even.share("a"), 50) && near(even.share("b"), 50));
+      CHECK(even.share("a") == near(50));
+      CHECK(even.share("b") == near(50));
       Simulation quarter({batch("a", terms(25, policy), kernel),
                           batch("b", terms(75, policy), 200 * kMicrosecond)});
       quarter.run(kPlayed);
-      CHECK(near(quarter.share("a"), 25) && near(quarter.share("b"), 75));
+      CHECK(quarter.share("a") == near(25));
+      CHECK(quarter.share("b") == near(75));
       Simulation three({batch("a", terms(10, policy), kernel),
                         batch("b", terms(20, policy), kernel),
                         batch("c", terms(70, policy), kernel)});
       three.run(kPlayed);
-      CHECK(near(three.share("a"), 10) && near(three.share("b"), 20) && near(three.share("c"), 70));
-      CHECK(worked(three) >
-            kPlayed * 94 / 100);  // fixed shares that sum up to all of a GPU leave it a little idle
+      CHECK(three.share("a") == near(10));
+      CHECK(three.share("b") == near(20));
+      CHECK(three.share("c") == near(70));
+      // Fixed shares that sum up to all of a GPU leave it idle for a part of the time.
+      CHECK(worked(three) > kPlayed * 94 / 100);
     }
   }
 }
 
-void testAFixedShareIsNeverExceeded() {
+TEST_CASE("a fixed share is never exceeded") {
   Simulation alone({batch("a", terms(30, Policy::fixed))});
   Time before = 0;
   for (int period = 0; period < 20; ++period) {
     alone.run(100 * kMillisecond);
-    CHECK(near(static_cast<double>(alone.charged("a") - before) / kMillisecond, 30, 8));
+    CHECK(static_cast<double>(alone.charged("a") - before) / kMillisecond == near(30, 8));
     before = alone.charged("a");
   }
-  CHECK(near(alone.share("a"), 30, 1));
+  CHECK(alone.share("a") == near(30, 1));
 
-  // Beside one that takes what it gets, each has its own: the fixed one its share, the other the
-  // rest.
+  // Beside a burst tenant, the fixed tenant has its share and the other the rest.
   Simulation beside({batch("fixed", terms(25, Policy::fixed)), batch("burst", terms(10))});
   beside.run(kPlayed);
-  CHECK(near(beside.share("fixed"), 25) && near(beside.share("burst"), 75));
+  CHECK(beside.share("fixed") == near(25));
+  CHECK(beside.share("burst") == near(75));
 
   Simulation whole({batch("a", terms(100, Policy::fixed))});
   whole.run(kPlayed);
-  CHECK(whole.grant("a") == Grant::open &&
-        whole["a"].done >= kPlayed - kStep);  // all of it is no limit
+  // A share of 100 % is no limit.
+  CHECK(whole.grant("a") == Grant::open);
+  CHECK(whole["a"].done >= kPlayed - kStep);
   Simulation least({batch("a", terms(1, Policy::fixed), 50 * kMicrosecond)});
   least.run(10 * kSecond);
-  CHECK(near(least.share("a"), 1, 0.3));
+  CHECK(least.share("a") == near(1, 0.3));
 }
 
-void testIdleTimeGoesToWhoeverWantsIt() {
+TEST_CASE("idle time goes to the tenant that wants it") {
   Simulation simulation({batch("a", terms(10)), batch("b", terms(90))});
   simulation["b"].until = kSecond;
   simulation.run(kPlayed);
-  CHECK(near(static_cast<double>(simulation["a"].done) / kSecond, 1.1, 0.05));
-  CHECK(simulation.grant("a") == Grant::open);  // and half a second later nobody counts any more
+  CHECK(static_cast<double>(simulation["a"].done) / kSecond == near(1.1, 0.05));
+  CHECK(simulation.grant("a") == Grant::open);  // b left half a second ago
 }
 
-void testNobodySavesUpByBeingIdle() {
+TEST_CASE("an idle tenant saves nothing up") {
   Simulation simulation(
       {batch("early", terms(50)), batch("late", terms(50)), batch("other", terms(50))});
   simulation["late"].from = kSecond;
   simulation.run(kPlayed);
-  CHECK(near(100.0 * static_cast<double>(simulation["late"].done) / kSecond, 33.3, 3));
+  CHECK(100.0 * static_cast<double>(simulation["late"].done) / kSecond == near(33.3, 3));
 }
 
-void testALoneTenantIsNeverClosed() {
+TEST_CASE("a lone tenant is never closed") {
   Simulation simulation({batch("a", terms(10)), batch("silent", terms(90))});
   simulation["silent"].from = kNever;
   simulation.run(kPlayed);
-  CHECK(simulation.orders == 1 && simulation.grant("a") == Grant::open);
+  CHECK(simulation.orders == 1);
+  CHECK(simulation.grant("a") == Grant::open);
   CHECK(simulation.schedule.deadline() == kNever);  // the arbiter sleeps
   const TimeUse idle = simulation.schedule.use("a");
   simulation.schedule.used("a", 0, simulation.now);
@@ -99,94 +106,100 @@ void testALoneTenantIsNeverClosed() {
   simulation.run(kSecond);
   simulation.schedule.used("a", kSecond / 4, simulation.now);
   CHECK(simulation.schedule.use("a").granted == idle.granted + kSecond / 4);
-  // Several processes may have used the same time, and what was idle long ago is not used now.
+  // Several processes may have used the same time; time from long ago is not counted.
   const Time before = simulation.schedule.use("a").granted;
   simulation.schedule.used("a", 4 * kSecond, simulation.now + kSecond);
   const Time counted = simulation.schedule.use("a").granted - before;
-  CHECK(counted >= kSecond && counted <= kSecond + 100 * kMillisecond);
+  CHECK(counted >= kSecond);
+  CHECK(counted <= kSecond + 100 * kMillisecond);
   simulation.schedule.used("a", kSecond / 2, simulation.now + kSecond + kSecond / 2);
   CHECK(simulation.schedule.use("a").granted == before + counted + kSecond / 2);
 }
 
-void testALaunchBoundTenantBesideABatchJob() {
+TEST_CASE("a launch-bound tenant and a batch job each get half of what they do alone") {
   Simulation simulation(
       {decoder("decoder", terms(50)), batch("batch", terms(50), 600 * kMicrosecond)});
   simulation.run(kPlayed);
-  const double half = 0.75 * static_cast<double>(kPlayed) / 2;  // of what it does alone
-  CHECK(near(100 * static_cast<double>(simulation["decoder"].done) / half, 100, 10));
-  CHECK(near(100.0 * static_cast<double>(simulation["batch"].done) / (kPlayed / 2.0), 100, 10));
+  const double half = 0.75 * static_cast<double>(kPlayed) / 2;  // of its work alone
+  CHECK(100 * static_cast<double>(simulation["decoder"].done) / half == near(100, 10));
+  CHECK(100.0 * static_cast<double>(simulation["batch"].done) / (kPlayed / 2.0) == near(100, 10));
 }
 
-void testAPauseGivesTheWindowUp() {
+TEST_CASE("a tenant that pauses gives its window up") {
   Simulation simulation({decoder("a", terms(50)), batch("b", terms(50))});
   simulation["a"].think = 3 * kMillisecond;
   simulation.run(kPlayed);
   CHECK(worked(simulation) > kPlayed * 90 / 100);
-  CHECK(simulation["a"].longestWait <= 8 * kMillisecond);  // a window of the other and its drain
+  CHECK(simulation["a"].longestWait <=
+        8 * kMillisecond);  // a window of the other tenant, and its drain
 }
 
-void testPriority() {
+TEST_CASE("work of higher priority does not wait") {
   Simulation simulation({decoder("high", terms(50, Policy::burst, 10)), batch("low", terms(50))});
   simulation["high"].kernel = kMillisecond;
   simulation["high"].think = 5 * kMillisecond;
   simulation["high"].from = 100 * kMillisecond;
   simulation.run(200 * kMillisecond);
   CHECK(simulation.schedule.order("low").queue == 150 * kMicrosecond);
-  simulation["high"].longestWait = 0;  // the first one finds a neighbour that nobody limits
+  simulation["high"].longestWait = 0;  // its first work finds a neighbour without a limit
   simulation.run(kPlayed);
   CHECK(simulation["high"].longestWait == 0);  // its window stood open
-  CHECK(near(100.0 * static_cast<double>(simulation["high"].done) / static_cast<double>(kPlayed),
-             16, 2));
+  CHECK(100.0 * static_cast<double>(simulation["high"].done) / static_cast<double>(kPlayed) ==
+        near(16, 2));
   CHECK(worked(simulation) > kPlayed * 90 / 100);
 
-  // One that never stops leaves nothing; a fixed share of the same priority would.
+  // A tenant of higher priority that never stops leaves nothing, unless its share is fixed.
   Simulation greedy({batch("high", terms(30, Policy::burst, 1)), batch("low", terms(70))});
   greedy.run(kPlayed);
   CHECK(greedy.share("low") < 2);
   Simulation bounded({batch("high", terms(30, Policy::fixed, 1)), batch("low", terms(70))});
   bounded.run(kPlayed);
-  CHECK(near(bounded.share("high"), 30) && near(bounded.share("low"), 70));
+  CHECK(bounded.share("high") == near(30));
+  CHECK(bounded.share("low") == near(70));
 }
 
-void testAnIdleTenantStandsBy() {
+TEST_CASE("an idle tenant of higher priority stands by") {
   Simulation simulation({decoder("high", terms(40, Policy::burst, 10)),
                          decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
   simulation["high"].from = 100 * kMillisecond;
   simulation["peer"].from = 200 * kMillisecond;
   simulation.run(kMillisecond);
-  CHECK(simulation.schedule.order("high").standby && simulation.schedule.order("peer").standby);
+  CHECK(simulation.schedule.order("high").standby);
+  CHECK(simulation.schedule.order("peer").standby);
   CHECK(simulation.grant("low") != Grant::closed);
-  CHECK(simulation.schedule.outranks("high") && !simulation.schedule.outranks("low") &&
-        !simulation.schedule.isHandingOver(simulation.now));
+  CHECK(simulation.schedule.outranks("high"));
+  CHECK(!simulation.schedule.outranks("low"));
+  CHECK(!simulation.schedule.isHandingOver(simulation.now));
   simulation.run(99 * kMillisecond);
-  CHECK(simulation.schedule.use("high").granted == 0 &&
-        simulation.schedule.use("high").overrun == 0);
+  CHECK(simulation.schedule.use("high").granted == 0);
+  CHECK(simulation.schedule.use("high").overrun == 0);
 
-  // The first that begins has the GPU at once, and its peer must wait for its turn.
+  // The first tenant that begins has the GPU at once; its peer waits for its turn.
   simulation.run(kStep);
   CHECK(simulation.schedule.order("high") ==
         (Order{"high", Grant::window, simulation.schedule.order("high").queue}));
-  CHECK(simulation.grant("low") == Grant::closed && simulation.grant("peer") == Grant::closed);
+  CHECK(simulation.grant("low") == Grant::closed);
+  CHECK(simulation.grant("peer") == Grant::closed);
   simulation.run(kPlayed);
-  CHECK(near(simulation.share("high") / simulation.share("peer"), 1, 0.4));
+  CHECK(simulation.share("high") / simulation.share("peer") == near(1, 0.4));
 
-  // Of two that begin at the same moment one has it, and what the other has begun is charged.
+  // If two begin at the same moment, one has the GPU, and what the other has begun is charged.
   Simulation both({decoder("high", terms(40, Policy::burst, 10)),
                    decoder("peer", terms(30, Policy::burst, 10)), batch("low", terms(30))});
   both["high"].from = both["peer"].from = 100 * kMillisecond;
   both.run(100 * kMillisecond + 3 * kStep);
   CHECK((both.grant("high") == Grant::window) != (both.grant("peer") == Grant::window));
   both.run(kPlayed);
-  CHECK(near(both.share("high") / both.share("peer"), 1, 0.4));
+  CHECK(both.share("high") / both.share("peer") == near(1, 0.4));
 
-  // One without priority over whoever has the GPU does not.
+  // A tenant without priority over the tenant that has the GPU does not stand by.
   Simulation equals({decoder("idle", terms(50)), batch("busy", terms(50))});
   equals["idle"].from = kSecond;
   equals.run(100 * kMillisecond);
   CHECK(equals.grant("idle") == Grant::closed);
 }
 
-/// Rounds of 1 ms, 4 ms after the last.
+/// Rounds of 1 ms, each 4 ms after the end of the last.
 Tenant requests(const std::string& id, Time from = 0, Policy policy = Policy::burst) {
   Tenant tenant = batch(id, terms(50, policy, 10), kMillisecond);
   tenant.think = 4 * kMillisecond;
@@ -205,9 +218,8 @@ Time longestRequestBeside(Time kernel, Time& workOfTheOther) {
   return simulation["requests"].longestRound + simulation["requests"].longestWait;
 }
 
-/// Who comes regularly finds its GPU free, and the other loses little by that; but work that has no
-/// better moment is not held back.
-void testTheGpuIsFreeForWhoComesRegularly() {
+// The batch job loses little by that, and work that has no better moment is not held back.
+TEST_CASE("the GPU is free for requests that come regularly") {
   Time work = 0;
   CHECK(longestRequestBeside(600 * kMicrosecond, work) <= kMillisecond + 2 * kStep);
   CHECK(work > 600 * kMillisecond);
@@ -215,9 +227,9 @@ void testTheGpuIsFreeForWhoComesRegularly() {
   CHECK(work > 600 * kMillisecond);
 }
 
-/// Work that is held back has room between any two of those that go first, and is not held for one
-/// that may not come in.
-void testWhatIsHeldBackHasRoom() {
+// It has room between any two requests that go first, and is not held back for a tenant that may
+// not come in.
+TEST_CASE("work that is held back still gets done") {
   for (const Time kernel :
        {300 * kMicrosecond, 700 * kMicrosecond, 1200 * kMicrosecond, 1800 * kMicrosecond}) {
     Simulation two(
@@ -241,8 +253,8 @@ void testWhatIsHeldBackHasRoom() {
     schedule.advance(now);
     schedule.drained("lower", Pace::unknown, now);
     schedule.advance(now);
-    CHECK((schedule.order("fixed").grant == Grant::window) ==
-          (i == 0));  // its tokens are spent then
+    // Its tokens are spent after the first time.
+    CHECK((schedule.order("fixed").grant == Grant::window) == (i == 0));
     schedule.setDemand("fixed", Demand::none, now += kMillisecond);
     schedule.advance(now);
     schedule.drained("fixed", Pace::unknown, now);
@@ -251,7 +263,7 @@ void testWhatIsHeldBackHasRoom() {
   CHECK(schedule.reservation("lower") == Reservation{});
 }
 
-void testRhythm() {
+TEST_CASE("the next arrival is known for a steady rhythm only") {
   constexpr Time kInterval = 5 * kMillisecond;
   const auto next = [](auto pauseBefore, auto lengthOf) {
     Rhythm rhythm;
@@ -268,29 +280,30 @@ void testRhythm() {
   };
   constexpr Time kLate = 100 * kMicrosecond;
   const auto length = [](int i) { return kMillisecond + i % 4 * 100 * kMicrosecond; };
-  // So long after the last answer; at a fixed rate; neither.
-  CHECK((next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval + kLate}));
+  // A fixed time after the last answer; at a fixed rate; neither.
+  CHECK(next([](int) { return kInterval; }, length) == std::array{kInterval, kInterval + kLate});
   const Time rest = kInterval - length(8);
-  CHECK((next([&](int i) { return kInterval - length((i + 3) % 4); }, length) ==
-         std::array{rest, rest + kLate}));
+  CHECK(next([&](int i) { return kInterval - length((i + 3) % 4); }, length) ==
+        std::array{rest, rest + kLate});
   CHECK(next([](int i) { return kInterval + i % 3 * kMillisecond; }, length)[0] == kNever);
-  // By less than half a millisecond, but by more than a quarter.
+  // The pauses differ by less than half a millisecond, but by more than a quarter of them.
   CHECK(next([](int i) { return kMillisecond + i % 2 * 300 * kMicrosecond; },
              [](int i) { return i / 2 % 2 * 300 * kMicrosecond; })[0] == kNever);
 }
 
-void testWindowsFollowPriority() {
+TEST_CASE("windows are shorter at higher priority") {
   const auto windows = [](int priority) {
     Simulation simulation({batch("a", terms(50, Policy::burst, priority)),
                            batch("b", terms(50, Policy::burst, priority))});
     simulation.run(kPlayed);
-    CHECK(near(simulation.share("a"), 50));
+    CHECK(simulation.share("a") == near(50));
     return simulation.schedule.use("a").windows;
   };
-  CHECK(windows(100) > windows(0) && windows(0) > windows(-100));
+  CHECK(windows(100) > windows(0));
+  CHECK(windows(0) > windows(-100));
 }
 
-void testTheWindowMayChange() {
+TEST_CASE("the length of a window can change") {
   Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
   const auto windows = [&] {
     const auto before = simulation.schedule.use("a").windows;
@@ -300,20 +313,21 @@ void testTheWindowMayChange() {
   const auto shorter = windows();
   simulation.schedule.setWindow(50 * kMillisecond);
   CHECK(windows() < shorter / 2);
-  CHECK(near(simulation.share("a"), 50));
+  CHECK(simulation.share("a") == near(50));
 }
 
-/// Nobody has two windows in a row while an equal waits, though one of them is always a little
-/// behind.
-void testEqualsTakeTurns() {
+// No tenant has two windows in a row while an equal waits, though one of them is always a little
+// behind.
+TEST_CASE("equal tenants take turns") {
   for (const Policy policy : {Policy::burst, Policy::fixed}) {
     Simulation simulation({decoder("a", terms(50, policy)), decoder("b", terms(50, policy))});
     simulation["b"].think += kStep;
     simulation.run(kPlayed);
-    CHECK(near(simulation.share("a"), 50) && near(simulation.share("b"), 50));
+    CHECK(simulation.share("a") == near(50));
+    CHECK(simulation.share("b") == near(50));
     for (const Tenant& t : simulation.tenants) CHECK(t.longestWait <= Timing{}.window + t.kernel);
   }
-  // Whoever is closed is not opened again before the other.
+  // A closed tenant is not opened again before the other.
   Simulation unlike({batch("a", terms(50)), batch("b", terms(50), 2 * kMillisecond)});
   std::string last, closed;
   for (int step = 0; step < 100'000; ++step) {
@@ -321,15 +335,15 @@ void testEqualsTakeTurns() {
     std::string holder;
     for (const Tenant& t : unlike.tenants)
       holder += unlike.grant(t.id) == Grant::window ? t.id : "";
-    CHECK(holder.empty() || holder != closed);
+    CHECK((holder.empty() || holder != closed));
     if (holder != last && !last.empty()) closed = last;
     last = holder;
   }
 }
 
-/// Who pauses seldom waits for no answer: two of them have windows of three times the length, four
-/// of half as much again, but none beside one that pauses, however long what it asks for takes.
-void testWindowsOfThoseWhoSeldomPause() {
+// Two of them have windows of three times the length, four of one and a half times, but none beside
+// a tenant that pauses, however long its requests take.
+TEST_CASE("tenants that seldom pause have longer windows") {
   const Time length = Timing{}.window;
   const auto windowsOf = [](std::vector<Tenant> tenants) {
     Simulation simulation(std::move(tenants));
@@ -339,8 +353,8 @@ void testWindowsOfThoseWhoSeldomPause() {
   const Time kernel = 50 * kMicrosecond;
   const std::uint64_t four = windowsOf({batch("a", terms(25), kernel), batch("b", terms(25)),
                                         batch("c", terms(25)), batch("d", terms(25))});
-  CHECK(four <= static_cast<std::uint64_t>(kPlayed / (6 * length)) + 4 &&
-        four >= static_cast<std::uint64_t>(kPlayed / (9 * length)));
+  CHECK(four <= static_cast<std::uint64_t>(kPlayed / (6 * length)) + 4);
+  CHECK(four >= static_cast<std::uint64_t>(kPlayed / (9 * length)));
   Tenant asks = batch("b", terms(50), 2 * kMillisecond);
   asks.think = 100 * kMicrosecond;
   CHECK(windowsOf({batch("a", terms(50)), asks}) >=
@@ -357,7 +371,7 @@ void testWindowsOfThoseWhoSeldomPause() {
   CHECK(busy.schedule.use("a").windows - before >=
         static_cast<std::uint64_t>(kPlayed / (3 * length)));
 
-  // Nor beside one that asks so seldom that nobody counts on it, whenever it does.
+  // Nor beside a tenant that asks so seldom that its next request is not expected.
   for (Time think = 700 * kMillisecond; think < 710 * kMillisecond; think += 900 * kMicrosecond) {
     Simulation seldom({batch("a", terms(50)), batch("b", terms(50)),
                        batch("asks", terms(50), 100 * kMicrosecond)});
@@ -372,29 +386,31 @@ void testWindowsOfThoseWhoSeldomPause() {
     for (int second = 0; second < 5; ++second) {
       const Time before = unlike.charged("small");
       unlike.run(kSecond);
-      CHECK(
-          near(100.0 * static_cast<double>(unlike.charged("small") - before) / kSecond, weight, 1));
+      CHECK(100.0 * static_cast<double>(unlike.charged("small") - before) / kSecond ==
+            near(weight, 1));
     }
   }
 }
 
-void testAGangHasItsGpusTogether() {
+TEST_CASE("a gang has all of its GPUs at the same time") {
   const std::vector<std::string> both{"first", "second"};
   Simulation simulation({batch("gang", terms(50, Policy::burst, 0, both)),
                          batch("one", terms(50, Policy::burst, 0, {"first"})),
                          batch("two", terms(50, Policy::burst, 0, {"second"}), 2 * kMillisecond)});
   simulation.run(kPlayed);
-  CHECK(near(simulation.share("gang"), 50, 4) && near(simulation.share("one"), 50, 4) &&
-        near(simulation.share("two"), 50, 4));
+  CHECK(simulation.share("gang") == near(50, 4));
+  CHECK(simulation.share("one") == near(50, 4));
+  CHECK(simulation.share("two") == near(50, 4));
   Simulation gangs({batch("a", terms(25, Policy::burst, 0, both)),
                     batch("b", terms(75, Policy::burst, 0, {"second", "first"}))});
   gangs.run(kPlayed);
-  CHECK(near(gangs.share("a"), 25) && near(gangs.share("b"), 75));
+  CHECK(gangs.share("a") == near(25));
+  CHECK(gangs.share("b") == near(75));
 }
 
-/// Kernels of a gang wait for each other, and the gate has closed between them: the turn that ends
-/// this comes soon, although what spins is charged. What never ends gets little by that.
-void testAGangThatWaitsForItselfHasItsTurn() {
+// The gate closed between them. The turn that ends this comes soon, although what spins is charged.
+// A gang that spins for ever gets little by that.
+TEST_CASE("a gang whose kernels wait for each other soon has a turn") {
   const std::vector<std::string> both{"first", "second"};
   Schedule schedule;
   schedule.put("gang", terms(25, Policy::burst, 0, both), 0);
@@ -414,13 +430,14 @@ void testAGangThatWaitsForItselfHasItsTurn() {
   for (step(); has("gang");) step();
   const Time parted = now;
   while (!has("gang") && now < parted + kSecond) step();
-  CHECK(has("gang") && now - parted < 50 * kMillisecond);
+  CHECK(has("gang"));
+  CHECK(now - parted < 50 * kMillisecond);
   const Time before = schedule.use("gang").granted;
   for (const Time end = now + 5 * kSecond; now < end;) step();
   CHECK(schedule.use("gang").granted - before < 5 * kSecond * 4 / 100);
 }
 
-void testADeathReleasesTheGpu() {
+TEST_CASE("the death of a tenant releases the GPU") {
   Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
   for (int death = 0; death < 20; ++death) {
     simulation.run(37 * kMillisecond + death * 410 * kMicrosecond);
@@ -433,8 +450,7 @@ void testADeathReleasesTheGpu() {
   }
 }
 
-/// Between two timed events a window stays open, but for one millisecond at most.
-void testAPairOfTimedEvents() {
+TEST_CASE("a window stays open between two timed events, for one millisecond at most") {
   Schedule schedule;
   schedule.put("a", terms(50), 0);
   schedule.put("b", terms(50), 0);
@@ -442,65 +458,39 @@ void testAPairOfTimedEvents() {
   schedule.setDemand("b", Demand::waiting, 0);
   schedule.advance(0);
   const Time end = schedule.deadline();
-  CHECK(end == 5 * kMillisecond && schedule.order("a").grant == Grant::window);
+  CHECK(end == 5 * kMillisecond);
+  CHECK(schedule.order("a").grant == Grant::window);
   schedule.recorded("a", end - 100 * kMicrosecond);
   CHECK(schedule.advance(end).empty());
   CHECK(schedule.deadline() == end + 900 * kMicrosecond);
-  schedule.recorded("a", end + 800 * kMicrosecond);  // once a window is enough
-  CHECK(schedule.advance(schedule.deadline()).size() == 1 &&
-        schedule.order("a").grant == Grant::closed);
+  schedule.recorded("a", end + 800 * kMicrosecond);  // only once in a window
+  CHECK(schedule.advance(schedule.deadline()).size() == 1);
+  CHECK(schedule.order("a").grant == Grant::closed);
 }
 
-void testTermsMayChange() {
+TEST_CASE("terms can change") {
   Simulation simulation({batch("a", terms(50)), batch("b", terms(50))});
   simulation.run(kSecond);
   simulation.schedule.put("a", terms(25), simulation.now);
   simulation.schedule.put("b", terms(75, Policy::fixed), simulation.now);
   const Time before = simulation.charged("a");
   simulation.run(kSecond);
-  CHECK(near(100.0 * static_cast<double>(simulation.charged("a") - before) / kSecond, 25, 3));
+  CHECK(100.0 * static_cast<double>(simulation.charged("a") - before) / kSecond == near(25, 3));
   simulation.schedule.put("a", terms(25, Policy::fixed, 0, {"elsewhere"}), simulation.now);
   simulation.tenants[0].terms.gpus = {"elsewhere"};
   simulation.run(kSecond);
-  CHECK(simulation.grant("b") != Grant::open);  // fixed, so measured even alone
+  CHECK(simulation.grant("b") != Grant::open);  // a fixed share is limited even alone
   CHECK(simulation.charged("a") > before);
 }
 
-void testManyTenants() {
+TEST_CASE("64 tenants have equal shares") {
   std::vector<Tenant> many;
   for (int i = 0; i < 64; ++i)
     many.push_back(batch("tenant " + std::to_string(i), terms(1), 100 * kMicrosecond));
   Simulation simulation(std::move(many));
   simulation.run(4 * kSecond);
-  for (const Tenant& t : simulation.tenants) CHECK(near(simulation.share(t.id), 100.0 / 64, 0.4));
+  for (const Tenant& t : simulation.tenants) CHECK(simulation.share(t.id) == near(100.0 / 64, 0.4));
 }
 
 }  // namespace
 }  // namespace arbiter::test
-
-int main() {
-  using namespace arbiter::test;
-  testSharesOfSaturatingTenants();
-  testAFixedShareIsNeverExceeded();
-  testIdleTimeGoesToWhoeverWantsIt();
-  testNobodySavesUpByBeingIdle();
-  testALoneTenantIsNeverClosed();
-  testALaunchBoundTenantBesideABatchJob();
-  testAPauseGivesTheWindowUp();
-  testPriority();
-  testAnIdleTenantStandsBy();
-  testTheGpuIsFreeForWhoComesRegularly();
-  testWhatIsHeldBackHasRoom();
-  testRhythm();
-  testWindowsFollowPriority();
-  testTheWindowMayChange();
-  testEqualsTakeTurns();
-  testWindowsOfThoseWhoSeldomPause();
-  testAGangHasItsGpusTogether();
-  testAGangThatWaitsForItselfHasItsTurn();
-  testADeathReleasesTheGpu();
-  testAPairOfTimedEvents();
-  testTermsMayChange();
-  testManyTenants();
-  return wire::test::checkedResult();
-}

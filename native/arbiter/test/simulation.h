@@ -1,10 +1,10 @@
-// Tenants and GPUs in virtual time, in steps of 10 us, to play a Schedule. Work that is on a GPU
-// runs; that of several at once shares it.
+// Simulates tenants and GPUs under a Schedule in virtual time, in steps of 10 us. Tenants whose
+// work is on a GPU at the same time share it.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ namespace arbiter::test {
 
 inline constexpr Time kStep = 10 * kMicrosecond;
 
-/// Submits rounds: a kernel, then `think` of nothing once it is done. A batch job never thinks and
+/// Submits rounds: a kernel, then a pause of `think` once it is done. A batch job has no pauses and
 /// keeps the queue full.
 struct Tenant {
   std::string id;
@@ -98,7 +98,7 @@ class Simulation {
            (t.think == 0 || (t.onDevice == 0 && now >= t.nextRound));
   }
 
-  /// True when it has something to say to the arbiter.
+  /// True if the tenant has told the arbiter something.
   bool submit(Tenant& t) {
     if (!hasWork(t)) return false;
     const Order order = schedule.order(t.id);
@@ -163,10 +163,16 @@ class Simulation {
   }
 };
 
-inline bool near(double value, double expected, double within = 2.0) {
-  if (std::abs(value - expected) <= within) return true;
-  std::fprintf(stderr, "%.2f, where %.2f was expected\n", value, expected);
-  return false;
+/// CHECK(value == near(50)): equal to 50 within 2.
+struct Near {
+  double expected, within;
+};
+inline Near near(double expected, double within = 2.0) { return {expected, within}; }
+inline bool operator==(double value, const Near& other) {
+  return std::abs(value - other.expected) <= other.within;
+}
+inline std::ostream& operator<<(std::ostream& out, const Near& value) {
+  return out << value.expected << " within " << value.within;
 }
 
 inline Terms terms(int weight, Policy policy = Policy::burst, int priority = 0,

@@ -1,27 +1,28 @@
-// What a tenant whose work does not end, or that says nothing, can do to the others; played in
+// The effect of a tenant whose work does not end, or that does not answer, on the others, in
 // virtual time.
+#include <doctest/doctest.h>
+
 #include <utility>
 
 #include "native/arbiter/test/simulation.h"
-#include "wire/test/check.h"
 
 namespace arbiter::test {
 namespace {
 
-/// A kernel of ten seconds: the other one starts after the bound, has half of the GPU meanwhile,
-/// and its share of all that follows.
-void testADrainThatDoesNotEnd() {
+// From then on the other tenant has half of the GPU, and later its share.
+TEST_CASE("a kernel of seconds delays the next tenant by the drain limit") {
   Simulation simulation({batch("stubborn", terms(50), 3 * kSecond), batch("other", terms(50))});
   simulation["other"].from = kMillisecond;
   simulation.run(10 * kMillisecond);
-  CHECK(simulation["other"].done > 0 &&
-        simulation["other"].longestWait <= 4 * kMillisecond + kStep);
+  CHECK(simulation["other"].done > 0);
+  CHECK(simulation["other"].longestWait <= 4 * kMillisecond + kStep);
   simulation.run(12 * kSecond);
-  CHECK(near(simulation.share("stubborn"), 50, 8) && near(simulation.share("other"), 50, 8));
+  CHECK(simulation.share("stubborn") == near(50, 8));
+  CHECK(simulation.share("other") == near(50, 8));
 }
 
-/// What one that is always busy and one that thinks have of a second beside a third one with
-/// kernels of that length; in the long run, for what overran must have been paid for.
+/// What a busy tenant and one that pauses have of a second beside a third one with kernels of
+/// `length`. The time is long enough for overruns to be paid back.
 std::pair<Time, Time> besideKernelsOf(Time length, int weight) {
   Tenant thinker = batch("thinker", terms(25), 180 * kMicrosecond);
   thinker.think = 2 * kMillisecond;
@@ -31,20 +32,19 @@ std::pair<Time, Time> besideKernelsOf(Time length, int weight) {
   return {simulation["busy"].done / seconds, simulation["thinker"].done / seconds};
 }
 
-/// Kernels that outlast their windows, again and again, leave the others no less than short ones
-/// do.
-void testStubbornTenants() {
+TEST_CASE("kernels that outlast their windows leave the others no less than short ones") {
   for (const int weight : {50, 10}) {
     const auto [busy, thinker] = besideKernelsOf(200 * kMicrosecond, weight);
     for (const Time length : {5 * kMillisecond, 20 * kMillisecond, 50 * kMillisecond,
                               300 * kMillisecond, 3 * kSecond}) {
       const auto [busyKept, thinkerKept] = besideKernelsOf(length, weight);
-      CHECK(busyKept >= busy * 95 / 100 && thinkerKept >= thinker * 95 / 100);
+      CHECK(busyKept >= busy * 95 / 100);
+      CHECK(thinkerKept >= thinker * 95 / 100);
     }
   }
 }
 
-/// How long the next one waits for a drain, once for each length of those before.
+/// How long the next tenant waits for each of the drains.
 std::vector<Time> waitsAfterDrainsOf(const std::vector<Time>& lengths) {
   Schedule schedule;
   schedule.put("a", terms(50), 0);
@@ -71,8 +71,8 @@ std::vector<Time> waitsAfterDrainsOf(const std::vector<Time>& lengths) {
   return waits;
 }
 
-/// Drains that do not end are waited for less and less; those that do win the patience back.
-void testPatience() {
+// Drains that end in time restore the limit.
+TEST_CASE("drains that time out are waited for less and less") {
   const Time longer = 20 * kMillisecond, shorter = kMillisecond, most = 4 * kMillisecond;
   CHECK(waitsAfterDrainsOf({longer, longer, longer, longer, longer, shorter, shorter, shorter,
                             shorter, shorter}) ==
@@ -80,9 +80,7 @@ void testPatience() {
             {most, most / 2, most / 4, most / 8, 0, 0, most / 8, most / 4, most / 2, most}));
 }
 
-/// One that says nothing any more: the others go on, and it is charged its part of the GPU for as
-/// long as that lasts.
-void testASilentTenant() {
+TEST_CASE("a tenant that no longer answers is charged while the others go on") {
   Schedule schedule;
   schedule.put("silent", terms(50), 0);
   schedule.put("other", terms(50), 0);
@@ -105,8 +103,8 @@ void testASilentTenant() {
   CHECK(schedule.use("silent").overrun - before == kSecond * 1800);
 }
 
-/// What runs in several contexts has as many turns of the hardware, and is charged so.
-void testSeveralContexts() {
+// The hardware gives each context a turn.
+TEST_CASE("work in several contexts is charged for each of them") {
   for (const int contexts : {1, 3}) {
     Schedule schedule;
     schedule.put("many", terms(50), 0);
@@ -126,9 +124,8 @@ void testSeveralContexts() {
   }
 }
 
-/// A kernel that waits for more of the same program, on one GPU too, has a turn now and then,
-/// however far its account is ahead.
-void testOneThatWaitsForItself() {
+// However far its account is ahead.
+TEST_CASE("a kernel that waits for its own program has a turn after ten seconds") {
   Schedule schedule;
   schedule.put("waits", terms(50), 0);
   schedule.put("other", terms(50), 0);
@@ -145,11 +142,11 @@ void testOneThatWaitsForItself() {
         now);
     schedule.advance(now);
   }
-  CHECK(now >= kSecond * 10 && now < kSecond * 11);
+  CHECK(now >= kSecond * 10);
+  CHECK(now < kSecond * 11);
 }
 
-/// Beside others that want the GPU, work may not run on for longer than the limit, if there is one.
-void testTheLimitOfAnOverrun() {
+TEST_CASE("an overrun beside other tenants is overdue after the limit") {
   Schedule schedule;
   schedule.setOverrunLimit(5 * kSecond);
   schedule.put("stubborn", terms(50), 0);
@@ -162,7 +159,7 @@ void testTheLimitOfAnOverrun() {
   schedule.advance(overruns);
   schedule.advance(overruns + 2 * kSecond);
   CHECK(schedule.overdue("stubborn") == 0);
-  // With nobody else there, it disturbs nobody.
+  // An overrun without another tenant has no limit.
   schedule.setDemand("other", Demand::none, overruns + 2 * kSecond);
   schedule.advance(overruns + 2 * kSecond);
   schedule.advance(overruns + 60 * kSecond);
@@ -171,14 +168,15 @@ void testTheLimitOfAnOverrun() {
   schedule.advance(overruns + 60 * kSecond);
   CHECK(schedule.deadline() == overruns + 63 * kSecond);
   schedule.advance(overruns + 63 * kSecond);
-  CHECK(schedule.overdue("stubborn") == 5 * kSecond && schedule.overdue("other") == 0);
+  CHECK(schedule.overdue("stubborn") == 5 * kSecond);
+  CHECK(schedule.overdue("other") == 0);
   schedule.setOverrunLimit(0);
   CHECK(schedule.overdue("stubborn") == 0);
 }
 
-/// Whatever the length of its kernels: over any half second a fixed share is charged its part and
-/// one window, if its work ends in time.
-void testAFixedShareOverAnyHalfSecond() {
+// It is charged its share and one window at most, whatever the length of its kernels, if its work
+// ends in time.
+TEST_CASE("a fixed share holds over any half second") {
   constexpr Time kSpan = 500 * kMillisecond, kEvery = kMillisecond;
   for (const Time kernel : {20 * kMicrosecond, 200 * kMicrosecond, 2 * kMillisecond}) {
     for (const bool beside : {false, true}) {
@@ -199,16 +197,3 @@ void testAFixedShareOverAnyHalfSecond() {
 
 }  // namespace
 }  // namespace arbiter::test
-
-int main() {
-  using namespace arbiter::test;
-  testADrainThatDoesNotEnd();
-  testStubbornTenants();
-  testPatience();
-  testASilentTenant();
-  testSeveralContexts();
-  testOneThatWaitsForItself();
-  testTheLimitOfAnOverrun();
-  testAFixedShareOverAnyHalfSecond();
-  return wire::test::checkedResult();
-}
