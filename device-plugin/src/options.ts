@@ -1,3 +1,4 @@
+import { DEFAULT_STATE, DEFAULT_VERSIONS, NODE_DIRECTORY } from '@nvidia-virtual/node-state/paths';
 import {
   choice,
   duration,
@@ -17,7 +18,7 @@ export const INSTALL_OPTIONS = {
   }),
   versions: option(filePath, {
     help: 'directory for builds, one subdirectory each; the same path on the host and in the container',
-    default: '/var/lib/nvidia-virtual/versions',
+    default: DEFAULT_VERSIONS,
   }),
 };
 
@@ -44,7 +45,7 @@ export const REMOVE_OPTIONS = {
   }),
   directory: option(filePath, {
     help: 'the directory of the host that holds versions and state',
-    default: '/var/lib/nvidia-virtual',
+    default: NODE_DIRECTORY,
   }),
   kubeletRoot: option(filePath, {
     help: "the kubelet's root directory",
@@ -67,7 +68,7 @@ export const SERVE_OPTIONS = {
   }),
   state: option(filePath, {
     help: 'state directory of gpu-proxy; the same path on the host and in the container; must survive a boot',
-    default: '/var/lib/nvidia-virtual/state',
+    default: DEFAULT_STATE,
   }),
   ...INSTALL_OPTIONS,
   kubeletRoot: option(filePath, {

@@ -59,7 +59,7 @@ test('what an allocation may be asked to be', () => {
     priority: -5,
     mode: 'exclusive',
     gpu: [],
-    state: '/run/nvidia-virtual',
+    state: '/var/lib/nvidia-virtual/state',
   });
 });
 

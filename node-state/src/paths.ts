@@ -1,6 +1,13 @@
 import path from 'node:path';
 
-export const DEFAULT_STATE = '/run/nvidia-virtual';
+/**
+ * Directory of all our files on a node. It is not under /run, which a boot empties: after a boot
+ * the kubelet mounts the directories of grants again.
+ */
+export const NODE_DIRECTORY = '/var/lib/nvidia-virtual';
+export const DEFAULT_STATE = path.join(NODE_DIRECTORY, 'state');
+/** Installed builds, one subdirectory each. */
+export const DEFAULT_VERSIONS = path.join(NODE_DIRECTORY, 'versions');
 /** In the directory of an allocation: without it, there is none yet, or none any more. */
 export const SPECIFICATION = 'allocation.json';
 

@@ -1,5 +1,5 @@
 import { LIMIT_OPTIONS, SHARING_MODES } from '@nvidia-virtual/node-state/allocation-options';
-import { DEFAULT_STATE } from '@nvidia-virtual/node-state/paths';
+import { DEFAULT_STATE, DEFAULT_VERSIONS } from '@nvidia-virtual/node-state/paths';
 import {
   choice,
   duration,
@@ -25,7 +25,7 @@ export const CONFIGURATION_FILE = {
 export const NODE_OPTIONS = {
   node: SHARED_OPTIONS.node,
   state: option(filePath, {
-    help: 'directory of allocations, sessions and sockets; it survives a restart of gpu-proxy, but not of the node',
+    help: 'directory of allocations, sessions and sockets; allocations stay after a boot',
     default: DEFAULT_STATE,
   }),
   socket: option(filePath, {
@@ -78,7 +78,7 @@ export const NODE_OPTIONS = {
     }),
     versions: option(filePath, {
       help: 'directory on the host with the builds that containers use; the device plugin installs them',
-      default: '/var/lib/nvidia-virtual/versions',
+      default: DEFAULT_VERSIONS,
     }),
     driverRoot: option(filePath, {
       help: "root of NVIDIA's driver on the host; /run/nvidia/driver for the GPU Operator",
