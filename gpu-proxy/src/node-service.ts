@@ -203,7 +203,7 @@ export class NodeService {
     return { installation, backend, launcher };
   }
 
-  /** @throws ProxyError KUBECONFIG_MISSING */
+  /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
   async #makeKubernetes(parts: NodeParts): Promise<KubernetesNode | undefined> {
     const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;

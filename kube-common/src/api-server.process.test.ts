@@ -1,6 +1,9 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ApiServer } from './api-server.js';
@@ -46,4 +49,17 @@ test('a watch that has begun goes on for longer than its beginning may take', as
     setTimeout(() => response.end('later'), 3 * TIMEOUT);
   };
   expect(await text(await api.stream(asked, new AbortController().signal))).toBe('later');
+});
+
+test('a kubeconfig that is no YAML is named in a sentence', () => {
+  const directory = mkdtempSync(path.join(tmpdir(), 'kubeconfig-'));
+  const file = path.join(directory, 'config');
+  writeFileSync(file, '{');
+  try {
+    expect(() => ApiServer.load(file)).toThrow(
+      /\/config cannot be read as a kubeconfig: .*\. Repair it, or name another file\.$/,
+    );
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
 });

@@ -7,6 +7,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { KubeConfig } from '@kubernetes/client-node';
+import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
@@ -68,11 +69,19 @@ export class ApiServer {
   /**
    * @param file a kubeconfig; undefined: the service account of this pod, else what kubectl would
    * use.
+   * @throws ProxyError KUBECONFIG_UNREADABLE. @throws ApiError if it names no API server
    */
   static load(file?: string): ApiServer {
     const config = new KubeConfig();
-    if (file === undefined) config.loadFromDefault();
-    else config.loadFromFile(file);
+    try {
+      if (file === undefined) config.loadFromDefault();
+      else config.loadFromFile(file);
+    } catch (error) {
+      throw new ProxyError('KUBECONFIG_UNREADABLE', {
+        file: file ?? process.env['KUBECONFIG'] ?? '~/.kube/config',
+        reason: systemReason(error).replace(/\n.*/s, ''),
+      });
+    }
     return new ApiServer(config);
   }
 

@@ -1,4 +1,5 @@
 import { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { ProxyError } from '@nvidia-virtual/service/errors';
 import { Command, Option } from 'commander';
 import { ReleaseError } from './errors.js';
 import { type Revision, refuseWhileGpusAreUsed } from './gpu-pods.js';
@@ -11,7 +12,10 @@ interface Place {
   readonly kubeconfig?: string;
 }
 
-/** @returns the exit status: 0 done, 1 failed, with the reason on stderr for the user of Helm. */
+/**
+ * @returns the exit status: 0 done, 1 failed, 2 wrong usage. The reason is on stderr for the user
+ * of Helm.
+ */
 export async function execute(argv: readonly string[]): Promise<number> {
   const program = new Command('nvidia-virtual-release-hooks').description(
     'Runs once when the chart is installed, upgraded, tested or uninstalled.',
@@ -33,9 +37,11 @@ export async function execute(argv: readonly string[]): Promise<number> {
     await program.parseAsync(argv);
     return 0;
   } catch (error) {
-    if (!(error instanceof ReleaseError || error instanceof ApiError)) throw error;
+    const known =
+      error instanceof ReleaseError || error instanceof ApiError || error instanceof ProxyError;
+    if (!known) throw error;
     process.stderr.write(`${program.name()}: ${error.message}\n`);
-    return 1;
+    return error instanceof ProxyError ? error.exitStatus : 1;
   }
 }
 

@@ -158,6 +158,10 @@ const TABLE = {
     125,
     'The API server of Kubernetes cannot be found: {reason}. Run in a pod with a service account, name a file in KUBECONFIG, or leave out --kubernetes-enabled.',
   ],
+  KUBECONFIG_UNREADABLE: [
+    2,
+    '{file} cannot be read as a kubeconfig: {reason}. Repair it, or name another file.',
+  ],
   SLOT_MEMORY_SMALL: [
     2,
     'GPU {gpu} has {memory}, and each of its {slots} slots would hold {slot}, less than the {least} that a program needs: every slot has a context of {context} beside it, as has each of {warm} warm workers. Lower slotsPerGpu or warmWorkers.',

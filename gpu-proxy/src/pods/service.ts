@@ -41,7 +41,7 @@ export class KubernetesNode {
   #grants: Grants | undefined;
   #release: Release | undefined;
 
-  /** @throws ProxyError KUBECONFIG_MISSING */
+  /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
   constructor(options: KubernetesOptions) {
     this.#options = options;
     this.#api = loadApi();
@@ -146,6 +146,7 @@ function loadApi(): ApiServer {
   try {
     return ApiServer.load();
   } catch (error) {
+    if (error instanceof ProxyError) throw error;
     throw new ProxyError('KUBECONFIG_MISSING', { reason: (error as Error).message });
   }
 }
