@@ -1,4 +1,6 @@
 // Edge cases of arithmetic, one instruction a row. The results are those of a real GPU.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -164,18 +166,19 @@ std::string bodyOf(const Row& row, std::size_t index) {
   return text + store + at + named(sizes[0], 'D') + ";\n";
 }
 
-void rows() {
+TEST_CASE("each instruction gives the result of a real GPU") {
   std::string body;
   for (std::size_t i = 0; i < std::size(kRows); ++i) body += bodyOf(kRows[i], i);
   test::Module module(test::kernel(body));
   test::Buffer<std::uint64_t> out(module.memory, std::size(kRows));
-  CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
-    test::reportEqual(out[i], kRows[i].expected, kRows[i].instruction, __FILE__, __LINE__);
+    CAPTURE(std::string(kRows[i].instruction));
+    CHECK(out[i] == kRows[i].expected);
   }
 }
 
-void carries() {
+TEST_CASE("a carry passes from instruction to instruction") {
   test::Module module(test::kernel(R"(
   mov.u32 %r2, -1;
   add.cc.u32 %r3, %r2, 1;
@@ -189,15 +192,9 @@ void carries() {
   st.global.v4.u32 [%rd1+16], {%r7, %r8, %r9, %r9};
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 8);
-  CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
   const std::uint32_t expected[] = {0, 0, 6, 0xffffffff, 8, 0, 2, 2};
-  for (std::size_t i = 0; i < 8; ++i) CHECK_EQUAL(out[i], expected[i]);
+  for (std::size_t i = 0; i < 8; ++i) CHECK(out[i] == expected[i]);
 }
 
 }  // namespace
-
-int main() {
-  rows();
-  carries();
-  return test::finish();
-}

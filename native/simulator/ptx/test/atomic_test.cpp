@@ -1,10 +1,12 @@
 // atom and red, from many blocks at once.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
 namespace {
 
-void manyBlocks() {
+TEST_CASE("atomic operations of many blocks all have their effect") {
   test::Module module(test::kernel(R"(
   atom.global.add.u32 %r2, [%rd1], 1;
   red.global.add.f32 [%rd1+4], 0f3F000000;
@@ -23,28 +25,27 @@ void manyBlocks() {
   test::Buffer<std::uint32_t> out(module.memory, 16);
   constexpr std::uint32_t kBlocks = 64, kThreads = 96;
   out[12] = 0;
-  CHECK_EQUAL(module.run("k", {.grid = {kBlocks, 1, 1}, .block = {kThreads, 1, 1}}, out.address(),
-                         out.address()),
-              CUDA_SUCCESS);
+  CHECK(module.run("k", {.grid = {kBlocks, 1, 1}, .block = {kThreads, 1, 1}}, out.address(),
+                   out.address()) == CUDA_SUCCESS);
   float single = 0;
   double twice = 0;
   std::memcpy(&single, &out[1], 4);
   std::memcpy(&twice, &out[2], 8);
-  CHECK_EQUAL(out[0], kBlocks * kThreads);
-  CHECK_EQUAL(single, 0.5f * kBlocks * kThreads);
-  CHECK_EQUAL(twice, 0.25 * kBlocks * kThreads);
-  CHECK_EQUAL(out[4], kBlocks * kThreads % 7);
-  CHECK_EQUAL(out[5], (10 - kBlocks * kThreads % 10) % 10);
-  CHECK_EQUAL(out[6], kThreads - 1);
-  CHECK_EQUAL(out[7], static_cast<std::uint32_t>(-95));
-  CHECK_EQUAL(out[8], 127u);
-  CHECK_EQUAL(out[10], kBlocks * (kThreads * (kThreads - 1) / 2));
-  CHECK_EQUAL(out[12],
-              0x68006400u);  // 2048 and 1024: where adding 1 and 0.5 has no effect any more
-  CHECK_EQUAL(out[13], 0u);
+  CHECK(out[0] == kBlocks * kThreads);
+  CHECK(single == 0.5f * kBlocks * kThreads);
+  CHECK(twice == 0.25 * kBlocks * kThreads);
+  CHECK(out[4] == kBlocks * kThreads % 7);
+  CHECK(out[5] == (10 - kBlocks * kThreads % 10) % 10);
+  CHECK(out[6] == kThreads - 1);
+  CHECK(out[7] == static_cast<std::uint32_t>(-95));
+  CHECK(out[8] == 127u);
+  CHECK(out[10] == kBlocks * (kThreads * (kThreads - 1) / 2));
+  // 2048 and 1024: from there on, adding 1 and 0.5 has no effect.
+  CHECK(out[12] == 0x68006400u);
+  CHECK(out[13] == 0u);
 }
 
-void compareAndSwap() {
+TEST_CASE("a loop of compare and swap loses no addition") {
   test::Module module(test::kernel(R"(
 $again:
   ld.volatile.global.u64 %rd4, [%rd1];
@@ -54,13 +55,12 @@ $again:
   @%p1 bra $again;
 )"));
   test::Buffer<std::uint64_t> out(module.memory, 1);
-  CHECK_EQUAL(
-      module.run("k", {.grid = {40, 1, 1}, .block = {64, 1, 1}}, out.address(), out.address()),
-      CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 3ull * 40 * 64);
+  CHECK(module.run("k", {.grid = {40, 1, 1}, .block = {64, 1, 1}}, out.address(), out.address()) ==
+        CUDA_SUCCESS);
+  CHECK(out[0] == 3ull * 40 * 64);
 }
 
-void shared() {
+TEST_CASE("atomic operations work in shared memory") {
   test::Module module(test::kernel(R"(
   .shared .align 8 .b8 s[16];
   mov.u32 %r2, s;
@@ -77,15 +77,8 @@ void shared() {
   st.global.u32 [%rd3], %r5;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[63], 128u);
+  CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[63] == 128u);
 }
 
 }  // namespace
-
-int main() {
-  manyBlocks();
-  compareAndSwap();
-  shared();
-  return test::finish();
-}

@@ -1,11 +1,13 @@
 // Barriers of blocks, of part of a block, after divergence, of clusters and of grids.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
 namespace {
 
-/// Each thread writes, waits, and reads what another warp wrote.
-void afterDivergence() {
+// Each thread writes, waits, and reads what another warp wrote.
+TEST_CASE("a barrier holds for warps on both sides of a branch") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 s[1024];
   mov.u32 %r2, s;
@@ -28,12 +30,12 @@ $meet:
   st.global.u32 [%rd3], %r6;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 256);
-  CHECK_EQUAL(module.run("k", {.block = {256, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {.block = {256, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 256; ++t)
-    CHECK_EQUAL(out[t], (t ^ 255) < 100 ? (t ^ 255) * 2 : t ^ 255);
+    CHECK(out[t] == ((t ^ 255) < 100 ? (t ^ 255) * 2 : t ^ 255));
 }
 
-void exitedThreadsDoNotCount() {
+TEST_CASE("threads that have exited are not waited for") {
   test::Module module(test::kernel(R"(
   setp.gt.u32 %p1, %r1, 40;
   @%p1 exit;
@@ -41,13 +43,13 @@ void exitedThreadsDoNotCount() {
   st.global.u32 [%rd3], 1;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 128);
-  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   std::uint32_t sum = 0;
   for (std::uint32_t t = 0; t < 128; ++t) sum += out[t];
-  CHECK_EQUAL(sum, 41u);
+  CHECK(sum == 41u);
 }
 
-void reductions() {
+TEST_CASE("a barrier reduces predicates over its threads") {
   test::Module module(test::kernel(R"(
   setp.lt.u32 %p1, %r1, 70;
   bar.red.popc.u32 %r2, 0, %p1;
@@ -61,13 +63,13 @@ void reductions() {
   st.global.u32 [%rd3], %r2;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 128);
-  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 2070u);
-  CHECK_EQUAL(out[127], 2070u);
+  CHECK(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 2070u);
+  CHECK(out[127] == 2070u);
 }
 
-/// Two warps produce, two consume: bar.arrive does not wait.
-void producersAndConsumers() {
+// Two warps produce, two consume.
+TEST_CASE("bar.arrive does not wait") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 s[512];
   mov.u32 %r2, s;
@@ -87,12 +89,12 @@ $consume:
   st.global.u32 [%rd3], %r5;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 128);
-  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 64; t < 128; ++t) CHECK_EQUAL(out[t], 127 - t);
+  CHECK(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 64; t < 128; ++t) CHECK(out[t] == 127 - t);
 }
 
-/// All blocks wait for each other, though there are many more of them than host threads.
-void grid() {
+// There are many more blocks than host threads.
+TEST_CASE("all blocks of a cooperative grid can wait for each other") {
   test::Module module(test::kernel(R"(
   mov.u32 %r2, %ctaid.x;
   mov.u32 %r3, %nctaid.x;
@@ -110,18 +112,16 @@ $wait:
   st.global.u32 [%rd4+4], %r6;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 201);
-  CHECK_EQUAL(
-      module.run("k", {.grid = {200, 1, 1}, .cooperative = true}, out.address(), out.address()),
-      CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 200u);
-  for (std::uint32_t b = 1; b <= 200; ++b) CHECK_EQUAL(out[b], 0xffffffffu);
+  CHECK(module.run("k", {.grid = {200, 1, 1}, .cooperative = true}, out.address(), out.address()) ==
+        CUDA_SUCCESS);
+  CHECK(out[0] == 200u);
+  for (std::uint32_t b = 1; b <= 200; ++b) CHECK(out[b] == 0xffffffffu);
   out[0] = 0;
-  CHECK_EQUAL(module.run("k", {.grid = {20, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[1], 0u);
+  CHECK(module.run("k", {.grid = {20, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[1] == 0u);
 }
 
-/// A block reads shared memory of the other block of its cluster.
-void cluster() {
+TEST_CASE("a block reads shared memory of the other block of its cluster") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 s[16];
   mov.u32 %r2, %cluster_ctarank;
@@ -140,13 +140,12 @@ void cluster() {
   st.global.u32 [%rd4], %r7;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 8);
-  CHECK_EQUAL(module.run("k", {.grid = {8, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}},
-                         out.address(), out.address()),
-              CUDA_SUCCESS);
-  for (std::uint32_t b = 0; b < 8; ++b) CHECK_EQUAL(out[b], b ^ 1);
+  CHECK(module.run("k", {.grid = {8, 1, 1}, .block = {64, 1, 1}, .cluster = {2, 1, 1}},
+                   out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t b = 0; b < 8; ++b) CHECK(out[b] == (b ^ 1));
 }
 
-void transactions() {
+TEST_CASE("an mbarrier waits for asynchronous copies") {
   test::Module module(test::kernel(R"(
   .shared .align 8 .b8 m[8];
   .shared .align 4 .b8 s[512];
@@ -173,25 +172,24 @@ $wait:
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 256);
   for (std::uint32_t t = 0; t < 128; ++t) out[t] = t * 3;
-  CHECK_EQUAL(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 128; ++t) CHECK_EQUAL(out[128 + t], (t ^ 127) * 3);
+  CHECK(module.run("k", {.block = {128, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 128; ++t) CHECK(out[128 + t] == (t ^ 127) * 3);
 }
 
-/// Threads that wait for each other for ever end the launch instead of the machine.
-void deadlock() {
+TEST_CASE("threads that wait for each other for ever end the launch") {
   test::Module module(test::kernel(R"(
   setp.lt.u32 %p1, %r1, 32;
   @%p1 bar.sync 1, 64;
   @!%p1 bar.sync 2, 64;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()),
-              CUDA_ERROR_LAUNCH_TIMEOUT);
+  CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) ==
+        CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
-/// A program may read a value behind a barrier and write it anew without another one, where all
-/// warps read long before one can write: there hardware gives every warp the same number.
-void warpsAdvanceTogether() {
+// Programs rely on this without a second barrier: on hardware, all warps read long before one can
+// write.
+TEST_CASE("all warps read a value behind a barrier before one of them writes it again") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 s[4096];
   shl.b32 %r2, %r1, 2;
@@ -210,21 +208,8 @@ $round:
   st.global.u32 [%rd3], %r5;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 1024);
-  CHECK_EQUAL(module.run("k", {.block = {1024, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 1024; ++t) CHECK_EQUAL(out[t], 50u);
+  CHECK(module.run("k", {.block = {1024, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 1024; ++t) CHECK(out[t] == 50u);
 }
 
 }  // namespace
-
-int main() {
-  warpsAdvanceTogether();
-  afterDivergence();
-  exitedThreadsDoNotCount();
-  reductions();
-  producersAndConsumers();
-  grid();
-  cluster();
-  transactions();
-  deadlock();
-  return test::finish();
-}

@@ -1,5 +1,7 @@
-// Loads, stores, loops, shared memory, barriers: what every kernel stands on.
+// Loads, stores, loops, shared memory, barriers: the basis of every kernel.
 #include "native/simulator/ptx/test/harness.h"
+
+#include <doctest/doctest.h>
 
 namespace {
 
@@ -39,7 +41,7 @@ $end:
 }
 )";
 
-void vectorAdd() {
+TEST_CASE("vectors are added, and accesses outside of them fault") {
   test::Module module(kVectorAdd);
   constexpr std::uint32_t kCount = 1000;
   test::Buffer<float> a(module.memory, kCount), b(module.memory, kCount), c(module.memory, kCount);
@@ -47,18 +49,15 @@ void vectorAdd() {
     a[i] = static_cast<float>(i);
     b[i] = 0.5f * static_cast<float>(i);
   }
-  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
-                         c.address(), kCount),
-              CUDA_SUCCESS);
+  CHECK(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
+                   c.address(), kCount) == CUDA_SUCCESS);
   bool equal = true;
   for (std::uint32_t i = 0; i < kCount; ++i) equal &= c[i] == a[i] + b[i];
   CHECK(equal);
-  CHECK_EQUAL(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
-                         c.address(), kCount + 1),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(module.run("add", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, a.address() + 2,
-                         b.address(), c.address(), kCount),
-              CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(module.run("add", {.grid = {4, 1, 1}, .block = {256, 1, 1}}, a.address(), b.address(),
+                   c.address(), kCount + 1) == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(module.run("add", {.grid = {1, 1, 1}, .block = {32, 1, 1}}, a.address() + 2, b.address(),
+                   c.address(), kCount) == CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
 constexpr const char* kBlockSum = R"(
@@ -109,25 +108,18 @@ $skip:
 }
 )";
 
-void blockSum() {
+TEST_CASE("each block sums its numbers in shared memory") {
   test::Module module(kBlockSum);
   test::Buffer<std::uint32_t> in(module.memory, 16 * 256), out(module.memory, 16);
   for (std::uint32_t i = 0; i < in.size(); ++i) in[i] = i * 7;
-  CHECK_EQUAL(
-      module.run("sum", {.grid = {16, 1, 1}, .block = {256, 1, 1}}, in.address(), out.address()),
-      CUDA_SUCCESS);
+  CHECK(module.run("sum", {.grid = {16, 1, 1}, .block = {256, 1, 1}}, in.address(),
+                   out.address()) == CUDA_SUCCESS);
   for (std::uint32_t block = 0; block < 16; ++block) {
     std::uint32_t expected = 0;
     for (std::uint32_t i = 0; i < 256; ++i) expected += in[block * 256 + i];
-    CHECK_EQUAL(out[block], expected);
+    CHECK(out[block] == expected);
   }
-  CHECK_EQUAL(module.program->kernels()[0].staticSharedBytes, 1024u);
+  CHECK(module.program->kernels()[0].staticSharedBytes == 1024u);
 }
 
 }  // namespace
-
-int main() {
-  vectorAdd();
-  blockSum();
-  return test::finish();
-}

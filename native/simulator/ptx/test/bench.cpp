@@ -1,5 +1,6 @@
 // Measures thread instructions per second and core, in CPU time, which other load disturbs little;
 // prints one JSON object.
+#include <cstdlib>
 #include <ctime>
 
 #include "native/simulator/ptx/test/harness.h"
@@ -188,7 +189,7 @@ double measure(test::Module& module, const std::string& kernel, std::uint32_t ro
                               ? module.run(kernel, shape, out.address(), rounds)
                               : module.run(kernel, shape, in.address(), out.address(), rounds);
   const double seconds = cpuSeconds() - start;
-  CHECK_EQUAL(result, CUDA_SUCCESS);
+  if (result != CUDA_SUCCESS) std::exit(1);
   return static_cast<double>(simulator::executedThreadInstructions() - before) / seconds;
 }
 
@@ -204,5 +205,4 @@ int main() {
       "\"sum with barriers\": %.3g, \"product of 1,024 threads\": %.3g}\n",
       measure(module, "fma", 2000), measure(module, "copy", 1000), measure(module, "sum", 100),
       measure(module, "product", 300, 1024));
-  return test::finish();
 }

@@ -1,4 +1,6 @@
 // Function calls: arguments in memory, recursion, pointers, linking of several modules.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -48,7 +50,7 @@ $small:
 .global .align 8 .u64 table[2] = {fibonacci, twice};
 )";
 
-void recursion() {
+TEST_CASE("functions call themselves") {
   test::Module module(test::kernel(R"(
   .param .b32 a; .param .b32 b;
   rem.u32 %r2, %r1, 11;
@@ -59,12 +61,12 @@ void recursion() {
 )",
                                    kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   const std::uint32_t expected[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55};
-  for (std::uint32_t t = 0; t < 64; ++t) CHECK_EQUAL(out[t], expected[t % 11]);
+  for (std::uint32_t t = 0; t < 64; ++t) CHECK(out[t] == expected[t % 11]);
 }
 
-void endlessRecursion() {
+TEST_CASE("endless recursion is a fault") {
   test::Module module(test::kernel(R"(
   .param .b32 a; .param .b32 b;
   st.param.b32 [a], 5;
@@ -74,11 +76,11 @@ void endlessRecursion() {
 .func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b; .local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-void structures() {
+TEST_CASE("structures are passed and returned") {
   test::Module module(test::kernel(R"(
   .param .align 8 .b8 a[16]; .param .align 8 .b8 b[16];
   cvt.u64.u32 %rd4, %r1;
@@ -91,11 +93,11 @@ void structures() {
 )",
                                    kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 77000 + t);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 77000 + t);
 }
 
-void pointers() {
+TEST_CASE("functions are called by pointer") {
   test::Module module(test::kernel(R"(
   .param .b32 a; .param .b32 b;
   and.b32 %r2, %r1, 1;
@@ -114,15 +116,15 @@ void pointers() {
 )",
                                    kFunctions));
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t % 2 ? 1020u : 55u);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (t % 2 ? 1020u : 55u));
   const test::Module null(test::kernel(""));
   test::Module bad(
       test::kernel("mov.u64 %rd4, 4096;\nproto: .callprototype _ ();\ncall %rd4, (), proto;"));
-  CHECK_EQUAL(bad.run("k", {}, out.address(), out.address()), CUDA_ERROR_INVALID_PC);
+  CHECK(bad.run("k", {}, out.address(), out.address()) == CUDA_ERROR_INVALID_PC);
 }
 
-void severalModules() {
+TEST_CASE("modules are linked by their names") {
   const std::string one = test::kernel(
       R"(
   .param .b32 a; .param .b32 b;
@@ -150,20 +152,11 @@ void severalModules() {
 )";
   test::Module module(std::vector<std::string>{one, two});
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 100 + 7 * t);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 100 + 7 * t);
   const test::Module missing(std::vector<std::string>{one});
   CHECK(!missing.program);
   CHECK(missing.error.sentence.find("undefined reference to 'elsewhere'") != std::string::npos);
 }
 
 }  // namespace
-
-int main() {
-  recursion();
-  endlessRecursion();
-  structures();
-  pointers();
-  severalModules();
-  return test::finish();
-}

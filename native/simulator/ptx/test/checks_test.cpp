@@ -1,10 +1,17 @@
-// NVIDIA_VIRTUAL_SIMULATOR_CHECK: what is wrong is reported with its places, what is right is not.
+// NVIDIA_VIRTUAL_SIMULATOR_CHECK: a fault of the program is reported with its places, and a correct
+// program is not.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
 namespace {
+
+/// The engine reads the variable once, at its first launch.
+[[maybe_unused]] const int enabled =
+    setenv("NVIDIA_VIRTUAL_SIMULATOR_CHECK", "races,memory,barriers", 1);
 
 struct Result {
   CUresult result;
@@ -19,7 +26,7 @@ Result runWith(const std::string& body, const test::Shape& shape, const std::str
   return {result, module.asserted, {out.data(), out.data() + 1024}};
 }
 
-/// The line of the text at which a part of the body stands.
+/// How a report names the line of a part of the body.
 std::string lineOf(const std::string& body, const std::string& part) {
   const std::string text = test::kernel(body);
   return "PTX line " +
@@ -30,15 +37,16 @@ std::string lineOf(const std::string& body, const std::string& part) {
 }
 
 void reports(const Result& result, std::initializer_list<std::string> parts) {
+  CAPTURE(result.report);
   for (const std::string& part : parts) {
-    test::report(result.report.find(part) != std::string::npos, "the report names", __FILE__,
-                 __LINE__, part + ":\n" + result.report);
+    CAPTURE(part);
+    CHECK(result.report.find(part) != std::string::npos);
   }
 }
 
-void isClean(const Result& result, const char* what) {
-  CHECK_EQUAL(result.result, CUDA_SUCCESS);
-  test::report(result.report.empty(), what, __FILE__, __LINE__, "is reported:\n" + result.report);
+void isClean(const Result& result) {
+  CHECK(result.result == CUDA_SUCCESS);
+  CHECK(result.report == "");
 }
 
 const std::string kSlot = R"(
@@ -48,7 +56,7 @@ const std::string kSlot = R"(
   add.u32 %r2, %r2, %r3;
 )";
 
-void missingBarrier() {
+TEST_CASE("a missing barrier is a race in shared memory") {
   const std::string body = kSlot + R"(
   st.shared.u32 [%r2], %r1;
   xor.b32 %r4, %r2, 128;
@@ -59,10 +67,10 @@ void missingBarrier() {
   reports(result, {"data race on shared memory at 0x", "in kernel k",
                    "thread [32,0,0] of block [0,0,0] writes at " + lineOf(body, "st.shared.u32"),
                    "reads at " + lineOf(body, "ld.shared.u32")});
-  CHECK_EQUAL(result.result, CUDA_SUCCESS);
+  CHECK(result.result == CUDA_SUCCESS);
 }
 
-void missingWarpBarrier() {
+TEST_CASE("a missing warp barrier is a race") {
   const std::string body = kSlot + R"(
   st.shared.u32 [%r2], %r1;
   xor.b32 %r4, %r2, 4;
@@ -72,7 +80,7 @@ void missingWarpBarrier() {
           {"data race on shared memory", "thread [0,0,0] of block [0,0,0] reads at "});
 }
 
-void blocksWithoutOrder() {
+TEST_CASE("writes of blocks without an order are a race") {
   const std::string body = R"(
   mov.u32 %r2, %ctaid.x;
   st.global.u32 [counter], %r2;
@@ -83,7 +91,7 @@ void blocksWithoutOrder() {
            "of block [1,0,0] writes at"});
 }
 
-/// The result is published without a fence, so the last block may read an old one.
+/// Without a fence, the last block may read an old result.
 const std::string kLastBlock = R"(
   mov.u32 %r2, %ctaid.x;
   mul.wide.u32 %rd4, %r2, 4;
@@ -100,7 +108,7 @@ std::string lastBlock(const std::string& fence) {
   return std::string(kLastBlock).replace(kLastBlock.find("FENCE"), 5, fence);
 }
 
-void missingFence() {
+TEST_CASE("a missing fence is a race in global memory") {
   const std::string body = lastBlock("");
   reports(runWith(body, {.grid = {8, 1, 1}}),
           {"data race on global memory", "byte 8 of the 4096 bytes at",
@@ -108,31 +116,30 @@ void missingFence() {
            "of block [7,0,0] reads at " + lineOf(body, "ld.global.u32 %r4")});
 }
 
-void valuesOfOneInstruction() {
+TEST_CASE("threads that write one word race unless they write the same value") {
   reports(runWith(kSlot + "st.shared.u32 [s], %r1;", {.block = {32, 1, 1}}),
           {"data race", "thread [0,0,0]", "thread [1,0,0]"});
-  isClean(runWith(kSlot + "st.shared.u32 [s], 9;", {.block = {64, 1, 1}}),
-          "several threads that write the same value");
+  isClean(runWith(kSlot + "st.shared.u32 [s], 9;", {.block = {64, 1, 1}}));
 }
 
-void addresses() {
+TEST_CASE("a wrong address is reported with its thread and line") {
   const std::string past = "st.global.u32 [%rd3+4032], %r1;";
   Result result = runWith(past, {.block = {32, 1, 1}});
-  CHECK_EQUAL(result.result, CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(result.result == CUDA_ERROR_ILLEGAL_ADDRESS);
   reports(result, {"access outside of an allocation",
                    "thread [16,0,0] of block [0,0,0] writes 4 bytes at " + lineOf(past, past)});
   result = runWith(kSlot + "ld.shared.u32 %r4, [%r2+4000];", {.block = {32, 1, 1}});
-  CHECK_EQUAL(result.result, CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(result.result == CUDA_ERROR_ILLEGAL_ADDRESS);
   reports(result, {"shared memory at 0x1000", "thread [24,0,0]", "the block has 4096 bytes of it"});
   result = runWith("ld.global.u64 %rd4, [%rd1+4];", {});
-  CHECK_EQUAL(result.result, CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(result.result == CUDA_ERROR_MISALIGNED_ADDRESS);
   reports(result, {"misaligned access", "no multiple of 8", "reads 8 bytes"});
   result = runWith("mov.u64 %rd4, 16;\natom.global.add.u32 %r2, [%rd4], 1;", {});
-  CHECK_EQUAL(result.result, CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(result.result == CUDA_ERROR_ILLEGAL_ADDRESS);
   reports(result, {"memory at 0x10"});
 }
 
-void divergentBarrier() {
+TEST_CASE("a barrier at different instructions of a warp is reported") {
   const std::string body = R"(
   setp.lt.u32 %p1, %r1, 16;
   @%p1 bra $one;
@@ -150,16 +157,16 @@ $end:
            "thread [0,0,0]", "thread [16,0,0]"});
 }
 
-void wrongCounts() {
+TEST_CASE("a wrong count of threads at a barrier is reported") {
   reports(runWith("bar.sync 1, 40;", {.block = {64, 1, 1}}),
           {"barrier 1 is given 40 threads, which is not a multiple of 32"});
   const Result tooMany = runWith("bar.sync 1, 96;", {.block = {64, 1, 1}});
   reports(tooMany, {"barrier 1 waits for 96 threads, and the block has 64",
                     "threads wait for each other for ever", "64 of 96 threads are at barrier 1"});
-  CHECK_EQUAL(tooMany.result, CUDA_ERROR_LAUNCH_TIMEOUT);
+  CHECK(tooMany.result == CUDA_ERROR_LAUNCH_TIMEOUT);
 }
 
-void endedThreads() {
+TEST_CASE("a barrier that waits for threads that have ended is reported") {
   const Result result =
       runWith("setp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 1, 64;", {.block = {64, 1, 1}});
   reports(result,
@@ -167,12 +174,12 @@ void endedThreads() {
            "32 of 64 threads are at barrier 1", "32 of the block's 64 threads have ended"});
 }
 
-void maskWithoutItself() {
+TEST_CASE("a mask that lacks its own thread is reported") {
   reports(runWith("bar.warp.sync 0xfffe;", {.block = {16, 1, 1}}),
           {"the mask 0xfffe of a warp-wide operation lacks the thread that runs it"});
 }
 
-void sourceLines() {
+TEST_CASE("a report names source lines if the text has them") {
   const std::string body = R"(
 	.loc	1 14 3
   st.shared.u32 [%r2], %r1;
@@ -189,7 +196,7 @@ void sourceLines() {
           {"writes at /home/me/sum.cu:14\n", "reads at /home/me/part.cuh:20\n"});
 }
 
-void reduction() {
+TEST_CASE("a reduction is correct") {
   isClean(runWith(kSlot + R"(
   st.shared.u32 [%r2], %r1;
   mov.u32 %r4, 128;
@@ -211,11 +218,10 @@ $skip:
   ld.shared.u32 %r8, [s];
   st.global.u32 [%rd3], %r8;
 )",
-                  {.block = {256, 1, 1}}),
-          "a reduction");
+                  {.block = {256, 1, 1}}));
 }
 
-void warpSynchronous() {
+TEST_CASE("warp-synchronous code is correct") {
   isClean(runWith(kSlot + R"(
   st.shared.u32 [%r2], %r1;
   bar.warp.sync -1;
@@ -235,21 +241,19 @@ $odd:
 $end:
   st.global.u32 [%rd3], %r5;
 )",
-                  {.block = {64, 1, 1}}),
-          "warp-synchronous code");
+                  {.block = {64, 1, 1}}));
 }
 
-void lastBlockWithFence() {
-  isClean(runWith(lastBlock("membar.gl;"), {.grid = {8, 1, 1}}), "the last block with a fence");
+TEST_CASE("the last block with a fence, and atomics, are correct") {
+  isClean(runWith(lastBlock("membar.gl;"), {.grid = {8, 1, 1}}));
   isClean(runWith(R"(
   atom.global.add.u32 %r3, [%rd2], 1;
   red.global.max.u32 [%rd2+4], %r1;
 )",
-                  {.grid = {8, 1, 1}, .block = {64, 1, 1}}),
-          "atomics");
+                  {.grid = {8, 1, 1}, .block = {64, 1, 1}}));
 }
 
-void doubleBuffer() {
+TEST_CASE("a double buffer is correct") {
   isClean(runWith(kSlot + R"(
   mov.u32 %r4, 0;
   mov.u32 %r7, 0;
@@ -268,12 +272,10 @@ $tile:
   @%p1 bra $tile;
   st.global.u32 [%rd3], %r7;
 )",
-                  {.block = {256, 1, 1}}),
-          "a double buffer");
+                  {.block = {256, 1, 1}}));
 }
 
-/// Warps of two kinds hand over a slot by named barriers.
-void namedBarriers() {
+TEST_CASE("producers and consumers with named barriers are correct") {
   isClean(runWith(kSlot + R"(
   mov.u32 %r4, 0;
   setp.ge.u32 %p1, %r1, 32;
@@ -292,11 +294,10 @@ $next:
   setp.lt.u32 %p2, %r4, 10;
   @%p2 bra $round;
 )",
-                  {.block = {64, 1, 1}}),
-          "producers and consumers");
+                  {.block = {64, 1, 1}}));
 }
 
-void messageBetweenBlocks() {
+TEST_CASE("a message between blocks is correct") {
   isClean(runWith(R"(
   mov.u32 %r2, %ctaid.x;
   setp.eq.u32 %p1, %r2, 1;
@@ -310,11 +311,10 @@ $reader:
   @%p2 bra $reader;
   ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd2];
 )",
-                  {.grid = {2, 1, 1}}),
-          "a message");
+                  {.grid = {2, 1, 1}}));
 }
 
-void lock() {
+TEST_CASE("a lock is correct") {
   isClean(runWith(R"(
 $try:
   atom.acquire.gpu.global.cas.b32 %r2, [%rd2], 0, 1;
@@ -325,11 +325,10 @@ $try:
   st.global.u32 [%rd2+4], %r3;
   atom.release.gpu.global.exch.b32 %r2, [%rd2], 0;
 )",
-                  {.grid = {3, 1, 1}, .block = {4, 1, 1}}),
-          "a lock");
+                  {.grid = {3, 1, 1}, .block = {4, 1, 1}}));
 }
 
-void barrierObject() {
+TEST_CASE("an mbarrier is correct") {
   isClean(runWith(kSlot + R"(
   setp.eq.u32 %p1, %r1, 0;
   @%p1 mbarrier.init.shared.b64 [s], 64;
@@ -344,32 +343,7 @@ $wait:
   add.u32 %r4, %r4, %r3;
   ld.shared.u32 %r5, [%r4+64];
 )",
-                  {.block = {64, 1, 1}}),
-          "an mbarrier");
+                  {.block = {64, 1, 1}}));
 }
 
 }  // namespace
-
-int main() {
-  setenv("NVIDIA_VIRTUAL_SIMULATOR_CHECK", "races,memory,barriers", 1);
-  missingBarrier();
-  missingWarpBarrier();
-  blocksWithoutOrder();
-  missingFence();
-  valuesOfOneInstruction();
-  addresses();
-  divergentBarrier();
-  wrongCounts();
-  endedThreads();
-  maskWithoutItself();
-  sourceLines();
-  reduction();
-  warpSynchronous();
-  lastBlockWithFence();
-  doubleBuffer();
-  namedBarriers();
-  messageBetweenBlocks();
-  lock();
-  barrierObject();
-  return test::finish();
-}

@@ -1,5 +1,7 @@
 // Lanes that part and meet again: loops, early returns, tables of branches, locks between lanes of
 // a warp.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -9,13 +11,12 @@ std::vector<std::uint32_t> runKernel(const std::string& body, std::uint32_t thre
                                      std::uint32_t blocks = 1) {
   test::Module module(test::kernel(body));
   test::Buffer<std::uint32_t> out(module.memory, 1024);
-  CHECK_EQUAL(module.run("k", {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}, out.address(),
-                         out.address()),
-              CUDA_SUCCESS);
+  CHECK(module.run("k", {.grid = {blocks, 1, 1}, .block = {threads, 1, 1}}, out.address(),
+                   out.address()) == CUDA_SUCCESS);
   return {out.data(), out.data() + 1024};
 }
 
-void loopsOfDifferentLength() {
+TEST_CASE("lanes meet behind loops of different length") {
   const auto out = runKernel(R"(
   mov.u32 %r2, 0;
   mov.u32 %r3, 0;
@@ -34,10 +35,10 @@ $done:
 )",
                              64);
   for (std::uint32_t t = 0; t < 64; ++t)
-    CHECK_EQUAL(out[t], t * (t - 1) / 2 | 32u << 16);  // all lanes meet behind the loop
+    CHECK(out[t] == (t * (t - 1) / 2 | 32u << 16));  // all lanes meet behind the loop
 }
 
-void earlyReturns() {
+TEST_CASE("lanes return early") {
   const auto out = runKernel(R"(
   and.b32 %r2, %r1, 3;
   setp.eq.u32 %p1, %r2, 1;
@@ -54,11 +55,10 @@ $store:
   st.global.u32 [%rd3], 11;
 )",
                              32);
-  for (std::uint32_t t = 0; t < 32; ++t)
-    CHECK_EQUAL(out[t], t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (t % 4 == 1 ? 0u : t % 4 == 2 ? 11u : 7u));
 }
 
-void tableOfBranches() {
+TEST_CASE("a table of branches is followed by each lane") {
   const auto out = runKernel(R"(
   and.b32 %r2, %r1, 3;
   table: .branchtargets $a, $b, $c, $b;
@@ -76,11 +76,11 @@ $end:
 )",
                              32);
   const std::uint32_t expected[] = {10, 20, 30, 20};
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], expected[t % 4]);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == expected[t % 4]);
 }
 
-/// A lane that holds a lock has left the loop in which the others wait for it.
-void lockBetweenLanes() {
+// The lane that holds the lock has left the loop in which the others wait.
+TEST_CASE("lanes of a warp take turns in a lock") {
   const auto out = runKernel(R"(
 $try:
   atom.global.cas.b32 %r2, [%rd1+4000], 0, 1;
@@ -93,10 +93,10 @@ $try:
   atom.global.exch.b32 %r2, [%rd1+4000], 0;
 )",
                              96, 3);
-  CHECK_EQUAL(out[1001], 96u * 3);
+  CHECK(out[1001] == 96u * 3);
 }
 
-void guardsWithoutBranches() {
+TEST_CASE("guards select the lanes of an instruction") {
   const auto out = runKernel(R"(
   setp.lt.u32 %p1, %r1, 10;
   setp.gt.u32 %p2|%p3, %r1, 20;
@@ -108,16 +108,7 @@ void guardsWithoutBranches() {
   @!%p4 st.global.u32 [%rd3], %r1;
 )",
                              32);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t < 10 ? 2u : t);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (t < 10 ? 2u : t));
 }
 
 }  // namespace
-
-int main() {
-  loopsOfDifferentLength();
-  earlyReturns();
-  tableOfBranches();
-  lockBetweenLanes();
-  guardsWithoutBranches();
-  return test::finish();
-}

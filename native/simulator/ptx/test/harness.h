@@ -1,4 +1,4 @@
-// What the tests of the engine share: a check macro, a device memory, a launcher.
+// What the tests of the engine share: device memory and a launcher.
 #pragma once
 
 #include <cstddef>
@@ -14,34 +14,6 @@
 #include "native/simulator/engine.h"
 
 namespace test {
-
-inline int failures = 0;
-
-inline void report(bool ok, const char* what, const char* file, int line,
-                   const std::string& detail = {}) {
-  if (ok) return;
-  ++failures;
-  std::fprintf(stderr, "%s:%d: %s %s\n", file, line, what, detail.c_str());
-}
-
-#define CHECK(condition) ::test::report((condition), #condition, __FILE__, __LINE__)
-#define CHECK_EQUAL(a, b) ::test::reportEqual((a), (b), #a " == " #b, __FILE__, __LINE__)
-
-template <class T>
-std::string shown(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return std::to_string(value);
-  } else if constexpr (std::is_enum_v<T>) {
-    return std::to_string(static_cast<long long>(value));
-  } else {
-    return std::string(value);
-  }
-}
-
-template <class A, class B>
-void reportEqual(const A& a, const B& b, const char* what, const char* file, int line) {
-  report(a == b, what, file, line, "(" + shown(a) + " against " + shown(b) + ")");
-}
 
 class Memory final : public simulator::AddressSpace {
  public:
@@ -127,7 +99,7 @@ class Module {
   template <class... Arguments>
   CUresult run(const std::string& kernel, const Shape& shape, Arguments... arguments) {
     if (!program) {
-      report(false, error.sentence.c_str(), __FILE__, __LINE__);
+      std::fprintf(stderr, "%s\n", error.sentence.c_str());
       return error.result;
     }
     std::size_t index = 0;
@@ -166,10 +138,5 @@ class Module {
   std::vector<std::uint64_t> addresses;
   std::string printed, asserted;
 };
-
-inline int finish() {
-  if (failures) std::fprintf(stderr, "%d checks failed\n", failures);
-  return failures ? 1 : 0;
-}
 
 }  // namespace test

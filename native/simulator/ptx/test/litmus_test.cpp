@@ -1,6 +1,5 @@
-// The memory model, on real threads: no outcome that PTX forbids occurs, and no vector access of
-// one lane is torn. The matrix is every shape with every form, width and scope; `ptx_litmus_test
-// ROUNDS` repeats each of them for longer.
+// The memory model on real threads. The matrix is every shape with every form, width and scope;
+// `ptx_litmus_test ROUNDS` repeats each of them more often.
 #include <sched.h>
 
 #include <cstdlib>
@@ -8,8 +7,12 @@
 
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/litmus.h"
+#include "test/unit/program.h"
 
 namespace {
+
+/// The engine reads the variable once, at its first launch.
+[[maybe_unused]] const int threads = setenv("NVIDIA_VIRTUAL_SIMULATOR_THREADS", "2", 0);
 
 using litmus::Form;
 using litmus::Scope;
@@ -17,13 +20,13 @@ using litmus::Step;
 using litmus::Thread;
 using litmus::Width;
 
-/// What one instance of a test ended with.
+/// The result of one instance of a test.
 struct Outcome {
   unsigned read[4][2];  ///< by thread
   unsigned x, y;
 };
 
-/// How strong a form is: what it forbids is what is forbidden for less, and more.
+/// How strong a form is. A stronger form forbids all that a weaker one forbids.
 enum Ordering : unsigned { Nothing, Coherent, Synchronised, Sequential };
 
 struct Shape {
@@ -31,7 +34,7 @@ struct Shape {
   std::vector<Thread> threads;
   Ordering forbiddenFrom;
   std::function<bool(const Outcome&)> forbidden;
-  bool looksAtMemory = false;  ///< so values must not add up
+  bool looksAtMemory = false;  ///< forms that add up values cannot be used
 };
 
 constexpr Step read(char location) { return {Step::Read, location}; }
@@ -156,8 +159,7 @@ unsigned valueAt(const std::uint8_t* at, const Width& width) {
 Counts runTest(const Shape& shape, const Form& form, const Width& width, const Scope& scope,
                std::uint32_t rounds) {
   const auto threads = static_cast<std::uint32_t>(shape.threads.size());
-  const std::string text = litmus::Writer(shape.threads, form, width, scope).text();
-  test::Module module(text);
+  test::Module module(litmus::Writer(shape.threads, form, width, scope).text());
   const std::size_t instances = std::size_t{rounds} * 32;
   test::Buffer<std::uint8_t> x(module.memory, instances * width.spread),
       y(module.memory, instances * width.spread);
@@ -169,8 +171,7 @@ Counts runTest(const Shape& shape, const Form& form, const Width& width, const S
   if (scope.oneCluster) where.cluster[0] = threads;
   const CUresult result =
       module.run("k", where, x.address(), y.address(), results.address(), gate.address(), rounds);
-  test::report(result == CUDA_SUCCESS, "the test runs", __FILE__, __LINE__,
-               module.program ? std::to_string(result) : text);
+  CHECK(result == CUDA_SUCCESS);
   Counts counts;
   for (std::size_t i = 0; i < instances; ++i) {
     Outcome outcome{};
@@ -193,6 +194,22 @@ bool possible(const Shape& shape, const Form& form, const Width& width, const Sc
   return width.elements == 1 && width.bytes >= 4;  // exch and add have no form of 16 bits
 }
 
+/// Whether the outcome is seen within far more launches than an idle or a busy machine needs.
+template <class F>
+bool seen(F once) {
+  for (unsigned launch = 0; launch < 5000; ++launch) {
+    if (once()) return true;
+  }
+  return false;
+}
+
+bool hasTwoProcessors() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 2;
+}
+
+constexpr const char* kOneProcessor = "reordering between threads needs two processors";
+
 unsigned matrix(std::uint32_t rounds) {
   unsigned tests = 0;
   for (const Scope& scope : kScopes) {
@@ -204,9 +221,9 @@ unsigned matrix(std::uint32_t rounds) {
           const std::string name = std::string(shape.name) + ", " + std::string(form.name) + ", " +
                                    std::string(width.vector) + std::string(width.type) + ", " +
                                    std::string(scope.name);
-          test::report(counts.torn == 0, "no access is torn:", __FILE__, __LINE__, name);
-          test::report(form.ordering < shape.forbiddenFrom || counts.forbidden == 0,
-                       "the outcome is forbidden:", __FILE__, __LINE__, name);
+          CAPTURE(name);
+          CHECK(counts.torn == 0);
+          if (form.ordering >= shape.forbiddenFrom) CHECK(counts.forbidden == 0);
           ++tests;
         }
       }
@@ -215,25 +232,28 @@ unsigned matrix(std::uint32_t rounds) {
   return tests;
 }
 
-/// Until the outcome is seen; the number of launches is far beyond what an idle or a busy machine
-/// needs.
-template <class F>
-bool seen(F once) {
-  for (unsigned launch = 0; launch < 5000; ++launch) {
-    if (once()) return true;
-  }
-  return false;
+TEST_CASE("no outcome that PTX forbids occurs, and no access is torn") {
+  if (!hasTwoProcessors()) return unit::skip(kOneProcessor);
+  const char* given = unit::optionalArgument(0);
+  const auto rounds = static_cast<std::uint32_t>(given ? std::strtoul(given, nullptr, 10) : 8);
+  const unsigned tests = matrix(rounds);
+  std::printf("%u tests of %u instances each\n", tests, rounds * 32);
 }
 
-/// The tests above would notice: what PTX allows and the host does is observed.
-[[maybe_unused]] void noticesReordering() {
+// The case above would notice a reordering: this one, which PTX allows, is observed. With
+// AddressSanitizer, its code between a store and the load after it takes longer than the store
+// stays unseen.
+#ifndef __SANITIZE_ADDRESS__
+TEST_CASE("store buffering is observed where PTX allows it") {
+  if (!hasTwoProcessors()) return unit::skip(kOneProcessor);
   const Shape& buffering = shapes()[1];
-  const bool observed = seen(
-      [&] { return runTest(buffering, kForms[1], kWidths[4], kScopes[0], 256).forbidden > 0; });
-  test::report(observed, "relaxed store buffering is observed", __FILE__, __LINE__);
+  CHECK(seen(
+      [&] { return runTest(buffering, kForms[1], kWidths[4], kScopes[0], 256).forbidden > 0; }));
 }
+#endif
 
-void noticesTearing() {
+TEST_CASE("a value that is stored in two halves is seen torn") {
+  if (!hasTwoProcessors()) return unit::skip(kOneProcessor);
   constexpr std::string_view kHalves =
       "st.relaxed.gpu.global.b64 [%rd6], %b64e1;\n  st.relaxed.gpu.global.b64 [%rd6+8], %b64e1;";
   const Form split{"halves", kHalves, kHalves, kLoad, kLoad, "", Nothing};
@@ -241,32 +261,7 @@ void noticesTearing() {
       "halves", {{write('x', 1)}, {read('x'), read('x')}}, Nothing, [](const Outcome&) {
         return false;
       }};
-  const bool observed =
-      seen([&] { return runTest(shape, split, kWidths[13], kScopes[0], 256).torn > 0; });
-  test::report(observed, "a value that is stored in two halves is seen torn", __FILE__, __LINE__);
-}
-
-bool hasTwoProcessors() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= 2;
+  CHECK(seen([&] { return runTest(shape, split, kWidths[13], kScopes[0], 256).torn > 0; }));
 }
 
 }  // namespace
-
-int main(int count, char** words) {
-  const auto rounds =
-      static_cast<std::uint32_t>(count > 1 ? std::strtoul(words[1], nullptr, 10) : 8);
-  if (!hasTwoProcessors()) {
-    std::puts("skipped: reordering between threads needs two processors");
-    return 77;
-  }
-  setenv("NVIDIA_VIRTUAL_SIMULATOR_THREADS", "2", 0);
-#ifndef __SANITIZE_ADDRESS__  // between a store and the load after it, the sanitizer's code is
-                              // longer than a store stays unseen
-  noticesReordering();
-#endif
-  noticesTearing();
-  const unsigned tests = matrix(rounds);
-  std::printf("%u tests of %u instances each\n", tests, rounds * 32);
-  return test::finish();
-}

@@ -1,4 +1,6 @@
-// State spaces, generic addresses, vectors, variables, and every way to miss.
+// State spaces, generic addresses, vectors, variables, and wrong addresses.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -10,26 +12,24 @@ CUresult resultOf(const std::string& body, const test::Shape& shape = {.block = 
   return module.run("k", shape, out.address(), out.address());
 }
 
-void faults() {
-  CHECK_EQUAL(resultOf("st.global.u32 [%rd1+255], 1;"), CUDA_ERROR_MISALIGNED_ADDRESS);
-  CHECK_EQUAL(resultOf("st.global.u32 [%rd1+256], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("st.global.v2.u32 [%rd1+252], {%r1, %r1};"), CUDA_ERROR_MISALIGNED_ADDRESS);
-  CHECK_EQUAL(resultOf("ld.global.u32 %r2, [%rd1-4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("mov.u64 %rd4, 0;\nld.u32 %r2, [%rd4];"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];"),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;"), CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;"),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;"),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
-  CHECK_EQUAL(resultOf("setp.eq.u32 %p1, %r1, 32;\n@%p1 st.global.u32 [%rd1+256], 1;"),
-              CUDA_SUCCESS);
-  CHECK_EQUAL(resultOf("atom.global.add.u32 %r2, [%rd1+2], 1;"), CUDA_ERROR_MISALIGNED_ADDRESS);
-  CHECK_EQUAL(resultOf("trap;"), CUDA_ERROR_LAUNCH_FAILED);
+TEST_CASE("a wrong address or trap is a fault") {
+  CHECK(resultOf("st.global.u32 [%rd1+255], 1;") == CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(resultOf("st.global.u32 [%rd1+256], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("st.global.v2.u32 [%rd1+252], {%r1, %r1};") == CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(resultOf("ld.global.u32 %r2, [%rd1-4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("mov.u64 %rd4, 0;\nld.u32 %r2, [%rd4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("mov.u64 %rd4, -4;\nld.global.u32 %r2, [%rd4];") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(".shared .b8 s[64];\nst.shared.u8 [s+64], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf(".local .b8 l[64];\nmov.u64 %rd4, l;\nst.local.u8 [%rd4+4096], 1;") ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("setp.eq.u32 %p1, %r1, 31;\n@%p1 st.global.u32 [%rd1+256], 1;") ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(resultOf("setp.eq.u32 %p1, %r1, 32;\n@%p1 st.global.u32 [%rd1+256], 1;") == CUDA_SUCCESS);
+  CHECK(resultOf("atom.global.add.u32 %r2, [%rd1+2], 1;") == CUDA_ERROR_MISALIGNED_ADDRESS);
+  CHECK(resultOf("trap;") == CUDA_ERROR_LAUNCH_FAILED);
 }
 
-void widths() {
+TEST_CASE("each width is loaded, extended and stored") {
   test::Module module(test::kernel(R"(
   ld.global.s8 %r2, [%rd2];
   ld.global.u8 %h1, [%rd2];
@@ -45,14 +45,14 @@ void widths() {
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 16);
   test::Buffer<std::uint8_t> in(module.memory, std::vector<std::uint8_t>{0xfe, 0x81, 3, 4});
-  CHECK_EQUAL(module.run("k", {}, out.address(), in.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {}, out.address(), in.address()) == CUDA_SUCCESS);
   const std::uint32_t expected[] = {0xfffffffe, 0xfe,       0xffff81fe, 0xfe,       0x81, 3,
                                     4,          0xffffffff, 0xfe,       0x000700fe, 0,    0,
                                     0,          0x3ff00000, 0,          0x40000000};
-  for (std::size_t i = 0; i < 16; ++i) CHECK_EQUAL(out[i], expected[i]);
+  for (std::size_t i = 0; i < 16; ++i) CHECK(out[i] == expected[i]);
 }
 
-void genericAddresses() {
+TEST_CASE("a generic address leads to its state space") {
   test::Module module(test::kernel(R"(
   .shared .align 8 .b8 s[128];
   .local .align 8 .b8 l[16];
@@ -82,12 +82,12 @@ void genericAddresses() {
   st.global.u32 [%rd3], %r3;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   for (std::uint32_t t = 0; t < 32; ++t)
-    CHECK_EQUAL(out[t], t % 3 == 0 ? t + 300 : t % 3 == 1 ? 2 * t + 100 : t + 200);
+    CHECK(out[t] == (t % 3 == 0 ? t + 300 : t % 3 == 1 ? 2 * t + 100 : t + 200));
 }
 
-void variables() {
+TEST_CASE("variables have their initial values") {
   test::Module module(test::kernel(R"(
   ld.const.u32 %r2, [numbers+8];
   ld.global.u64 %rd4, [pointer];
@@ -106,14 +106,14 @@ void variables() {
 .global .align 2 .u16 halves[3] = {1, 0xffff};
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 0x30u);
-  CHECK_EQUAL(out[1], 67u);
-  CHECK_EQUAL(out[2], 42u);
-  CHECK_EQUAL(out[3], 0xffffu);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 0x30u);
+  CHECK(out[1] == 67u);
+  CHECK(out[2] == 42u);
+  CHECK(out[3] == 0xffffu);
 }
 
-void sharedMemory() {
+TEST_CASE("dynamic shared memory follows the static") {
   test::Module module(test::kernel(R"(
   .shared .align 4 .b8 fixed[20];
   mov.u32 %r2, dynamic;
@@ -127,18 +127,17 @@ void sharedMemory() {
 )",
                                    ".extern .shared .align 16 .b8 dynamic[];\n"));
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(module.run("k", {.dynamicShared = 64}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 32u);
-  CHECK_EQUAL(out[1], 64u);
-  CHECK_EQUAL(out[2], 96u);
-  CHECK_EQUAL(out[3], 0u);
-  CHECK_EQUAL(module.run("k", {.dynamicShared = 4}, out.address(), out.address()),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(module.run("k", {.dynamicShared = 64}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 32u);
+  CHECK(out[1] == 64u);
+  CHECK(out[2] == 96u);
+  CHECK(out[3] == 0u);
+  CHECK(module.run("k", {.dynamicShared = 4}, out.address(), out.address()) ==
+        CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-/// A compiler counts an index of shared memory from below zero: the sum of a 32-bit register and an
-/// offset has 32 bits.
-void addressesBelowZero() {
+// Compilers write such addresses: the sum of a 32-bit register and an offset has 32 bits.
+TEST_CASE("a shared address that counts from below zero wraps at 32 bits") {
   test::Module module(test::kernel(R"(
   .shared .align 16 .b8 s[256];
   mov.u32 %r2, s;
@@ -152,14 +151,13 @@ void addressesBelowZero() {
   st.global.u32 [%rd3], %r6;
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (unsigned i = 0; i < 32; ++i) CHECK_EQUAL(out[i], i + 107);
-  CHECK_EQUAL(resultOf(".shared .align 4 .b8 s[8];\n mov.u32 %r2, s;\n sub.s32 %r2, %r2, 8;\n "
-                       "st.shared.u32 [%r2+4], 1;"),
-              CUDA_ERROR_ILLEGAL_ADDRESS);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (unsigned i = 0; i < 32; ++i) CHECK(out[i] == i + 107);
+  CHECK(resultOf(".shared .align 4 .b8 s[8];\n mov.u32 %r2, s;\n sub.s32 %r2, %r2, 8;\n "
+                 "st.shared.u32 [%r2+4], 1;") == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-void identity() {
+TEST_CASE("special registers tell the position of a thread") {
   test::Module module(test::kernel(R"(
   mov.u32 %r2, %tid.y;
   mov.u32 %r3, %tid.z;
@@ -178,24 +176,12 @@ void identity() {
   st.global.v4.u32 [%rd1], {%r6, %r7, %r8, %r9};
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(
-      module.run("k", {.grid = {1, 2, 5}, .block = {4, 3, 4}}, out.address(), out.address()),
-      CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 5u);
-  CHECK_EQUAL(out[1], (1u + 2 * 4 + 3 * 12) % 32);
-  CHECK_EQUAL(out[2], (1u << ((1u + 2 * 4 + 3 * 12) % 32)) - 1);
-  CHECK_EQUAL(out[3], 1u);
+  CHECK(module.run("k", {.grid = {1, 2, 5}, .block = {4, 3, 4}}, out.address(), out.address()) ==
+        CUDA_SUCCESS);
+  CHECK(out[0] == 5u);
+  CHECK(out[1] == (1u + 2 * 4 + 3 * 12) % 32);
+  CHECK(out[2] == (1u << ((1u + 2 * 4 + 3 * 12) % 32)) - 1);
+  CHECK(out[3] == 1u);
 }
 
 }  // namespace
-
-int main() {
-  faults();
-  widths();
-  genericAddresses();
-  addressesBelowZero();
-  variables();
-  sharedMemory();
-  identity();
-  return test::finish();
-}

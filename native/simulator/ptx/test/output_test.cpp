@@ -1,4 +1,6 @@
-// printf, assert, malloc of the device.
+// printf, assert and malloc of the device.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -18,7 +20,7 @@ const std::string kPrint = R"(
 .extern .func free(.param .b64 p);
 )";
 
-void formats() {
+TEST_CASE("printf formats its arguments") {
   test::Module module(test::kernel(
       R"(
   .local .align 8 .b8 arguments[64];
@@ -42,13 +44,13 @@ void formats() {
 )",
       kPrint + bytesOf("format", "%04d|%.3f|%-6s|%llu|%*c|%p|%%\n") + bytesOf("name", "abc")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {}, out.address(), out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(module.printed, "-005|3.141|abc   |18446744073709551615|     A|0xabc|%\n");
-  CHECK_EQUAL(out[0], 7u);
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(module.printed == "-005|3.141|abc   |18446744073709551615|     A|0xabc|%\n");
+  CHECK(out[0] == 7u);
 }
 
-/// Blocks print in the order of the grid, whatever thread ran them.
-void orderOfBlocks() {
+// Whatever thread ran them.
+TEST_CASE("blocks print in the order of the grid") {
   test::Module module(test::kernel(R"(
   .local .align 8 .b8 arguments[8];
   .param .b64 f; .param .b64 a; .param .b32 r;
@@ -63,18 +65,17 @@ void orderOfBlocks() {
 )",
                                    kPrint + bytesOf("format", "%d.%d ")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(
-      module.run("k", {.grid = {20, 1, 1}, .block = {3, 1, 1}}, out.address(), out.address()),
-      CUDA_SUCCESS);
+  CHECK(module.run("k", {.grid = {20, 1, 1}, .block = {3, 1, 1}}, out.address(), out.address()) ==
+        CUDA_SUCCESS);
   std::string expected;
   for (int block = 0; block < 20; ++block) {
     for (int thread = 0; thread < 3; ++thread)
       expected += std::to_string(block) + "." + std::to_string(thread) + " ";
   }
-  CHECK_EQUAL(module.printed, expected);
+  CHECK(module.printed == expected);
 }
 
-void assertion() {
+TEST_CASE("a failed assertion is printed and ends the launch") {
   test::Module module(test::kernel(R"(
   .param .b64 a; .param .b64 b; .param .b32 c; .param .b64 d; .param .b64 e;
   setp.ne.u32 %p1, %r1, 2;
@@ -93,13 +94,12 @@ void assertion() {
                                        bytesOf("file", "x.cu") +
                                        bytesOf("function", "void k(int)")));
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {.block = {4, 1, 1}}, out.address(), out.address()),
-              CUDA_ERROR_ASSERT);
-  CHECK_EQUAL(module.asserted,
-              "x.cu:12: void k(int): block: [0,0,0], thread: [2,0,0] Assertion `n < 5` failed.\n");
+  CHECK(module.run("k", {.block = {4, 1, 1}}, out.address(), out.address()) == CUDA_ERROR_ASSERT);
+  CHECK(module.asserted ==
+        "x.cu:12: void k(int): block: [0,0,0], thread: [2,0,0] Assertion `n < 5` failed.\n");
 }
 
-void heap() {
+TEST_CASE("each thread allocates memory of its own") {
   test::Module module(test::kernel(R"(
   .param .b64 n; .param .b64 p;
   st.param.b64 [n], 64;
@@ -113,16 +113,8 @@ void heap() {
 )",
                                    kPrint));
   test::Buffer<std::uint32_t> out(module.memory, 32);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == t);
 }
 
 }  // namespace
-
-int main() {
-  formats();
-  orderOfBlocks();
-  assertion();
-  heap();
-  return test::finish();
-}

@@ -1,4 +1,6 @@
-// Texts that do not compile, and what the sentence says; forms that only the parser cares about.
+// Texts that do not compile, with their error messages, and forms that concern the parser only.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -7,10 +9,10 @@ namespace {
 void refused(const std::string& body, const std::string& sentence) {
   const test::Module module(test::kernel(body));
   CHECK(!module.program);
-  CHECK_EQUAL(module.error.sentence, sentence);
+  CHECK(module.error.sentence == sentence);
 }
 
-void sentences() {
+TEST_CASE("the error message names the line and the instruction") {
   const std::string line = "ptx line 18: ";
   refused("wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%r1}, [%rd1];",
           line +
@@ -29,7 +31,6 @@ void sentences() {
   refused("add.u32 %r1, %r2, #;", line + "unexpected character '#'");
 }
 
-/// Whatever is cut off, the answer is a sentence, and neither a crash nor an endless loop.
 void cutAnywhere(const std::string& whole) {
   CHECK(test::Module(whole).program != nullptr);
   for (std::size_t n = 0; n + 2 < whole.size(); ++n) {
@@ -41,7 +42,7 @@ void cutAnywhere(const std::string& whole) {
   }
 }
 
-void cutTexts() {
+TEST_CASE("a text that is cut anywhere compiles or gives an error message") {
   cutAnywhere(
       test::kHeader +
       ".pragma \"nounroll\";\n.visible .entry k()\n.pragma \"nounroll\";\n{\n  ret;\n}\n\n");
@@ -57,7 +58,7 @@ $a:
                            "1, 2 }\n.global .u32 y;\n"));
 }
 
-void debugInformation() {
+TEST_CASE("debug information and directives are skipped") {
   test::Module module(test::kHeader + R"(
 .file 1 "a;b{.cu" /* another
 line */ .file 2 "/*", 1, 2
@@ -84,12 +85,12 @@ $L__info:
 }
 )");
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {}, out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 42u);
-  CHECK_EQUAL(module.program->kernels()[0].maxThreadsPerBlock, 256u);
+  CHECK(module.run("k", {}, out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 42u);
+  CHECK(module.program->kernels()[0].maxThreadsPerBlock == 256u);
 }
 
-void parameters() {
+TEST_CASE("parameters have the layout of the ABI") {
   test::Module module(test::kHeader + R"(
 .visible .entry k(.param .u8 a, .param .align 16 .b8 b[24], .param .u16 c, .param .u64 out)
 {
@@ -106,25 +107,25 @@ void parameters() {
 }
 )");
   const auto& info = module.program->kernels()[0];
-  CHECK_EQUAL(info.parameters.size(), 4u);
-  CHECK_EQUAL(info.parameters[1].offset, 16u);
-  CHECK_EQUAL(info.parameters[2].offset, 40u);
-  CHECK_EQUAL(info.parameters[3].offset, 48u);
-  CHECK_EQUAL(info.parameterBytes, 56u);
+  CHECK(info.parameters.size() == 4u);
+  CHECK(info.parameters[1].offset == 16u);
+  CHECK(info.parameters[2].offset == 40u);
+  CHECK(info.parameters[3].offset == 48u);
+  CHECK(info.parameterBytes == 56u);
   struct {
     std::uint32_t v[6];
   } b{{0, 11, 0, 0, 0, 22}};
   test::Buffer<std::uint32_t> out(module.memory, 4);
-  CHECK_EQUAL(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()),
-              CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 200u);
-  CHECK_EQUAL(out[1], 22u);
-  CHECK_EQUAL(out[2], 11u);
-  CHECK_EQUAL(out[3], 0xfffffffeu);
+  CHECK(module.run("k", {}, std::uint8_t{200}, b, std::uint16_t{0xfffe}, out.address()) ==
+        CUDA_SUCCESS);
+  CHECK(out[0] == 200u);
+  CHECK(out[1] == 22u);
+  CHECK(out[2] == 11u);
+  CHECK(out[3] == 0xfffffffeu);
 }
 
-/// cuda_fp16.hpp writes ".reg.b16" in the PTX of h2exp2 and its like.
-void directivesWithoutBlanks() {
+// cuda_fp16.hpp writes ".reg.b16" in the PTX of h2exp2 and similar functions.
+TEST_CASE("directives need no blanks between them") {
   test::Module module(test::kHeader + R"(
 .visible.global.align 4 .b8 table[8];
 .visible.entry k(.param.u64 out)
@@ -138,17 +139,8 @@ void directivesWithoutBlanks() {
 }
 )");
   test::Buffer<std::uint32_t> out(module.memory, 1);
-  CHECK_EQUAL(module.run("k", {}, out.address()), CUDA_SUCCESS);
-  CHECK_EQUAL(out[0], 7u);
+  CHECK(module.run("k", {}, out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 7u);
 }
 
 }  // namespace
-
-int main() {
-  sentences();
-  cutTexts();
-  debugInformation();
-  parameters();
-  directivesWithoutBlanks();
-  return test::finish();
-}

@@ -1,5 +1,7 @@
-// What lanes of a warp exchange: shuffles, votes, matches, reductions; also when they come from
-// different places.
+// Exchanges between lanes of a warp: shuffles, votes, matches, reductions; also from different
+// instructions.
+#include <doctest/doctest.h>
+
 #include "native/simulator/ptx/test/harness.h"
 #include "native/simulator/ptx/test/kernels.h"
 
@@ -8,11 +10,11 @@ namespace {
 std::vector<std::uint32_t> runKernel(const std::string& body) {
   test::Module module(test::kernel(body));
   test::Buffer<std::uint32_t> out(module.memory, 64);
-  CHECK_EQUAL(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()), CUDA_SUCCESS);
+  CHECK(module.run("k", {.block = {32, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
   return {out.data(), out.data() + 32};
 }
 
-void shuffles() {
+TEST_CASE("shuffles exchange values between lanes") {
   const auto up = runKernel(
       "shfl.sync.up.b32 %r2|%p1, %r1, 3, 0, -1;\n@!%p1 add.u32 %r2, %r2, 100;\nst.global.u32 "
       "[%rd3], %r2;");
@@ -24,14 +26,14 @@ void shuffles() {
       "mul.lo.u32 %r3, %r1, 7;\nshfl.sync.idx.b32 %r2, %r1, %r3, 0x101f, -1;\nst.global.u32 "
       "[%rd3], %r2;");
   for (std::uint32_t t = 0; t < 32; ++t) {
-    CHECK_EQUAL(up[t], t < 3 ? t + 100 : t - 3);
-    CHECK_EQUAL(down[t], t % 8 < 3 ? t + 5 : t);
-    CHECK_EQUAL(cross[t], t ^ 17);
-    CHECK_EQUAL(index[t], (t & 16) | ((t * 7) & 15));
+    CHECK(up[t] == (t < 3 ? t + 100 : t - 3));
+    CHECK(down[t] == (t % 8 < 3 ? t + 5 : t));
+    CHECK(cross[t] == (t ^ 17));
+    CHECK(index[t] == ((t & 16) | ((t * 7) & 15)));
   }
 }
 
-void votes() {
+TEST_CASE("votes combine the predicates of lanes") {
   const auto out = runKernel(R"(
   setp.lt.u32 %p1, %r1, 5;
   vote.sync.ballot.b32 %r2, %p1, -1;
@@ -46,10 +48,10 @@ void votes() {
   or.b32 %r2, %r2, %r5;
   st.global.u32 [%rd3], %r2;
 )");
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], 0x11fu);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == 0x11fu);
 }
 
-void matchesAndReductions() {
+TEST_CASE("matches and reductions combine the values of lanes") {
   const auto out = runKernel(R"(
   and.b32 %r2, %r1, 3;
   match.any.sync.b32 %r3, %r2, -1;
@@ -64,11 +66,10 @@ void matchesAndReductions() {
   st.global.u32 [%rd3], %r3;
 )");
   for (std::uint32_t t = 0; t < 32; ++t)
-    CHECK_EQUAL(out[t], (0x11111111u << (t % 4)) ^ (320000 + 496 + 31));
+    CHECK(out[t] == ((0x11111111u << (t % 4)) ^ (320000 + 496 + 31)));
 }
 
-/// Both sides of a branch name all lanes; they meet in the exchange.
-void fromDifferentPlaces() {
+TEST_CASE("lanes on both sides of a branch meet in an exchange") {
   const auto out = runKernel(R"(
   setp.lt.u32 %p1, %r1, 16;
   @%p1 bra $low;
@@ -80,11 +81,11 @@ $low:
 $store:
   st.global.u32 [%rd3], %r3;
 )");
-  for (std::uint32_t t = 0; t < 32; ++t) CHECK_EQUAL(out[t], t < 16 ? (31 - t) * 10 : 31 - t);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (t < 16 ? (31 - t) * 10 : 31 - t));
 }
 
-/// Groups of one warp go their own ways; lanes that are gone are not waited for.
-void groups() {
+// Lanes that have exited are not waited for.
+TEST_CASE("groups of a warp exchange without waiting for the others") {
   const auto out = runKernel(R"(
   setp.eq.u32 %p1, %r1, 31;
   @%p1 exit;
@@ -95,16 +96,7 @@ void groups() {
   bar.warp.sync %r3;
   st.global.u32 [%rd3], %r4;
 )");
-  for (std::uint32_t t = 0; t < 31; ++t) CHECK_EQUAL(out[t], t % 2 ? 225u : 240u);
+  for (std::uint32_t t = 0; t < 31; ++t) CHECK(out[t] == (t % 2 ? 225u : 240u));
 }
 
 }  // namespace
-
-int main() {
-  shuffles();
-  votes();
-  matchesAndReductions();
-  fromDifferentPlaces();
-  groups();
-  return test::finish();
-}
