@@ -1,4 +1,4 @@
-// Before cuInit, without a context, primary and own contexts, their stack, limits.
+// Calls before cuInit and without a context, primary and own contexts, their stack, limits.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,7 +8,8 @@
 
 namespace {
 
-void needsInit() {
+// The first case of the program: the others initialise the driver.
+TEST_CASE("calls before cuInit fail") {
   int count = 0;
   CUcontext context = nullptr;
   EXPECT(CUDA_ERROR_NOT_INITIALIZED, DRIVER(cuDeviceGetCount)(&count));
@@ -19,7 +20,8 @@ void needsInit() {
   OK(DRIVER(cuInit)(0));
 }
 
-void needsAContext() {
+TEST_CASE("calls that need a context fail without one") {
+  OK(DRIVER(cuInit)(0));
   CUdeviceptr p = 0;
   CUdevice device = 5;
   CUcontext context = &*reinterpret_cast<CUcontext>(8);
@@ -27,7 +29,7 @@ void needsAContext() {
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuCtxGetDevice)(&device));
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuCtxSynchronize)());
   OK(DRIVER(cuCtxGetCurrent)(&context));
-  TRUE(context == nullptr);
+  CHECK(context == nullptr);
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuCtxPopCurrent_v2)(&context));
   EXPECT(CUDA_ERROR_INVALID_DEVICE, DRIVER(cuDeviceGet)(&device, 99));
   EXPECT(CUDA_ERROR_INVALID_DEVICE, DRIVER(cuDevicePrimaryCtxRetain)(&context, 99));
@@ -37,99 +39,103 @@ void needsAContext() {
          DRIVER(cuDeviceGetAttribute)(&device, static_cast<CUdevice_attribute>(9999), 0));
 }
 
-void primaryContext() {
+TEST_CASE("the primary context lives while it is retained") {
+  OK(DRIVER(cuInit)(0));
   CUcontext first = nullptr, second = nullptr;
   unsigned flags = 9;
   int active = 9;
   OK(DRIVER(cuDevicePrimaryCtxGetState)(0, &flags, &active));
-  TRUE(flags == 0 && active == 0);
+  CHECK(flags == 0);
+  CHECK(active == 0);
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuDevicePrimaryCtxRelease_v2)(0));
   OK(DRIVER(cuDevicePrimaryCtxRetain)(&first, 0));
   OK(DRIVER(cuDevicePrimaryCtxRetain)(&second, 0));
-  TRUE(first == second);
+  CHECK(first == second);
   OK(DRIVER(cuCtxSetCurrent)(first));
   OK(DRIVER(cuDevicePrimaryCtxRelease_v2)(0));
   OK(DRIVER(cuCtxSynchronize)());
   OK(DRIVER(cuDevicePrimaryCtxRelease_v2)(0));
   EXPECT(CUDA_ERROR_CONTEXT_IS_DESTROYED, DRIVER(cuCtxSynchronize)());
   OK(DRIVER(cuDevicePrimaryCtxRetain)(&second, 0));
-  TRUE(first == second);
+  CHECK(first == second);
   OK(DRIVER(cuCtxSynchronize)());
   CUdeviceptr p = 0;
   OK(DRIVER(cuMemAlloc_v2)(&p, 16));
   OK(DRIVER(cuDevicePrimaryCtxReset_v2)(0));
   OK(DRIVER(cuDevicePrimaryCtxGetState)(0, &flags, &active));
-  TRUE(active == 0);
+  CHECK(active == 0);
   EXPECT(CUDA_ERROR_CONTEXT_IS_DESTROYED, DRIVER(cuMemFree_v2)(p));
   OK(DRIVER(cuDevicePrimaryCtxRelease_v2)(0));
   OK(DRIVER(cuCtxSetCurrent)(nullptr));
 }
 
-void ownContextsStack() {
+TEST_CASE("own contexts form a stack for each thread") {
+  OK(DRIVER(cuInit)(0));
   CUcontext a = nullptr, b = nullptr, current = nullptr;
   OK(DRIVER(cuCtxCreate_v2)(&a, 0, 0));
   OK(DRIVER(cuCtxCreate_v2)(&b, CU_CTX_SCHED_BLOCKING_SYNC, 0));
   unsigned flags = 0, version = 0;
   OK(DRIVER(cuCtxGetFlags)(&flags));
-  TRUE((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC);
+  CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC);
   OK(DRIVER(cuCtxGetApiVersion)(b, &version));
-  TRUE(version == 3020);
+  CHECK(version == 3020);
   unsigned long long first = 0, second = 0;
   OK(DRIVER(cuCtxGetId)(a, &first));
   OK(DRIVER(cuCtxGetId)(nullptr, &second));
-  TRUE(first != second);
+  CHECK(first != second);
   OK(DRIVER(cuCtxPopCurrent_v2)(&current));
-  TRUE(current == b);
+  CHECK(current == b);
   OK(DRIVER(cuCtxGetCurrent)(&current));
-  TRUE(current == a);
+  CHECK(current == a);
   OK(DRIVER(cuCtxPushCurrent_v2)(b));
   OK(DRIVER(cuCtxDestroy_v2)(b));
   OK(DRIVER(cuCtxGetCurrent)(&current));
-  TRUE(current == a);
+  CHECK(current == a);
   OK(DRIVER(cuCtxSetCurrent)(nullptr));
   OK(DRIVER(cuCtxGetCurrent)(&current));
-  TRUE(current == nullptr);
+  CHECK(current == nullptr);
   OK(DRIVER(cuCtxPushCurrent_v2)(a));
   std::thread([&] {
     CUcontext other = a;
     OK(DRIVER(cuCtxGetCurrent)(&other));
-    TRUE(other == nullptr);
+    CHECK(other == nullptr);
   }).join();
   OK(DRIVER(cuCtxDestroy_v2)(a));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxPushCurrent_v2)(nullptr));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxDestroy_v2)(nullptr));
 }
 
-void limits() {
+TEST_CASE("a context has limits") {
+  OK(DRIVER(cuInit)(0));
   std::size_t value = 0;
   CUcontext context = nullptr;
   OK(DRIVER(cuCtxCreate_v2)(&context, 0, 0));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
-  TRUE(value == 1024);
+  CHECK(value == 1024);
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_MALLOC_HEAP_SIZE));
-  TRUE(value == 8 << 20);
+  CHECK(value == 8 << 20);
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
-  TRUE(value == 4096);
+  CHECK(value == 4096);
   EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT,
          DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH));
   EXPECT(CUDA_ERROR_UNSUPPORTED_LIMIT, DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 4));
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 1 << 20));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
-  TRUE(value == 599186);
+  CHECK(value == 599186);
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 0));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT));
-  TRUE(value == 32);
+  CHECK(value == 32);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxGetLimit)(&value, static_cast<CUlimit>(99)));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 524288));
   OK(DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 1000));
   OK(DRIVER(cuCtxGetLimit)(&value, CU_LIMIT_STACK_SIZE));
-  TRUE(value == 1008);
+  CHECK(value == 1008);
   OK(DRIVER(cuCtxDestroy_v2)(context));
 }
 
-/// A forked child of a process that initialised the driver cannot use it.
-void forkedChild() {
+TEST_CASE("a forked child of an initialised process cannot use the driver") {
+  OK(DRIVER(cuInit)(0));
   const pid_t child = fork();
   if (child == 0) {
     int count = 0;
@@ -139,18 +145,7 @@ void forkedChild() {
   }
   int status = -1;
   waitpid(child, &status, 0);
-  TRUE(status == 0);
+  CHECK(status == 0);
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  needsInit();
-  needsAContext();
-  primaryContext();
-  ownContextsStack();
-  limits();
-  forkedChild();
-  return finished();
-}

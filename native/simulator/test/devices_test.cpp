@@ -1,8 +1,5 @@
 // Several simulated GPUs: which are visible, their names and numbers, copies and access between
 // them. Only the simulated driver can be told how many GPUs it has.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <string>
 
@@ -11,19 +8,16 @@
 
 namespace {
 
-/// Runs `test` in a process of its own, before the driver is initialised anywhere.
+/// Runs `test` in a forked child; this process never initialises the driver.
 template <class Test>
 void inChild(const char* visible, Test&& test) {
-  const pid_t child = fork();
-  if (child == 0) {
-    failures = 0;
+  unit::inChild([&] {
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    setenv("NVIDIA_VIRTUAL_SIMULATED_GPUS", "3", 1);
+    setenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY", "256MiB", 1);
     if (visible != nullptr) setenv("CUDA_VISIBLE_DEVICES", visible, 1);
     test();
-    _exit(failures == 0 ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  TRUE(status == 0);
+  });
 }
 
 std::string uuidOf(CUdevice device) {
@@ -45,21 +39,23 @@ std::string busOf(CUdevice device) {
   return bus;
 }
 
-/// Initialises and compares the buses that are seen with those expected.
+/// Initialises the driver and checks the buses of the visible GPUs.
 void sees(const std::string& expected) {
   const CUresult status = DRIVER(cuInit)(0);
-  if (expected.empty())
-    return checkResult(__FILE__, __LINE__, "cuInit without a device", status, CUDA_ERROR_NO_DEVICE);
+  if (expected.empty()) {
+    EXPECT(CUDA_ERROR_NO_DEVICE, status);
+    return;
+  }
+  OK(status);
   int count = 0;
   std::string seen;
   OK(DRIVER(cuDeviceGetCount)(&count));
   for (int i = 0; i < count; ++i) seen += (i == 0 ? "" : " ") + busOf(i).substr(5, 2);
-  if (seen != expected)
-    std::fprintf(stderr, "sees %s instead of %s\n", seen.c_str(), expected.c_str());
-  TRUE(seen == expected);
+  CHECK(seen == expected);
 }
 
-void visibility(const std::string& secondUuid) {
+TEST_CASE("CUDA_VISIBLE_DEVICES selects and orders the GPUs") {
+  const std::string secondUuid = "GPU-73696d75-6c61-4064-a970-750000000001";
   inChild(nullptr, [] { sees("17 18 19"); });
   inChild("2,0", [] { sees("19 17"); });
   inChild("1", [] { sees("18"); });
@@ -68,7 +64,7 @@ void visibility(const std::string& secondUuid) {
   inChild("-1", [] { sees(""); });
   inChild("0,0", [] { sees(""); });
   inChild(secondUuid.c_str(), [] { sees("18"); });
-  inChild(secondUuid.substr(0, 12).c_str(), [] { sees(""); });  // all three begin so
+  inChild(secondUuid.substr(0, 12).c_str(), [] { sees(""); });  // the prefix of all three
 }
 
 void* contextOf(CUdevice device) {
@@ -78,65 +74,58 @@ void* contextOf(CUdevice device) {
   return context;
 }
 
-void devicesAreApart() {
-  OK(DRIVER(cuInit)(0));
-  TRUE(uuidOf(0) != uuidOf(1));
-  CUdevice device = 9;
-  OK(DRIVER(cuDeviceGetByPCIBusId)(&device, busOf(1).c_str()));
-  TRUE(device == 1);
-  const auto second = static_cast<CUcontext>(contextOf(1));
-  CUdeviceptr there = 0, here = 0;
-  OK(DRIVER(cuMemAlloc_v2)(&there, 64));
-  OK(DRIVER(cuMemsetD32_v2)(there, 5, 16));
-  const auto first = static_cast<CUcontext>(contextOf(0));
-  OK(DRIVER(cuMemAlloc_v2)(&here, 64));
-  OK(DRIVER(cuMemcpyPeer)(here, first, there, second, 64));
-  unsigned value = 0;
-  OK(DRIVER(cuMemcpyDtoH_v2)(&value, here, 4));
-  TRUE(value == 5);
-  int ordinal = 9, can = 0;
-  OK(DRIVER(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, there));
-  TRUE(ordinal == 1);
-  OK(DRIVER(cuDeviceCanAccessPeer)(&can, 0, 1));
-  TRUE(can == 1);
-  EXPECT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, DRIVER(cuCtxDisablePeerAccess)(second));
-  OK(DRIVER(cuCtxEnablePeerAccess)(second, 0));
-  EXPECT(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, DRIVER(cuCtxEnablePeerAccess)(second, 0));
-  const CUfunction store = functionOf(kKernels, "store");
-  unsigned stored = 6;
-  void* parameters[] = {&there, &stored};
-  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
-  OK(DRIVER(cuCtxSynchronize)());
-  OK(DRIVER(cuMemcpyDtoH_v2)(&value, there, 4));
-  TRUE(value == 6);
-  OK(DRIVER(cuCtxDisablePeerAccess)(second));
-  OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
-  EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, DRIVER(cuCtxSynchronize)());
+TEST_CASE("GPUs have memory of their own, and access to peers where it is enabled") {
+  inChild(nullptr, [] {
+    OK(DRIVER(cuInit)(0));
+    CHECK(uuidOf(0) != uuidOf(1));
+    CUdevice device = 9;
+    OK(DRIVER(cuDeviceGetByPCIBusId)(&device, busOf(1).c_str()));
+    CHECK(device == 1);
+    const auto second = static_cast<CUcontext>(contextOf(1));
+    CUdeviceptr there = 0, here = 0;
+    OK(DRIVER(cuMemAlloc_v2)(&there, 64));
+    OK(DRIVER(cuMemsetD32_v2)(there, 5, 16));
+    const auto first = static_cast<CUcontext>(contextOf(0));
+    OK(DRIVER(cuMemAlloc_v2)(&here, 64));
+    OK(DRIVER(cuMemcpyPeer)(here, first, there, second, 64));
+    unsigned value = 0;
+    OK(DRIVER(cuMemcpyDtoH_v2)(&value, here, 4));
+    CHECK(value == 5);
+    int ordinal = 9, can = 0;
+    OK(DRIVER(cuPointerGetAttribute)(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, there));
+    CHECK(ordinal == 1);
+    OK(DRIVER(cuDeviceCanAccessPeer)(&can, 0, 1));
+    CHECK(can == 1);
+    EXPECT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, DRIVER(cuCtxDisablePeerAccess)(second));
+    OK(DRIVER(cuCtxEnablePeerAccess)(second, 0));
+    EXPECT(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, DRIVER(cuCtxEnablePeerAccess)(second, 0));
+    const CUfunction store = functionOf(kKernels, "store");
+    unsigned stored = 6;
+    void* parameters[] = {&there, &stored};
+    OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    OK(DRIVER(cuCtxSynchronize)());
+    OK(DRIVER(cuMemcpyDtoH_v2)(&value, there, 4));
+    CHECK(value == 6);
+    OK(DRIVER(cuCtxDisablePeerAccess)(second));
+    OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, DRIVER(cuCtxSynchronize)());
+  });
 }
 
-void memoryEnds() {
-  OK(DRIVER(cuInit)(0));
-  contextOf(0);
-  std::size_t free = 0, total = 0;
-  OK(DRIVER(cuMemGetInfo_v2)(&free, &total));
-  TRUE(total == std::size_t{256} << 20);
-  CUdeviceptr p = 0, q = 0;
-  OK(DRIVER(cuMemAlloc_v2)(&p, free));
-  EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAlloc_v2)(&q, 1));
-  EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAllocAsync)(&q, 1, nullptr));
-  OK(DRIVER(cuMemFree_v2)(p));
-  OK(DRIVER(cuMemAlloc_v2)(&q, 1));
+TEST_CASE("memory is refused once the GPU has none left") {
+  inChild(nullptr, [] {
+    OK(DRIVER(cuInit)(0));
+    contextOf(0);
+    std::size_t free = 0, total = 0;
+    OK(DRIVER(cuMemGetInfo_v2)(&free, &total));
+    CHECK(total == std::size_t{256} << 20);
+    CUdeviceptr p = 0, q = 0;
+    OK(DRIVER(cuMemAlloc_v2)(&p, free));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAlloc_v2)(&q, 1));
+    EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAllocAsync)(&q, 1, nullptr));
+    OK(DRIVER(cuMemFree_v2)(p));
+    OK(DRIVER(cuMemAlloc_v2)(&q, 1));
+  });
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  unsetenv("CUDA_VISIBLE_DEVICES");
-  setenv("NVIDIA_VIRTUAL_SIMULATED_GPUS", "3", 1);
-  setenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY", "256MiB", 1);
-  visibility("GPU-73696d75-6c61-4064-a970-750000000001");
-  inChild(nullptr, devicesAreApart);
-  inChild(nullptr, memoryEnds);
-  return finished();
-}

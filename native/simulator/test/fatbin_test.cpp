@@ -2,6 +2,7 @@
 // container leads outside of it.
 #include "native/simulator/fatbin.h"
 
+#include <doctest/doctest.h>
 #include <lz4.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,14 +14,6 @@
 #include <vector>
 
 namespace {
-
-int failures = 0;
-void check(int line, const char* condition, bool holds) {
-  if (holds) return;
-  ++failures;
-  std::fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, line, condition);
-}
-#define TRUE(...) check(__LINE__, #__VA_ARGS__, __VA_ARGS__)
 
 enum Compression { kRaw, kLz4, kZstd };
 
@@ -105,35 +98,36 @@ std::string chosen(const std::vector<Part>& parts) {
              : "result " + std::to_string(static_cast<int>(r.result));
 }
 
-void choosesByArchitecture() {
-  TRUE(chosen({{1, 75, "75"}, {1, 80, "80"}, {1, 100, "100"}}) == "80");
-  TRUE(chosen({{2, 90, "cubin"}, {1, 90, "90"}, {1, 75, "75"}}) == "90");
-  TRUE(chosen({{1, 90, "90"}, {1, 90, "90a", kRaw, 0x100000}}) == "90a");
-  TRUE(chosen({{1, 80, "80"}, {1, 89, "89a", kRaw, 0x100000}}) == "80");
-  TRUE(chosen({{1, 80, "80"}, {1, 89, "family", kRaw, 0x200000}}) == "80");
-  TRUE(chosen({{2, 90, "cubin"}}) == "result 209");
-  TRUE(chosen({{1, 100, "100"}}) == "result 209");
-  TRUE(chosen({}) == "result 209");
-  TRUE(read(fatbin({{2, 90, "cubin"}}).data()).sentence.find("sm_90") != std::string::npos);
+TEST_CASE("the PTX of the highest usable architecture is chosen") {
+  CHECK(chosen({{1, 75, "75"}, {1, 80, "80"}, {1, 100, "100"}}) == "80");
+  CHECK(chosen({{2, 90, "cubin"}, {1, 90, "90"}, {1, 75, "75"}}) == "90");
+  CHECK(chosen({{1, 90, "90"}, {1, 90, "90a", kRaw, 0x100000}}) == "90a");
+  CHECK(chosen({{1, 80, "80"}, {1, 89, "89a", kRaw, 0x100000}}) == "80");
+  CHECK(chosen({{1, 80, "80"}, {1, 89, "family", kRaw, 0x200000}}) == "80");
+  CHECK(chosen({{2, 90, "cubin"}}) == "result 209");
+  CHECK(chosen({{1, 100, "100"}}) == "result 209");
+  CHECK(chosen({}) == "result 209");
+  CHECK(read(fatbin({{2, 90, "cubin"}}).data()).sentence.find("sm_90") != std::string::npos);
 }
 
-void decompresses() {
+TEST_CASE("LZ4 and zstd are decompressed, and damage is noticed") {
   std::string text = "\n.version 8.0\n";
   for (int i = 0; i < 1000; ++i) text += "// line " + std::to_string(i) + "\n";
-  TRUE(chosen({{1, 80, text, kLz4}}) == text);
-  TRUE(chosen({{1, 80, text, kZstd}}) == text);
-  TRUE(chosen({{1, 80, text + std::string(3, 0)}}) == text);
+  CHECK(chosen({{1, 80, text, kLz4}}) == text);
+  CHECK(chosen({{1, 80, text, kZstd}}) == text);
+  CHECK(chosen({{1, 80, text + std::string(3, 0)}}) == text);
   std::string image = fatbin({{1, 80, text, kZstd}});
   for (std::size_t at = 16 + 64; at < image.size(); ++at) {
     std::string damaged = image;
     damaged[at] = static_cast<char>(~damaged[at]);
     const Read r = read(damaged.data());
-    TRUE(r.result == CUDA_SUCCESS || (r.result == CUDA_ERROR_INVALID_IMAGE && !r.sentence.empty()));
+    CHECK((r.result == CUDA_SUCCESS ||
+           (r.result == CUDA_ERROR_INVALID_IMAGE && !r.sentence.empty())));
   }
 }
 
-/// A container that ends where readable memory ends: reading past its end would be a crash.
-void staysInside() {
+// The container ends where readable memory ends: a read past its end would crash.
+TEST_CASE("nothing outside of a damaged container is read") {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::string image =
       fatbin({{1, 80, std::string(200, 'x'), kLz4}, {1, 90, std::string(100, 'y')}});
@@ -146,8 +140,8 @@ void staysInside() {
       std::memcpy(placed, image.data(), image.size());
       placed[at] = static_cast<char>(value);
       const Read r = read(placed);
-      TRUE(r.result == CUDA_SUCCESS || r.result == CUDA_ERROR_INVALID_IMAGE ||
-           r.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+      CHECK((r.result == CUDA_SUCCESS || r.result == CUDA_ERROR_INVALID_IMAGE ||
+             r.result == CUDA_ERROR_NO_BINARY_FOR_GPU));
     }
   }
   // The container's own length says where it ends: cut anywhere, it is read no further.
@@ -167,33 +161,24 @@ struct Wrapper {
   const void* const* elements;
 };
 
-void followsWrappers() {
+TEST_CASE("a wrapper leads to its fat binaries") {
   const std::string cubin = fatbin({{2, 90, "linked"}}), first = fatbin({{1, 80, "one"}}),
                     second = fatbin({{1, 80, "two", kZstd}});
   const void* elements[] = {first.data(), second.data(), nullptr};
   const Wrapper plain{0x466243b1, 1, first.data(), nullptr},
       linked{0x466243b1, 2, cubin.data(), elements}, empty{0x466243b1, 1, nullptr, nullptr};
-  TRUE(read(&plain).texts == std::vector<std::string>{"one"});
-  TRUE(read(&linked).texts == std::vector<std::string>{"one", "two"});
-  TRUE(read(&empty).result == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(read(&plain).texts == std::vector<std::string>{"one"});
+  CHECK(read(&linked).texts == std::vector<std::string>{"one", "two"});
+  CHECK(read(&empty).result == CUDA_ERROR_INVALID_IMAGE);
 }
 
-void knowsOtherForms() {
-  TRUE(read(".version 7.0").result == CUDA_SUCCESS);
-  TRUE(read("// comment\n /* another */ .version 7.0").texts.size() == 1);
-  TRUE(read("").result == CUDA_ERROR_INVALID_IMAGE);
-  TRUE(read("text").result == CUDA_ERROR_INVALID_IMAGE);
-  TRUE(read("/* no end").result == CUDA_ERROR_INVALID_IMAGE);
-  TRUE(read("\177ELF").result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+TEST_CASE("PTX text is an image, and machine code is not") {
+  CHECK(read(".version 7.0").result == CUDA_SUCCESS);
+  CHECK(read("// comment\n /* another */ .version 7.0").texts.size() == 1);
+  CHECK(read("").result == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(read("text").result == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(read("/* no end").result == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(read("\177ELF").result == CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
 }  // namespace
-
-int main() {
-  choosesByArchitecture();
-  decompresses();
-  staysInside();
-  followsWrappers();
-  knowsOtherForms();
-  return failures == 0 ? 0 : 1;
-}

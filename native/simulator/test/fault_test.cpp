@@ -1,14 +1,13 @@
-// A fault comes out at the next call that waits, and from then on every call that needs the context
-// says the same.
+// A fault is returned by the next call that waits, and from then on by every call that needs the
+// context.
 #include "native/simulator/test/driver_test.h"
 #include "native/simulator/test/kernels.h"
 
 namespace {
-constexpr CUresult kFault = CUDA_ERROR_ILLEGAL_ADDRESS;
-}  // namespace
 
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
+constexpr CUresult kFault = CUDA_ERROR_ILLEGAL_ADDRESS;
+
+TEST_CASE("after a fault, calls that need the context fail and the others answer") {
   const CUcontext context = usePrimaryContext();
   const CUfunction store = functionOf(kKernels, "store");
   CUdeviceptr p = 0, wrong = 0x100;
@@ -45,12 +44,13 @@ int main(int count, char** arguments) {
   CUcontext current = nullptr;
   CUdevice device = 7;
   OK(DRIVER(cuDeviceGetAttribute)(&attribute, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
-  TRUE(attribute == 32);
+  CHECK(attribute == 32);
   OK(DRIVER(cuDeviceGetCount)(&attribute));
   OK(DRIVER(cuDeviceTotalMem_v2)(&total, 0));
   OK(DRIVER(cuCtxGetCurrent)(&current));
-  TRUE(current == context);
+  CHECK(current == context);
   OK(DRIVER(cuCtxGetDevice)(&device));
   OK(DRIVER(cuCtxSetCurrent)(context));
-  return finished();
 }
+
+}  // namespace

@@ -1,4 +1,4 @@
-// Vector addition from PTX text, and launches that are refused.
+// Launches of kernels from PTX text, and launches that are refused.
 #include <vector>
 
 #include "native/simulator/test/driver_test.h"
@@ -6,7 +6,9 @@
 
 namespace {
 
-void addsVectors(CUfunction add) {
+TEST_CASE("a kernel adds vectors, however it is launched") {
+  usePrimaryContext();
+  const CUfunction add = functionOf(kKernels, "add");
   constexpr unsigned n = 1000;
   std::vector<float> a(n), b(n), c(n);
   for (unsigned i = 0; i < n; ++i) a[i] = static_cast<float>(i), b[i] = 2 * a[i];
@@ -22,7 +24,7 @@ void addsVectors(CUfunction add) {
   OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
   bool right = true;
   for (unsigned i = 0; i < n; ++i) right = right && c[i] == 3 * a[i];
-  TRUE(right);
+  CHECK(right);
 
   struct {
     CUdeviceptr x, y, z;
@@ -33,7 +35,7 @@ void addsVectors(CUfunction add) {
                    CU_LAUNCH_PARAM_END};
   OK(DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
   OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
-  TRUE(c[999] == 1998.0f);
+  CHECK(c[999] == 1998.0f);
   size = 36;
   EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
          DRIVER(cuLaunchKernel)(add, 4, 1, 1, 256, 1, 1, 0, nullptr, nullptr, extra));
@@ -47,7 +49,7 @@ void addsVectors(CUfunction add) {
   config.blockDimX = 256, config.blockDimY = config.blockDimZ = 1;
   OK(DRIVER(cuLaunchKernelEx)(&config, add, parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(c.data(), z, n * 4));
-  TRUE(c[999] == 2997.0f);
+  CHECK(c[999] == 2997.0f);
   OK(DRIVER(cuMemFree_v2)(x));
   OK(DRIVER(cuMemFree_v2)(y));
   OK(DRIVER(cuMemFree_v2)(z));
@@ -58,7 +60,9 @@ CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx
   return DRIVER(cuLaunchKernel)(f, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
 }
 
-void refusesWrongShapes(CUfunction nothing) {
+TEST_CASE("a wrong shape is refused") {
+  usePrimaryContext();
+  const CUfunction nothing = functionOf(kKernels, "nothing");
   OK(launch(nothing, 1, 1, 1, 1, 1, 1));
   OK(launch(nothing, 1, 1, 1, 1024, 1, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, launch(nothing, 0, 1, 1, 1, 1, 1));
@@ -108,52 +112,48 @@ int activeClusters(CUfunction f, unsigned block, unsigned size) {
   return count;
 }
 
-void clusters(CUfunction nothing) {
+TEST_CASE("clusters are launched where the GPU has them") {
+  usePrimaryContext();
+  const CUfunction nothing = functionOf(kKernels, "nothing");
   OK(launchClusters(nothing, 8, 8));
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 5, 2));
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 8, 0));
   EXPECT(CUDA_ERROR_INVALID_CLUSTER_SIZE, launchClusters(nothing, 16, 16));
-  TRUE(activeClusters(nothing, 128, 1) == 1056 && activeClusters(nothing, 128, 4) == 248 &&
-       activeClusters(nothing, 1024, 8) == 30);
+  CHECK(activeClusters(nothing, 128, 1) == 1056);
+  CHECK(activeClusters(nothing, 128, 4) == 248);
+  CHECK(activeClusters(nothing, 1024, 8) == 30);
   OK(DRIVER(cuFuncSetAttribute)(nothing, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
   OK(launchClusters(nothing, 16, 16));
-  TRUE(activeClusters(nothing, 128, 16) == 58);
+  CHECK(activeClusters(nothing, 128, 16) == 58);
   OK(DRIVER(cuCtxSynchronize)());
 }
 
-void asksFunctions(CUfunction add) {
+TEST_CASE("a function tells its parameters, attributes and occupancy") {
+  usePrimaryContext();
+  const CUfunction add = functionOf(kKernels, "add");
   std::size_t offset = 0, size = 0;
   OK(DRIVER(cuFuncGetParamInfo)(add, 3, &offset, &size));
-  TRUE(offset == 24 && size == 4);
+  CHECK(offset == 24);
+  CHECK(size == 4);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuFuncGetParamInfo)(add, 4, &offset, &size));
   int value = 0;
   OK(DRIVER(cuFuncGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, add));
-  TRUE(value == 1024);
+  CHECK(value == 1024);
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 256, 0));
-  TRUE(value == 8);
+  CHECK(value == 8);
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 128, 20000));
-  TRUE(value == 11);
+  CHECK(value == 11);
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&value, add, 128, 60000));
-  TRUE(value == 0);
+  CHECK(value == 0);
   OK(DRIVER(cuOccupancyAvailableDynamicSMemPerBlock)(&size, add, 8, 64));
-  TRUE(size == 29184);
+  CHECK(size == 29184);
   int grid = 0;
   OK(DRIVER(cuOccupancyMaxPotentialBlockSize)(&grid, &value, add, nullptr, 0, 0));
-  TRUE(grid == 264 && value == 1024);
+  CHECK(grid == 264);
+  CHECK(value == 1024);
   const char* name = nullptr;
   OK(DRIVER(cuFuncGetName)(&name, add));
-  TRUE(std::string(name) == "add");
+  CHECK(std::string(name) == "add");
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  usePrimaryContext();
-  const CUfunction add = functionOf(kKernels, "add");
-  addsVectors(add);
-  asksFunctions(add);
-  refusesWrongShapes(functionOf(kKernels, "nothing"));
-  clusters(functionOf(kKernels, "nothing"));
-  return finished();
-}

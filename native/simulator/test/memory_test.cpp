@@ -9,16 +9,18 @@
 
 namespace {
 
-void allocatesAndFrees() {
+TEST_CASE("memory is allocated and freed") {
+  usePrimaryContext();
   CUdeviceptr p = 0, base = 0;
   std::size_t size = 0;
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAlloc_v2)(&p, 0));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAlloc_v2)(nullptr, 16));
   EXPECT(CUDA_ERROR_OUT_OF_MEMORY, DRIVER(cuMemAlloc_v2)(&p, std::size_t{1} << 45));
   OK(DRIVER(cuMemAlloc_v2)(&p, 1000));
-  TRUE(p % 512 == 0);
+  CHECK(p % 512 == 0);
   OK(DRIVER(cuMemGetAddressRange_v2)(&base, &size, p + 500));
-  TRUE(base == p && size == 1000);
+  CHECK(base == p);
+  CHECK(size == 1000);
   OK(DRIVER(cuMemFree_v2)(p));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFree_v2)(p));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFree_v2)(12345));
@@ -29,12 +31,13 @@ void allocatesAndFrees() {
   OK(DRIVER(cuMemFree_v2)(p));
   std::size_t pitch = 0;
   OK(DRIVER(cuMemAllocPitch_v2)(&p, &pitch, 700, 10, 4));
-  TRUE(pitch == 1024);
+  CHECK(pitch == 1024);
   OK(DRIVER(cuMemFree_v2)(p));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAllocPitch_v2)(&p, &pitch, 700, 10, 3));
 }
 
-void countsMemory() {
+TEST_CASE("free memory is counted") {
+  usePrimaryContext();
   std::size_t before = 0, during = 0, after = 0, total = 0;
   CUdeviceptr p = 0;
   OK(DRIVER(cuMemGetInfo_v2)(&before, &total));
@@ -42,28 +45,29 @@ void countsMemory() {
   OK(DRIVER(cuMemGetInfo_v2)(&during, &total));
   OK(DRIVER(cuMemFree_v2)(p));
   OK(DRIVER(cuMemGetInfo_v2)(&after, &total));
-  TRUE(before - during == 64 << 20);
-  TRUE(after == before);
+  CHECK(before - during == 64 << 20);
+  CHECK(after == before);
 }
 
-void copies() {
+TEST_CASE("memory is copied") {
+  usePrimaryContext();
   CUdeviceptr p = 0;
   OK(DRIVER(cuMemAlloc_v2)(&p, 4096));
   std::vector<unsigned> in(1024), out(1024);
   for (unsigned i = 0; i < 1024; ++i) in[i] = i;
   OK(DRIVER(cuMemcpyHtoD_v2)(p, in.data(), 4096));
   OK(DRIVER(cuMemcpyDtoH_v2)(out.data(), p, 4096));
-  TRUE(in == out);
+  CHECK(in == out);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyHtoD_v2)(12345, in.data(), 4));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyDtoH_v2)(out.data(), 12345, 4));
   OK(DRIVER(cuMemcpyHtoD_v2)(p, in.data(), 0));
   OK(DRIVER(cuMemcpyHtoD_v2)(0, nullptr, 0));
   OK(DRIVER(cuMemcpyDtoD_v2)(p + 2048, p, 2048));
   OK(DRIVER(cuMemcpy)(reinterpret_cast<CUdeviceptr>(out.data()), p + 2048, 2048));
-  TRUE(out[5] == 5);
+  CHECK(out[5] == 5);
   OK(DRIVER(cuMemcpyHtoDAsync_v2)(p, in.data(), 4096, nullptr));
   OK(DRIVER(cuMemcpyAsync)(reinterpret_cast<CUdeviceptr>(out.data()), p, 4096, nullptr));
-  TRUE(out[1023] == 1023);
+  CHECK(out[1023] == 1023);
 
   CUDA_MEMCPY2D plane{};
   plane.srcMemoryType = CU_MEMORYTYPE_HOST;
@@ -78,8 +82,13 @@ void copies() {
   OK(DRIVER(cuMemsetD32_v2)(p, 77, 1024));
   OK(DRIVER(cuMemcpy2D_v2)(&plane));
   OK(DRIVER(cuMemcpyDtoH_v2)(out.data(), p, 4096));
-  TRUE(out[0] == 77 && out[1] == 0 && out[2] == 1 && out[3] == 77 && out[33] == 16 &&
-       out[66] == 33 && out[97] == 77);
+  CHECK(out[0] == 77);
+  CHECK(out[1] == 0);
+  CHECK(out[2] == 1);
+  CHECK(out[3] == 77);
+  CHECK(out[33] == 16);
+  CHECK(out[66] == 33);
+  CHECK(out[97] == 77);
   plane.Height = 0;
   OK(DRIVER(cuMemcpy2D_v2)(&plane));
   plane.Height = 3;
@@ -89,7 +98,8 @@ void copies() {
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
-void memsets() {
+TEST_CASE("memory is set") {
+  usePrimaryContext();
   CUdeviceptr p = 0;
   OK(DRIVER(cuMemAlloc_v2)(&p, 1024));
   unsigned char bytes[1024];
@@ -99,11 +109,23 @@ void memsets() {
   OK(DRIVER(cuMemsetD2D8_v2)(p + 64, 32, 9, 2, 3));
   OK(DRIVER(cuMemsetD2D32Async)(p + 256, 64, 0x01020304, 2, 2, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(bytes, p, 1024));
-  TRUE(bytes[0] == 1 && bytes[2] == 2 && bytes[3] == 3 && bytes[5] == 3 && bytes[6] == 1 &&
-       bytes[8] == 4 && bytes[11] == 7);
-  TRUE(bytes[64] == 9 && bytes[65] == 9 && bytes[66] == 1 && bytes[96] == 9 && bytes[129] == 9 &&
-       bytes[160] == 1);
-  TRUE(bytes[256] == 4 && bytes[263] == 1 && bytes[323] == 1 && bytes[320] == 4);
+  CHECK(bytes[0] == 1);
+  CHECK(bytes[2] == 2);
+  CHECK(bytes[3] == 3);
+  CHECK(bytes[5] == 3);
+  CHECK(bytes[6] == 1);
+  CHECK(bytes[8] == 4);
+  CHECK(bytes[11] == 7);
+  CHECK(bytes[64] == 9);
+  CHECK(bytes[65] == 9);
+  CHECK(bytes[66] == 1);
+  CHECK(bytes[96] == 9);
+  CHECK(bytes[129] == 9);
+  CHECK(bytes[160] == 1);
+  CHECK(bytes[256] == 4);
+  CHECK(bytes[263] == 1);
+  CHECK(bytes[323] == 1);
+  CHECK(bytes[320] == 4);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD32_v2)(p + 2, 0, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD16_v2)(p + 1, 0, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemsetD8_v2)(12345, 0, 1));
@@ -111,25 +133,27 @@ void memsets() {
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
-void pinned(CUfunction store) {
+TEST_CASE("pinned and registered host memory is known to kernels") {
+  usePrimaryContext();
+  const CUfunction store = functionOf(kKernels, "store");
   unsigned* host = nullptr;
   unsigned flags = 0;
   CUdeviceptr device = 0;
   OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 0, 0));
-  TRUE(host == nullptr);
+  CHECK(host == nullptr);
   OK(DRIVER(cuMemFreeHost)(nullptr));
   EXPECT(CUDA_ERROR_INVALID_VALUE,
          DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 16, 0x80));
   OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&host), 4096, CU_MEMHOSTALLOC_DEVICEMAP));
   OK(DRIVER(cuMemHostGetDevicePointer_v2)(&device, host, 0));
-  TRUE(device == reinterpret_cast<CUdeviceptr>(host));
+  CHECK(device == reinterpret_cast<CUdeviceptr>(host));
   OK(DRIVER(cuMemHostGetFlags)(&flags, host));
-  TRUE(flags == CU_MEMHOSTALLOC_DEVICEMAP);
+  CHECK(flags == CU_MEMHOSTALLOC_DEVICEMAP);
   unsigned value = 42;
   void* parameters[] = {&device, &value};
   OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   OK(DRIVER(cuCtxSynchronize)());
-  TRUE(*host == 42);
+  CHECK(*host == 42);
   OK(DRIVER(cuMemFreeHost)(host));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFreeHost)(host));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostGetFlags)(&flags, host));
@@ -141,14 +165,15 @@ void pinned(CUfunction store) {
   device = reinterpret_cast<CUdeviceptr>(pages);
   OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   OK(DRIVER(cuCtxSynchronize)());
-  TRUE(*static_cast<unsigned*>(pages) == 42);
+  CHECK(*static_cast<unsigned*>(pages) == 42);
   OK(DRIVER(cuMemHostUnregister)(pages));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostRegister_v2)(nullptr, 4096, 0));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemHostRegister_v2)(pages, 0, 0));
   munmap(pages, 8192);
 }
 
-void pointers() {
+TEST_CASE("a pointer has attributes") {
+  usePrimaryContext();
   CUdeviceptr p = 0;
   int ordinal = -5, managed = -5, dummy = 0;
   unsigned type = 0;
@@ -157,9 +182,9 @@ void pointers() {
   OK(DRIVER(cuCtxGetCurrent)(&current));
   OK(DRIVER(cuMemAlloc_v2)(&p, 4096));
   OK(DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 100));
-  TRUE(type == CU_MEMORYTYPE_DEVICE);
+  CHECK(type == CU_MEMORYTYPE_DEVICE);
   OK(DRIVER(cuPointerGetAttribute)(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
-  TRUE(owner == current);
+  CHECK(owner == current);
   EXPECT(CUDA_ERROR_INVALID_VALUE,
          DRIVER(cuPointerGetAttribute)(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                        reinterpret_cast<CUdeviceptr>(&dummy)));
@@ -169,41 +194,49 @@ void pointers() {
       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   void* data[] = {&owner, &type, &host, &managed, &ordinal};
   OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, p));
-  TRUE(owner == current && type == CU_MEMORYTYPE_DEVICE && host == nullptr && managed == 0 &&
-       ordinal == 0);
+  CHECK(owner == current);
+  CHECK(type == CU_MEMORYTYPE_DEVICE);
+  CHECK(host == nullptr);
+  CHECK(managed == 0);
+  CHECK(ordinal == 0);
   OK(DRIVER(cuPointerGetAttributes)(5, attributes, data, reinterpret_cast<CUdeviceptr>(&dummy)));
-  TRUE(owner == nullptr && type == 0 && host == &dummy && managed == 0 && ordinal == -2);
+  CHECK(owner == nullptr);
+  CHECK(type == 0);
+  CHECK(host == &dummy);
+  CHECK(managed == 0);
+  CHECK(ordinal == -2);
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
-void pools() {
+TEST_CASE("a pool keeps memory until it is free") {
+  usePrimaryContext();
   CUmemoryPool pool = nullptr, current = nullptr;
   CUdeviceptr p = 0;
   cuuint64_t used = 0, threshold = 1;
   OK(DRIVER(cuDeviceGetDefaultMemPool)(&pool, 0));
   OK(DRIVER(cuDeviceGetMemPool)(&current, 0));
-  TRUE(pool == current);
+  CHECK(pool == current);
   OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
-  TRUE(threshold == 0);
+  CHECK(threshold == 0);
   OK(DRIVER(cuMemAllocAsync)(&p, 0, nullptr));
-  TRUE(p == 0);
+  CHECK(p == 0);
   OK(DRIVER(cuMemFreeAsync)(p, nullptr));
   OK(DRIVER(cuMemAllocAsync)(&p, 1 << 20, nullptr));
   OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-  TRUE(used == 1 << 20);
+  CHECK(used == 1 << 20);
   OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used));
-  TRUE(used == 32 << 20);
+  CHECK(used == 32 << 20);
   OK(DRIVER(cuMemsetD8Async)(p, 5, 1 << 20, nullptr));
   unsigned char last = 0;
   OK(DRIVER(cuMemcpyDtoH_v2)(&last, p + (1 << 20) - 1, 1));
-  TRUE(last == 5);
+  CHECK(last == 5);
   OK(DRIVER(cuMemFreeAsync)(p, nullptr));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFreeAsync)(p, nullptr));
   OK(DRIVER(cuStreamSynchronize)(nullptr));
   OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
-  TRUE(used == 0);
+  CHECK(used == 0);
   OK(DRIVER(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &used));
-  TRUE(used == 0);
+  CHECK(used == 0);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemPoolDestroy)(pool));
 
   CUmemPoolProps properties{};
@@ -215,14 +248,16 @@ void pools() {
   OK(DRIVER(cuMemPoolDestroy)(pool));
 }
 
-void virtualMemory(CUfunction store) {
+TEST_CASE("physical memory is mapped to addresses") {
+  usePrimaryContext();
+  const CUfunction store = functionOf(kKernels, "store");
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   std::size_t granularity = 0;
   OK(DRIVER(cuMemGetAllocationGranularity)(&granularity, &properties,
                                            CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-  TRUE(granularity == 2 << 20);
+  CHECK(granularity == 2 << 20);
   CUdeviceptr range = 0;
   CUmemGenericAllocationHandle handle = 0, again = 0;
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAddressReserve)(&range, 4096, 0, 0, 0));
@@ -238,14 +273,14 @@ void virtualMemory(CUfunction store) {
   OK(DRIVER(cuMemSetAccess)(range, 4 << 20, &access, 1));
   unsigned long long flags = 0;
   OK(DRIVER(cuMemGetAccess)(&flags, &access.location, range));
-  TRUE(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+  CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   unsigned value = 99, seen = 0;
   void* parameters[] = {&range, &value};
   OK(DRIVER(cuLaunchKernel)(store, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(&seen, range + (2 << 20), 4));
-  TRUE(seen == 99);
+  CHECK(seen == 99);
   OK(DRIVER(cuMemRetainAllocationHandle)(&again, reinterpret_cast<void*>(range)));
-  TRUE(again == handle);
+  CHECK(again == handle);
   OK(DRIVER(cuMemRelease)(again));
   OK(DRIVER(cuMemRelease)(handle));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemAddressFree)(range, 8 << 20));
@@ -255,18 +290,3 @@ void virtualMemory(CUfunction store) {
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  usePrimaryContext();
-  const CUfunction store = functionOf(kKernels, "store");
-  allocatesAndFrees();
-  countsMemory();
-  copies();
-  memsets();
-  pinned(store);
-  pointers();
-  pools();
-  virtualMemory(store);
-  return finished();
-}

@@ -7,7 +7,8 @@
 
 namespace {
 
-void findsWhatIsInAModule() {
+TEST_CASE("functions and variables of a module are found by name") {
+  usePrimaryContext();
   CUmodule module = nullptr;
   CUfunction function = nullptr;
   CUdeviceptr counter = 0;
@@ -17,18 +18,18 @@ void findsWhatIsInAModule() {
   EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuModuleGetFunction)(&function, module, "absent"));
   EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuModuleGetGlobal_v2)(&counter, &size, module, "absent"));
   OK(DRIVER(cuModuleGetGlobal_v2)(&counter, &size, module, "counter"));
-  TRUE(size == 4);
+  CHECK(size == 4);
   OK(DRIVER(cuMemcpyDtoH_v2)(&value, counter, 4));
-  TRUE(value == 7);
+  CHECK(value == 7);
   OK(DRIVER(cuModuleGetGlobal_v2)(&counter, nullptr, module, "table"));
   OK(DRIVER(cuModuleGetFunctionCount)(&count, module));
-  TRUE(count == 4);
+  CHECK(count == 4);
   std::vector<CUfunction> functions(count);
   OK(DRIVER(cuModuleEnumerateFunctions)(functions.data(), count, module));
   for (const CUfunction each : functions) {
     CUmodule owner = nullptr;
     OK(DRIVER(cuFuncGetModule)(&owner, each));
-    TRUE(owner == module);
+    CHECK(owner == module);
   }
   OK(DRIVER(cuModuleUnload)(module));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuModuleLoadData)(&module, nullptr));
@@ -37,7 +38,8 @@ void findsWhatIsInAModule() {
   EXPECT(CUDA_ERROR_FILE_NOT_FOUND, DRIVER(cuModuleLoad)(&module, "/nowhere/at/all"));
 }
 
-void saysWhyATextDoesNotCompile() {
+TEST_CASE("the log names why a text does not compile") {
+  usePrimaryContext();
   const char* wrong =
       ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 "
       "%r1;\n}\n";
@@ -46,8 +48,8 @@ void saysWhyATextDoesNotCompile() {
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuModuleLoadDataEx)(&module, wrong, 2, options, values));
-  TRUE(std::strstr(log, "nonsense") != nullptr);
-  TRUE(std::strstr(log, "line 6") != nullptr);
+  CHECK(std::strstr(log, "nonsense") != nullptr);
+  CHECK(std::strstr(log, "line 6") != nullptr);
   EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuModuleLoadData)(&module, wrong));
   EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, "this is no program"));
   EXPECT(CUDA_ERROR_INVALID_IMAGE, DRIVER(cuModuleLoadData)(&module, ""));
@@ -57,7 +59,8 @@ void appendMessage(void* text, CUlogLevel, char* message, std::size_t length) {
   static_cast<std::string*>(text)->append(message, length);
 }
 
-void logsWhatALibraryLacks() {
+TEST_CASE("a callback is told why a library does not compile") {
+  usePrimaryContext();
   const char* wrong =
       ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f()\n{\n  nonsense.u32 "
       "%r1;\n}\n";
@@ -69,11 +72,12 @@ void logsWhatALibraryLacks() {
   OK(DRIVER(cuLibraryLoadData)(&library, wrong, nullptr, nullptr, 0, nullptr, nullptr, 0));
   EXPECT(CUDA_ERROR_INVALID_PTX, DRIVER(cuLibraryGetKernel)(&kernel, library, "f"));
   OK(DRIVER(cuLogsUnregisterCallback)(handle));
-  TRUE(!logged.empty());
+  CHECK(!logged.empty());
   OK(DRIVER(cuLibraryUnload)(library));
 }
 
-void libraries(CUcontext context) {
+TEST_CASE("a library serves all contexts") {
+  const CUcontext context = usePrimaryContext();
   CUlibrary library = nullptr, owner = nullptr;
   CUkernel kernel = nullptr;
   CUfunction function = nullptr;
@@ -82,25 +86,26 @@ void libraries(CUcontext context) {
   OK(DRIVER(cuCtxSetCurrent)(nullptr));
   OK(DRIVER(cuLibraryLoadData)(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
   OK(DRIVER(cuLibraryGetKernelCount)(&count, library));
-  TRUE(count == 4);
+  CHECK(count == 4);
   OK(DRIVER(cuLibraryGetKernel)(&kernel, library, "store"));
   EXPECT(CUDA_ERROR_NOT_FOUND, DRIVER(cuLibraryGetKernel)(&kernel, library, "absent"));
   EXPECT(CUDA_ERROR_INVALID_CONTEXT, DRIVER(cuKernelGetFunction)(&function, kernel));
   OK(DRIVER(cuCtxSetCurrent)(context));
   OK(DRIVER(cuKernelGetLibrary)(&owner, kernel));
-  TRUE(owner == library);
+  CHECK(owner == library);
   const char* name = nullptr;
   OK(DRIVER(cuKernelGetName)(&name, kernel));
-  TRUE(std::strcmp(name, "store") == 0);
+  CHECK(std::strcmp(name, "store") == 0);
   std::size_t offset = 0, size = 0;
   OK(DRIVER(cuKernelGetParamInfo)(kernel, 1, &offset, &size));
-  TRUE(offset == 8 && size == 4);
+  CHECK(offset == 8);
+  CHECK(size == 4);
   int value = 0;
   OK(DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000, kernel,
                                   0));
   OK(DRIVER(cuKernelGetAttribute)(&value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel,
                                   0));
-  TRUE(value == 100000);
+  CHECK(value == 100000);
   EXPECT(CUDA_ERROR_INVALID_VALUE,
          DRIVER(cuKernelSetAttribute)(CU_FUNC_ATTRIBUTE_NUM_REGS, 8, kernel, 0));
 
@@ -111,12 +116,12 @@ void libraries(CUcontext context) {
   OK(DRIVER(cuLaunchKernel)(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 100000, nullptr,
                             parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(&seen, counter, 4));
-  TRUE(seen == 123);
+  CHECK(seen == 123);
   OK(DRIVER(cuKernelGetFunction)(&function, kernel));
   OK(DRIVER(cuLibraryGetModule)(&module, library));
   CUfunction same = nullptr;
   OK(DRIVER(cuModuleGetFunction)(&same, module, "store"));
-  TRUE(same == function);
+  CHECK(same == function);
   EXPECT(CUDA_ERROR_NOT_PERMITTED, DRIVER(cuModuleUnload)(module));
   OK(DRIVER(cuLibraryUnload)(library));
   OK(DRIVER(cuLibraryLoadData)(&library, "this is no program", nullptr, nullptr, 0, nullptr,
@@ -126,13 +131,3 @@ void libraries(CUcontext context) {
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  const CUcontext context = usePrimaryContext();
-  findsWhatIsInAModule();
-  saysWhyATextDoesNotCompile();
-  logsWhatALibraryLacks();
-  libraries(context);
-  return finished();
-}

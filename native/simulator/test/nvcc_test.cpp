@@ -1,5 +1,5 @@
-// Fat binaries as nvcc writes them: every way to compress them, several architectures, relocatable
-// device code of two files. Skipped (status 77) where CUDA_HOME names no nvcc; `npm test` sets it.
+// Fat binaries as nvcc writes them: every compression, several architectures, relocatable device
+// code of two files. Skipped if CUDA_HOME names no nvcc; `npm test` sets it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +14,6 @@
 namespace {
 
 namespace fs = std::filesystem;
-constexpr int kSkipped = 77;
 
 constexpr char kOne[] = R"(
 __device__ int factor = 3;
@@ -34,12 +33,25 @@ fs::path findNvcc() {
   return fs::exists(nvcc) ? nvcc : fs::path();
 }
 
-/// A fat binary of one source; empty when nvcc refuses.
+/// nvcc with a directory for its files.
 class Compiler {
  public:
-  Compiler(fs::path nvcc, fs::path directory)
-      : nvcc_(std::move(nvcc)), directory_(std::move(directory)) {}
+  Compiler() {
+    char path[] = "/tmp/simulator_nvcc_test.XXXXXX";
+    if (mkdtemp(path) == nullptr) std::abort();
+    directory_ = path;
+  }
+  ~Compiler() { fs::remove_all(directory_); }
+  Compiler(const Compiler&) = delete;
+  Compiler& operator=(const Compiler&) = delete;
 
+  /// False if there is no nvcc; the test case is then skipped.
+  bool isPresent() const {
+    if (nvcc_.empty()) unit::skip("no nvcc (set CUDA_HOME)");
+    return !nvcc_.empty();
+  }
+
+  /// A fat binary of one source; empty if nvcc refuses.
   std::vector<char> compile(const char* source, const std::string& options) {
     const fs::path from = directory_ / "source.cu", to = directory_ / "out.fatbin";
     std::ofstream(from) << source;
@@ -52,16 +64,16 @@ class Compiler {
   }
 
  private:
-  const fs::path nvcc_, directory_;
+  const fs::path nvcc_ = findNvcc();
+  fs::path directory_;
 };
 
 /// Loads an image and lets its kernel triple four numbers.
 void triples(const void* image, const std::string& what) {
   CUmodule module = nullptr;
   CUfunction scale = nullptr;
-  const CUresult loaded = DRIVER(cuModuleLoadData)(&module, image);
-  if (loaded != CUDA_SUCCESS)
-    return checkResult(__FILE__, __LINE__, what.c_str(), loaded, CUDA_SUCCESS);
+  CAPTURE(what);
+  REQUIRE(DRIVER(cuModuleLoadData)(&module, image) == CUDA_SUCCESS);
   OK(DRIVER(cuModuleGetFunction)(&scale, module, "scale"));
   CUdeviceptr p = 0;
   int x[4] = {1, 2, 3, 4};
@@ -70,19 +82,28 @@ void triples(const void* image, const std::string& what) {
   void* parameters[] = {&p};
   OK(DRIVER(cuLaunchKernel)(scale, 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr));
   OK(DRIVER(cuMemcpyDtoH_v2)(x, p, sizeof x));
-  TRUE(x[0] == 3 && x[1] == 6 && x[2] == 9 && x[3] == 12);
+  CHECK(x[0] == 3);
+  CHECK(x[1] == 6);
+  CHECK(x[2] == 9);
+  CHECK(x[3] == 12);
   OK(DRIVER(cuMemFree_v2)(p));
   OK(DRIVER(cuModuleUnload)(module));
 }
 
-void everyCompression(Compiler& compiler) {
+TEST_CASE("every compression of nvcc is read") {
+  Compiler compiler;
+  if (!compiler.isPresent()) return;
+  usePrimaryContext();
   for (const char* mode : {"default", "size", "speed", "balance", "none"}) {
     const std::string options = std::string("-arch=sm_80 --compress-mode=") + mode;
     triples(compiler.compile(kOne, options).data(), options);
   }
 }
 
-void architectures(Compiler& compiler) {
+TEST_CASE("the best PTX of several architectures is chosen") {
+  Compiler compiler;
+  if (!compiler.isPresent()) return;
+  usePrimaryContext();
   const std::string several =
       "-gencode arch=compute_75,code=sm_75 -gencode arch=compute_75,code=compute_75 -gencode "
       "arch=compute_90,code=compute_90 "
@@ -97,9 +118,12 @@ void architectures(Compiler& compiler) {
              &module, compiler.compile(kOne, "-gencode arch=compute_75,code=sm_75").data()));
 }
 
-/// What the runtime hands over for a program linked with -rdc=true: the linked machine code, and
-/// the files' own fat binaries.
-void relocatable(Compiler& compiler) {
+// For a program linked with -rdc=true, the runtime hands over the linked machine code and the fat
+// binaries of the files.
+TEST_CASE("relocatable code of two files is linked") {
+  Compiler compiler;
+  if (!compiler.isPresent()) return;
+  usePrimaryContext();
   const std::string options = "-rdc=true -arch=sm_80";
   const std::vector<char> caller = compiler.compile(kCaller, options),
                           callee = compiler.compile(kCallee, options);
@@ -113,21 +137,3 @@ void relocatable(Compiler& compiler) {
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  const fs::path nvcc = findNvcc();
-  if (nvcc.empty()) {
-    std::fprintf(stderr, "skipped: no nvcc (set CUDA_HOME)\n");
-    return kSkipped;
-  }
-  openDriver(count, arguments);
-  usePrimaryContext();
-  char directory[] = "/tmp/simulator_nvcc_test.XXXXXX";
-  if (mkdtemp(directory) == nullptr) return 1;
-  Compiler compiler(nvcc, directory);
-  everyCompression(compiler);
-  architectures(compiler);
-  relocatable(compiler);
-  fs::remove_all(directory);
-  return finished();
-}

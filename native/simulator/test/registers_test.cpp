@@ -1,5 +1,5 @@
-// Registers of kernels: what a launch, cudaFuncGetAttributes and occupancy say agrees, bounds are
-// kept, and with a compiler at hand (CUDA_HOME; `npm test` sets it) the estimate is compared with
+// Registers of kernels: what a launch, cudaFuncGetAttributes and occupancy say agrees, and bounds
+// are kept. With a compiler at hand (CUDA_HOME; `npm test` sets it), the estimate is compared with
 // NVIDIA's assembler for the kernels of register_kernels.cu.
 #include <stdlib.h>
 
@@ -64,30 +64,36 @@ class Launches {
 
 void answersAgree(CUfunction function, Launches& launch) {
   const int most = attribute(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  TRUE(most == threadsWith(registersOf(function)));
+  CHECK(most == threadsWith(registersOf(function)));
   OK(launch(function, static_cast<unsigned>(most)));
   int blocks = 0;
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, function, most, 0));
-  TRUE(blocks >= 1);
+  CHECK(blocks >= 1);
   if (most == 1024) return;
   EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(function, static_cast<unsigned>(most) + 32));
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&blocks, function, most + 32, 0));
-  TRUE(blocks == 0);
+  CHECK(blocks == 0);
 }
 
-void valuesHeldAtOnce(Launches& launch) {
+TEST_CASE("a kernel needs a register for each value that it holds") {
+  usePrimaryContext();
+  Launches launch;
   const CUfunction few = functionOf(holding(40, "").c_str(), "k"),
                    many = functionOf(holding(100, "").c_str(), "k");
-  TRUE(registersOf(few) >= 40 && registersOf(few) <= 48);
-  TRUE(registersOf(many) >= 100 && registersOf(many) <= 108);
+  CHECK(registersOf(few) >= 40);
+  CHECK(registersOf(few) <= 48);
+  CHECK(registersOf(many) >= 100);
+  CHECK(registersOf(many) <= 108);
   answersAgree(few, launch);
   answersAgree(many, launch);
   EXPECT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(many, 1024));
-  TRUE(registersOf(functionOf(holding(400, "").c_str(), "k")) == 255);
+  CHECK(registersOf(functionOf(holding(400, "").c_str(), "k")) == 255);
 }
 
-/// Registers whose values are not needed at once, as PTX numbers them: each result a new one.
-void valuesOneAfterAnother(Launches& launch) {
+// PTX numbers each result as a register of its own.
+TEST_CASE("values that are not needed at once share registers") {
+  usePrimaryContext();
+  Launches launch;
   std::ostringstream text;
   text << ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 "
           "at)\n{\n.reg .b32 %r<401>;\n.reg .b64 %rd<3>;\n"
@@ -95,24 +101,26 @@ void valuesOneAfterAnother(Launches& launch) {
   for (int i = 0; i < 400; ++i) text << "add.s32 %r" << i + 1 << ", %r" << i << ", " << i << ";\n";
   text << "st.global.u32 [%rd2], %r400;\nret;\n}\n";
   const CUfunction function = functionOf(text.str().c_str(), "k");
-  TRUE(registersOf(function) <= 16);
+  CHECK(registersOf(function) <= 16);
   OK(launch(function, 1024));
 }
 
-void boundsOfTheText(Launches& launch) {
+TEST_CASE("bounds of the text limit the registers") {
+  usePrimaryContext();
+  Launches launch;
   const CUfunction threads = functionOf(holding(100, ".maxntid 1024, 1, 1\n").c_str(), "k");
-  TRUE(registersOf(threads) == 64);
+  CHECK(registersOf(threads) == 64);
   OK(launch(threads, 1024));
   const CUfunction blocks =
       functionOf(holding(100, ".maxntid 256, 1, 1\n.minnctapersm 8\n").c_str(), "k");
-  TRUE(registersOf(blocks) == 32);
+  CHECK(registersOf(blocks) == 32);
   int resident = 0;
   OK(DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor)(&resident, blocks, 256, 0));
-  TRUE(resident == 8);
-  TRUE(registersOf(functionOf(holding(100, ".maxnreg 40\n").c_str(), "k")) == 40);
+  CHECK(resident == 8);
+  CHECK(registersOf(functionOf(holding(100, ".maxnreg 40\n").c_str(), "k")) == 40);
   // 21 warps, so that one fourth of the multiprocessor has six: 80 registers, not 65,536 / 672.
   const CUfunction uneven = functionOf(holding(150, ".maxntid 672, 1, 1\n").c_str(), "k");
-  TRUE(registersOf(uneven) == 80);
+  CHECK(registersOf(uneven) == 80);
   OK(launch(uneven, 672));
 }
 
@@ -127,7 +135,7 @@ bool run(const std::string& command) {
   return ok;
 }
 
-/// What stands in the line after `before`, up to `end`; nothing if `before` is not in it.
+/// The part of the line from `before` to `end`; empty if the line lacks `before`.
 std::string between(const std::string& line, const std::string& before, char end) {
   const size_t at = line.find(before);
   if (at == std::string::npos) return {};
@@ -135,7 +143,7 @@ std::string between(const std::string& line, const std::string& before, char end
   return line.substr(from, line.find(end, from) - from);
 }
 
-/// By kernel, from what `ptxas -v` says.
+/// The registers of each kernel in the output of `ptxas -v`.
 std::map<std::string, int> allocated(const std::string& report) {
   std::map<std::string, int> result;
   std::istringstream lines(report);
@@ -150,12 +158,16 @@ std::map<std::string, int> allocated(const std::string& report) {
   return result;
 }
 
-/// Low rather than high: what the assembler's allocation lets run, runs here.
-void comparesWithAssembler(const fs::path& home, const std::string& source) {
+// The estimate is rather low: what runs with the assembler's allocation runs here.
+TEST_CASE("the estimate is close to the allocation of NVIDIA's assembler") {
+  const char* given = std::getenv("CUDA_HOME");
+  const fs::path home = given == nullptr ? "" : given;
+  if (!fs::exists(home / "bin/ptxas")) return unit::skip("no ptxas (set CUDA_HOME)");
+  const std::string source = unit::argument(1, "the path of register_kernels.cu");
+  usePrimaryContext();
   char pattern[] = "/tmp/simulator_registers_test.XXXXXX";
   const char* made = mkdtemp(pattern);
-  TRUE(made != nullptr);
-  if (made == nullptr) return;
+  REQUIRE(made != nullptr);
   const fs::path directory = made, ptx = directory / "kernels.ptx", report = directory / "report";
   const std::string nvcc = (home / "bin/nvcc").string() +
                            " -std=c++17 -O2 -arch=compute_80 -ptx -o " + ptx.string() + " " +
@@ -163,35 +175,23 @@ void comparesWithAssembler(const fs::path& home, const std::string& source) {
   const std::string ptxas = (home / "bin/ptxas").string() + " -arch=sm_90 -v -o " +
                             (directory / "out").string() + " " + ptx.string() + " 2> " +
                             report.string();
-  TRUE(run(nvcc) && run(ptxas));
+  REQUIRE(run(nvcc));
+  REQUIRE(run(ptxas));
   CUmodule module = nullptr;
   OK(DRIVER(cuModuleLoadData)(&module, contentsOf(ptx).c_str()));
   const std::map<std::string, int> kernels = allocated(contentsOf(report));
-  TRUE(kernels.size() >= 20);
+  CHECK(kernels.size() >= 20);
   for (const auto& [name, real] : kernels) {
     CUfunction function = nullptr;
     OK(DRIVER(cuModuleGetFunction)(&function, module, name.c_str()));
     const int estimate = registersOf(function);
+    CAPTURE(name);
     std::printf("%-40s estimate %3d, ptxas %3d\n", name.c_str(), estimate, real);
-    TRUE(threadsWith(estimate) >= threadsWith(real));
-    TRUE(estimate <= std::max(16, real + 8) && 3 * estimate >= 2 * real - 20);
+    CHECK(threadsWith(estimate) >= threadsWith(real));
+    CHECK(estimate <= std::max(16, real + 8));
+    CHECK(3 * estimate >= 2 * real - 20);
   }
   fs::remove_all(directory);
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  usePrimaryContext();
-  {
-    Launches launch;
-    valuesHeldAtOnce(launch);
-    valuesOneAfterAnother(launch);
-    boundsOfTheText(launch);
-  }
-  const char* home = std::getenv("CUDA_HOME");
-  if (home != nullptr && count > 2 && fs::exists(fs::path(home) / "bin/ptxas"))
-    comparesWithAssembler(home, arguments[2]);
-  return finished();
-}

@@ -1,5 +1,4 @@
-// Processes that share the simulated GPUs of a node: what one of them holds is missing to the
-// others, and comes back when it is killed.
+// Processes that share the simulated GPUs of a node.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,16 +28,16 @@ struct Sample {
   unsigned smUtil, memUtil, encUtil, decUtil;
 };
 
-/// A process that uses the GPU and does what it is told.
+/// A process that uses the GPU as it is ordered.
 class User {
  public:
-  User(int count, char** arguments) {
-    if (pipe(orders_) != 0 || pipe(answers_) != 0) std::exit(2);
+  User() {
+    REQUIRE(pipe(orders_) == 0);
+    REQUIRE(pipe(answers_) == 0);
     pid = fork();
     if (pid != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(orders_[1]);
-    openDriver(count, arguments);
     usePrimaryContext();
     obey();
     std::_Exit(0);
@@ -62,9 +61,8 @@ class User {
   std::size_t ask(char what, std::size_t amount) {
     const Order order{what, amount};
     std::size_t answer = ~std::size_t{0};
-    if (write(orders_[1], &order, sizeof order) != sizeof order ||
-        read(answers_[0], &answer, sizeof answer) != sizeof answer)
-      std::exit(2);
+    REQUIRE(write(orders_[1], &order, sizeof order) == sizeof order);
+    REQUIRE(read(answers_[0], &answer, sizeof answer) == sizeof answer);
     return answer;
   }
 
@@ -118,18 +116,18 @@ loop:
 /// The simulated NVML.
 class Nvml {
  public:
-  explicit Nvml(const char* path) : library_(dlopen(path, RTLD_NOW)) {
-    if (library_ == nullptr) std::fprintf(stderr, "%s\n", dlerror()), std::exit(2);
-    TRUE(function<int()>("nvmlInit_v2")() == 0);
-    TRUE(function<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2")(0, &device_) == 0);
+  Nvml() : library_(dlopen(unit::argument(1, "the path of the simulated NVML"), RTLD_NOW)) {
+    REQUIRE(library_ != nullptr);
+    CHECK(function<int()>("nvmlInit_v2")() == 0);
+    CHECK(function<int(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2")(0, &device_) == 0);
   }
 
   /// Bytes that a process holds; -1 when it is not named.
   long long held(pid_t pid) {
     std::vector<ProcessInfo> found(16);
     unsigned count = found.size();
-    TRUE(function<int(void*, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3")(
-             device_, &count, found.data()) == 0);
+    CHECK(function<int(void*, unsigned*, ProcessInfo*)>("nvmlDeviceGetComputeRunningProcesses_v3")(
+              device_, &count, found.data()) == 0);
     for (unsigned i = 0; i < count; ++i) {
       if (found[i].pid == static_cast<unsigned>(pid))
         return static_cast<long long>(found[i].usedGpuMemory);
@@ -160,43 +158,39 @@ class Nvml {
   void* device_ = nullptr;
 };
 
-}  // namespace
-
-int main(int count, char** arguments) {
+TEST_CASE("what a process holds of a GPU is missing to the others until it ends") {
   char state[] = "/tmp/simulator-state-XXXXXX";
   const int file = mkstemp(state);
   setenv("NVIDIA_VIRTUAL_SIMULATED_MEMORY", "256MiB", 1);
   setenv("NVIDIA_VIRTUAL_SIMULATED_CONTEXT", "4MiB", 1);
   setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", state, 1);
-  User greedy(count, arguments), other(count, arguments);
-  openDriver(count, arguments);
-  Nvml nvml(arguments[2]);
-  TRUE(greedy.free() == kTotal - 2 * kContext || other.free() == kTotal - 2 * kContext);
+  User greedy, other;
+  Nvml nvml;
+  CHECK((greedy.free() == kTotal - 2 * kContext || other.free() == kTotal - 2 * kContext));
   OK(greedy.allocate(200 * kMebibyte));
-  TRUE(other.free() == 56 * kMebibyte - 2 * kContext);
+  CHECK(other.free() == 56 * kMebibyte - 2 * kContext);
   EXPECT(CUDA_ERROR_OUT_OF_MEMORY, other.allocate(64 * kMebibyte));
-  TRUE(nvml.held(greedy.pid) == static_cast<long long>(200 * kMebibyte + kContext));
-  TRUE(nvml.held(other.pid) == static_cast<long long>(kContext));
-  TRUE(nvml.held(getpid()) == -1);
+  CHECK(nvml.held(greedy.pid) == static_cast<long long>(200 * kMebibyte + kContext));
+  CHECK(nvml.held(other.pid) == static_cast<long long>(kContext));
+  CHECK(nvml.held(getpid()) == -1);
 
-  TRUE(nvml.busy(other.pid) == -1);
+  CHECK(nvml.busy(other.pid) == -1);
   OK(other.compute(50));
-  TRUE(nvml.busy(other.pid) > 0);
-  TRUE(nvml.busy(greedy.pid) == -1);
+  CHECK(nvml.busy(other.pid) > 0);
+  CHECK(nvml.busy(greedy.pid) == -1);
 
-  // Not waited for: what a process held is free once it has ended, even while its parent has not
-  // noticed.
+  // The memory of a process is free once it has ended, even before its parent waits for it.
   greedy.kill();
   siginfo_t ended{};
   waitid(P_PID, static_cast<id_t>(greedy.pid), &ended, WEXITED | WNOWAIT);
   OK(other.allocate(200 * kMebibyte));
-  TRUE(nvml.held(greedy.pid) == -1);
+  CHECK(nvml.held(greedy.pid) == -1);
   waitpid(greedy.pid, nullptr, 0);
 
-  // Another user opened the file for it, as the worker does before it gives up its rights.
+  // The variable may hold the descriptor of a file that was opened with other rights.
   setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", std::to_string(file).c_str(), 1);
-  User third(count, arguments);
-  TRUE(third.free() == 56 * kMebibyte - 2 * kContext);
+  User third;
+  CHECK(third.free() == 56 * kMebibyte - 2 * kContext);
 
   setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", "/proc/version", 1);
   EXPECT(CUDA_ERROR_OPERATING_SYSTEM, DRIVER(cuInit)(0));
@@ -205,5 +199,6 @@ int main(int count, char** arguments) {
     waitpid(user->pid, nullptr, 0);
   }
   unlink(state);
-  return failures == 0 ? 0 : 1;
 }
+
+}  // namespace

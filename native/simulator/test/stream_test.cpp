@@ -1,5 +1,5 @@
-// Streams, events, host functions, default streams: what comes after what. Order is made by host
-// functions that wait, never by time.
+// Streams, events, host functions and default streams: what comes after what. Host functions that
+// wait make the order, never time.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -31,42 +31,45 @@ CUstream create(unsigned flags = CU_STREAM_NON_BLOCKING) {
   return stream;
 }
 
-void answersQuestions() {
+TEST_CASE("a stream has a priority, flags, an id and a context") {
+  usePrimaryContext();
   CUstream stream = nullptr;
   int least = 7, greatest = 7, priority = 7;
   unsigned flags = 7;
   unsigned long long first = 0, second = 0;
   OK(DRIVER(cuCtxGetStreamPriorityRange)(&least, &greatest));
-  TRUE(least == 0 && greatest == -5);
+  CHECK(least == 0);
+  CHECK(greatest == -5);
   OK(DRIVER(cuStreamCreateWithPriority)(&stream, CU_STREAM_NON_BLOCKING, -100));
   OK(DRIVER(cuStreamGetPriority)(stream, &priority));
-  TRUE(priority == -5);
+  CHECK(priority == -5);
   OK(DRIVER(cuStreamGetFlags)(stream, &flags));
-  TRUE(flags == CU_STREAM_NON_BLOCKING);
+  CHECK(flags == CU_STREAM_NON_BLOCKING);
   OK(DRIVER(cuStreamGetId)(stream, &first));
   OK(DRIVER(cuStreamGetId)(nullptr, &second));
-  TRUE(first != second);
+  CHECK(first != second);
   CUcontext context = nullptr, current = nullptr;
   OK(DRIVER(cuCtxGetCurrent)(&current));
   OK(DRIVER(cuStreamGetCtx)(stream, &context));
-  TRUE(context == current);
+  CHECK(context == current);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   OK(DRIVER(cuStreamIsCapturing)(stream, &status));
-  TRUE(status == CU_STREAM_CAPTURE_STATUS_NONE);
+  CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
   OK(DRIVER(cuStreamDestroy_v2)(stream));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamCreate)(&stream, 2));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamCreate)(nullptr, 0));
   EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuStreamDestroy_v2)(nullptr));
 }
 
-void streamsAreIndependent() {
+TEST_CASE("streams are independent") {
+  usePrimaryContext();
   const CUstream a = create(), b = create();
   Gate gate;
   std::atomic<bool> ran = false;
   gate.close(a);
   OK(DRIVER(cuLaunchHostFunc)(b, setTrue, &ran));
   OK(DRIVER(cuStreamSynchronize)(b));
-  TRUE(ran);
+  CHECK(ran);
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(a));
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(a));
@@ -75,7 +78,8 @@ void streamsAreIndependent() {
   OK(DRIVER(cuStreamDestroy_v2)(b));
 }
 
-void eventsOrderStreams() {
+TEST_CASE("events order streams") {
+  usePrimaryContext();
   const CUstream a = create(), b = create();
   CUevent event = nullptr;
   OK(DRIVER(cuEventCreate)(&event, CU_EVENT_DEFAULT));
@@ -91,17 +95,18 @@ void eventsOrderStreams() {
   OK(DRIVER(cuLaunchHostFunc)(b, setTrue, &ran));
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuEventQuery)(event));
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(b));
-  TRUE(!ran);
+  CHECK(!ran);
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(b));
-  TRUE(ran);
+  CHECK(ran);
   OK(DRIVER(cuEventQuery)(event));
   OK(DRIVER(cuEventDestroy_v2)(event));
   OK(DRIVER(cuStreamDestroy_v2)(a));
   OK(DRIVER(cuStreamDestroy_v2)(b));
 }
 
-void eventsTellTime() {
+TEST_CASE("two events tell the time between them") {
+  usePrimaryContext();
   CUevent start = nullptr, end = nullptr, untimed = nullptr;
   float milliseconds = -1;
   OK(DRIVER(cuEventCreate)(&start, CU_EVENT_DEFAULT));
@@ -119,7 +124,7 @@ void eventsTellTime() {
   gate.open();
   OK(DRIVER(cuEventSynchronize)(end));
   OK(DRIVER(cuEventElapsedTime)(&milliseconds, start, end));
-  TRUE(milliseconds >= 0);
+  CHECK(milliseconds >= 0);
   OK(DRIVER(cuEventRecord)(untimed, nullptr));
   OK(DRIVER(cuCtxSynchronize)());
   EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuEventElapsedTime)(&milliseconds, start, untimed));
@@ -130,7 +135,8 @@ void eventsTellTime() {
   OK(DRIVER(cuStreamDestroy_v2)(stream));
 }
 
-void legacyStreamWaitsForBlockingStreams() {
+TEST_CASE("the legacy stream waits for blocking streams") {
+  usePrimaryContext();
   const CUstream blocking = create(CU_STREAM_DEFAULT), free = create();
   Gate gate;
   std::atomic<bool> legacy = false, after = false, independent = false;
@@ -139,18 +145,21 @@ void legacyStreamWaitsForBlockingStreams() {
   OK(DRIVER(cuLaunchHostFunc)(blocking, setTrue, &after));
   OK(DRIVER(cuLaunchHostFunc)(free, setTrue, &independent));
   OK(DRIVER(cuStreamSynchronize)(free));
-  TRUE(independent && !legacy && !after);
+  CHECK(independent);
+  CHECK(!legacy);
+  CHECK(!after);
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(nullptr));
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(nullptr));
-  TRUE(legacy);
+  CHECK(legacy);
   OK(DRIVER(cuCtxSynchronize)());
-  TRUE(after);
+  CHECK(after);
   OK(DRIVER(cuStreamDestroy_v2)(blocking));
   OK(DRIVER(cuStreamDestroy_v2)(free));
 }
 
-void blockingStreamsWaitForTheLegacyStream() {
+TEST_CASE("blocking streams wait for the legacy stream") {
+  usePrimaryContext();
   const CUstream blocking = create(CU_STREAM_DEFAULT);
   Gate gate;
   std::atomic<bool> after = false, perThread = false;
@@ -159,15 +168,18 @@ void blockingStreamsWaitForTheLegacyStream() {
   OK(DRIVER(cuLaunchHostFunc)(CU_STREAM_PER_THREAD, setTrue, &perThread));
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(blocking));
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(CU_STREAM_PER_THREAD));
-  TRUE(!after && !perThread);
+  CHECK(!after);
+  CHECK(!perThread);
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(blocking));
   OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
-  TRUE(after && perThread);
+  CHECK(after);
+  CHECK(perThread);
   OK(DRIVER(cuStreamDestroy_v2)(blocking));
 }
 
-void perThreadStreamsAreApart(CUcontext context) {
+TEST_CASE("each thread has a default stream of its own") {
+  const CUcontext context = usePrimaryContext();
   Gate gate;
   gate.close(CU_STREAM_PER_THREAD);
   std::atomic<bool> ran = false;
@@ -176,7 +188,7 @@ void perThreadStreamsAreApart(CUcontext context) {
     OK(DRIVER(cuLaunchHostFunc)(CU_STREAM_PER_THREAD, setTrue, &ran));
     OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
   }).join();
-  TRUE(ran);
+  CHECK(ran);
   EXPECT(CUDA_ERROR_NOT_READY, DRIVER(cuStreamQuery)(CU_STREAM_PER_THREAD));
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(CU_STREAM_PER_THREAD));
@@ -194,19 +206,22 @@ void callback(CUstream stream, CUresult status, void* data) {
   called = {stream, status, DRIVER(cuMemAlloc_v2)(&p, 16)};
 }
 
-void callbacksAreToldAndMayNotCall() {
+TEST_CASE("a callback is told the status and may call nothing") {
+  usePrimaryContext();
   const CUstream stream = create();
   Called called;
   OK(DRIVER(cuStreamAddCallback)(stream, callback, &called, 0));
   OK(DRIVER(cuStreamSynchronize)(stream));
-  TRUE(called.stream == stream && called.status == CUDA_SUCCESS);
-  TRUE(called.inside == CUDA_ERROR_NOT_PERMITTED);
+  CHECK(called.stream == stream);
+  CHECK(called.status == CUDA_SUCCESS);
+  CHECK(called.inside == CUDA_ERROR_NOT_PERMITTED);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamAddCallback)(stream, callback, &called, 1));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuLaunchHostFunc)(stream, nullptr, nullptr));
   OK(DRIVER(cuStreamDestroy_v2)(stream));
 }
 
-void wordsAreWrittenInOrder() {
+TEST_CASE("a stream writes words in its order") {
+  usePrimaryContext();
   const CUstream stream = create();
   Gate gate;
   std::uint32_t* word = nullptr;
@@ -216,32 +231,34 @@ void wordsAreWrittenInOrder() {
   seen = 7;
   gate.close(stream);
   OK(DRIVER(cuStreamWriteValue32_v2)(stream, address, 8, 0));
-  TRUE(seen == 7);
+  CHECK(seen == 7);
   gate.open();
   OK(DRIVER(cuStreamSynchronize)(stream));
-  TRUE(seen == 8);
+  CHECK(seen == 8);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, address + 2, 8, 0));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, address, 8, 2));
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuStreamWriteValue32_v2)(stream, 64, 8, 0));
   OK(DRIVER(cuMemFreeHost)(word));
 }
 
-void destroyedStreamsFinishTheirWork() {
+TEST_CASE("a destroyed stream finishes its work") {
+  usePrimaryContext();
   const CUstream stream = create();
   Gate gate;
   std::atomic<bool> ran = false;
   gate.close(stream);
   OK(DRIVER(cuLaunchHostFunc)(stream, setTrue, &ran));
   OK(DRIVER(cuStreamDestroy_v2)(stream));
-  TRUE(!ran);
+  CHECK(!ran);
   gate.open();
   OK(DRIVER(cuCtxSynchronize)());
-  TRUE(ran);
+  CHECK(ran);
 }
 
 void count(void* counter) { ++*static_cast<std::atomic<unsigned>*>(counter); }
 
-void whoSubmitsTooMuchWaits() {
+TEST_CASE("a program that submits too much waits") {
+  usePrimaryContext();
   constexpr unsigned kMany = 100'000;
   const CUstream stream = create();
   std::atomic<unsigned> submitted = 0, ran = 0;
@@ -257,29 +274,13 @@ void whoSubmitsTooMuchWaits() {
     before = submitted;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  TRUE(submitted < kMany && ran == 0);
+  CHECK(submitted < kMany);
+  CHECK(ran == 0);
   gate.open();
   submitter.join();
   OK(DRIVER(cuStreamSynchronize)(stream));
-  TRUE(ran == kMany);
+  CHECK(ran == kMany);
   OK(DRIVER(cuStreamDestroy_v2)(stream));
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
-  const CUcontext context = usePrimaryContext();
-  answersQuestions();
-  streamsAreIndependent();
-  eventsOrderStreams();
-  eventsTellTime();
-  legacyStreamWaitsForBlockingStreams();
-  blockingStreamsWaitForTheLegacyStream();
-  perThreadStreamsAreApart(context);
-  callbacksAreToldAndMayNotCall();
-  wordsAreWrittenInOrder();
-  destroyedStreamsFinishTheirWork();
-  whoSubmitsTooMuchWaits();
-  return finished();
-}

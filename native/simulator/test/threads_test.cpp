@@ -43,10 +43,7 @@ int work(CUcontext context, CUmodule module, unsigned seed) {
   return wrong;
 }
 
-}  // namespace
-
-int main(int count, char** arguments) {
-  openDriver(count, arguments);
+TEST_CASE("threads use the driver at the same time") {
   const CUcontext context = usePrimaryContext();
   CUmodule module = nullptr;
   OK(DRIVER(cuModuleLoadData)(&module, kKernels));
@@ -57,13 +54,14 @@ int main(int count, char** arguments) {
   for (unsigned i = 0; i < kThreads; ++i)
     threads.emplace_back([&, i] { wrong[i] = work(context, module, i); });
   for (auto& thread : threads) thread.join();
-  for (const int each : wrong) TRUE(each == 0);
+  for (const int each : wrong) CHECK(each == 0);
   OK(DRIVER(cuCtxSynchronize)());
   OK(DRIVER(cuMemGetInfo_v2)(&after, &total));
   // A real driver keeps memory for the next allocation.
   char name[64] = {};
   OK(DRIVER(cuDeviceGetName)(name, sizeof name, 0));
-  TRUE(after == before || std::string(name) != "Simulated GPU");
+  CHECK((after == before || std::string(name) != "Simulated GPU"));
   OK(DRIVER(cuDevicePrimaryCtxReset_v2)(0));
-  return finished();
 }
+
+}  // namespace

@@ -1,6 +1,7 @@
 // The table of forms is complete: it has every opcode that is decoded, and its kernels use every
-// function over lanes that accesses memory or other lanes. So an instruction cannot be added
-// without its test.
+// function over lanes that accesses memory or other lanes. An instruction without a form fails.
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -21,9 +22,7 @@ using simulator::ptx::Operation;
 using simulator::ptx::Space;
 using simulator::ptx::Type;
 
-int failures = 0;
-
-/// Opcodes whose work is not a function of operands, and the tests that they have.
+/// Opcodes whose work is not a function of operands, with their tests.
 const std::map<std::string_view, const char*> kElsewhere{
     {"bra", "divergence_test.cpp"},     {"brx", "divergence_test.cpp"},
     {"ret", "call_test.cpp"},           {"exit", "divergence_test.cpp"},
@@ -34,7 +33,8 @@ const std::map<std::string_view, const char*> kElsewhere{
     {"wmma", "tensor_cores.cu"},
 };
 
-void opcodes(const instructions::Forms& forms) {
+TEST_CASE("every opcode has a form or another test") {
+  const instructions::Forms forms = instructions::allForms();
   std::set<std::string> tested;
   for (const Form& form : forms) {
     const std::string body = form.body.empty() ? form.name : form.name + ";" + form.body;
@@ -47,8 +47,7 @@ void opcodes(const instructions::Forms& forms) {
   }
   for (const std::string_view opcode : simulator::ptx::Lowerer::opcodes()) {
     if (tested.contains(std::string(opcode)) || kElsewhere.contains(opcode)) continue;
-    ++failures;
-    std::fprintf(stderr, "no form tests the opcode '%s'\n", std::string(opcode).c_str());
+    FAIL_CHECK("no form tests the opcode '" << std::string(opcode) << "'");
   }
 }
 
@@ -88,9 +87,10 @@ bool isAskedFor(const simulator::ptx::Form& form) {
   return placed && legalAtomic(form, !isWide(form.type) && isFloat(form.type));
 }
 
-/// Every function for memory, atomics and warps. For the others the spellings that the table has
-/// are all that are accepted: simulator_instructions_test tries the rest.
-void handlers(const instructions::Forms& forms) {
+// For the other instructions, the spellings of the table are all that are accepted:
+// instructions_test.cpp tries the rest.
+TEST_CASE("every function for memory, atomics and warps is used by a form") {
+  const instructions::Forms forms = instructions::allForms();
   const std::set<Handler> hit = used(forms);
   std::set<Handler> asked;
   for (int op = static_cast<int>(Op::Load); op <= static_cast<int>(Op::ActiveMask); ++op) {
@@ -105,10 +105,9 @@ void handlers(const instructions::Forms& forms) {
                                             .sourceBytes = bytes};
             const Handler handler = isAskedFor(form) ? simulator::ptx::laneKernel(form) : nullptr;
             if (!handler || !asked.insert(handler).second || hit.contains(handler)) continue;
-            ++failures;
-            std::fprintf(stderr,
-                         "no form uses the function for op %d, type %d, space %d, %u bytes%s\n", op,
-                         type, space, bytes, noReturn ? ", no return" : "");
+            FAIL_CHECK("no form uses the function for op " << op << ", type " << type << ", space "
+                                                           << space << ", " << bytes << " bytes"
+                                                           << (noReturn ? ", no return" : ""));
           }
         }
       }
@@ -119,10 +118,3 @@ void handlers(const instructions::Forms& forms) {
 }
 
 }  // namespace
-
-int main() {
-  const instructions::Forms forms = instructions::allForms();
-  opcodes(forms);
-  handlers(forms);
-  return failures ? 1 : 0;
-}

@@ -1,10 +1,8 @@
-// Runs every form of the table on a driver and compares with the reference.
-//   simulator_instructions_test DRIVER                 all forms, and spellings that a driver must
-//   refuse simulator_instructions_test DRIVER PREFIX          forms whose names begin with PREFIX;
-//   "all": every form, no other spellings simulator_instructions_test --write DIRECTORY      only
-//   writes the modules, for an assembler to read
+// Runs every form of the table on a driver and compares the results with the reference.
+//   simulator_instructions_test DRIVER          all forms, and spellings that a driver must refuse
+//   simulator_instructions_test DRIVER PREFIX   forms whose names begin with PREFIX
+//   simulator_instructions_test DRIVER all      all forms, without other spellings
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "native/simulator/test/driver_test.h"
@@ -42,8 +40,7 @@ class Runner {
       ++totals_.illegal;
       if (result == CUDA_ERROR_INVALID_PTX) continue;
       ++totals_.accepted;
-      ++failures;
-      std::printf("accepted: %s: %s\n", form.name.c_str(), resultName(result).c_str());
+      FAIL_CHECK("accepted: " << form.name << ": " << resultName(result));
       if (module) OK(DRIVER(cuModuleUnload)(module));
     }
   }
@@ -74,8 +71,7 @@ class Runner {
       return runModule(forms.subspan(forms.size() / 2));
     }
     ++totals_.refused;
-    ++failures;
-    std::printf("refused: %s: %s\n", forms[0].name.c_str(), log.c_str());
+    FAIL_CHECK("refused: " << forms[0].name << ": " << log);
   }
 
   const Inputs& inputsFor(const std::vector<Kind>& kinds) {
@@ -111,10 +107,8 @@ class Runner {
     std::vector<u64> got(count * kWordsWritten);
     const CUresult result = DRIVER(cuMemcpyDtoH_v2)(got.data(), results, bytes);
     ++totals_.forms;
-    if (result != CUDA_SUCCESS) {
-      std::printf("failed: %s: %s\n", form.name.c_str(), resultName(result).c_str());
-      std::exit(1);  // the context is lost
-    }
+    CAPTURE(form.name);
+    REQUIRE(result == CUDA_SUCCESS);  // else the context is lost
     compare(form, inputs.values, got);
   }
 
@@ -162,8 +156,7 @@ class Runner {
     }
     totals_.wrongResults += wrong;
     totals_.wrongForms += wrong != 0;
-    if (wrong) ++failures;
-    if (wrong > kShown) std::printf("wrong: %s: %zu results\n", form.name.c_str(), wrong);
+    CHECK(wrong == 0);
   }
 
   static void show(const Form& form, const Sources& s, std::size_t result, bool guarded, u64 wanted,
@@ -182,40 +175,21 @@ class Runner {
   Totals totals_;
 };
 
-int write(const Forms& forms, const std::string& directory) {
-  const std::span<const Form> all(forms);
-  for (std::size_t at = 0; at < all.size(); at += kFormsInModule) {
-    std::ofstream(directory + "/" + std::to_string(at / kFormsInModule) + ".ptx")
-        << moduleFor(all.subspan(at, std::min(kFormsInModule, all.size() - at)));
-  }
-  std::ofstream(directory + "/refused.ptx") << bareModuleFor(refusedForms());
-  return 0;
-}
-
-int run(const Forms& forms, const Forms& refused) {
+TEST_CASE("every form gives the result of the reference") {
+  const char* given = unit::optionalArgument(1);
+  const std::string only = given == nullptr ? "" : given;
+  Forms forms = allForms();
+  if (only != "all")
+    std::erase_if(forms, [&](const Form& form) { return !form.name.starts_with(only); });
   usePrimaryContext();
   Runner runner;
   runner.run(forms);
-  runner.refuse(refused);
+  if (only.empty()) runner.refuse(refusedForms());
   const Totals& t = runner.totals();
   std::printf("%zu forms, %zu results: %zu wrong results in %zu forms, %zu forms refused\n",
               t.forms, t.results, t.wrongResults, t.wrongForms, t.refused);
   std::printf("%zu spellings that are no PTX, %zu of them accepted\n", t.illegal, t.accepted);
-  return finished();
 }
 
 }  // namespace
 }  // namespace instructions
-
-int main(int count, char** arguments) {
-  instructions::Forms forms = instructions::allForms();
-  if (count == 3 && std::strcmp(arguments[1], "--write") == 0)
-    return instructions::write(forms, arguments[2]);
-  openDriver(count, arguments);
-  const std::string only = count > 2 ? arguments[2] : "";
-  if (only != "all")
-    std::erase_if(forms,
-                  [&](const instructions::Form& form) { return !form.name.starts_with(only); });
-  return instructions::run(forms,
-                           only.empty() ? instructions::refusedForms() : instructions::Forms{});
-}
