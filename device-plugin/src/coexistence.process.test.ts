@@ -41,7 +41,7 @@ async function listen(...names: string[]): Promise<void> {
   listeners.push(listener);
 }
 
-test("number 21: nothing is offered where NVIDIA's plugin has devices that may be ours, until it is gone", async () => {
+test("number 21: no slots are offered while NVIDIA's plugin offers GPUs that may be ours", async () => {
   gives('0', '1');
   const plugin = node.startPlugin();
   await node.startProxy();
@@ -54,7 +54,7 @@ test("number 21: nothing is offered where NVIDIA's plugin has devices that may b
   await offered(10);
 });
 
-test('an offer is taken back when such a plugin comes', async () => {
+test('slots are withdrawn when such a plugin registers', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -62,7 +62,7 @@ test('an offer is taken back when such a plugin comes', async () => {
   await eventually(() => expect(node.kubelet.plugin()).toBeUndefined());
 });
 
-test('a plugin that has other GPUs of the node is no conflict', async () => {
+test('a plugin that offers other GPUs of the node is no conflict', async () => {
   gives(OTHER_GPU, `${OTHER_GPU}::1`);
   await listen('device-plugins', 'nvidia-gpu.sock');
   node.startPlugin();
@@ -70,7 +70,7 @@ test('a plugin that has other GPUs of the node is no conflict', async () => {
   await offered(10);
 });
 
-test('a GPU that is left to another plugin by configuration has not failed, and is no conflict any more', async () => {
+test('a GPU that the configuration leaves to another plugin counts neither as failed nor as a conflict', async () => {
   const plugin = node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
@@ -84,7 +84,7 @@ test('a GPU that is left to another plugin by configuration has not failed, and 
   expect(plugin.output).not.toContain('gpu-proxy no longer lists it');
 });
 
-test('a simulated GPU that is not to be any more has not failed either', async () => {
+test('a simulated GPU that is no longer configured does not count as failed', async () => {
   const plugin = node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
@@ -95,7 +95,7 @@ test('a simulated GPU that is not to be any more has not failed either', async (
   expect(plugin.output).not.toContain('gpu-proxy no longer lists it');
 });
 
-test('what containers have of such a GPU stays theirs until they are gone', async () => {
+test('containers keep their slots of such a GPU until they end', async () => {
   node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await offered(20);
@@ -119,7 +119,7 @@ test.each([
   ['device-plugins', 'nvidiaGPU-1700000000.sock'],
   ['plugins_registry', 'gpu.nvidia.com-reg.sock'],
 ])(
-  '%s/%s that somebody listens on is enough, as long as the kubelet says nothing',
+  'a plugin that listens on %s/%s is a conflict if the kubelet gives no information',
   async (...names) => {
     await listen(...names);
     const plugin = node.startPlugin();
@@ -132,7 +132,7 @@ test.each([
   },
 );
 
-test('both may be wanted', async () => {
+test('both plugins can be allowed by configuration', async () => {
   gives('0');
   await listen('device-plugins', 'nvidia-gpu.sock');
   node.startPlugin(['--allow', 'nvidia-plugin']);
@@ -140,10 +140,10 @@ test('both may be wanted', async () => {
   await offered(10);
 });
 
-describe('number 13: a default runtime that gives GPUs to who did not ask Kubernetes for them', () => {
+describe('number 13: a default runtime that gives GPUs to containers that did not request them', () => {
   const asking = { NVIDIA_VISIBLE_DEVICES: 'all' };
 
-  test('is seen by what it mounts, and nothing is offered', async () => {
+  test('is detected by its mounts, and no slots are offered', async () => {
     const plugin = node.startPlugin([], asking, 'nvidia-smi');
     await node.startProxy();
     await says(
@@ -153,7 +153,7 @@ describe('number 13: a default runtime that gives GPUs to who did not ask Kubern
     expect(node.kubelet.registrations).toEqual([]);
   });
 
-  test('may be wanted', async () => {
+  test('can be allowed by configuration', async () => {
     node.startPlugin(['--allow', 'nvidia-runtime'], asking, 'nvidia-smi');
     await node.startProxy();
     await offered(10);

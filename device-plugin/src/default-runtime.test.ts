@@ -23,7 +23,7 @@ function container({
   };
 }
 
-test('nothing comes into a container under an ordinary runtime', () => {
+test('an ordinary runtime adds nothing to a container', () => {
   expect(whatDefaultRuntimeGives(container({}))).toBeUndefined();
 });
 
@@ -35,23 +35,23 @@ test.each([
   '/usr/bin/nvidia-smi',
   '/usr/lib/x86_64-linux-gnu/libcuda.so.580.159.03',
   '/usr/lib64/libnvidia-ml.so.580.159.03',
-])('%s that was mounted gives NVIDIA away', (mounted) => {
+])("the mount %s identifies NVIDIA's runtime", (mounted) => {
   expect(whatDefaultRuntimeGives(container({ mounted }))).toBe(mounted);
   expect(whatDefaultRuntimeGives(container({ mounted, privileged: true }))).toBe(mounted);
 });
 
-test('so does a device node, but not in a privileged container, which has them all', () => {
+test("a device node identifies NVIDIA's runtime, except in a privileged container, which has all of them", () => {
   expect(whatDefaultRuntimeGives(container({ devices: ['nvidiactl'] }))).toBe('/dev/nvidiactl');
   expect(
     whatDefaultRuntimeGives(container({ devices: ['nvidia3'], privileged: true })),
   ).toBeUndefined();
 });
 
-test('a container that does not ask learns nothing', () => {
+test('a container that requests no GPU is not checked', () => {
   for (const asks of ['', 'void', 'none'])
     expect(whatDefaultRuntimeGives(container({ asks, devices: ['nvidia0'] }))).toBeUndefined();
 });
 
-test('this very container can be looked at', () => {
+test('the container of this test can be checked', () => {
   expect(() => whatDefaultRuntimeGives()).not.toThrow();
 });

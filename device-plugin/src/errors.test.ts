@@ -4,7 +4,7 @@ import { PluginError } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
-test('docs/errors.md lists every code of the device plugin with its sentence, and no other', () => {
+test('docs/errors.md lists every error code of the device plugin with its message, and no other', () => {
   const section =
     /^## What the device plugin says$(.*?)(?=^## |$(?![\s\S]))/ms.exec(
       readFileSync(DOCUMENT, 'utf8'),
@@ -13,7 +13,7 @@ test('docs/errors.md lists every code of the device plugin with its sentence, an
   expect(rows).toEqual(PluginError.codes.map((code) => [code, PluginError.template(code)]));
 });
 
-test('a PluginError fills its sentence in', () => {
+test('a PluginError fills in its message', () => {
   const error = new PluginError('KUBELET_DIRECTORY_MISSING', { directory: '/x' });
   expect(error.message).toBe(
     '/x does not exist. Start the kubelet, or name its root directory by --kubelet-root.',

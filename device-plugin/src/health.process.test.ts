@@ -16,7 +16,7 @@ const counts = (healthy: number, unhealthy: number) =>
     ]),
   );
 
-test('number 14: when a GPU is lost, as many free slots turn unhealthy; when it is back, all are healthy', async () => {
+test('number 14: when a GPU fails, as many free slots become unhealthy; when it recovers, all are healthy', async () => {
   node.startPlugin();
   const both = await node.startProxy({ gpus: 2 });
   await counts(20, 0);
@@ -30,7 +30,7 @@ test('number 14: when a GPU is lost, as many free slots turn unhealthy; when it 
   expect(both.running).toBe(true);
 });
 
-test('number 14: a GPU that was lost while gpu-proxy started is back without anybody doing anything', async () => {
+test('number 14: a GPU that failed before gpu-proxy started recovers without manual action', async () => {
   node.startPlugin();
   const former = await node.startProxy({ gpus: 2 });
   await counts(20, 0);
@@ -41,13 +41,13 @@ test('number 14: a GPU that was lost while gpu-proxy started is back without any
   node.fail();
   expect(await one.exited()).toBe(0);
   expect(one.output).toContain('gpu-proxy ends and must be started again');
-  // As the kubelet does.
+  // The kubelet does the same.
   const both = await node.startProxy({ gpus: 2 });
   await counts(20, 0);
   expect(both.running).toBe(true);
 });
 
-test('number 14: a short absence of gpu-proxy changes nothing; a long one makes all slots unhealthy, until it is back', async () => {
+test('number 14: a short absence of gpu-proxy changes nothing; a long one makes all slots unhealthy until it is back', async () => {
   const plugin = node.startPlugin(['--proxy-patience', '1s']);
   const proxy = await node.startProxy();
   await counts(10, 0);

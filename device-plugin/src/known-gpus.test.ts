@@ -23,21 +23,21 @@ const listing = (...gpus: KnownGpu[]): Listing => ({ gpus, selection: 'real' });
 const states = (known: KnownGpus) =>
   known.all.map(({ uuid, unhealthy }) => [uuid, unhealthy === '']);
 
-test('what was listed last is known at the next start, also after a boot', () => {
+test('the last list of GPUs is known at the next start, also after a reboot', () => {
   expect(KnownGpus.open(directory, 'boot').all).toEqual([]);
   expect(KnownGpus.open(directory, 'boot').take(listing(gpu('a'), gpu('b')))).toBe(true);
   expect(KnownGpus.open(directory, 'boot').all).toEqual([gpu('a'), gpu('b')]);
   expect(KnownGpus.open(directory, 'next').all).toEqual([gpu('a'), gpu('b')]);
 });
 
-test('take() says whether anything changed', () => {
+test('take() returns whether the list changed', () => {
   const known = KnownGpus.open(directory, 'boot');
   expect(known.take(listing(gpu('a')))).toBe(true);
   expect(known.take(listing(gpu('a')))).toBe(false);
   expect(known.take(listing({ ...gpu('a'), unhealthy: 'Xid 79' }))).toBe(true);
 });
 
-test('a GPU that is listed no more has failed, stays in its place, and comes back', () => {
+test('a GPU that is no longer listed has failed, keeps its index, and can recover', () => {
   const known = KnownGpus.open(directory, 'boot');
   known.take(listing(gpu('a'), gpu('b')));
   known.take(listing(gpu('b')));
@@ -50,14 +50,14 @@ test('a GPU that is listed no more has failed, stays in its place, and comes bac
   expect(known.all).toEqual([gpu('a'), gpu('b')]);
 });
 
-test('after a boot without it, a GPU was taken out', () => {
+test('a GPU that is missing after a reboot was removed', () => {
   KnownGpus.open(directory, 'boot').take(listing(gpu('a'), gpu('b')));
   const known = KnownGpus.open(directory, 'next');
   known.take(listing(gpu('b')));
   expect(known.all).toEqual([gpu('b')]);
 });
 
-describe('a GPU that gpu-proxy is no more to have', () => {
+describe('a GPU that is no longer configured for gpu-proxy', () => {
   const narrowed = { gpus: [gpu('a')], selection: 'real 0' };
   const user = (gpus: readonly string[], slots: readonly string[]) => ({ gpus, slots });
   const leavingAfter = (...users: ReturnType<typeof user>[]) => {
@@ -68,12 +68,12 @@ describe('a GPU that gpu-proxy is no more to have', () => {
     return known;
   };
 
-  test('has not failed, and is forgotten', () => {
+  test('is not failed, and is forgotten', () => {
     const known = leavingAfter();
     expect([known.all, known.leaving]).toEqual([[gpu('a')], []]);
   });
 
-  test('had failed before, and is forgotten too', () => {
+  test('is forgotten also if it had failed before', () => {
     const known = KnownGpus.open(directory, 'boot');
     known.take(listing(gpu('a'), gpu('b')));
     known.take(listing(gpu('a')));
@@ -81,7 +81,7 @@ describe('a GPU that gpu-proxy is no more to have', () => {
     expect(states(known)).toEqual([['a', true]]);
   });
 
-  test('leaves as long as a container runs on it, or has a slot of it', () => {
+  test('stays in the list while a container runs on it or holds a slot of it', () => {
     const slots = (uuid: string) => slotIds(gpu(uuid)).slice(0, 1);
     expect(leavingAfter(user(['b'], slots('a'))).leaving).toEqual([gpu('b')]);
     expect(leavingAfter(user(['a'], slots('b'))).leaving).toEqual([gpu('b')]);
@@ -90,21 +90,21 @@ describe('a GPU that gpu-proxy is no more to have', () => {
     expect(KnownGpus.open(directory, 'boot').leaving).toEqual([gpu('b')]);
   });
 
-  test('is there again when it is configured again', () => {
+  test('returns when it is configured again', () => {
     const known = leavingAfter(user(['b'], []));
     known.take({ gpus: [gpu('a'), gpu('b')], selection: 'real 0 1' });
     expect([known.all, known.leaving]).toEqual([[gpu('a'), gpu('b')], []]);
   });
 });
 
-test('a file that cannot be understood is as good as none', () => {
+test('a file that cannot be parsed counts as missing', () => {
   for (const text of ['', '{"version":1', '[]', '{"version":2,"gpus":[]}', 'null']) {
     writeFileSync(path.join(directory, 'gpus.json'), text);
     expect(KnownGpus.open(directory, 'boot').all).toEqual([]);
   }
 });
 
-test('a directory that cannot be made is refused in words', () => {
+test('a directory that cannot be created is an error with a message', () => {
   writeFileSync(path.join(directory, 'file'), '');
   expect(() => KnownGpus.open(path.join(directory, 'file', 'x'), 'boot')).toThrow(
     /file\/x\/gpus.json cannot be written: not a directory/,

@@ -21,7 +21,7 @@ const sampleOf = async (metrics: Metrics, name: string, labels: object = {}) => 
   );
 };
 
-test('figures are those of the moment, and all name the node', async () => {
+test('metrics have current values and the label of the node', async () => {
   const metrics = new Metrics('node-1', SOURCE);
   expect(
     await sampleOf(metrics, 'nvidia_virtual_plugin_slots', { health: 'unhealthy', node: 'node-1' }),
@@ -34,7 +34,7 @@ test('figures are those of the moment, and all name the node', async () => {
   });
 });
 
-test('allocation() counts what was granted and what was refused, and passes both on', async () => {
+test('allocation() counts successes and failures, and passes both on', async () => {
   const metrics = new Metrics('node-1', SOURCE);
   expect(metrics.allocation(() => 'given')).toBe('given');
   const refuse = () => {

@@ -52,7 +52,7 @@ function start(program: string, environment: Record<string, string> = {}): Child
   return child;
 }
 
-test('removeFromNode() ends what was started from our directory, and nothing else, and removes what is ours', async () => {
+test('removeFromNode() ends processes started from our directory, and removes our files, nothing else', async () => {
   const worker = path.join(directory, 'versions', 'one', 'worker');
   copyFileSync('/bin/sleep', worker);
   const [ours, mps, other] = [
@@ -70,7 +70,7 @@ test('removeFromNode() ends what was started from our directory, and nothing els
   expect(readdirSync(sockets)).toEqual(['other.sock']);
 });
 
-/** Where this machine lets us make cgroups. */
+/** Whether this machine lets the test create cgroups. */
 const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   .split('\n')
   .map((line) => line.split(' '))
@@ -79,7 +79,7 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   );
 
 (process.getuid?.() === 0 && hierarchies.length > 0 ? test : test.skip)(
-  'removeFromNode() removes the cgroups that workers left',
+  'removeFromNode() removes the cgroups of workers',
   async () => {
     const made = hierarchies.map((point) => path.join(point, path.basename(root)));
     for (const cgroup of made) mkdirSync(cgroup, { recursive: true });
@@ -88,12 +88,12 @@ const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   },
 );
 
-test('removeFromNode() is content where nothing is', async () => {
+test('removeFromNode() succeeds if there is nothing to remove', async () => {
   rmSync(directory, { recursive: true });
   await remove();
 });
 
-test('removeFromNode() touches nothing while gpu-proxy serves', async () => {
+test('removeFromNode() changes nothing while gpu-proxy serves', async () => {
   writeFileSync(
     path.join(directory, 'state', 'lock'),
     `${process.pid} ${identifyProcess(process.pid).startTime}\n`,
@@ -102,7 +102,7 @@ test('removeFromNode() touches nothing while gpu-proxy serves', async () => {
   expect(existsSync(directory)).toBe(true);
 });
 
-test('removeFromNode() touches nothing while a device plugin serves', async () => {
+test('removeFromNode() changes nothing while a device plugin serves', async () => {
   const server = createServer().listen(path.join(sockets, 'nvidia-virtual-0123abcd.sock'));
   await once(server, 'listening');
   await expect(remove(300)).rejects.toThrow('the device plugin at nvidia-virtual-0123abcd.sock');

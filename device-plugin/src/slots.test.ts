@@ -18,7 +18,7 @@ const unhealthyOf = (all: readonly Device[]) =>
   all.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
 const slot = (number: number, index: number) => slotIds(gpu(number))[index] as string;
 
-test('slotIds() are the same for ever, opaque, and short enough for the kubelet', () => {
+test('slotIds() are stable, opaque, and short enough for the kubelet', () => {
   expect(
     slotIds({ uuid: 'GPU-6a8b3c55-8a0b-4f4e-9a0c-2f6d6c1d9b10', slots: 2, unhealthy: '' }),
   ).toEqual(['c90db53afa7a4244-00', 'c90db53afa7a4244-01']);
@@ -32,7 +32,7 @@ test('every slot is listed, healthy or not', () => {
   expect(unhealthyOf(devices([gpu(1), gpu(2)], [], NONE))).toEqual([]);
 });
 
-test('as many slots are unhealthy as the failed GPU has, free ones first, whichever GPU they come from', () => {
+test('as many slots are unhealthy as the failed GPU has, free ones of any GPU first', () => {
   const users = [
     { slots: [slot(2, 0), slot(2, 1)], gpus: [gpu(1).uuid] },
     { slots: [slot(2, 2)], gpus: [] },
@@ -41,7 +41,7 @@ test('as many slots are unhealthy as the failed GPU has, free ones first, whiche
   expect(unhealthy).toEqual([0, 1, 2, 3].map((index) => slot(1, index)));
 });
 
-test('where too few are free, those of containers on the failed GPU follow', () => {
+test('if too few slots are free, those of containers on the failed GPU follow', () => {
   const on = (number: number) => ({
     slots: [0, 1, 2].map((index) => slot(number, index)),
     gpus: [gpu(number).uuid],
@@ -50,7 +50,7 @@ test('where too few are free, those of containers on the failed GPU follow', () 
   expect(new Set(unhealthy)).toEqual(new Set([slot(1, 3), slot(2, 3), slot(2, 0), slot(2, 1)]));
 });
 
-test('what was unhealthy stays so without a reason, and gives way to a slot that became free', () => {
+test('an unhealthy slot stays unhealthy until another slot becomes free', () => {
   const gpus = [gpu(1), gpu(2, 'failed')];
   const former = new Set([slot(1, 3), slot(2, 0), slot(2, 1), slot(2, 3)]);
   expect(new Set(unhealthyOf(devices(gpus, [], former)))).toEqual(former);
@@ -60,29 +60,29 @@ test('what was unhealthy stays so without a reason, and gives way to a slot that
   expect(unhealthy).not.toContain(slot(2, 0));
 });
 
-test('a GPU that works again gives back as many', () => {
+test('a GPU that recovers returns as many slots', () => {
   const former = new Set([0, 1, 2, 3].map((index) => slot(1, index)));
   expect(unhealthyOf(devices([gpu(1), gpu(2)], [], former))).toEqual([]);
   expect(unhealthyOf(devices([gpu(1, 'failed'), gpu(2, 'failed')], [], former))).toHaveLength(8);
 });
 
-describe('of a GPU that leaves', () => {
+describe('a GPU that is being removed', () => {
   const slotsOf = (number: number, count: number) => slotIds(gpu(number)).slice(0, count);
   const listed = (...users: SlotUser[]) => {
     const all = devices([gpu(1)], users, NONE, [gpu(2)]);
     return { ids: all.map(({ ID }) => ID), unhealthy: unhealthyOf(all) };
   };
 
-  test('free slots are no more', () => {
+  test('its free slots are no longer listed', () => {
     expect(listed()).toEqual({ ids: slotsOf(1, 4), unhealthy: [] });
   });
 
-  test('slots of containers that run on it stay theirs, and take nothing from the others', () => {
+  test('slots of containers that run on it stay allocated, and reduce no other GPU', () => {
     const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
     expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(2).uuid] })).toEqual({ ids, unhealthy: [] });
   });
 
-  test('slots of containers that run on another one stay theirs, and as many free ones of that one are unhealthy', () => {
+  test('its slots with containers on another GPU stay allocated, and as many free ones of that GPU are unhealthy', () => {
     const ids = [...slotsOf(1, 4), ...slotsOf(2, 3)];
     expect(listed({ slots: slotsOf(2, 3), gpus: [gpu(1).uuid] })).toEqual({
       ids,
@@ -93,7 +93,7 @@ describe('of a GPU that leaves', () => {
     });
   });
 
-  test('slots of the others whose containers run on it stay taken', () => {
+  test('slots of other GPUs whose containers run on it stay allocated', () => {
     expect(listed({ slots: slotsOf(1, 2), gpus: [gpu(2).uuid] })).toEqual({
       ids: slotsOf(1, 4),
       unhealthy: [],

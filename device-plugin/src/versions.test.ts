@@ -33,12 +33,12 @@ function build(content: string): void {
   chmodSync(path.join(installation, 'nvidia-virtual-worker'), 0o755);
 }
 
-/** As if it had been installed long ago. */
+/** Sets an old modification time. */
 function age(name: string): void {
   utimesSync(path.join(versions, name), new Date(0), new Date(0));
 }
 
-test('a build is installed whole, under a name that follows from what is in it', () => {
+test('a build is installed atomically, under a name derived from its content', () => {
   const { name, library, directory: installed } = installVersion(installation, versions);
   expect(name).toMatch(/^[0-9a-f]{16}$/);
   expect(readdirSync(versions)).toEqual([name]);
@@ -46,7 +46,7 @@ test('a build is installed whole, under a name that follows from what is in it',
   expect(statSync(path.join(installed, 'nvidia-virtual-worker')).mode & 0o777).toBe(0o755);
 });
 
-test('number 5: what containers have mapped is never written again, by the same build nor by another one', () => {
+test('number 5: files that containers have mapped are never overwritten, neither by the same build nor by another', () => {
   const first = installVersion(installation, versions);
   const { ino, ctimeMs } = statSync(first.library);
   expect(installVersion(installation, versions)).toEqual(first);
@@ -57,7 +57,7 @@ test('number 5: what containers have mapped is never written again, by the same 
   expect(readFileSync(first.library, 'utf8')).toBe('library one');
 });
 
-test('what a kill left half made is made anew', () => {
+test('an installation that a kill interrupted is repeated', () => {
   const { name } = installVersion(installation, versions);
   rmSync(path.join(versions, name), { recursive: true });
   mkdirSync(path.join(versions, `.new-${name}`));
@@ -65,7 +65,7 @@ test('what a kill left half made is made anew', () => {
   expect(readdirSync(versions)).toEqual([name]);
 });
 
-test('a directory without the library is no build', () => {
+test('a directory without the library is not a build', () => {
   rmSync(path.join(installation, 'lib'), { recursive: true });
   expect(() => installVersion(installation, versions)).toThrow(
     `${installation}/lib/libcuda.so.1 of this build cannot be read: it is missing.`,
@@ -75,7 +75,7 @@ test('a directory without the library is no build', () => {
   );
 });
 
-test('versions that nobody has go, but not those of containers, nor one that was just installed', () => {
+test('unused versions are removed, except those of containers and recent ones', () => {
   const names = ['one', 'two', 'three', 'four'].map((content) => {
     build(content);
     return installVersion(installation, versions);
@@ -91,7 +91,7 @@ test('versions that nobody has go, but not those of containers, nor one that was
   expect(readdirSync(versions).sort()).toEqual([used.name, fresh.name, current.name].sort());
 });
 
-test('what a kill left half made or half removed goes, but not at once', () => {
+test('incomplete entries left by a kill are removed after a while', () => {
   const current = installVersion(installation, versions);
   const [made, removed, fresh] = [
     '.new-0000000000000001',
@@ -105,7 +105,7 @@ test('what a kill left half made or half removed goes, but not at once', () => {
   expect(readdirSync(versions).sort()).toEqual([fresh, current.name].sort());
 });
 
-test('versionsInUse() are those of the grants; one that does not say it may have any', () => {
+test('versionsInUse() returns those of the grants; a grant without a version may use any', () => {
   const state = path.join(directory, 'state');
   mkdirSync(path.join(state, 'allocations', '0011223344556677'), { recursive: true });
   expect(versionsInUse(state)).toEqual(new Set());

@@ -19,7 +19,7 @@ import { parseExposition } from './testing/exposition.js';
 
 const NODE = 'node-1';
 const MiB = 2 ** 20;
-/** Copies 1 MiB to the GPU, and keeps 64 MiB until it is told to end. */
+/** Copies 1 MiB to the GPU, and holds 64 MiB until it is told to end. */
 const HOLDING = cudaProgram(`
 start()
 address = ctypes.c_uint64()
@@ -57,7 +57,7 @@ afterEach(async () => {
   server.process.kill('SIGTERM');
   await Promise.all([server, ...programs].map((command) => command.end()));
   await reader.close();
-  // It would go on for the next node.
+  // The arbiter would otherwise run on for the next node.
   const arbiter = findProcess('--socket', arbiterSocketIn(state));
   if (arbiter) process.kill(arbiter.pid);
   place.remove();
@@ -122,7 +122,7 @@ async function ask(
   return { status: response.statusCode, body: await text(response) };
 }
 
-/** One figure of /metrics. */
+/** A value of /metrics. */
 async function figure(
   name: string,
   labels: object = {},
@@ -135,7 +135,7 @@ async function figure(
   )?.value;
 }
 
-/** What the directories of the node say. */
+/** The content of the node's directories. */
 function truth(): [AllocationSpecification, SessionRecord[]][] {
   const read = (...names: string[]) =>
     JSON.parse(readFileSync(path.join(state, 'allocations', ...names), 'utf8'));
@@ -150,7 +150,7 @@ function truth(): [AllocationSpecification, SessionRecord[]][] {
     });
 }
 
-/** What the ledger says. */
+/** The content of the ledger. */
 async function told(): Promise<[AllocationSpecification, SessionRecord[]][]> {
   const [node] = await reader.snapshots();
   const allocations = [...(node?.allocations ?? [])].sort((a, b) =>
@@ -166,7 +166,7 @@ async function ledgerIsTrue(): Promise<void> {
   await eventually(async () => expect(await told()).toEqual(truth()));
 }
 
-test('what runs is in the ledger and in the metrics, and counts on when it has ended', async () => {
+test('running sessions are in the ledger and in the metrics, and still count after their end', async () => {
   const id = await create('--name', 'train', '--memory', '1GiB', '--share', '25');
   const program = await runIn('train');
   const labels = { node: NODE, allocation: id, name: 'train' };
@@ -209,7 +209,7 @@ test('what runs is in the ledger and in the metrics, and counts on when it has e
   expect(await figure('sessions_started_total', { worker: 'cold' })).toBe(1);
 });
 
-test('after a kill, the next proxy tells the ledger what changed meanwhile, and counts from 0', async () => {
+test('after a kill, the next proxy updates the ledger, and counts from 0', async () => {
   const id = await create('--memory', '1GiB');
   const [stays, goes] = [await runIn(id), await runIn(id)];
   await ledgerIsTrue();
@@ -239,14 +239,14 @@ test('after a kill, the next proxy tells the ledger what changed meanwhile, and 
   expect(await counted()).toEqual([0, 0, 0]);
 });
 
-test('a Redis that lost everything is told everything', async () => {
+test('a Redis that lost its data gets all of it again', async () => {
   await runIn(await create('--memory', '1GiB'));
   await ledgerIsTrue();
   await redis.command('FLUSHALL');
   await ledgerIsTrue();
 });
 
-test('without its Redis a node serves, and says so', async () => {
+test('without its Redis a node serves, and reports it', async () => {
   await redis.kill();
   const id = await create('--memory', '1GiB');
   await eventually(async () =>
@@ -262,7 +262,7 @@ test('without its Redis a node serves, and says so', async () => {
   await server.printed('"ledger":"away"');
 });
 
-test('a node whose name another machine has serves, and says that it is not in the ledger', async () => {
+test('a node whose name another machine uses serves, and reports that it is not in the ledger', async () => {
   server.process.kill('SIGTERM');
   await server.end();
   await redis.command('FLUSHALL');
@@ -292,7 +292,7 @@ test('a node whose name another machine has serves, and says that it is not in t
   expect(await figure('ledger_connected')).toBe(1);
 });
 
-test('sessions that gpu-proxy ends are counted so', async () => {
+test('sessions that gpu-proxy ends are counted as such', async () => {
   const id = await create('--memory', '1GiB');
   const program = await runIn(id);
   expect((await gpuProxy(place, 'delete', '--state', state, id, '--force')).status).toBe(0);
@@ -303,7 +303,7 @@ test('sessions that gpu-proxy ends are counted so', async () => {
   await ledgerIsTrue();
 });
 
-test('SIGHUP: what can be followed is followed, programs go on', async () => {
+test('SIGHUP: reloadable options take effect, programs continue', async () => {
   const program = await runIn(await create('--memory', '1GiB'));
   const [log, moved] = [inPlace('node.log'), inPlace('moved.sock')];
   configure({
@@ -346,7 +346,7 @@ test('SIGHUP: what can be followed is followed, programs go on', async () => {
   expect((await ask('/healthz', moved)).status).toBe(200);
 });
 
-test('a configuration that is wrong is refused with all that is wrong', async () => {
+test('an invalid configuration is refused with all its errors', async () => {
   configure({ window: '5', colour: 'red', limits: { threads: 0 } });
   const { status, stdout, stderr } = await gpuProxy(
     place,

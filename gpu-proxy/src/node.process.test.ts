@@ -66,7 +66,7 @@ function startProgram(
   return child;
 }
 
-/** The next line that it prints. */
+/** The next line of its output. */
 async function line(program: ChildProcessWithoutNullStreams): Promise<string> {
   const next = await lines.get(program)?.next();
   return String(next?.value);
@@ -89,7 +89,7 @@ function openFiles(): string[] {
   const list = '/proc/self/fd';
   return readdirSync(list).map((fd) => {
     const file = path.join(list, fd);
-    // That of the listing itself is there no more.
+    // The descriptor of the listing itself is closed by now.
     return lstatSync(file, { throwIfNoEntry: false }) ? readlinkSync(file) : '';
   });
 }
@@ -98,7 +98,7 @@ function messages(text: string): LogLine[] {
   return log.filter(({ msg }) => msg === text);
 }
 
-test('two allocations at once, each with its own account', async () => {
+test('two allocations at a time have separate accounts', async () => {
   const [first, second] = await Promise.all([
     node.create({ memory: 200 * MiB, name: 'first' }),
     node.create({ memory: 100 * MiB, share: 25, policy: 'fixed', priority: 5 }),
@@ -132,7 +132,7 @@ test('two allocations at once, each with its own account', async () => {
   expect(readdirSync(path.join(first.directory, 'sessions'))).toEqual([]);
 });
 
-test('of two that race for the last MiB exactly one wins, and the other hears the figures', async () => {
+test('of two processes that compete for the last MiB exactly one wins, and the other gets the numbers', async () => {
   const left = node.left(node.gpus[0] as never).memory;
   await node.create({ memory: left - MiB });
   const outcomes = await Promise.allSettled([
@@ -146,7 +146,7 @@ test('of two that race for the last MiB exactly one wins, and the other hears th
   );
 });
 
-test('memory 0 is all that is left', async () => {
+test('memory 0 means all free memory', async () => {
   const left = node.left(node.gpus[0] as never).memory;
   await node.create({ memory: 100 * MiB });
   expect((await node.create({})).specification.memory).toBe(left - 100 * MiB);
@@ -155,7 +155,7 @@ test('memory 0 is all that is left', async () => {
   );
 });
 
-test('sessions go on while no proxy lives, and are found again by the next', async () => {
+test('sessions continue without a proxy, and the next proxy finds them', async () => {
   const allocation = await node.create({ memory: 400 * MiB });
   const [stays, leaves] = [startProgram(allocation, HOLDING), startProgram(allocation, HOLDING)];
   expect([await line(stays), await line(leaves)]).toEqual(['got 0', 'got 0']);
@@ -185,7 +185,7 @@ test('sessions go on while no proxy lives, and are found again by the next', asy
 const REFUSED =
   'start(); say("ready"); sys.stdin.readline(); say("refused", alloc(500 * MiB)); sys.stdin.readline()';
 
-test('what a program was refused while no proxy lived is told by the next one, and not again by the one after', async () => {
+test('a refusal while no proxy runs is reported by the next proxy, and only by it', async () => {
   const allocation = await node.create({ memory: 400 * MiB });
   const program = startProgram(allocation, REFUSED);
   await line(program);
@@ -219,7 +219,7 @@ thread.start()
 thread.join()
 `;
 
-test('the user of an allocation is told of every limit that a program meets', async () => {
+test('the user of an allocation is told of every limit that a program reaches', async () => {
   const told: [string, string][] = [];
   node.on('trouble', (_, { code, message }) => told.push([code, message]));
   const allocation = await node.create({
@@ -245,7 +245,7 @@ test('the user of an allocation is told of every limit that a program meets', as
   });
 });
 
-test('what a killed proxy had half made, and what ended without it, is cleaned up', async () => {
+test('incomplete entries of a killed proxy, and sessions that ended without it, are cleaned up', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
@@ -271,7 +271,7 @@ test('what a killed proxy had half made, and what ended without it, is cleaned u
   expect(node.find(allocation.id).memoryUsed).toBe(0);
 });
 
-test('a session whose worker cannot be started leaves nothing behind', async () => {
+test('a session whose worker cannot start leaves nothing behind', async () => {
   const installation = { ...locateInstallation(), worker: '/nonexistent\0' };
   node.leave();
   await restart({ installation });
@@ -286,13 +286,13 @@ test('a session whose worker cannot be started leaves nothing behind', async () 
   expect(openFiles().filter((file) => file.includes('/sessions/'))).toEqual([]);
 });
 
-test('a record without a worker does not get that of another session, nor its slot', async () => {
+test('a record without a worker does not get the worker or the slot of another session', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
   const { worker } = sessionOf(allocation, program);
   node.leave();
-  // As if sessions before it had not been started, and their slot had become free.
+  // As if earlier sessions had not started, and their slot had become free.
   const sessions = path.join(allocation.directory, 'sessions');
   const record = JSON.parse(readFileSync(path.join(sessions, '1', 'session.json'), 'utf8'));
   for (const [name, pid] of [
@@ -317,7 +317,7 @@ test('a record without a worker does not get that of another session, nor its sl
   expect([await finish(program), await finish(other)]).toEqual(['then 0', 'then 0']);
 });
 
-test('a specification of a later version is left alone, with a sentence', async () => {
+test('a specification of a later version is kept, and logged', async () => {
   const newer = await node.create({ memory: 100 * MiB });
   const { memory: left } = node.left(node.gpus[0] as never);
   const broken = await node.create({ memory: MiB });
@@ -350,13 +350,13 @@ test('a specification of a later version is left alone, with a sentence', async 
   );
 });
 
-test('one state directory has one proxy', async () => {
+test('a state directory has one proxy at a time', async () => {
   await expect(startNode(path.join(directory, 'state'))).rejects.toThrow(
     `process ${process.pid}, already serves the state directory`,
   );
 });
 
-test('drain refuses new sessions, and the allocation goes with its last one', async () => {
+test('drain refuses new sessions, and the allocation is removed with its last session', async () => {
   const allocation = await node.create({ name: 'tenant' });
   const program = startProgram(allocation, HOLDING);
   await line(program);
@@ -378,7 +378,7 @@ test('drain refuses new sessions, and the allocation goes with its last one', as
   expect(existsSync(allocation.directory)).toBe(false);
 });
 
-test('delete is refused while sessions live, unless they are to end with it', async () => {
+test('delete is refused while sessions live, unless it may end them', async () => {
   const allocation = await node.create({});
   const program = startProgram(allocation, HOLDING);
   await line(program);
@@ -401,7 +401,7 @@ test('allocations are found by id and by name', async () => {
   expect(() => node.find('b')).toThrow('No allocation has the id or the name b.');
 });
 
-test('a worker that waits is given to a program, and another takes its place', async () => {
+test('a warm worker is given to a program, and another one replaces it', async () => {
   node.leave();
   await restart({ settings: { warmWorkers: () => 1 } });
   const { uuid } = node.gpus[0] as { uuid: string };
@@ -424,7 +424,7 @@ test('a worker that waits is given to a program, and another takes its place', a
   await until(() => warmWorker() === undefined);
 });
 
-test('the memory of workers that wait is promised to nobody', async () => {
+test('the memory of warm workers is not granted to allocations', async () => {
   const gpus = node.gpus.map((gpu) => ({ ...gpu, contextMemory: 100 * MiB }));
   node.leave();
   await restart({ gpus, settings: { warmWorkers: () => 2 } });
@@ -441,7 +441,7 @@ test('the memory of workers that wait is promised to nobody', async () => {
   expect(specification.memory).toBe((node.gpus[0]?.memory as number) - 300 * MiB);
 });
 
-test('who opens connections without end holds up nobody else', async () => {
+test('a client that opens unlimited connections does not block others', async () => {
   const [hostile, other] = [
     await node.create({ memory: MiB, limits: { sessions: 40 } }),
     await node.create({ memory: 300 * MiB }),

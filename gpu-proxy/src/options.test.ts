@@ -12,7 +12,7 @@ function parse<S extends Schema>(schema: S, ...args: string[]): Values<S> {
 
 const UUID = 'GPU-01234567-89ab-cdef-0123-456789abcdef';
 
-test('what run may be asked', () => {
+test('options of run', () => {
   expect(parse(RUN_OPTIONS)).toMatchObject({
     socket: undefined,
     state: undefined,
@@ -39,7 +39,7 @@ test('what run may be asked', () => {
   });
 });
 
-test('what an allocation may be asked to be', () => {
+test('options of an allocation', () => {
   const asked = parse(
     CREATE_OPTIONS,
     '--share',
@@ -63,7 +63,7 @@ test('what an allocation may be asked to be', () => {
   });
 });
 
-test('some have a short name', () => {
+test('some options have a short name', () => {
   expect(parse(TOP_OPTIONS, '-n', '2', '-o', 'json')).toMatchObject({ count: 2, output: 'json' });
 });
 
@@ -82,6 +82,6 @@ test.each([
     ['--gpu', 'GPU-1'],
     '--gpu is "GPU-1", which is not allowed: give a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.',
   ],
-])('%j is refused with key, value and what is allowed', (args, sentence) => {
+])('%j is refused with key, value and allowed values', (args, sentence) => {
   expect(() => parse(CREATE_OPTIONS, ...args)).toThrow(sentence);
 });

@@ -38,7 +38,7 @@ function logLines(): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-test('several programs at once, each with a worker of its own, on one account', async () => {
+test('several programs at a time have one worker each and share one account', async () => {
   const holding = 'start(); say("got", alloc(150 * MiB)); sys.stdin.read()';
   const first = runThere(holding);
   await first.printed('got 0');
@@ -82,7 +82,7 @@ test('several programs at once, each with a worker of its own, on one account', 
   expect(connect('').status).toBe(0);
 });
 
-test('a program that makes its worker complain with every call does not fill the log', async () => {
+test('a program that causes a worker message with every call does not fill the log', async () => {
   const image = '.version 8.0\\n.target sm_50\\n.address_size 64\\nnonsense\\n';
   const program = runThere(`
 start()
@@ -146,7 +146,7 @@ test('the stale socket of a killed gpu-proxy is replaced', async () => {
   expect((await runThere('start(); say("result", alloc(MiB))').end()).stdout).toBe('result 0\n');
 });
 
-test('what the server decides cannot be asked for by run', async () => {
+test('options of the server cannot be set by run', async () => {
   const outcome = await gpuProxy(
     place,
     'run',
@@ -164,7 +164,7 @@ test('what the server decides cannot be asked for by run', async () => {
 });
 
 test.each(['throw error', 'Promise.reject(error)'])(
-  'what nobody caught (%s) ends it with its stack in the log',
+  'an uncaught %s ends it with its stack in the log',
   async (fault) => {
     server.process.kill('SIGKILL');
     await server.end();

@@ -4,7 +4,7 @@ import { SchedulerError } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
-test('docs/errors.md lists every code with its sentence, and no other', () => {
+test('docs/errors.md lists every code with its message, and no other', () => {
   const section =
     readFileSync(DOCUMENT, 'utf8')
       .split(/^## /m)
@@ -13,7 +13,7 @@ test('docs/errors.md lists every code with its sentence, and no other', () => {
   expect(rows).toEqual(SchedulerError.codes.map((code) => [code, SchedulerError.template(code)]));
 });
 
-test('SchedulerError fills its sentence in', () => {
+test('SchedulerError fills in its message', () => {
   const error = new SchedulerError('POD_GONE', { pod: 'default/one' });
   expect([error.code, error.message]).toEqual([
     'POD_GONE',

@@ -26,25 +26,25 @@ type Plugin = Client & {
   listAndWatch(request: object): ClientReadableStream<{ readonly devices: readonly Device[] }>;
 };
 
-/** A plugin as the kubelet knows it. */
+/** A registered plugin. */
 interface Connected {
   readonly registration: RegisterRequest;
   readonly options: DevicePluginOptions;
   readonly client: Plugin;
   readonly stream: ClientReadableStream<unknown>;
-  /** The lists that it sent, oldest first. */
+  /** The received lists, oldest first. */
   readonly lists: (readonly Device[])[];
 }
 
 /**
- * What the kubelet does with a device plugin, over the real protocol: it removes all sockets when
- * it starts, dials back whoever registers, watches the list, and where a stream ends it drops
- * whatever registration it has by then for the resource.
+ * Stand-in for the kubelet, with the real protocol. It removes all sockets when it starts, connects
+ * to plugins that register, and watches their lists. When a stream ends, it drops the current
+ * registration of the resource.
  */
 export class KubeletUnderTest {
   readonly root: string;
   readonly registrations: RegisterRequest[] = [];
-  /** What the pod resources API says of other plugins. */
+  /** The devices of other plugins in the pod resources API. */
   allocatable: readonly ContainerDevices[] = [];
   readonly #podResources: boolean;
   #servers: Server[] = [];
@@ -76,7 +76,7 @@ export class KubeletUnderTest {
     if (this.#podResources) await this.#servePodResources();
   }
 
-  /** Connections break; files stay, as those of a killed process do. */
+  /** Closes all connections. The files stay, as after a kill. */
   stop(): void {
     const plugins = [...this.#plugins.values()];
     this.#plugins.clear();
@@ -90,12 +90,12 @@ export class KubeletUnderTest {
     await this.start();
   }
 
-  /** Undefined while no plugin has the resource. */
+  /** Undefined while no plugin has registered the resource. */
   plugin(resource = 'nvidia-virtual/gpu'): Connected | undefined {
     return this.#plugins.get(resource);
   }
 
-  /** What is known of the devices now; empty while no plugin has the resource. */
+  /** The latest list of devices; empty while no plugin has registered the resource. */
   get devices(): readonly Device[] {
     return this.plugin()?.lists.at(-1) ?? [];
   }
@@ -108,7 +108,7 @@ export class KubeletUnderTest {
     return this.devices.filter(({ health }) => health === 'Unhealthy').map(({ ID }) => ID);
   }
 
-  /** As for one container. @throws the plugin's sentence. */
+  /** Allocates for one container. @throws Error with the message of the plugin */
   async allocate(
     ids: readonly string[],
   ): Promise<AllocateResponse['containerResponses'][0] & object> {
@@ -169,8 +169,8 @@ export class KubeletUnderTest {
 }
 
 /**
- * As in Go, where closing a connection ends its streams; here they would go on until they end of
- * themselves.
+ * Closing a connection ends its streams in the kubelet's Go client. Here the stream must be
+ * cancelled.
  */
 function disconnect({ client, stream }: Connected): void {
   stream.cancel();

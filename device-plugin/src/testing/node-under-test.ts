@@ -13,8 +13,8 @@ const PLUGIN = path.join(REPOSITORY, 'device-plugin/bin/device-plugin.js');
 const PROXY = path.join(REPOSITORY, 'gpu-proxy/bin/gpu-proxy.js');
 
 /**
- * A node in a directory of its own: the test is its kubelet; plugin and gpu-proxy are real
- * processes, the GPUs simulated.
+ * A node in a temporary directory. The test is its kubelet, plugin and gpu-proxy are real
+ * processes, and the GPUs are simulated.
  */
 export class NodeUnderTest {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'node-'));
@@ -25,19 +25,19 @@ export class NodeUnderTest {
   readonly #failures = path.join(this.directory, 'failures');
   readonly #processes: ProcessUnderTest[] = [];
 
-  /** @param options.podResources false where somebody else serves that API of the kubelet. */
+  /** @param options.podResources false if the test serves the pod resources API elsewhere */
   constructor({ podResources = true } = {}) {
     this.kubelet = new KubeletUnderTest(path.join(this.directory, 'kubelet'), { podResources });
     makeInstallation(this.installation);
     this.fail();
   }
 
-  /** These GPUs, by their numbers, have fallen off the bus, and no others. */
+  /** Makes exactly these GPUs, by index, fail. */
   fail(...gpus: number[]): void {
     writeFileSync(this.#failures, gpus.join(' '));
   }
 
-  /** @param injected what a container runtime mounted into its container */
+  /** @param injected path of a mount that a container runtime added to the container */
   startPlugin(
     args: readonly string[] = [],
     env: NodeJS.ProcessEnv = {},
@@ -68,7 +68,7 @@ export class NodeUnderTest {
     );
   }
 
-  /** @returns it when it serves. */
+  /** @returns the process, once it serves */
   async startProxy({
     gpus = 1,
     only = [] as readonly string[],
@@ -127,7 +127,7 @@ export class NodeUnderTest {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  /** Of an API server that is away. */
+  /** A kubeconfig of an unreachable API server. */
   #unreachable(): string {
     const file = path.join(this.directory, 'unreachable.kubeconfig');
     const clusters = [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }];
@@ -144,7 +144,7 @@ export class NodeUnderTest {
     return file;
   }
 
-  /** Mounts of its own, as a container has them. */
+  /** Runs the command in a mount namespace, as in a container. */
   #inContainer(injected: string, command: readonly string[]): string[] {
     const target = path.join(this.directory, injected);
     writeFileSync(target, '');
@@ -169,7 +169,7 @@ export class NodeUnderTest {
   }
 }
 
-/** What an image has under /opt/nvidia-virtual, from the build. */
+/** Copies the files of the image's /opt/nvidia-virtual from the build. */
 function makeInstallation(directory: string): void {
   const { interposerDirectory, worker, arbiter, simulatedDriver } = locateInstallation();
   mkdirSync(path.join(directory, 'lib'), { recursive: true });

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 
 type LogLine = Readonly<Record<string, unknown>>;
 
-/** A program of ours as a process of its own, with what it logged. */
+/** A program of this project in a process, with its log. */
 export class ProcessUnderTest {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -29,7 +29,7 @@ export class ProcessUnderTest {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Lines of its log; what is no JSON is none. */
+  /** Lines of its log. Other output is skipped. */
   get log(): LogLine[] {
     return this.output
       .split('\n')
@@ -42,13 +42,13 @@ export class ProcessUnderTest {
     return this.log.some(({ msg }) => String(msg).includes(message));
   }
 
-  /** Waits for it to end by itself. @returns its exit status. */
+  /** Waits until it ends. @returns its exit status */
   async exited(): Promise<number | null> {
     await this.#exited;
     return this.#child.exitCode;
   }
 
-  /** @returns its exit status. */
+  /** @returns its exit status */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (this.running) this.#child.kill(signal);
     return this.exited();

@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(async () => {
   server.process.kill('SIGTERM');
   await server.end();
-  // It would go on for the next node.
+  // The arbiter would otherwise run on for the next node.
   const arbiter = findProcess('--socket', arbiterSocketIn(state));
   if (arbiter) process.kill(arbiter.pid);
   place.remove();
@@ -117,7 +117,7 @@ test('delete --force ends the programs', async () => {
   expect(await finish(program)).toBe('got 0\nthen 46\n');
 });
 
-test('what does not fit is refused with the figures', async () => {
+test('a request that does not fit is refused with the numbers', async () => {
   await create('--memory', '6GiB', '--share', '60', '--policy', 'fixed');
   expect(await there('create', '--memory', '3GiB')).toMatchObject({
     status: 125,
@@ -135,7 +135,7 @@ test('what does not fit is refused with the figures', async () => {
   });
 });
 
-test('run makes an allocation for its own length', async () => {
+test('run creates an allocation for its own duration', async () => {
   const program = runThere('--memory', '256MiB', '--share', '50', '--policy', 'fixed');
   await program.printed('got 0');
   const { allocations } = JSON.parse((await there('ls', '-o', 'json')).stdout) as NodeUseMessage;
@@ -150,7 +150,7 @@ test('run makes an allocation for its own length', async () => {
   expect((await there('ls')).stdout).toContain('no allocations');
 });
 
-test('the allocation of a run that is killed goes with its programs', async () => {
+test('the allocation of a killed run is removed with its programs', async () => {
   const program = runThere('--memory', '256MiB');
   await program.printed('got 0');
   program.process.kill('SIGKILL');
@@ -161,7 +161,7 @@ test('the allocation of a run that is killed goes with its programs', async () =
 });
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
-  '%s of the proxy: programs go on, and the next proxy finds them',
+  '%s of the proxy: programs continue, and the next proxy finds them',
   async (signal) => {
     const id = await create('--memory', '1GiB');
     const program = runThere('--allocation', id);
@@ -186,7 +186,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   },
 );
 
-test('a program that starts while the proxy is restarted waits for the next one', async () => {
+test('a program that starts during a restart of the proxy waits for the next one', async () => {
   const id = await create('--memory', '1GiB');
   const socket = path.join(state, 'allocations', id, 'client', 'gpu.sock');
   for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
@@ -206,7 +206,7 @@ test('a program that starts while the proxy is restarted waits for the next one'
   }
 });
 
-test('one state directory has one proxy', async () => {
+test('a state directory has one proxy at a time', async () => {
   const second = await gpuProxy(place, 'serve', '--state', state, '--backend', 'simulated');
   expect([second.status, second.stderr]).toEqual([
     125,

@@ -32,11 +32,11 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-test('only the node’s own user can reach it', () => {
+test('only the user of the node can connect', () => {
   expect(statSync(adminSocketIn(state)).mode & 0o777).toBe(0o600);
 });
 
-test('what is asked for is what there is', async () => {
+test('create passes the requested values on', async () => {
   const asked = {
     name: 'train',
     memoryBytes: 64 * MiB,
@@ -69,7 +69,7 @@ test('what is asked for is what there is', async () => {
   expect(node.allocations).toEqual([]);
 });
 
-test('what nobody asked for is the default', async () => {
+test('values that were not requested have defaults', async () => {
   expect(await client.call('createAllocation', {})).toMatchObject({
     ...{
       name: '',
@@ -82,7 +82,7 @@ test('what nobody asked for is the default', async () => {
   });
 });
 
-test('a refusal arrives with the node’s own sentence and code', async () => {
+test('an error arrives with the message and code of the node', async () => {
   const refused = (request: Promise<unknown>) =>
     request
       .then(() => undefined)
@@ -101,7 +101,7 @@ test('a refusal arrives with the node’s own sentence and code', async () => {
   ]);
 });
 
-test('use is told now and again', async () => {
+test('usage is sent periodically', async () => {
   await client.call('createAllocation', { name: 'a', memoryBytes: MiB });
   const seen: string[][] = [];
   for await (const use of client.watchUse(100)) {
@@ -114,7 +114,7 @@ test('use is told now and again', async () => {
   expect(seen.at(-1)).toEqual([]);
 });
 
-test('who watches is told when the node goes away', async () => {
+test('watchers are told when the node ends', async () => {
   const watching = (async () => {
     for await (const _ of client.watchUse(100)) server.close();
   })();

@@ -72,7 +72,7 @@ test('best fit: the fullest GPU with enough room is chosen', () => {
   );
 });
 
-test('all that is left is on each of several GPUs the same, and of one the most', () => {
+test('"all memory" means the same amount on each of several GPUs, and the maximum on one', () => {
   expect(admission().admit({ ...WISH, memory: 0 }, [])).toEqual({
     gpus: ['GPU-b'],
     memory: 19 * GiB,

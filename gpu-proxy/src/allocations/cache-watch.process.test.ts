@@ -27,7 +27,7 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(directory));
 
-/** Whether a cache with this limit is found to be beyond it. */
+/** Whether a cache is found to exceed this limit. */
 async function isBeyond(limit: number): Promise<boolean> {
   const errors: ProxyError[] = [];
   const allocations = () => [
@@ -44,7 +44,7 @@ async function isBeyond(limit: number): Promise<boolean> {
   return errors.length > 0;
 }
 
-test('what lies in a cache counts, in all of its directories; what is linked, or takes no disk, does not', async () => {
+test('files in all directories of a cache count, except links and files without disk blocks', async () => {
   mkdirSync(path.join(directory, 'a/b'), { recursive: true });
   for (const file of ['one', 'a/two', 'a/b/three'])
     writeFileSync(path.join(directory, file), Buffer.alloc(MiB, 1));
@@ -54,7 +54,7 @@ test('what lies in a cache counts, in all of its directories; what is linked, or
   expect([await isBeyond(2 * MiB), await isBeyond(4 * MiB)]).toEqual([true, false]);
 });
 
-test('a cache that is not there is no trouble', async () => {
+test('a missing cache is no error', async () => {
   const cache = path.join(directory, 'none');
   const ended: ProxyError[] = [];
   const watch = new CacheWatch({
@@ -66,7 +66,7 @@ test('a cache that is not there is no trouble', async () => {
   expect(ended).toEqual([]);
 });
 
-test('the sessions of an allocation whose cache is beyond the limit end, it is emptied, and programs start again', async () => {
+test('when the cache of an allocation exceeds the limit, its sessions end, it is emptied, and programs can start again', async () => {
   const { node } = await startNode(path.join(directory, 'state'), {
     cacheLimit: MiB,
     cacheEveryMs: 100,

@@ -17,7 +17,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-/** As serve reads its command line. */
+/** Parses the arguments as serve does. */
 function collect(args: readonly string[]): Given['flags'] {
   const command = new Command('x').exitOverride().configureOutput({ writeErr: () => {} });
   for (const flag of [...flagsOf(CONFIGURATION_FILE), ...flagsOf(NODE_OPTIONS)])
@@ -48,7 +48,7 @@ function problemsOf(given: Parameters<typeof load>[0]): string[] {
   }
 }
 
-test('without anything given, every option has its default, and each default is allowed', () => {
+test('without arguments, every option has its default, and each default is valid', () => {
   for (const { option } of [...optionsOf(NODE_OPTIONS), ...optionsOf(ALLOCATION_OPTIONS)]) {
     const { default: text } = option.details;
     if (text !== undefined) expect([text, option.kind.entry(text)]).not.toEqual([text, undefined]);
@@ -68,7 +68,7 @@ test('no two options share a flag or a variable', () => {
   expect(new Set(options.map(({ variable, flag }) => variable ?? flag)).size).toBe(options.length);
 });
 
-test('flags come before the environment, which comes before the file', () => {
+test('flags precede the environment, which precedes the file', () => {
   const yaml = 'window: 10ms\nlogLevel: debug\nlimits:\n  sessions: 3\n';
   const environment = { NVIDIA_VIRTUAL_WINDOW: '20ms', NVIDIA_VIRTUAL_LIMITS_SESSIONS: '2' };
   const configuration = load({ flags: ['--limits-sessions', '1'], environment, yaml });
@@ -79,7 +79,7 @@ test('flags come before the environment, which comes before the file', () => {
   ]);
 });
 
-test('the file may be named by the environment, and empty variables and keys count as none', () => {
+test('the environment may name the file, and empty variables and keys count as unset', () => {
   writeFileSync(file, 'window:\nledger:\nlogLevel: warn\n');
   const environment = { NVIDIA_VIRTUAL_CONFIG: file, NVIDIA_VIRTUAL_NODE: '' };
   expect(loadConfiguration({ flags: {}, environment })).toMatchObject({
@@ -89,7 +89,7 @@ test('the file may be named by the environment, and empty variables and keys cou
   });
 });
 
-test('lists and mappings read the same from flags, environment and file', () => {
+test('lists and mappings are parsed equally from flags, environment and file', () => {
   const flags = [
     '--gpu',
     '0',
@@ -119,7 +119,7 @@ test('lists and mappings read the same from flags, environment and file', () => 
   });
 });
 
-test('everything that is wrong is told at once: where, the value, and what is allowed', () => {
+test('all errors are reported at once, with place, value and allowed values', () => {
   const yaml =
     'window: 5\nlimits:\n  handles: [1, 2]\n  colour: red\ngpu: [0, GPU-1]\nledger: full\n"":\n  - 1\n';
   const known = optionsOf(NODE_OPTIONS).map(({ key }) => key.split('.')[0]);
@@ -144,7 +144,7 @@ test('everything that is wrong is told at once: where, the value, and what is al
   );
 });
 
-test('a value that another one overrides must be right as well', () => {
+test('an overridden value must be valid, too', () => {
   expect(problemsOf({ flags: ['--window', '5ms'], yaml: '\n\nwindow: long' })).toEqual([
     expect.stringContaining(`${file}:3: window is "long"`),
   ]);
@@ -173,19 +173,19 @@ test.each([
   [{ url: 'rediss://host', tls: { ca: '/ca', cert: '/c' } }, ['requires ledger.tls.key']],
   [{ url: 'rediss://host', tls: { cert: '/c', key: '/k' } }, []],
   [{ url: 'wrong', passwordFile: '/p' }, ['give redis://HOST']],
-])('%j: what belongs together is asked for together', (ledger, needed) => {
+])('%j: options that depend on each other are required together', (ledger, needed) => {
   const problems = problemsOf({ yaml: JSON.stringify({ ledger }) });
   expect(problems).toEqual(needed.map((text) => expect.stringContaining(text)));
 });
 
-test('a password in a URL is not repeated', () => {
+test('a password in a URL is not printed', () => {
   const [problem] = problemsOf({
     environment: { NVIDIA_VIRTUAL_LEDGER_URL: 'redis://me:secret@host' },
   });
   expect(problem).toMatch(/NVIDIA_VIRTUAL_LEDGER_URL is "redis:\/\/\*\*\*@host"/);
 });
 
-test('loadFlags() reads the options of an allocation, and refuses like everything else', () => {
+test('loadFlags() reads the options of an allocation, and reports the same errors', () => {
   expect(loadFlags(ALLOCATION_OPTIONS, { memory: '1MiB', share: '25%' })).toEqual({
     name: undefined,
     memory: 2 ** 20,

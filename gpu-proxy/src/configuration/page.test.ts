@@ -10,7 +10,7 @@ test('docs/configuration.md is current: run `node gpu-proxy/dist/pages.js`', () 
   expect(readFileSync(path.join(DOCUMENTS, 'configuration.md'), 'utf8')).toBe(configurationPage());
 });
 
-test('the example on the page is right', () => {
+test('the example on the page is valid', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'configuration-'));
   try {
     const config = path.join(directory, 'node.yaml');

@@ -16,7 +16,7 @@ function storeWithLog() {
   return { environment, lines, logger, store, changes };
 }
 
-test('what can be followed is in force at once, the rest is told', () => {
+test('reloadable options take effect at once; the others are reported', () => {
   const { environment, lines, logger, store, changes } = storeWithLog();
   Object.assign(environment, {
     NVIDIA_VIRTUAL_WARM_WORKERS: '2,0=3',
@@ -39,7 +39,7 @@ test('what can be followed is in force at once, the rest is told', () => {
   expect(changes[1]).toEqual({ changed: [], needRestart: ['node'] });
 });
 
-test('a configuration that became wrong leaves the former one in force', () => {
+test('an invalid configuration leaves the previous one in force', () => {
   const { environment, lines, logger, store, changes } = storeWithLog();
   const former = store.current;
   environment['NVIDIA_VIRTUAL_WINDOW'] = 'long';
@@ -70,7 +70,7 @@ const FOLLOWER = `
   setInterval(() => {}, 1000);
 `;
 
-test('SIGHUP reloads, until that is ended', () => {
+test('SIGHUP reloads until reloading is stopped', () => {
   const child = spawnSync(process.execPath, ['--input-type=module', '-e', FOLLOWER], {
     encoding: 'utf8',
     timeout: 60_000,

@@ -70,7 +70,7 @@ function pidOf(): number | undefined {
   return findProcess('--socket', socket)?.pid;
 }
 
-/** Until the arbiter tells of it. */
+/** Waits until the arbiter reports figures of the allocation. */
 async function known(arbiter: Arbiter, id: string): Promise<void> {
   await until(async () => {
     await arbiter.refresh();
@@ -78,7 +78,7 @@ async function known(arbiter: Arbiter, id: string): Promise<void> {
   });
 }
 
-test('it is started, told, and says what it granted', async () => {
+test('it is started, gets the table, and reports the granted time', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   expect(arbiter.timeOf(SPECIFICATION.id)).toEqual({
@@ -99,7 +99,7 @@ test('it is started, told, and says what it granted', async () => {
   expect([log, restarts, arbiter.connected]).toEqual([[], 0, true]);
 });
 
-test('one that dies is started again, and told everything', async () => {
+test('an arbiter that dies is restarted, and gets the complete table', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   const pid = pidOf() as number;
@@ -113,7 +113,7 @@ test('one that dies is started again, and told everything', async () => {
   );
 });
 
-test('one that hangs, with its socket open, is killed and started again', async () => {
+test('an arbiter that hangs with an open socket is killed and restarted', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   const pid = pidOf() as number;
@@ -127,7 +127,7 @@ test('one that hangs, with its socket open, is killed and started again', async 
   );
 });
 
-test('the limit of an overrun is told, and a change of it', async () => {
+test('the overrun limit is sent, and again when it changes', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   arbiter.overrunLimit = 1_500_000;
@@ -140,7 +140,7 @@ test('the limit of an overrun is told, and a change of it', async () => {
   );
 });
 
-test('a window that the arbiter does not know is its sentence in the log', async () => {
+test('an invalid window is logged with the error of the arbiter', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   arbiter.window = 1;
@@ -150,7 +150,7 @@ test('a window that the arbiter does not know is its sentence in the log', async
   );
 });
 
-test('one that runs already is taken as it is', async () => {
+test('a running arbiter is reused', async () => {
   const first = start();
   await known(first, SPECIFICATION.id);
   const pid = pidOf();
@@ -161,14 +161,14 @@ test('one that runs already is taken as it is', async () => {
   expect([pidOf(), second.knows(SPECIFICATION.id)]).toEqual([pid, false]);
 });
 
-test('end() ends the one that was started', async () => {
+test('end() ends the arbiter that it started', async () => {
   const arbiter = start();
   await known(arbiter, SPECIFICATION.id);
   await arbiter.end();
   expect(pidOf()).toBeUndefined();
 });
 
-test('one that cannot start is an error that says why', async () => {
+test('an arbiter that cannot start is logged with the reason', async () => {
   rmSync(directory, { recursive: true });
   const logger = pino({ base: null }, { write: (line: string) => log.push(JSON.parse(line)) });
   const arbiter = new Arbiter({
@@ -185,7 +185,7 @@ test('one that cannot start is an error that says why', async () => {
   rmSync(`${directory}.sock.log`);
 });
 
-test('what cannot even be tried is tried again, with a sentence', async () => {
+test('a start that fails before the spawn is logged and retried', async () => {
   mkdirSync(`${socket}.log`);
   const arbiter = start();
   await until(() => log.length > 0);

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 
 interface Situation {
-  /** Of the node. */
+  /** Arguments of a new node. */
   readonly has: readonly string[];
   readonly selection?: readonly string[];
   survey?(): string[];
@@ -65,12 +65,12 @@ test.each<[string, Situation, string[], number]>([
     ['a', 'b'],
     1,
   ],
-])('the node starts anew or not: %s', async (_, situation, listed, expected) => {
+])('whether the node restarts: %s', async (_, situation, listed, expected) => {
   await arrivals(situation).look(listing(...listed));
   expect([arrived, surveys]).toEqual([expected, expected]);
 });
 
-test('a node that could not start with a GPU goes on without, and tries less and less often', async () => {
+test('a node that could not start with a GPU continues without it, and retries with backoff', async () => {
   let works = false;
   const survey = () => {
     if (!works) throw new ProxyError('INVENTORY_FAILED', { reason: 'no context' });
@@ -91,7 +91,7 @@ test('a node that could not start with a GPU goes on without, and tries less and
   expect(lines.join('')).toContain('gpu-proxy ends and must be started again');
 });
 
-test('what is gone again when it is looked at closely is no reason', async () => {
+test('a GPU that disappears before the second check causes no restart', async () => {
   await arrivals({ has: ['a'], survey: () => ['a'] }).look(listing('a', 'b'));
   expect(arrived).toBe(0);
   expect(lines.join('')).toContain('It is gone again.');

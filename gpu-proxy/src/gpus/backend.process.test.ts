@@ -36,14 +36,14 @@ function machine(...directories: string[]): Machine {
   return { ...hostMachine(root, '/'), libraryDirectories };
 }
 
-test('auto takes the real GPU where device and driver are there', () => {
+test('auto selects the real GPU if device and driver exist', () => {
   expect(chooseBackend('auto', installation, machine('missing', 'host'))).toEqual({
     kind: 'real',
     driver: '/host/libcuda.so.1',
   });
 });
 
-test('our own libcuda.so.1 is never taken for the driver, nor a link to it', () => {
+test('our own libcuda.so.1 is never used as the driver, nor is a link to it', () => {
   expect(chooseBackend('real', installation, machine('ours', 'link', 'host')).driver).toBe(
     '/host/libcuda.so.1',
   );
@@ -53,16 +53,16 @@ test('our own libcuda.so.1 is never taken for the driver, nor a link to it', () 
   });
 });
 
-test('auto takes the simulated GPU where the device is missing', () => {
+test('auto selects the simulated GPU if the device is missing', () => {
   const bare = { ...machine('host'), deviceDirectories: ['/nonexistent'] };
   expect(chooseBackend('auto', installation, bare).kind).toBe('simulated');
 });
 
-test('simulated is simulated, whatever the machine has', () => {
+test('simulated always selects the simulated GPU', () => {
   expect(chooseBackend('simulated', installation, machine('host')).kind).toBe('simulated');
 });
 
-test('real says what is missing', () => {
+test('real reports what is missing', () => {
   const bare = { ...machine('host'), deviceDirectories: ['/nonexistent'] };
   expect(() => chooseBackend('real', installation, bare)).toThrow(
     'The real GPU cannot be used: /nonexistent/nvidiactl: no such file or directory.',
@@ -72,12 +72,12 @@ test('real says what is missing', () => {
   );
 });
 
-test('on a host that is seen from a container, the driver has the path that it has there', () => {
+test('the driver of a host that is mounted into a container has its path on the host', () => {
   mkdirSync(path.join(root, 'run/driver/usr/lib64'), { recursive: true });
   writeFileSync(path.join(root, 'run/driver/usr/lib64/libcuda.so.1'), '');
   const found = { kind: 'real', driver: '/run/driver/usr/lib64/libcuda.so.1' };
   expect(chooseBackend('real', installation, hostMachine(root, '/run/driver'))).toEqual(found);
-  // A driver container whose devices are its own.
+  // A driver container with its own device nodes.
   mkdirSync(path.join(root, 'run/driver/dev'));
   writeFileSync(path.join(root, 'run/driver/dev/nvidiactl'), '');
   expect(chooseBackend('real', installation, hostMachine(root, '/run/driver'))).toEqual({
@@ -89,7 +89,7 @@ test('on a host that is seen from a container, the driver has the path that it h
   );
 });
 
-test('where there is no device, both places are named', () => {
+test('if there is no device, both directories are named', () => {
   const nowhere = path.join(root, 'nowhere');
   expect(() => chooseBackend('real', installation, hostMachine(nowhere, '/run/driver'))).toThrow(
     `${nowhere}/run/driver/dev/nvidiactl: no such file or directory; ${nowhere}/dev/nvidiactl: no such file or directory`,
@@ -99,9 +99,7 @@ test('where there is no device, both places are named', () => {
 const CGROUP = '/sys/fs/cgroup/devices/nvidia-virtual-test-backend';
 const mayRefuseDevices = process.getuid?.() === 0 && existsSync(path.dirname(CGROUP));
 
-/**
- * What the script prints in a cgroup that lets nobody near NVIDIA's devices, as a container's does.
- */
+/** The output of the script in a cgroup without access to NVIDIA's devices, as in a container. */
 function withoutDevices(script: string): string {
   mkdirSync(CGROUP);
   try {
@@ -115,7 +113,7 @@ function withoutDevices(script: string): string {
 }
 
 (mayRefuseDevices ? test : test.skip)(
-  'a container that may not touch the host’s devices finds them all the same',
+  'a container without access to the host’s devices still finds them',
   () => {
     const device = path.join(root, 'dev/other/nvidiactl');
     mkdirSync(path.dirname(device));

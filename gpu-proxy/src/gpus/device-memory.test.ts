@@ -10,7 +10,7 @@ const [A, B] = ['a', 'b'].map(
 );
 const GPUS = [A, B] as GpuRecord[];
 
-/** Slot and number are the same; the worker's pid is 200 more. */
+/** The slot equals the number; the worker's pid is the number plus 200. */
 function session(number: number, memory: number) {
   return { record: sessionRecord(number), use: sessionUse(0, memory) };
 }
@@ -25,7 +25,7 @@ function reported(...processes: [pid: number, gpu: string, memory: number][]) {
   return parseReading(JSON.stringify({ gpus }));
 }
 
-test('what is charged, and the context that is provided for, is accounted for', () => {
+test('charged memory and the reserved context are accounted for', () => {
   const one = { specification: { gpus: ['GPU-a'] }, sessions: [session(0, 100 * MiB)] };
   expect(compareMemory(one, GPUS, reported([200, 'GPU-a', CONTEXT + 100 * MiB]))).toEqual({
     reported: CONTEXT + 100 * MiB,
@@ -39,7 +39,7 @@ test('what is charged, and the context that is provided for, is accounted for', 
   );
 });
 
-test("a further session's context is charged to it, and its context on a second GPU is not", () => {
+test('the context of a further session is charged to it, its context on a second GPU is not', () => {
   const further = {
     specification: { gpus: ['GPU-a', 'GPU-b'] },
     sessions: [session(0, 0), session(1, CONTEXT + 5 * MiB)],
@@ -55,7 +55,7 @@ test("a further session's context is charged to it, and its context on a second 
   });
 });
 
-test('sessions that NVML does not know are left out, and an allocation of only such ones has no figure', () => {
+test('sessions unknown to NVML are skipped, and an allocation with only such sessions has no value', () => {
   const two = {
     specification: { gpus: ['GPU-a'] },
     sessions: [session(0, 0), session(1, 999 * MiB)],
@@ -64,7 +64,7 @@ test('sessions that NVML does not know are left out, and an allocation of only s
   expect(compareMemory(two, GPUS, reported([7, 'GPU-a', CONTEXT]))).toBeUndefined();
 });
 
-test('an allocation may hold its quota, one context and a margin for each session', () => {
+test('an allocation may hold its quota, one context, and a margin for each session', () => {
   const processes = reported(
     [1, 'GPU-a', 600 * MiB],
     [2, 'GPU-a', 700 * MiB],
@@ -76,7 +76,7 @@ test('an allocation may hold its quota, one context and a margin for each sessio
   expect(b).toMatchObject({ held: 0 });
 });
 
-test('a session that the quota cannot have paid for has no margin', () => {
+test('a session that cannot have been charged to the quota has no margin', () => {
   const processes = reported(
     ...[1, 2, 3].map((pid) => [pid, 'GPU-a', MiB] as [number, string, number]),
   );
@@ -84,7 +84,7 @@ test('a session that the quota cannot have paid for has no margin', () => {
   expect(a?.allowed).toBe((600 + 500 + 2 * 127) * MiB);
 });
 
-test('of several GPUs each session has a context on each, and a GPU that was not granted has no quota', () => {
+test('on several GPUs each session has a context on each, and a GPU that was not granted has no quota', () => {
   const processes = reported([1, 'GPU-a', MiB], [2, 'GPU-a', MiB], [1, 'GPU-b', 900 * MiB]);
   const both = holdingsOf(
     { gpus: ['GPU-a', 'GPU-b'], memory: 2000 * MiB },

@@ -41,7 +41,7 @@ function linksTo(home: string, names: readonly string[]): Record<string, string>
 }
 
 test.each([HOME, '/home/kubernetes/bin/nvidia/lib64', '/usr/local/nvidia/lib64'])(
-  'of a driver in %s its own parts are linked, and no other library of that place',
+  'the libraries of a driver in %s are linked, and no others of that directory',
   (home) => {
     install(home, [...PARTS, ...OTHERS]);
     expect(linkDriver({ kind: 'real', driver: `${home}/libcuda.so.1` }, links, root)).toBe(links);
@@ -49,7 +49,7 @@ test.each([HOME, '/home/kubernetes/bin/nvidia/lib64', '/usr/local/nvidia/lib64']
   },
 );
 
-test('what another driver left is replaced', () => {
+test('links to another driver are replaced', () => {
   mkdirSync(links);
   symlinkSync('/old/libcuda.so.1', path.join(links, 'libcuda.so.1'));
   symlinkSync('/old/libcuda.so.1', path.join(links, 'libcuda.so.470.1'));
@@ -65,6 +65,6 @@ test.each([
   { kind: 'real', driver: '/usr/lib/x86_64-linux-gnu/libcuda.so.1' },
   { kind: 'real', driver: '/usr/lib64/libcuda.so.1' },
   { kind: 'simulated', driver: '/opt/libsimulator-cuda.so.1' },
-] as const)('the loader need not be told of $driver', (backend) => {
+] as const)('the loader finds $driver by default', (backend) => {
   expect(linkDriver(backend, links, root)).toBeUndefined();
 });

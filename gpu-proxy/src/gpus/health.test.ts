@@ -6,7 +6,7 @@ import { GpuHealth } from './health.js';
 
 const [GOOD, OTHER] = [{ uuid: 'GPU-1' }, { uuid: 'GPU-2' }];
 
-/** What driver and workers would answer. */
+/** Answers of the driver and of probe workers. */
 let listed: readonly string[] | ProxyError;
 let whyNoWorker: string | undefined;
 let tried: string[];
@@ -30,19 +30,20 @@ beforeEach(() => {
 });
 afterEach(() => health.end());
 
-/** A worker's end: of one that had served, or of one that had not come so far. */
+/** The end of a worker that had served, or of one that never served. */
 const death = (served: boolean, killed = false) =>
   ({ died: true, killed, gpu: served ? {} : undefined }) as unknown as Session;
 const dies = (times: number, session: Session) => {
   for (let time = 0; time < times; time++) health.noteEnd(session, [GOOD.uuid]);
 };
 
-test('number 14: faults of programs, however many, take no GPU away', async () => {
+test('number 14: no number of program faults makes a GPU unhealthy', async () => {
   dies(100, death(true));
-  dies(100, death(false, true)); // gpu-proxy itself ended these
+  dies(100, death(false, true)); // ended by gpu-proxy itself
   await health.look();
   expect([health.reason(GOOD), tried]).toEqual([undefined, []]);
-  // Programs can also make a worker die before it serves. Then one of our own is tried, and starts.
+  // Programs can also crash a worker before it serves. Then a probe worker is started, and it
+  // succeeds.
   dies(100, death(false));
   await eventually(() => expect(tried).toContain(GOOD.uuid));
   await health.look();
@@ -53,13 +54,13 @@ test('number 14: faults of programs, however many, take no GPU away', async () =
   ]);
 });
 
-test('number 14: a GPU on which no worker starts any more is unusable, and is back once one does', async () => {
+test('number 14: a GPU on which no worker starts is unhealthy until a worker starts again', async () => {
   whyNoWorker = 'cuCtxCreate: CUDA_ERROR_ECC_UNCORRECTABLE';
   dies(2, death(false));
   dies(1, death(true));
   dies(2, death(false));
   await health.look();
-  expect(health.reason(GOOD)).toBeUndefined(); // one that served stands between them
+  expect(health.reason(GOOD)).toBeUndefined(); // a worker that served resets the count
   dies(1, death(false));
   await eventually(() => expect(health.reason(GOOD)).toContain('CUDA_ERROR_ECC_UNCORRECTABLE'));
   expect(health.reason(OTHER)).toBeUndefined();
@@ -70,7 +71,7 @@ test('number 14: a GPU on which no worker starts any more is unusable, and is ba
   expect(health.reason(GOOD)).toBeUndefined();
 });
 
-test('number 14: a driver that does not answer once has lost nothing; one that does not list a GPU twice has, until it does', async () => {
+test('number 14: one failed listing changes nothing; a GPU missing in two lists is unhealthy until it is listed again', async () => {
   listed = new ProxyError('GPU_NOT_LISTED', { reason: 'no answer' });
   await health.look();
   expect(health.reason(GOOD)).toBeUndefined();

@@ -8,19 +8,19 @@ const OF_ANOTHER_NODE = 'GPU-ffffffff-ffff-ffff-ffff-ffffffffffff';
 const installation = locateInstallation();
 const machine = { installation, backend: chooseBackend('simulated', installation) };
 
-test('a UUID that names no GPU here hides none of the others', async () => {
+test('an unknown UUID does not hide the other GPUs', async () => {
   const [uuid = ''] = await listGpus(machine);
   const gpus = [OF_ANOTHER_NODE, uuid.replace(/[a-f]/g, (letter) => letter.toUpperCase())];
   expect(await takeInventory({ ...machine, gpus })).toEqual([expect.objectContaining({ uuid })]);
 });
 
-test('a selection of which nothing is here is not taken for all', async () => {
+test('a selection without any existing GPU does not select all GPUs', async () => {
   await expect(takeInventory({ ...machine, gpus: [OF_ANOTHER_NODE] })).rejects.toMatchObject({
     code: 'INVENTORY_FAILED',
   });
 });
 
-/** With three GPUs. */
+/** A node with three GPUs. */
 const launcher = {
   ...DIRECT,
   command: (file: string, args: readonly string[]) =>
@@ -37,15 +37,12 @@ test.each<[string, (uuids: readonly string[]) => string[], number[]]>([
   ],
   ['an index that there is not', () => ['1', '7', '0'], [1]],
   ['both', ([uuid = '']) => [uuid, '2'], [0, 2]],
-])(
-  'what is selected of a list is what the driver is found to have: %s',
-  async (_, choose, expected) => {
-    const uuids = await listGpus({ ...machine, launcher });
-    const gpus = choose(uuids);
-    const selected = selectGpus(uuids, gpus);
-    expect(selected).toEqual(expected.map((index) => uuids[index]));
-    expect((await takeInventory({ ...machine, launcher, gpus })).map(({ uuid }) => uuid)).toEqual(
-      selected,
-    );
-  },
-);
+])('the selected GPUs are those that the driver reports: %s', async (_, choose, expected) => {
+  const uuids = await listGpus({ ...machine, launcher });
+  const gpus = choose(uuids);
+  const selected = selectGpus(uuids, gpus);
+  expect(selected).toEqual(expected.map((index) => uuids[index]));
+  expect((await takeInventory({ ...machine, launcher, gpus })).map(({ uuid }) => uuid)).toEqual(
+    selected,
+  );
+});

@@ -7,7 +7,7 @@ import { type CheckedAllocation, SecondCheck } from './second-check.js';
 
 const MiB = 2 ** 20;
 const GPU = { uuid: 'GPU-a', index: 0, contextMemory: 500 * MiB } as GpuRecord;
-/** With the context, and the margin of one session. */
+/** Includes the context and the margin of one session. */
 const MOST = (1000 + 500 + 127) * MiB;
 const NEVER = 4_000_000;
 
@@ -52,7 +52,7 @@ function take(memory: number, now = 0): void {
   check.take(reading({ pid: NEVER, memory }), now);
 }
 
-test('what two readings of four find beyond quota, context and margin is ended, once', () => {
+test('an allocation that two of four readings find beyond quota, context and margin is ended once', () => {
   for (const memory of [MOST, MOST + 1, MOST]) take(memory);
   expect(ended).toEqual([]);
   for (const memory of [MOST + 1, MOST + 1, MOST + 1]) take(memory);
@@ -60,7 +60,7 @@ test('what two readings of four find beyond quota, context and margin is ended, 
   expect(ended[0]?.message).toContain('GPU 0 (GPU-a), beyond the quota of 1000 MiB and 627 MiB');
 });
 
-test('whoever comes after one that was ended is ended too, and is not taken for it', () => {
+test('a worker with the pid of an ended one is another worker, and is ended, too', () => {
   for (const memory of [MOST + 1, MOST + 1]) take(memory);
   workers = [...workers, { pid: NEVER + 1, contexts: () => 1 }];
   for (let time = 0; time < 4; time++)
@@ -71,25 +71,25 @@ test('whoever comes after one that was ended is ended too, and is not taken for 
   expect(ended).toHaveLength(2);
 });
 
-test('one reading alone ends nobody', () => {
+test('a single reading ends no session', () => {
   for (let round = 0; round < 10; round++)
     for (const memory of [MOST + 1, MOST, MOST, MOST]) take(memory);
   expect(ended).toEqual([]);
 });
 
-test('a worker that NVML does not know is said once, and harms nobody', () => {
+test('a worker unknown to NVML is logged once, without further effect', () => {
   for (let time = 0; time < 5; time++) check.take(reading({ pid: 1, memory: 99_000 * MiB }));
   expect(ended).toEqual([]);
   expect(said).toEqual([expect.stringContaining('NVML does not know a worker that has a context')]);
 });
 
-test('a worker without a context is not missed', () => {
+test('a worker without a context is not reported as missing', () => {
   workers = [{ pid: NEVER, contexts: () => 0 }];
   for (let time = 0; time < 5; time++) check.take(reading());
   expect(said).toEqual([]);
 });
 
-test('what a process holds that runs as the user of an allocation counts for it, and the process is ended with it', async () => {
+test('memory of any process that runs as the user of an allocation counts for the allocation, and the process is killed with it', async () => {
   const child = spawn('sleep', ['1000']);
   children.push(child);
   const gone = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
@@ -101,7 +101,7 @@ test('what a process holds that runs as the user of an allocation counts for it,
   expect(await gone).toBe('SIGKILL');
 });
 
-test('how busy the driver says that an allocation keeps a GPU is told of the last minute', () => {
+test('the busy time of an allocation by NVML covers the last minute', () => {
   expect(check.busyRatio('abc', 'GPU-a', 0)).toBeUndefined();
   for (let now = 0; now <= 10_000; now += 250)
     check.take(reading({ pid: NEVER, memory: 0, busy: 125_000 }), now);
@@ -110,7 +110,7 @@ test('how busy the driver says that an allocation keeps a GPU is told of the las
   expect(check.busyRatio('abc', 'GPU-a', 80_000)).toBe(0);
 });
 
-test('readings go on for a while after the last session', () => {
+test('readings continue for a while after the last session', () => {
   present = false;
   const wanted = Array.from({ length: 41 }, () => check.take(reading()));
   expect([wanted[0], wanted.at(-1)]).toEqual([true, false]);

@@ -27,7 +27,7 @@ async function withUnixSocket(body: (accepted: Socket) => void): Promise<void> {
   removePrivateDirectory(directory);
 }
 
-test('peerCredentials() is what the kernel knows of who connected', async () => {
+test('peerCredentials() returns what the kernel knows of the peer', async () => {
   await withUnixSocket((socket) => {
     expect(addon.peerCredentials(socket)).toEqual({
       pid: process.pid,
@@ -39,7 +39,7 @@ test('peerCredentials() is what the kernel knows of who connected', async () => 
   });
 });
 
-test('peerCredentials() refuses a socket that is no Unix socket', async () => {
+test('peerCredentials() refuses a socket that is not a Unix socket', async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const accepted = once(server, 'connection') as Promise<[Socket]>;
@@ -51,7 +51,7 @@ test('peerCredentials() refuses a socket that is no Unix socket', async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('peerPidfd() stands for the process that connected', async () => {
+test('peerPidfd() refers to the process that connected', async () => {
   await withUnixSocket((socket) => {
     const pidfd = addon.peerPidfd(socket);
     if (pidfd === undefined) return; // a kernel before 6.5
@@ -62,8 +62,8 @@ test('peerPidfd() stands for the process that connected', async () => {
   });
 });
 
-test('watchProcess() tells of each end once, of a child and of one that is none', async () => {
-  // The shell's child is not ours, and outlives the shell.
+test('watchProcess() reports each exit once, of child processes and of others', async () => {
+  // The child of the shell is not a child of the test, and outlives the shell.
   const shell = spawn('sh', ['-c', 'sleep 1000 & echo $!'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });
@@ -88,7 +88,7 @@ test('watchProcess() tells of each end once, of a child and of one that is none'
   expect(ends).toEqual(['orphan', 'child']);
 });
 
-test('watchProcess() of a process that is gone, or whose pid is another’s, tells so at once', async () => {
+test('watchProcess() of a process that has exited, or whose pid was reused, reports it at once', async () => {
   const child = spawn('true');
   const identity = identifyProcess(child.pid as number);
   await once(child, 'exit');
@@ -98,7 +98,7 @@ test('watchProcess() of a process that is gone, or whose pid is another’s, tel
   );
 });
 
-test('a watch that was ended says nothing, and several do not disturb each other', async () => {
+test('a stopped watch reports nothing, and watches are independent', async () => {
   const child = spawn('sleep', ['1000']);
   const open = () => readdirSync('/proc/self/fd').length;
   const before = open();
@@ -110,7 +110,7 @@ test('a watch that was ended says nothing, and several do not disturb each other
     stop();
     stop();
   }
-  expect(open()).toBeLessThanOrEqual(before + 3); // the thread's own
+  expect(open()).toBeLessThanOrEqual(before + 3); // descriptors of the thread itself
   const end = new Promise<void>((resolve) =>
     addon.watchProcess({ pid: child.pid as number }, resolve),
   );
@@ -119,9 +119,9 @@ test('a watch that was ended says nothing, and several do not disturb each other
   expect(told).toBe(0);
 });
 
-test('sendDescriptors() hands a packet and its files to the other end of a socketPair()', async () => {
+test('sendDescriptors() sends a packet with files to the other end of a socketPair()', async () => {
   const [ours, theirs] = addon.socketPair();
-  // Python receives, since Node cannot.
+  // Python receives, because Node cannot.
   const receiver = `
 import array, os, socket
 end = socket.socket(fileno=3)
@@ -144,12 +144,12 @@ os.write(fds[1], b"through")
   expect(output).toBe("b'one\\x00two\\x00' 2 True\n");
   const text = Buffer.alloc(16);
   expect(text.toString('latin1', 0, readSync(left, text))).toBe('through');
-  // Its reader is gone now, and nobody was sent a signal.
+  // Its reader has exited. No SIGPIPE was raised.
   expect(() => addon.sendDescriptors(ours, Buffer.from('x'), [])).toThrow('EPIPE');
   for (const fd of [ours, left, right]) closeSync(fd);
 });
 
-test('sendDescriptors() refuses what is no socket, too many files, and a full socket, and closes nothing', () => {
+test('sendDescriptors() refuses a non-socket, too many files, and a full socket, and closes nothing', () => {
   const [left, right] = addon.socketPair();
   expect(() => addon.sendDescriptors(999_999, Buffer.from('x'), [])).toThrow('EBADF');
   expect(() => addon.sendDescriptors(left, Buffer.from('x'), Array(17).fill(right))).toThrow(
@@ -163,6 +163,6 @@ test('sendDescriptors() refuses what is no socket, too many files, and a full so
   closeSync(right);
 });
 
-test('descriptorOf() is the file that Node has open', async () => {
+test('descriptorOf() returns the descriptor of the file that Node has open', async () => {
   await withUnixSocket((socket) => expect(fstatSync(descriptorOf(socket)).isSocket()).toBe(true));
 });

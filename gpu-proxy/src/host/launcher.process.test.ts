@@ -54,7 +54,7 @@ function launch(options: { libraries?: string; devices?: string }, ...words: Wor
   return execFileSync(...commandOf(options, 'query', words), { encoding: 'utf8' });
 }
 
-/** As a worker would be. */
+/** Runs a command as a worker is run. */
 function shutIn(...words: Words): string {
   return execFileSync(...commandOf({}, {}, words), { encoding: 'utf8' });
 }
@@ -66,7 +66,7 @@ async function listen(at: string): Promise<Server> {
 }
 
 asRoot(
-  'a program sees the devices of a driver that is a container, and the host keeps its own',
+  'a program sees the devices of a driver container, and those of the host do not change',
   () => {
     const before = readdirSync('/dev');
     mkdirSync(path.join(devices, 'shm'));
@@ -77,13 +77,13 @@ asRoot(
   },
 );
 
-asRoot('a program is told where the driver’s libraries are', () => {
+asRoot('a program gets the path of the driver’s libraries', () => {
   expect(launch({ libraries: '/state/driver' }, '/usr/bin/printenv', 'LD_LIBRARY_PATH')).toBe(
     '/state/driver\n',
   );
 });
 
-asRoot('a worker sees of the host what it needs, and may change nothing but its own', () => {
+asRoot('a worker sees the necessary files of the host, and can write only its own', () => {
   const system = ['dev', 'etc', 'lib', 'lib64', 'proc', 'sys', 'tmp', 'usr'];
   const [, checkout = ''] = locateInstallation().simulatedDriver.split('/');
   const seen = shutIn('/usr/bin/ls', '/').trim().split('\n');
@@ -103,7 +103,7 @@ asRoot('a worker sees of the host what it needs, and may change nothing but its 
   );
 });
 
-asRoot('a worker reaches no socket of the host but the arbiter’s, and no network', async () => {
+asRoot('a worker can connect to the arbiter’s socket only, and to no network', async () => {
   const names = {
     arbiter: path.join(state, 'arbiter', 'arbiter.sock'),
     host: path.join(state, 'secret', 'host.sock'),

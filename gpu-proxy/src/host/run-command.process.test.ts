@@ -31,8 +31,8 @@ let installation: ReturnType<typeof locateInstallation>;
 let backend: { readonly kind: 'real'; readonly driver: string };
 
 /**
- * A worker whose output stays open when it is killed, as that of one that no signal reaches: what
- * it has started keeps it.
+ * A worker whose output stays open after it was killed, like that of an unkillable process: its
+ * child inherits the output.
  */
 beforeEach(() => {
   directory = makePrivateDirectory();
@@ -61,7 +61,7 @@ function endHanging(): void {
   writeFileSync(path.join(directory, 'hanging'), '');
 }
 
-test('a driver that hangs is waited for no longer than patience lasts, asked by no second process, and asked again when the first is gone', async () => {
+test('a hanging driver is waited for until the timeout, by one process only, and is asked again after that process ended', async () => {
   const list = () => listGpus({ installation, backend, patienceMs: PATIENCE_MS });
   await expect(list()).rejects.toThrow('cannot be listed: the driver does not answer for 0.2 s.');
   for (let time = 0; time < 3; time++) await expect(list()).rejects.toThrow(HANGS);
@@ -71,7 +71,7 @@ test('a driver that hangs is waited for no longer than patience lasts, asked by 
   expect(await until(() => list().catch(() => undefined))).toEqual(['GPU-0']);
 });
 
-test('a probe that hangs is killed, and while it is not gone the GPU is tried by no other', async () => {
+test('a hanging probe is killed, and no other probe starts on the GPU until it has ended', async () => {
   const logger = pino({ level: 'silent' });
   const addon = new Addon(installation.addon);
   const probe = new GpuProbe(
@@ -88,7 +88,7 @@ test('a probe that hangs is killed, and while it is not gone the GPU is tried by
   ).toBe(true);
 });
 
-test('the GPUs of a driver that hangs are unhealthy, and healthy when it answers again', async () => {
+test('the GPUs of a hanging driver are unhealthy until it answers again', async () => {
   const logger = pino({ level: 'silent' });
   const listed = async () =>
     new Set(await listGpus({ installation, backend, patienceMs: PATIENCE_MS }));
@@ -113,11 +113,11 @@ test('the GPUs of a driver that hangs are unhealthy, and healthy when it answers
   health.end();
 });
 
-test('a probe that cannot even start ends nothing: the log says so', async () => {
+test('a probe that cannot start is logged', async () => {
   const said: string[] = [];
   const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });
   const addon = new Addon(installation.addon);
-  // A word with a zero in it is what spawn throws at.
+  // spawn() throws on an argument with a null byte.
   const probe = new GpuProbe({
     executable: worker,
     backend: { kind: 'real', driver: 'a\0b' },

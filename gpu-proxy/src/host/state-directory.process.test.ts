@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(root));
 
-test('it is made where it is missing; who does not know an allocation cannot find it', () => {
+test('it is created if it is missing, and does not let other users list allocations', () => {
   const state = open(place);
   expect([statSync(place).mode & 0o777, statSync(state.allocations).mode & 0o777]).toEqual([
     0o711, 0o711,
@@ -55,7 +55,7 @@ test('it has one owner at a time', () => {
 });
 
 test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])(
-  'a lock file of a dead process does not matter: %j',
+  'a lock file of a dead process is ignored: %j',
   (text) => {
     mkdirSync(place, { recursive: true });
     writeFileSync(path.join(place, 'lock'), text);
@@ -84,7 +84,7 @@ test('a killed process leaves no lock behind', async () => {
   open(place).release();
 });
 
-test('what a killed proxy had begun is removed, and nothing else: not a grant that is being made either', () => {
+test('incomplete entries of a killed proxy are removed, but no grants in progress', () => {
   open(place).release();
   const begun = ['.new-0123456789abcdef', '.gone-0123456789abcdef'];
   const young = ['.new-fedcba9876543210', '.gone-fedcba9876543210'];
@@ -102,7 +102,7 @@ test('what a killed proxy had begun is removed, and nothing else: not a grant th
   state.release();
 });
 
-test('what was young then is removed once nobody can be making it any more', () => {
+test('recent incomplete entries are removed later, when nobody can be creating them', () => {
   const now = Date.now();
   jest.useFakeTimers({ now });
   try {
@@ -122,7 +122,7 @@ test('what was young then is removed once nobody can be making it any more', () 
       '.new-fedcba9876543210',
       '0123456789abcdef',
     ]);
-    // Somebody removes it all: that ends no node.
+    // Removing the whole directory does not end the node.
     rmSync(place, { recursive: true });
     jest.advanceTimersByTime(10 * 60_000);
     state.release();
@@ -132,14 +132,14 @@ test('what was young then is removed once nobody can be making it any more', () 
   }
 });
 
-test('a temporary one goes with all that is in it', () => {
+test('a temporary directory is removed with its content', () => {
   const state = StateDirectory.makeTemporary();
   writeFileSync(path.join(state.allocations, 'x'), '');
   state.release();
   expect(existsSync(state.directory)).toBe(false);
 });
 
-test('a place that cannot be had is named, with the reason', () => {
+test('a directory that cannot be created is named with the reason', () => {
   writeFileSync(path.join(root, 'file'), '');
   expect(() => open(path.join(root, 'file', 'state'))).toThrow(
     `The state directory ${root}/file/state cannot be used: not a directory.`,

@@ -39,7 +39,7 @@ const queries = [
   ...variables.map(({ query }) => (typeof query === 'string' ? query : query.query)),
 ];
 
-/** By the name that a query uses: a histogram has three. */
+/** By the name in queries: a histogram has three. */
 const known = new Map(
   allMetrics().flatMap((metric) => {
     const names =
@@ -54,13 +54,13 @@ function metricsIn(query: string): string[] {
   return query.match(/\bnvidia_virtual_\w+/g) ?? [];
 }
 
-test('every query asks for metrics that are declared', () => {
+test('every query uses declared metrics', () => {
   const asked = queries.flatMap(metricsIn);
   expect(asked.length).toBeGreaterThan(20);
   expect(asked.filter((name) => !known.has(name))).toEqual([]);
 });
 
-test('counters are asked for their rate, and nothing else is', () => {
+test('queries use the rate of counters, and of nothing else', () => {
   for (const { expr } of targets)
     for (const name of metricsIn(expr))
       expect([expr, isRated(expr, name)]).toEqual([expr, known.get(name)?.type !== 'gauge']);
@@ -72,7 +72,7 @@ function isRated(expr: string, name: string): boolean {
   );
 }
 
-test('every label that a query or a legend names is one of its metric', () => {
+test('every label in a query or legend is a label of the metric', () => {
   for (const { expr, legendFormat } of targets) {
     const labels = new Set(
       metricsIn(expr).flatMap((name) => ['node', 'le', ...(known.get(name)?.labels ?? [])]),
@@ -91,7 +91,7 @@ test('every label that a query or a legend names is one of its metric', () => {
   }
 });
 
-test('the data source is a variable, which everything uses', () => {
+test('the data source is a variable, used everywhere', () => {
   expect(variables.filter(({ type }) => type === 'datasource')).toEqual([
     expect.objectContaining({ name: 'datasource', query: 'prometheus' }),
   ]);
@@ -106,7 +106,7 @@ test('the data source is a variable, which everything uses', () => {
   );
 });
 
-test('panels have numbers of their own and lie beside each other, within the width', () => {
+test('panels have unique ids, do not overlap, and fit the width', () => {
   expect(new Set(board.panels.map(({ id }) => id)).size).toBe(board.panels.length);
   const taken = new Set<string>();
   for (const { id, gridPos } of board.panels) {

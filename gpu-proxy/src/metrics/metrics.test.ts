@@ -53,7 +53,7 @@ const FULL = nodeSnapshot({
   ],
 });
 
-test('the exposition holds the metrics that are declared, each with its labels, and no others', async () => {
+test('the exposition has exactly the declared metrics, each with its labels', async () => {
   const families = await expose(FULL, [1]);
   expect([...families.keys()].sort()).toEqual(
     allMetrics()
@@ -79,7 +79,7 @@ test('names follow the conventions of Prometheus', () => {
   }
 });
 
-test('what NVML says is told, and nothing where it says nothing', async () => {
+test('values of NVML are exposed if NVML provides them', async () => {
   const values = (families: ReadonlyMap<string, Family>) =>
     ['reported', 'unaccounted'].map((which) =>
       valuesOf(families, `allocation_memory_${which}_bytes`).map(([, value]) => value),
@@ -88,7 +88,7 @@ test('what NVML says is told, and nothing where it says nothing', async () => {
   expect(values(await expose(nodeSnapshot({})))).toEqual([[], []]);
 });
 
-test('figures of an allocation', async () => {
+test('metrics of an allocation', async () => {
   const families = await expose(FULL);
   const own = {
     node: 'node-1',
@@ -124,7 +124,7 @@ test('figures of an allocation', async () => {
   ]);
 });
 
-test('number 19: an allocation of a pod has the labels by which its namespace, pod and container are asked for, once each', async () => {
+test('number 19: an allocation of a pod has the labels of its namespace, pod and container, once each', async () => {
   const owner = { namespace: 'team', pod: 'train-0', podUid: 'u', container: 'main' };
   const families = await expose(nodeSnapshot({ specification: { owner } }));
   for (const { name, labels } of allMetrics().filter((metric) =>
@@ -137,7 +137,7 @@ test('number 19: an allocation of a pod has the labels by which its namespace, p
   expect(valuesOf(families, 'allocation_memory_quota_bytes')).toHaveLength(1);
 });
 
-test('figures of a GPU', async () => {
+test('metrics of a GPU', async () => {
   const families = await expose(nodeSnapshot());
   const gpu = { node: 'node-1', gpu: GPU };
   expect(valuesOf(families, 'gpu_info')).toEqual([
@@ -176,7 +176,7 @@ test('round trips of all sessions are one histogram', async () => {
   expect(rest[1]).toBe(512);
 });
 
-test('events are counted, and a session that ended still counts for its allocation', async () => {
+test('events are counted, and ended sessions still count for their allocation', async () => {
   const metrics = new Metrics(
     'node-1',
     sourceOf(() => nodeSnapshot({})),
@@ -200,7 +200,7 @@ test('events are counted, and a session that ended still counts for its allocati
   expect(valuesOf(families, 'allocation_kernels_launched_total')[0]?.[1]).toBe(3);
 });
 
-test('who asks while an answer is made gets the same, and a source that fails is asked again', async () => {
+test('concurrent scrapes share one answer, and a failed source is read again', async () => {
   let asked = 0;
   const metrics = new Metrics(
     'node-1',
@@ -215,7 +215,7 @@ test('who asks while an answer is made gets the same, and a source that fails is
   expect(asked).toBe(2);
 });
 
-test('without a scraper the node is looked at all the same, so that gone allocations are forgotten', async () => {
+test('without a scraper the node is still read periodically, so that removed allocations are forgotten', async () => {
   let metrics: Metrics | undefined;
   await new Promise<void>((resolve) => {
     const snapshot = () => {

@@ -28,7 +28,7 @@ test('totals include live and ended sessions', () => {
   expect(see(totals, {})).toBe(15);
 });
 
-test('what a session did after it was last seen counts, as soon as its end is told', () => {
+test('work of a session after the last snapshot counts as soon as its end is reported', () => {
   const totals = keeper();
   see(totals, { 1: 5 });
   totals.end(sessionRecord(1), sessionUse(9), roundTrips(9));

@@ -38,7 +38,7 @@ beforeEach(async () => {
   directory = makePrivateDirectory();
   executable = makeMpsStandIn(path.join(directory, 'bin'));
   process.env['PATH'] = `${path.dirname(executable)}:${PATH}`;
-  // The quotas here leave no room for a further context.
+  // The quotas leave no room for another context.
   gpus = (await takeInventory({ installation, backend, gpus: [], mode: () => 'concurrent' })).map(
     (gpu) => ({ ...gpu, contextMemory: 0 }),
   );
@@ -65,7 +65,7 @@ function start(allocation: Allocation): RunningProgram {
   return program;
 }
 
-/** What MPS has on disk, and its process. */
+/** Files and process of MPS. */
 function mps(): { control: MpsControl; daemon: ProcessIdentity | undefined } {
   const parent = path.join(directory, 'state', 'mps');
   const control = new MpsControl(
@@ -76,13 +76,13 @@ function mps(): { control: MpsControl; daemon: ProcessIdentity | undefined } {
   return { control, daemon: control.find() };
 }
 
-/** The words that its worker was started with. */
+/** The arguments that its worker was started with. */
 function wordsOf(allocation: Allocation): string[] {
   const pid = allocation.sessions[0]?.workerPid;
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
 }
 
-test('workers are told of MPS: a fixed share limits threads, burst does not, and nobody takes turns', async () => {
+test('workers use MPS: a fixed share limits threads, burst does not, and there are no turns', async () => {
   const fixed = await node.create({
     mode: 'concurrent',
     memory: 200 * MiB,
@@ -99,7 +99,7 @@ test('workers are told of MPS: a fixed share limits threads, burst does not, and
     `--mps-pipes ${pipes} --mps-threads 100 --mps-memory ${100 * MiB}`,
   );
   expect(wordsOf(fixed)).not.toContain('--arbiter');
-  // The stand-in is no MPS, and the worker says so.
+  // The stand-in is not MPS, and the worker reports it.
   await until(() =>
     log.some(
       ({ msg, allocation }) =>
@@ -108,7 +108,7 @@ test('workers are told of MPS: a fixed share limits threads, burst does not, and
   );
 });
 
-test('while MPS is away programs that start wait, and those that run go on', async () => {
+test('while MPS is down, starting programs wait and running ones continue', async () => {
   const allocation = await node.create({ mode: 'concurrent', memory: MiB * 10 });
   expect(await start(allocation).line()).toBe('got 0');
   chmodSync(executable, 0o644);
@@ -128,7 +128,7 @@ test('while MPS is away programs that start wait, and those that run go on', asy
   ).toBe(true);
 });
 
-test('it outlives a node with programs, is found by the next one, and ends with one without', async () => {
+test('MPS outlives a node with programs and is found by the next one; it ends with a node without programs', async () => {
   const allocation = await node.create({ mode: 'concurrent', memory: MiB * 10 });
   const program = start(allocation);
   expect(await program.line()).toBe('got 0');
@@ -145,7 +145,7 @@ test('it outlives a node with programs, is found by the next one, and ends with 
   await restart();
 });
 
-test('of a GPU that is exclusive from now on it ends with the last allocation that needs it', async () => {
+test('after a GPU becomes exclusive, MPS ends with the last allocation that needs it', async () => {
   const { uuid } = gpus[0] as GpuRecord;
   const exclusive = gpus.map((gpu) => ({ ...gpu, mode: 'exclusive' as const }));
   const allocation = await node.create({ mode: 'concurrent', memory: MiB * 10 });
@@ -163,7 +163,7 @@ test('of a GPU that is exclusive from now on it ends with the last allocation th
   expect(existsSync(mps().control.pipes)).toBe(false);
 });
 
-asRoot('all allocations in this mode have one user, which no other has', async () => {
+asRoot('all allocations in this mode share one user, which no other allocation has', async () => {
   node.leave();
   const users = { first: 65531, last: 65533 };
   chmodSync(directory, 0o700);
@@ -179,12 +179,12 @@ asRoot('all allocations in this mode have one user, which no other has', async (
   expect(both.map(({ specification }) => specification.uid)).toEqual([65533, 65533]);
 });
 
-test('no worker waits with a context, whatever the settings say', () => {
+test('there are no warm workers with a context, whatever the settings', () => {
   node.settings = { ...node.settings, warmWorkers: () => 2 };
   expect(node.gpus.map((gpu) => node.warmWorkers(gpu))).toEqual([0]);
 });
 
-test('without nvidia-cuda-mps-control there is no such node', async () => {
+test('without nvidia-cuda-mps-control the node does not start', async () => {
   node.leave();
   process.env['PATH'] = '/nonexistent';
   await expect(restart()).rejects.toThrow(

@@ -70,7 +70,7 @@ function start(executable = path.join(directory, 'bin', 'nvidia-cuda-mps-control
   return daemon;
 }
 
-test('it is started with the pipes and the GPU, and is ready once it answers', async () => {
+test('it is started with pipe directories and GPU, and is ready when it answers', async () => {
   const daemon = start();
   expect(daemon.ready).toBe(false);
   await until(() => daemon.ready);
@@ -78,7 +78,7 @@ test('it is started with the pipes and the GPU, and is ready once it answers', a
   expect(await control.answers()).toBe(true);
 });
 
-test('one that dies is started again, and what that means is said', async () => {
+test('a daemon that dies is restarted, and the consequences are logged', async () => {
   const daemon = start();
   await until(() => daemon.ready);
   process.kill((control.find() as ProcessIdentity).pid, 'SIGKILL');
@@ -89,7 +89,7 @@ test('one that dies is started again, and what that means is said', async () => 
   );
 });
 
-test('one that an earlier proxy left is found, taken as it is, and missed when it dies', async () => {
+test('a daemon of an earlier proxy is found and reused, and its death is noticed', async () => {
   const first = start();
   await until(() => first.ready);
   const { pid } = control.find() as ProcessIdentity;
@@ -104,10 +104,10 @@ test('one that an earlier proxy left is found, taken as it is, and missed when i
 });
 
 /**
- * Its output stays open when it is killed, as that of a process that no signal reaches: what it has
- * started keeps it.
+ * Its output stays open after it was killed, like that of an unkillable process: its child inherits
+ * the output.
  */
-test('a process that asks and cannot be ended is waited for no longer than patience lasts, and is not joined by another', async () => {
+test('a hanging control process is waited for until the timeout, and no second one is started', async () => {
   const executable = path.join(directory, 'hanging');
   const asked = path.join(directory, 'asked');
   writeFileSync(executable, `#!/bin/sh\nsleep 1000 &\necho $! >>${asked}\nwait\n`, { mode: 0o755 });
@@ -131,7 +131,7 @@ asRoot.each([
   ['another user', 'os.setuid(65534)'],
   ['another user who became this one', 'os.setresuid(65534, 0, 0)'],
   ['another root directory', 'os.chroot(sys.argv[1])'],
-])('a process that looks like it but has %s is not taken for it', async (_, change) => {
+])('a process that looks like it but has %s is not mistaken for it', async (_, change) => {
   const script = `import os, sys, time; ${change}; print("there", flush=True); time.sleep(600)`;
   const env = { PATH: process.env['PATH'], CUDA_MPS_PIPE_DIRECTORY: control.pipes };
   const other = spawn('python3', ['-c', script, directory, 'nvidia-cuda-mps-control', '-f'], {
@@ -158,14 +158,14 @@ test('end() ends it, and leave() does not', async () => {
   expect([isAlive(identity), control.find(), log]).toEqual([false, undefined, []]);
 });
 
-test('one that cannot be started is said, and tried again', async () => {
+test('a daemon that cannot be started is logged and retried', async () => {
   const daemon = start('/nonexistent/nvidia-cuda-mps-control');
   await until(() => log.length > 1);
   expect(daemon.ready).toBe(false);
   expect(log[0]?.['msg']).toContain('ended: spawn /nonexistent/nvidia-cuda-mps-control ENOENT.');
 });
 
-test('a directory whose sockets would have too long names is refused', () => {
+test('a directory whose socket names would be too long is refused', () => {
   const long = path.join(directory, 'x'.repeat(100));
   const options = {
     executable: '/x',
@@ -181,7 +181,7 @@ test('a directory whose sockets would have too long names is refused', () => {
   expect(daemon).toThrow(/more than the 107 that the system allows/);
 });
 
-test('one that cannot be started just now is tried again, with a sentence', async () => {
+test('a start that fails before the spawn is logged and retried', async () => {
   const inTheWay = path.join(directory, 'mps', 'daemon.log');
   mkdirSync(inTheWay, { recursive: true });
   const daemon = start();
@@ -192,7 +192,7 @@ test('one that cannot be started just now is tried again, with a sentence', asyn
   await until(() => daemon.ready);
 });
 
-test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', () => {
+test('nvidia-cuda-mps-control is searched beside the driver, then in PATH', () => {
   const root = path.join(directory, 'driver');
   const inPath = path.join(directory, 'bin', 'nvidia-cuda-mps-control');
   const driver = path.join(root, 'usr', 'lib', 'x86_64-linux-gnu', 'libcuda.so.1');
@@ -202,7 +202,7 @@ test('nvidia-cuda-mps-control is looked for beside the driver, then in PATH', ()
   expect(findMpsControl(driver, DIRECT, '/nonexistent')).toBeUndefined();
   const beside = makeMpsStandIn(path.join(root, 'usr', 'bin'));
   expect(findMpsControl(driver, DIRECT, path.join(directory, 'bin'))).toBe(beside);
-  // From a container, where the host's files are seen elsewhere.
+  // In a container, the host's files have other paths.
   const seen = (file: string) => path.join(root, file);
   expect(findMpsControl('/usr/lib/x86_64-linux-gnu/libcuda.so.1', { seen }, '')).toBe(
     '/usr/bin/nvidia-cuda-mps-control',

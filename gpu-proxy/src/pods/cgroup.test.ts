@@ -44,7 +44,7 @@ test.each([
   expect(parseCgroup(text)).toEqual({ podUid: UID, containerId: ID });
 });
 
-test('number 16: a static pod has a UID without dashes, and a process may be in a pod and in no container', () => {
+test('number 16: a static pod has a UID without dashes, and a process may be in a pod but in no container', () => {
   const hash = UID.replaceAll('-', '');
   expect(parseCgroup(`0::/kubepods/burstable/pod${hash}/${ID}\n`)).toEqual({
     podUid: hash,
@@ -77,10 +77,13 @@ test.each([
     'one hierarchy of several',
     `4:memory:/\n2:pids:/kubepods/pod${UID}/${ID}\n1:cpuset:/kubepods/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`,
   ],
-])('number 16: a process is in no pod that its container makes up: %s', (_, text) => {
-  for (const init of ['', '4:memory:/\n0::/init.scope\n', '0::/../../../init.scope\n'])
-    expect(parseCgroup(text, init)).toEqual({ podUid: UID, containerId: ID });
-});
+])(
+  'number 16: a cgroup that a container created does not place a process in another pod: %s',
+  (_, text) => {
+    for (const init of ['', '4:memory:/\n0::/init.scope\n', '0::/../../../init.scope\n'])
+      expect(parseCgroup(text, init)).toEqual({ podUid: UID, containerId: ID });
+  },
+);
 
 test.each([
   [
@@ -97,14 +100,14 @@ test.each([
     `${SLICE}/cri-containerd-${ID}.scope`,
   ],
 ])(
-  'number 16: a node that is a container of another cluster has pods of its own: %s',
+  'number 16: a node that is itself a container of another cluster has its own pods: %s',
   (_, hierarchy, node, pod) => {
     for (const init of ['', '/init', '/init.scope'])
       expect(parseCgroup(`${hierarchy}:${node}${pod}\n`, `${hierarchy}:${node}${init}\n`)).toEqual({
         podUid: UID,
         containerId: ID,
       });
-    // What of the node is in no pod of its own.
+    // Processes of the node are in none of its pods.
     expect(parseCgroup(`${hierarchy}:${node}/kubelet\n`, `${hierarchy}:${node}\n`)).toBeUndefined();
     expect(parseCgroup(`${hierarchy}:${node}\n`, `${hierarchy}:${node}\n`)).toBeUndefined();
   },
@@ -117,6 +120,6 @@ test.each([
   `0::/kubepods/podcast/${ID}\n`,
   `0::/podx${UID}\n`,
   '',
-])('number 16: %j is no pod', (text) => {
+])('number 16: %j is not in a pod', (text) => {
   expect(parseCgroup(text)).toBeUndefined();
 });

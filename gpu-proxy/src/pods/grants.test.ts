@@ -33,7 +33,7 @@ async function start(): Promise<void> {
   const addon = new Addon(locateInstallation().addon);
   const state = StateDirectory.open(directory, addon);
   ({ node } = await startNode(directory, { state }));
-  // Nobody connects here.
+  // Nothing connects in this test.
   const binding = { bind: () => Promise.reject(new Error('nobody is to be bound')) };
   grants = new Grants({ node, state, addon, binding, logger: pino({ level: 'silent' }) });
 }
@@ -43,7 +43,7 @@ function leave(): void {
   node.leave();
 }
 
-test('what was made of a grant is served as a grant no more, also when this proxy cannot read what it became', async () => {
+test('a grant that became an allocation is no longer served as a grant, even if its specification cannot be read', async () => {
   const [fresh, used] = [prepareGrant(directory, ['slot-0']), prepareGrant(directory, ['slot-1'])];
   const socket = new ClientSocket(
     path.join(used.clientDirectory, 'gpu.sock'),

@@ -5,7 +5,7 @@ const [VICTIM, THIEF] = [
   '0b6f6c5e-1111-4222-8333-944444444444',
   'c0ffee00-1111-4222-8333-944444444444',
 ];
-/** A static pod's. */
+/** Annotations of a static pod. */
 const HASH = '5f7b1c2d3e4f5a6b7c8d9e0f1a2b3c4d';
 
 function named(name: string, uid: string, annotations: Record<string, string> = {}): V1Pod {
@@ -35,7 +35,7 @@ function mirror(
   };
 }
 
-test('number 16: who writes the UID of another pod on the own one is not found in its place', () => {
+test('number 16: a pod that claims the UID of another pod in its annotations is not found in its place', () => {
   const victim = named('victim', VICTIM);
   for (const thief of [
     named('thief', THIEF, { 'kubernetes.io/config.hash': VICTIM }),
@@ -48,13 +48,13 @@ test('number 16: who writes the UID of another pod on the own one is not found i
       expect(findPod(pods, VICTIM, 'node-1')).toBe(victim);
 });
 
-test('number 16: a static pod is found by the UID that the kubelet has for it', () => {
+test('number 16: a static pod is found by its UID at the kubelet', () => {
   const shown = mirror('static-node-1', THIEF);
   expect(findPod([named('other', VICTIM), shown], HASH, 'node-1')).toBe(shown);
   expect(findPod([shown], THIEF, 'node-1')).toBe(shown);
 });
 
-test('what the kubelet calls a pod is its UID, and that of a static pod what is written on its mirror', () => {
+test('the kubelet identifies a pod by its UID, and a static pod by an annotation of its mirror pod', () => {
   expect([mirror('static-node-1', THIEF), named('other', VICTIM)].map(kubeletUid)).toEqual([
     HASH,
     VICTIM,
@@ -72,11 +72,11 @@ test.each([
     mirror('thief', THIEF, { ...written(HASH), 'kubernetes.io/config.mirror': VICTIM }),
   ],
   ['is another node’s', mirror('thief', THIEF, written(HASH), '2026-01-01T00:00:00Z', 'node-2')],
-])('a pod that %s is no static one', (_, pod) => {
+])('a pod that %s is not a static pod', (_, pod) => {
   expect(findPod([pod], HASH, 'node-1')).toBeUndefined();
 });
 
-test('of two that look the same the older one is meant: the other was copied from it', () => {
+test('if two pods claim the same identity, the older one is chosen: the other copied it', () => {
   const [real, forged] = [
     mirror('static-node-1', THIEF),
     mirror('forged', VICTIM, written(HASH), '2026-02-01T00:00:00Z'),

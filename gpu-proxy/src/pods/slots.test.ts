@@ -12,20 +12,20 @@ const GPU = {
 } as const;
 const settings = (slotsPerGpu: number, warm = 0) => ({ slotsPerGpu, warmWorkers: () => warm });
 
-test('slotMemory() is what is left after a context of each slot and the warm workers', () => {
+test('slotMemory() is what a context per slot and the warm workers leave', () => {
   expect(slotMemory(GPU, settings(10))).toBe(7.5 * GiB);
   expect(slotMemory(GPU, settings(10, 10))).toBe(7 * GiB);
   expect(slotMemory({ ...GPU, memory: 4 * GiB }, settings(10))).toBe(0);
 });
 
-test('settings that leave too little are refused with the figures', () => {
+test('settings that leave too little memory are refused with the numbers', () => {
   expect(() => checkSlots([GPU], settings(100))).not.toThrow();
   expect(() => checkSlots([{ ...GPU, memory: 16 * GiB }], settings(30, 1))).toThrow(
     'GPU 0 (GPU-1) has 16 GiB, and each of its 30 slots would hold 17.1 MiB, less than the 64 MiB',
   );
 });
 
-test('slotsTaken() counts slots that two containers of a pod have one after the other once', () => {
+test('slotsTaken() counts slots once that two containers of a pod use one after the other', () => {
   const allocation = (slots: string[], gpus = ['GPU-1']) => ({ ...SPECIFICATION, gpus, slots });
   const two = [allocation(['a', 'b']), allocation(['a', 'b'])];
   expect(
@@ -36,7 +36,7 @@ test('slotsTaken() counts slots that two containers of a pod have one after the 
   );
 });
 
-test('slotsTaken() counts what was assigned to a pod once, whether it uses it already or not', () => {
+test('slotsTaken() counts slots assigned to a pod once, whether used or not', () => {
   const ownedBy = (podUid: string) => ({
     owner: { namespace: 'default', pod: podUid, podUid, container: 'main' },
   });

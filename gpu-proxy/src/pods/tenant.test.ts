@@ -36,7 +36,7 @@ function find(
   return findTenant({ peer: { ...PEER, containerId }, pod: POD, slots, holders });
 }
 
-test('a slot is of the container that the kubelet names, whoever else it names', () => {
+test('a slot belongs to the container that the kubelet names, whatever other containers it names', () => {
   expect(find(new Map([['x', [MAIN]]]))).toBe('main');
   expect(find(new Map([['x', [holder('other', 'main'), MAIN]]]))).toBe('main');
   expect(() => find(new Map([['x', [holder('other', 'main')]]]))).toThrow(
@@ -52,7 +52,7 @@ test('a slot is of the container that the kubelet names, whoever else it names',
   );
 });
 
-test('of two containers of one pod that have the same slot, the id of the container decides', () => {
+test('if two containers of a pod have the same slot, the container id decides', () => {
   const both: Holders = new Map([['x', [MAIN, SIDE]]]);
   expect([find(both, IDS.main), find(both, IDS.side)]).toEqual(['main', 'side']);
   expect(() => find(both, 'c'.repeat(64))).toThrow('does not know yet which container');

@@ -9,11 +9,11 @@ test('runChild() resolves to the exit status, or 128 + the signal', async () => 
   expect(await runChild('/bin/sh', ['sh', '-c', 'kill -SEGV $$'], process.env)).toBe(128 + 11);
 });
 
-test('runChild() calls the program by the name that the user gave', async () => {
+test('runChild() starts the program with the name that the user gave as argv[0]', async () => {
   expect(await runChild('/bin/sh', ['my-name', '-c', 'test "$0" = my-name'], process.env)).toBe(0);
 });
 
-test('runChild() says why a file cannot be started', async () => {
+test('runChild() reports why a file cannot be started', async () => {
   await expect(runChild('/nonexistent', ['/nonexistent'], {})).rejects.toThrow(
     '/nonexistent could not be started: no such file or directory.',
   );
@@ -24,7 +24,7 @@ test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const)(
   async (signal) => {
     const shell = `trap 'echo got; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.05; done`;
     const script = `import { runChild } from '${CHILD}'; process.exitCode = await runChild('/bin/sh', ['sh', '-c', ${JSON.stringify(shell)}], process.env);`;
-    // A session of its own: then no terminal sends the program a copy.
+    // Its own session: no terminal sends the program a second signal.
     const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
       detached: true,

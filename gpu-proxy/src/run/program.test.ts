@@ -17,11 +17,11 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(directory));
 
-test('findProgram() looks through PATH, past what cannot be run', () => {
+test('findProgram() searches PATH, and skips files that cannot be run', () => {
   expect(findProgram('tool', `/nonexistent:${directory}`)).toBe(path.join(directory, 'tool'));
 });
 
-test('findProgram() says plainly why a program cannot be run', () => {
+test('findProgram() reports why a program cannot be run', () => {
   const at = (name: string) => path.join(directory, name);
   expect(() => findProgram('nosuch', directory)).toThrow(
     'nosuch was not found in PATH. Check the name, or give a path.',
@@ -37,7 +37,7 @@ test('findProgram() says plainly why a program cannot be run', () => {
   );
 });
 
-test('findProgram() has the exit statuses of a shell', () => {
+test('findProgram() returns the exit statuses of a shell', () => {
   expect(() => findProgram('nosuch', directory)).toThrow(
     expect.objectContaining({ exitStatus: 127 }),
   );

@@ -19,23 +19,23 @@ function run(options: string[], command: string[]): CommandUnderTest {
   ]);
 }
 
-test('output and exit status are the program’s', async () => {
+test('output and exit status are those of the program', async () => {
   const outcome = await run([], ['sh', '-c', 'echo out; echo err >&2; exit 7']).end();
   expect(outcome).toEqual({ status: 7, stdout: 'out\n', stderr: 'err\n' });
   expect(place.leftovers()).toEqual([]);
 });
 
-test('standard input and arguments reach the program as they are', async () => {
+test('standard input and arguments are passed to the program unchanged', async () => {
   const command = run([], ['sh', '-c', 'cat; printf "%s|" "$@"', 'sh', '--memory', 'a b', '']);
   command.process.stdin.end('in\n');
   expect((await command.end()).stdout).toBe('in\n--memory|a b||');
 });
 
-test('a program that a signal ended gives 128 + the signal', async () => {
+test('a program ended by a signal gives 128 + the signal', async () => {
   expect((await run([], ['sh', '-c', 'kill -KILL $$']).end()).status).toBe(137);
 });
 
-test('SIGTERM reaches the program, and nothing is left behind', async () => {
+test('SIGTERM is passed to the program, and nothing is left behind', async () => {
   const command = run([], cudaProgram('start(); say("ready"); time.sleep(1000)'));
   await command.printed('ready');
   expect(command.workers()).toHaveLength(1);
@@ -44,7 +44,7 @@ test('SIGTERM reaches the program, and nothing is left behind', async () => {
   expect(place.leftovers()).toEqual([]);
 });
 
-test('--verbose says where a program ran, its quota and what it used', async () => {
+test('--verbose prints where a program ran, its quota and its usage', async () => {
   const { status, stdout, stderr } = await run(
     ['--memory', '512MiB', '--verbose'],
     cudaProgram('start(); say(alloc(64 * MiB))'),
@@ -60,7 +60,7 @@ test('--verbose says where a program ran, its quota and what it used', async () 
   );
 });
 
-test('without --verbose nothing is said about a program that went well', async () => {
+test('without --verbose nothing is printed about a successful program', async () => {
   expect(await run([], cudaProgram('start()')).end()).toEqual({
     status: 0,
     stdout: '',
@@ -68,17 +68,17 @@ test('without --verbose nothing is said about a program that went well', async (
   });
 });
 
-test('--verbose names what the program asked for in vain, apart from what its CUDA runtime only knows', async () => {
+test('--verbose lists unsupported calls of the program, but not those that only its CUDA runtime looked up', async () => {
   const ask =
     'for name in names: must("cuGetProcAddress_v2", name, ctypes.byref(ctypes.c_void_p()), 12000, ctypes.c_uint64(0), None)';
   const body = [
-    // as a runtime does: the name that is none, its whole table, cuInit
+    // like a CUDA runtime: an unknown name, the whole table, cuInit
     `def ask(*names):\n  ${ask}`,
     'ask(b"", b"cuInit", b"cuGraphCreate", b"cuGraphClone", b"cuMemAlloc")',
     'start()',
     'ask(b"cuSurfObjectCreate", b"cuSurfObjectCreate", b"cuGraphClone", b"cuNeverHeardOf", b"no name")',
     'graph = result("cuGraphDestroy", None)',
-    // A round trip: the worker may not read what a program wrote right before it ended.
+    // A round trip: the worker may not read messages sent right before the program ends.
     'alloc(1); say(graph)',
   ].join('\n');
   const { stdout, stderr } = await run(['--verbose'], cudaProgram(body)).end();
@@ -92,14 +92,16 @@ test('--verbose names what the program asked for in vain, apart from what its CU
   );
 });
 
-test('a program that never called CUDA is told so, if asked for', async () => {
+test('--verbose says so if the program never called CUDA', async () => {
   expect((await run(['--verbose'], ['true']).end()).stderr).toContain(
     'gpu-proxy: true never called CUDA',
   );
   expect((await run([], ['true']).end()).stderr).toBe('');
 });
 
-/** What a program sees of a driver that speaks this version of CUDA, and whether it can use it. */
+/**
+ * The driver version that a program sees for this CUDA version, and whether it can use the driver.
+ */
 async function onDriver(version: string, body: string) {
   const command = new CommandUnderTest(
     place,
@@ -111,7 +113,7 @@ async function onDriver(version: string, body: string) {
   return command.end();
 }
 
-test('number 6: a driver that is newer or older than the library serves programs; one that is too old says so', async () => {
+test('number 6: a driver newer or older than the library works; one that is too old is reported', async () => {
   const body =
     'start(); version = ctypes.c_int(); must("cuDriverGetVersion", ctypes.byref(version)); say(version.value, alloc(MiB))';
   expect((await onDriver('14.2', body)).stdout).toBe('13000 0\n');
@@ -123,13 +125,13 @@ test('number 6: a driver that is newer or older than the library serves programs
   );
 });
 
-test('--memory is what the program sees, and what it cannot pass', async () => {
+test('--memory is the memory that the program sees and its limit', async () => {
   const body =
     'start(); say(memory()[1] // MiB, alloc(96 * MiB), alloc(96 * MiB), alloc(16 * MiB))';
   expect((await run(['--memory', '128MiB'], cudaProgram(body)).end()).stdout).toBe('128 0 2 0\n');
 });
 
-test('--memory is one account over all processes of the run', async () => {
+test('--memory is one account for all processes of the run', async () => {
   const child = 'start(); say(alloc(96 * MiB)); sys.stdin.read()';
   const [, , script] = cudaProgram(child);
   const body = `
@@ -146,7 +148,7 @@ say(status); second.communicate()`;
   expect(stdout.split('\n')).toEqual(['0', '2', '0', '']);
 });
 
-test('a program whose worker is killed gets an error, the run says so, and nothing is left behind', async () => {
+test('a program whose worker is killed gets an error, run reports it, and nothing is left behind', async () => {
   const body = 'start(); say("ready"); sys.stdin.readline(); say(alloc(MiB), alloc(MiB))';
   const command = run([], cudaProgram(body));
   await command.printed('ready');
@@ -161,7 +163,7 @@ test('a program whose worker is killed gets an error, the run says so, and nothi
   expect(place.leftovers()).toEqual([]);
 });
 
-test('a program that is killed leaves nothing behind', async () => {
+test('a killed program leaves nothing behind', async () => {
   const command = run(
     ['--verbose'],
     cudaProgram('start(); alloc(MiB); os.kill(os.getpid(), signal.SIGKILL)'),
@@ -173,7 +175,7 @@ test('a program that is killed leaves nothing behind', async () => {
   expect(place.leftovers()).toEqual([]);
 });
 
-test('a run lasts as long as a process that it left behind uses the GPU', async () => {
+test('a run lasts until the last background process of the program stops using the GPU', async () => {
   const [, , script] = cudaProgram(
     'start(); print("ready", file=sys.stderr, flush=True); sys.stdin.read(); say("child", alloc(MiB))',
   );
@@ -185,7 +187,7 @@ test('a run lasts as long as a process that it left behind uses the GPU', async 
   expect([status, stdout]).toEqual([0, 'parent ends\nchild 0\n']);
 });
 
-test('programs that cannot be run get a sentence and the status of a shell', async () => {
+test('programs that cannot be run give a message and the exit status of a shell', async () => {
   const missing = await gpuProxy(place, 'run', '--', 'nosuch-program');
   expect([missing.status, missing.stderr]).toEqual([
     127,
@@ -198,7 +200,7 @@ test('programs that cannot be run get a sentence and the status of a shell', asy
   ]);
 });
 
-test('wrong usage has status 2 and says what is allowed', async () => {
+test('wrong usage gives status 2 and the allowed values', async () => {
   const outcome = await gpuProxy(place, 'run', '--memory', '12 parsecs', '--', 'true');
   expect([outcome.status, outcome.stderr]).toEqual([
     2,
@@ -208,7 +210,7 @@ test('wrong usage has status 2 and says what is allowed', async () => {
   expect((await gpuProxy(place, 'walk')).status).toBe(2);
 });
 
-test('without a build, the sentence says how to get one', async () => {
+test('without a build, the message says how to build', async () => {
   const outcome = await new CommandUnderTest(place, ['run', '--', 'true'], {
     NVIDIA_VIRTUAL_BUILD: '/nonexistent',
   }).end();

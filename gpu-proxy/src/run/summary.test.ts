@@ -43,7 +43,7 @@ function summary(sessions: Session[], memoryLimit = 0): string[] {
   });
 }
 
-test('summaryOf() says where it ran, the quota and what was used', () => {
+test('summaryOf() has GPU, quota and usage', () => {
   const lines = summary([endedSession(1, ORDERLY, 2), endedSession(2, ORDERLY, 3)], 2 ** 29);
   expect(lines.slice(0, 6)).toEqual([
     'GPU: G, GPU-1, 8 GiB',
@@ -58,7 +58,7 @@ test('summaryOf() says where it ran, the quota and what was used', () => {
   );
 });
 
-test('summaryOf() does not claim to know what a dead worker did', () => {
+test('summaryOf() claims nothing about a dead worker', () => {
   const lines = summary([
     endedSession(1, ORDERLY, 2),
     endedSession(2, { status: null, signal: 'SIGKILL' }),
@@ -67,13 +67,13 @@ test('summaryOf() does not claim to know what a dead worker did', () => {
   expect(lines.at(-1)).toContain('unknown launches, worker died: signal SIGKILL');
 });
 
-test('summaryOf() lists calls that are not supported once', () => {
+test('summaryOf() lists each unsupported call once', () => {
   const sessions = [endedSession(1, ORDERLY, 0), endedSession(2, ORDERLY, 0)];
   for (const session of sessions) session.apply({ event: 'unsupported', call: 'cuX' });
   expect(summary(sessions)).toContain('called and not supported: cuX');
 });
 
-test('summaryOf() tells what the program asked for from what only its runtime did', () => {
+test('summaryOf() separates calls of the program from look-ups of its runtime', () => {
   const sessions = [endedSession(1, ORDERLY, 0), endedSession(2, ORDERLY, 0)];
   for (const session of sessions) {
     session.apply({ event: 'notFound', by: 'program', calls: 'cuB,cuA' });
@@ -89,13 +89,13 @@ test('summaryOf() tells what the program asked for from what only its runtime di
   );
 });
 
-test('summaryOf() says so when CUDA was never called', () => {
+test('summaryOf() says so if CUDA was never called', () => {
   expect(summary([])).toEqual([
     expect.stringMatching(/^\.\/x never called CUDA: it opened no session\./),
   ]);
 });
 
-test('problemsOf() names a refusal once, and every worker that died', () => {
+test('problemsOf() lists a refusal once, and every worker that died', () => {
   const [first, second] = [
     endedSession(1, ORDERLY, 0),
     endedSession(2, { status: 1, signal: null }),

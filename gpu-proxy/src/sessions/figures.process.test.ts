@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => scene.remove());
 
-test('a new file is all zeros, for its owner only, and is not made twice', () => {
+test('a new file is zero, private to its owner, and is not created twice', () => {
   const figures = readFigures(file);
   expect(figures.launches + figures.pinned + figures.roundTrips.reduce((a, b) => a + b)).toBe(0);
   expect(figures.roundTrips).toHaveLength(32);
@@ -53,7 +53,7 @@ say("released")
 sys.stdin.readline()
 `;
 
-test('a worker counts what its program does', async () => {
+test('a worker counts the work of its program', async () => {
   const { client, connection } = await scene.connect(cudaProgram(PROGRAM));
   const worker = scene.startWorker(connection, ['--figures', file]);
   const ended = once(worker, 'close');

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(directory));
 
-test('lines come whole, from the first one on, whatever pieces they are written in', () => {
+test('lines are complete, from the first one on, however they were written', () => {
   follower.read();
   expect(lines).toEqual(['first']);
   appendFileSync(file, 'ond\nthé'.slice(0, -1));
@@ -38,7 +38,7 @@ test('more than one chunk at a time', () => {
   expect(lines).toEqual(['first', 'second', ...many]);
 });
 
-test('a file that is limited stays small, and what is appended later is read', () => {
+test('a limited file stays small, and appended lines are read', () => {
   appendFileSync(file, `${'x'.repeat(3_000_000)}\n`);
   while (follower.read());
   follower.limit(4_000_000);
@@ -50,7 +50,7 @@ test('a file that is limited stays small, and what is appended later is read', (
   expect(lines.at(-1)).toBe('later');
 });
 
-test('a part of a large file is read at once, and the rest later', () => {
+test('a part of a large file is read at once, the rest later', () => {
   const many = Array.from({ length: 100_000 }, (_, i) => `line ${i}`);
   appendFileSync(file, `ond\n${many.join('\n')}\n`);
   expect(follower.read()).toBe(true);
@@ -59,7 +59,7 @@ test('a part of a large file is read at once, and the rest later', () => {
   expect(lines).toEqual(['first', 'second', ...many]);
 });
 
-test('of a line without end the first part is handed on, and then the next line', () => {
+test('the first part of an endless line is passed on, then the next line', () => {
   appendFileSync(file, 'x'.repeat(3_000_000));
   while (follower.read());
   appendFileSync(
@@ -78,7 +78,7 @@ test('of a line without end the first part is handed on, and then the next line'
 });
 
 test.each([50_000, 100_000])(
-  'what was not read of a file that is emptied is no part of what comes next (%d)',
+  'unread parts of a truncated file do not become part of the next line (%d)',
   (most) => {
     appendFileSync(file, `ond\n${'x'.repeat(400_000)}`);
     follower.read();

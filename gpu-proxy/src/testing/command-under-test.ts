@@ -14,11 +14,11 @@ interface Outcome {
   readonly stderr: string;
 }
 
-/** Where the commands of one test leave their files, if they do. */
+/** Temporary directory for the commands of one test. */
 export class Place {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'place-'));
 
-  /** Empty when nothing was left behind. */
+  /** Empty if nothing was left behind. */
   leftovers(): string[] {
     return readdirSync(this.directory);
   }
@@ -28,9 +28,7 @@ export class Place {
   }
 }
 
-/**
- * A gpu-proxy command as a user starts it, in a session of its own so that no terminal interferes.
- */
+/** A gpu-proxy command as a user starts it, in its own session so that no terminal interferes. */
 export class CommandUnderTest {
   readonly process: ChildProcessWithoutNullStreams;
   stdout = '';
@@ -57,7 +55,7 @@ export class CommandUnderTest {
     return { status: this.process.exitCode, stdout: this.stdout, stderr: this.stderr };
   }
 
-  /** Waits until it has printed this. */
+  /** Waits until it has printed this text. */
   async printed(text: string): Promise<void> {
     while (!this.stdout.includes(text))
       await Promise.race([once(this.process.stdout, 'data'), this.#mustNotEnd(text)]);
@@ -69,7 +67,7 @@ export class CommandUnderTest {
       throw new Error(`it ended without printing ${text}: ${this.stdout}${this.stderr}`);
   }
 
-  /** The workers and arbiters that it started and that still run. */
+  /** Pids of the running workers and arbiters that it started. */
   workers(): number[] {
     const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     return processes

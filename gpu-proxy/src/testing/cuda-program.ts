@@ -1,7 +1,7 @@
 /**
- * A small CUDA program for tests: Python calls the driver API of whatever libcuda.so.1 the loader
- * finds, as any program would. `alloc(bytes)` returns CUDA's result, `result(name, ...)` too;
- * everything else must succeed.
+ * A small CUDA program for tests: Python calls the driver API of the libcuda.so.1 that the loader
+ * finds, as any program would. `alloc(bytes)` and `result(name, ...)` return CUDA's result; every
+ * other call must succeed.
  */
 const PREAMBLE = `
 import ctypes, os, signal, subprocess, sys, time
@@ -25,7 +25,7 @@ def say(*words): print(*words, flush=True)
 MiB = 1 << 20
 `;
 
-/** A command line that runs it. */
+/** The command line that runs the program. */
 export function cudaProgram(body: string): string[] {
   return ['python3', '-c', `${PREAMBLE}\n${body}`];
 }

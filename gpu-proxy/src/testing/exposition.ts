@@ -15,10 +15,7 @@ const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`);
 const LABEL = new RegExp(`(${NAME})="((?:[^"\\\\]|\\\\[\\\\n"])*)"(?:,|$)`, 'y');
 const VALUE = /^(-?\d+(\.\d+)?(e[+-]?\d+)?|[+-]Inf|NaN)$/;
 
-/**
- * Reads Prometheus' text format as strictly as its description is. @throws Error with the line that
- * is wrong.
- */
+/** Strict parser of Prometheus' text format. @throws Error with the line that is wrong */
 export function parseExposition(text: string): Map<string, Family> {
   if (!text.endsWith('\n')) throw new Error('the last line does not end');
   const families = new Map<string, { type: string; help: string; samples: ParsedSample[] }>();

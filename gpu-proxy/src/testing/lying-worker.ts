@@ -3,18 +3,17 @@ import path from 'node:path';
 import { DEFAULT_ROOT } from '../host/installation.js';
 
 interface Lie {
-  /** Bytes: the quota of the allocation whose workers lie. */
+  /** Quota in bytes of the allocation whose workers lie. */
   readonly quota: number;
-  /** Bytes that they take of the GPU, while their slots of the quota file say 0. */
+  /** Bytes of GPU memory that they use, while their slots of the quota file say 0. */
   readonly taken: number;
 }
 
 const BUILT = process.env['NVIDIA_VIRTUAL_BUILD'] ?? DEFAULT_ROOT;
 
 /**
- * Makes a worker in this directory that takes memory without charging it, as one would that a
- * program has taken over, and serves everybody but the allocation with that quota. Returns its
- * path.
+ * Creates a worker in this directory that uses memory without charging it, like one that a program
+ * has taken over. It serves only the allocation with that quota. @returns its path
  */
 export function makeLyingWorker(directory: string, { quota, taken }: Lie): string {
   const liar = path.join(directory, 'nvidia-virtual-worker');
@@ -26,8 +25,7 @@ export function makeLyingWorker(directory: string, { quota, taken }: Lie): strin
 }
 
 /**
- * The build with such a worker in place of its own, to be named by NVIDIA_VIRTUAL_BUILD. Returns
- * its directory.
+ * Creates a copy of the build with this worker, for NVIDIA_VIRTUAL_BUILD. @returns its directory
  */
 export function makeLyingBuild(directory: string, lie: Lie): string {
   const native = path.join(BUILT, 'native');

@@ -2,9 +2,9 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 /**
- * A process that is started, asked and ended as NVIDIA's nvidia-cuda-mps-control is, and does
- * nothing else: what keeps the daemon running is tried with it. Whether kernels run side by side is
- * tried on a GPU (test/bench/sharing.py).
+ * Stand-in for nvidia-cuda-mps-control: it starts, answers and ends like the original and does
+ * nothing else. It tests the supervision of the daemon. test/bench/sharing.py tests concurrent
+ * kernels on a GPU.
  */
 const SCRIPT = `#!/usr/bin/env python3
 import os, socket, sys
@@ -28,7 +28,7 @@ else:
     control.recv(100)
 `;
 
-/** Makes it in a directory for PATH; returns its path. */
+/** Creates it in a directory for PATH. @returns its path */
 export function makeMpsStandIn(directory: string): string {
   mkdirSync(directory, { recursive: true });
   const file = path.join(directory, 'nvidia-cuda-mps-control');

@@ -50,7 +50,7 @@ interface Parts {
   readonly sessions?: readonly { readonly record: SessionRecord; readonly use: SessionUse }[];
 }
 
-/** A node with one GPU and, for each argument, one allocation. */
+/** A node with one GPU and one allocation per argument. */
 export function nodeSnapshot(...allocations: readonly Parts[]): NodeSnapshot {
   return {
     node: 'node-1',

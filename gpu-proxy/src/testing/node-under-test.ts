@@ -9,7 +9,7 @@ import { GpuNode } from '../node.js';
 
 export type LogLine = Record<string, unknown>;
 
-/** A node on the simulated driver in this process, with what it logged. */
+/** A node on the simulated driver in this process, with its log. */
 export async function startNode(
   state: string,
   options: Partial<NodeOptions> = {},

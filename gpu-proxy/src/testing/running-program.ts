@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { cudaProgram } from './cuda-program.js';
 
-/** A small CUDA program that runs, and whose lines a test awaits. */
+/** A running CUDA program whose output lines a test awaits. */
 export class RunningProgram {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #lines: AsyncIterator<string>;
@@ -13,7 +13,7 @@ export class RunningProgram {
     this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
   }
 
-  /** The next one that it prints. */
+  /** The next line of its output. */
   async line(): Promise<string> {
     return String((await this.#lines.next()).value);
   }

@@ -19,8 +19,8 @@ import { locateInstallation } from '../host/installation.js';
 type Client = ChildProcessByStdio<Writable, Readable, null>;
 
 /**
- * Client programs and real workers under the simulated driver, without a proxy: the test does by
- * hand what one does.
+ * Client programs and real workers on the simulated driver, without a proxy: the test does its
+ * work.
  */
 export class Scene {
   readonly installation = locateInstallation();
@@ -36,7 +36,7 @@ export class Scene {
   );
 
   constructor() {
-    // A client whose worker said nothing tries once more; nobody is there for it then.
+    // A client retries once if its worker exits silently. Nothing accepts the second connection.
     this.#server.on('connection', (connection: Socket) => {
       if (this.#awaited-- <= 0) connection.destroy();
     });
@@ -65,7 +65,7 @@ export class Scene {
     return { client, connection };
   }
 
-  /** A worker for this connection; report and log are files, as those of a session are. */
+  /** A worker for this connection, with report and log in files, as in a session. */
   startWorker(
     connection: Socket,
     args: readonly string[],
@@ -78,7 +78,9 @@ export class Scene {
     return worker;
   }
 
-  /** A worker that has started its driver and waits; `control` is the proxy's end of its socket. */
+  /**
+   * A worker that has initialized its driver and waits. `control` is the proxy's end of its socket.
+   */
   async startWarm(
     args: readonly string[] = [],
   ): Promise<{ worker: ChildProcess; control: number }> {
@@ -90,7 +92,7 @@ export class Scene {
     return { worker, control };
   }
 
-  /** Gives a warm worker its client. */
+  /** Passes the client to a warm worker. */
   assign(control: number, connection: Socket, args: readonly string[]): void {
     const report = openSync(this.report, 'a');
     const log = this.openLog();
@@ -133,10 +135,10 @@ export class Scene {
   }
 }
 
-/** What a program has printed beyond the lines that were taken. */
+/** Output of a program after the lines that were read. */
 const printed = new WeakMap<Client, string>();
 
-/** Everything that a program prints from now until it ends. */
+/** All further output of a program. */
 export async function outputOf(client: Client): Promise<string> {
   client.stdout.on('data', (data: Buffer) =>
     printed.set(client, (printed.get(client) ?? '') + data),
@@ -145,7 +147,7 @@ export async function outputOf(client: Client): Promise<string> {
   return printed.get(client) ?? '';
 }
 
-/** The next line that a program prints. */
+/** The next line of output of a program. */
 export async function lineOf(client: Client): Promise<string> {
   let text = printed.get(client) ?? '';
   while (!text.includes('\n')) text += String((await once(client.stdout, 'data'))[0]);
@@ -154,7 +156,7 @@ export async function lineOf(client: Client): Promise<string> {
   return text.slice(0, end);
 }
 
-/** The next lines that a program prints. */
+/** The next lines of output of a program. */
 export async function linesOf(client: Client, count: number): Promise<string[]> {
   const lines = [];
   while (lines.length < count) lines.push(await lineOf(client));

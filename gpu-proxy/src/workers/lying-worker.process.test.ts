@@ -15,7 +15,7 @@ import { type LogLine, startNode } from '../testing/node-under-test.js';
 
 const MiB = 2 ** 20;
 const QUOTA = 64 * MiB;
-/** What the neighbour was granted does not fit beside it. */
+/** The quota of the neighbour does not fit beside it. */
 const TAKEN = 4096 * MiB;
 const NEIGHBOUR = 7000 * MiB;
 const ALLOCATING = `
@@ -44,7 +44,7 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-/** What cuMemAlloc answers to a program of the neighbour that wants all of its quota. */
+/** The result of cuMemAlloc for a program of the neighbour that allocates its whole quota. */
 async function allocate({ socketPath }: Allocation): Promise<string> {
   const env = clientEnvironment(locateInstallation(), socketPath);
   const program: ChildProcess = spawn('python3', ['-c', ALLOCATING], {
@@ -56,7 +56,7 @@ async function allocate({ socketPath }: Allocation): Promise<string> {
   return said.toString().trim();
 }
 
-test('a worker that takes memory without charging it is ended by what the driver says, and its neighbour gets its whole quota', async () => {
+test("a worker that uses memory without charging it is killed because of NVML's figures, and its neighbour gets its whole quota", async () => {
   const [liar, neighbour] = [
     await node.create({ memory: QUOTA }),
     await node.create({ memory: NEIGHBOUR }),
@@ -79,12 +79,12 @@ test('a worker that takes memory without charging it is ended by what the driver
   );
 });
 
-test('before it is ended, what it takes is missing to its neighbour, as on hardware', async () => {
+test('until then, its memory is missing for its neighbour, as on hardware', async () => {
   const [liar, neighbour] = [
     await node.create({ memory: QUOTA }),
     await node.create({ memory: NEIGHBOUR }),
   ];
-  // Without the check.
+  // Without the second check.
   node.leave();
   ({ node } = await startNode(`${directory}/state`, {
     installation: { ...locateInstallation(), worker: `${directory}/nvidia-virtual-worker` },

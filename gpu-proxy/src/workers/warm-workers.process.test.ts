@@ -16,7 +16,7 @@ const GPU: GpuRecord = {
   mode: 'exclusive',
 };
 
-/** Those that begin, with a driver that there is not; what was said of them. */
+/** Warm workers with a missing driver, and their log lines. */
 function startInVain(executable: string): {
   readonly workers: WarmWorkers;
   readonly said: string[];
@@ -37,7 +37,7 @@ function startInVain(executable: string): {
 
 const openFiles = () => readdirSync('/proc/self/fd').length;
 
-test('those that end leave nothing open, and are tried again later', async () => {
+test('warm workers that exit leave no descriptors open, and are restarted later', async () => {
   const before = openFiles();
   const { workers, said } = startInVain(locateInstallation().worker);
   // three at once, and one a second later
@@ -49,13 +49,16 @@ test('those that end leave nothing open, and are tried again later', async () =>
 
 test.each([
   ['', '/nonexistent/worker', 4, /^a warm worker ended: spawn \/nonexistent\/worker ENOENT/],
-  // A word with a zero in it is what spawn throws at.
+  // spawn() throws on an argument with a null byte.
   [', not even as far as a failure', 'a\0b', 2, /^a warm worker does not start: .*null bytes/],
-])('so do those that cannot even start%s', async (_, executable, times, sentence) => {
-  const before = openFiles();
-  const { workers, said } = startInVain(executable);
-  await eventually(() => expect(said.length).toBeGreaterThanOrEqual(times));
-  expect(said[0]).toMatch(sentence);
-  workers.end();
-  await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
-});
+])(
+  'warm workers that cannot start leave no descriptors open%s',
+  async (_, executable, times, sentence) => {
+    const before = openFiles();
+    const { workers, said } = startInVain(executable);
+    await eventually(() => expect(said.length).toBeGreaterThanOrEqual(times));
+    expect(said[0]).toMatch(sentence);
+    workers.end();
+    await eventually(() => expect(openFiles()).toBeLessThanOrEqual(before));
+  },
+);

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { WorkerLog } from './worker-log.js';
 
-test('so many lines are logged, cut to their length, and of the others their number', () => {
+test('a limited number of lines is logged, each truncated, and the others are counted', () => {
   const said: { msg: string; lines?: number; session?: number }[] = [];
   const logger = pino({ base: null }, { write: (line: string) => said.push(JSON.parse(line)) });
   const log = new WorkerLog(logger);

@@ -1,5 +1,4 @@
-// What the proxy asks of the native worker by its command line, tried on a real one under the
-// simulated driver.
+// The command line of the native worker, tested on a real one with the simulated driver.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, readlinkSync } from 'node:fs';
@@ -33,7 +32,7 @@ function quotaArguments(quota: QuotaFile, limit: number): string[] {
   ];
 }
 
-test('--inventory says which GPUs there are', () => {
+test('--inventory lists the GPUs', () => {
   const { worker, simulatedDriver } = scene.installation;
   const env = {
     ...process.env,
@@ -60,7 +59,7 @@ test('--inventory says which GPUs there are', () => {
   expect(gpus[1].uuid).not.toBe(gpus[0].uuid);
 });
 
-test('--inventory of a driver that is none fails with a sentence', () => {
+test('--inventory with a file that is no driver fails with a message', () => {
   const { status, stdout, stderr } = spawnSync(
     scene.installation.worker,
     ['--inventory', '--driver', '/nonexistent/libcuda.so.1'],
@@ -72,7 +71,7 @@ test('--inventory of a driver that is none fails with a sentence', () => {
   expect(stderr).toContain('/nonexistent/libcuda.so.1 cannot be loaded');
 });
 
-test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys something, and the report says so once', async () => {
+test('--max-handles: the program gets CUDA_ERROR_OUT_OF_MEMORY until it destroys an object, and the report has one entry', async () => {
   const program = `
 start()
 def stream():
@@ -89,13 +88,13 @@ say(len(made), status, again, stream()[0], stream()[0])
 `;
   const { client, connection } = await scene.connect(cudaProgram(program));
   scene.startWorker(connection, ['--max-handles', '100']);
-  expect(await outputOf(client)).toBe('99 2 2 0 2\n'); // the context has one too
+  expect(await outputOf(client)).toBe('99 2 2 0 2\n'); // the context is one, too
   expect(scene.events().filter(({ event }) => event === 'overHandles')).toEqual([
     { event: 'overHandles', limit: 100 },
   ]);
 });
 
-test('--max-handles and --max-threads are over all sessions of the allocation, and what one had is free once it has ended', async () => {
+test("--max-handles and --max-threads count all sessions of the allocation, and a session's part is free after its end", async () => {
   const quota = quotaFile(0);
   const program = `
 start()
@@ -115,7 +114,7 @@ sys.stdin.readline()
     const worker = scene.startWorker(connection, [...quotaArguments(quota, 0), ...limits]);
     sessions.push({ client, worker, made: Number(await lineOf(client)) });
   }
-  expect(sessions.map(({ made }) => made)).toEqual([40, 22]); // and a context each
+  expect(sessions.map(({ made }) => made)).toEqual([40, 22]); // and one context each
   expect([0, 1].map((slot) => quota.readSlot(slot))).toMatchObject([
     { handles: 41, threads: 1 },
     { handles: 23, threads: 1 },
@@ -139,7 +138,7 @@ sys.stdin.readline()
   quota.close();
 });
 
-test('--max-pinned is over all sessions of the allocation', async () => {
+test('--max-pinned counts all sessions of the allocation', async () => {
   const quota = quotaFile(0);
   const program = `
 start()
@@ -162,7 +161,7 @@ sys.stdin.readline()
   expect(sessions.map(({ line }) => line)).toEqual(['0 2 0', '2 2 0']);
   expect(quota.readSlot(0).pinned + quota.readSlot(1).pinned).toBe(60 * MIB);
   const over = { event: 'overPinned', asked: 40 * MIB, limit: 64 * MIB };
-  // both sessions, each once
+  // both sessions, one entry each
   expect(scene.events().filter(({ event }) => event === 'overPinned')).toEqual([over, over]);
   sessions[0]?.client.stdin.write('\n');
   await lineOf(sessions[0]?.client as never);
@@ -170,7 +169,7 @@ sys.stdin.readline()
   quota.close();
 });
 
-test('what a context had for pageable copies goes with it: a program may reset as often as it likes', async () => {
+test('a context releases its staging memory: a program may reset any number of times', async () => {
   const quota = quotaFile(0);
   const program = `
 start()
@@ -197,7 +196,7 @@ sys.stdin.readline()
   quota.close();
 });
 
-test('a kernel may have a long name, and a program may ask for one that is too long for anybody', async () => {
+test('a kernel may have a long name, and a name beyond the limit is an error', async () => {
   const name = 'k'.repeat(20_000);
   const text = `.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry ${name}() { ret; }\n`;
   const program = `
@@ -213,7 +212,7 @@ say(result("cuCtxSynchronize"), result("cuModuleGetFunction", ctypes.byref(funct
   expect(await lineOf(client)).toBe('0 500 0');
 });
 
-test('--max-threads: a program with more ends, with the reason in the report', async () => {
+test('--max-threads: a program with more threads ends, with the reason in the report', async () => {
   const program = `
 import threading
 start()
@@ -239,9 +238,8 @@ say(alloc(1))
   ]);
 });
 
-test('of the calls that a client tells of without end, the report has a bounded number, once each, and no other text', async () => {
-  // As libcuda.so.1 would send them, on the connection that it opened: MessageKind::unsupported of
-  // wire/message.h.
+test('for a client that reports unsupported calls endlessly, the report has a bounded number of them, once each', async () => {
+  // As sent by libcuda.so.1 on its connection: MessageKind::unsupported of wire/message.h.
   const program = `
 import socket, struct
 start()
@@ -270,8 +268,8 @@ connection.detach()
   expect(scene.events().at(-1)).toMatchObject({ event: 'ended', reason: 'client exited' });
 });
 
-test('a worker that cannot be confined serves nobody, and says why', async () => {
-  // A filter under which nobody installs another one: seccomp() answers ENOSYS.
+test('a worker that cannot be sandboxed serves nobody and reports why', async () => {
+  // A filter that prevents further filters: seccomp() returns ENOSYS.
   const unconfined = `
 import ctypes, os, struct, sys
 code = ctypes.create_string_buffer(struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 317, 0x06, 0, 0, 0x00050026, 0x06, 0, 0, 0x7fff0000))
@@ -301,7 +299,7 @@ os.execv(sys.argv[1], sys.argv[1:])
   ]);
 });
 
-test('--context-charge is charged when a session starts, and one that does not fit is refused with the figures', async () => {
+test('--context-charge is charged when a session starts, and a session that does not fit is refused with the numbers', async () => {
   const limit = 600 * MIB;
   const quota = quotaFile(limit);
   const body =
@@ -325,7 +323,7 @@ test('--context-charge is charged when a session starts, and one that does not f
   quota.close();
 });
 
-test('a worker goes on when whoever started it, and reads its log, is gone', async () => {
+test('a worker continues after the process that started it and reads its log has ended', async () => {
   const program = `
 start()
 say("ready")
@@ -336,7 +334,7 @@ ptx = b"nonsense\\0"
 say(result("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), ptx) != 0, alloc(1))
 `;
   const { client, connection } = await scene.connect(cudaProgram(program));
-  // A process between us and the worker, which reads its log and is killed.
+  // A process between the test and the worker that reads its log and is killed.
   const report = openSync(scene.report, 'a');
   const parentProgram = `
 import os, subprocess, sys, time
@@ -416,7 +414,7 @@ sys.stdin.readline()
     return { lines, args };
   }
 
-  test('serves the program that it is given, which sees no context before it asks for one', async () => {
+  test('serves the program that is passed to it; the program sees no context before it creates one', async () => {
     const { lines, args } = await serve({
       CUDA_MODULE_LOADING: 'LAZY',
       CUDA_HOME: '/usr/local/cuda',
@@ -431,7 +429,7 @@ sys.stdin.readline()
     ['another memory layout', {}, ['setarch', '-L']],
     ['another GPU of the allocation', {}, [], ['--gpu', '0']],
   ])(
-    'starts anew for a program with %s, as the same process',
+    're-executes for a program with %s, as the same process',
     async (_, env, wrapper, warmArguments = []) => {
       const { lines, args } = await serve(
         env,
@@ -443,7 +441,7 @@ sys.stdin.readline()
     },
   );
 
-  test('makes its context anew when the program wants other flags, or resets it', async () => {
+  test('recreates its context if the program wants other flags or resets it', async () => {
     const program = `
 must("cuInit", 0)
 must("cuDevicePrimaryCtxSetFlags_v2", 0, 0)
@@ -466,7 +464,7 @@ sys.stdin.readline()
     expect(args).toContain('--warm');
   });
 
-  test('a program that resets before it retains gets a context of its own', async () => {
+  test('a program that resets before it retains gets its own context', async () => {
     const program = `
 must("cuInit", 0)
 must("cuDevicePrimaryCtxReset_v2", 0)
@@ -481,14 +479,14 @@ sys.stdin.readline()
     expect((await serve({}, cudaProgram(program))).lines).toEqual(['0', 'True', 'end', 'end']);
   });
 
-  test('ends when its control socket does', async () => {
+  test('ends with its control socket', async () => {
     const { worker, control } = await scene.startWarm();
     const exited = once(worker, 'exit');
     closeSync(control);
     expect(await exited).toEqual([0, null]);
   });
 
-  test('ends with a sentence for an assignment that is none', async () => {
+  test('ends with a message after an invalid assignment', async () => {
     const { worker, control } = await scene.startWarm();
     const exited = once(worker, 'exit');
     scene.addon.sendDescriptors(control, Buffer.from('--driver\0x'), [control]);
@@ -496,7 +494,7 @@ sys.stdin.readline()
     closeSync(control);
   });
 
-  test('says why it cannot be warm', async () => {
+  test('reports why it cannot be warm', async () => {
     const [control, theirs] = scene.addon.socketPair();
     const worker = spawn(
       scene.installation.worker,
@@ -525,7 +523,7 @@ describe('--uid', () => {
   }
 
   asRoot.each(['cold', 'warm'])(
-    'a %s worker serves as that user, without rights, and in its directory of the cache',
+    'a %s worker runs as that user, without capabilities, in its own directory of the cache',
     async (how) => {
       const { client, connection } = await scene.connect(cudaProgram(PROGRAM));
       const cache = path.join(scene.directory, 'cache');
@@ -557,7 +555,7 @@ describe('--uid', () => {
 });
 
 describe('memory pools', () => {
-  // The simulated driver's pools grow by 32 MiB.
+  // The pools of the simulated driver grow by 32 MiB.
   const PREAMBLE = `
 start()
 def allocate(size):
@@ -579,7 +577,7 @@ def keep():
     return { quota, client, exited, used: () => quota.readSlot(0).used / MIB };
   }
 
-  test('cost what they have reserved, not what was allocated', async () => {
+  test('are charged for what they have reserved, not for what was allocated', async () => {
     const body =
       'say(allocate(MiB)[0]); sys.stdin.readline(); say(allocate(97 * MiB)[0], memory()[0] // MiB)';
     const { client, used } = await run(body);
@@ -589,7 +587,7 @@ def keep():
     expect(await outputOf(client)).toBe('0 0\n');
   });
 
-  test('cost what they keep of freed memory, until somebody needs it', async () => {
+  test('are charged for freed memory that they keep, until it is needed elsewhere', async () => {
     const body = `
 keep()
 status, address = allocate(96 * MiB)
@@ -606,7 +604,7 @@ say(alloc(120 * MiB)); sys.stdin.readline()
     client.stdin.end();
   });
 
-  test('cost nothing once they have released it, also when the program calls nothing more', async () => {
+  test('are not charged after they have released it, even if the program makes no further call', async () => {
     const body = `
 status, address = allocate(64 * MiB)
 say(status); sys.stdin.readline()
@@ -622,7 +620,7 @@ say("waited"); sys.stdin.readline()
     client.stdin.end();
   });
 
-  test('that are destroyed cost until the last of their memory is freed', async () => {
+  test('are charged after their destruction until the last of their memory is freed', async () => {
     const body = `
 class Props(ctypes.Structure): _fields_ = [("allocType", ctypes.c_int), ("handleTypes", ctypes.c_int), ("location", ctypes.c_int * 2), ("rest", ctypes.c_byte * 72)]
 props, pool, address = Props(allocType=1, location=(1, 0)), ctypes.c_uint64(), ctypes.c_uint64()
@@ -642,7 +640,7 @@ say(alloc(128 * MiB)); sys.stdin.readline()
   });
 });
 
-test('--stream-memory: streams cost as many as there were at one time, by whichever call they are made', async () => {
+test('--stream-memory: streams are charged by their maximum number at a time, whichever call creates them', async () => {
   const limit = 25 * MIB;
   const quota = quotaFile(limit);
   const body = `
@@ -674,7 +672,7 @@ say("reset"); sys.stdin.readline()
   client.stdin.end();
 });
 
-test('--context-memory: further contexts cost, and what they held returns with them', async () => {
+test('--context-memory: further contexts are charged, and their memory returns with them', async () => {
   const limit = 1000 * MIB;
   const quota = quotaFile(limit);
   const body = `
@@ -701,7 +699,7 @@ say("destroyed"); sys.stdin.readline()
   client.stdin.end();
 });
 
-describe('device memory that is not asked for by size', () => {
+describe('device memory that is not requested by size', () => {
   async function run(body: string, limit: number) {
     const quota = quotaFile(limit);
     const { client, connection } = await scene.connect(cudaProgram(body));
@@ -709,7 +707,7 @@ describe('device memory that is not asked for by size', () => {
     return { client, used: () => quota.readSlot(0).used };
   }
 
-  test('allocations cost the pages that they take', async () => {
+  test('allocations are charged by whole pages', async () => {
     const body =
       'start(); say(alloc(1), alloc(513), alloc(MiB + 1), alloc(2 * MiB)); sys.stdin.readline()';
     const { client, used } = await run(body, 64 * MIB);
@@ -718,7 +716,7 @@ describe('device memory that is not asked for by size', () => {
     client.stdin.end();
   });
 
-  // 2048 threads on each of the 132 multiprocessors that the simulated GPU has, too.
+  // Also 2048 threads on each of the 132 multiprocessors of the simulated GPU.
   const RESIDENT = 2048 * 132;
   const KERNELS = `
 start()
@@ -738,10 +736,10 @@ def fromLibrary(ptx):
     return kernel
 `;
 
-  /** The driver takes it by pages of 2 MiB. */
+  /** The driver allocates in pages of 2 MiB. */
   const inPages = (bytes: number) => Math.ceil(bytes / (2 * MIB)) * 2 * MIB;
 
-  test('local memory of kernels costs what the context keeps for it, until the context ends', async () => {
+  test('local memory of kernels is charged as long as the context keeps it', async () => {
     const body = `${KERNELS}
 say(launch(512, fromModule), launch(5008, fromModule), launch(5008, fromLibrary), launch(4000, fromModule)); sys.stdin.readline()
 say(launch(12000, fromModule), launch(12000, fromLibrary)); sys.stdin.readline()
@@ -759,7 +757,7 @@ must("cuDevicePrimaryCtxReset_v2", 0); say("reset"); sys.stdin.readline()
     client.stdin.end();
   });
 
-  test('so does the stack limit', async () => {
+  test('the stack limit is charged in the same way', async () => {
     const body =
       'start(); limit = lambda n: result("cuCtxSetLimit", 0, ctypes.c_size_t(n)); say(limit(2048), limit(65536)); sys.stdin.readline()';
     const { client, used } = await run(body, 1024 * MIB);

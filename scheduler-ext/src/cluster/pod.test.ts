@@ -28,7 +28,7 @@ function assignment(containers: Record<string, [string, number][]>): string {
   return JSON.stringify({ version: 1, containers: Object.fromEntries(lists) });
 }
 
-test('number 22: what a pod holds of a GPU is its most at a time: init containers before, sidecars beside', () => {
+test('number 22: a pod holds its maximum over time of a GPU: init containers first, sidecars in parallel', () => {
   const one = readPod(
     pod(
       assignment({ prepare: [['a', 6]], sidecar: [['a', 2]], late: [['a', 3]], main: [['a', 4]] }),
@@ -57,13 +57,13 @@ test('number 22: what a pod holds of a GPU is its most at a time: init container
 });
 
 test.each([undefined, '{', 'null', '{"version":2}', '{"version":1,"containers":7}'])(
-  'an assignment %j is as good as none',
+  'an assignment %j counts as none',
   (text) => {
     expect(readPod(pod(text))?.holding).toBeUndefined();
   },
 );
 
-test('a pod that asks for nothing is nobody', () => {
+test('a pod that requests no slots is ignored', () => {
   expect(
     readPod({ metadata: { uid: 'u' }, spec: { containers: [{ name: 'main' }] } }),
   ).toBeUndefined();
@@ -73,11 +73,11 @@ test.each([
   ['Running', false],
   ['Succeeded', true],
   ['Failed', true],
-])('a pod in phase %s holds slots or not', (phase, ended) => {
+])('whether a pod in phase %s holds slots', (phase, ended) => {
   expect(readPod(pod(undefined, { status: { phase } }))?.ended).toBe(ended);
 });
 
-test('a pod that contradicts itself is there, and says why nothing can be done for it', () => {
+test('a contradictory pod is recorded, with the reason why it cannot be scheduled', () => {
   const wrong = pod(undefined);
   (wrong.metadata as { annotations: object }).annotations = { 'nvidia-virtual/memory': 'much' };
   expect(readPod(wrong)).toMatchObject({
@@ -86,7 +86,7 @@ test('a pod that contradicts itself is there, and says why nothing can be done f
   });
 });
 
-test('a pod that is being deleted leaves, unless it should have been gone long ago', () => {
+test('a pod that is being deleted counts as leaving, unless it is long overdue', () => {
   const deleted = (seconds: number) =>
     readPod(
       pod(undefined, { metadata: { deletionTimestamp: new Date(Date.now() + 1000 * seconds) } }),

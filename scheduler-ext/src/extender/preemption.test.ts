@@ -7,7 +7,7 @@ import { Preemption, type Preemptor } from './preemption.js';
 
 const logger = pino({ level: 'silent' });
 
-/** Seconds for which a pod is there yet. */
+/** Seconds until a terminating pod should be gone. */
 const LEAVES: Readonly<Record<string, number>> = { leaves: 30, stuck: -120 };
 
 /** Pods by GPU, as `name:slots`, `name:slots:priority` or `name:slots:priority:leaves`. */
@@ -56,7 +56,7 @@ async function victimsOf(
     : undefined;
 }
 
-/** Who goes and who leaves anyway, where kube-scheduler chose nobody. */
+/** The victims and the awaited pods if kube-scheduler chose no victims. */
 async function cheapest(
   cluster: Cluster,
   slots: number,
@@ -78,25 +78,25 @@ async function cheapest(
   );
 }
 
-test('victims that free what is needed are left as they are', async () => {
+test('victims that free enough are not changed', async () => {
   const cluster = clusterOf({ a: ['a1:5', 'a2:5'], b: ['b1:5', 'b2:5'] });
   expect(await victimsOf(cluster, ['a1', 'a2'])).toEqual({ victims: ['a1', 'a2'], violations: 7 });
 });
 
-test('victims on several GPUs are exchanged for those that share one', async () => {
+test('victims on several GPUs are replaced by victims that share one', async () => {
   const cluster = clusterOf({ a: ['a1:5', 'a2:5'], b: ['b1:5', 'b2:5'] });
   const corrected = await victimsOf(cluster, ['a1', 'b1']);
   expect([['a1,a2'], ['b1,b2']]).toContainEqual([corrected?.victims.join(',')]);
 });
 
-test('too few victims are made enough', async () => {
+test('missing victims are added', async () => {
   expect(await victimsOf(clusterOf({ a: ['a1:4', 'a2:4'], b: ['b1:10:100'] }), ['a1'])).toEqual({
     victims: ['a1', 'a2'],
     violations: 0,
   });
 });
 
-test('the fewest go, and the least important ones', async () => {
+test('the fewest and least important pods become victims', async () => {
   expect(
     (
       await victimsOf(
@@ -110,17 +110,17 @@ test('the fewest go, and the least important ones', async () => {
   ).toEqual(['b1', 'b2']);
 });
 
-test('nobody of the same priority goes, and a node where that is not enough is left out', async () => {
+test('pods of the same priority are no victims, and a node where this is not enough is dropped', async () => {
   expect(await victimsOf(clusterOf({ a: ['a1:5', 'a2:5:100'] }), ['a1'])).toBeUndefined();
 });
 
-test('victims that hold no slots are for kube-scheduler to choose', async () => {
+test('victims that hold no slots are left to kube-scheduler', async () => {
   const cluster = clusterOf({ a: ['a1:5', 'a2:5'], b: ['b1:5', 'b2:5'] });
   expect((await victimsOf(cluster, ['cpu-hog', 'a1', 'b1']))?.victims).toHaveLength(3);
   expect((await victimsOf(cluster, ['cpu-hog', 'a1', 'b1']))?.victims).toContain('cpu-hog');
 });
 
-test('violated budgets are counted anew for other victims', async () => {
+test('budget violations are counted again for other victims', async () => {
   const budget = (app: string, disruptionsAllowed: number): V1PodDisruptionBudget => ({
     metadata: { namespace: 'default' },
     spec: { selector: { matchLabels: { app } } },
@@ -135,7 +135,7 @@ test('violated budgets are counted anew for other victims', async () => {
   );
 });
 
-test('what was freed is kept for the pod, once kube-scheduler has chosen the node', async () => {
+test('freed slots are promised to the pod, once kube-scheduler has chosen the node', async () => {
   const cluster = clusterOf({ a: ['a1:5', 'a2:5'] });
   await victimsOf(cluster, ['a1', 'a2']);
   cluster.putPod(podOf('high', { priority: 100, slots: 8, nominated: 'node' }));
@@ -146,24 +146,24 @@ test.each<[string, (cluster: Cluster) => void]>([
   ['deleted', (cluster) => cluster.removePod('high')],
   ['bound', (cluster) => cluster.putPod(podOf('high', { node: 'elsewhere' }))],
   ['ended', (cluster) => cluster.putPod(podOf('high', { ended: true }))],
-])('nothing is kept for a pod that is %s while its victims are looked for', async (_, happens) => {
+])('nothing is promised to a pod that is %s while its victims are searched', async (_, happens) => {
   const cluster = clusterOf({ a: ['a1:5', 'a2:5'] });
   const meanwhile = () => happens(cluster);
   await victimsOf(cluster, ['a1', 'a2'], { nominated: 'node', meanwhile });
   expect(cluster.node('node')?.promised.size).toBe(0);
 });
 
-test('nobody goes where it is enough that somebody leaves anyway, however important', async () => {
+test('nothing is evicted if a terminating pod frees enough, whatever its priority', async () => {
   const cluster = clusterOf({ a: ['a1:5:0', 'a2:5:1000:leaves'], b: ['b1:5', 'b2:5'] });
   expect(await cheapest(cluster, 5)).toEqual({ node: 'node', victims: '', awaited: 'a2' });
 });
 
-test('only those who leave from where the pod fits are waited for', async () => {
+test('only pods that terminate where the pod fits are awaited', async () => {
   const cluster = clusterOf({ a: ['a1:5:0:leaves', 'a2:5'], b: ['b1:8::leaves', 'b2:2'] });
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: '', awaited: 'b1' });
 });
 
-test('where it is not enough, those who leave are the first of the victims, and cost nothing', async () => {
+test('if this is not enough, terminating pods are the first victims, and cost nothing', async () => {
   const cluster = clusterOf({ a: ['a1:4', 'a2:2:50', 'a3:4:1000:leaves'], b: ['b1:5:50', 'b2:5'] });
   expect(await cheapest(cluster, 8)).toEqual({ node: 'node', victims: 'a1', awaited: 'a3' });
   expect(
@@ -174,7 +174,7 @@ test('where it is not enough, those who leave are the first of the victims, and 
   });
 });
 
-test('who should have left long ago is neither waited for nor evicted again', async () => {
+test('an overdue pod is neither awaited nor evicted again', async () => {
   expect(
     await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'], b: ['b1:5', 'b2:5'] }), 8),
   ).toEqual({
@@ -183,7 +183,7 @@ test('who should have left long ago is neither waited for nor evicted again', as
   expect(await cheapest(clusterOf({ a: ['a1:5:0:stuck', 'a2:5'] }), 8)).toBeUndefined();
 });
 
-test('of very many nodes those are looked at first on which somebody leaves', async () => {
+test('of very many nodes, those with terminating pods are tried first', async () => {
   const cluster = new Cluster();
   for (let index = 0; index < 200; index++)
     clusterOf({ a: [`p${index}:5:0${index === 150 ? ':leaves' : ''}`] }, cluster, `node-${index}`);

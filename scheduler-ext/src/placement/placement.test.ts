@@ -6,7 +6,7 @@ import { freeFor, holdingOf, place, type Strategy } from './placement.js';
 
 const NOBODY = { uid: 'nobody', priority: 0 };
 
-/** UUIDs of each container's GPUs, in one word. */
+/** UUIDs of each container's GPUs, joined. */
 function placed(
   node: NodeGpus,
   needs: readonly ContainerRequest[],
@@ -75,7 +75,7 @@ test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>(
   expect(placed(nodeWithUsed(...used), needs, strategy)).toBe(expected);
 });
 
-test('place() leaves out what is unhealthy, in another mode, of other memory', () => {
+test('place() skips unhealthy GPUs, GPUs in another mode, and GPUs with other memory', () => {
   const node = nodeOf(
     gpuOf('ill', { healthy: false }),
     gpuOf('concurrent', { mode: 'concurrent' }),
@@ -86,7 +86,7 @@ test('place() leaves out what is unhealthy, in another mode, of other memory', (
   expect(placed(node, [needOf('main', 1, { mode: 'concurrent' })])).toBe('concurrent');
 });
 
-test('place() finds a GPU by its UUID in any case', () => {
+test('place() finds a GPU by its UUID in any letter case', () => {
   const node = nodeOf(gpuOf('GPU-1a'), gpuOf('GPU-1b'));
   const demand = new Demand({
     containers: [needOf('main', 1)],
@@ -96,7 +96,7 @@ test('place() finds a GPU by its UUID in any case', () => {
   expect(place(demand, node.gpus, freeFor(NOBODY, node), 'binpack')).toEqual([[node.gpus[1]]]);
 });
 
-test('place() finds a place whenever there is one: as a search through all that there are', () => {
+test('place() finds a placement if one exists, as an exhaustive search does', () => {
   let found = 0;
   for (let seed = 1; seed <= 400; seed++) {
     const next = numbers(seed);
@@ -128,7 +128,7 @@ test('place() finds a place whenever there is one: as a search through all that 
   expect(found).toBeLessThan(350);
 });
 
-test('a pod that was promised slots keeps them from those that it goes before', () => {
+test('a pod with promised slots keeps them from pods of lower priority', () => {
   const node = nodeWithUsed(0, 0);
   node.promise({ uid: 'high', priority: 10, holding: new Map([['a', 8]]), demand: undefined });
   expect(freeFor({ uid: 'low', priority: 5 }, node)).toEqual([2, 10]);
@@ -136,7 +136,7 @@ test('a pod that was promised slots keeps them from those that it goes before', 
   expect(freeFor({ uid: 'high', priority: 10 }, node)).toEqual([10, 10]);
 });
 
-/** Every combination of GPUs for every container, by the rule that the kubelet follows. */
+/** Every combination of GPUs for every container, by the kubelet's rule. */
 function exists(needs: readonly ContainerRequest[], node: NodeGpus): boolean {
   const free = freeFor(NOBODY, node);
   const chosen: number[][] = [];
@@ -166,7 +166,7 @@ function subsets(count: number, size: number, from = 0): number[][] {
   );
 }
 
-/** Whole numbers below a bound, the same for the same seed. */
+/** Integers below a bound; the same sequence for the same seed. */
 function numbers(seed: number): (bound: number) => number {
   let state = seed * 2654435761;
   return (bound) => {

@@ -109,7 +109,7 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
   expect(judge(demand, node)).toEqual({ sentence, resolvable });
 });
 
-test('judge() says that containers find no room together', () => {
+test('judge() reports that the containers do not fit together', () => {
   expect(judge(demandOf(needOf('one', 5), needOf('two', 5)), nodeWithUsed(5, 7))).toMatchObject({
     sentence:
       "Nodes on whose GPUs the pod's 2 containers find no room together: 8 of 20 slots are free",
@@ -117,7 +117,7 @@ test('judge() says that containers find no room together', () => {
   });
 });
 
-test('with binpack the fuller GPU and the fuller node score higher, with spread the emptier ones', () => {
+test('with binpack the fuller GPU and node score higher, with spread the emptier ones', () => {
   const score = (node: NodeGpus, strategy: Strategy) =>
     (judge(one, node, strategy) as { score: number }).score;
   const nodes = [nodeWithUsed(6, 9), nodeWithUsed(6, 0), nodeWithUsed(2, 0), nodeWithUsed(0, 0)];

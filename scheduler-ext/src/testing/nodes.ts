@@ -30,7 +30,7 @@ export function nodeOf(...gpus: readonly InventoryGpu[]): NodeGpus {
   return node;
 }
 
-/** A node of GPUs `a`, `b`, … with so many slots held already. */
+/** A node with GPUs `a`, `b`, …, each with this many slots in use. */
 export function nodeWithUsed(...used: readonly number[]): NodeGpus {
   const node = nodeOf(...used.map((_, index) => gpuOf(letter(index))));
   used.forEach((slots, index) => {
@@ -57,7 +57,7 @@ export function demandOf(...containers: readonly ContainerRequest[]): Demand {
   return new Demand({ containers, gpuTypes: [], gpuUuids: [] });
 }
 
-/** A pod that waits for one container's slots. */
+/** A pending pod with one container that requests slots. */
 export function podOf(
   uid: string,
   more: Partial<PodRecord> & { readonly slots?: number } = {},

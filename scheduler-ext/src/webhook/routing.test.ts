@@ -6,7 +6,7 @@ function pod(annotations: Record<string, string> | undefined, spec: object = {})
   return { metadata: { ...(annotations && { annotations }) }, spec: { containers, ...spec } };
 }
 
-test('a pod that asks for nothing is left alone', () => {
+test('a pod that requests no slots is not changed', () => {
   expect(
     routePod({
       spec: {
@@ -16,7 +16,7 @@ test('a pod that asks for nothing is left alone', () => {
   ).toEqual([]);
 });
 
-test('annotations are made where there are none', () => {
+test('annotations are created if there are none', () => {
   expect(routePod(pod(undefined))).toEqual([
     { op: 'add', path: '/spec/schedulerName', value: 'nvidia-virtual-scheduler' },
     {
@@ -27,7 +27,7 @@ test('annotations are made where there are none', () => {
   ]);
 });
 
-test('what is said already stays, and a second time nothing is left to do', () => {
+test('existing values are kept, and a second call changes nothing', () => {
   const annotations = { 'nvidia-virtual/gpus': '2', other: 'x' };
   expect(routePod(pod(annotations, { schedulerName: 'nvidia-virtual-scheduler' }))).toEqual([
     { op: 'add', path: '/metadata/annotations/nvidia-virtual~1mode', value: 'exclusive' },
@@ -40,6 +40,6 @@ test.each([
   { schedulerName: 'other' },
   { nodeName: 'node' },
   { schedulerName: 'default-scheduler', nodeName: 'node' },
-])('a pod with %j has its scheduler', (spec) => {
+])('a pod with %j gets its scheduler', (spec) => {
   expect(routePod(pod({}, spec)).map(({ path }) => path)).not.toContain('/spec/schedulerName');
 });

@@ -47,7 +47,7 @@ async function serve(clientAuthority: string | undefined): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('with a client authority, only its certificates get beyond the handshake, also after the serving certificate was renewed', async () => {
+test('with a client CA, only its certificates pass the handshake, also after the serving certificate was renewed', async () => {
   const made = ['ours', 'other'].map((name) => {
     mkdirSync(path.join(directory, name));
     return makeCertificates(path.join(directory, name));
@@ -63,11 +63,11 @@ test('with a client authority, only its certificates get beyond the handshake, a
   await expect(ask(port, client(other))).rejects.toThrow();
 });
 
-test('without one, everybody may ask', async () => {
+test('without a client CA, every client is accepted', async () => {
   expect(await ask(await serve(undefined))).toBe(200);
 });
 
-test('a file that holds no certificate is refused with a sentence', () => {
+test('a file without a certificate is refused with a message', () => {
   const file = path.join(directory, 'ca.crt');
   expect(() => webhookServer(file, () => {})).toThrow(
     `--client-authority ${file} cannot be used: no such file or directory`,

@@ -27,7 +27,7 @@ const ASSIGNED = { 'nvidia-virtual/assigned': 'x' };
 const INVENTORY = { 'nvidia-virtual/inventory': 'x' };
 const NODES = { group: '', resource: 'nodes' };
 
-test('all that is wrong with a new pod is told at once, with what it may not write', () => {
+test('all errors of a new pod are reported at once, including forbidden annotations', () => {
   const object = annotated({
     ...ASSIGNED,
     'nvidia-virtual/memory': 'much',
@@ -58,13 +58,13 @@ test.each<[string, Partial<AdmissionRequest>]>([
     'bound the old way',
     { resource: { group: '', resource: 'bindings' }, object: annotated(ASSIGNED) },
   ],
-])('an assignment that anybody else has %s is refused', (_, more) => {
+])('an assignment that another user has %s is refused', (_, more) => {
   expect(problems(more)).toEqual([
     expect.stringContaining('only the scheduler scheduler may write it, not user'),
   ]);
 });
 
-test('a pod that became wrong before it was looked at may change in other things', () => {
+test('a pod that became invalid before it was validated may change other fields', () => {
   const wrong = { 'nvidia-virtual/memory': 'much' };
   expect(
     problems({
@@ -75,7 +75,7 @@ test('a pod that became wrong before it was looked at may change in other things
   ).toEqual([]);
 });
 
-test('an inventory is written by the plugin of its node', () => {
+test('an inventory may be written only by the plugin of its node', () => {
   const by = (username: string, node?: string) => ({
     resource: NODES,
     object: annotated(INVENTORY),
