@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 export interface Outcome {
   readonly stdout: string;
   readonly stderr: string;
-  /** As Python counts it: minus the number of the signal that ended it. */
+  /** As in Python: the negative number of the signal that ended it. */
   readonly status: number;
   readonly timedOut: boolean;
 }
@@ -15,9 +15,7 @@ interface ChildOptions {
   readonly seconds: number;
 }
 
-/**
- * Runs a program through pipes, in a process group of its own that is killed when the time is up.
- */
+/** Runs a program with pipes, in its own process group, which is killed after the timeout. */
 export function runChild(
   command: string,
   args: readonly string[],
@@ -57,6 +55,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
-    // it ended by itself at the same moment
+    // it ended at the same moment
   }
 }

@@ -29,7 +29,7 @@ async function serve<T extends HttpServer | HttpsServer>(server: T, longestEnd?:
 
 const answerAtOnce: RequestListener = (_, response) => response.end('answer');
 
-/** A connection that was accepted, on which nothing was said yet. */
+/** An accepted connection without any request. */
 async function connect({
   server,
   port,
@@ -59,14 +59,14 @@ function ask(port: number, agent: Agent | false = false): Promise<IncomingMessag
   });
 }
 
-test('one on which nothing was asked yet does not keep a server from ending', async () => {
+test('a connection without a request does not delay the end of a server', async () => {
   const served = await serve(createServer(answerAtOnce));
   const closed = once(await connect(served), 'close');
   await served.connections.end();
   await closed;
 });
 
-test('nor does one on which nothing is asked any more', async () => {
+test('an idle connection does not delay it', async () => {
   const { port, connections } = await serve(createServer(answerAtOnce));
   const agent = new Agent({ keepAlive: true });
   expect(await text(await ask(port, agent))).toBe('answer');
@@ -74,18 +74,21 @@ test('nor does one on which nothing is asked any more', async () => {
   agent.destroy();
 });
 
-test.each(['before', 'after'] as const)('nor does one %s its TLS handshake', async (when) => {
-  const served = await serve(await makeSecureServer());
-  const client = await connect(served);
-  if (when === 'after') {
-    const agreed = once(served.server, 'secureConnection');
-    connectSecurely({ socket: client, rejectUnauthorized: false }).on('error', () => {});
-    await agreed;
-  }
-  await served.connections.end();
-});
+test.each(['before', 'after'] as const)(
+  'a connection %s its TLS handshake does not delay it',
+  async (when) => {
+    const served = await serve(await makeSecureServer());
+    const client = await connect(served);
+    if (when === 'after') {
+      const agreed = once(served.server, 'secureConnection');
+      connectSecurely({ socket: client, rejectUnauthorized: false }).on('error', () => {});
+      await agreed;
+    }
+    await served.connections.end();
+  },
+);
 
-test('a request under way is answered, beside connections that are not used', async () => {
+test('a request in progress is answered, beside idle connections', async () => {
   const server = createServer();
   const served = await serve(server);
   await connect(served);
@@ -98,7 +101,7 @@ test('a request under way is answered, beside connections that are not used', as
   await ended;
 });
 
-test('one whose answer does not come is cut off', async () => {
+test('a connection whose answer does not come is closed', async () => {
   const server = createServer();
   const served = await serve(server, 10);
   const asked = once(server, 'request');

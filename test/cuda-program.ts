@@ -5,10 +5,7 @@ import { promisify } from 'node:util';
 import { cudaHome } from './conformance/builds.js';
 import { INTERPOSER, REPOSITORY } from './paths.js';
 
-/**
- * Compiles test/AREA/NAME.cu by nvcc, as anybody would, unless that was done before. Returns the
- * program.
- */
+/** Compiles test/AREA/NAME.cu with nvcc, unless it is up to date. @returns the program */
 export async function compileProgram(
   area: string,
   name: string,
@@ -32,7 +29,7 @@ export async function compileProgram(
   const compiler = path.join(home, 'bin', 'nvcc');
   const command = [compiler, ...args].join(' ');
   if (isFresh(program, command)) return program;
-  rmSync(`${program}.command`, { force: true }); // nothing half made is taken for fresh
+  rmSync(`${program}.command`, { force: true }); // an incomplete file never counts as up to date
   await promisify(execFile)(compiler, [...args, '-MD', '-MF', `${program}.d`], {
     maxBuffer: 1 << 26,
   });
@@ -40,9 +37,7 @@ export async function compileProgram(
   return program;
 }
 
-/**
- * Whether it was made by the same command, and after the last change of all that it was made of.
- */
+/** Whether it was built by the same command, and after the last change of all its sources. */
 function isFresh(program: string, command: string): boolean {
   try {
     if (readFileSync(`${program}.command`, 'utf8') !== command) return false;
@@ -59,7 +54,7 @@ function isFresh(program: string, command: string): boolean {
   }
 }
 
-/** What a program needs to find the proxy that serves `socket`. */
+/** Environment in which a program finds the proxy that serves `socket`. */
 export function environmentFor(socket: string): NodeJS.ProcessEnv {
   return { ...process.env, NVIDIA_VIRTUAL_SOCKET: socket, LD_LIBRARY_PATH: INTERPOSER };
 }

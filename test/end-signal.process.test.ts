@@ -7,8 +7,8 @@ import { expect, test } from '@jest/globals';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 
 /**
- * Asks the process to end as soon as it would hear it, and no sooner: as process 1 of a container
- * it is deaf until then.
+ * Sends SIGTERM as soon as the process handles signals, not earlier: process 1 of a container
+ * ignores it until then.
  */
 const SIGNAL = `data:text/javascript,const { on } = process;
 process.on = function (name, ...others) {
@@ -19,7 +19,7 @@ process.on = function (name, ...others) {
 process.addListener = process.on;
 process.once = process.on;`;
 
-/** As if it listened to no signals: a Job that was cut short must not pass for done. */
+/** As if it handled no signals: an interrupted Job must not count as complete. */
 const SIGTERM_STATUS = 128 + constants.signals.SIGTERM;
 
 const KUBECONFIG = {
@@ -46,7 +46,7 @@ test.each([
   ],
   ['gpu-proxy', 'serve', '--state', 'state', '--backend', 'simulated'],
 ])(
-  '%s %s ends at once, and has begun nothing, when it is told to end while it starts',
+  '%s %s ends at once, without side effects, if it is terminated during its start',
   async (name, ...args) => {
     const cwd = mkdtempSync(path.join(tmpdir(), 'end-signal-'));
     try {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# What is proved on a machine with a GPU. Needs python3, nvcc and, but for `record`, node and the
-# built tree with its dist/ directories.
+# Tests and benchmarks for a machine with a GPU. Needs python3, nvcc and, except for `record`, node
+# and the built tree with its dist/ directories.
 #   test/h200.sh record | conformance | container | bench | sharing [--only NAME,...] | gang
 #                | account | check | images | frameworks | all
-# Results and logs go to $OUT (default build/h200). `sharing --only concurrent` is what is about
-# concurrent mode; `gang` needs two GPUs.
+# Results and logs are in $OUT (default build/h200). `sharing --only concurrent` covers concurrent
+# mode; `gang` needs two GPUs.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 OUT=${OUT:-$PWD/build/h200}
@@ -12,8 +12,8 @@ BUILD=${BUILD:-/tmp/nvidia-virtual-h200}
 mkdir -p "$OUT" "$BUILD"
 failed=0
 
-# step NAME SECONDS COMMAND...: runs it for at most SECONDS, keeps its output in a log, goes on
-# whatever happens.
+# step NAME SECONDS COMMAND...: runs it for at most SECONDS, logs its output, and continues in any
+# case.
 step() {
   name=$1
   seconds=$2
@@ -28,7 +28,7 @@ step() {
   fi
 }
 
-# The new recordings are also what `conformance` compares with in this tree.
+# `conformance` also compares with the new recordings in this tree.
 record() {
   step record 400 python3 test/conformance/record.py record \
     "$BUILD/conformance" "$OUT/recordings.tar"
@@ -38,8 +38,8 @@ conformance() {
   step conformance 550 node test/dist/conformance/main.js --build "$BUILD/conformance" \
     --modes native,real,simulated --jobs 6 --json "$OUT/conformance.json"
 }
-# kube-apiserver is too large to be carried along. `container --show PATH` where python3 lies in a
-# file system of its own.
+# kube-apiserver is too large for the archive. `container --show PATH` if python3 is in a separate
+# file system.
 container() {
   step container 300 node test/dist/container/main.js --backend real --api played "$@"
 }

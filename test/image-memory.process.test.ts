@@ -10,7 +10,7 @@ const HEADER = '.version 8.0\n.target sm_90\n.address_size 64\n';
 const BIG = '.visible .global .b8 x[1048576];';
 const PATIENCE = 120_000;
 
-/** Each declares device memory in a way that a careless reader takes for less. */
+/** Each declares device memory in a way that a simple parser underestimates. */
 const TRICKS = {
   'a hexadecimal size': '.global .b8 x[0x100000];',
   'a hexadecimal size with U': '.global .b8 x[0X100000U];',
@@ -39,7 +39,7 @@ const TRICKS = {
   constants: '.const .b8 x[0xF000];',
 };
 
-/** ptxas reads each of these, but not as every reader would. */
+/** ptxas accepts each of these, but parsers may differ. */
 const UNREADABLE = {
   'a line of a preprocessor': `# 1 "file"\n${BIG}`,
   'a string of two lines': `.file 1 "a\nb"\n${BIG}`,
@@ -48,7 +48,7 @@ const UNREADABLE = {
   'a blank in an opcode': '.entry k() { .reg .b64 a; ld .global .u64 a, [a]; ret; }',
 };
 
-describe('what the worker counts for a code image', () => {
+describe('the memory that the worker counts for a code image', () => {
   let directory: string;
   let bin: string;
 
@@ -61,7 +61,7 @@ describe('what the worker counts for a code image', () => {
 
   const file = (name: string) => path.join(directory, name);
   const facts = (name: string) => execFileSync(FACTS, [file(name)], { encoding: 'utf8' }).trim();
-  /** Machine code of a text; undefined when ptxas refuses it. */
+  /** Machine code of a text; undefined if ptxas refuses it. */
   const assembled = (text: string) => {
     writeFileSync(file('text.ptx'), HEADER + text);
     const { status } = spawnSync(path.join(bin, 'ptxas'), [
@@ -74,7 +74,7 @@ describe('what the worker counts for a code image', () => {
   };
 
   for (const [what, text] of Object.entries(TRICKS)) {
-    test(`is no less than ptxas takes: ${what}`, () => {
+    test(`is at least what ptxas allocates: ${what}`, () => {
       const taken = variableBytes(assembled(text) ?? Buffer.alloc(64));
       expect(taken).toBeGreaterThan(0);
       expect(Number(facts('text.ptx'))).toBeGreaterThanOrEqual(taken);
@@ -83,7 +83,7 @@ describe('what the worker counts for a code image', () => {
   }
 
   for (const [what, text] of Object.entries(UNREADABLE)) {
-    test(`is a refusal where ptxas reads something unusual: ${what}`, () => {
+    test(`is refused if ptxas accepts an unusual text: ${what}`, () => {
       expect(assembled(text)).toBeDefined();
       expect(facts('text.ptx')).toMatch(/^refused PTX line \d+: /);
     });
@@ -117,7 +117,7 @@ describe('what the worker counts for a code image', () => {
     ]),
   ]) {
     test(
-      `is told of what nvcc makes: ${options.join(' ')}`,
+      `is known for the output of nvcc: ${options.join(' ')}`,
       () => {
         writeFileSync(
           file('source.cu'),
@@ -143,8 +143,8 @@ describe('what the worker counts for a code image', () => {
 });
 
 /**
- * Bytes of global and constant memory of an ELF file. An alignment counts as far as it is more than
- * what any memory has.
+ * Bytes of global and constant memory of an ELF file. An alignment counts as far as it exceeds that
+ * of any allocation.
  */
 function variableBytes(elf: Buffer): number {
   const word = (at: number) => Number(elf.readBigUInt64LE(at));
@@ -155,7 +155,7 @@ function variableBytes(elf: Buffer): number {
     const at = section(index);
     const name = names + elf.readUInt32LE(at);
     const [size, alignment] = [word(at + 32), word(at + 48)];
-    // The addresses of variables, for code that asks for them, stand in constant bank 4.
+    // Constant bank 4 has the addresses of variables, for code that needs them.
     if (/^\.nv\.(global|constant3)/.test(elf.toString('latin1', name, elf.indexOf(0, name))))
       bytes += size + Math.max(0, alignment - 512);
   }

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from '@jest/globals';
 import { REPOSITORY } from './paths.js';
 
-/** Fails the import of Kubernetes' client, wherever it is asked for. */
+/** Makes every import of Kubernetes' client fail. */
 const HOOKS = `export function resolve(specifier, context, next) {
   if (specifier === '@kubernetes/client-node') throw new Error('loaded by ' + context.parentURL);
   return next(specifier, context);
@@ -20,15 +20,15 @@ function load(module: string) {
   return { status, stderr };
 }
 
-// It takes a second of a processor. A kubelet refuses pods as long as no plugin has registered, and
-// programs wait for a proxy that starts anew.
+// The import takes a second of CPU time. A kubelet refuses pods until a plugin has registered, and
+// programs wait for a restarting proxy.
 test.each(['device-plugin/dist/command-line.js', 'gpu-proxy/dist/serve.js'])(
-  "%s does without Kubernetes' client at first",
+  "%s starts without Kubernetes' client",
   (module) => {
     expect(load(module)).toEqual({ status: 0, stderr: '' });
   },
 );
 
-test('which would be seen', () => {
+test('a program that imports it fails', () => {
   expect(load('kube-common/dist/api-server.js').stderr).toContain('loaded by');
 });

@@ -5,8 +5,8 @@ import { runCommand } from '@nvidia-virtual/toolchain/command';
 import { REPOSITORY } from './paths.js';
 
 // The types of gRPC messages are written by hand
-// (docs/decisions/2026-11-23-message-types-by-hand.md). Each must have the fields, of the types,
-// that the generator of @grpc/proto-loader gives it.
+// (docs/decisions/2026-11-23-message-types-by-hand.md). Each must have the fields and types that
+// the generator of @grpc/proto-loader produces.
 
 let directory: string;
 
@@ -24,7 +24,7 @@ interface Protocol {
   readonly proto: string;
   /** Directory of the generated messages. */
   readonly generated: string;
-  /** Module of the types written by hand. */
+  /** Module of the handwritten types. */
   readonly module: string;
   /** Names of messages in the module, by their names in the protocol. */
   readonly messages: Readonly<Record<string, string>>;
@@ -55,14 +55,17 @@ const DEVICE_PLUGIN: Protocol = {
   },
 };
 
-/** As our processes send it: each message in it is there, and no name of a `oneof` is read. */
+/**
+ * A message as our processes send it: all messages in it are present, without the name of a
+ * `oneof`.
+ */
 const SENT = `type Sent<T> = T extends readonly (infer Each)[]
   ? Sent<Each>[]
   : T extends object
     ? { [K in keyof T as K extends \`_\${string}\` ? never : K]: Sent<Exclude<T[K], null>> }
     : T;`;
 
-/** What the compiler says of the types written by hand, beside those that are generated. */
+/** The compiler's errors about the handwritten types compared with the generated ones. */
 async function compare({ proto, generated, module, messages }: Protocol): Promise<string> {
   const file = path.join(REPOSITORY, proto);
   const options = ['--longs=Number', '--enums=String', '--defaults', '--oneofs'];
@@ -86,6 +89,6 @@ async function compare({ proto, generated, module, messages }: Protocol): Promis
 test.each([
   ['admin.proto', ADMIN],
   ['device_plugin.proto', DEVICE_PLUGIN],
-])('messages of %s have the types that the generator gives them', async (_, protocol) => {
+])('messages of %s have the types of the generator', async (_, protocol) => {
   expect(await compare(protocol)).toBe('');
 });

@@ -1,6 +1,5 @@
 #!/bin/sh
-# What h200.sh needs beside the tracked files, in one archive: for a machine with a GPU that has
-# neither Node nor a network.
+# Packs the built tree and Node for h200.sh, for a machine with a GPU but without Node and network.
 #   test/pack.sh ARCHIVE.tar.xz     after `npm run build`
 # There: tar -xf ARCHIVE.tar.xz in a checkout of the same commit, and PATH=$PWD/build/bin:$PATH
 # test/h200.sh ...

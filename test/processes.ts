@@ -2,20 +2,17 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 /**
- * A wait that is longer has failed. Sixty-four programs that start at once on two loaded processors
- * need half a minute.
+ * Timeout of waits. Sixty-four programs that start at once on two loaded processors need half a
+ * minute.
  */
 export const PATIENCE_MS = 120_000;
 
-/** The processes whose parent is `parent`, from /proc. */
+/** The child processes of `parent`, from /proc. */
 export function childrenOf(parent: number): number[] {
   return numbers().filter((pid) => parentOf(pid) === parent);
 }
 
-/**
- * The processes in whose command line, or in the environment that they were started with, `text`
- * stands.
- */
+/** The processes with `text` in their command line, or in their initial environment. */
 export function processesWith(text: string, where: 'cmdline' | 'environ' = 'cmdline'): number[] {
   return numbers().filter(
     (pid) => startedWith(pid, where).includes(text) && parentOf(pid) !== undefined,
@@ -32,11 +29,11 @@ function startedWith(pid: number, where: 'cmdline' | 'environ'): string {
   try {
     return readFileSync(`/proc/${pid}/${where}`, 'utf8');
   } catch {
-    return ''; // gone meanwhile
+    return ''; // ended meanwhile
   }
 }
 
-/** Undefined when the process is gone; a process that only waits to be reaped counts as gone. */
+/** Undefined if the process has ended; a zombie counts as ended. */
 function parentOf(pid: number): number | undefined {
   try {
     const status = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -47,7 +44,7 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** Bytes of memory that a process holds; 0 when it is gone. */
+/** Resident memory of a process in bytes; 0 if it has ended. */
 export function residentMemory(pid: number): number {
   try {
     return (
@@ -59,7 +56,7 @@ export function residentMemory(pid: number): number {
   }
 }
 
-/** What a process has open, without its standard descriptors: names as /proc shows them, sorted. */
+/** Open files of a process without its standard descriptors: names as in /proc, sorted. */
 export function openFiles(pid: number): string[] {
   const names = readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
@@ -77,8 +74,7 @@ export function sharedMemory(): string[] {
 }
 
 /**
- * Looks every few milliseconds until `done` says so; false when it does not within the time, as
- * watchTime counts it.
+ * Polls `done` every few milliseconds. @returns false after the timeout, measured by watchTime()
  */
 export async function until(done: () => boolean, milliseconds = PATIENCE_MS): Promise<boolean> {
   const passed = watchTime();
@@ -94,8 +90,8 @@ export function pause(milliseconds: number): Promise<void> {
 }
 
 /**
- * @returns a function that tells which part of this machine's processors its host has given to
- * others since (proc(5), /proc/stat)
+ * @returns a function that returns the share of this machine's processor time that its host has
+ * given to others since (proc(5), /proc/stat)
  */
 export function watchStolen(): () => number {
   const [before, begin] = [stolenMs(), performance.now()];
@@ -103,8 +99,8 @@ export function watchStolen(): () => number {
 }
 
 /**
- * @returns a function that tells how many milliseconds have passed since, without those that the
- * machine's host gave to others
+ * @returns a function that returns the elapsed milliseconds, without the time that the host gave to
+ * others
  */
 export function watchTime(): () => number {
   const [begin, stolenSince] = [performance.now(), watchStolen()];
@@ -113,5 +109,5 @@ export function watchTime(): () => number {
 
 function stolenMs(): number {
   const [, , , , , , , , ticks] = readFileSync('/proc/stat', 'utf8').split(/\s+/, 9);
-  return Number(ticks) * 10; // 100 a second
+  return Number(ticks) * 10; // 100 ticks per second
 }

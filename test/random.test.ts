@@ -1,12 +1,12 @@
 import { randomNumbers } from './random.js';
 
-test('the same seed gives the same numbers, another one others', () => {
+test('the same seed gives the same numbers, another seed other ones', () => {
   const take = (seed: number) => Array.from({ length: 5 }, randomNumbers(seed));
   expect(take(7)).toEqual(take(7));
   expect(take(7)).not.toEqual(take(8));
 });
 
-test('numbers spread over [0, 1), for seed 0 too', () => {
+test('numbers are uniform in [0, 1), also for seed 0', () => {
   const next = randomNumbers(0);
   const numbers = Array.from({ length: 1000 }, next);
   expect(Math.min(...numbers)).toBeGreaterThanOrEqual(0);

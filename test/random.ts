@@ -1,5 +1,5 @@
 /**
- * Numbers in [0, 1) that depend on the seed alone, so that a failed run can be repeated
+ * Numbers in [0, 1) that depend only on the seed, so that a failed run can be repeated
  * (xorshift32).
  */
 export function randomNumbers(seed: number): () => number {

@@ -1,10 +1,10 @@
-/** Counts what was judged, and says what failed when it does. */
+/** Counts checks, and prints failures at once. */
 export class Tally {
   #passed = 0;
   #skipped = 0;
   readonly #failures: string[] = [];
 
-  /** One judgement: it passes when there is no problem. */
+  /** Records one check. It passes if there is no problem. */
   judge(what: string, problems: readonly string[]): void {
     if (problems.length === 0) {
       this.#passed++;
@@ -21,8 +21,7 @@ export class Tally {
   }
 
   /**
-   * Prints once more what failed, for who reads the end of a long log, and the closing line; what
-   * the process is to exit with.
+   * Prints the failures again at the end of the log, and the closing line. @returns the exit status
    */
   close(): number {
     const failed = this.#failures.length;

@@ -22,12 +22,12 @@ import {
 
 /** Kubernetes' limit for all annotations of an object. */
 const ANNOTATIONS = 256 * 1024;
-/** Node's limit for the head of a request. */
+/** Node's limit for the header of a request. */
 const HEAD = 16 * 1024;
-/** Of one call. A parser that backtracks takes minutes or years for these inputs. */
+/** CPU seconds for one call. A backtracking parser needs minutes or years for these inputs. */
 const BUDGET_S = 1;
 
-/** What makes a backtracking parser try every way to divide the text. */
+/** Input with which a backtracking parser tries every division of the text. */
 const PIECES = [
   ' ',
   '\t',
@@ -89,9 +89,7 @@ function reviewed(text: string) {
 const query = (name: string) => (text: string) =>
   readQuery(new URLSearchParams([[name, text]]), POD_USAGE);
 
-/**
- * Everything that reads what a user wrote: its name, the longest text that reaches it, the parser.
- */
+/** Every parser of user input: name, maximum length of the input, parser. */
 const PARSERS: [string, number, (text: string) => unknown][] = [
   ...Object.values(ANNOTATION).flatMap((name): [string, number, (text: string) => unknown][] => [
     [
@@ -128,7 +126,7 @@ const PARSERS: [string, number, (text: string) => unknown][] = [
 ];
 
 test.each(PARSERS)(
-  '%s: every text of %d characters is read or refused in linear time',
+  '%s: every text of %d characters is accepted or refused in linear time',
   (_, length, parse) => {
     let slowest = { seconds: 0, text: '' };
     for (const text of adversarial(length)) {
@@ -136,7 +134,7 @@ test.each(PARSERS)(
       try {
         parse(text);
       } catch {
-        // A refusal is an answer.
+        // A refusal is a result.
       }
       const { user, system } = process.cpuUsage(before);
       const seconds = (user + system) / 1e6;

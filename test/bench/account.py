@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the quota's count with NVML, for programs that each take memory in one way.
+"""Compares the charged memory with NVML, for programs that each allocate in one way.
 
   account.py --build DIR --json FILE
 
@@ -35,7 +35,7 @@ TORCH = (
     'print("ready", flush=True); sys.stdin.read()'
 )
 MIB = 1 << 20
-MOST = 64 * MIB  # of which 8 MiB for code and what else a context is rounded to
+MOST = 64 * MIB  # of which 8 MiB for code, and rounding of a context
 WORKER = (
     Path(os.environ.get('NVIDIA_VIRTUAL_BUILD', REPOSITORY / 'build' / 'release'))
     / 'native'
@@ -54,7 +54,7 @@ def nvml_library():
 
 
 def reported(pid):
-    """Bytes of a process on all GPUs, or None when NVML does not know it."""
+    """Memory of a process on all GPUs in bytes, or None if NVML does not know it."""
     answer = subprocess.run(
         [str(WORKER), '--processes', nvml_library()], capture_output=True, text=True, timeout=30
     )
@@ -70,7 +70,7 @@ def reported(pid):
 
 
 def compare(node, name, command, allocation=None):
-    """One program in an allocation; or natively, which has no account."""
+    """One program, in an allocation or natively without an account."""
     process = subprocess.Popen(
         command,
         env=allocation and allocation['environment'],
@@ -84,7 +84,7 @@ def compare(node, name, command, allocation=None):
             return {'name': name, 'error': process.stderr.read()[-500:]}
         if not allocation:
             return {'name': name, 'native': reported(process.pid)}
-        time.sleep(0.3)  # a worker settles its pools ten times a second
+        time.sleep(0.3)  # a worker updates its charge for pools ten times a second
         use = json.loads(node.command('ls', '--state', node.state, '-o', 'json'))
         [session] = [
             one

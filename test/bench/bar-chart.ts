@@ -1,16 +1,16 @@
-/** Horizontal bars in groups: one group for each subject, one bar for each series. */
+/** Horizontal bars in groups: one group per subject, one bar per series. */
 export interface BarChart {
   readonly title: string;
   readonly axis: string;
   readonly series: readonly string[];
   readonly groups: readonly BarGroup[];
-  /** A value that a vertical line marks. */
+  /** A value marked by a vertical line. */
   readonly reference?: { readonly value: number; readonly label: string };
 }
 
 export interface BarGroup {
   readonly name: string;
-  /** One for each series. */
+  /** One per series. */
   readonly values: readonly number[];
 }
 
@@ -23,7 +23,7 @@ const BAR = 14;
 const GAP = 12;
 const PLOT = WIDTH - LEFT - RIGHT;
 
-/** An SVG that is readable on a light and on a dark page: it brings its own background. */
+/** An SVG with its own background, readable on a light and on a dark page. */
 export function renderBarChart({ title, axis, series, groups, reference }: BarChart): string {
   const largest = Math.max(...groups.flatMap(({ values }) => values), reference?.value ?? 0);
   const step = tickStep(largest);
@@ -96,13 +96,13 @@ function line(x: number, top: number, bottom: number, colour: string, more = '')
   return `<line x1="${round(x)}" y1="${top}" x2="${round(x)}" y2="${bottom}" stroke="${colour}"${more}/>`;
 }
 
-/** 1, 2 or 5 times a power of ten, so that there are four to ten ticks. */
+/** Distance of ticks: 1, 2 or 5 times a power of ten, for four to ten ticks. */
 function tickStep(largest: number): number {
   const power = 10 ** Math.floor(Math.log10(largest / 4));
   return [5, 2, 1].map((factor) => factor * power).find((step) => largest / step >= 4) ?? power;
 }
 
-/** Few digits, so that a chart is the same on every machine. */
+/** Few digits, so that a chart is equal on every machine. */
 function round(value: number): number {
   return Number(value.toFixed(2));
 }

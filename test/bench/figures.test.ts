@@ -4,14 +4,14 @@ const PRINTED = parsePrinted(
   'noise\n{"name": "bare", "nanoseconds": 20}\n{"name": "ours", "value": 30, "unit": "ns"}\n',
 );
 
-test('both forms of printed figures are read, other lines are not', () => {
+test('both forms of printed figures are parsed, other lines are skipped', () => {
   expect(PRINTED).toEqual([
     { name: 'bare', value: 20, unit: 'ns' },
     { name: 'ours', value: 30, unit: 'ns' },
   ]);
 });
 
-test('a limit holds up to its value', () => {
+test('a limit includes its value', () => {
   expect(compare(PRINTED, [{ name: 'ours', reference: 'bare', most: 1.5 }])[0]).toMatchObject({
     ratio: 1.5,
     limit: '<= 1.5',
@@ -24,16 +24,16 @@ test('a limit holds up to its value', () => {
   });
 });
 
-test('a ratio that the program measured itself counts', () => {
+test('a ratio measured by the program is used', () => {
   const printed = [...PRINTED, ...parsePrinted('{"name": "both", "ratio": 1.2}')];
   const comparison = { name: 'ours', reference: 'bare', measured: 'both', most: 1.3 };
   expect(compare(printed, [comparison])[0]).toMatchObject({ value: 30, ratio: 1.2, holds: true });
 });
 
-test('a figure without a limit neither holds nor fails', () => {
+test('a figure without a limit is neither fulfilled nor violated', () => {
   expect(compare(PRINTED, [{ name: 'bare' }])[0]).toEqual({ name: 'bare', value: 20, unit: 'ns' });
 });
 
-test('what was not measured is an error', () => {
+test('a missing figure is an error', () => {
   expect(() => compare(PRINTED, [{ name: 'theirs' }])).toThrow('theirs');
 });

@@ -1,12 +1,9 @@
-/**
- * One thing measured; how it compares, where there is something to compare it with, and what is to
- * hold.
- */
+/** One measured figure, with an optional reference and an optional limit. */
 export interface Figure {
   readonly name: string;
   readonly unit: string;
   readonly value: number;
-  /** What `value` is divided by for `ratio`: its name. */
+  /** Name of the figure by which `value` is divided for `ratio`. */
   readonly reference?: string;
   readonly ratio?: number;
   readonly limit?: string;
@@ -18,7 +15,7 @@ export interface LocalResults {
   readonly figures: readonly Figure[];
 }
 
-/** What a program under test/bench prints: one object a line. */
+/** Parses the output of a program in test/bench: one JSON object per line. */
 export interface Printed {
   readonly name: string;
   readonly value: number;
@@ -49,19 +46,13 @@ export function parsePrinted(text: string): Printed[] {
 export interface Comparison {
   readonly name: string;
   readonly reference?: string;
-  /**
-   * The figure that is the ratio, where the program measured it itself, round by round; else it is
-   * the quotient.
-   */
+  /** The ratio that the program measured round by round, or else the quotient. */
   readonly measured?: string;
   readonly most?: number;
   readonly least?: number;
 }
 
-/**
- * Missing figures are an error: a program that measured nothing must not look like one that is
- * fast.
- */
+/** Missing figures are an error: a program that measured nothing must not look fast. */
 export function compare(printed: readonly Printed[], comparisons: readonly Comparison[]): Figure[] {
   const find = (name: string) => {
     const found = printed.find((one) => one.name === name);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures on a GPU what a fixed share of 5 % lets through, and what an endless kernel is charged.
+"""Measures the throughput of a fixed share of 5 %, and the charge of an endless kernel.
 
   fixed_share.py --build DIR --json FILE [--seconds S]
 
@@ -19,11 +19,11 @@ from h200 import HERE, json_lines, machine, record
 from sharing import Node
 
 SHARE = 0.05
-# One window of 5 ms more than the share, in a second, and what the end of a loop waits for.
+# Work of a second beyond the share: one window of 5 ms, and the wait at the end of a loop.
 MOST = 0.075
 ENDLESS_SECONDS = 24
 HELD_BACK = ('cuMemcpy', 'cuMemset', 'cuLaunch')
-# Of its rate, beside a loop of event records with a fixed share of 5 %.
+# Part of its rate beside a loop of event records with a fixed share of 5 %.
 LEAST_BESIDE_EVENTS = 0.9
 
 
@@ -79,7 +79,7 @@ def calls(program, seconds, native):
 
 
 def neighbour(program, seconds):
-    """What a busy tenant loses beside one of 5 % that only records events."""
+    """The loss of a busy tenant beside one of 5 % that only records events."""
     node = Node('real')
     try:
         busy = node.allocate(['--share', '95', '--memory', '2GiB'])
@@ -107,7 +107,7 @@ def neighbour(program, seconds):
 
 
 def endless(program):
-    """A kernel of 24 s beside a busy tenant has half of the GPU, and is charged half the time."""
+    """A kernel of 24 s beside a busy tenant gets half of the GPU, and is charged half the time."""
     node = Node('real')
     try:
         stubborn = node.allocate(['--share', '50', '--memory', '2GiB'])

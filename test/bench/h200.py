@@ -3,8 +3,8 @@
 
 Needs python3, nvcc, node and the built tree.
 
-h200.py --build DIR --json FILE           calls and copies
-h200.py --frameworks --json FILE   PyTorch, Transformers, CuPy, JAX: equal results, ratio of times
+  h200.py --build DIR --json FILE   calls and copies
+  h200.py --frameworks --json FILE  PyTorch, Transformers, CuPy, JAX: results and ratio of times
 """
 
 import argparse
@@ -22,12 +22,12 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / 'conformance'))
-import record  # finds the compiler and what to link with
+import record  # finds the compiler and the libraries to link
 
 PROGRAMS = ['first_kernel', 'launches', 'copies', 'module_load']
 FRAMEWORKS = ['torch_operations', 'resnet50_train', 'gpt2_generate', 'cupy_sum', 'jax_sum']
 ROUNDS = 3
-# What is to hold, as remoted / native: at most for times, at least for bandwidths.
+# Limits of remoted / native: maximum for times, minimum for bandwidths.
 LIMITS = {
     '20,000 launches and the final synchronize': 1.05,
     'launch, 500 in a row': 0.2,
@@ -65,7 +65,7 @@ def build_all(directory):
 
 
 def run(command, remoted, seconds, cwd=None):
-    """What the command printed, and how it failed; through the product or not."""
+    """Output and error of the command, run natively or through the product."""
     if remoted:
         proxy = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
         command = ['node', str(proxy), 'run', '--backend', 'real', '--', *command]
@@ -106,7 +106,7 @@ def machine():
 
 
 def measure_calls(directory):
-    """Native and remoted runs take turns on the same machine. The median of each figure counts."""
+    """Native and remoted runs alternate on the same machine. The median of each figure counts."""
     build_all(directory)
     seen, units, errors = {}, {}, []
     for _ in range(ROUNDS):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads tricky and damaged code images, and compares the memory charged with NVML's figure.
+"""Loads tricky and damaged code images, and compares the charged memory with NVML's figure.
 
   images.py --build DIR --json FILE [--seconds N]
 
@@ -24,7 +24,7 @@ from h200 import HERE, REPOSITORY, machine, record
 from sharing import Node
 
 QUOTA = 1024 * MIB
-MARGIN = 64 * MIB  # 8 for code that contexts provide for, 32 that a worker tolerates, and pages
+MARGIN = 64 * MIB  # 8 for code that contexts reserve, 32 that a worker tolerates, and pages
 EVERY_MS = 20
 HEADER = '.version 8.0\n.target sm_80\n.address_size 64\n'
 KERNEL = (
@@ -99,7 +99,7 @@ FRAGMENTS = [
 
 
 def texts():
-    """PTX that declares up to GiB in ways that a careless reader takes for less."""
+    """PTX that declares up to GiB in ways that a simple parser underestimates."""
     for size in SIZES:
         yield f'.visible .global .b8 BIG[{size}];' + KERNEL
     for size in ('0x30000000', '0x50000000'):
@@ -152,7 +152,7 @@ def compiled(nvcc, directory):
 
 
 def mutated(image, chance):
-    """A text gets another number or a fragment; anything else another byte, word or length."""
+    """Changes a number or a fragment of a text, or a byte, word or length of other data."""
     if image.lstrip().startswith(b'.version') or image.lstrip().startswith(b'//'):
         text = image.decode('latin1')
         for _ in range(chance.randint(1, 3)):
@@ -168,7 +168,7 @@ def mutated(image, chance):
         return text.encode('latin1')
     content = bytearray(image)
     for _ in range(chance.randint(1, 3)):
-        # Headers are where lengths are: at the beginning, and in the section table of an ELF file.
+        # Lengths are in headers: at the beginning, and in the section table of an ELF file.
         at = chance.choice(
             [
                 chance.randrange(min(256, len(content))),
@@ -200,7 +200,7 @@ def mutated(image, chance):
 
 
 def wrappers():
-    """The magic number of a wrapper, and pointers of the client's choice behind it."""
+    """The magic number of a wrapper, followed by pointers that the client chose."""
     for version in (1, 2):
         for pointer in (0, 0x4141414141414141, 0x2aaaaaaaa000, 0x7fffffffe000):
             yield b'\xb1\x43\x62\x46' + version.to_bytes(4, 'little') + pointer.to_bytes(
@@ -223,7 +223,7 @@ def corpus(nvcc, directory, count):
 
 
 class Watch:
-    """What NVML says of processes, again and again."""
+    """Reads NVML's figures of processes repeatedly."""
 
     def __init__(self, node, backend):
         simulated = (
@@ -243,7 +243,7 @@ class Watch:
         self.rest = b''
 
     def held(self, pid):
-        """Bytes by the second line from now on: the first may have been begun before."""
+        """Bytes by the second next line: the next one may have been started before."""
         while select.select([self.process.stdout], [], [], 0)[0]:
             self.rest = os.read(self.process.stdout.fileno(), 1 << 20)
         lines = 0
@@ -265,7 +265,7 @@ class Watch:
 
 
 class Tenant:
-    """A program of the allocation, and the worker that serves it."""
+    """A program of the allocation, and its worker."""
 
     def __init__(self, program, node, allocation, watch):
         libraries = str(REPOSITORY / 'build' / 'release' / 'interposer')
@@ -293,7 +293,7 @@ class Tenant:
         self.beyond = watch.held(self.pid) - first['used']  # the context
 
     def tell(self, line):
-        """None when the session has ended."""
+        """None if the session has ended."""
         try:
             self.process.stdin.write(line + '\n')
             self.process.stdin.flush()

@@ -5,11 +5,11 @@ import { reportFiles } from './report-files.js';
 
 const MACHINE = { gpu: 'G', driver: '1', cores: 4, date: '2026-01-01' };
 
-test('what was not measured says so', () => {
+test('missing measurements are marked', () => {
   expect(renderPage({}).match(/Not measured yet\./g)).toHaveLength(5);
 });
 
-test('a limit that does not hold stands out, and so does a failure', () => {
+test('violated limits and failures are emphasized', () => {
   const figures = [
     { name: 'slow', unit: 'us', native: 1, remoted: 2, ratio: 2, limit: '<= 1.05', holds: false },
     { name: 'half done', unit: 'us', native: 1 },
@@ -22,7 +22,7 @@ test('a limit that does not hold stands out, and so does a failure', () => {
   expect(page).toContain('What failed: x, remoted: exit status 1.');
 });
 
-test('frameworks that differ from native stand out', () => {
+test('frameworks whose results differ from native ones are emphasized', () => {
   const frameworks = [
     { name: 'a', native: { seconds: 1 }, remoted: { error: 'no' }, equal: false },
   ];
@@ -31,7 +31,7 @@ test('frameworks that differ from native stand out', () => {
   );
 });
 
-test('tenants stand beside what they are alone, and beside their limit', () => {
+test('tenants are listed beside their rate alone and their limit', () => {
   const tenant = {
     mode: 'saturate',
     kernel: 50,

@@ -67,7 +67,7 @@ const METHOD = `To measure again, run the command and put its JSON into test/ben
   candidate nodes, in another order each time, as after kube-scheduler's own filters.
 - One pod in four fits nowhere, and gets a reason for each node.`;
 
-/** docs/performance.md. */
+/** Generates docs/performance.md. */
 export function renderPage(results: Results): string {
   const sections = [
     HEAD,
@@ -82,7 +82,7 @@ export function renderPage(results: Results): string {
   return `${sections.join('\n\n')}\n`;
 }
 
-/** Pictures first; a picture is explained by its title and axis. */
+/** Charts first. Title and axis explain a chart. */
 function summary(results: Results): string {
   const pictures = plots(results).map(({ file, title }) => `![${title}](${file})`);
   return ['## Summary', ...pictures].join('\n\n');

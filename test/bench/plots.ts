@@ -1,7 +1,7 @@
 import { type BarChart, type BarGroup, renderBarChart } from './bar-chart.js';
 import type { Results, SharingScenario, SharingTenant } from './results.js';
 
-/** A picture of docs/performance.md. */
+/** A chart of docs/performance.md. */
 export interface Plot {
   /** Relative to docs/. */
   readonly file: string;
@@ -9,7 +9,7 @@ export interface Plot {
   readonly svg: string;
 }
 
-/** The pictures for which there are measurements. */
+/** The charts whose measurements exist. */
 export function plots(results: Results): Plot[] {
   return [
     plot('throughput', throughput(results)),
@@ -23,7 +23,7 @@ function plot(name: string, chart: BarChart): Plot[] {
   return [{ file: `performance/${name}.svg`, title: chart.title, svg: renderBarChart(chart) }];
 }
 
-/** Scenarios in which all tenants do the same, so that the sum of their parts is meaningful. */
+/** Scenarios with equal work of all tenants, so that the sum of their parts is meaningful. */
 const EQUAL_TENANTS = [
   ['two of 50 us', 'two, kernels of 50 us'],
   ['two of 200 us', 'two, kernels of 200 us'],
@@ -51,7 +51,7 @@ function throughput(results: Results): BarChart {
   };
 }
 
-/** Those figures of the benchmark that have a limit, and the frameworks. */
+/** The figures of the benchmark with a limit, and the frameworks. */
 function overhead({ gpu, frameworks }: Results): BarChart {
   const figures = (gpu?.figures ?? []).filter(({ limit }) => limit !== undefined);
   const calls = figures.flatMap(({ name, unit, ratio }) =>

@@ -4,7 +4,7 @@ import { renderPage } from './page.js';
 import { plots } from './plots.js';
 import { committedResults } from './results.js';
 
-/** docs/performance.md and its pictures, from the committed measurements. */
+/** Writes docs/performance.md and its charts from the committed measurements. */
 export function reportFiles(): { file: string; text: string }[] {
   const docs = path.join(REPOSITORY, 'docs');
   const results = committedResults();

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
 import type { LocalResults } from './figures.js';
 
-/** As test/bench/h200.py writes it. */
+/** Output of test/bench/h200.py. */
 export interface GpuResults {
   readonly machine: GpuMachine;
   readonly figures: readonly GpuFigure[];
@@ -40,7 +40,7 @@ export interface Framework {
   readonly ratio?: number;
 }
 
-/** As test/bench/sharing.py writes it. Parts are relative to the native rate alone. */
+/** Output of test/bench/sharing.py. Parts are relative to the native rate alone. */
 export interface SharingResults {
   readonly machine: GpuMachine;
   readonly scenarios: readonly SharingScenario[];
@@ -51,9 +51,9 @@ export interface SharingScenario {
   readonly tenants: readonly SharingTenant[];
   readonly limit?: string;
   readonly holds?: boolean;
-  /** What stands in the place of the hardware's slicing. */
+  /** Replaces the hardware's slicing. */
   readonly sliced_is?: string;
-  /** What the limit is about, where that is no sum of parts. */
+  /** Subject of the limit if it is not the sum of the parts. */
   readonly got?: readonly number[];
 }
 
@@ -77,13 +77,13 @@ export interface Results {
   readonly gpu?: GpuResults;
   readonly frameworks?: FrameworkResults;
   readonly sharing?: SharingResults;
-  /** As test/bench/scheduling writes it. */
+  /** Output of test/bench/scheduling. */
   readonly scheduling?: LocalResults;
 }
 
 const DIRECTORY = path.join(REPOSITORY, 'test', 'bench', 'results');
 
-/** The measurements that are committed, as far as there are any. */
+/** The committed measurements, if they exist. */
 export function committedResults(): Results {
   const local = read<LocalResults>('local.json');
   const gpu = read<GpuResults>('bench.json');

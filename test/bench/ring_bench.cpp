@@ -1,12 +1,11 @@
-// What wire's channel costs over a ring with nothing to it. Two processes; each figure is the
-// median of many short rounds, taken in turn for both rings, so that a busy machine, or one whose
-// processors change places, disturbs them alike. One JSON object a line:
-// {"name": "...", "nanoseconds": ...}, and {"name": "...", "ratio": ...}, the median of wire's time
-// by the bare ring's in the same round.
+// The cost of wire's channel compared with a minimal ring, between two processes. Each figure is
+// the median of many short rounds that alternate between both rings, so that load on the machine
+// affects both equally. One JSON object per line: {"name": "...", "nanoseconds": ...}, and
+// {"name": "...", "ratio": ...}, the median of the ratios within a round.
 //
-// enqueue_128: 128 bytes of payload handed over, many in a row, the other end reading along.
+// enqueue_128: many payloads of 128 bytes in a row, with a concurrent reader.
 // null_round_trip: an empty request and its reply. With the argument `fences`, no end is registered
-// for membarrier(2), as where the kernel refuses it.
+// for membarrier(2), as if the kernel refused it.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -32,8 +31,7 @@ constexpr int kRoundTripsPerRound = 1'000;
 constexpr std::size_t kPayload = 128;
 constexpr std::uint16_t kPlainCall = 1;
 
-// As bare as it gets: slots of one size, two counters, each end spins for ever and trusts the
-// other.
+// Minimal ring: slots of one size, two counters, endless spinning, full trust in the peer.
 struct BareRing {
   static constexpr std::uint64_t kSlots = wire::kRequestBytes / kPayload;
   alignas(128) std::atomic<std::uint64_t> tail{0};
@@ -62,7 +60,7 @@ class BareClient {
   std::uint64_t tail_ = 0, head_ = 0;
 };
 
-// Receives every payload; says that it has caught up, which answers a round trip.
+// Receives every payload. Reports when it has caught up, which answers a round trip.
 [[noreturn]] void serveBare(BareRing& ring) {
   std::byte received[kPayload];
   std::uint64_t tail = 0;
@@ -110,12 +108,12 @@ double median(std::vector<double> values) {
 }
 
 struct Figures {
-  std::vector<double> enqueue, roundTrip;  // nanoseconds, one a round
+  std::vector<double> enqueue, roundTrip;  // nanoseconds, one per round
 
   template <class Client>
   void round(Client& client) {
     static const std::byte payload[kPayload] = {};
-    client.roundTrip();  // the other end is awake, and done with the last round
+    client.roundTrip();  // the peer is awake and has finished the last round
     const std::uint64_t start = wire::monotonicNanoseconds();
     for (int i = 0; i < kEnqueuesPerRound; ++i) client.enqueue(payload);
     const std::uint64_t enqueued = wire::monotonicNanoseconds();
@@ -143,7 +141,7 @@ pid_t start(Serve serve) {
   return child;
 }
 
-// The other server is stopped meanwhile, so that its spinning takes no processor away.
+// The other server is stopped meanwhile, so that its spinning uses no processor.
 template <class Client>
 void roundWith(pid_t server, Figures& figures, Client& client) {
   kill(server, SIGCONT);

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Tests gpu-proxy's second check on a GPU.
 
-Honest tenants stay, a lying worker is ended within a second, and reported GPU time equals the
-grants.
-
+Honest tenants continue, a lying worker is killed within a second, and reported GPU time equals
+the grants.
 
   second_check.py --build DIR --json FILE
 
@@ -37,7 +36,7 @@ RULE = 0.25  # of the GPU's time: charts/nvidia-virtual/templates/monitoring/pro
 
 
 def make_build(directory):
-    """The build, with a worker that lies to the allocation with the liar's quota."""
+    """The build, with a worker that lies in the allocation with the liar's quota."""
     lie = json.dumps({'quota': LIARS_QUOTA, 'taken': TAKEN})
     code = f"(await import('{LIAR}')).makeLyingBuild('{directory}', {lie})"
     subprocess.run(['node', '--input-type=module', '-e', code], check=True)
@@ -102,7 +101,7 @@ class Bench:
         )
 
     def value(self, name, allocation):
-        """Of a metric of an allocation; None where there is none."""
+        """A metric of an allocation, or None."""
         text = urllib.request.urlopen(self.metrics, timeout=10).read().decode()
         found = re.search(
             rf'^{name}{{[^}}]*allocation="{allocation["id"]}"[^}}]*}} (\S+)$', text, re.M
@@ -113,7 +112,7 @@ class Bench:
         return (Path(self.node.state) / 'log').read_text()
 
     def honest(self):
-        """Three programs fill one quota, and stay for longer than the check takes."""
+        """Three programs fill one quota, and run for longer than the check takes."""
         allocation = self.create('--memory', str(HONEST), '--name', 'honest')
         programs = [self.run(allocation, 'fill') for _ in range(3)]
         filled = [
@@ -213,7 +212,9 @@ class Bench:
         return {'name': 'time', 'shares': parts, 'processor': processor, 'holds': holds}
 
     def processor(self):
-        """Share of one processor that the process asking NVML uses; None if it does not run."""
+        """Processor use of the process that reads NVML, as a share of one processor; None if it
+        does not run.
+        """
         def ticks():
             for directory in Path('/proc').glob('[0-9]*'):
                 try:

@@ -4,8 +4,8 @@
   sharing.py --build DIR --json FILE [--only NAME,NAME] [--seconds S]
 
 Needs python3, nvcc, node and the built tree. `--only concurrent` runs the scenarios of concurrent
-mode and needs nvidia-cuda-mps-control. A tenant's part is its rate relative to its
-native rate alone.
+mode and needs nvidia-cuda-mps-control. A tenant's part is its rate relative to its native
+rate alone.
 """
 
 import argparse
@@ -24,17 +24,17 @@ from pathlib import Path
 from h200 import HERE, REPOSITORY, json_lines, machine, record
 
 PROXY = REPOSITORY / 'gpu-proxy' / 'bin' / 'gpu-proxy.js'
-LEAD_SECONDS = 2.5  # a tenant's own start: driver, context, module
-TRAINING_LEAD_SECONDS = 25  # that, PyTorch, and the first steps, of two at once
+LEAD_SECONDS = 2.5  # start of a tenant: driver, context, module
+TRAINING_LEAD_SECONDS = 25  # the same plus PyTorch and the first steps, for two tenants at once
 ROUNDS = 5
-MPS_LEAD_SECONDS = 6  # that, and the server that the first client has to wait for
-MOST_STOLEN = 0.015  # steal of the host in processor seconds a second; with more, a run is repeated
+MPS_LEAD_SECONDS = 6  # the same plus the server for which the first client waits
+MOST_STOLEN = 0.015  # steal of the host in CPU s per s; above it, a run is repeated
 ATTEMPTS = 3
 GIB = 1 << 30
 
 
 class Node:
-    """gpu-proxy on a state directory of its own."""
+    """gpu-proxy with its own state directory."""
 
     def __init__(self, backend, *options):
         self.state = tempfile.mkdtemp(prefix='nv-')
@@ -87,7 +87,7 @@ class Node:
 
 
 class NativeMps:
-    """MPS as anybody starts it, without us."""
+    """MPS without this product."""
 
     def __init__(self):
         self.directory = tempfile.mkdtemp(prefix='nv-mps-')
@@ -181,7 +181,7 @@ class Bench:
         self.solo = {}
 
     def kernel(self, microseconds):
-        """Iterations of a kernel of that length."""
+        """Iterations for a kernel of that length."""
         if microseconds not in self.iterations:
             output = subprocess.run(
                 [str(self.program), 'calibrate', str(microseconds)],
@@ -198,7 +198,7 @@ class Bench:
         )
 
     def together(self, tenants, environments, lead=LEAD_SECONDS):
-        """The work of each tenant, from the attempt that the host disturbed least."""
+        """The work of each tenant, from the attempt with the least steal."""
         least = None
         for _ in range(ATTEMPTS):
             attempt = self.attempt(tenants, environments, lead)
@@ -238,7 +238,7 @@ class Bench:
         return self.solo[key]
 
     def side_by_side(self, name, tenants, least):
-        """In concurrent mode, beside MPS without us."""
+        """In concurrent mode, compared with plain MPS."""
         for tenant in tenants:
             self.arguments(tenant)
         alone = [self.alone(tenant) for tenant in tenants]
@@ -330,7 +330,7 @@ class Bench:
         return finish(process)
 
     def first_call(self, name, least_rounds=3):
-        """From main to the end of the first kernel, with a worker that waits for it."""
+        """From main to the end of the first kernel, with a warm worker."""
         program = self.program.with_name('first_kernel')
         measure = lambda environment: finish(
             subprocess.Popen(
@@ -367,7 +367,7 @@ class Bench:
         return outcome
 
     def scenario(self, name, tenants, node_options=(), limit=None):
-        """Each tenant: mode, kernel (us), options (of `gpu-proxy create`)."""
+        """For each tenant: mode, kernel (us), options (of `gpu-proxy create`)."""
         measure = (
             self.in_rounds
             if all(tenant['mode'] == 'train' for tenant in tenants)
@@ -380,7 +380,7 @@ class Bench:
         return outcome
 
     def one_by_one(self, tenants, node_options):
-        """What each does alone, sliced by the hardware, and shared."""
+        """Each tenant alone, sliced by the hardware, and shared."""
         for tenant in tenants:
             self.arguments(tenant)
         alone = [self.alone(tenant) for tenant in tenants]
@@ -445,7 +445,7 @@ def described(name, tenants, alone, sliced, shared):
 
 
 def mps_processes(state):
-    """Pid and program of those that have their pipes in a state directory."""
+    """Pid and program of processes with pipes in a state directory."""
     found = []
     for process in Path('/proc').glob('[0-9]*'):
         with contextlib.suppress(OSError):
@@ -462,7 +462,7 @@ def total(least):
 
 
 def shares(wanted, points):
-    """What each got of what all got."""
+    """The part of each tenant in the sum of all."""
     def judge(outcome):
         got = (
             [100 * tenant['shared']['part'] / outcome['shared'] for tenant in outcome['tenants']]
@@ -507,7 +507,7 @@ def takes_at_most(times, quantile='p99'):
 
 
 def untouched(outcome):
-    """The second tenant computes what it computes alone."""
+    """The second tenant computes the same as alone."""
     second = outcome['tenants'][1]
     same = second['shared'].get('losses') == second['alone'].get('losses') is not None
     return {
@@ -517,7 +517,7 @@ def untouched(outcome):
 
 
 def as_sliced(least):
-    """Large copies and the hardware's slicing cost each other nothing: no gain is expected."""
+    """Large copies and the hardware's slicing do not slow each other down: no gain is expected."""
     def limit(outcome):
         shared, sliced = outcome['shared'], outcome['sliced']
         return {
@@ -544,7 +544,7 @@ def saturate(kernel, percent):
 
 
 def for_a_second(tenant):
-    """It and those beside it."""
+    """The tenant and those beside it."""
     return {**tenant, 'seconds': 1}
 
 
@@ -557,7 +557,7 @@ def feed(percent):
 
 
 def touch(microseconds, percent):
-    """A small copy, and so long nothing."""
+    """A small copy, then a pause."""
     return {'mode': 'touch', 'arguments': [microseconds], 'options': share(percent)}
 
 
@@ -652,7 +652,7 @@ CONCURRENT = {
     'concurrent checks': lambda bench, name: bench.concurrent_checks(name),
 }
 
-# On a machine with two GPUs; whoever deadlocks runs into the time limit of finish().
+# Requires two GPUs. A deadlock reaches the timeout of finish().
 GANGS = {
     'gangs 50:50': ([gang(50), gang(50)], shares([50, 50], 3)),
     'gangs 25:75': ([gang(25), gang(75)], shares([25, 75], 3)),

@@ -8,7 +8,7 @@ import { parseAllDocuments, stringify } from 'yaml';
 
 export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 
-/** As much of an object as tests look at. */
+/** The fields of an object that tests read. */
 // biome-ignore lint/suspicious/noExplicitAny: any kind of object, whose fields a test names
 export type KubernetesObject = any;
 
@@ -22,7 +22,7 @@ interface RenderOptions {
 
 class RenderError extends Error {}
 
-/** What Helm makes of the chart. @throws RenderError with what it says. */
+/** Renders the chart with Helm. @throws RenderError with Helm's message */
 export async function render(options: RenderOptions = {}): Promise<Rendered> {
   const {
     release = 'nvidia-virtual',
@@ -51,7 +51,7 @@ export async function render(options: RenderOptions = {}): Promise<Rendered> {
   }
 }
 
-/** The real one, built from its source where it is not there yet. */
+/** The real Helm, built from source if missing. */
 export async function helm(
   ...args: readonly string[]
 ): Promise<{ status: number; output: string }> {
@@ -85,7 +85,7 @@ export class Rendered {
     return found;
   }
 
-  /** Every pod that the objects make, by the name of what makes it. */
+  /** Pods of all objects, by the name of their owner. */
   get pods(): Map<string, KubernetesObject> {
     const makers = this.objects.filter(({ kind, spec }) => spec?.template?.spec || kind === 'Pod');
     return new Map(
@@ -97,7 +97,7 @@ export class Rendered {
   }
 }
 
-/** The variables of a container. */
+/** The environment variables of a container. */
 export function environmentOf(container: KubernetesObject): Record<string, unknown> {
   return Object.fromEntries(
     (container.env ?? []).map((one: KubernetesObject) => [one.name, one.value ?? one.valueFrom]),

@@ -24,14 +24,14 @@ const groups = new Set([...keys].map((key) => key.split('.')[0]));
 describe.each(PAGES)('%s', (page) => {
   const text = readFileSync(page, 'utf8');
 
-  test('leads only to files that are there', () => {
+  test('links only to existing files', () => {
     const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(
       (match) => match[1] as string,
     );
     expect(links.filter((link) => !existsSync(path.resolve(path.dirname(page), link)))).toEqual([]);
   });
 
-  test('names only values that the chart has', () => {
+  test('names only values of the chart', () => {
     const named = [...text.matchAll(/(?:`|--set )([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?==|`)/g)].map(
       (match) => match[1] as string,
     );
@@ -42,7 +42,7 @@ describe.each(PAGES)('%s', (page) => {
   });
 });
 
-test('every pod of the examples asks for what it may ask', () => {
+test('every pod of the examples is valid', () => {
   const asked: string[] = [];
   for (const file of readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml'))) {
     const objects = parseAllDocuments(readFileSync(path.join(EXAMPLES, file), 'utf8')).map(
@@ -51,7 +51,7 @@ test('every pod of the examples asks for what it may ask', () => {
     for (const { kind, metadata, spec } of objects) {
       const pod = kind === 'Pod' ? { metadata, spec } : spec?.template;
       if (pod === undefined) continue;
-      // The API server makes quantities of numbers.
+      // The API server converts numbers to quantities.
       for (const { resources } of pod.spec.containers)
         resources.limits['nvidia-virtual/gpu'] = String(resources.limits['nvidia-virtual/gpu']);
       expect([file, readPodRequest(pod)?.containers.length]).toEqual([file, 1]);

@@ -18,7 +18,7 @@ const [NAMESPACE, RELEASE] = ['gpus', 'nvidia-virtual'];
 let plane: ControlPlane;
 let directory: string;
 
-/** No kubelet is there, so no pod runs: this is about what the API server says to the objects. */
+/** There is no kubelet, so no pod runs: this tests how the API server handles the objects. */
 beforeAll(async () => {
   directory = mkdtempSync(path.join(tmpdir(), 'installation-'));
   plane = await ControlPlane.start({ controllerManager: true });
@@ -54,7 +54,7 @@ async function get(...args: readonly string[]): Promise<KubernetesObject> {
   return JSON.parse(await admin('-n', NAMESPACE, 'get', ...args, '-o', 'json'));
 }
 
-/** A kubeconfig of a service account, as the pods that have it get it. */
+/** A kubeconfig of a service account, as in its pods. */
 async function as(account: string, ...flags: readonly string[]): Promise<string> {
   return plane.kubeconfigFor(
     await admin('-n', NAMESPACE, 'create', 'token', account, ...flags),
@@ -66,7 +66,7 @@ function command(...args: readonly string[]): Promise<{ status: number; output: 
   return runCommand(process.execPath, [COMMAND, ...args, '--namespace', NAMESPACE]);
 }
 
-/** With the hooks of the chart, unlike `install`; somebody has to run their Jobs. */
+/** Includes the hooks of the chart, unlike `install`. The caller runs their Jobs. */
 async function helmWithHooks(
   verb: string,
   ...args: readonly string[]
@@ -83,8 +83,8 @@ async function helmWithHooks(
 }
 
 /**
- * What a kubelet does for the pod of a Job, but for the container: its command runs as its account
- * may, and how that ended is told. Returns what it said.
+ * Acts as the kubelet for the pod of a Job, without a container: runs its command with the rights
+ * of its account and reports the result. @returns the output
  */
 async function runJob(name: string): Promise<string> {
   const { metadata, spec } = await until(async () => {
@@ -142,7 +142,7 @@ describe('the password of Redis', () => {
   const stored = async () =>
     Buffer.from((await get('secret', 'nvidia-virtual-redis')).data.password, 'base64').toString();
 
-  test('is made once, by the account of Redis, and is what Redis reads', async () => {
+  test('is generated once, by the account of Redis, and Redis reads it', async () => {
     const kubeconfig = await as('nvidia-virtual-redis');
     expect(
       await command('redis-password', ...flags(), '--make', '--kubeconfig', kubeconfig),
@@ -166,7 +166,7 @@ describe('the password of Redis', () => {
     expect(await stored()).toBe(password);
   });
 
-  test('is asked for where somebody else is to bring it', async () => {
+  test('is required if an external Redis is used', async () => {
     await admin('-n', NAMESPACE, 'create', 'secret', 'generic', 'empty');
     const { status, output } = await command(
       'redis-password',
@@ -183,7 +183,7 @@ describe('the password of Redis', () => {
   });
 });
 
-test('what processes write about trust survives an upgrade', async () => {
+test('certificates written by processes survive an upgrade', async () => {
   const caBundle = readFileSync(plane.authority.certificateFile).toString('base64');
   const patch = JSON.stringify({
     webhooks: [{ name: 'pods.nvidia-virtual.io', clientConfig: { caBundle } }],
@@ -250,7 +250,7 @@ describe('the account of a node', () => {
       '--bound-object-name',
       'plugin',
     );
-    // Policies take a moment to be in force; until then this is allowed.
+    // Policies take effect after a moment; until then this is allowed.
     await until(async () =>
       (
         await kubectl(own, 'label', 'node', 'two', 'x=y', '--overwrite', '--dry-run=server')
@@ -263,7 +263,7 @@ describe('the account of a node', () => {
   const annotate = (name: string, text: string) =>
     kubectl(own, 'annotate', 'node', name, '--overwrite', text, '--dry-run=server');
 
-  test('annotates its own node', async () => {
+  test('may annotate its own node', async () => {
     expect(await annotate('one', 'nvidia-virtual/something={}')).toContain('node/one annotated');
   });
 
@@ -277,13 +277,13 @@ describe('the account of a node', () => {
   test.each([
     { finalizers: ['example.com/stays'] },
     { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'two', uid: 'of-nobody' }] },
-  ])('may not bind the life of its own to anything: %j', async (metadata) => {
+  ])('may not set owner references on its own node: %j', async (metadata) => {
     expect(
       await kubectl(own, 'patch', 'node', 'one', '--patch', JSON.stringify({ metadata })),
     ).toContain('only annotations');
   });
 
-  test('may not label or taint even its own', async () => {
+  test('may not label or taint its own node', async () => {
     expect(await kubectl(own, 'label', 'node', 'one', 'x=y')).toContain('only annotations');
     expect(await kubectl(own, 'taint', 'node', 'one', 'x=y:NoSchedule')).toContain(
       'only annotations',
@@ -291,7 +291,7 @@ describe('the account of a node', () => {
   });
 });
 
-test('kube-scheduler starts with its configuration, as its account, and leads', async () => {
+test('kube-scheduler starts with its configuration and its account, and becomes leader', async () => {
   const { data } = await get('configmap', 'nvidia-virtual-scheduler');
   const configuration = {
     ...parse(data['configuration.yaml']),
@@ -313,10 +313,10 @@ test('kube-scheduler starts with its configuration, as its account, and leads', 
   await daemon.stop();
 });
 
-describe('the check after an install', () => {
+describe('the check after an installation', () => {
   const flags = ['--release', RELEASE, '--patience', '30'];
 
-  test('is content when Kubernetes made the pods, and else says what is missing', async () => {
+  test('succeeds if Kubernetes created the pods, and else reports what is missing', async () => {
     expect(
       await command('check-install', ...flags, '--kubeconfig', plane.adminKubeconfig),
     ).toMatchObject({ status: 0, output: '' });
@@ -341,7 +341,7 @@ describe('the check after an install', () => {
   test.each([
     ['before it began', -600_000, 'Not everything runs'],
     ['since', 60_000, 'the pods of DaemonSet nvidia-virtual-node: of something'],
-  ])('what was refused %s', async (_, age, sentence) => {
+  ])('reports what was refused %s', async (_, age, sentence) => {
     const object = { kind: 'DaemonSet', namespace: NAMESPACE, name: 'nvidia-virtual-node' };
     const at = new Date(Date.now() + age).toISOString().replace(/\.\d+/, '');
     const event = {
@@ -367,7 +367,7 @@ describe('the check after an install', () => {
     expect([status, output]).toEqual([1, expect.stringContaining(sentence)]);
   });
 
-  test('says which label is missing where PodSecurity refuses the pods', async () => {
+  test('reports the missing label if PodSecurity refuses the pods', async () => {
     await admin('label', 'namespace', NAMESPACE, 'pod-security.kubernetes.io/enforce=restricted');
     await apply(node('three'));
     const { status, output } = await command(
@@ -386,7 +386,7 @@ describe('the check after an install', () => {
   });
 });
 
-describe('an uninstall', () => {
+describe('an uninstallation', () => {
   const resources = { limits: { 'nvidia-virtual/gpu': '1' } };
   const pod = (name: string, nodeName?: string) => ({
     ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'default' } },
@@ -397,7 +397,7 @@ describe('an uninstall', () => {
     },
   });
 
-  test('is refused while a pod has a part of a GPU, and names it', async () => {
+  test('is refused while a pod uses a GPU, and names the pod', async () => {
     // The webhook does not run here.
     await admin('delete', 'mutatingwebhookconfiguration,validatingwebhookconfiguration', RELEASE);
     const check = () =>
@@ -424,7 +424,7 @@ describe('an uninstall', () => {
     expect(await check()).toMatchObject({ status: 0 });
   });
 
-  /** What the pods of the cleaning DaemonSet do on node one, with the rights that they have. */
+  /** The work of the cleaning DaemonSet's pods on node one, with their rights. */
   async function startCleaner(...flags: readonly string[]) {
     const host = mkdtempSync(path.join(directory, 'node-'));
     const ours = path.join(host, 'nvidia-virtual');
@@ -460,7 +460,7 @@ describe('an uninstall', () => {
     return { cleaner, isClean: () => !existsSync(ours) };
   }
 
-  test('that is none, where somebody applied the hooks as objects, removes nothing', async () => {
+  test('removes nothing if the hooks were applied as ordinary objects', async () => {
     await admin(
       'label',
       'namespace',
@@ -491,7 +491,7 @@ describe('an uninstall', () => {
         ? true
         : undefined,
     );
-    // No kubelet says of a pod on a node that it has ended, so it stays.
+    // Without a kubelet, a pod on a node never ends.
     const { uid } = (await get('daemonset', 'nvidia-virtual-node')).metadata;
     const owner = { apiVersion: 'apps/v1', kind: 'DaemonSet', name: 'nvidia-virtual-node', uid };
     const metadata = { name: 'serves', namespace: NAMESPACE, ownerReferences: [owner] };
@@ -521,7 +521,7 @@ describe('an uninstall', () => {
     await install('upgrade');
   });
 
-  test('leaves nothing that was made at run time', async () => {
+  test('removes everything that was created at run time', async () => {
     await admin('annotate', 'node', 'one', 'nvidia-virtual/inventory={}', 'other=kept');
     await install('uninstall', '--wait');
     const cleaning = { labels: { name: 'cleaning' } };
@@ -584,8 +584,8 @@ describe('an uninstall', () => {
     ).toEqual([]);
   });
 
-  test('that is forced although a pod has a part of a GPU leaves nothing of the checks, also of those that failed', async () => {
-    // Before there is a webhook again.
+  test('removes all objects of the checks if it is forced while a pod uses a GPU, also after failed checks', async () => {
+    // The webhook is not available again yet.
     await apply(pod('computes', 'one'));
     await install('install');
     await admin(
@@ -648,7 +648,7 @@ describe('an uninstall', () => {
     const jobs = ['nvidia-virtual-uninstall-check', 'nvidia-virtual-finish-uninstall'];
     const [forced] = await Promise.all([helmWithHooks('uninstall'), ...jobs.map(runJob)]);
     expect([forced.status, forced.output]).toEqual([0, expect.anything()]);
-    // What was deleted with its owner goes a moment later.
+    // Dependents are deleted a moment after their owner.
     await until(async () => ((await ours()).length === 0 ? true : undefined));
     const cluster = await admin('get', 'clusterroles,clusterrolebindings', '-o', 'name');
     expect(cluster.split('\n').filter((name) => name.includes('nvidia-virtual'))).toEqual([]);

@@ -38,7 +38,7 @@ beforeAll(async () => {
 }, BUILDING_HELM);
 
 describe('every pod', () => {
-  test('has an account of its own, and no more rights in the kernel than it needs', () => {
+  test('has its own account, and no more rights in the kernel than it needs', () => {
     for (const [name, pod] of chart.pods) {
       for (const container of [...(pod.initContainers ?? []), ...pod.containers]) {
         const { securityContext } = container;
@@ -54,7 +54,7 @@ describe('every pod', () => {
     }
   });
 
-  test('that is not of a node runs as nobody in particular', () => {
+  test('that is not on every node runs as an unprivileged user', () => {
     const control = [...chart.pods].filter(([, pod]) => !pod.hostPID);
     expect(control.length).toBeGreaterThanOrEqual(6);
     for (const [name, pod] of control)
@@ -64,7 +64,7 @@ describe('every pod', () => {
       ]);
   });
 
-  test('runs on nodes for which its programs are built, and which the values ask for besides', async () => {
+  test('runs on nodes that its programs support and that the values select', async () => {
     const platform = { 'kubernetes.io/arch': 'amd64', 'kubernetes.io/os': 'linux' };
     const { pods } = await render({
       values: {
@@ -81,7 +81,7 @@ describe('every pod', () => {
     }
   });
 
-  test('takes images from the registry, with the secrets, that were named', async () => {
+  test('uses the image registry and the pull secrets of the values', async () => {
     const images = {
       registry: 'mirror.local/gpu/',
       tag: 'v9',
@@ -116,7 +116,7 @@ describe('processes', () => {
       (name) => !known(options).has(name) && !foreign.has(name),
     );
 
-  test('are told only what they listen to', () => {
+  test('get only variables that they read', () => {
     const node = chart.pods.get('DaemonSet nvidia-virtual-node');
     expect(unknown(containerOf(node, 'gpu-proxy'), NODE_OPTIONS)).toEqual([]);
     expect(unknown(containerOf(node, 'device-plugin'), SERVE_OPTIONS)).toEqual([]);
@@ -142,7 +142,7 @@ describe('processes', () => {
     ).toEqual([]);
   });
 
-  test('take every value that a node can have as it is meant', async () => {
+  test('get every value of the node settings as it is meant', async () => {
     const node = {
       gpus: [0, 'GPU-1'],
       gpuModes: { 0: 'concurrent' },
@@ -168,7 +168,7 @@ describe('processes', () => {
         ];
       }),
     );
-    // What an option does not take is undefined here.
+    // Undefined: the option does not accept the value.
     expect(Object.entries(parsed).filter(([, value]) => value === undefined)).toEqual([]);
     expect(environment).toMatchObject({
       NVIDIA_VIRTUAL_BACKEND: 'simulated',
@@ -184,7 +184,7 @@ describe('processes', () => {
 });
 
 describe('the node', () => {
-  test('has the kubelet where it is', async () => {
+  test('uses the configured directory of the kubelet', async () => {
     const { pods } = await render({ values: { node: { kubeletRoot: '/var/lib/k0s/kubelet' } } });
     const pod = pods.get('DaemonSet nvidia-virtual-node');
     const plugin = containerOf(pod, 'device-plugin');
@@ -200,7 +200,7 @@ describe('the node', () => {
     }
   });
 
-  test('keeps all that is ours in another directory where that is asked for', async () => {
+  test('keeps all its files in another directory if configured', async () => {
     const directory = '/home/kubernetes/bin/nvidia-virtual';
     const { pods, text } = await render({ values: { node: { directory } } });
     expect(text).not.toContain('/var/lib/nvidia-virtual');
@@ -235,7 +235,7 @@ describe('the node', () => {
     });
   });
 
-  test("has NVIDIA's driver where it is", async () => {
+  test("uses the configured directory of NVIDIA's driver", async () => {
     const rootOf = ({ pods }: Rendered) =>
       environmentOf(containerOf(pods.get('DaemonSet nvidia-virtual-node'), 'gpu-proxy'))[
         'NVIDIA_VIRTUAL_KUBERNETES_DRIVER_ROOT'
@@ -246,7 +246,7 @@ describe('the node', () => {
     );
   });
 
-  test('keeps its directory under the same path as on the host', () => {
+  test('mounts its directory under the same path as on the host', () => {
     const pod = chart.pods.get('DaemonSet nvidia-virtual-node');
     for (const { volumeMounts } of [...pod.initContainers, ...pod.containers])
       expect(volumeMounts).toContainEqual({ name: 'state', mountPath: '/var/lib/nvidia-virtual' });
@@ -255,7 +255,7 @@ describe('the node', () => {
 
 describe('the scheduler', () => {
   test.each(VERSIONS)(
-    'is of the version of cluster %s, without what its vendor appended',
+    "has the version of cluster %s, without the vendor's suffix",
     async (version) => {
       const { pods } = await render({ version });
       const plain = /^v\d+\.\d+\.\d+/.exec(version)?.[0];
@@ -279,7 +279,7 @@ describe('the scheduler', () => {
       'mirror.local/upstream/kube-scheduler:v1.32.9',
     ],
     [{}, 'mirror.local/nvidia-virtual/kube-scheduler:v1.33.5'],
-  ])('comes from where it was named: %j', async (names, image) => {
+  ])('uses the configured image: %j', async (names, image) => {
     const { pods } = await render({
       version: 'v1.33.5-gke.1014001',
       values: { images: { registry: 'mirror.local', ...names } },
@@ -289,7 +289,7 @@ describe('the scheduler', () => {
     ).toBe(image);
   });
 
-  test('is asked for its health where every version that is supported answers', () => {
+  test('has health probes at endpoints of every supported version', () => {
     const scheduler = containerOf(
       chart.pods.get('Deployment nvidia-virtual-scheduler'),
       'kube-scheduler',
@@ -301,7 +301,7 @@ describe('the scheduler', () => {
       ]);
   });
 
-  test('gets another configuration with another strategy, and is started anew', async () => {
+  test('gets another configuration with another strategy, and restarts', async () => {
     const spread = await render({ values: { scheduler: { strategy: 'spread' } } });
     const annotations = [chart, spread].map(
       (one) =>
@@ -322,7 +322,7 @@ describe('the scheduler', () => {
 });
 
 test.each(['binpack', 'spread'] as const)(
-  'kube-scheduler asks the extender what the extender is made for, with %s',
+  'kube-scheduler sends the extender the requests that it serves, with %s',
   async (strategy) => {
     const rendered = await render({ values: { scheduler: { strategy } } });
     const { data } = rendered.find('ConfigMap', 'nvidia-virtual-scheduler');
@@ -332,7 +332,7 @@ test.each(['binpack', 'spread'] as const)(
   },
 );
 
-test('a binding is given up between the end of a leader and the beginning of the next one', () => {
+test('the binding timeout is between the end of one lease and the start of the next leader', () => {
   const { data } = chart.find('ConfigMap', 'nvidia-virtual-scheduler');
   const { leaderElection } = parse(data['configuration.yaml']);
   const seconds = (name: string) => Number(/^(\d+)s$/.exec(leaderElection[name])?.[1]);
@@ -341,7 +341,7 @@ test('a binding is given up between the end of a leader and the beginning of the
   );
 });
 
-test('the API server asks the webhook what the webhook is made for', async () => {
+test('the API server sends the webhook the requests that it serves', async () => {
   const [release, namespace] = ['gpu-nvidia-virtual', 'gpus'];
   const rendered = await render({ release, namespace });
   const service = (path: string) => ({ service: { name: `${release}-webhook`, namespace, path } });
@@ -358,7 +358,7 @@ test('the API server asks the webhook what the webhook is made for', async () =>
 describe('Redis', () => {
   const url = 'rediss://redis.example:6380';
 
-  test('of our own has an empty Secret that only its own pod may fill', () => {
+  test('of the chart has an empty Secret that only its own pod may fill', () => {
     expect(chart.find('Secret', 'nvidia-virtual-redis').data).toBeUndefined();
     expect(chart.find('Role', 'nvidia-virtual-redis').rules).toEqual([
       {
@@ -373,7 +373,7 @@ describe('Redis', () => {
     );
   });
 
-  test('of somebody else is reached with its Secret and its authority', async () => {
+  test('that is external is used with its Secret and its CA', async () => {
     const tls = { existingSecret: 'redis-ca', clientCertificate: true };
     const { pods, of, objects } = await render({
       values: {
@@ -403,7 +403,7 @@ describe('Redis', () => {
     }
   });
 
-  test('is nothing that a node waits for', () => {
+  test('is not required for the start of a node', () => {
     const { volumes } = chart.pods.get('DaemonSet nvidia-virtual-node');
     expect(
       volumes.find(({ name }: KubernetesObject) => name === 'redis-password').secret.optional,
@@ -415,7 +415,7 @@ describe('checks', () => {
   const commandOf = ({ pods }: Rendered, name: string): string[] =>
     pods.get(`Job nvidia-virtual-${name}`).containers[0].command;
 
-  test('have as much time as Helm gives them: pulling their image is none of it', () => {
+  test('have the same timeout as Helm, without the time to pull their image', () => {
     const jobs = chart.of('Job');
     expect(jobs.map(({ metadata }) => metadata.name).toSorted()).toEqual(
       ['finish-uninstall', 'install-check', 'uninstall-check'].map(
@@ -429,7 +429,7 @@ describe('checks', () => {
       ]);
   });
 
-  test('before an uninstall are there also where pods may run on, so that nothing of a refused one stays', async () => {
+  test('before an uninstallation also exist if pods may continue, so that nothing of a refused one stays', async () => {
     expect(commandOf(chart, 'uninstall-check')).not.toContain('--with-running-pods');
     const forced = await render({ values: { uninstall: { withRunningPods: true } } });
     expect(commandOf(forced, 'uninstall-check')).toContain('--with-running-pods');
@@ -440,7 +440,7 @@ describe('checks', () => {
   });
 
   test.each([true, false])(
-    'after an uninstall remove every hook that does not go by itself; nodes are cleaned: %s',
+    'after an uninstallation remove every hook that stays otherwise; nodes are cleaned: %s',
     async (cleanNodes) => {
       const rendered = await render({ values: { uninstall: { cleanNodes } } });
       const flags = commandOf(rendered, 'finish-uninstall');
@@ -461,7 +461,7 @@ describe('checks', () => {
   );
 });
 
-describe('what cannot be installed is refused with what to set', () => {
+describe('invalid values are refused with what to set', () => {
   test.each([
     [{ redis: { url: 'redis://a' } }, {}, 'set redis.enabled=false'],
     [{ redis: { enabled: false } }, {}, 'set redis.url'],
@@ -493,7 +493,7 @@ describe('what cannot be installed is refused with what to set', () => {
     await expect(render({ values, ...options })).rejects.toThrow(remedy);
   });
 
-  test('all of it at once', async () => {
+  test('all at once', async () => {
     const values = { redis: { enabled: false }, monitoring: { serviceMonitor: true } };
     await expect(render({ values })).rejects.toThrow(
       /redis\.url is empty[\s\S]*knows no ServiceMonitor/,
@@ -519,16 +519,16 @@ describe('what cannot be installed is refused with what to set', () => {
   });
 });
 
-describe('what is asked for besides', () => {
+describe('optional features', () => {
   const isPart = (labels: object, all: KubernetesObject) =>
     Object.entries(labels).every(([name, value]) => all[name] === value);
-  /** The ports of pods that are read through a port of a Service, by name and by number. */
+  /** The container ports of a Service, by name and by number. */
   const targetsOf =
     (endpoints: readonly KubernetesObject[]) =>
     ({ name, port, targetPort }: KubernetesObject): string[] =>
       endpoints.filter((endpoint) => endpoint.port === name).map(() => `${targetPort} ${port}`);
 
-  test('on GKE, a quota lets our pods in', async () => {
+  test('on GKE, a quota admits our pods', async () => {
     const gke = await render(GKE);
     expect(
       gke.find('ResourceQuota', 'nvidia-virtual-critical-pods').spec.scopeSelector
@@ -537,7 +537,7 @@ describe('what is asked for besides', () => {
     expect(chart.of('ResourceQuota')).toEqual([]);
   });
 
-  test('a PriorityClass of our own is used by all', async () => {
+  test("all pods use the chart's PriorityClass", async () => {
     const rendered = await render({ values: { priorityClass: { create: true } }, ...GKE });
     expect(rendered.find('PriorityClass', 'nvidia-virtual').value).toBe(1_000_000_000);
     const classes = [...rendered.pods.values()].flatMap(
@@ -547,7 +547,7 @@ describe('what is asked for besides', () => {
     expect(rendered.of('ResourceQuota')).toEqual([]);
   });
 
-  test('the Grafana board is the one of gpu-proxy, and git has it once', async () => {
+  test('the Grafana board is that of gpu-proxy, and is in git once', async () => {
     const rendered = await render({ values: { monitoring: { grafanaBoard: true } } });
     const board = readFileSync(
       path.join(REPOSITORY, 'gpu-proxy', 'grafana', 'nvidia-virtual.json'),
@@ -557,7 +557,7 @@ describe('what is asked for besides', () => {
     expect(JSON.parse(data['nvidia-virtual.json'])).toEqual(JSON.parse(board));
   });
 
-  test('every alert asks for metrics that are declared', async () => {
+  test('every alert uses declared metrics', async () => {
     const values = {
       monitoring: { prometheusRule: true, prometheusRuleLabels: { release: 'prometheus' } },
     };
@@ -573,7 +573,7 @@ describe('what is asked for besides', () => {
     expect(asked.filter((name) => !declared.has(name))).toEqual([]);
   });
 
-  test('a ServiceMonitor finds every port with metrics, once, and leaves our labels as they are', async () => {
+  test('a ServiceMonitor selects every metrics port once, and keeps our labels', async () => {
     const values = {
       monitoring: { serviceMonitor: true },
       networkPolicy: { metricsFrom: [PROMETHEUS] },
@@ -614,7 +614,7 @@ describe('network policies', () => {
       rendered.of('NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec.ingress ?? []]),
     );
 
-  test('let nobody read metrics unless somebody is named', () => {
+  test('block scrapers by default', () => {
     const rules = rulesOf(chart);
     expect([...rules.keys()].toSorted()).toEqual(
       ['node', 'redis', 'scheduler', 'usage-api', 'webhook'].map(
@@ -633,7 +633,7 @@ describe('network policies', () => {
     expect(ports.filter((port) => METRICS.includes(port))).toEqual([]);
   });
 
-  test('let read metrics who is named', async () => {
+  test('admit the configured scrapers', async () => {
     const rules = rulesOf(
       await render({ values: { networkPolicy: { metricsFrom: [PROMETHEUS] } } }),
     );
@@ -644,7 +644,7 @@ describe('network policies', () => {
   });
 });
 
-test.each(VERSIONS)('everything that %s is asked for is in its stable APIs', async (version) => {
+test.each(VERSIONS)('every object for %s is in its stable APIs', async (version) => {
   const rendered = await render({ version });
   const apis = new Set(rendered.objects.map(({ apiVersion }) => apiVersion));
   expect([...apis].filter((api) => /alpha|beta/.test(api))).toEqual([]);
@@ -667,7 +667,7 @@ test('an account may name Secrets only one by one', () => {
     ]);
 });
 
-test('another release name is in every name, and nothing else remains of ours', async () => {
+test('another release name appears in every name, without remains of the default name', async () => {
   const rendered = await render({ release: 'gpus' });
   for (const { kind, metadata } of rendered.objects)
     if (kind !== 'APIService') expect(`${kind} ${metadata.name}`).toContain(' gpus-nvidia-virtual');
@@ -679,7 +679,7 @@ test('the chart is well formed', async () => {
   expect([status, output]).toEqual([0, expect.stringContaining('0 chart(s) failed')]);
 });
 
-test('a packed chart holds what the link to the Grafana board leads to', async () => {
+test('a packaged chart contains the target of the link to the Grafana board', async () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'chart-'));
   try {
     expect(await helm('package', CHART, '--destination', directory)).toMatchObject({ status: 0 });

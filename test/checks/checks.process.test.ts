@@ -59,7 +59,7 @@ describe('checks of the simulated GPU, through the product', () => {
   }
 
   test(
-    'say nothing of a correct program, and nothing when they are off',
+    'report nothing for a correct program, and nothing if they are off',
     async () => {
       expect(await run('none', 'races,memory,barriers')).toMatchObject({
         stdout: 'cudaSuccess\n',
@@ -71,7 +71,7 @@ describe('checks of the simulated GPU, through the product', () => {
   );
 
   test(
-    'that do not exist are named',
+    'that do not exist are reported',
     async () => {
       const { stdout, stderr } = await run('none', 'race');
       expect(stderr).toContain(

@@ -2,15 +2,15 @@ import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
 
-/** One way to build one program, as record.py lists them. */
+/** One build of one program, as listed by record.py. */
 export interface Build {
   readonly name: string;
   readonly hash: string;
   readonly memory: string | null;
   readonly unordered: string | null;
-  /** It looks at the GPU's free memory: nothing may run beside it. */
+  /** The program reads the GPU's free memory: nothing may run beside it. */
   readonly alone: boolean;
-  /** It exits with status 0 when it saw what it expects, so it needs no recording. */
+  /** The program exits with status 0 if its result is correct, so it needs no recording. */
   readonly judgesItself: boolean;
 }
 
@@ -20,14 +20,12 @@ export function listBuilds(): Build[] {
   return JSON.parse(python(['list'])) as Build[];
 }
 
-/** Compiles what changed; throws with the compiler's words when something does not compile. */
+/** Compiles what changed. @throws Error with the compiler's output */
 export function compileBuilds(directory: string, cudaHome: string): void {
   python(['build', directory], { CUDA_HOME: cudaHome });
 }
 
-/**
- * CUDA_HOME as the environment has it, else of the compiler that the toolchain finds or fetches.
- */
+/** CUDA_HOME of the environment, or that of the compiler that the toolchain finds or downloads. */
 export async function cudaHome(): Promise<string> {
   // A machine with CUDA_HOME may lack the toolchain: test/pack.sh.
   if (process.env['CUDA_HOME'] !== undefined) return process.env['CUDA_HOME'];

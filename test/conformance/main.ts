@@ -108,8 +108,8 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
 }
 
 /**
- * The simulated GPU says on standard error why it cannot run an image; a real one has nothing to
- * say there.
+ * The simulated GPU reports on standard error why it cannot run an image. A real one prints nothing
+ * there.
  */
 function withoutRemarks(stderr: string): string {
   return stderr.replace(/^simulated GPU: .*\n/gm, '');
@@ -119,7 +119,7 @@ function recordingOf(build: Build): string {
   return path.join(RECORDINGS, `${build.name}.txt`);
 }
 
-/** The recording of this very program, or what is wrong with it. */
+/** The recording of this program, or an error message. */
 function recorded(build: Build): Recording | string {
   let data: Buffer;
   try {

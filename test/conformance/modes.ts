@@ -18,11 +18,11 @@ interface Command {
 export interface Column {
   readonly name: string;
   readonly mode: Mode;
-  /** Every call waits for its answer. */
+  /** Every call waits for its reply. */
   readonly synchronous: boolean;
 }
 
-/** The remoted modes run twice: as they are, and with every shortcut turned off. */
+/** The remoted modes run twice: with default settings, and with every optimization turned off. */
 export function columns(modes: readonly Mode[]): Column[] {
   return modes.flatMap((mode) => {
     const plain = { name: mode, mode, synchronous: false };
@@ -44,7 +44,7 @@ export function commandFor(build: Build, column: Column, directory: string): Com
   };
 }
 
-/** libcudart.so of the programs that link it shared is named in a directory beside them. */
+/** @param libraries directory of libcudart.so, for programs that link it dynamically */
 function environment(libraries: string, synchronous: boolean): NodeJS.ProcessEnv {
   const inherited = process.env['LD_LIBRARY_PATH'];
   const env: NodeJS.ProcessEnv = {

@@ -46,7 +46,7 @@ RUN_SECONDS = 60
 
 
 def sources_of(names):
-    """The named files and what they include by quotes, each once."""
+    """The named files and all files that they include with quotes, each once."""
     found = []
     pending = list(names)
     while pending:
@@ -121,7 +121,7 @@ def runtime_directory(nvcc):
 
 
 def driver_functions():
-    """The names in the specification of the driver API: all that a program may link with."""
+    """The functions in the specification of the driver API: programs may link only with these."""
     calls = (REPOSITORY / 'cuda-api' / 'calls').glob('*.yaml')
     return sorted(
         name
@@ -131,7 +131,7 @@ def driver_functions():
 
 
 def prepare_libraries(directory, nvcc):
-    """A directory for the linker, without driver and toolkit: a stub libcuda.so, libcudart.so."""
+    """A linker directory without driver and toolkit: a stub libcuda.so, libcudart.so."""
     libraries = directory / 'lib'
     libraries.mkdir(parents=True, exist_ok=True)
     source = libraries / 'stub.c'

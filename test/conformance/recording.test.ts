@@ -10,7 +10,7 @@ const TEXT =
   'program: a\nhash: 1f\ngpu: G\ndriver: 1\ndate: 2026-01-01\nexit: 3\nstdout: 7 bytes\none\ntwo\nstderr: 0 bytes\n\n';
 
 describe('parseRecording', () => {
-  test('reads what record.py writes', () => {
+  test('parses the output of record.py', () => {
     const recording = parseRecording(Buffer.from(TEXT));
     expect(recording).toEqual({
       program: 'a',
@@ -21,7 +21,7 @@ describe('parseRecording', () => {
     });
   });
 
-  test('refuses a recording that is cut anywhere', () => {
+  test('refuses a truncated recording', () => {
     for (let size = 0; size < TEXT.length; ++size) {
       expect(() => parseRecording(Buffer.from(TEXT.slice(0, size)))).toThrow(RecordingError);
     }
@@ -34,13 +34,13 @@ describe('parseRecording', () => {
 });
 
 describe('sortUnordered', () => {
-  test('sorts runs of marked lines where they stand', () => {
+  test('sorts runs of marked lines in place', () => {
     expect(sortUnordered('head\nx 2\nx 1\nmiddle\nx 4\nx 3\n', 'x')).toBe(
       'head\nx 1\nx 2\nmiddle\nx 3\nx 4\n',
     );
   });
 
-  test('leaves everything without a mark', () => {
+  test('keeps everything without a mark', () => {
     expect(sortUnordered('b\na\n', null)).toBe('b\na\n');
   });
 });
@@ -49,7 +49,7 @@ describe('difference', () => {
   const recording = parseRecording(Buffer.from(TEXT));
   const same = { stdout: 'one\ntwo', stderr: '', status: 3, timedOut: false };
 
-  test('is nothing when all is equal', () => {
+  test('is undefined if all is equal', () => {
     expect(difference(recording, same)).toBeUndefined();
   });
 
@@ -63,7 +63,7 @@ describe('difference', () => {
     expect(difference(recording, { ...same, stderr: 'oh' })).toContain('standard error, line 1');
   });
 
-  test('sees a line too many, the exit status and a hang', () => {
+  test('reports an extra line, the exit status and a hang', () => {
     expect(difference(recording, { ...same, stdout: 'one\ntwo\nmore' })).toBe(
       'standard output, line 3: "more" instead of "(end)"',
     );
@@ -75,11 +75,11 @@ describe('difference', () => {
 describe('ownJudgement', () => {
   const content = { stdout: 'as expected\n', stderr: '', status: 0, timedOut: false };
 
-  test('is nothing when the program was content', () => {
+  test('is undefined if the program succeeded', () => {
     expect(ownJudgement(content)).toBeUndefined();
   });
 
-  test('names the exit status with what was printed, and a hang', () => {
+  test('reports the exit status with the output, and a hang', () => {
     expect(ownJudgement({ ...content, status: 1, stdout: 'line 7: not so' })).toBe(
       'exit status 1: line 7: not so',
     );

@@ -1,6 +1,6 @@
 import type { Outcome } from '../child.js';
 
-/** What a program printed on a real GPU, as test/conformance/record.py wrote it. */
+/** The output of a program on a real GPU, written by test/conformance/record.py. */
 export interface Recording {
   readonly program: string;
   readonly hash: string;
@@ -26,7 +26,7 @@ export function parseRecording(data: Buffer): Recording {
   };
 }
 
-/** Reads the lines `name: value`, and the sections whose length in bytes is such a line. */
+/** Parses the lines `name: value`, and the sections whose length in bytes is such a line. */
 class Reader {
   private position = 0;
 
@@ -52,7 +52,7 @@ class Reader {
 }
 
 /**
- * Sorts each run of lines that open with the prefix: CUDA leaves their order open. The same as
+ * Sorts each run of lines with the prefix, because CUDA leaves their order open. The same as
  * sort_unordered in record.py.
  */
 export function sortUnordered(text: string, prefix: string | null): string {
@@ -68,7 +68,7 @@ export function sortUnordered(text: string, prefix: string | null): string {
 }
 
 /**
- * Nothing when the outcome is what was recorded; else a sentence with the first line that differs.
+ * Undefined if the outcome equals the recording; else a message with the first line that differs.
  */
 export function difference(recording: Recording, outcome: Outcome): string | undefined {
   if (outcome.timedOut) return 'it did not end in time';
@@ -81,7 +81,7 @@ export function difference(recording: Recording, outcome: Outcome): string | und
   );
 }
 
-/** For a program that judges itself and was not recorded: nothing when it was content. */
+/** For a program that checks its own result and was not recorded: undefined if it succeeded. */
 export function ownJudgement(outcome: Outcome): string | undefined {
   if (outcome.timedOut) return 'it did not end in time';
   return outcome.status === 0

@@ -7,7 +7,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ControlPlane } from '../kubernetes/control-plane.js';
 
-/** Where the pods of the node are written down. */
+/** Source of the node's pods. */
 export interface Cluster {
   readonly kubeconfig: string;
   createPod(pod: V1Pod): Promise<V1Pod>;
@@ -39,9 +39,8 @@ export async function realCluster(): Promise<Cluster> {
 }
 
 /**
- * Lists and watches of pods and nothing else, for a machine on which kube-apiserver cannot be had.
- * What is proved there is the GPU's side; that gpu-proxy understands a real API server is proved
- * where there is one.
+ * Serves only lists and watches of pods, for a machine without kube-apiserver. Such a test covers
+ * the GPU's part. gpu-proxy with a real API server is tested elsewhere.
  */
 export async function playedCluster(directory: string): Promise<Cluster> {
   const pods = new Map<string, V1Pod>();

@@ -10,19 +10,19 @@ const ENTER = path.join(PROGRAMS, 'enter.sh');
 const SECONDS = 120;
 
 interface ContainerOptions {
-  /** Of the host; the container's file system is put together in it. */
+  /** Directory on the host; the container's file system is assembled in it. */
   readonly directory: string;
-  /** What the kubelet got for it. */
+  /** The kubelet's answer from Allocate. */
   readonly answer: ContainerAllocateResponse;
-  /** Of its cgroup; its first process is written to them. */
+  /** Directories of its cgroup; the pid of its first process is written to them. */
   readonly processFiles: readonly string[];
-  /** File systems of the host that it needs, beside the root. */
+  /** Mounts of the host that it needs, beside the root. */
   readonly shown: readonly string[];
 }
 
 /**
- * What a runtime makes of Allocate's answer, by unshare: namespaces, a root file system, a cgroup,
- * no rights, no device.
+ * Creates a container from Allocate's answer, as a runtime does, by unshare: namespaces, root file
+ * system, cgroup, no capabilities, no device.
  */
 export class Container {
   readonly #options: ContainerOptions;
@@ -34,7 +34,7 @@ export class Container {
 
   /**
    * Runs a program of test/container as its first process. @param mounts HOST-PATH CONTAINER-PATH,
-   * beside those of the answer
+   * in addition to those of the answer
    */
   python(
     script: string,
@@ -63,8 +63,8 @@ export class Container {
       ...answer.mounts.map(({ hostPath, containerPath }) => [hostPath, containerPath] as const),
       ...mounts,
     ];
-    // What only the entry needs is taken away again: the program has Allocate's variables and what
-    // its image would set.
+    // Removes variables that only enter.sh needs: the program has Allocate's variables and those of
+    // its image.
     const entry = {
       MOUNTS: all.map((mount) => mount.join(' ')).join('\n'),
       SHOWN: shown.join('\n'),

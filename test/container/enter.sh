@@ -1,10 +1,9 @@
 #!/bin/sh
-# Becomes a program in a container that has this machine's root file system, without NVIDIA's driver
-# and this project, and what Allocate returned. Started by test/container in namespaces of its
-# own.
+# Starts a program in a container with this machine's root file system, without NVIDIA's driver and
+# this project, and with the result of Allocate. test/container starts it in separate namespaces.
 #   enter.sh PLACE PROGRAM [ARGUMENTS...]
-# PLACE is an empty directory. Lists in the environment, with one entry for each line:
-#   MOUNTS  what Allocate mounts: HOST-PATH CONTAINER-PATH
+# PLACE is an empty directory. Lists in the environment, one entry per line:
+#   MOUNTS  mounts of Allocate: HOST-PATH CONTAINER-PATH
 #   HIDDEN  directories of the host that are empty in the container
 #   SHOWN   mounts of the host that stay visible
 set -eu
@@ -16,8 +15,8 @@ mkdir "$place/upper" "$place/work" "$place/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$place/upper,workdir=$place/work" "$place/root"
 root=$place/root
 
-# The driver's libraries and tools, wherever the loader would find them: a removal in the upper
-# layer, which the host does not see.
+# The driver's libraries and tools, wherever the loader would find them. They are deleted in the
+# upper layer, which the host does not see.
 ldconfig -p | sed -n 's|.*=> \(.*\)/[^/]*$|\1|p' | sort -u | while read -r directory; do
   rm -f "$root$directory"/libcuda.so* "$root$directory"/libnvidia-* "$root$directory"/libnvcuvid.so*
 done
@@ -51,7 +50,7 @@ done
 mount -t tmpfs tmpfs "$root/dev/shm"
 ln -s /proc/self/fd "$root/dev/fd"
 
-# Last, since a directory of them may lie in one that was emptied.
+# Last, because one of these directories may be inside an emptied one.
 echo "$MOUNTS" | while read -r from to; do
   if [ -d "$from" ]; then mkdir -p "$root$to"; else mkdir -p "$root${to%/*}"; rm -f "$root$to"; touch "$root$to"; fi
   mount --move "$place/mounts$to" "$root$to"
@@ -63,6 +62,5 @@ pivot_root . .host
 umount -l /.host
 rmdir /.host
 cd /
-# As root without a right: a container has no more to get at devices with, since its cgroup has
-# none.
+# As root without capabilities, as in a container whose cgroup has no devices.
 exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs -- "$@"

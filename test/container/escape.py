@@ -16,7 +16,7 @@ NOTHING = None
 
 
 def initialises(library):
-    """In a process of its own: two drivers in one get in each other's way."""
+    """In a separate process: two drivers in one process interfere."""
     program = f"import ctypes, sys; sys.exit(ctypes.CDLL({library!r}).cuInit(0) != 0)"
     return (
         subprocess.run([sys.executable, "-c", program], stderr=subprocess.DEVNULL).returncode == 0
@@ -38,7 +38,7 @@ def make_node_elsewhere():
 
 
 def own_driver():
-    """A library of the driver that the tenant brought along."""
+    """A driver library that the tenant brought along."""
     library = os.environ.get("OWN_DRIVER")
     if not library:
         return NOTHING

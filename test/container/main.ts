@@ -59,7 +59,7 @@ async function main(backend: 'real' | 'simulated'): Promise<number> {
   return tally.close();
 }
 
-/** Both at once, each its own. */
+/** Two pods at the same time, each with its own slice. */
 async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod[]): Promise<void> {
   const outcomes = await Promise.all(pods.map(({ container }) => container.python('slice.py')));
   const slice = await sliceOf(scene);
@@ -77,7 +77,7 @@ async function judgeSlices(scene: Scene, tally: Tally, pods: readonly StartedPod
   }
 }
 
-/** The pod pays for what its worker has of the host, and its end ends it. */
+/** The pod is charged for the host resources of its worker, which ends with the pod. */
 async function judgePlacement(
   scene: Scene,
   tally: Tally,
@@ -113,7 +113,7 @@ async function judgeTraining(scene: Scene, tally: Tally, { container }: StartedP
   tally.judge('training', problems);
 }
 
-/** Each way is a judgement of its own. */
+/** Each way to escape is a separate check. */
 async function judgeWays(scene: Scene, tally: Tally, { container }: StartedPod): Promise<void> {
   const driver = scene.proxy.log
     .map(({ driver: file }) => file)

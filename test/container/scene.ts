@@ -16,20 +16,22 @@ interface SceneOptions {
   readonly backend: 'real' | 'simulated';
   readonly cluster: Cluster;
   readonly shown: readonly string[];
-  /** Where gpu-proxy puts workers. */
+  /** Where gpu-proxy places workers. */
   readonly placement: 'pod' | 'none';
-  /** As which the test makes them, in the part of the kubelet. */
+  /** The cgroup driver that the test uses as the kubelet. */
   readonly cgroups: CgroupDriver;
 }
 
-/** A pod with one container, which the kubelet has let start. */
+/** A pod with one container that the kubelet admitted. */
 export interface StartedPod {
   readonly pod: V1Pod;
   readonly container: Container;
   readonly slots: readonly string[];
 }
 
-/** One node: plugin, gpu-proxy and arbiter as processes, the test as its kubelet and runtime. */
+/**
+ * One node: plugin, gpu-proxy and arbiter are processes, and the test is its kubelet and runtime.
+ */
 export class Scene {
   readonly node = new NodeUnderTest({ podResources: false });
   readonly #options: SceneOptions;
@@ -43,12 +45,12 @@ export class Scene {
     this.#cgroups = new PodCgroups('container', options.cgroups);
   }
 
-  /** @throws when the slots are not offered in time. */
+  /** @throws Error if the slots are not offered in time */
   async start(): Promise<void> {
     const { backend, cluster, placement } = this.#options;
     await this.node.kubelet.start();
     await this.#resources.start();
-    // A machine with a GPU may be a container of NVIDIA's runtime itself.
+    // A machine with a GPU may itself be a container of NVIDIA's runtime.
     const plugin = this.node.startPlugin([
       '--allow',
       'nvidia-runtime',
@@ -60,7 +62,7 @@ export class Scene {
     if (!offered) throw new Error(`no slots were offered:\n${plugin.output}${this.proxy.output}`);
   }
 
-  /** As scheduler, kubelet and runtime do together. */
+  /** Does the work of scheduler, kubelet and runtime. */
   async startPod(name: string, count: number): Promise<StartedPod> {
     const { kubelet, directory } = this.node;
     const slots = kubelet.healthy.filter((slot) => !this.#taken.has(slot)).slice(0, count);
@@ -98,13 +100,13 @@ export class Scene {
     return (await this.#ask((client) => client.call('listAllocations', {}))).allocations;
   }
 
-  /** Whether one of these cgroups is beneath the pod's. */
+  /** Whether one of these cgroups is below the pod's. */
   isBeneath(podUid: string, cgroups: readonly string[]): boolean {
     const pods = this.#cgroups.pod(podUid).map((directory) => path.basename(directory));
     return cgroups.some((line) => pods.some((pod) => line.includes(pod)));
   }
 
-  /** cgroups of the worker that serves a pod, when it has one. */
+  /** Cgroups of the worker that serves a pod, if it has one. */
   async workerCgroups(podUid: string): Promise<readonly string[]> {
     const allocation = (await this.allocations()).find(({ owner }) => owner?.podUid === podUid);
     const [session] = allocation?.sessions ?? [];

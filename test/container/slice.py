@@ -1,4 +1,4 @@
-"""Uses the GPU that it finds through the driver's API alone. Prints what it saw, as JSON."""
+"""Uses the GPU through the driver API only. Prints what it sees as JSON."""
 
 import ctypes
 import json
@@ -42,7 +42,7 @@ must("cuMemcpyHtoD_v2", pointer, sent, ctypes.c_size_t(MiB))
 must("cuMemcpyDtoH_v2", received, pointer, ctypes.c_size_t(MiB))
 beyond, _ = allocate(total.value + MiB)
 
-# Somebody looks at the worker meanwhile.
+# The test inspects the worker meanwhile.
 time.sleep(float(os.environ.get("STAY", "0")))
 json.dump(
     {

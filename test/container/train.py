@@ -1,4 +1,4 @@
-"""Trains a small network with PyTorch on the GPU that it finds. Prints what it saw, as JSON."""
+"""Trains a small network with PyTorch on the GPU. Prints what it sees as JSON."""
 
 import json
 import sys

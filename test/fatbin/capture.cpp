@@ -1,6 +1,5 @@
-// Stands in for cudart: an object made by nvcc hands its image to us when the program starts, and
-// we write what the interposer would cut out of memory into files, one an image: ARGUMENT.0,
-// ARGUMENT.1, ...
+// Stand-in for cudart: an object made by nvcc registers its image at program start. Writes what the
+// interposer would extract from memory to one file per image: ARGUMENT.0, ARGUMENT.1, ...
 #include <cstdio>
 #include <string>
 

@@ -18,7 +18,7 @@ const ARCHITECTURES = {
 };
 const PATIENCE = 120_000;
 
-describe('what the interposer cuts out of the memory of a program', () => {
+describe('what the interposer extracts from the memory of a program', () => {
   let directory: string;
   let nvcc: string;
 
@@ -44,7 +44,7 @@ describe('what the interposer cuts out of the memory of a program', () => {
     execFileSync(command, args, { cwd: directory, encoding: 'utf8' });
   const file = (name: string) => readFileSync(path.join(directory, name));
 
-  /** Links the objects with the stand-in for cudart, and returns how many images it was handed. */
+  /** Links the objects with the stand-in for cudart. @returns the number of registered images */
   const capture = (objects: readonly string[]) => {
     run('g++', [...objects, 'capture.o', 'image.o', '-o', 'program']);
     return Number(run(path.join(directory, 'program'), ['image']));
@@ -53,7 +53,7 @@ describe('what the interposer cuts out of the memory of a program', () => {
   for (const mode of MODES) {
     for (const [what, flags] of Object.entries(ARCHITECTURES)) {
       test(
-        `is byte for byte what nvcc --fatbin wrote: --compress-mode=${mode}, ${what}`,
+        `equals the output of nvcc --fatbin: --compress-mode=${mode}, ${what}`,
         () => {
           const options = [`--compress-mode=${mode}`, ...flags, KERNELS];
           run(nvcc, [...options, '-c', '-o', 'object.o']);

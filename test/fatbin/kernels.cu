@@ -1,4 +1,4 @@
-// What fatbin.test.ts compiles in every way that nvcc has of packing an image.
+// Compiled by fatbin.test.ts with all options of nvcc for packing an image.
 __device__ __noinline__ float twist(float x) { return x * 0.5f + 3; }
 
 extern "C" __global__ void first(float* x, int n) {

@@ -1,6 +1,6 @@
-// A channel whose memory holds anything: the worker reads what a hostile client wrote, the client
-// what a hostile worker did. Neither reads beyond, hands out more than there is, or waits where the
-// other has something to say.
+// A channel with arbitrary memory: the worker reads data of a hostile client, the client data of a
+// hostile worker. Neither reads out of bounds, returns more than there is, or waits while the peer
+// has data.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include "test/fuzz/require.h"
@@ -52,8 +52,8 @@ void readFrame(wire::SharedMapping& channel, std::size_t replyBytes) {
   channel.worker->deferError(static_cast<std::int32_t>(header.length));
 }
 
-// The reply's words are false; the client has been told that the worker is gone, so it waits for no
-// true ones.
+// The words of the reply are false. The client was told that the worker exited, so it does not wait
+// for true ones.
 void readReply(wire::SharedMapping& channel, FuzzedDataProvider& input) {
   const wire::Encoder frame = channel.client->begin(0);
   channel.client->publish(frame, 1, wire::kFrameWantsReply, 0);

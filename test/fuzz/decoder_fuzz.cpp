@@ -1,5 +1,5 @@
-// A frame of arbitrary bytes, read by an arbitrary sequence of the decoder's functions: nothing
-// outside it is touched.
+// A frame of arbitrary bytes, read by an arbitrary sequence of the decoder's functions: no access
+// is out of bounds.
 #include "wire/decoder.h"
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -17,7 +17,7 @@ struct Large {
   std::uint64_t words[5];
 };
 
-// Reads every byte, so that AddressSanitizer sees each.
+// Reads every byte, so that AddressSanitizer checks each.
 template <class T>
 std::size_t touch(std::span<const T> items, std::size_t limit) {
   REQUIRE(items.size() <= limit);
@@ -47,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       input.ConsumeBytes<std::uint8_t>(input.ConsumeIntegralInRange<std::size_t>(0, 24));
   const auto limit = input.ConsumeIntegral<std::uint32_t>();
   const std::vector<std::uint8_t> frame = input.ConsumeRemainingBytes<std::uint8_t>();
-  // The vector may have room to spare: only an allocation of this very size has its end watched.
+  // A vector may have spare capacity. Only an allocation of the exact size has a checked end.
   std::unique_ptr<std::byte[]> exact(new std::byte[frame.size()]);
   if (!frame.empty()) std::memcpy(exact.get(), frame.data(), frame.size());
   wire::Decoder decoder(exact.get(), frame.size());

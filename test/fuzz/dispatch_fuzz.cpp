@@ -1,4 +1,4 @@
-// Any frame of any call, before a driver that agrees to everything and does nothing: no byte of a
+// Any frame of any call, with a driver that accepts everything and does nothing: no byte of a
 // client may crash the worker's own code.
 #include <sys/socket.h>
 
@@ -15,7 +15,7 @@ namespace {
 CUresult agree() { return CUDA_SUCCESS; }
 CUresult notFound() { return CUDA_ERROR_NOT_FOUND; }
 
-/// Parameters end with the first.
+/// The first error ends the parameters.
 CUresult noParameter() { return CUDA_ERROR_INVALID_VALUE; }
 
 template <class Function>
@@ -23,13 +23,12 @@ void set(Function& slot, CUresult (*function)()) {
   slot = reinterpret_cast<Function>(function);
 }
 
-/// Every entry of the table is a pointer to a function; called with whatever arguments, these
-/// ignore them.
+/// Every entry of the table is a function pointer. These functions ignore all arguments.
 void fill(worker::Driver& driver) {
   static_assert(sizeof driver % sizeof(void*) == 0);
   auto* slots = reinterpret_cast<CUresult (**)()>(&driver);
   for (std::size_t i = 0; i < sizeof driver / sizeof(void*); ++i) slots[i] = agree;
-  set(driver.cuKernelGetName, notFound);  // would have to give a name
+  set(driver.cuKernelGetName, notFound);  // would have to return a name
   set(driver.cuFuncGetName, notFound);
   set(driver.cuKernelGetParamInfo, noParameter);
   set(driver.cuFuncGetParamInfo, noParameter);
@@ -61,8 +60,7 @@ struct Fixture {
 
 }  // namespace
 
-/// A real driver would own, and give back, what some calls hand over to it (host functions); this
-/// one forgets it.
+/// A real driver would own and return objects of some calls (host functions). This one drops them.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

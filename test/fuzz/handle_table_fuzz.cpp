@@ -1,5 +1,4 @@
-// The handle table against a plain map that does the same slowly: after every step both know the
-// same handles.
+// Compares the handle table with a plain map: after every step both have the same handles.
 #include "wire/handle_table.h"
 
 #include <fuzzer/FuzzedDataProvider.h>
@@ -70,7 +69,8 @@ struct Pair {
 
   void bind(int ordinal, void* object) {
     const std::uint64_t handle = wire::primaryContextHandle(ordinal);
-    // One object has one handle: the worker never binds what it has handed out under another.
+    // An object has one handle: the worker never binds an object that it returned under another
+    // handle.
     if (object != nullptr && model.handleOf(HandleKind::context, object) != 0) return;
     table.bind(handle, object);
     model.remove(handle);

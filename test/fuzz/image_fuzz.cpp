@@ -1,6 +1,5 @@
-// Code images before the worker's reader and the simulated driver behind it. The driver never holds
-// more than what was counted, sees no byte outside of what was checked and no pointer of the
-// client, and neither of them crashes.
+// Code images for the worker's reader and, after it, the simulated driver. The driver never holds
+// more than was counted, sees no unchecked byte and no pointer of the client, and neither crashes.
 #include <dlfcn.h>
 #include <sys/mman.h>
 
@@ -22,7 +21,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-constexpr std::uint64_t kPage = std::uint64_t{2} << 20;  ///< small variables of a module share one
+constexpr std::uint64_t kPage = std::uint64_t{2} << 20;  ///< small variables share an allocation
 constexpr std::string_view kHead = ".version 8.0\n.target sm_80\n.address_size 64\n";
 constexpr std::string_view kFragments[] = {"/*",
                                            "*/",
@@ -89,7 +88,7 @@ struct Simulated {
   }
 };
 
-/// Bytes behind which no memory is.
+/// Bytes at the end of accessible memory.
 class Guarded {
  public:
   explicit Guarded(std::span<const std::byte> bytes) : pages_((bytes.size() + 4095) / 4096 + 1) {
@@ -118,7 +117,7 @@ std::uint32_t magicAt(const void* at) {
   return magic;
 }
 
-/// What the driver would read, without the wrapper and without anything behind its end.
+/// What the driver would read, without the wrapper and without anything after its end.
 std::span<const std::byte> seenBy(const void* pointer, std::size_t sent) {
   if (magicAt(pointer) != wire::kWrapperMagic) {
     const auto* text = static_cast<const char*>(pointer);
@@ -156,7 +155,7 @@ std::string fatbinOf(const std::string& text) {
          std::string(reinterpret_cast<const char*>(&entry), sizeof entry) + text + '\0';
 }
 
-/// Text that the driver takes: declarations whose sizes are written in every way that there is.
+/// Text that the driver accepts: declarations with sizes in every notation.
 class Author {
  public:
   explicit Author(unsigned seed) : random_(seed) {}
@@ -217,7 +216,7 @@ class Author {
   unsigned names_ = 0;
 };
 
-/// The PTX of a text, or of a fat binary's first entry; empty without any.
+/// The PTX of a text, or of a fat binary's first entry; empty if there is none.
 std::string textIn(std::string_view image) {
   if (image.size() < 4 || magicAt(image.data()) != wire::kFatbinMagic)
     return std::string(image.substr(0, image.find('\0')));
@@ -233,11 +232,11 @@ std::string textIn(std::string_view image) {
 
 }  // namespace
 
-/// The simulated driver keeps what it compiled until it is unloaded.
+/// The simulated driver keeps compiled code until it is unloaded.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 
-/// Bytes change, or a fragment goes into a text, or there is a new text; each alone or, wrapped
-/// anew, in a fat binary.
+/// Changes bytes, inserts a fragment into a text, or creates a new text; each alone or in a fat
+/// binary.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
   Author author(seed + 1);

@@ -1,5 +1,5 @@
-// Arbitrary bytes, and descriptors where none belong, on the session socket: every message is
-// whole, and no descriptor is left open.
+// Arbitrary bytes and unexpected descriptors on the session socket: every message is complete, and
+// no descriptor stays open.
 #include "wire/message.h"
 
 #include <fuzzer/FuzzedDataProvider.h>

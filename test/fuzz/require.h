@@ -1,5 +1,4 @@
-// What a fuzzer holds to be true whatever it is fed; a crash is how libFuzzer is told that it is
-// not.
+// An invariant for all inputs. A crash reports a violation to libFuzzer.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The program after the others: prints the free memory, having shown that a kernel runs.
+// Runs after the others: checks that a kernel runs, then prints the free memory.
 #include <cuda_runtime.h>
 
 #include <cstdio>

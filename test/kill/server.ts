@@ -4,7 +4,7 @@ import path from 'node:path';
 import { GPU_PROXY } from '../paths.js';
 import { childrenOf, openFiles, processesWith, until } from '../processes.js';
 
-/** A gpu-proxy that serves a socket in a directory of its own. */
+/** A gpu-proxy that serves a socket in a temporary directory. */
 export class Server {
   readonly socket: string;
   private readonly process: ChildProcess;
@@ -59,7 +59,7 @@ export class Server {
     return readFileSync(path.join(this.directory, 'log'), 'utf8');
   }
 
-  /** Asks it to end; false when it had to be killed. */
+  /** Terminates it; false if it had to be killed. */
   async stop(): Promise<boolean> {
     this.process.kill('SIGTERM');
     const ended = await until(() => !this.alive, 10_000);

@@ -1,5 +1,5 @@
-// Makes CUDA calls of all kinds from two threads until it is killed or a call fails, and says in
-// its diary what it is doing.
+// Makes all kinds of CUDA calls from two threads until it is killed or a call fails, and records
+// them in its diary.
 #include "diary.h"
 
 #include <thread>

@@ -1,6 +1,6 @@
 import type { KeyPair } from './authority.js';
 
-/** Where things listen. */
+/** Addresses on which the components listen. */
 export interface Place {
   readonly address: string;
   readonly port: number;
@@ -14,19 +14,19 @@ export interface ApiServerFiles {
   readonly server: KeyPair;
   readonly kubeletClient: KeyPair;
   /**
-   * Vouches for the API server where it passes a request on to an aggregated API, in the name of
-   * the user.
+   * Signs certificates of the API server for requests that it passes to an aggregated API in the
+   * name of the user.
    */
   readonly frontProxy: KeyPair;
   readonly frontProxyClient: KeyPair;
   readonly serviceAccountKey: string;
 }
 
-/** The first address of the Services' range, which Kubernetes gives to itself. */
+/** The first address of the Service range, reserved by Kubernetes. */
 export const SERVICE_ADDRESS = '10.96.0.1';
 const SERVICE_RANGE = '10.96.0.0/16';
 
-/** As an administrator sets it up: RBAC, aggregated APIs, service accounts. */
+/** With the usual settings of an administrator: RBAC, aggregated APIs, service accounts. */
 export function apiServerArguments(
   place: Place,
   files: ApiServerFiles,
@@ -50,7 +50,8 @@ export function apiServerArguments(
     ],
     ...['--client-ca-file', files.authority.certificateFile, '--authorization-mode', 'Node,RBAC'],
     ...['--service-cluster-ip-range', SERVICE_RANGE, '--allow-privileged'],
-    // A reconciler would write its own address, which may be a loopback one, and those are refused.
+    // A reconciler would write its own address. It may be a loopback address, which the API
+    // refuses.
     ...['--endpoint-reconciler-type', 'none'],
     ...serviceAccountArguments(files, serviceAccounts),
     ...aggregationArguments(files),
@@ -60,12 +61,12 @@ export function apiServerArguments(
       '--kubelet-client-key',
       files.kubeletClient.keyFile,
     ],
-    // Nobody resolves the names of nodes here.
+    // The names of nodes cannot be resolved here.
     ...['--kubelet-preferred-address-types', 'InternalIP'],
   ];
 }
 
-/** Without the controllers, nobody would make the default account that each pod needs. */
+/** Without controllers, nothing else creates the default account that each pod needs. */
 function serviceAccountArguments({ serviceAccountKey }: ApiServerFiles, wanted: boolean): string[] {
   return [
     ...[
@@ -83,7 +84,7 @@ function serviceAccountArguments({ serviceAccountKey }: ApiServerFiles, wanted: 
 
 function aggregationArguments({ frontProxy, frontProxyClient }: ApiServerFiles): string[] {
   return [
-    // To the endpoints themselves, since the API server's machine need not route Services.
+    // Directly to the endpoints, because the API server's machine need not route Services.
     '--enable-aggregator-routing',
     ...[
       '--requestheader-client-ca-file',

@@ -8,15 +8,15 @@ export interface KeyPair {
 }
 
 interface Subject {
-  /** The user, to Kubernetes. */
+  /** The user name in Kubernetes. */
   readonly commonName: string;
-  /** Their groups. */
+  /** Groups of the user. */
   readonly organizations?: readonly string[];
-  /** `DNS:name` and `IP:address`, of a server. */
+  /** `DNS:name` and `IP:address` of a server. */
   readonly names?: readonly string[];
 }
 
-/** A certificate authority of a test's own, in a directory of its own. */
+/** A certificate authority for a test, in its own directory. */
 export class Authority implements KeyPair {
   readonly certificateFile: string;
   readonly keyFile: string;
@@ -41,7 +41,7 @@ export class Authority implements KeyPair {
     );
   }
 
-  /** For servers and clients alike. */
+  /** For servers and clients. */
   issue({ commonName, organizations = [], names = [] }: Subject): KeyPair {
     const base = path.join(
       this.#directory,
@@ -76,8 +76,8 @@ export class Authority implements KeyPair {
 }
 
 /**
- * A key alone: with it the API server signs the tokens of service accounts. It reads no PKCS 8,
- * which other commands of openssl write.
+ * A key pair: the API server signs the tokens of service accounts with it. It cannot read PKCS 8,
+ * which other openssl commands write.
  */
 export function makeKey(file: string): string {
   openssl('ecparam', '-genkey', '-noout', '-name', 'prime256v1', '-out', file);
@@ -85,8 +85,8 @@ export function makeKey(file: string): string {
 }
 
 /**
- * In a file, because names of Kubernetes' users hold colons and slashes, which `-subj` takes for
- * its own.
+ * In a file, because names of Kubernetes users contain colons and slashes, which are separators in
+ * `-subj`.
  */
 function configuration(
   commonName: string,

@@ -18,7 +18,7 @@ describe('ControlPlane', () => {
     expect(output).toBe('yes\n');
   });
 
-  test('another user is who its kubeconfig says, and may do nothing yet', async () => {
+  test('a kubeconfig of another user has that user, without rights', async () => {
     const user = plane.kubeconfig('team:alice', ['tenants', 'a/b']);
     expect(
       (
@@ -41,7 +41,7 @@ describe('ControlPlane', () => {
     expect(output).toBe('pod/one created\n');
   });
 
-  test('a killed API server comes back with what it knew', async () => {
+  test('a killed API server keeps its data after a restart', async () => {
     await plane.daemon('kube-apiserver').kill();
     plane.daemon('kube-apiserver').start();
     await plane.ready();

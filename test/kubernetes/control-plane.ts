@@ -15,22 +15,22 @@ import { writeKubeconfig } from './kubeconfig.js';
 import { freePorts, hostAddress } from './ports.js';
 
 interface ControlPlaneOptions {
-  /** Where the API server is reached; default: 127.0.0.1. */
+  /** Address of the API server. @default 127.0.0.1 */
   readonly address?: string;
   /**
-   * With it come service accounts, controllers and garbage collection; without, pods need no
-   * service account.
+   * Adds service accounts, controllers and garbage collection. Without them, pods need no service
+   * account.
    */
   readonly controllerManager?: boolean;
-  /** Kubernetes' own scheduler, with its own settings. */
+  /** Kubernetes' default scheduler with default settings. */
   readonly scheduler?: boolean;
-  /** Hears what takes long. */
+  /** Called with progress messages. */
   readonly say?: (line: string) => void;
 }
 
 /**
- * etcd and the API server, of a test's own: on free ports, in a private directory, ended with the
- * test's process whatever happens to that.
+ * etcd and the API server of a test: on free ports, in a private directory, and they always end
+ * with the process of the test.
  */
 export class ControlPlane {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'control-plane-'));
@@ -48,7 +48,7 @@ export class ControlPlane {
     mkdirSync(path.join(this.directory, 'logs'));
   }
 
-  /** Resolves once the API server is ready. The caller calls stop(). */
+  /** Resolves when the API server is ready. The caller calls stop(). */
   static async start(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
     await buildKubernetesTools(['etcd', 'kube-apiserver', 'kubectl'], options.say);
     const [port, etcdPort, etcdPeerPort] = (await freePorts(3)) as [number, number, number];
@@ -76,7 +76,7 @@ export class ControlPlane {
     return path.join(this.directory, 'admin.kubeconfig');
   }
 
-  /** A kubeconfig of somebody else, in whose name the API server hears its bearer. */
+  /** A kubeconfig with which the API server authenticates the bearer as this user. */
   kubeconfig(user: string, groups: readonly string[] = [], namespace?: string): string {
     return this.#write(
       this.authority.issue({ commonName: user, organizations: groups }),
@@ -84,12 +84,12 @@ export class ControlPlane {
     );
   }
 
-  /** A kubeconfig of a service account, by a token that the API server gave. */
+  /** A kubeconfig with a token of the service account from the API server. */
   kubeconfigFor(token: string, namespace?: string): string {
     return this.#write({ token }, namespace);
   }
 
-  /** Another part of Kubernetes that is to end with this one. */
+  /** Starts another component that ends with this control plane. */
   startDaemon(name: string, options: Omit<DaemonOptions, 'logFile'>): Daemon {
     const daemon = new Daemon(name, {
       ...options,
@@ -100,8 +100,8 @@ export class ControlPlane {
   }
 
   /**
-   * kube-scheduler; `configuration` is a KubeSchedulerConfiguration, to which the way to the API
-   * server is added.
+   * Starts kube-scheduler. `configuration` is a KubeSchedulerConfiguration; the connection to the
+   * API server is added.
    */
   async startScheduler(name = 'kube-scheduler', configuration: object = {}): Promise<Daemon> {
     await buildKubernetesTools(['kube-scheduler'], this.#options.say);
@@ -137,7 +137,7 @@ export class ControlPlane {
     });
   }
 
-  /** The part of that name, to be killed, or started again. */
+  /** The component of that name, to kill or restart it. */
   daemon(name: string): Daemon {
     const found = this.#daemons.find((one) => one.name === name);
     if (!found)
@@ -151,9 +151,7 @@ export class ControlPlane {
     await this.daemon('kube-apiserver').serving(() => this.#answersReady());
   }
 
-  /**
-   * Ends everything that it started and removes its directory: nothing of it is worth a farewell.
-   */
+  /** Kills everything that it started and removes its directory. */
   async stop(): Promise<void> {
     await Promise.all(this.#daemons.map((daemon) => daemon.kill()));
     rmSync(this.directory, { recursive: true, force: true });
@@ -235,7 +233,7 @@ const SCHEDULER_DEFAULTS = {
   leaderElection: { leaderElect: false },
 };
 
-/** Nothing of it outlives the test, so nothing need reach the disk. */
+/** Nothing outlives the test, so nothing needs to reach the disk. */
 function etcdArguments(directory: string, port: number, peerPort: number): string[] {
   const url = `http://127.0.0.1:${port}`;
   const peers = `http://127.0.0.1:${peerPort}`;

@@ -2,22 +2,22 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { PATIENCE_MS, until } from '../processes.js';
 
-/** What does not end when it is asked to is killed after so long. */
+/** Time until a process that ignores SIGTERM is killed. */
 const GRACE_MS = 15_000;
 
 export interface DaemonOptions {
   readonly program: string;
   readonly args: readonly string[];
-  /** Everything that it prints is appended to this file. */
+  /** File to which its output is appended. */
   readonly logFile: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** While it is waited for it is started again when it ends, as systemd does. */
+  /** While a caller waits for it, it is restarted when it ends, as by systemd. */
   readonly isRevived?: boolean;
 }
 
 /**
- * A part of Kubernetes as a process of the test's: started, killed and started again by its pid,
- * and never outliving the test.
+ * A component of Kubernetes as a child process. It is killed and restarted by its pid, and never
+ * outlives the test.
  */
 export class Daemon {
   #process: ChildProcess | undefined;
@@ -27,16 +27,16 @@ export class Daemon {
     readonly options: DaemonOptions,
   ) {}
 
-  /** Also again, once it has ended. */
+  /** Starts it, also again after its end. */
   start(): this {
     if (this.alive) throw new Error(`${this.name} runs already`);
     const { program, args, logFile, env = process.env } = this.options;
     const log = openSync(logFile, 'a');
-    // A machine with two processors has more memory to spare than time: Go collects its garbage a
-    // quarter as often as it would.
+    // A machine with two processors has more spare memory than time: Go collects garbage a quarter
+    // as often as by default.
     const options = { stdio: ['ignore', log, log] as StdioOptions, env: { GOGC: '400', ...env } };
     const child = spawn('setpriv', ['--pdeathsig', 'KILL', program, ...args], options);
-    child.once('error', () => undefined); // it is not alive then, which is what everybody looks at
+    child.once('error', () => undefined); // callers check `alive`
     closeSync(log);
     this.#process = child;
     return this;
@@ -54,13 +54,13 @@ export class Daemon {
     );
   }
 
-  /** As if nobody had expected it. */
+  /** Kills it without warning. */
   async kill(): Promise<void> {
     this.#process?.kill('SIGKILL');
     await until(() => !this.alive, GRACE_MS);
   }
 
-  /** As its administrator would; what does not end by itself is killed. */
+  /** Terminates it as an administrator would. Kills it if it does not end. */
   async stop(): Promise<void> {
     this.#process?.kill('SIGTERM');
     if (!(await until(() => !this.alive, GRACE_MS))) await this.kill();
@@ -71,8 +71,8 @@ export class Daemon {
   }
 
   /**
-   * Waits until it serves. @throws Error with the end of its log when it ended instead, or when the
-   * time is up
+   * Waits until it serves. @throws Error with the end of its log if it ended instead, or after the
+   * timeout
    */
   async serving(serves: () => Promise<boolean>, milliseconds = PATIENCE_MS): Promise<void> {
     const end = performance.now() + milliseconds;

@@ -67,7 +67,7 @@ async function events(): Promise<CoreV1Event[]> {
   ).items;
 }
 
-test('the annotation of the node says what GPUs there are and how they are, and leaves others alone', async () => {
+test('the annotation of the node describes the GPUs and their health, and other annotations are kept', async () => {
   node.startPlugin(['--kubeconfig', kubeconfig]);
   const both = await node.startProxy({ gpus: 2 });
   await eventually(async () => expect(await inventory()).toHaveLength(2));
@@ -110,7 +110,7 @@ test('the event of a lost GPU names it', async () => {
   );
 });
 
-test("number 21: a node that offers nothing beside NVIDIA's plugin says so in an event, and names no GPU", async () => {
+test("number 21: a node without slots because of NVIDIA's plugin has an event with the reason, and describes no GPU", async () => {
   node.kubelet.allocatable = [{ resourceName: 'nvidia.com/gpu', deviceIds: ['0'] }];
   node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();
@@ -124,7 +124,7 @@ test("number 21: a node that offers nothing beside NVIDIA's plugin says so in an
   await eventually(async () => expect(await inventory()).toEqual([]));
 });
 
-test('an event that is there already is counted up', async () => {
+test('the count of an existing event is increased', async () => {
   const object = new NodeObject(admin, 'node-1');
   const trouble = { reason: 'GpuSlotsNotOffered', message: 'a reason' } as const;
   await object.warn(trouble, 1);
@@ -134,7 +134,7 @@ test('an event that is there already is counted up', async () => {
   ).toEqual([2]);
 });
 
-test('slots depend on no API server; it is told when it is back', async () => {
+test('slots do not need the API server, and it is informed when it is available again', async () => {
   await plane.daemon('kube-apiserver').kill();
   const plugin = node.startPlugin(['--kubeconfig', kubeconfig]);
   await node.startProxy();

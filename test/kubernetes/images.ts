@@ -16,9 +16,7 @@ import { showProgress } from '@nvidia-virtual/toolchain/progress';
 import { compileProgram } from '../cuda-program.js';
 import { REPOSITORY } from '../paths.js';
 
-/**
- * Where a node finds them without a registry: what is imported under this name is there already.
- */
+/** The registry name of images that are imported and never pulled. */
 export const REGISTRY = 'localhost';
 export const PAUSE = `${REGISTRY}/pause:1`;
 export const REDIS = `${REGISTRY}/redis:test`;
@@ -28,7 +26,7 @@ const CURRENT = '0.1.0';
 const BASE = `${REGISTRY}/debian-with-node:1`;
 const WORK = path.join(REPOSITORY, 'build', 'images');
 
-/** What pods run, by `test/AREA/NAME.cu`. */
+/** Programs of pods, as `test/AREA/NAME.cu`. */
 const PROGRAMS = [
   ['conformance/programs', 'vector_add'],
   ['conformance/programs', 'matrix'],
@@ -36,10 +34,7 @@ const PROGRAMS = [
   ['kubernetes', 'tenant'],
 ] as const;
 
-/**
- * Builds everything that the cluster runs. Returns archives for containerd, of which those that did
- * not change are old ones.
- */
+/** Builds all images of the cluster. @returns archives for containerd; unchanged ones are reused */
 export async function buildImages(): Promise<string[]> {
   const progress = showProgress('Images');
   await buildBase((line) => progress.note(line));
@@ -62,7 +57,7 @@ export async function buildImages(): Promise<string[]> {
   return archives;
 }
 
-/** Archives of the images of the commit before, or why there are none. */
+/** Archives of the images of the previous commit, or the reason why there are none. */
 export async function previousImages(): Promise<
   (Revision & { readonly archives: readonly string[] }) | NoRevision
 > {
@@ -108,7 +103,7 @@ async function cudaContext(): Promise<string> {
   return context;
 }
 
-/** Exporting is what takes long, so an archive of the same image is kept. */
+/** The export takes long, so an archive of the same image is kept. */
 async function archive(name: string): Promise<string> {
   const file = path.join(WORK, 'archives', `${name.replaceAll(/[/:]/g, '-')}.tar`);
   const digest = (await imageDigest(name)) ?? '';

@@ -6,10 +6,10 @@ export interface Cluster {
   readonly authorityFile: string;
 }
 
-/** Who somebody is to the API server: by a certificate or by a service account's token. */
+/** Credentials for the API server: a certificate or a service account's token. */
 type Credentials = KeyPair | { readonly token: string };
 
-/** Writes a kubeconfig that holds everything itself (JSON is YAML too). Returns its name. */
+/** Writes a self-contained kubeconfig (JSON is YAML, too). @returns its path */
 export function writeKubeconfig(
   file: string,
   cluster: Cluster,

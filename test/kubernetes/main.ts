@@ -30,13 +30,14 @@ import { userNamespaces } from './scenarios/user-namespaces.js';
 import { webhook } from './scenarios/webhook.js';
 
 /**
- * In this order, on one cluster: the first makes the product, which all others but the last need.
+ * In this order, on one cluster: the first one installs the product, which all others but the last
+ * need.
  */
 const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
   ...[installation, sharing, usage, full, containers, stolenSocket, userNamespaces, webhook],
   ...[restarts, kubeletRestarts, storm, reboot, uninstallation, upgrading],
 ];
-/** What the other container runtime could do differently. */
+/** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
 const HELP = `The product in a real Kubernetes, used as people use it. By default this machine becomes its node; that needs
@@ -91,7 +92,7 @@ async function playHere(tally: Tally): Promise<void> {
       'A node of Kubernetes needs root: run this as root, on a machine that is no node already.',
     );
   await buildKubernetesTools(NODE_TOOLS, (line) => console.log(line));
-  makeGpuUsage().catch(() => undefined); // who needs it waits for it, and says why it is not there
+  makeGpuUsage().catch(() => undefined); // callers await it, and report why it failed
   const archives = await buildImages();
   const { runtime } = values;
   for (const [index, one] of RUNTIMES.entries()) {
@@ -109,7 +110,7 @@ async function playHere(tally: Tally): Promise<void> {
   }
 }
 
-/** On a cluster of the user's, which has the images already. */
+/** On a cluster of the user, which has the images already. */
 async function playElsewhere(kubeconfig: string, tally: Tally): Promise<void> {
   const scenarios = choose(
     SCENARIOS.filter((each) => each.anywhere === true),
@@ -131,7 +132,7 @@ function parseSetting(setting: string): [string, string] {
   return [name, value];
 }
 
-/** Those of these names, after the installation that they need. */
+/** The scenarios of these names, after the installation that they need. */
 function choose<S extends Scenario | NodeScenario>(
   possible: readonly S[],
   names: readonly string[],
@@ -181,8 +182,8 @@ async function play<C extends Cluster>(
 }
 
 /**
- * Without pods that run a namespace is in nobody's way; that it goes takes Kubernetes another half
- * a dozen seconds.
+ * A namespace without running pods disturbs nothing. Kubernetes needs six more seconds to remove
+ * it.
  */
 async function clear(cluster: Cluster, namespace: string): Promise<void> {
   await cluster.tryKubectl(['delete', 'namespace', namespace, '--wait=false']);

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/** So many different ports that were free a moment ago. */
+/** Different ports that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(Array.from({ length: count }, listen));
   const ports = servers.map((server) => (server.address() as { port: number }).port);
@@ -10,7 +10,7 @@ export async function freePorts(count: number): Promise<number[]> {
 }
 
 /**
- * An address of this machine that Kubernetes accepts as an endpoint's: it refuses loopback ones.
+ * An address of this machine that Kubernetes accepts as an endpoint: it refuses loopback addresses.
  */
 export function hostAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);

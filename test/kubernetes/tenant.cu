@@ -1,10 +1,10 @@
-// What a container runs in the tests with Kubernetes. Each line that it prints stands for something
-// that went right; it ends with status 1 and a sentence when something did not.
-//   tenant once          computes one sum, and checks it
-//   tenant work          goes on doing that until it is told to end
-//   tenant look          what it sees: devices, and their memory
-//   tenant fill MIB      allocates until it has so much, or is refused
-//   tenant hold MIB      allocates so much, and goes on computing beside it
+// The program of containers in the tests with Kubernetes. Each line of its output is a success; it
+// ends with status 1 and a message after a failure.
+//   tenant once      computes one sum, and checks it
+//   tenant work      repeats that until it is terminated
+//   tenant look      prints devices and their memory
+//   tenant fill MIB  allocates until it has that much, or is refused
+//   tenant hold MIB  allocates that much, and continues to compute
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ static void check(cudaError_t error, const char* what) {
 }
 #define CHECK(call) check(call, #call)
 
-/// Other numbers in each round, so that what lies there from the last one is no answer.
+/// Other numbers in each round, so that data of the last one is not mistaken for a result.
 static void compute(int round) {
   std::vector<int> a(kNumbers), b(kNumbers), c(kNumbers);
   for (int i = 0; i < kNumbers; ++i) a[i] = i + round, b[i] = 3 * i;

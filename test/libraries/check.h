@@ -1,4 +1,4 @@
-// What the library tests share: buffers, random numbers, and cases that run several times and are
+// Shared by the library tests: buffers, random numbers, and cases that run several times and are
 // compared with the host's result.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <vector>
 
-/// Ends the program with a sentence when a call fails: nothing behind it could be trusted.
+/// Ends the program with a message if a call fails: later results would not be valid.
 inline void must(cudaError_t result, const char* call, int line) {
   if (result == cudaSuccess) return;
   std::printf("line %d: %s: %s\n", line, call, cudaGetErrorName(result));
@@ -49,7 +49,7 @@ class Device {
   T* begin() const { return data_; }
   T* end() const { return data_ + count_; }
   std::size_t size() const { return count_; }
-  /// Bytes that no result has, so that what a run leaves unwritten is seen.
+  /// A byte pattern that no result has, so that elements without a result are noticed.
   void spoil() { MUST(cudaMemset(data_, 0xa5, count_ * sizeof(T))); }
   std::vector<T> read(std::size_t count) const {
     std::vector<T> values(count);
@@ -62,7 +62,7 @@ class Device {
   std::size_t count_;
 };
 
-/// Memory for algorithms that ask how much they need, as those of CUB do.
+/// Memory for algorithms with a size query, like those of CUB.
 template <class Algorithm>
 void withStorage(Algorithm algorithm) {
   std::size_t bytes = 0;
@@ -81,7 +81,7 @@ class Cases {
   std::size_t elements(std::size_t usual) const { return usual * percent_ / 100 + 1; }
   int repetitions() const { return repetitions_; }
 
-  /// Runs `run` several times and compares what it returns with `expected`, byte by byte.
+  /// Runs `run` several times and compares its results with `expected`, byte by byte.
   template <class T, class Run>
   void check(const char* name, const std::vector<T>& expected, Run run) {
     for (int i = 0; i < repetitions_; ++i) {
@@ -100,7 +100,7 @@ class Cases {
     ++passed_;
   }
 
-  /// Prints the counts; the exit status of the program.
+  /// Prints the counts. Returns the exit status of the program.
   int close() const {
     std::printf("%d passed, %d failed\n", passed_, failed_);
     return failed_ == 0 ? 0 : 1;

@@ -5,8 +5,8 @@
 
 #include "check.h"
 
-/// x -> scale * x + shift modulo 2^64. Composition is associative and not commutative, so a scan in
-/// a wrong order is seen.
+/// x -> scale * x + shift modulo 2^64. Composition is associative but not commutative, so a scan in
+/// a wrong order is detected.
 struct alignas(16) Affine {
   std::uint64_t scale, shift;
   __host__ __device__ bool operator==(const Affine& other) const {

@@ -8,9 +8,7 @@ import { GPU_PROXY } from '../paths.js';
 import { Tally } from '../tally.js';
 
 const PROGRAMS = ['scans', 'sorts', 'selections', 'segments', 'synchronization'];
-/**
- * PTX alone: the simulated GPU runs nothing else, and the assembler would take most of the time.
- */
+/** Only PTX: the simulated GPU runs nothing else, and the assembler would take most of the time. */
 const FLAGS = ['-gencode', 'arch=compute_90,code=compute_90'];
 const HELP = `Runs algorithms of CUB, Thrust and libcu++ on the simulated GPU and compares their results with the host's.
   --only LIST     of ${PROGRAMS.join(', ')} (default: all)
@@ -60,9 +58,7 @@ async function compileAll(names: readonly string[]): Promise<Map<string, string>
   return programs;
 }
 
-/**
- * Counts each case of a program. What the program prints before its closing line is what was wrong.
- */
+/** Counts each case of a program. Its output before the closing line is the list of errors. */
 async function runProgram(
   tally: Tally,
   name: string,

@@ -65,7 +65,7 @@ void sorts(Cases& cases, std::size_t usual) {
   });
 }
 
-/// A segmented scan as Thrust writes it: by keys that say which segment an element belongs to.
+/// A segmented scan as Thrust writes it: by keys that identify the segments.
 void scans(Cases& cases, std::size_t usual) {
   const std::size_t count = cases.elements(usual);
   const std::vector<std::uint32_t> hostKeys = keysInRuns(count, 2000, 9);

@@ -25,7 +25,7 @@ void reduces(Cases& cases, const char* name, std::size_t usual) {
   const std::vector<T> host = randomElements<T>(count, count);
   const Device<T> in(host);
   Device<T> out(1);
-  // Addition alone: CUB may reduce in any order of commutative operators.
+  // Only addition: CUB may reduce in any order of commutative operators.
   cases.check(name, std::vector<T>{std::accumulate(host.begin(), host.end(), T{})}, [&] {
     out.spoil();
     withStorage([&](void* storage, std::size_t& bytes) {

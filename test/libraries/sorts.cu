@@ -33,7 +33,7 @@ void radixKeys(Cases& cases, const char* type, std::size_t usual) {
   });
 }
 
-/// Stable and downwards: equal keys keep the order of their values.
+/// Stable and descending: equal keys keep the order of their values.
 void radixPairs(Cases& cases, std::size_t usual) {
   const std::size_t count = cases.elements(usual);
   std::vector<std::uint32_t> keys = randomElements<std::uint32_t>(count, 3), values(count);

@@ -1,5 +1,5 @@
-// libcu++: atomics of 1 to 8 bytes (those of 16 do not compile in this release of it), barriers,
-// latches, semaphores, pipelines.
+// libcu++: atomics of 1 to 8 bytes (16 bytes do not compile in this release), barriers, latches,
+// semaphores, pipelines.
 #include <cooperative_groups.h>
 #include <cuda/atomic>
 #include <cuda/barrier>
@@ -12,7 +12,7 @@
 
 constexpr int kBlocks = 24, kThreads = 256;
 
-/// Every thread adds by an atomic addition and by a loop of compare-and-swap.
+/// Every thread adds by an atomic addition and by a compare-and-swap loop.
 template <class T>
 __global__ void adds(cuda::atomic<T, cuda::thread_scope_device>* sums) {
   sums[0].fetch_add(1, cuda::memory_order_relaxed);
@@ -28,7 +28,7 @@ void atomics(Cases& cases, const char* name) {
   Device<cuda::atomic<T, cuda::thread_scope_device>> sums(3);
   const std::vector<T> expected{static_cast<T>(kBlocks * kThreads),
                                 static_cast<T>(kBlocks * kThreads * 3), static_cast<T>(0xff)};
-  constexpr std::size_t kEach = sizeof *sums.data();  // an atomic of one byte has four
+  constexpr std::size_t kEach = sizeof *sums.data();  // an atomic of one byte uses four
   cases.check(name, expected, [&] {
     MUST(cudaMemset(sums.data(), 0, 3 * kEach));
     adds<T><<<kBlocks, kThreads>>>(sums.data());
@@ -93,8 +93,8 @@ void relays(Cases& cases) {
   });
 }
 
-/// A barrier of a block whose completion adds up what the threads brought; then one of half of the
-/// threads.
+/// A barrier of a block whose completion function sums up the threads' values; then one of half of
+/// the threads.
 __global__ void barriers(unsigned* out) {
   __shared__ cuda::barrier<cuda::thread_scope_block> all, half;
   __shared__ unsigned values[kThreads];

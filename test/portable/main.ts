@@ -9,14 +9,14 @@ import { GPU_PROXY, REPOSITORY } from '../paths.js';
 import { Tally } from '../tally.js';
 import { oldUserland } from './old-userland.js';
 
-/** 2012: what is older has no use for CUDA. */
+/** 2012: no CUDA runs on older systems. */
 const OLDEST = [2, 17] as const;
 const INSTALLATION = path.join(REPOSITORY, 'build', 'portable');
 const TARGET = `x86_64-linux-gnu.${OLDEST.join('.')}`;
 
 process.exitCode = await main();
 
-/** The release build leaves this machine: it must load where the C library is older than ours. */
+/** The release build runs on other machines: it must load with an older C library than ours. */
 async function main(): Promise<number> {
   const tally = new Tally();
   const progress = showProgress('Portable build');
@@ -40,8 +40,8 @@ async function main(): Promise<number> {
 }
 
 /**
- * With the loader and the C library of another system, and with the interposer and the worker of
- * this build.
+ * Runs it with the loader and the C library of another system, and with the interposer and the
+ * worker of this build.
  */
 async function runOn(loader: string, libraries: string): Promise<string> {
   const probe = path.join(REPOSITORY, 'build', 'portable-probe');

@@ -7,17 +7,17 @@ interface Userland {
   readonly name: string;
   /** Its ld.so, which can be run as a program. */
   readonly loader: string;
-  /** Where its C library is. */
+  /** Directory of its C library. */
   readonly libraries: string;
 }
 
 /**
- * The oldest that this machine's package mirror has: its C library is older than the one with which
- * we are built.
+ * The oldest release on this machine's package mirror. Its C library is older than the one of the
+ * build.
  */
 const SUITE = 'bullseye';
 
-/** Unpacked, not installed: nothing of it is run but its loader. */
+/** Unpacked, not installed: only its loader is run. */
 export async function oldUserland(say: (line: string) => void): Promise<Userland[]> {
   const directory = path.join(cacheDirectory(), `debian-${SUITE}-libc`);
   if (!existsSync(directory)) {

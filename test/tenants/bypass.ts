@@ -6,10 +6,10 @@ import { fill } from './quota.js';
 import { type Case, type Scene, startTenant } from './scene.js';
 
 const MIB = 2 ** 20;
-/** By this quota the worker knows to whom it lies. */
+/** The worker recognizes the allocation in which it lies by this quota. */
 const LIARS_QUOTA = 17 * MIB;
 const TAKEN = 360 * MIB;
-/** Does not fit beside what the liar takes. */
+/** Does not fit beside the liar's memory. */
 const NEIGHBOURS_QUOTA = 320 * MIB;
 const ROUNDS = 5;
 

@@ -3,8 +3,8 @@ import { divided, type Wish } from './shares.js';
 
 const BOTH = ['0', '1'];
 /**
- * A thread that the machine holds up between its two launches leaves the first to run on into
- * others' windows.
+ * If the machine delays a thread between its two launches, the first kernel runs on into windows of
+ * others.
  */
 const POINTS = 5;
 

@@ -1,5 +1,5 @@
-// Prints how many bytes of the allocation are taken once a kernel has called malloc, and whether
-// that kernel got its 16 bytes.
+// Prints how many bytes of the allocation are used after a kernel has called malloc, and whether
+// the kernel got its 16 bytes.
 #include <cstdio>
 #include <cstdlib>
 

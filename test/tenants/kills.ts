@@ -8,11 +8,11 @@ const MIB = 2 ** 20;
 const SHARES = [20, 30, 50];
 const LONGEST_PAUSE_MS = 100;
 const PATIENCE_MS = 10_000;
-/** What a program whose worker died ends with: test/tenants/neighbour.cu. */
+/** Exit status of a program whose worker died: test/tenants/neighbour.cu. */
 const SAW_AN_ERROR = 3;
 
 type Kind = 'client' | 'worker' | 'proxy' | 'arbiter';
-/** A service that dies alone, or at the same moment as a client or a worker. */
+/** A process that is killed alone, or at the same moment as a client or a worker. */
 const COMBINATIONS: readonly (readonly Kind[])[] = [
   ['client'],
   ['worker'],
@@ -62,7 +62,9 @@ export const kills: Case = {
   },
 };
 
-/** Kills, and looks at everybody else; the next program of the victim runs. What was wrong. */
+/**
+ * Kills, checks all other programs, and runs the next program of the victim. @returns the problems
+ */
 async function killOnce(
   scene: Scene,
   parties: readonly Party[],
@@ -112,7 +114,10 @@ async function anotherArbiter({ node }: Scene, killed: number | undefined): Prom
   return (await until(back, PATIENCE_MS)) ? [] : [`no arbiter took the place of process ${killed}`];
 }
 
-/** The killed program is gone, one whose worker was killed has seen an error; another one runs. */
+/**
+ * The killed program has ended, a program whose worker was killed has seen an error, and another
+ * one runs.
+ */
 async function replace(scene: Scene, party: Party, kinds: readonly Kind[]): Promise<string[]> {
   const expected = kinds.includes('client') ? 'SIGKILL' : SAW_AN_ERROR;
   const ended = await party.tenant.ended();

@@ -42,7 +42,7 @@ async function main(cases: readonly Case[], count: number, seed: number): Promis
     neighbour: await compileProgram('tenants', 'neighbour'),
     quota: await compileProgram('tenants', 'quota'),
     heap: await compileProgram('tenants', 'heap'),
-    // Its functions stand in for those of the C library also in the libraries that it loads.
+    // Its functions replace those of the C library also in libraries that it loads.
     malice: await compileProgram('tenants', 'malice', ['-Xlinker', '--export-dynamic']),
   };
   const tally = new Tally();

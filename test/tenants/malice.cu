@@ -1,18 +1,19 @@
-// A tenant that means harm. It says `ready` when its malice has begun, and goes on until it is
-// killed.
-//   malice connections SOCKET COUNT   so many connections, and nothing said on any of them
-//   malice hellos SOCKET              connections that begin with garbage, one after the other
-//   malice socket                     sessions with garbage on their sockets
-//   malice rings                      sessions with garbage in all memory that is shared with the
-//   worker, while calls are made malice truncate                   sessions whose shared files have
-//   no seals and are cut off once they are sent malice silence                    kernels that
-//   print, and nobody who reads malice flood                      launches on many streams from
-//   many threads, and no wait malice long SECONDS               a kernel that goes on so long,
-//   again and again malice threads                    threads without end that use CUDA malice
-//   reports                   names of calls that are not there, for the worker's report, without
-//   end malice tame MODE ...              the same load without malice: what others keep beside the
-//   one is compared with the other
-// It reaches what libcuda.so.1 shares by standing in for the C library's functions: programs may.
+// A malicious tenant. It prints `ready` when its attack has begun, and runs until it is killed.
+//   malice connections SOCKET COUNT  that many connections, without any data
+//   malice hellos SOCKET             connections that begin with garbage, one after the other
+//   malice socket                    sessions with garbage on their sockets
+//   malice rings                     sessions with garbage in all memory that is shared with the
+//                                    worker, during calls
+//   malice truncate                  sessions whose shared files are not sealed, and are truncated
+//                                    after they were sent
+//   malice silence                   kernels that print, while nothing reads the output
+//   malice flood                     launches on many streams from many threads without a wait
+//   malice long SECONDS              a kernel of that duration, again and again
+//   malice threads                   an unlimited number of threads that use CUDA
+//   malice reports                   an unlimited number of names of missing calls, for the report
+//   malice tame MODE ...             the same load without the attack, for comparison
+// It replaces functions of the C library to reach the shared memory of libcuda.so.1. Any program
+// may do so.
 #include <cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -42,7 +43,7 @@ static std::atomic<int> sessionSocket{-1};
 static std::atomic<bool> keepsSeals{true}, cutsFiles{false}, reads{true};
 static bool tame = false;
 
-/// Standing in for the C library: what is sent, which files go with it, and what is received.
+/// Replaces functions of the C library: sent messages, their descriptors, and received messages.
 extern "C" ssize_t sendmsg(int socket, const msghdr* message, int flags) {
   sessionSocket = socket;
   const cmsghdr* entry = CMSG_FIRSTHDR(message);
@@ -72,7 +73,7 @@ extern "C" int fcntl(int file, int command, ...) {
 
 static std::minstd_rand random_(static_cast<unsigned>(getpid()));
 
-/// Where it is said; standard output is also where kernels print.
+/// For progress messages; kernels print to standard output, too.
 static const int said = dup(STDOUT_FILENO);
 
 static void ready() {
@@ -108,7 +109,7 @@ static int connectTo(const char* path) {
 static void sendGarbage(int connection, std::size_t bytes) {
   std::string garbage(bytes, '\0');
   for (char& c : garbage) c = static_cast<char>(random_());
-  // Now and then a length that a message may have, so that it is waited for.
+  // Sometimes a valid message length, so that the peer waits for the message.
   if (random_() % 2 == 0 && bytes >= 8) std::memcpy(garbage.data(), "\1\0\0\0\377\0\0\0", 8);
   if (send(connection, garbage.data(), bytes, MSG_NOSIGNAL) < 0) return;
 }
@@ -145,7 +146,7 @@ static void garbageOnTheSocket() {
   cudaDeviceSynchronize();
 }
 
-/// Every shared, writable mapping of a file without a name.
+/// Every shared, writable mapping of an anonymous file.
 static std::vector<std::pair<std::uint64_t*, std::size_t>> sharedMemory() {
   std::vector<std::pair<std::uint64_t*, std::size_t>> found;
   FILE* maps = std::fopen("/proc/self/maps", "r");
@@ -170,7 +171,7 @@ static void garbageInTheRings() {
   std::thread([] {
     while (!tame) {
       for (const auto& [words, count] : sharedMemory()) {
-        // Half of it where the words of the channel are; small numbers pass for lengths.
+        // Half of the writes hit the words of the channel; small numbers pass as lengths.
         for (int i = 0; i < 8; ++i) {
           words[random_() % (i % 2 == 0 ? std::min<std::size_t>(512, count) : count)] =
               random_() % 2 == 0 ? random_() % 4096 : std::uint64_t{random_()} << 32;
@@ -178,7 +179,7 @@ static void garbageInTheRings() {
       }
     }
   }).detach();
-  alarm(1);  // what it does to itself may be to wait for ever
+  alarm(1);  // it may block itself forever
   for (cudaError_t result = cudaSuccess; result != cudaErrorDevicesUnavailable;
        result = cudaDeviceSynchronize()) {
     nothing<<<1, 1>>>();
@@ -193,12 +194,12 @@ static void truncateFiles() {
   keepsSeals = tame;
   cutsFiles = !tame;
   void* pinned = nullptr;
-  // A pinned buffer, or the channel of another thread: the first that is refused ends the session.
+  // A pinned buffer, or the channel of another thread: the first refusal ends the session.
   if (random_() % 2 == 0) cudaMallocHost(&pinned, 1 << 20);
   std::thread([] { cudaDeviceSynchronize(); }).join();
 }
 
-/// What ends the session, and this process perhaps, is done by one after the other.
+/// Operations that end the session, and possibly this process, run sequentially.
 static void againAndAgain(void (*malice)()) {
   for (int i = 0;; ++i) {
     if (i == 10) ready();

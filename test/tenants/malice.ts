@@ -14,16 +14,16 @@ const MIB = 2 ** 20;
 const CONNECTIONS = 10_000;
 const LONG_KERNEL_S = 10;
 const PATIENCE_MS = 60_000;
-/** So long the others are looked at for what they keep; nothing is judged by it. */
+/** How long the others are observed for the figures that are printed; they are not checked. */
 const LOOK_MS = 1500;
-/** What an ordinary session makes of it is some 10 MiB. */
+/** An ordinary session needs some 10 MiB. */
 const WORKER_MEMORY = 96 * MIB;
-/** Of a session's report: a few hundred names are in it. */
+/** Of a session's report: it has a few hundred names. */
 const REPORT = 256 * 1024;
-/** Of the malicious tenant: few enough to be reached. */
+/** Sessions of the malicious tenant: few enough to be reached. */
 const LIMITS = { sessions: 32, threads: 64, handles: 10_000, pinnedMemoryBytes: 64 * MIB };
 
-/** How each mode of test/tenants/malice.cu is called. */
+/** Arguments of each mode of test/tenants/malice.cu. */
 const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
   connections: ({ socketPath }) => [socketPath, String(CONNECTIONS)],
   hellos: ({ socketPath }) => [socketPath],
@@ -71,7 +71,7 @@ export const malice: Case = {
 };
 
 interface Parties {
-  /** One that compares its results and thinks, and one that always has work for the GPU. */
+  /** One tenant that compares its results with pauses, and one that always has work for the GPU. */
   readonly good: readonly [Tenant, Tenant];
   /** The allocation of the second. */
   readonly busy: AllocationMessage;
@@ -80,11 +80,11 @@ interface Parties {
 
 interface Having {
   /**
-   * Of the time in which the busy one wanted the GPU, the part in which it had it, as the arbiter
-   * counts: no processors are in it.
+   * The part of the busy tenant's demand in which it had the GPU, as counted by the arbiter:
+   * independent of processors.
    */
   readonly time: number;
-  /** Calls of the one that thinks, a second. Here the processors count. */
+  /** Calls per second of the tenant with pauses. Depends on processors. */
   readonly calls: number;
 }
 
@@ -92,7 +92,7 @@ function print(name: string, value: number): void {
   console.log(JSON.stringify({ name, value: Number(value.toPrecision(3)), unit: 'ratio' }));
 }
 
-/** Lets one malice happen, and looks at everybody. Returns what the good ones had meanwhile. */
+/** Runs one malicious mode and checks all tenants. @returns the figures of the honest ones */
 async function suffer(
   scene: Scene,
   { good, bad, busy }: Parties,
@@ -122,7 +122,7 @@ async function suffer(
   return had;
 }
 
-/** Its workers are as many as it may have sessions, and none of them grows, nor what it writes. */
+/** It has at most as many workers as sessions, and neither they nor their files grow. */
 async function takings({ node }: Scene, allocation: AllocationMessage): Promise<string[]> {
   const { sessions } = await node.look(allocation);
   const large = sessions
@@ -145,8 +145,8 @@ function reportSizes(node: TestNode, allocation: AllocationMessage): number[] {
 }
 
 /**
- * What there is more of than before. Then, something may have been open for the moment in which it
- * was read.
+ * Entries that were not there before. An entry of `before` may have been open only for the moment
+ * of the read.
  */
 function beyond(now: readonly string[], before: readonly string[]): string[] {
   const known = [...before];

@@ -1,15 +1,15 @@
-// A tenant that behaves well. It works until it is asked to stop, says in its diary how far it is,
-// and ends with 3 when a call fails and with 4 when a result is wrong.
-//   neighbour check    FILE ITERATIONS     copies, a kernel whose results are compared, device and
-//   pinned memory that comes and goes, 2 ms of
-//                                          thought
-//   neighbour saturate FILE MILLISECONDS   16 kernels of that length in flight, always
-//   neighbour compute  FILE ITERATIONS     the same with kernels that compute, which on a simulated
-//   GPU takes processors too neighbour request  FILE MILLISECONDS   one kernel and a synchronize,
-//   then 2 ms of thought neighbour gang     FILE MILLISECONDS   kernels on two GPUs that wait for
-//   each other, some of them in flight, always neighbour copy     FILE BYTES          as many from
-//   pageable memory to the GPU and back, always neighbour idle     FILE                one question
-//   every 2 ms
+// An honest tenant. It works until it is told to stop, and records its progress in its diary. Exit
+// status: 3 if a call fails, 4 if a result is wrong.
+//   neighbour check    FILE ITERATIONS    copies, a kernel with checked results, device and pinned
+//                                         memory that is allocated and freed, pauses of 2 ms
+//   neighbour saturate FILE MILLISECONDS  always 16 kernels of that duration in flight
+//   neighbour compute  FILE ITERATIONS    the same with kernels that compute, which use processor
+//                                         time on a simulated GPU
+//   neighbour request  FILE MILLISECONDS  one kernel, a synchronization, and a pause of 2 ms
+//   neighbour gang     FILE MILLISECONDS  kernels on two GPUs that wait for each other, always
+//                                         several in flight
+//   neighbour copy     FILE BYTES         pageable copies of that size to the GPU and back
+//   neighbour idle     FILE               one query every 2 ms
 #include <array>
 #include <cstring>
 #include <numeric>
@@ -27,12 +27,12 @@ __global__ void advance(unsigned* values, int iterations) {
   values[threadIdx.x] = value;
 }
 
-/// Takes the GPU's time and, on a simulated one, hardly any of the processor's.
+/// Uses GPU time, but hardly any processor time on a simulated GPU.
 __global__ void rest(int milliseconds) {
   for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
 }
 
-/// The same on one of two GPUs, and then waits until the other is as far.
+/// The same on one of two GPUs; then waits until the other has caught up.
 __global__ void meet(volatile unsigned* here, const volatile unsigned* there, unsigned round,
                      int milliseconds) {
   for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);

@@ -11,7 +11,7 @@ import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { GPU_PROXY } from '../paths.js';
 import { openFiles, pause, processesWith, until, watchTime } from '../processes.js';
 
-/** Of what is judged: an end, or what a session leaves. */
+/** Timeout of checks: an end, or the remains of a session. */
 const PATIENCE_MS = 10_000;
 
 interface Settings {
@@ -20,12 +20,12 @@ interface Settings {
 }
 
 /**
- * A `gpu-proxy serve` with a state directory of its own and the simulated GPU, spoken to as anybody
- * speaks to it.
+ * A `gpu-proxy serve` with its own state directory and the simulated GPU, used through its public
+ * interfaces.
  */
 export class TestNode {
   readonly state: string;
-  /** What it writes to the ledger, as anybody reads it. */
+  /** Its entries in the ledger. */
   readonly ledger: RedisLedger;
   readonly #directory: string;
   readonly #log: string;
@@ -35,8 +35,8 @@ export class TestNode {
   #client: AdminClient | undefined;
 
   /**
-   * @param directory where its state and its log are. @param url of the Redis of its ledger. @param
-   * given of `gpu-proxy serve`
+   * @param directory for its state and its log. @param url of the Redis of its ledger. @param given
+   * arguments of `gpu-proxy serve`
    */
   constructor(directory: string, url: string, { options = [], environment = {} }: Settings = {}) {
     this.#directory = directory;
@@ -47,7 +47,7 @@ export class TestNode {
     this.#log = path.join(directory, 'log');
   }
 
-  /** Also again, after kill(): then it finds what was there. */
+  /** Starts it, also again after kill(): it then finds the earlier sessions. */
   async start(): Promise<void> {
     const log = openSync(this.#log, 'a');
     const lines = this.#served();
@@ -73,14 +73,14 @@ export class TestNode {
     return this.#process?.exitCode === null && this.#process.signalCode === null;
   }
 
-  /** As if nobody had expected it. */
+  /** Kills it without warning. */
   async kill(): Promise<void> {
     this.#disconnect();
     this.#process?.kill('SIGKILL');
     await until(() => !this.alive);
   }
 
-  /** False when it did not end by itself. */
+  /** False if it did not end by itself. */
   async stop(): Promise<boolean> {
     this.#disconnect();
     this.#process?.kill('SIGTERM');
@@ -89,7 +89,7 @@ export class TestNode {
     return ended;
   }
 
-  /** Ends what it left running: the arbiter. */
+  /** Ends the arbiter that it left running. */
   sweep(): void {
     for (const pid of this.processes()) process.kill(pid, 'SIGKILL');
   }
@@ -106,7 +106,7 @@ export class TestNode {
     return this.#connected.call('getAllocation', { id });
   }
 
-  /** The sessions of an allocation that the ledger has. */
+  /** The sessions of an allocation in the ledger. */
   async writtenSessions({ id }: { readonly id: string }): Promise<SessionRecord[]> {
     const nodes = await this.ledger.snapshots();
     return nodes
@@ -115,12 +115,12 @@ export class TestNode {
       .flatMap(({ sessions }) => sessions.map(({ record }) => record));
   }
 
-  /** All of one moment. */
+  /** A consistent snapshot. */
   async list(): Promise<readonly AllocationMessage[]> {
     return (await this.#connected.call('listAllocations', {})).allocations;
   }
 
-  /** Waits until it says so of the allocation; what it said last. */
+  /** Waits until the allocation fulfils the condition. @returns its last state */
   async until(
     allocation: { readonly id: string },
     holds: (now: AllocationMessage) => boolean,
@@ -137,9 +137,7 @@ export class TestNode {
     return path.join(this.state, 'allocations', id);
   }
 
-  /**
-   * The processes that work for it, whichever of its proxies started them: workers and the arbiter.
-   */
+  /** Its workers and its arbiter, whichever gpu-proxy started them. */
   processes(): number[] {
     return processesWith(`TMPDIR=${this.#directory}\0`, 'environ').filter(
       (pid) => pid !== this.pid,
@@ -154,7 +152,7 @@ export class TestNode {
     return openFiles(this.pid);
   }
 
-  /** What lies in its state directory, all the way down. */
+  /** All paths in its state directory. */
   files(): string[] {
     return existsSync(this.state)
       ? (readdirSync(this.state, { recursive: true }) as string[]).sort()

@@ -1,9 +1,10 @@
-// A tenant at the edge of its memory.
-//   quota look                       prints free and total bytes
-//   quota fill                       takes 1 MiB at a time until there is none left, prints how
-//   many it got, and keeps them until its input ends quota race FILE SELF ROUNDS      two of them,
-//   SELF 0 and 1, reach for the last MiB at the same moment; prints for each round 1 if it got it
-// FILE is 4096 bytes of zeros in which the two wait for each other.
+// A tenant at its memory limit.
+//   quota look                   prints free and total bytes
+//   quota fill                   allocates pieces of 1 MiB until none is left, prints their number,
+//                                and keeps them until its input ends
+//   quota race FILE SELF ROUNDS  two processes, SELF 0 and 1, compete for the last MiB at the same
+//                                moment; prints 1 for each round in which it got the MiB
+// FILE has 4096 bytes of zeros, in which the two processes wait for each other.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -24,7 +25,7 @@ void check(cudaError_t result, const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(result)), std::exit(1);
 }
 
-/// Null when the memory is used up; any other failure ends the program.
+/// Null if the memory is used up; any other failure ends the program.
 void* piece() {
   void* memory = nullptr;
   const cudaError_t result = cudaMalloc(&memory, kPiece);
@@ -39,7 +40,7 @@ std::vector<void*> fill() {
   return pieces;
 }
 
-/// Where two processes meet, again and again.
+/// A barrier for two processes.
 class Meeting {
  public:
   explicit Meeting(const char* path) {
@@ -60,7 +61,7 @@ class Meeting {
 int race(Meeting meeting, int self, int rounds) {
   check(cudaFree(nullptr), "cudaFree");
   meeting.wait();
-  // One of them leaves exactly a MiB to both.
+  // One of them leaves exactly one MiB for both.
   std::vector<void*> pieces = self == 0 ? fill() : std::vector<void*>();
   if (self == 0) check(cudaFree(pieces.back()), "cudaFree");
   for (int round = 0; round < rounds; ++round) {

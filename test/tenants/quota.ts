@@ -48,7 +48,7 @@ async function race({ node, programs, directory, tally }: Scene): Promise<void> 
   );
 }
 
-/** An allocation sees its own quota, all of it, whatever another has taken. */
+/** An allocation sees its own quota, all of it, whatever another uses. */
 async function apart(scene: Scene): Promise<void> {
   const { node, tally } = scene;
   const [full, free] = [
@@ -104,7 +104,7 @@ async function returned(scene: Scene): Promise<void> {
   second.process.kill('SIGKILL');
 }
 
-/** Code that calls malloc makes the driver take 8 MiB for it, which are the program's. */
+/** Code that calls malloc makes the driver allocate 8 MiB, which are charged to the program. */
 async function heap({ node, programs, tally }: Scene): Promise<void> {
   const run = async (memoryBytes: number) => {
     const { socketPath } = await node.create({ memoryBytes });
@@ -128,7 +128,7 @@ async function heap({ node, programs, tally }: Scene): Promise<void> {
   );
 }
 
-/** A process that has taken all that it could. */
+/** A process that has allocated all it could. */
 export async function fill(
   { programs }: Scene,
   { socketPath }: AllocationMessage,

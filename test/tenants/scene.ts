@@ -9,7 +9,7 @@ import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
 
 const PATIENCE_MS = 10_000;
-/** What a state directory holds when nothing is going on. */
+/** Content of an idle state directory. */
 const FILES = [
   'admin.sock',
   'allocations',
@@ -31,22 +31,22 @@ interface Programs {
   readonly malice: string;
 }
 
-/** What a case plays with. */
+/** Objects that a case uses. */
 export interface Scene {
   readonly node: TestNode;
   readonly programs: Programs;
   readonly tally: Tally;
-  /** For its own files. */
+  /** For files of the case. */
   readonly directory: string;
   readonly random: () => number;
-  /** How many times something is killed. */
+  /** Number of kills. */
   readonly kills: number;
 }
 
 export interface Case {
   readonly name: string;
   readonly about: string;
-  /** Of its `gpu-proxy serve`. */
+  /** Arguments of its `gpu-proxy serve`. */
   readonly options?: readonly string[];
   readonly environment?: NodeJS.ProcessEnv | ((directory: string) => NodeJS.ProcessEnv);
   play(scene: Scene): Promise<void>;
@@ -61,7 +61,7 @@ export function startTenant(
   return new Tenant(programs.neighbour, directory, allocation, load, length);
 }
 
-/** A node of its own for each case, and a look at what it leaves behind. */
+/** Runs each case with its own node, and checks what it leaves behind. */
 export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>): Promise<void> {
   const directory = mkdtempSync(path.join(tmpdir(), 'tenants-'));
   const redis = await RedisServer.start();
@@ -88,7 +88,7 @@ export async function play(one: Case, given: Omit<Scene, 'node' | 'directory'>):
   }
 }
 
-/** Deletes every allocation and ends the node; what is there then that should not be. */
+/** Deletes every allocation and ends the node. @returns what is left */
 async function leavings(node: TestNode, sharedBefore: readonly string[]): Promise<string[]> {
   const problems: string[] = [];
   for (const allocation of await node.list()) {

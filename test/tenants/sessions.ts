@@ -64,7 +64,7 @@ async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
   tally.judge('a program in the place of one that ended', await tenants[0].goesOn());
 }
 
-/** The program itself learns that it was refused, and why. */
+/** The program gets the reason of its refusal. */
 async function refusedWith({ programs, directory }: Scene, socket: string): Promise<string[]> {
   const log = path.join(directory, 'refused');
   const env = { ...environmentFor(socket), CUDA_LOG_FILE: log };

@@ -8,14 +8,16 @@ import { type Case, type Scene, startTenant } from './scene.js';
 import type { Load } from './tenant.js';
 
 const MIB = 2 ** 20;
-/** Of charged time, which is what is judged. */
+/** Milliseconds of charged time that are compared. */
 const LOOK_NS = 2e9;
 const POINTS = 2;
-/** Part of the processors. */
+/** Share of processor time. */
 const MOST_STOLEN = 0.01;
-/** For a quiet machine: of all cases together, each of which looks once at least. */
+/**
+ * Milliseconds to wait for a quiet machine, for all cases together. Each case runs at least once.
+ */
 let patienceLeftMs = 60_000;
-/** A fixed share keeps at most what it earns in so long: native/arbiter/README.md. */
+/** The maximum that a fixed share saves up: native/arbiter/README.md. */
 const KEPT_NS = 100e6;
 const KERNEL_MS = 1;
 
@@ -71,12 +73,12 @@ export async function divided(
   scene.tally.judge(name, problems);
 }
 
-/** Burst shares are weights: what is not promised is divided too. */
+/** Burst shares are weights: unreserved time is divided, too. */
 async function weighed(scene: Scene): Promise<void> {
   await divided(scene, [{ sharePercent: 10 }, { sharePercent: 30 }], { aims: [25, 75] });
 }
 
-/** A fixed share is a limit, also of who is alone: what was earned, and what may be kept. */
+/** A fixed share is a limit, even for a lone tenant: earned time plus savings. */
 async function limited(scene: Scene): Promise<void> {
   const begin = performance.now();
   const times = await timesOf(scene, [{ sharePercent: 20, policy: 'POLICY_FIXED' }], LOOK_NS / 4);
@@ -88,7 +90,7 @@ async function limited(scene: Scene): Promise<void> {
   );
 }
 
-/** A higher priority goes first; what it leaves is the lower one's. */
+/** A higher priority goes first; the lower one gets the rest. */
 async function outranked(scene: Scene): Promise<void> {
   const busy = 'a higher priority that is always busy';
   const wishes = [
@@ -121,8 +123,7 @@ async function outranked(scene: Scene): Promise<void> {
 }
 
 /**
- * Large copies need no window, whatever is left for the last piece when they are cut: 16 KiB would
- * be a small copy.
+ * Large copies need no window, whatever the size of the last piece: 16 KiB would be a small copy.
  */
 async function copying(scene: Scene): Promise<void> {
   const [, time] = (await timesOf(scene, [
@@ -137,7 +138,7 @@ async function copying(scene: Scene): Promise<void> {
   scene.tally.judge('large copies beside a busy tenant', problems);
 }
 
-/** Nobody who is alone is ever closed. */
+/** The gate of a lone tenant is never closed. */
 async function alone(scene: Scene): Promise<void> {
   const [time] = (await timesOf(scene, [{ sharePercent: 10 }], LOOK_NS / 2)) as [TimeUseMessage];
   scene.tally.judge(
@@ -147,9 +148,9 @@ async function alone(scene: Scene): Promise<void> {
 }
 
 /**
- * The same while the machine was theirs; undefined, and skipped in words, when it never was. Who
- * gets no processor neither yields in time nor asks for its turn: its share says nothing of the
- * arbiter.
+ * The same on a quiet machine; undefined, reported as skipped, if it never was quiet. A tenant
+ * without processors neither yields in time nor asks for its turn, so its share says nothing about
+ * the arbiter.
  */
 async function undisturbedTimesOf(
   scene: Scene,
@@ -166,7 +167,7 @@ async function undisturbedTimesOf(
   return undefined;
 }
 
-/** What they were granted while all of them worked, until it was enough. */
+/** Time granted while all of them worked, until it was enough. */
 async function timesOf(
   scene: Scene,
   wishes: readonly Wish[],
@@ -175,7 +176,7 @@ async function timesOf(
   return (await look(scene, wishes, enough)).times;
 }
 
-/** @returns also which part of the processors the machine's host gave to others meanwhile */
+/** @returns also the share of processor time that the host gave to others meanwhile */
 async function look(
   scene: Scene,
   wishes: readonly Wish[],
@@ -192,7 +193,7 @@ async function look(
     'a busy tenant',
     (await Promise.all(tenants.map((tenant) => tenant.goesOn()))).flat(),
   );
-  // Until the gates have closed, work that was submitted before may still be charged to its owner.
+  // Until the gates have closed, earlier work may still be charged to its owner.
   await pause(300);
   const stolenSince = watchStolen();
   const before = await timesNow(scene, allocations);
@@ -239,7 +240,7 @@ function difference(
   });
 }
 
-/** What counts: from the start of each window until its work has ended. */
+/** Charged time: from the start of each window until its work has ended. */
 function charged(times: readonly TimeUseMessage[]): number {
   return times.reduce((sum, time) => sum + time.granted + time.overrun, 0);
 }

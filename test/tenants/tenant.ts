@@ -15,8 +15,7 @@ export class Tenant {
   readonly #diary: Diary;
 
   /**
-   * @param length of its kernels: iterations, or milliseconds where they sleep; of its copies:
-   * bytes.
+   * @param length of its kernels: iterations, or milliseconds if they sleep; of its copies: bytes
    */
   constructor(
     program: string,
@@ -44,7 +43,7 @@ export class Tenant {
     return this.#diary.read()[0] as Entry;
   }
 
-  /** It has made more calls than before, and none failed. What is wrong otherwise. */
+  /** Checks that it has made more calls, without a failure. @returns the problems */
   async goesOn(more = 20): Promise<string[]> {
     const aim = this.entry.calls + more;
     const far = await until(() => !this.running || this.entry.calls >= aim);
@@ -54,7 +53,7 @@ export class Tenant {
       : [`process ${this.pid} hangs ${this.entry.state} after ${this.entry.calls} calls`];
   }
 
-  /** Ends it in good order. What is wrong otherwise. */
+  /** Ends it normally. @returns the problems */
   async stop(): Promise<string[]> {
     this.#diary.stop();
     const ended = await until(() => !this.running);
@@ -64,10 +63,7 @@ export class Tenant {
     return this.#process.exitCode === 0 ? [] : [`process ${this.pid} ended: ${this.#outcome()}`];
   }
 
-  /**
-   * Waits for an end that nobody asked it for: its status or signal, or undefined when it does not
-   * end.
-   */
+  /** Waits for its unexpected end. @returns status or signal, or undefined if it does not end */
   async ended(): Promise<number | string | undefined> {
     await until(() => !this.running);
     return this.#process.exitCode ?? this.#process.signalCode ?? undefined;

@@ -10,13 +10,13 @@ import { pause, watchTime } from '../processes.js';
 import type { TestNode } from './node.js';
 
 const SECONDS = 5;
-/** Names of files and directories that are being made or removed at the moment. */
+/** Names of files and directories that are being created or removed. */
 const PASSING = /^\.(new|gone)-/;
 
 /**
- * Compares what the node and the ledger say about an allocation with what there is: the records of
- * its sessions, the processes that they name, and the bytes in its quota file. Waits for them to
- * agree, 5 seconds at most, without what the machine's host gave to others; where they do not.
+ * Compares the state of an allocation in the node and in the ledger with the facts: records of its
+ * sessions, their processes, and the bytes in its quota file. Waits up to 5 seconds for them to
+ * agree, without time that the host gave to others. @returns the differences
  */
 export async function disagreements(
   node: TestNode,
@@ -76,7 +76,7 @@ function compare(
   ];
 }
 
-/** Sessions at work take and give back all the time; what no session has must be empty. */
+/** Active sessions allocate and free all the time. Slots without a session must be zero. */
 function quotaProblems(file: string, records: readonly SessionRecord[]): string[] {
   const quota = QuotaFile.open(file);
   const taken = new Set(records.map(({ slot }) => slot));

@@ -1,4 +1,4 @@
-"""CuPy: a sum, an elementwise expression and a kernel of its own."""
+"""CuPy: a sum, an elementwise expression and a custom kernel."""
 
 import cupy
 

@@ -1,4 +1,4 @@
-"""Transformers: GPT-2 small with random weights made here generates 64 tokens."""
+"""Transformers: GPT-2 small with random weights generates 64 tokens."""
 
 import os
 

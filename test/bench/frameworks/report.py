@@ -6,7 +6,7 @@ import time
 
 
 def digest(data):
-    """A digest of the bytes of a NumPy array, or of anything that becomes one."""
+    """Digest of the bytes of a NumPy array or array-like object."""
     import numpy
     array = numpy.ascontiguousarray(data)
     return hashlib.sha256(
@@ -15,7 +15,7 @@ def digest(data):
 
 
 def timed(work, repeat=1):
-    """The result of the last run, and the seconds of the fastest. `work` waits for the GPU."""
+    """The last result, and the seconds of the fastest run. `work` synchronizes with the GPU."""
     fastest = float('inf')
     for _ in range(repeat):
         start = time.perf_counter()

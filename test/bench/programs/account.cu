@@ -1,4 +1,4 @@
-// Takes device memory in one way, says "ready", and keeps it until its standard input ends.
+// Allocates device memory in one way, prints "ready", and keeps it until its standard input ends.
 //   account idle | allocations | pieces | pool | streams | freed_streams | events | local_memory
 //           | heap | second_context
 //   account cost   natively: memory of a stream and an event, and what remains after destruction
@@ -65,8 +65,7 @@ void take(const std::string& way) {
     CHECK(cudaDeviceSynchronize());
   } else if (way == "heap") {
     CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 256 * kMiB));
-    keep<<<1, 1>>>(
-        static_cast<void**>(allocate(8)));  // the driver takes it when code that uses it is loaded
+    keep<<<1, 1>>>(static_cast<void**>(allocate(8)));  // allocated when code that uses it is loaded
     CHECK(cudaDeviceSynchronize());
   } else if (way == "second_context") {
     CUcontext context = nullptr;

@@ -1,5 +1,5 @@
-// What a call costs through the product where the driver does next to nothing: one that is only
-// enqueued, one that waits for its answer.
+// Cost of calls through the product for which the driver does little: one that is only enqueued,
+// and one with a reply.
 #include <cuda.h>
 
 #include "measure.h"

@@ -1,5 +1,4 @@
-// What calls take of the device's memory beyond what they are asked for: natively, in a process of
-// its own for each case.
+// Device memory that calls use beyond the requested size: natively, in one process per case.
 //   context_costs                all cases, as lines of JSON
 //   context_costs CASE [NUMBER]  one of them
 // Build with -rdc=true -lcudadevrt -lcuda.
@@ -61,7 +60,7 @@ CUkernel kernelOf(const void* symbol) {
   return reinterpret_cast<CUkernel>(kernel);
 }
 
-/// What the device has less than at the last look. The runtime has started by then.
+/// Decrease of free device memory since the last call. The runtime is already initialized.
 class Meter {
  public:
   Meter() {
@@ -140,7 +139,7 @@ void stack(size_t value) {
             [](CUdeviceptr out) { return launch((const void*)child, nullptr, out); });
 }
 
-/// Variables, heap and local memory of one program's code in a second context.
+/// Variables, heap and local memory of a program's code in a second context.
 void secondContext(size_t) {
   Meter meter;
   const CUdeviceptr first = allocate(64);
@@ -165,7 +164,7 @@ void secondContext(size_t) {
   meter.say("second context: local memory used");
 }
 
-/// A kernel launched into a stream of another context than the current one.
+/// A kernel launched into a stream of a context that is not current.
 void foreignStream(size_t) {
   CUcontext first = nullptr, second = nullptr;
   CHECK(cuCtxGetCurrent(&first));
@@ -185,7 +184,7 @@ void foreignStream(size_t) {
   meter.say("then in the current context");
 }
 
-/// One piece of 2 MiB, mapped at addresses that need a page table of their own each.
+/// One piece of 2 MiB, mapped at addresses that each need a separate page table.
 void pageTables(size_t) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -249,7 +248,7 @@ void pools(size_t) {
     say("pool grows for " + std::to_string(bytes), static_cast<double>(now - before), "bytes");
     before = now;
   }
-  // Pieces with holes between them, then one as large as all the holes.
+  // Pieces with holes between them, then one of the size of all holes.
   std::vector<CUdeviceptr> pieces(64);
   for (CUdeviceptr& piece : pieces)
     CHECK(cuMemAllocFromPoolAsync(&piece, 16 * kMiB, pool, nullptr));

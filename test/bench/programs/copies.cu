@@ -1,4 +1,4 @@
-// Bandwidth of copies between host and device, from pinned and from ordinary memory.
+// Bandwidth of copies between host and device, from pinned and from pageable memory.
 #include "measure.h"
 
 static void* device;

@@ -1,4 +1,4 @@
-// How long a program takes from main to the end of its first kernel.
+// Time from main to the end of the first kernel.
 #include "measure.h"
 
 __global__ void nothing() {}

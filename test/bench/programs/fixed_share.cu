@@ -1,8 +1,8 @@
-// What a program gets done with each call that gives the GPU work. One JSON object a line: {"name":
-// "...", "value": rate}, in GB/s for copies and memsets, in calls a second for the rest.
-//   fixed_share calls SECONDS     each call in a loop for so long
-//   fixed_share busy|events SECONDS   launches only, or event records only
-//   fixed_share endless SECONDS   one kernel that runs for so long
+// Throughput of each call that gives work to the GPU. One JSON object per line:
+// {"name": "...", "value": rate}, in GB/s for copies and memsets, else in calls per second.
+//   fixed_share calls SECONDS        each call in a loop of that duration
+//   fixed_share busy|events SECONDS  only launches, or only event records
+//   fixed_share endless SECONDS      one kernel of that duration
 #include <cuda.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ void require(CUresult status, const char* what) {
   std::exit(1);
 }
 
-/// Calls until the time is over, and waits for the GPU every few calls.
+/// Calls until the time is over, with a synchronization every few calls.
 void measure(const char* name, double length, double perCall,
              const std::function<CUresult()>& call) {
   require(call(), name);
@@ -81,7 +81,7 @@ void measureCalls(double length) {
           [&] { return cuMemsetD2D32Async(to, kRow, 1, kRow / 4, kBytes / kRow, nullptr); });
   measure("cuLaunchKernel", length, 1, [] { return launch(kKernelNanoseconds); });
   measure("cuEventRecord", length, 1, [&] { return cuEventRecord(event, nullptr); });
-  // Not held back.
+  // Not limited.
   measure("cuMemAlloc and cuMemFree of 1 GiB", length, 1, [] {
     CUdeviceptr memory = 0;
     const CUresult status = cuMemAlloc(&memory, std::size_t{1} << 30);

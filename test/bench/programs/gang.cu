@@ -1,9 +1,9 @@
-// A tenant with two GPUs whose kernels wait for each other through pinned memory, as those that
+// A tenant with two GPUs whose kernels wait for each other through pinned memory, as kernels that
 // communicate do.
-//   gang gang START SECONDS MICROSECONDS   runs kernels of that length on each GPU; each then waits
-//                                          for its counterpart on the other GPU
-// A round is one kernel on each; four are in flight. It ends only when all have met: who deadlocks
-// does not end.
+//   gang gang START SECONDS MICROSECONDS  runs kernels of that duration on each GPU; each then
+//                                         waits for its counterpart on the other GPU
+// A round is one kernel on each GPU; four are in flight. The program ends when all kernels have
+// met: after a deadlock it does not end.
 #include <string>
 
 #include "work_diary.h"
@@ -59,7 +59,7 @@ int main(int count, char** arguments) {
     return std::fprintf(stderr, "see the head of gang.cu\n"), 2;
   const auto nanoseconds = static_cast<unsigned long long>(std::atof(arguments[4]) * 1000);
   Gang gang;
-  gang.round(0);  // the kernels are loaded before the time begins
+  gang.round(0);  // load the kernels before the time begins
   gang.finish();
   Diary diary;
   diary.keep(std::atof(arguments[2]), std::atof(arguments[3]), [&] { gang.round(nanoseconds); });

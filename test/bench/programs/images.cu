@@ -1,7 +1,7 @@
 // Loads code images, one after the other, and prints the GPU memory in use.
-//   module FILE | library FILE   loads it and uses every kernel in it without a launch; prints the
-//                                result and the bytes in use
-//   unload                       unloads the last one; prints the same
+//   module FILE | library FILE  loads it and uses every kernel in it without a launch; prints the
+//                               result and the bytes in use
+//   unload                      unloads the last one; prints the same
 #include <cuda.h>
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Launches, synchronization, events and small allocations: what the calls cost.
+// Cost of launches, synchronization, events and small allocations.
 #include "measure.h"
 
 __global__ void nothing() {}

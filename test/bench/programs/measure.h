@@ -1,4 +1,4 @@
-// What the measuring programs share: a clock, and one JSON object a line for each figure.
+// Shared by the measuring programs: a clock, and one JSON object per line for each figure.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,7 +25,7 @@ inline void check(cudaError_t result, const char* what) {
 }
 #define CHECK(call) check(call, #call)
 
-/// The best of some rounds, in seconds: what the machine does when nothing disturbs it.
+/// The fastest of several rounds, in seconds: the least disturbed one.
 template <typename F>
 double best(int rounds, F round) {
   double least = 1e9;
@@ -37,7 +37,7 @@ double best(int rounds, F round) {
   return least;
 }
 
-/// A driver function by its name, so that the runtime's share is not measured.
+/// A driver function by its name, to measure it without the runtime.
 template <typename Function>
 Function driverFunction(const char* name, unsigned version) {
   void* function = nullptr;

@@ -1,7 +1,7 @@
 // A tenant for second_check.py.
-//   second_check fill           takes all device memory, prints how much it got, and uses it until
-//                               its standard input ends
-//   second_check busy SECONDS   always has a kernel on the GPU
+//   second_check fill          allocates all device memory, prints the size, and uses it until its
+//                              standard input ends
+//   second_check busy SECONDS  always has a kernel on the GPU
 #include <unistd.h>
 
 #include <chrono>

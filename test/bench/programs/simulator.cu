@@ -1,12 +1,12 @@
-// Thread instructions per second on the simulated GPU: float arithmetic in a loop whose
-// instructions are counted here.
+// Thread instructions per second on the simulated GPU: float arithmetic in a loop with a known
+// number of instructions.
 #include <sched.h>
 
 #include "measure.h"
 
 constexpr int kTurns = 2000, kBlocks = 64, kThreads = 256, kCounted = 32;
 
-// 32 multiply-adds in four chains; the loop's own three or four instructions are not counted.
+// 32 multiply-adds in four chains. The three or four instructions of the loop are not counted.
 __global__ void multiplyAdd(float* x) {
   float a = x[threadIdx.x], b = a + 1, c = a + 2, d = a + 3;
 #pragma unroll 1

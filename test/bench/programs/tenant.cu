@@ -1,29 +1,29 @@
-// One tenant of a shared GPU. It works from START for SECONDS, and prints how much it got done.
+// One tenant of a shared GPU. It works from START for SECONDS, and prints its work.
 //   tenant calibrate MICROSECONDS
-//       prints how many iterations of a kernel that fills the GPU take that long
+//       prints the number of iterations that a kernel that fills the GPU runs in this time
 //   tenant saturate START SECONDS ITERATIONS
-//       two kernels in flight, always
+//       always two kernels in flight
 //   tenant small START SECONDS ITERATIONS
-//       the same with kernels of 16 blocks, which leave most of the GPU idle
+//       the same with kernels of 16 blocks, which use a small part of the GPU
 //   tenant stream START SECONDS
 //       the same with kernels that only read and write memory, 2 GiB each
 //   tenant fill START SECONDS
-//       allocates memory in pieces of 16 MiB until there is no more
+//       allocates memory in pieces of 16 MiB until none is left
 //   tenant decode START SECONDS ITERATIONS
-//       rounds of 20 kernels, a synchronize and a pause of 60 us
+//       rounds of 20 kernels, a synchronization and a pause of 60 us
 //   tenant request START SECONDS ITERATIONS
-//       one kernel and a synchronize every 5 ms
+//       one kernel and a synchronization every 5 ms
 //   tenant copy START SECONDS
 //       pinned copies of 64 MiB to the GPU
 //   tenant upload START SECONDS
 //       the same from pageable memory
 //   tenant feed START SECONDS ITERATIONS
-//       pinned copies of 64 MiB into two buffers in turns, and a kernel after each
+//       pinned copies of 64 MiB into two alternating buffers, and a kernel after each
 //   tenant touch START SECONDS MICROSECONDS
 //       pageable copies of 4 KiB to the GPU, with that interval
 //   tenant fault START SECONDS
 //       writes to an illegal address in the middle of that time
-// START is a time of the system's clock in seconds, so that tenants begin together.
+// START is a time of the system clock in seconds, so that tenants begin together.
 #include <cstring>
 #include <string>
 
@@ -52,7 +52,7 @@ __global__ void store(float* out) { *out = 1; }
 
 struct Gpu {
   int blocks = 0;
-  int grid = 0;  ///< of a launch
+  int grid = 0;  ///< duration of a launch
   float* out = nullptr;
   float4* ends[2]{};
   cudaStream_t stream = nullptr;
@@ -69,7 +69,7 @@ struct Gpu {
     multiply<<<grid, 1024, 0, stream>>>(out, iterations);
     CHECK(cudaGetLastError());
   }
-  /// 2 GiB of the memory's traffic; no cache holds 512 MiB.
+  /// 2 GiB of memory traffic; no cache holds 512 MiB.
   void stream2GiB() {
     constexpr std::size_t kBytes = 256 << 20;
     for (float4*& end : ends)
@@ -109,7 +109,7 @@ void saturate(Gpu& gpu, Diary& diary, double start, double duration, Launch laun
   gpu.wait();
 }
 
-/// What comes from the host is computed with while the next of it comes.
+/// Computes with data from the host while the next data arrives.
 void feed(Gpu& gpu, Diary& diary, double start, double duration, const void* host,
           std::size_t bytes, int iterations) {
   void* buffers[2];
@@ -161,7 +161,7 @@ int main(int count, char** arguments) {
   if (mode == "saturate" || mode == "small") {
     saturate(gpu, diary, start, duration, [&] { gpu.launch(iterations); });
   } else if (mode == "stream") {
-    gpu.stream2GiB();  // the memory is there before the time begins
+    gpu.stream2GiB();  // allocate the memory before the time begins
     saturate(gpu, diary, start, duration, [&] { gpu.stream2GiB(); });
   } else if (mode == "decode") {
     diary.keep(start, duration, [&] {

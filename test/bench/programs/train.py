@@ -17,7 +17,7 @@ torch = deterministic_torch()
 import torchvision
 
 FIRST_STEPS = 10
-STEPS_BETWEEN_LOOKS = 10  # a look at the loss waits for the GPU
+STEPS_BETWEEN_LOOKS = 10  # reading the loss synchronizes with the GPU
 starts, duration = [float(start) for start in sys.argv[2].split(',')], float(sys.argv[3])
 model = torchvision.models.resnet50(weights=None).cuda().train()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)

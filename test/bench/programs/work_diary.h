@@ -1,5 +1,4 @@
-// What tenants that work from a given moment on for a given time share: they begin together, and
-// say how much they got done.
+// Shared by tenants that work for a given time from a given start, and report their work.
 #pragma once
 
 #include <sys/time.h>
@@ -17,7 +16,7 @@ inline void spin(double duration) {
   }
 }
 
-/// Work done, and how long each piece took.
+/// Work done, and the duration of each piece.
 struct Diary {
   std::vector<double> times;
   double first = 0, last = 0;

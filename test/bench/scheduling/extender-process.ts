@@ -8,10 +8,10 @@ import { REPOSITORY } from '../../paths.js';
 
 const PROGRAM = path.join(REPOSITORY, 'scheduler-ext', 'bin', 'scheduler-ext.js');
 
-/** Linux counts processor time for /proc in hundredths of a second, whatever it schedules by. */
+/** /proc counts processor time in ticks of 10 ms on every Linux. */
 const MILLISECONDS_PER_TICK = 10;
 
-/** The extender as a process of its own, and as kube-scheduler talks to it. */
+/** The extender as a separate process, with the protocol of kube-scheduler. */
 export class ExtenderProcess {
   readonly #agent = new Agent({ keepAlive: true });
 
@@ -21,7 +21,7 @@ export class ExtenderProcess {
     readonly daemon: Daemon,
   ) {}
 
-  /** Resolves once it knows all nodes and pods. */
+  /** Resolves when it knows all nodes and pods. */
   static async start(plane: ControlPlane): Promise<ExtenderProcess> {
     const [port, http] = (await freePorts(2)) as [number, number];
     const addresses = ['--listen', `127.0.0.1:${port}`, '--http', `127.0.0.1:${http}`];
@@ -44,8 +44,8 @@ export class ExtenderProcess {
   }
 
   /**
-   * Question and answer are bytes, so that who measures starts the clock after the one is written
-   * and stops it before the other is read.
+   * Request and answer are bytes, so that the caller starts the clock after the request is
+   * serialized and stops it before the answer is parsed.
    */
   async ask(verb: string, body: Buffer): Promise<Buffer[]> {
     const headers = { 'content-type': 'application/json', 'content-length': body.length };
@@ -62,14 +62,14 @@ export class ExtenderProcess {
     });
   }
 
-  /** MiB that it had in memory at most. */
+  /** Maximum memory use in MiB. */
   get peakMemory(): number {
     const [, kib] =
       /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.daemon.pid}/status`, 'utf8')) ?? [];
     return Number(kib) / 1024;
   }
 
-  /** Milliseconds of processor time that it has used. */
+  /** Processor time in milliseconds. */
   get processorTime(): number {
     const afterName = readFileSync(`/proc/${this.daemon.pid}/stat`, 'utf8').split(') ')[1] ?? '';
     const [user = 0, system = 0] = afterName.split(' ').slice(11, 13).map(Number);

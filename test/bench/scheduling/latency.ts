@@ -5,15 +5,15 @@ import { watchStolen } from '../../processes.js';
 import { answer, type ExtenderProcess, question } from './extender-process.js';
 
 export interface Latency {
-  /** Milliseconds of filter and prioritize together, a pod each. */
+  /** Milliseconds of filter and prioritize together, one value per pod. */
   readonly milliseconds: readonly number[];
   /**
-   * Milliseconds of the extender's processor time for one pod, on average: what other processes do
-   * does not change it.
+   * Average processor time of the extender per pod in milliseconds. Other processes do not change
+   * it.
    */
   readonly processorTime: number;
   readonly candidates: number;
-  /** Percent of this machine's processors that its host gave to others meanwhile. */
+  /** Percentage of this machine's processor time that its host gave to others meanwhile. */
   readonly stolen: number;
 }
 
@@ -22,12 +22,12 @@ const MOST_STOLEN = 1;
 const MOST_MEASUREMENTS = 6;
 
 /**
- * kube-scheduler's default for the nodes that it filters itself, before it asks; each works on a
- * piece of them, of the root of their number, at a time.
+ * Default of kube-scheduler for the nodes that it filters itself before it asks. It divides them
+ * into pieces of the size of the square root of their number.
  */
 const WORKERS = 16;
 
-/** In an order in which kube-scheduler may name them, another one each time. */
+/** An order in which kube-scheduler may name them, different each time. */
 function asFiltered(names: readonly string[]): string[] {
   const size = Math.ceil(Math.sqrt(names.length));
   const pieces = Array.from({ length: Math.ceil(names.length / size) }, (_, index) =>
@@ -44,7 +44,7 @@ function asFiltered(names: readonly string[]): string[] {
 }
 
 /**
- * Pods as they come: small and large, one that fits nowhere, several containers, several GPUs, a
+ * A mix of pods: small and large ones, one that fits nowhere, several containers, several GPUs,
  * memory that only large slots hold.
  */
 export function typicalPods(): V1Pod[] {
@@ -65,7 +65,7 @@ export function typicalPods(): V1Pod[] {
   }));
 }
 
-/** Each asks for something else than all before it, so that nothing is known of it. */
+/** Each pod requests something new, so that no cache helps. */
 export function unlikePods(count: number): V1Pod[] {
   const kinds = typicalPods();
   return Array.from({ length: count }, (_, index) => {
@@ -79,10 +79,7 @@ export function unlikePods(count: number): V1Pod[] {
   });
 }
 
-/**
- * Measured again where the machine's host had others on its processors; what was disturbed least
- * counts.
- */
+/** Repeated if the host gave processor time to others. The least disturbed measurement counts. */
 export async function measureUndisturbed(
   ...args: Parameters<typeof measureLatency>
 ): Promise<Latency> {
@@ -94,7 +91,7 @@ export async function measureUndisturbed(
   return best;
 }
 
-/** One after the other, as a scheduler asks; what is measured ends when the answer has arrived. */
+/** Sequential, like a scheduler. The measurement ends when the answer has arrived. */
 async function measureLatency(
   extender: ExtenderProcess,
   names: readonly string[],
@@ -115,7 +112,7 @@ async function measureLatency(
     if (problem !== undefined) throw new Error(problem);
     const prioritize = question({ Pod, NodeNames });
     const second = performance.now();
-    // As kube-scheduler: nothing is to be weighed where at most one node is left.
+    // Like kube-scheduler: with at most one node left there is nothing to score.
     if (NodeNames.length > 1) await extender.ask('prioritize', prioritize);
     if (round >= 0) milliseconds.push(filterEnd - start + (performance.now() - second));
   }

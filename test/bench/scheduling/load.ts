@@ -34,8 +34,8 @@ export async function createNodes(api: ApiServer, count: number): Promise<void> 
 }
 
 /**
- * Pods that run already, as our scheduler would have placed them; each GPU has at most one, so that
- * nearly all nodes differ.
+ * Running pods, as our scheduler would have placed them. Each GPU has at most one, so that nearly
+ * all nodes differ.
  */
 export async function createRunningPods(
   api: ApiServer,
@@ -63,7 +63,7 @@ export async function createRunningPods(
   });
 }
 
-/** Whole numbers from 0 in an order that is the same each time. */
+/** Integers from 0 in an order that is equal each time. */
 function shuffled(count: number): number[] {
   const numbers = Array.from({ length: count }, (_, index) => index);
   let state = 1;

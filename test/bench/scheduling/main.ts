@@ -158,8 +158,8 @@ function perThousand({ milliseconds, candidates }: Latency): number {
 }
 
 /**
- * The pods wait already when the scheduler starts, and its start does not count: the clock runs
- * from the first binding to the last.
+ * The pods are pending when the scheduler starts. Its start does not count: the clock runs from the
+ * first binding to the last.
  */
 async function bindRate(
   plane: ControlPlane,

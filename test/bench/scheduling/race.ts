@@ -10,18 +10,15 @@ import { createPods, listPods, SLOTS } from './load.js';
 interface Race {
   readonly bound: number;
   readonly refused: number;
-  /** GPUs of which more slots are assigned than they have. */
+  /** GPUs with more assigned slots than they have. */
   readonly oversold: number;
 }
 
 const SCHEDULERS = 2;
-/** Bindings of a scheduler that are under way at a time, as kube-scheduler lets them be. */
+/** Concurrent bindings of a scheduler, as in kube-scheduler. */
 const AT_ONCE = 16;
 
-/**
- * As many schedulers as nobody should have place more pods than there is room for on the same few
- * nodes, at the same time.
- */
+/** Many schedulers place more pods than fit on the same few nodes at the same time. */
 export async function race(
   api: ApiServer,
   extender: ExtenderProcess,

@@ -13,7 +13,7 @@ const PTRACE_SEIZE = 0x4206;
 const tracers: ChildProcess[] = [];
 let scene: BindingScene;
 
-// Before the scene ends, which waits for the workers that they hold.
+// Before the scene ends, because it waits for their workers.
 afterEach(() => {
   for (const tracer of tracers.splice(0)) tracer.kill();
 });
@@ -32,14 +32,14 @@ function taggedUid(socket: string): string | undefined {
   return text === undefined ? undefined : JSON.parse(text).podUid;
 }
 
-/** Whatever is written there fails, as on a full disk. */
+/** Makes all writes in it fail, as on a full disk. */
 function preventWriting(socket: string, name: string): string {
   const inTheWay = path.join(directoryOf(socket), `.new-${name}`);
   mkdirSync(inTheWay);
   return inTheWay;
 }
 
-test('a pod that took the name of another while the API server was away keeps its grant', async () => {
+test('a pod that took the name of another while the API server was unavailable keeps its grant', async () => {
   const forwarder = await Forwarder.start(scene.plane.url);
   try {
     await scene.createPod('web-0', { slots: 1 });
@@ -66,7 +66,7 @@ test('a pod that took the name of another while the API server was away keeps it
   }
 });
 
-test('an API server that takes connections and says nothing is noticed, told, and followed again', async () => {
+test('an API server that accepts connections but does not answer is noticed, logged, and watched again', async () => {
   const forwarder = await Forwarder.start(scene.plane.url);
   const http = path.join(scene.directory, 'http.sock');
   try {
@@ -94,7 +94,7 @@ test('an API server that takes connections and says nothing is noticed, told, an
   }
 });
 
-test('a grant that was taken for the former pod of a name is its successor’s by the kubelet, and goes with that', async () => {
+test('a grant that was attributed to the former pod of a name belongs to its successor at the kubelet, and is removed with that', async () => {
   const { pod, socket } = await scene.started('web-1', ['a']);
   writeFileSync(
     path.join(directoryOf(socket), 'pod.json'),
@@ -107,7 +107,7 @@ test('a grant that was taken for the former pod of a name is its successor’s b
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('a grant whose pod the kubelet knows and the list not yet is left alone', async () => {
+test('a grant is kept if the kubelet knows its pod but the list does not yet', async () => {
   scene.kubelet.give('web-2', 'main', ['a']);
   const socket = scene.allocate(['a']);
   writeFileSync(
@@ -121,7 +121,7 @@ test('a grant whose pod the kubelet knows and the list not yet is left alone', a
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('whose a grant is cannot be written down: the program has its GPU, and the end of the pod is none of gpu-proxy', async () => {
+test('if the pod of a grant cannot be recorded, the program gets its GPU, and gpu-proxy survives the end of the pod', async () => {
   await scene.serve();
   const { pod, socket } = await scene.started('full', ['a']);
   preventWriting(socket, 'pod.json');
@@ -135,7 +135,7 @@ test('whose a grant is cannot be written down: the program has its GPU, and the 
   expect(await scene.allocations()).toEqual([]);
 });
 
-test('what fails on the node is said to the program and to its pod', async () => {
+test('errors on the node are reported to the program and to its pod', async () => {
   await scene.serve();
   const { pod, socket } = await scene.started('unlucky', ['a']);
   const inTheWay = preventWriting(socket, 'allocation.json');
@@ -154,8 +154,7 @@ test('what fails on the node is said to the program and to its pod', async () =>
 });
 
 /**
- * Its parent does not hear of its end before this process ends: to it the worker is one that no
- * signal reaches.
+ * Its parent is not notified of its exit before this process ends: to it the worker is unkillable.
  */
 async function withhold(pid: number): Promise<() => void> {
   const seize = `import ctypes, sys; print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); sys.stdin.read()`;
@@ -166,7 +165,7 @@ async function withhold(pid: number): Promise<() => void> {
   return () => tracer.stdin.end();
 }
 
-test('a predecessor whose worker cannot be ended is waited for no longer than patience lasts', async () => {
+test('an unkillable worker of a predecessor is waited for until the timeout only', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
   const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);

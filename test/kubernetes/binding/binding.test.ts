@@ -30,7 +30,7 @@ test('number 18: a grant is bound to its pod when the first program connects, by
       [['c', 'd'], []],
     ]),
   );
-  // The second pod is the first to connect, and amounts say nothing.
+  // The second pod connects first, and both request the same amount.
   const second = scene.run(two.pod, two.socket, HOLDING);
   await second.printed('got 0');
   const first = scene.run(one.pod, one.socket, HOLDING);
@@ -63,7 +63,7 @@ test('number 18: a grant is bound to its pod when the first program connects, by
   await second.finish();
 });
 
-test('a pod with the socket of another is refused with a sentence', async () => {
+test('a pod with the socket of another is refused with a message', async () => {
   await scene.serve();
   const victim = await scene.started('victim', ['a']);
   const thief = await scene.started('thief', ['b']);
@@ -82,7 +82,7 @@ test('a pod with the socket of another is refused with a sentence', async () => 
   expect(await holding.finish()).toContain('then 0');
 });
 
-test('a socket that nobody has used yet is bound to no pod to which the kubelet did not give it', async () => {
+test('an unused socket is not bound to a pod to which the kubelet did not give it', async () => {
   await scene.serve({}, '--kubernetes-patience', '2s');
   const victim = await scene.started('victim', ['a']);
   const thief = await scene.createPod('thief', { slots: 1 });
@@ -96,7 +96,7 @@ test('a socket that nobody has used yet is bound to no pod to which the kubelet 
   await right.finish();
 });
 
-test('a pod that has the UID of another written on it is not taken for that one', async () => {
+test('a pod with the UID of another in its annotations is not mistaken for it', async () => {
   await scene.serve({}, '--kubernetes-patience', '5s');
   const thief = await scene.createPod('thief', {
     slots: 1,
@@ -115,14 +115,14 @@ test('a pod that has the UID of another written on it is not taken for that one'
   await program.finish();
 });
 
-test('a grant that cannot be read is said once, and left', async () => {
+test('a grant that cannot be read is logged once, and kept', async () => {
   const id = idOf(scene.allocate(['a']));
   writeFileSync(path.join(scene.state, 'allocations', id, 'grant.json'), '');
   await scene.serve();
   await scene.proxy.printed(
     'grant.json cannot be read as a grant of version 1, so the container that has its directory gets no GPU',
   );
-  // A new grant has it look again.
+  // A new grant causes another scan.
   const other = idOf(scene.allocate(['b']));
   await eventually(async () =>
     expect((await scene.allocations()).map(({ slots }) => slots)).toEqual([['b']]),
@@ -131,10 +131,10 @@ test('a grant that cannot be read is said once, and left', async () => {
   expect(scene.directories().sort()).toEqual([id, other].sort());
 });
 
-test('a grant that nobody uses goes, unless a pod that lives was admitted with it and may run its init container again', async () => {
+test('an unused grant is removed, unless a live pod was admitted with it and may run its init container again', async () => {
   const ago = (minutes: number) => new Date(Date.now() - minutes * 60_000).toISOString();
-  // One grant for each pod's size: the first pod was initialised before it was made, the third was
-  // admitted long after.
+  // One grant per pod size: the first pod was initialized before the grant was created, the third
+  // was admitted long after.
   const grants = [['a'], ['b', 'c'], ['d', 'e', 'f']].map((slots) => idOf(scene.allocate(slots)));
   for (const id of grants) scene.changeGrant(id, { createdAt: ago(60) });
   for (const [slots, started, initialized] of [
@@ -154,14 +154,14 @@ test('a grant that nobody uses goes, unless a pod that lives was admitted with i
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('number 22: an init container and the app container that gets its slots each have their own account, one after the other', async () => {
+test('number 22: an init container and the app container that reuses its slots have separate accounts, one after the other', async () => {
   await scene.serve();
   const pod = await scene.createPod('both', {
     slots: 2,
     initSlots: 2,
     annotations: { 'nvidia-virtual/memory': 'prepare=300Mi' },
   });
-  // The kubelet lists the app container alone, and replays what it answered for each.
+  // The kubelet lists only the app container, and repeats its answer for each.
   scene.kubelet.give('both', 'main', ['a', 'b']);
   const [initSocket, mainSocket] = [scene.allocate(['a', 'b']), scene.allocate(['a', 'b'])];
   const init = scene.run(pod, initSocket, HOLDING);
@@ -184,7 +184,7 @@ test('number 22: an init container and the app container that gets its slots eac
   await again.finish();
 });
 
-test('a container that starts again in its pod goes on with its allocation', async () => {
+test('a container that restarts in its pod keeps its allocation', async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('again', ['a']);
   const first = scene.run(pod, socket, HOLDING);
@@ -214,13 +214,12 @@ test('number 22: a process of another container of the pod is refused', async ()
   await main.finish();
 });
 
-test('what a pod had is given back when it is gone, and its slots serve the next pod when their memory is free', async () => {
+test('the allocation of a deleted pod is released, and its slots serve the next pod when their memory is free', async () => {
   await scene.serve();
   const before = await scene.started('before', ['a']);
   const old = scene.run(before.pod, before.socket, HOLDING);
   await old.printed('got 0');
-  // The kubelet gives the slots away anew while a program of the old pod goes on, which still holds
-  // memory.
+  // The kubelet reassigns the slots while a program of the old pod still runs and holds memory.
   scene.kubelet.take('before', 'main');
   const after = await scene.started('after', ['a']);
   const program = scene.run(after.pod, after.socket, HOLDING);
@@ -243,7 +242,7 @@ test('what a pod had is given back when it is gone, and its slots serve the next
   await eventually(() => expect(scene.directories()).toEqual([]));
 });
 
-test('slots that the kubelet gave to two pods at once: both have their GPU, and nothing of theirs is left', async () => {
+test('if the kubelet gave slots to two pods at once, both get their GPU, and nothing of them is left', async () => {
   await scene.serve();
   const slots = Array.from({ length: 9 }, (_, index) => `other-${index}`);
   const others = await Promise.all(slots.map((slot) => scene.started(slot, [slot])));
@@ -256,7 +255,8 @@ test('slots that the kubelet gave to two pods at once: both have their GPU, and 
   await scene.lookedAgain();
   const one = scene.run(first.pod, first.socket, HOLDING);
   await one.printed('got 0');
-  // The slot that the kubelet has left is of a pod that has ended, which nobody here knows yet.
+  // The remaining slot of the kubelet belongs to a pod that has ended, which gpu-proxy does not
+  // know yet.
   const two = scene.run(second.pod, second.socket, HOLDING);
   await scene.proxy.printed('no single GPU of the node has room');
   await programs[0]?.finish();
@@ -277,7 +277,7 @@ test('slots that the kubelet gave to two pods at once: both have their GPU, and 
   }
 });
 
-test('a grant of a pod that never used it goes with the pod; one that ran to its end gives back too', async () => {
+test('a grant of a pod that never used it is removed with the pod; that of a completed pod, too', async () => {
   await scene.serve();
   const unused = await scene.started('unused', ['a']);
   const done = await scene.started('done', ['b']);
@@ -292,7 +292,7 @@ test('a grant of a pod that never used it goes with the pod; one that ran to its
 });
 
 test.each(['SIGKILL', 'SIGTERM'] as const)(
-  'number 4: %s of the proxy: programs go on, grants are found again',
+  'number 4: %s of the proxy: programs continue, grants are found again',
   async (signal) => {
     await scene.serve();
     const used = await scene.started('used', ['a']);
@@ -318,7 +318,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
   },
 );
 
-test('number 4: after a reboot the same pods use the same grants, and nothing of the sessions before is left', async () => {
+test('number 4: after a reboot the same pods use the same grants, and nothing of the earlier sessions is left', async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('reboot', ['a']);
   const program = scene.run(pod, socket, HOLDING);
@@ -336,7 +336,7 @@ test('number 4: after a reboot the same pods use the same grants, and nothing of
   await again.finish();
 });
 
-test('the API server is away at the first connect: the program waits, and the log says for what', async () => {
+test('if the API server is unavailable at the first connect, the program waits, and the log says why', async () => {
   const { pod, socket } = await scene.started('patient', ['a']);
   await scene.plane.daemon('kube-apiserver').kill();
   await scene.serve();
@@ -349,7 +349,7 @@ test('the API server is away at the first connect: the program waits, and the lo
   expect(await program.finish()).toContain('then 0');
 });
 
-test('annotations lower what the slots hold and never raise it; the priority is that of the pod', async () => {
+test('annotations can lower the memory of the slots but not raise it; the priority is that of the pod', async () => {
   await scene.serve();
   const annotations = {
     'nvidia-virtual/memory': '512Mi',
@@ -369,7 +369,7 @@ test('annotations lower what the slots hold and never raise it; the priority is 
   ]);
 });
 
-test('what a pod asks for wrongly is said to its program and in its events', async () => {
+test('invalid requests of a pod are reported to its program and in its events', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
   const { pod, socket } = await scene.started('wrong', ['a'], {
     annotations: { 'nvidia-virtual/memory': 'much' },
@@ -384,7 +384,7 @@ test('what a pod asks for wrongly is said to its program and in its events', asy
   );
 });
 
-test('where no single GPU has room the program gets CUDA_ERROR_NO_DEVICE, and the pod an event that says why', async () => {
+test('if no single GPU has room, the program gets CUDA_ERROR_NO_DEVICE, and the pod an event with the reason', async () => {
   await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
   const slots = (prefix: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${prefix}${index}`);
@@ -428,7 +428,7 @@ test('the GPU is the one that our scheduler assigned', async () => {
   expect(scene.specification(id)).toMatchObject({ gpus: [uuid] });
 });
 
-test('a pod whose users are others than the node’s (hostUsers: false) has its GPU', async () => {
+test('a pod in a user namespace (hostUsers: false) gets its GPU', async () => {
   await scene.serve();
   const { pod, socket } = await scene.started('mapped', ['a']);
   const program = scene.run(pod, socket, HOLDING, ['unshare', '--user', '--map-root-user']);
@@ -436,7 +436,7 @@ test('a pod whose users are others than the node’s (hostUsers: false) has its 
   expect(await program.finish()).toContain('then 0');
 });
 
-test('a sandbox and a process outside of every pod are refused with a sentence', async () => {
+test('a sandbox and a process outside of all pods are refused with a message', async () => {
   await scene.serve({}, '--kubernetes-patience', '1s');
   const { pod, socket } = await scene.started('sandboxed', ['a']);
   const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
@@ -447,7 +447,7 @@ test('a sandbox and a process outside of every pod are refused with a sentence',
   expect(outside.stderr).toContain('was refused: its cgroup belongs to no pod');
 });
 
-test('number 12: a shell without the environment of the container, as another user, has the same part and no more', async () => {
+test("number 12: a shell without the container's environment, as another user, has the same part and no more", async () => {
   await scene.serve();
   const { pod, socket, id } = await scene.started('shell', ['a']);
   const main = scene.run(pod, socket, HOLDING);
@@ -458,7 +458,7 @@ test('number 12: a shell without the environment of the container, as another us
   await main.finish();
 });
 
-test('a worker that holds more than its quota is ended, and its pod told', async () => {
+test('a worker that holds more than its quota is killed, and its pod gets an event', async () => {
   const [quota, taken] = [64 * MiB, 4096 * MiB];
   const build = makeLyingBuild(path.join(scene.directory, 'build'), { quota, taken });
   await scene.serve({ NVIDIA_VIRTUAL_BUILD: build });
@@ -475,7 +475,7 @@ test('a worker that holds more than its quota is ended, and its pod told', async
   );
 });
 
-test('number 1: all programs of a container share one quota; what passes it is refused, and the neighbour notices nothing', async () => {
+test('number 1: all programs of a container share one quota; an allocation beyond it is refused, and the neighbour is not affected', async () => {
   await scene.serve();
   const [greedy, neighbour] = [
     await scene.started('greedy', ['a']),
@@ -511,7 +511,7 @@ test('number 1: all programs of a container share one quota; what passes it is r
   expect(await scene.events('neighbour')).toEqual([]);
 });
 
-test('a pod is told what its programs were refused, also while no gpu-proxy was there', async () => {
+test('refusals of its programs are reported to a pod, also those while no gpu-proxy ran', async () => {
   await scene.serve({}, '--limits-sessions', '1');
   const { pod, socket, id } = await scene.started('refused', ['a']);
   const program = scene.run(
@@ -564,13 +564,13 @@ handle = ctypes.cast(own.cuMemAlloc_v2, ctypes.c_void_p).value
 say(twice(by_name), *(twice(way) for way in (handle, ask("cuGetProcAddress", 12000), ask("cuGetProcAddress_v2", 13000))))
 `;
 
-test('number 7: whichever way a program finds a call, its quota holds', async () => {
+test('number 7: the quota holds for all ways to look up a call', async () => {
   await scene.serve();
   const { pod, socket } = await scene.started('finder', ['a']);
   expect(await scene.run(pod, socket, WAYS_TO_A_CALL).finish()).toBe('0 2 2 2\n');
 });
 
-test('a container of a version that is not there any more is refused, and its pod told', async () => {
+test('a container of a version that no longer exists is refused, and its pod gets an event', async () => {
   await scene.serve();
   const pod = await scene.createPod('old', { slots: 1 });
   scene.kubelet.give('old', 'main', ['a']);
@@ -586,7 +586,7 @@ test('a container of a version that is not there any more is refused, and its po
   );
 });
 
-test('a container of another version meets the worker of its own', async () => {
+test('a container of another version gets the worker of its version', async () => {
   const versions = path.join(scene.directory, 'versions');
   scene.installWorker(path.join(versions, '00112233aabbccdd'));
   await scene.serve({}, '--kubernetes-versions', versions);
@@ -601,7 +601,7 @@ test('a container of another version meets the worker of its own', async () => {
   await program.finish();
 });
 
-test('what is assigned to a pod that has not connected yet goes to no pod that another scheduler placed', async () => {
+test('slots assigned to a pod that has not connected yet are not given to a pod of another scheduler', async () => {
   await scene.serve({ NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' });
   const [first, second] = (await scene.gpus()).map(({ uuid }) => uuid) as [string, string];
   const tenSlots = (letter: string) =>
@@ -646,7 +646,7 @@ test('an allocation that this gpu-proxy cannot serve keeps its slots', async () 
   expect(scene.specification(next.id)['gpus']).not.toEqual(gpus);
 });
 
-test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', async () => {
+test('a GPU that fell off the bus is unhealthy, gets no pods, and recovers', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '');
   await scene.serve(
@@ -667,7 +667,7 @@ test('a GPU that fell off the bus is unhealthy, gets no pods, and comes back', a
   await eventually(async () => expect(await health()).toEqual(['', '']));
 });
 
-test('for a GPU that was absent at its start and is back, gpu-proxy ends in good order; programs go on', async () => {
+test('if a GPU that was missing at its start returns, gpu-proxy exits with status 0, and programs continue', async () => {
   const failures = path.join(scene.directory, 'failures');
   writeFileSync(failures, '0\n');
   const machine = {
@@ -691,7 +691,7 @@ test('for a GPU that was absent at its start and is back, gpu-proxy ends in good
   expect(await program.finish()).toContain('then 0');
 });
 
-test('number 19: metrics name namespace, pod and container', async () => {
+test('number 19: metrics have the labels namespace, pod and container', async () => {
   const http = path.join(scene.directory, 'http.sock');
   await scene.serve({}, '--http', http);
   const { pod, socket } = await scene.started('metered', ['a']);

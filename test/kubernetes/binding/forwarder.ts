@@ -3,16 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, connect as open, type Socket } from 'node:net';
 
 /**
- * The way of one client to the API server, which can be cut, or lead nowhere, while others reach
- * it.
+ * The connections of one client to the API server. They can be cut or black-holed while other
+ * clients reach it.
  */
 export class Forwarder {
   readonly #target: URL;
   readonly #server = createServer((client) => this.#forward(client));
   readonly #connections = new Set<Socket>();
-  /** Nobody comes through. */
+  /** Refuses all connections. */
   #closed = false;
-  /** Who comes hears nothing, as when a machine vanished. */
+  /** Accepts connections but does not answer, as if the machine had vanished. */
   #silent = false;
 
   private constructor(target: URL) {
@@ -25,7 +25,7 @@ export class Forwarder {
     return forwarder;
   }
 
-  /** Writes a kubeconfig like that one, whose user comes this way. */
+  /** Writes a copy of the kubeconfig whose user connects through this forwarder. */
   writeKubeconfig(like: string, file: string): string {
     const { port } = this.#server.address() as AddressInfo;
     writeFileSync(
@@ -40,7 +40,7 @@ export class Forwarder {
     if (closed) this.#cut();
   }
 
-  /** Connections that are there are cut. */
+  /** Cuts existing connections. */
   set silent(silent: boolean) {
     this.#silent = silent;
     this.#cut();

@@ -4,7 +4,9 @@ import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
 import { RESOURCE } from '@nvidia-virtual/kube-common/names';
 import { loadPodResources } from '@nvidia-virtual/kube-common/pod-resources';
 
-/** The kubelet's pod-resources API over its real protocol, saying what a test tells it to. */
+/**
+ * Stand-in for the kubelet's pod-resources API, over the real protocol, with the test's answers.
+ */
 export class KubeletResources {
   readonly #root: string;
   readonly #containers = new Map<
@@ -12,14 +14,14 @@ export class KubeletResources {
     { namespace: string; pod: string; container: string; slots: readonly string[] }
   >();
   #server: Server | undefined;
-  /** How often it was asked. */
+  /** Number of requests. */
   asked = 0;
 
   constructor(kubeletRoot: string) {
     this.#root = kubeletRoot;
   }
 
-  /** These slots are this container's from now on. */
+  /** Assigns these slots to the container. */
   give(pod: string, container: string, slots: readonly string[], namespace = 'default'): void {
     this.#containers.set(`${namespace}/${pod}/${container}`, { namespace, pod, container, slots });
   }

@@ -36,7 +36,7 @@ test.each([
   ['0', 'systemd'],
   ['1', 'systemd'],
 ] as const)(
-  'with %s warm workers, a worker lives beneath the pod of its program, and in no cgroup of the proxy, where %s names them',
+  'with %s warm workers, a worker is in a cgroup below the pod of its program, and in none of the proxy, under %s',
   async (warm, driver) => {
     await begin(driver);
     await scene.serve({}, '--warm-workers', warm);
@@ -62,8 +62,8 @@ test.each([
 );
 
 /**
- * A kubelet gives gpu-proxy -997, which only CAP_SYS_RESOURCE may set; above 0 whoever may raise it
- * may lower it again.
+ * A kubelet gives gpu-proxy -997, for which CAP_SYS_RESOURCE is required. A process that may raise
+ * it above 0 may also lower it again.
  */
 const PROXY_SCORE = '100';
 
@@ -72,7 +72,7 @@ function oomScore(pid: number): string {
 }
 
 test.each(['0', '1'])(
-  'with %s warm workers, a worker is ended for want of memory as early as its program is',
+  'with %s warm workers, the OOM killer prefers a worker as much as its program',
   async (warm) => {
     await begin('cgroupfs');
     await scene.serve({}, '--warm-workers', warm, '--slots-per-gpu', '4');
@@ -114,22 +114,22 @@ test.each(['0', '1'])(
     expect(readdirSync(path.join(root, scene.state, 'allocations'))).not.toContain(
       (await scene.allocations())[0]?.id,
     );
-    // The arbiter that comes back is found.
+    // The restarted arbiter is found.
     await eventually(() => process.kill(scene.arbiterPid(), 'SIGKILL'));
     expect(await program.finish()).toContain('then 0');
   },
 );
 
-test('what serves all tenants is ended for want of memory as late as gpu-proxy', async () => {
+test('the OOM killer spares processes that serve all tenants as much as gpu-proxy', async () => {
   await begin('cgroupfs');
   await scene.serve();
-  // One that was started before has inherited nothing.
+  // A process that was started before has inherited nothing.
   writeFileSync(`/proc/${scene.proxy.process.pid}/oom_score_adj`, PROXY_SCORE);
   await eventually(() => process.kill(scene.arbiterPid(), 'SIGKILL'));
   await eventually(() => expect(oomScore(scene.arbiterPid())).toBe(PROXY_SCORE));
 });
 
-test('the arbiter lives in a cgroup of the node', async () => {
+test('the arbiter is in a cgroup of the node', async () => {
   await begin('cgroupfs');
   await scene.serve();
   await eventually(() =>

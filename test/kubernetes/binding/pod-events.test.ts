@@ -45,7 +45,7 @@ async function told(name: string): Promise<[string | undefined, number | undefin
   return items.map(({ message, count }) => [message, count]);
 }
 
-test('what is about the same is one event, with the latest sentence and how often it was', async () => {
+test('warnings about the same subject are one event, with the latest message and a count', async () => {
   const events = podEvents();
   for (const asked of [1, 2, 3])
     events.warn(pod('one'), 'GpuMemoryQuotaReached', `asked for ${asked}`, 'quota');
@@ -58,7 +58,7 @@ test('what is about the same is one event, with the latest sentence and how ofte
   );
 });
 
-test('an event that is there no more is told anew', async () => {
+test('a deleted event is created again', async () => {
   const events = podEvents();
   events.warn(pod('two'), 'GpuMemoryQuotaReached', 'the first', 'quota');
   await eventually(async () => expect(await told('two')).toEqual([['the first', 1]]));
@@ -72,7 +72,7 @@ test('an event that is there no more is told anew', async () => {
   });
 });
 
-test('an event that is not taken is not tried again before it is time', async () => {
+test('a failed event is not retried before its backoff has passed', async () => {
   const log: string[] = [];
   const events = podEvents(600_000, log);
   const target = { ...pod('three'), namespace: 'nowhere' };
@@ -89,7 +89,7 @@ test('an event that is not taken is not tried again before it is time', async ()
   expect(log).toHaveLength(10);
 });
 
-test('an event that was not taken is told later, with all that it is about', async () => {
+test('a failed event is sent later, with all that was counted meanwhile', async () => {
   const log: string[] = [];
   const events = podEvents(AGAIN_MS, log);
   const target = { ...pod('four'), namespace: 'later' };
@@ -103,7 +103,7 @@ test('an event that was not taken is told later, with all that it is about', asy
   });
 });
 
-test('an event that the API server was away for is told when it is back', async () => {
+test('an event during an outage of the API server is sent afterwards', async () => {
   const log: string[] = [];
   const events = podEvents(AGAIN_MS, log);
   await plane.daemon('kube-apiserver').kill();

@@ -38,7 +38,7 @@ import { type CgroupDriver, PodCgroups } from './pod-cgroup.js';
 
 export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
-/** Takes memory, says how much there is in all, and stays until it may finish. */
+/** Allocates memory, prints the total, and waits for the end of its input. */
 export const HOLDING =
   'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
 
@@ -47,13 +47,13 @@ interface PodOptions {
   readonly slots?: number;
   readonly initSlots?: number;
   readonly priority?: number;
-  /** UID that the kubelet has for a static pod, which this pod shows. */
+  /** The kubelet's UID of a static pod for which this one is the mirror pod. */
   readonly shows?: string;
 }
 
 /**
- * A program in a container of a pod: a real process in the pod's cgroup, with what Allocate would
- * have mounted.
+ * A program in a container of a pod: a real process in the pod's cgroup, with the mounts of
+ * Allocate.
  */
 class PodProgram {
   readonly process: ChildProcessWithoutNullStreams;
@@ -77,7 +77,7 @@ class PodProgram {
         CUDA_LOG_FILE: 'stderr',
       },
     });
-    this.process.stdin.on('error', () => {}); // it may have ended before it was told to
+    this.process.stdin.on('error', () => {}); // it may have ended before
     this.process.stdout.on('data', (data: Buffer) => {
       this.stdout += data;
     });
@@ -94,7 +94,7 @@ class PodProgram {
     }
   }
 
-  /** Lets it go on to its end. */
+  /** Lets it run to its end. */
   async finish(): Promise<string> {
     if (this.process.stdin.writable) this.process.stdin.end('\n');
     if (this.process.exitCode === null && this.process.signalCode === null)
@@ -104,8 +104,8 @@ class PodProgram {
 }
 
 /**
- * One node of Kubernetes: real gpu-proxy, real API server, real processes in cgroups; only the
- * kubelet's part is played by the test.
+ * One node of Kubernetes: real gpu-proxy, real API server, real processes in cgroups. The test
+ * replaces the kubelet.
  */
 export class BindingScene {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'binding-'));
@@ -157,7 +157,7 @@ export class BindingScene {
     await this.proxy.end();
   }
 
-  /** What the scheduler and the kubelet have done when a container starts. */
+  /** What the scheduler and the kubelet have done before a container starts. */
   async createPod(name: string, options: PodOptions = {}): Promise<V1Pod> {
     const { annotations = {}, slots = 1, initSlots = 0, priority, shows } = options;
     const body: V1Pod = {
@@ -172,14 +172,13 @@ export class BindingScene {
     return this.api.createNamespacedPod({ namespace: 'default', body });
   }
 
-  /** @returns the socket in the directory that Allocate gives to the container. */
+  /** @returns the socket in the directory that Allocate gives to the container */
   allocate(slots: readonly string[], build?: string): string {
     return path.join(prepareGrant(this.state, slots, build).clientDirectory, 'gpu.sock');
   }
 
   /**
-   * A pod, and the container in it to which the kubelet gave the slots; its program has not started
-   * yet.
+   * A pod, and its container to which the kubelet gave the slots. Its program has not started yet.
    */
   async started(
     name: string,
@@ -192,19 +191,19 @@ export class BindingScene {
     return { pod, socket, id: idOf(socket) };
   }
 
-  /** What could be concluded from the kubelet's word was. */
+  /** Waits until the kubelet's answer was used. */
   async lookedAgain(): Promise<void> {
     const before = this.kubelet.asked;
     await eventually(() => expect(this.kubelet.asked).toBeGreaterThan(before + 1));
   }
 
-  /** As it was made at another time. */
+  /** Changes its creation time. */
   changeGrant(id: string, changes: object): void {
     const file = path.join(this.state, 'allocations', id, 'grant.json');
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }));
   }
 
-  /** As the device plugin installs a build on the host. */
+  /** Installs a build on the host, as the device plugin does. */
   installWorker(directory: string): void {
     mkdirSync(directory, { recursive: true });
     copyFileSync(locateInstallation().worker, path.join(directory, 'nvidia-virtual-worker'));
@@ -225,23 +224,20 @@ export class BindingScene {
     return program;
   }
 
-  /** What a program that asks for a GPU got, and what it was told. */
+  /** What a program that requests a GPU got, with its messages. */
   async ask(pod: V1Pod, socket: string): Promise<[stdout: string, stderr: string]> {
     const program = this.run(pod, socket, ASKING);
     return [await program.finish(), program.stderr];
   }
 
-  /** A program in a container that is there, or in none. */
+  /** A program in an existing container, or in none. */
   runIn(processFiles: readonly string[], socket: string, body: string): PodProgram {
     const program = new PodProgram(processFiles, socket, body);
     this.#programs.push(program);
     return program;
   }
 
-  /**
-   * Python under the name of a sandbox's program: what /proc/PID/exe says is all that is known of
-   * one.
-   */
+  /** Python with the name of a sandbox's program: a sandbox is identified only by /proc/PID/exe. */
   sandboxProgram(name: string): string[] {
     const file = path.join(this.directory, name);
     copyFileSync(realpathSync('/usr/bin/python3'), file);
@@ -249,8 +245,8 @@ export class BindingScene {
   }
 
   /**
-   * What `su -` leaves of a container: another user, no variable of ours, and the socket where
-   * every container has it.
+   * A process as after `su -` in a container: another user, without our variables, with the socket
+   * at its usual path.
    */
   loginShell(socket: string): string[] {
     const mounts = `mkdir -p /run/nvidia-virtual && mount --bind ${path.dirname(socket)} /run/nvidia-virtual`;
@@ -274,7 +270,7 @@ export class BindingScene {
     ];
   }
 
-  /** The next proxy finds the state directory as after a boot of the machine. */
+  /** The next proxy finds the state directory as after a reboot. */
   pretendReboot(): void {
     writeFileSync(path.join(this.state, 'boot'), 'another');
   }
@@ -318,7 +314,7 @@ export class BindingScene {
     return this.#withNode(async (client) => (await client.call('listGpus', {})).gpus);
   }
 
-  /** It takes no new sessions. */
+  /** The allocation takes no new sessions. */
   async drain(id: string): Promise<void> {
     await this.#withNode((client) => client.call('drainAllocation', { id }));
   }
@@ -336,7 +332,7 @@ export class BindingScene {
     return found.pid;
   }
 
-  /** What is served on that socket beneath that path. */
+  /** Requests this path on the socket. */
   get(socketPath: string, served: string): Promise<string> {
     return new Promise((resolve, reject) => {
       get({ socketPath, path: served }, (answer) => text(answer).then(resolve, reject)).on(
@@ -355,7 +351,7 @@ export class BindingScene {
     return items.map(({ reason = '', message = '' }) => [reason, message]);
   }
 
-  /** Ids of the directories that there are. */
+  /** Ids of the existing directories. */
   directories(): string[] {
     return readdirSync(path.join(this.state, 'allocations'));
   }
@@ -364,7 +360,7 @@ export class BindingScene {
     return JSON.parse(readFileSync(this.#specificationFile(id), 'utf8'));
   }
 
-  /** As another build would have written it; while nobody serves. */
+  /** Changes it as another build would have written it. No gpu-proxy may be running. */
   rewrite(
     id: string,
     change: (specification: Record<string, unknown>) => Record<string, unknown>,
@@ -400,7 +396,7 @@ export class BindingScene {
   }
 }
 
-/** A control plane for the tests of a file, and for each of them a node, which `use` is given. */
+/** A control plane for the tests of a file, and a new node for each test, which `use` receives. */
 export function bindingSuite(name: string, use: (scene: BindingScene) => void): void {
   let plane: ControlPlane | undefined;
   let scene: BindingScene | undefined;
@@ -421,7 +417,7 @@ export function idOf(socket: string): string {
   return path.basename(path.dirname(path.dirname(socket)));
 }
 
-/** As a kubelet makes the pod by which it shows a static one. */
+/** The mirror pod of a static pod, as the kubelet creates it. */
 function mirrorOf(uid: string): V1ObjectMeta {
   const annotations = Object.fromEntries(
     Object.entries({ hash: uid, mirror: uid, source: 'file' }).map(([key, value]) => [

@@ -3,10 +3,10 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
 
-/** The kubelet's, which it makes of the file. */
+/** The mirror pod, which the kubelet creates from the file. */
 const UID = '5f7b1c2d3e4f5a6b7c8d9e0f1a2b3c4d';
 const NAME = 'static-node-1';
-/** What its programs are started as: cgroups are the kubelet's. */
+/** The identity of its programs: the kubelet's UID is in their cgroups. */
 const POD: V1Pod = { metadata: { uid: UID } };
 
 let scene: BindingScene;
@@ -17,7 +17,7 @@ bindingSuite('static', (made) => {
 
 beforeEach(() => scene.serve());
 
-test('a static pod has its GPU by the UID that the kubelet has for it, and keeps it when what shows it is made again', async () => {
+test("a static pod gets its GPU by the kubelet's UID, and keeps it when its mirror pod is recreated", async () => {
   const shown = await scene.createPod(NAME, { shows: UID });
   scene.kubelet.give(NAME, 'main', ['a']);
   const socket = scene.allocate(['a']);

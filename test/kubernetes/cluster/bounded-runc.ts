@@ -2,18 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { NODE_DIRECTORY } from './places.js';
 
-/** What containerd runs in place of runc. */
+/** The program that containerd runs instead of runc. */
 export const RUNC = path.join(NODE_DIRECTORY, 'runc');
 
 /**
- * By their numbers in linux/capability.h: those that the product asks for and that a machine in a
- * sandbox may lack.
+ * Numbers in linux/capability.h of the capabilities that the product requests and that a sandboxed
+ * machine may lack.
  */
 const CAPABILITIES = { CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21, CAP_SYS_RESOURCE: 24 };
 
 /**
- * A machine that is a container itself can give nobody what it has not got, and runc refuses the
- * container then. This runc leaves out what is lacking; where nothing is, it is runc.
+ * Wrapper of runc. A machine that is itself a container cannot grant capabilities that it lacks,
+ * and runc then refuses the container. The wrapper drops these capabilities.
  */
 export function writeRunc(): void {
   const bounds = BigInt(
@@ -28,7 +28,7 @@ export function writeRunc(): void {
 
 const PLAIN = '#!/bin/sh\nexec runc "$@"\n';
 
-/** The specification lies in the bundle, which is an argument of `create`. */
+/** The specification is in the bundle, an argument of `create`. */
 function bounded(edits: string): string {
   return `#!/bin/sh
 previous=

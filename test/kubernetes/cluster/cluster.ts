@@ -6,18 +6,18 @@ import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/comman
 export interface ClusterOptions {
   /** Path of a kubeconfig with an administrator's rights. */
   readonly kubeconfig: string;
-  /** The one node that runs the product. */
+  /** The node that runs the product. */
   readonly nodeName: string;
   /** For files of the test; exists already. */
   readonly directory: string;
   /** Path or name of the program. */
   readonly kubectl: string;
   readonly helm: string;
-  /** Values of the chart, beyond those that every test needs. */
+  /** Values of the chart, in addition to those of every test. */
   readonly values?: Readonly<Record<string, string>>;
 }
 
-/** A Kubernetes whose administrator is the test. */
+/** A Kubernetes cluster in which the test is the administrator. */
 export class Cluster {
   readonly kubeconfig: string;
   readonly nodeName: string;
@@ -38,17 +38,17 @@ export class Cluster {
     this.#helm = helm;
   }
 
-  /** As somebody types it. @throws Error with what kubectl said, when it fails */
+  /** Runs kubectl with these arguments. @throws Error with kubectl's message */
   async kubectl(...args: string[]): Promise<string> {
     return must('kubectl', args, await this.tryKubectl(args));
   }
 
-  /** @param kubeconfig whose; default: the administrator's */
+  /** @param kubeconfig of another user; default: the administrator's */
   tryKubectl(args: readonly string[], kubeconfig = this.kubeconfig): Promise<CommandResult> {
     return runCommand(this.kubectlProgram, ['--kubeconfig', kubeconfig, ...args]);
   }
 
-  /** @throws Error with what helm said, when it fails */
+  /** @throws Error with helm's message */
   async helm(...args: string[]): Promise<string> {
     return must('helm', args, await this.tryHelm(args));
   }
@@ -80,7 +80,7 @@ export class Cluster {
     return file;
   }
 
-  /** A kubeconfig of another user, whom the administrator impersonates. Returns its path. */
+  /** A kubeconfig that impersonates another user. @returns its path */
   async kubeconfigAs(user: string, namespace: string): Promise<string> {
     const view = ['config', 'view', '--raw', '--flatten', '--minify', '-o', 'json'];
     const config = JSON.parse(await this.kubectl(...view)) as Kubeconfig;

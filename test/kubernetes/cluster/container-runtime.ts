@@ -16,14 +16,14 @@ import {
   NODE_DIRECTORY,
 } from './places.js';
 
-/** Debian's containerd and runc, and today's, which are built from source. */
+/** Debian's containerd and runc, and upstream's current ones, which are built from source. */
 export const RUNTIMES = ['containerd-1', 'containerd-2'] as const;
 export type ContainerRuntime = (typeof RUNTIMES)[number];
 
 const NAMESPACE = 'k8s.io';
 const CNI_PLUGINS = '/usr/lib/cni';
 
-/** Writes its configuration; how it is started. */
+/** Writes its configuration. @returns how to start it */
 export async function prepareRuntime(
   runtime: ContainerRuntime,
 ): Promise<Omit<DaemonOptions, 'logFile'>> {
@@ -34,7 +34,7 @@ export async function prepareRuntime(
   if (runtime === 'containerd-2') await buildKubernetesTools(CONTAINERD_TOOLS);
   const directory = binaries(runtime);
   const runc = runtime === 'containerd-2' ? [path.dirname(kubernetesTool('runc'))] : [];
-  // It finds its shim in PATH, and the shim runc.
+  // It finds its shim in PATH, and the shim finds runc there.
   return {
     program: path.join(directory, 'containerd'),
     args: ['--config', file],
@@ -46,7 +46,7 @@ export async function runtimeServes(runtime: ContainerRuntime): Promise<boolean>
   return (await ctr(runtime, 'version')).status === 0;
 }
 
-/** Makes images known as if they had been pulled. */
+/** Imports images as if they had been pulled. */
 export async function importImages(
   runtime: ContainerRuntime,
   archives: readonly string[],
@@ -73,7 +73,8 @@ function binaries(runtime: ContainerRuntime): string {
   return runtime === 'containerd-1' ? '/usr/bin' : path.dirname(kubernetesTool('containerd'));
 }
 
-// A test's containers may not lower their oom_score_adj: it runs in a container itself, often.
+// The containers may not lower their oom_score_adj, because the test often runs in a container
+// itself.
 function configuration1(): string {
   const cri = 'plugins."io.containerd.grpc.v1.cri"';
   return `version = 2

@@ -8,11 +8,11 @@ import { Cluster } from './cluster.js';
 const LABEL = 'nvidia-virtual/node=true';
 
 /**
- * Gives the body a cluster that somebody else started, and removes what the tests made there. The
- * label of one node is the consent that the tests may use the cluster.
+ * Passes a running cluster to the body, then removes what the tests created there. The label of one
+ * node is the consent to use the cluster.
  * @param kubeconfig path of a file, as in KUBECONFIG
  * @param values of the chart, for example `node.backend: real`
- * @throws Error when the cluster is not fit for the tests
+ * @throws Error if the cluster is not suitable for the tests
  */
 export async function withExistingCluster(
   kubeconfig: string,
@@ -65,7 +65,7 @@ async function refuseInstalled(cluster: Cluster): Promise<void> {
     );
 }
 
-/** Also after scenarios that failed: nothing of it may stay. */
+/** Also after failed scenarios, nothing may stay. */
 async function removeProduct(cluster: Cluster): Promise<void> {
   await cluster.tryHelm(['uninstall', RELEASE, '-n', NAMESPACE, '--no-hooks']);
   await cluster.tryKubectl(['delete', 'namespace', NAMESPACE, '--ignore-not-found']);

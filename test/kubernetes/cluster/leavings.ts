@@ -23,17 +23,14 @@ import {
 } from './places.js';
 
 const OURS = [NODE_DIRECTORY, KUBELET_ROOT, STATE_ROOT];
-/** What containerd and its network plugin keep beside those. */
+/** Further directories of containerd and its network plugin. */
 const RUNTIME_FILES = ['/run/nvidia-virtual-test-node', CONTAINERD_STATE];
 const LOG_LINKS = '/var/log/containers';
 const CGROUPS = '/sys/fs/cgroup';
-/** The kubelet's own, at the root of each controller. */
+/** The kubelet's cgroups at the root of each controller. */
 const POD_CGROUPS = 'kubepods';
 
-/**
- * Marks this machine's directories as a test's. @throws Error where somebody else's kubelet has
- * been.
- */
+/** Marks this machine's directories as the test's. @throws Error if another kubelet used them */
 export function claimNode(): void {
   for (const directory of OURS) {
     const foreign =
@@ -50,7 +47,7 @@ export function claimNode(): void {
 }
 
 /**
- * Removes whatever a test's node left: after a run, and before one, for the last may have been
+ * Removes everything of a test's node: after a run, and before one, because the last may have been
  * killed.
  */
 export async function sweepNode(): Promise<void> {
@@ -62,11 +59,11 @@ export async function sweepNode(): Promise<void> {
 }
 
 /**
- * What a machine loses with its power, as far as the node has it; the bridge stays, for the API
- * server listens on its address.
+ * Removes what a machine loses without power. The bridge stays, because the API server listens on
+ * its address.
  */
 export async function loseMemory(): Promise<void> {
-  // Of an earlier run too: shims outlive their containerd, and an arbiter its gpu-proxy.
+  // Also those of an earlier run: shims outlive their containerd, and an arbiter its gpu-proxy.
   for (const text of [CONTAINERD_SOCKET, `${STATE_ROOT}/versions/`]) await endProcesses(text);
   await endPodProcesses();
   unmountAll();
@@ -92,7 +89,7 @@ async function endPodProcesses(): Promise<void> {
   }
 }
 
-/** The deepest first. */
+/** Deepest first. */
 function unmountAll(): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n');
   const points = mounts.map((line) => (line.split(' ')[1] ?? '').replaceAll('\\040', ' '));
@@ -108,12 +105,12 @@ function removeCgroups(): void {
     try {
       rmdirSync(directory);
     } catch {
-      // its processes are just ending; the next sweep takes it
+      // its processes are still ending; the next run removes it
     }
   }
 }
 
-/** Each before those in it. */
+/** Each before its children. */
 function podCgroups(): string[] {
   const controllers = existsSync(path.join(CGROUPS, 'cgroup.controllers'))
     ? ['']
@@ -142,14 +139,14 @@ function processesOf(cgroup: string): number[] {
   }
 }
 
-/** The kubelet makes them beside its logs, wherever those are. */
+/** The kubelet creates them beside its logs. */
 function removeLogLinks(): void {
   if (!existsSync(LOG_LINKS)) return;
   const links = readdirSync(LOG_LINKS).map((name) => path.join(LOG_LINKS, name));
   for (const link of links) if (readlinkSync(link).startsWith(NODE_DIRECTORY)) unlinkSync(link);
 }
 
-/** What is mounted there belongs to somebody else, so nothing is removed beneath a mount. */
+/** A mount there belongs to another program, so nothing below a mount is removed. */
 function removeDirectory(directory: string): void {
   const mounts = readFileSync('/proc/self/mounts', 'utf8');
   if (mounts.includes(` ${directory}/`) || mounts.includes(` ${directory} `))
@@ -161,6 +158,6 @@ function end(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // it ended by itself
+    // it has ended
   }
 }

@@ -4,8 +4,8 @@ import path from 'node:path';
 import { BRIDGE, CNI_CONFIGURATION, NODE_ADDRESS, POD_NETWORK } from './places.js';
 
 /**
- * The bridge that pods are attached to. It must be there before the first pod, since the API server
- * listens on its address.
+ * The bridge of the pods. It must exist before the first pod, because the API server listens on its
+ * address.
  */
 export function makeNetwork(): void {
   ip('link', 'add', BRIDGE, 'type', 'bridge');
@@ -17,8 +17,8 @@ export function makeNetwork(): void {
 }
 
 /**
- * Takes everything of Kubernetes and its network plugin out of the packet filter, and leaves the
- * rest as it is.
+ * Removes the rules of Kubernetes and its network plugin from the packet filter, and keeps all
+ * others.
  */
 export function removeNetwork(): void {
   const saved = execFileSync('iptables-save', { encoding: 'utf8' });
@@ -32,7 +32,7 @@ export function removeNetwork(): void {
   }
 }
 
-/** Chains, and rules in them or to them, of a dump by iptables-save. */
+/** Chains and their rules in the output of iptables-save. */
 function withoutKubernetes(saved: string): string {
   return saved
     .split('\n')

@@ -18,8 +18,8 @@ const DOMAIN = 'cluster.local';
 type Start = Omit<DaemonOptions, 'logFile'>;
 
 /**
- * The kubelet, for a machine that is not its own: with swap, with cgroups of either version, and
- * without anything to spare on the disk.
+ * The kubelet, configured for a machine with other uses: with swap, with either cgroup version, and
+ * with little free disk space.
  */
 export function kubelet(plane: ControlPlane): Start {
   const configuration = {
@@ -43,7 +43,7 @@ export function kubelet(plane: ControlPlane): Start {
     failSwapOn: false,
     healthzPort: 0,
     imageGCHighThresholdPercent: 100,
-    // What changes is told at once either way; this is how long a node's slots may take to be seen.
+    // Changes are reported at once in any case. This is the delay until a node's slots are visible.
     nodeStatusUpdateFrequency: '2s',
     podLogsDir: POD_LOGS,
     resolvConf: '',
@@ -64,8 +64,8 @@ export function kubelet(plane: ControlPlane): Start {
   return {
     program: kubernetesTool('kubelet'),
     args: [...args, '--root-dir', KUBELET_ROOT, '--cert-dir', path.join(NODE_DIRECTORY, 'pki')],
-    // containerd answers before its CRI service is ready; a kubelet that comes too early gives up
-    // and relies on systemd.
+    // containerd answers before its CRI service is ready. A kubelet that starts too early exits and
+    // relies on systemd.
     isRevived: true,
   };
 }
@@ -77,7 +77,7 @@ export function kubeProxy(plane: ControlPlane): Start {
     mode: 'iptables',
     clientConnection: { kubeconfig: plane.kubeconfig('system:kube-proxy') },
     clusterCIDR: POD_NETWORK,
-    // These settings of the machine are not the test's to change.
+    // The test must not change these settings of the machine.
     conntrack: { maxPerCore: 0, tcpEstablishedTimeout: '0s', tcpCloseWaitTimeout: '0s' },
     healthzBindAddress: '',
     metricsBindAddress: '',

@@ -1,22 +1,25 @@
 import path from 'node:path';
 
 /**
- * What the test's node has for itself. Fixed, so that a run finds what one before it left, if that
- * was killed.
+ * Directories and addresses of the test's node. Fixed, so that a run finds the remains of a killed
+ * one.
  */
 export const NODE_DIRECTORY = '/var/lib/nvidia-virtual-test-node';
 export const CONTAINERD_SOCKET = path.join(NODE_DIRECTORY, 'containerd.sock');
-/** Its images lie where only root may pass; a container with users of its own must reach this. */
+/**
+ * Only root may enter the directory of its images, but a container with user namespaces needs this
+ * one.
+ */
 export const CONTAINERD_STATE = path.join(NODE_DIRECTORY, 'containerd-state');
 export const CNI_CONFIGURATION = path.join(NODE_DIRECTORY, 'cni');
 export const POD_LOGS = path.join(NODE_DIRECTORY, 'logs');
-/** The kubelet's, and the product's: as on any node, since programs find each other there. */
+/** Directories of the kubelet and of the product, as on any node: programs expect them there. */
 export const KUBELET_ROOT = '/var/lib/kubelet';
 export const STATE_ROOT = '/var/lib/nvidia-virtual';
-/** Says that a directory is a test's, and may be removed. */
+/** Marks a directory as a test's, which may be removed. */
 export const MARK = '.nvidia-virtual-test-node';
 
 export const BRIDGE = 'cni0';
-/** The host's end of the pods' network, and so the address of the node and of the API server. */
+/** The host's end of the pod network, and so the address of the node and of the API server. */
 export const NODE_ADDRESS = '10.88.0.1';
 export const POD_NETWORK = '10.88.0.0/16';

@@ -16,7 +16,7 @@ import { NODE_ADDRESS } from './places.js';
 
 const NODE_DAEMONS = ['kubelet', 'kube-proxy', 'containerd'] as const;
 
-/** A Kubernetes of one node on this machine, with nothing in it that is not Kubernetes' own. */
+/** A Kubernetes of one node on this machine, with upstream components only. */
 export class TestNode extends Cluster {
   readonly plane: ControlPlane;
   readonly runtime: ContainerRuntime;
@@ -34,8 +34,8 @@ export class TestNode extends Cluster {
   }
 
   /**
-   * Resolves once its node is ready. The caller calls stop().
-   * @param archives of the images that it shall have
+   * Resolves when its node is ready. The caller calls stop().
+   * @param archives of the images to import
    */
   static async start(
     runtime: ContainerRuntime,
@@ -73,12 +73,12 @@ export class TestNode extends Cluster {
     return this.plane.daemon(name);
   }
 
-  /** As if they had been pulled. */
+  /** Imports images as if they had been pulled. */
   async import(archives: readonly string[]): Promise<void> {
     await importImages(this.runtime, archives);
   }
 
-  /** As if its power had failed: what was in memory is gone, and what was on disk is there. */
+  /** Simulates a power failure: memory is lost, the disk is kept. */
   async loseNode(): Promise<void> {
     await Promise.all(NODE_DAEMONS.map((name) => this.plane.daemon(name).kill()));
     await loseMemory();
@@ -109,8 +109,8 @@ export class TestNode extends Cluster {
   }
 
   /**
-   * Starts the kubelet again; resolves once this one has said that its node is ready: what one
-   * before it said still stands for a while.
+   * Restarts the kubelet. Resolves when the new one has reported that its node is ready; an older
+   * report stays for a while.
    */
   async restartKubelet(): Promise<void> {
     const kubelet = this.plane.daemon('kubelet');
@@ -133,8 +133,8 @@ export class TestNode extends Cluster {
   }
 
   /**
-   * The Service `kubernetes` leads to the API server: it does not enter itself, since that fails
-   * for addresses of other tests.
+   * The Service `kubernetes` leads to the API server. It does not register itself, because that
+   * fails for the addresses of other tests.
    */
   async #nameApiServer(): Promise<void> {
     await this.apply({

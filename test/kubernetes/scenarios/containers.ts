@@ -5,7 +5,7 @@ import { judgeLeavings } from './processes.js';
 import { SLOTS, untilOffered } from './product.js';
 import type { Scenario, Scene } from './scene.js';
 
-/** Fails the first time, and works from the second on. */
+/** Fails the first time, and works from then on. */
 const FAILS_ONCE =
   'test -e /scratch/failed || { touch /scratch/failed; /opt/programs/tenant once && exit 1; }; exec /opt/programs/tenant work';
 
@@ -26,8 +26,8 @@ const CONTAINERS = {
 };
 
 /**
- * Issue of other systems: init containers and sidecars are counted wrongly, and a container that
- * starts again has lost its GPU.
+ * Problem of other systems: init containers and sidecars are counted wrongly, and a restarted
+ * container has lost its GPU.
  */
 export const containers: Scenario = {
   name: 'containers',
@@ -62,7 +62,7 @@ export const containers: Scenario = {
   },
 };
 
-/** Of each container that has some, as `kubectl gpu-usage` shows them. */
+/** Figures of each container with slots, from `kubectl gpu-usage`. */
 async function slots({ cluster, tenants }: Scene): Promise<string> {
   const { value, output } = await gpuUsageJson<PodGpuUsage>(cluster, [
     'pod',

@@ -42,7 +42,7 @@ export const full: Scenario = {
   },
 };
 
-/** A namespace may have fewer slots than there are. */
+/** A ResourceQuota may allow a namespace fewer slots than there are. */
 async function keepQuota({ cluster, tally, tenants }: Scene): Promise<void> {
   const hard = { [`requests.${RESOURCE}`]: '2' };
   await tenants.apply({

@@ -11,7 +11,7 @@ const PATIENCE_MS = 40_000;
 
 let made: Promise<void> | undefined;
 
-/** Makes the plugin, once. */
+/** Builds the plugin once. */
 export function makeGpuUsage(): Promise<void> {
   made ??= makePlugin();
   return made;
@@ -28,13 +28,13 @@ export async function gpuUsage(
   return runCommand(cluster.kubectlProgram, ['gpu-usage', ...args], { env });
 }
 
-/** What it prints as JSON; else what it printed. */
+/** Its output, parsed if it is JSON. */
 export async function gpuUsageJson<T>(
   cluster: Cluster,
   args: readonly string[],
 ): Promise<{ readonly value?: T; readonly output: string }> {
   const { status, output } = await gpuUsage(cluster, [...args, '-o', 'json']);
-  const whole = status === 0 && output.startsWith('{'); // else it begins with a warning
+  const whole = status === 0 && output.startsWith('{'); // another output begins with a warning
   return { output, ...(whole && { value: JSON.parse(output) as T }) };
 }
 
@@ -46,11 +46,11 @@ async function makePlugin(): Promise<void> {
 }
 
 /**
- * Waits until `kubectl gpu-usage` shows exactly these pods of the namespace at work, with the
- * memory that each has, those that wait, and what is free beside them.
+ * Waits until `kubectl gpu-usage` shows exactly these pods of the namespace at work, each with its
+ * memory, the waiting pods, and the free slots.
  * @param slots of each pod at work, by its name
- * @param waiting the names of the others
- * @returns how it is instead
+ * @param waiting names of the waiting pods
+ * @returns the differences
  */
 export async function usageProblems(
   cluster: Cluster,

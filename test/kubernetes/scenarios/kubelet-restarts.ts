@@ -9,15 +9,15 @@ import { runsUndisturbed } from './tenants.js';
 const RESTARTS = 20;
 const MOST_TRIES = 20;
 /**
- * What a kubelet says of pods that it finds in its first list: until it has seen all that should
- * run, the slots of pods that are gone count as taken. What it says while no plugin is registered
- * is no excuse: the pods here come after the registration.
+ * Messages of a kubelet about pods in its first list: until it has seen all pods that should run,
+ * the slots of deleted pods count as used. Its messages without a registered plugin do not count:
+ * the pods here start after the registration.
  */
 const STILL_COUNTS_THE_GONE = /requested number of devices unavailable/;
 
 /**
- * Issue of other systems: pods fail with UnexpectedAdmissionError, and a kubelet's restart kills
- * those that run.
+ * Problem of other systems: pods fail with UnexpectedAdmissionError, and a restart of the kubelet
+ * kills running ones.
  */
 export const kubeletRestarts: NodeScenario = {
   name: 'kubelet-restarts',
@@ -56,7 +56,7 @@ interface Round {
   readonly problems: readonly string[];
 }
 
-/** Pods as a Deployment would make them, one after the other, until one runs. */
+/** Creates pods as a Deployment would, one after the other, until one runs. */
 async function restart({ cluster, tenants }: NodeScene, round: number): Promise<Round> {
   const before = Date.now();
   await cluster.daemon('kubelet').kill();

@@ -3,7 +3,7 @@ import { type InventoryGpu, readInventory } from '@nvidia-virtual/kube-common/as
 import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import type { Cluster } from '../cluster/cluster.js';
 
-/** The node's one GPU, as its device plugin describes it to the scheduler. */
+/** The node's GPU, as its device plugin describes it to the scheduler. */
 export async function nodeGpu(cluster: Cluster): Promise<InventoryGpu> {
   const { metadata } = await cluster.api.request<V1Node>({
     path: `/api/v1/nodes/${cluster.nodeName}`,

@@ -7,8 +7,8 @@ import { TestNode } from '../cluster/test-node.js';
 import { NAMESPACE } from './release.js';
 
 /**
- * All lines that a container of the product on the node has written, of those of its pods whose
- * logs the kubelet still has.
+ * All log lines of a container of the product on the node, from those pods whose logs the kubelet
+ * still has.
  */
 export function nodeLog(container: 'device-plugin' | 'gpu-proxy'): string[] {
   const files = readdirSync(POD_LOGS, { recursive: true }) as string[];
@@ -19,8 +19,8 @@ export function nodeLog(container: 'device-plugin' | 'gpu-proxy'): string[] {
 }
 
 /**
- * What gpu-proxy said of a pod: where its name stands, and all about the allocations that it had.
- * On a node that is another machine, as far as its present container said it.
+ * gpu-proxy's log lines about a pod: those with its name, and those of its allocations. On another
+ * machine, only those of the current container.
  */
 export async function proxyLogOf(cluster: Cluster, pod: string): Promise<string[]> {
   const lines =

@@ -2,23 +2,20 @@ import { CUDA } from '../images.js';
 import type { TenantObject } from './tenants.js';
 
 interface TenantOptions {
-  /**
-   * What `tenant` is told to do: `work`, `look`, `fill 4096`. Default: to work until it is told to
-   * end.
-   */
+  /** Argument of `tenant`: `work`, `look`, `fill 4096`. Default: works until it is terminated. */
   readonly does?: string;
   /** Default: 1. */
   readonly slots?: number;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Beyond that, into the pod's specification. */
+  /** Additions to the pod's specification. */
   readonly spec?: object;
 }
 
 export const RESOURCE = 'nvidia-virtual/gpu';
-/** In the image of the programs. */
+/** Path in the image of the programs. */
 const TENANT = '/opt/programs/tenant';
 
-/** A pod that runs a CUDA program with so many slots. */
+/** A pod that runs a CUDA program with this many slots. */
 export function tenantPod(name: string, options: TenantOptions = {}): TenantObject {
   return {
     apiVersion: 'v1',
@@ -67,8 +64,8 @@ export function tenantJob(
 }
 
 /**
- * A pod that asks for no GPU. @param host directories and files of the node, by where the container
- * has them
+ * A pod that requests no GPU. @param host directories and files of the node, by their paths in the
+ * container
  */
 export function ordinaryPod(
   name: string,
@@ -91,7 +88,7 @@ export function ordinaryPod(
   };
 }
 
-/** A program that is told to end does so at once, and nobody waits for one that does not. */
+/** The programs end at once when terminated, and a program that does not is not waited for. */
 const QUICK = { terminationGracePeriodSeconds: 5 };
 
 function metadata(
@@ -113,7 +110,7 @@ export function tenantContainer(
   does: string,
   command: readonly string[] = [TENANT, ...does.split(' ')],
 ): object {
-  // What a program is told beyond CUDA's error is in its log then.
+  // The log then has more than CUDA's error.
   const env = [{ name: 'CUDA_LOG_FILE', value: 'stderr' }];
   return {
     name,

@@ -6,7 +6,7 @@ import type { Scene } from './scene.js';
 
 const PATIENCE_MS = 20_000;
 
-/** What the product runs on the node, by what stands in the command line of each. */
+/** Processes of the product on the node, by a part of their command line. */
 export const PARTS = {
   'device plugin': 'nvidia-virtual-device-plugin\0',
   'gpu-proxy': '/gpu-proxy\0serve',
@@ -24,8 +24,8 @@ export function processesOf(part: Part): number[] {
 }
 
 /**
- * In a container of a pod, or started from the product's directory: nobody else's process that has
- * the same name.
+ * In a container of a pod, or started from the product's directory, unlike other processes of the
+ * same name.
  */
 function isOfNode(pid: number): boolean {
   return (
@@ -34,10 +34,7 @@ function isOfNode(pid: number): boolean {
   );
 }
 
-/**
- * kill -9. Resolves when another process does its work; which one that is, is its supervisor's
- * matter.
- */
+/** kill -9. Resolves when another process has replaced it; its supervisor decides which. */
 export async function killPart(part: Part): Promise<void> {
   const killed = processesOf(part);
   if (killed.length === 0) throw new Error(`there is no process of ${part}`);
@@ -55,8 +52,8 @@ export function workers(): number[] {
 }
 
 /**
- * A node without GPU pods should have neither workers nor directories of allocations. Seen only
- * where this machine is the node.
+ * Workers and allocation directories that a node without GPU pods should not have. Only checked if
+ * this machine is the node.
  */
 export async function judgeLeavings({ cluster, tally }: Scene): Promise<void> {
   if (cluster instanceof TestNode) tally.judge('and nothing is left', await leavings());
@@ -76,7 +73,7 @@ export function allocations(): string[] {
   try {
     return readdirSync(`${STATE_ROOT}/state/allocations`);
   } catch {
-    return []; // it was never made
+    return []; // it was never created
   }
 }
 
@@ -84,6 +81,6 @@ function readOf(pid: number, file: 'cgroup' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8');
   } catch {
-    return ''; // ended meanwhile
+    return ''; // it ended meanwhile
   }
 }

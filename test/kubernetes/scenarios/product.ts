@@ -9,7 +9,7 @@ import { RESOURCE } from './pods.js';
 import { NAMESPACE, RELEASE } from './release.js';
 
 export const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
-/** Slots of the node's one GPU. */
+/** Slots of the node's GPU. */
 export const SLOTS = 10;
 
 /** Values for images that the node has already, instead of a registry. */
@@ -29,8 +29,8 @@ function settings(cluster: Cluster, values: Readonly<Record<string, string>>): s
 }
 
 /**
- * As the documentation says. @param chart default: this tree's. @param values beyond what every
- * test needs
+ * Installs as documented. @param chart default: this tree's. @param values in addition to those of
+ * every test
  */
 export async function install(
   cluster: Cluster,
@@ -51,7 +51,7 @@ export async function install(
   );
 }
 
-/** Resolves when the new pods are ready. @param values beyond what every test needs */
+/** Resolves when the new pods are ready. @param values in addition to those of every test */
 export async function upgrade(
   cluster: Cluster,
   values: Readonly<Record<string, string>> = {},
@@ -69,7 +69,7 @@ export async function upgrade(
   );
 }
 
-/** As an administrator restarts everything of ours at once. Resolves when it has come up again. */
+/** Restarts all pods of the product at once. Resolves when they are ready again. */
 export async function restartProduct(cluster: Cluster): Promise<void> {
   const all = (
     await cluster.kubectl('-n', NAMESPACE, 'get', 'daemonset,deployment,statefulset', '-o', 'name')
@@ -85,7 +85,7 @@ export async function uninstall(cluster: Cluster): Promise<void> {
   await cluster.helm('uninstall', RELEASE, '-n', NAMESPACE, '--timeout', '120s');
 }
 
-/** Slots that the node offers, as its status says. */
+/** Slots that the node offers, according to its status. */
 export async function offeredSlots(cluster: Cluster): Promise<number> {
   const node = await cluster.api.request<{ status?: { allocatable?: Record<string, string> } }>({
     path: `/api/v1/nodes/${cluster.nodeName}`,
@@ -93,7 +93,7 @@ export async function offeredSlots(cluster: Cluster): Promise<number> {
   return Number(node.status?.allocatable?.[RESOURCE] ?? 0);
 }
 
-/** @throws Error when it is not so within the time */
+/** @throws Error if they differ after the timeout */
 export async function untilOffered(
   cluster: Cluster,
   slots: number,
@@ -109,7 +109,7 @@ export async function untilOffered(
   }
 }
 
-/** The pods of one part of the product: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */
+/** The pods of one component: `node`, `scheduler`, `webhook`, `usage-api`, `redis`. */
 export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]> {
   const query = { labelSelector: `app.kubernetes.io/component=${part}` };
   return (
@@ -121,8 +121,8 @@ export async function partPods(cluster: Cluster, part: string): Promise<V1Pod[]>
 }
 
 /**
- * All of them are ready, in containers that were started since. @throws Error when they are not
- * within the time
+ * Waits until all of them are ready, in containers that started since. @throws Error after the
+ * timeout
  */
 export async function untilReady(cluster: Cluster, part: string, since = 0): Promise<void> {
   const end = performance.now() + PATIENCE_MS;

@@ -6,7 +6,7 @@ import type { NodeScenario } from './scene.js';
 
 const REPLICAS = 4;
 
-/** Issue of other systems: after a reboot GPU pods fail and are never tried again. */
+/** Problem of other systems: after a reboot GPU pods fail and are never retried. */
 export const reboot: NodeScenario = {
   name: 'reboot',
   about:

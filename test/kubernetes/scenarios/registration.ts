@@ -7,8 +7,8 @@ import { nodeLog } from './node-log.js';
 const SOCKET = path.join(KUBELET_ROOT, 'device-plugins', 'kubelet.sock');
 
 /**
- * Milliseconds from the moment when a kubelet that was just started could be asked to the one when
- * the device plugin was registered with it.
+ * Milliseconds from the moment when a new kubelet could accept requests to the registration of the
+ * device plugin.
  */
 export async function untilRegistered(before: number): Promise<number> {
   if (!(await until(() => socketBirth() > before)))
@@ -22,7 +22,7 @@ function socketBirth(): number {
   return statSync(SOCKET, { throwIfNoEntry: false })?.ctimeMs ?? 0;
 }
 
-/** As the plugin's log says. */
+/** Time in the plugin's log. */
 function lastRegistration(): number {
   const times = nodeLog('device-plugin').flatMap(
     (line) => /"time":"([^"]+)".*"msg":"registered"/.exec(line)?.[1] ?? [],

@@ -1,3 +1,3 @@
-/** Where the product is installed. */
+/** Namespace of the product. */
 export const RELEASE = 'nvidia-virtual';
 export const NAMESPACE = 'nvidia-virtual';

@@ -11,8 +11,8 @@ const TENANTS = ['ada', 'bob', 'cleo'];
 const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
 
 /**
- * Issues of other systems: a restart of kubelet or plugin kills GPU pods; a datastore that is away
- * takes everything along.
+ * Problems of other systems: a restart of kubelet or plugin kills GPU pods; an unavailable
+ * datastore stops everything.
  */
 export const restarts: NodeScenario = {
   name: 'restarts',
@@ -62,7 +62,7 @@ async function interrupt(
   await tenants.forget(name);
 }
 
-/** While no webhook answers, a pod that asks for a GPU is refused, and its owner tries again. */
+/** While no webhook answers, a pod that requests a GPU is refused, and its owner retries. */
 async function untilAdmitted(tenants: NodeScene['tenants'], pod: TenantObject): Promise<void> {
   const end = performance.now() + 30_000;
   for (;;) {
@@ -76,7 +76,7 @@ async function untilAdmitted(tenants: NodeScene['tenants'], pod: TenantObject): 
   }
 }
 
-/** Everybody goes on computing, and was never started again. */
+/** All pods continue to compute, without a restart of a container. */
 async function disturbances(
   tenants: NodeScene['tenants'],
   before: readonly number[],

@@ -4,7 +4,7 @@ import type { ContainerRuntime } from '../cluster/container-runtime.js';
 import type { TestNode } from '../cluster/test-node.js';
 import type { Tenants } from './tenants.js';
 
-/** What a scenario plays with. */
+/** Objects that a scenario uses. */
 export interface Scene {
   readonly cluster: Cluster;
   readonly tally: Tally;
@@ -12,7 +12,7 @@ export interface Scene {
   readonly tenants: Tenants;
 }
 
-/** A scene on this machine, which the scenario may look into and reboot. */
+/** A scene on this machine, which the scenario may inspect and reboot. */
 export interface NodeScene extends Scene {
   readonly cluster: TestNode;
 }
@@ -20,20 +20,20 @@ export interface NodeScene extends Scene {
 interface About {
   readonly name: string;
   readonly about: string;
-  /** It installs the product itself, where there is none. */
+  /** It installs the product itself if it is missing. */
   readonly installs?: true;
 }
 
-/** Plays on any cluster. */
+/** Runs on any cluster. */
 export interface Scenario extends About {
   readonly anywhere: true;
   play(scene: Scene): Promise<void>;
 }
 
-/** Plays only where this machine is the node. */
+/** Runs only if this machine is the node. */
 export interface NodeScenario extends About {
   readonly anywhere?: false;
-  /** The only one that can do what it needs. */
+  /** The only runtime that supports the scenario. Undefined: every runtime. */
   readonly runtime?: ContainerRuntime;
   play(scene: NodeScene): Promise<void>;
 }

@@ -5,12 +5,12 @@ import type { Scenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
 const MIB = 2 ** 20;
-/**
- * Of what CUDA calls MiB: the rest of a division, and what a first allocation takes beside itself.
- */
+/** Tolerance in MiB: rounding, and the overhead of a first allocation. */
 const SLACK = 32;
 
-/** Issue of other systems: memory limits passed or miscounted; the whole card shown in a pod. */
+/**
+ * Problem of other systems: memory limits exceeded or miscounted; the whole GPU visible in a pod.
+ */
 export const sharing: Scenario = {
   name: 'sharing',
   anywhere: true,

@@ -47,7 +47,9 @@ export const stolenSocket: NodeScenario = {
   },
 };
 
-/** What a pod that may mount the host's directories can take, which on a careful node none may. */
+/**
+ * What a pod can steal that may mount directories of the host; a hardened node allows no such pod.
+ */
 function stolen(): Record<string, string> {
   const [id] = allocations();
   const [version] = readdirSync(`${STATE_ROOT}/versions`).filter((name) =>

@@ -10,8 +10,8 @@ const PODS = 100;
 const PATIENCE_S = 400;
 
 /**
- * Issue of other systems: pods fail with UnexpectedAdmissionError, or bind one after the other
- * behind a lock of the node.
+ * Problem of other systems: pods fail with UnexpectedAdmissionError, or bind sequentially behind a
+ * lock of the node.
  */
 export const storm: Scenario = {
   name: 'storm',
@@ -54,7 +54,7 @@ export const storm: Scenario = {
   },
 };
 
-/** How long the kubelet waited for Allocate, as the plugin's own metric tells. */
+/** How long the kubelet waited for Allocate, from the plugin's metric. */
 async function allocateTimes(cluster: Cluster): Promise<string> {
   const [pod] = await partPods(cluster, 'node');
   const ports = pod?.spec?.containers.flatMap((container) => container.ports ?? []) ?? [];

@@ -12,8 +12,8 @@ export class Tenants {
   ) {}
 
   /**
-   * Makes them in the namespace: pods, of which there are many, without kubectl, which takes a
-   * quarter of a second to start.
+   * Creates them in the namespace. Pods, of which there are many, are created without kubectl,
+   * which needs a quarter of a second to start.
    */
   async apply(...objects: readonly TenantObject[]): Promise<void> {
     for (const body of objects.filter(({ kind }) => kind === 'Pod'))
@@ -28,12 +28,12 @@ export class Tenants {
       await this.cluster.kubectl('-n', this.namespace, 'apply', '-f', this.cluster.write(others));
   }
 
-  /** Gone when it resolves. */
+  /** Resolves when it is deleted. */
   async delete(...what: readonly string[]): Promise<void> {
     await this.cluster.kubectl('-n', this.namespace, 'delete', ...what, '--timeout=60s');
   }
 
-  /** A pod that has ended, and that nobody waits for. */
+  /** Deletes an ended pod without waiting. */
   async forget(pod: string): Promise<void> {
     await this.cluster.api.request({ method: 'DELETE', path: `${this.#podsPath}/${pod}` });
   }
@@ -46,7 +46,7 @@ export class Tenants {
     return this.cluster.api.request<V1Pod>({ path: `${this.#podsPath}/${name}` });
   }
 
-  /** Waits until the pod is as it should be. @throws Error with how it is instead */
+  /** Waits until the pod fulfils the condition. @throws Error with its state after the timeout */
   async until(
     name: string,
     what: string,
@@ -63,7 +63,7 @@ export class Tenants {
     }
   }
 
-  /** What it printed, once it has printed `line`. @param container of a pod that has several */
+  /** Its output, once it has printed `line`. @param container of a pod that has several */
   async logUntil(name: string, line: string | RegExp, container?: string): Promise<string> {
     const end = performance.now() + PATIENCE_MS;
     for (;;) {
@@ -80,7 +80,7 @@ export class Tenants {
     }
   }
 
-  /** Runs to its end. Returns what it printed. */
+  /** Waits for its end. @returns its output */
   async result(name: string, milliseconds = PATIENCE_MS): Promise<string> {
     await this.until(
       name,
@@ -91,7 +91,7 @@ export class Tenants {
     return this.log(name);
   }
 
-  /** What it printed so far; why that is not known, where it is not. */
+  /** Its output so far, or the reason why it is unknown. */
   async log(
     name: string,
     query: { readonly container?: string | undefined; readonly tailLines?: number } = {},
@@ -104,7 +104,7 @@ export class Tenants {
     }
   }
 
-  /** No pod is left. */
+  /** Waits until no pod is left. */
   async gone(): Promise<void> {
     await this.cluster.kubectl(
       '-n',
@@ -117,7 +117,7 @@ export class Tenants {
     );
   }
 
-  /** As many pods of a Deployment as it should have are ready. */
+  /** Waits until all pods of a Deployment are ready. */
   async available(deployment: string, replicas: number, seconds = 90): Promise<void> {
     const condition = `jsonpath={.status.readyReplicas}=${replicas}`;
     await this.cluster.kubectl(
@@ -137,8 +137,8 @@ export class Tenants {
   }
 
   /**
-   * The message of an event of that pod that matches. @throws Error with all of them when none
-   * comes
+   * The message of an event of that pod that matches. @throws Error with all of them after the
+   * timeout
    */
   async event(name: string, message: RegExp, milliseconds = PATIENCE_MS): Promise<string> {
     const end = performance.now() + milliseconds;
@@ -152,7 +152,7 @@ export class Tenants {
     }
   }
 
-  /** As kubectl describes it, what it printed, and what gpu-proxy said of it. */
+  /** Its description by kubectl, its output, and gpu-proxy's log lines about it. */
   async describe(name: string): Promise<string> {
     const { output } = await this.cluster.tryKubectl([
       '-n',
@@ -174,10 +174,7 @@ export class Tenants {
     return `/api/v1/namespaces/${this.namespace}/pods`;
   }
 
-  /**
-   * How often each tenant's program has computed, by its log; the name of a container of whichever
-   * pod.
-   */
+  /** How often the program of the pod has computed, from its log. */
   async rounds(name: string): Promise<number> {
     const log = await this.log(name, { tailLines: 20 });
     const last = [...log.matchAll(/^(\d+) rounds$/gm)].at(-1)?.[1];
@@ -187,13 +184,13 @@ export class Tenants {
   }
 }
 
-/** What pods.ts makes, as kubectl takes it. */
+/** An object of pods.ts in the form for kubectl. */
 export interface TenantObject {
   readonly kind: string;
   readonly [field: string]: unknown;
 }
 
-/** A pod whose containers run, and were never started again. */
+/** A pod whose containers run and never restarted. */
 export function runsUndisturbed({ status }: V1Pod): boolean {
   const containers = status?.containerStatuses ?? [];
   return (

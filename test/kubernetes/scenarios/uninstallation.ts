@@ -19,10 +19,10 @@ const KINDS = [
   ],
   ...['apiservices', 'clusterroles', 'clusterrolebindings', 'priorityclasses'],
 ];
-/** Everything that a namespace of ours could still hold. */
+/** Kinds of objects that could be left in a namespace. */
 const NAMESPACED =
   'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets,events';
-/** Kubernetes' own, in every namespace; and what is only told of those that were there. */
+/** Kubernetes' own objects in every namespace, and events. */
 const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default)$/;
 
 export const uninstallation: Scenario = {
@@ -68,7 +68,7 @@ export const uninstallation: Scenario = {
   },
 };
 
-/** After an uninstall. */
+/** Checks after an uninstallation. */
 export async function judgeWhatIsLeft({ cluster, tally }: Scene): Promise<void> {
   if (cluster instanceof TestNode) {
     await until(() => processesWith(`${STATE_ROOT}/`).length === 0, PATIENCE_MS);
@@ -90,7 +90,7 @@ function filesLeft(): string[] {
   return names.map((name) => `${STATE_ROOT}/${name} is left`);
 }
 
-/** What a hook deleted may take a moment to be gone. */
+/** Objects that a hook deleted may need a moment to disappear. */
 async function untilNoneLeft(cluster: Cluster): Promise<string[]> {
   const end = performance.now() + PATIENCE_MS;
   for (;;) {

@@ -11,8 +11,8 @@ import { judgeWhatIsLeft } from './uninstallation.js';
 const REPLICAS = 3;
 
 /**
- * Issue of other systems: an upgrade writes over the library that running programs have mapped, and
- * they crash.
+ * Problem of other systems: an upgrade overwrites the library that running programs have mapped,
+ * and they crash.
  */
 export const upgrading: NodeScenario = {
   name: 'upgrading',

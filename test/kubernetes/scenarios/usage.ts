@@ -7,7 +7,7 @@ import type { Scenario, Scene } from './scene.js';
 const USED = 64;
 const MIB = 2 ** 20;
 
-/** Issue of other systems: figures of pods that share a GPU are missing or counted twice. */
+/** Problem of other systems: figures of pods that share a GPU are missing or counted twice. */
 export const usage: Scenario = {
   name: 'usage',
   anywhere: true,
@@ -78,7 +78,7 @@ function shownOf({ state, message = '', containers }: PodGpuUsage): Shown {
   };
 }
 
-/** A user who may view the namespace, as a cluster's administrator makes one. */
+/** A user with the view role in the namespace. */
 async function tenantView({ cluster, tenants }: Scene): Promise<string[]> {
   await cluster.kubectl(
     '-n',

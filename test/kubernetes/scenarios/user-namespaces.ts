@@ -4,10 +4,7 @@ import type { NodeScenario } from './scene.js';
 import { runsUndisturbed } from './tenants.js';
 
 const SLOTS = 2;
-/**
- * Of a program in no namespace but the host's, /proc/self/uid_map says that all users are who they
- * are.
- */
+/** In the host's user namespace, /proc/self/uid_map maps all users to themselves. */
 const NOT_MAPPED = /^\s*0\s+0\s/;
 
 export const userNamespaces: NodeScenario = {

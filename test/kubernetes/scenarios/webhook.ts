@@ -6,8 +6,8 @@ import { NAMESPACE, RELEASE } from './release.js';
 import type { Scenario, Scene } from './scene.js';
 
 /**
- * Issue of other systems: a webhook that is away blocks the whole cluster, or lets pods through as
- * they are.
+ * Problem of other systems: an unavailable webhook blocks the whole cluster, or admits pods
+ * unchanged.
  */
 export const webhook: Scenario = {
   name: 'webhook',
@@ -57,7 +57,7 @@ export const webhook: Scenario = {
   },
 };
 
-/** What was said when it was refused; `created` when it was not. */
+/** The message of the refusal; `created` if there was none. */
 async function tryCreating({ cluster, tenants }: Scene, pod: object): Promise<string> {
   const { status, output } = await cluster.tryKubectl([
     '-n',

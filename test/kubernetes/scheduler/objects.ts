@@ -22,7 +22,7 @@ export function inventory(gpus: readonly InventoryGpu[]): string {
   return JSON.stringify({ version: 1, gpus } satisfies Inventory);
 }
 
-/** A node that says that it is ready, with as many slots as its GPUs have. */
+/** A ready node with the slots of its GPUs. */
 export function node(name: string, gpus: readonly InventoryGpu[]): V1Node {
   const slots = gpus.reduce((sum, { slots }) => sum + slots, 0);
   const allocatable = { cpu: '1000', memory: '1000Gi', pods: '1000', [RESOURCE]: String(slots) };
@@ -65,7 +65,7 @@ interface PodOptions {
   readonly spec?: Partial<NonNullable<V1Pod['spec']>>;
 }
 
-/** A pod that is gone at once when it is deleted, since no kubelet is there. */
+/** A pod that is deleted at once, because there is no kubelet. */
 export function pod(
   name: string,
   { slots = 1, annotations = {}, labels = {}, spec = {} }: PodOptions = {},

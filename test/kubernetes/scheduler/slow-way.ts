@@ -8,14 +8,14 @@ import { KubeConfig } from '@kubernetes/client-node';
 import type { ControlPlane } from '../control-plane.js';
 
 /**
- * What can be stopped on its way: bindings and questions about one pod before the API server gets
- * them, and its answers to the latter.
+ * What can be held back: bindings and reads of one pod before the API server gets them, and its
+ * answers to reads.
  */
 type Held = 'bindings' | 'questions' | 'answers';
 
 /**
- * A way to a real API server, on which requests take as long as a test likes. What was given up at
- * its near end goes on all the same.
+ * A proxy to a real API server that holds requests back. A request that the client gave up still
+ * continues.
  */
 export class SlowWay {
   readonly #server: Server;
@@ -40,11 +40,11 @@ export class SlowWay {
     return way;
   }
 
-  /** For a client that goes this way, and may do everything. */
+  /** For a client that uses this proxy as the administrator. */
   kubeconfig(directory: string): string {
     const file = path.join(directory, 'slow-way.kubeconfig');
     const server = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-    // client-node takes plain HTTP only so.
+    // client-node requires this for plain HTTP.
     const cluster = { server, 'insecure-skip-tls-verify': true };
     const context = { cluster: 'test', user: 'user' };
     const named = {
@@ -59,7 +59,7 @@ export class SlowWay {
     return file;
   }
 
-  /** Questions about one pod so far. */
+  /** Reads of one pod so far. */
   get questions(): number {
     return this.#questions;
   }
@@ -68,7 +68,7 @@ export class SlowWay {
     this.#held.set(what, []);
   }
 
-  /** How many are held. */
+  /** Number of requests that are held back. */
   count(what: Held): number {
     return this.#held.get(what)?.length ?? 0;
   }

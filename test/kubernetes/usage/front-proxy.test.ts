@@ -71,7 +71,7 @@ describe('authenticate()', () => {
       .output;
   };
 
-  test('says whom the API server speaks for, groups with commas too', async () => {
+  test("returns the user of the API server's request, also groups with commas", async () => {
     const headers = [
       'X-Remote-User: anna',
       'X-Remote-Uid: 7',
@@ -104,13 +104,13 @@ describe('authenticate()', () => {
       authority.issue({ commonName: 'webhook-client' }),
       'is of "webhook-client", which',
     ],
-  ])('believes nothing with %s', async (_, pair, reason) => {
+  ])('refuses %s', async (_, pair, reason) => {
     const said = await ask(pair, 'X-Remote-User: admin', 'X-Remote-Group: system:masters');
     expect(said).toContain('This API is served through the API server of Kubernetes only: ');
     expect(said).toContain(reason);
   });
 
-  test('believes nothing before it knows the API server, or after its authority was replaced', async () => {
+  test('refuses everything before it knows the API server, and after its CA was replaced', async () => {
     proxy = undefined;
     expect(await ask(client, 'X-Remote-User: admin')).toContain(
       'how the API server proves itself is not known yet',
@@ -124,7 +124,7 @@ describe('authenticate()', () => {
     );
   });
 
-  test('a request without a user is refused, and any name will do where none is listed', async () => {
+  test('refuses a request without a user, and accepts any name if none is configured', async () => {
     expect(await ask(client)).toContain('the request names no user');
     proxy = readFrontProxy({ ...data, 'requestheader-allowed-names': '[]' });
     expect(await ask(authority.issue({ commonName: 'any' }), 'X-Remote-User: anna')).toContain(
@@ -132,7 +132,7 @@ describe('authenticate()', () => {
     );
   });
 
-  test('an API server without an aggregation layer has written nothing', () => {
+  test('accepts nothing from an API server without an aggregation layer', () => {
     expect(readFrontProxy({ 'client-ca-file': 'x' })).toBeUndefined();
     expect(readFrontProxy(undefined)).toBeUndefined();
   });

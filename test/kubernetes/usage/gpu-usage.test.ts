@@ -36,7 +36,7 @@ describe('kubectl gpu-usage', () => {
   }, 1_200_000);
   afterAll(() => scene?.stop());
 
-  /** As somebody types it, with nothing in the environment but this. */
+  /** As typed by a user, with an environment of only these variables. */
   const usage = (words: string, environment: NodeJS.ProcessEnv = {}) =>
     run(kubectl, ['gpu-usage', ...words.split(' ').filter(Boolean)], '', {
       PATH: `${bin}:${process.env['PATH']}`,
@@ -51,7 +51,7 @@ describe('kubectl gpu-usage', () => {
       .split('\n')
       .map((line) => line.split(/\s{2,}/));
 
-  test("shows the pods of the context's namespace, with the reason of what waits", async () => {
+  test("shows the pods of the context's namespace, with the reason of waiting ones", async () => {
     const { output, errors, status } = await asAnna('');
     const [headings, ...rows] = cells(output);
     expect([status, errors]).toEqual([0, '']);
@@ -81,7 +81,7 @@ describe('kubectl gpu-usage', () => {
     );
   });
 
-  test('krew installs it on every platform, and what it installs works', async () => {
+  test('krew installs it on every platform, and the installed program works', async () => {
     const platforms = readPlatforms(path.join(BUILD, 'gpu-usage.yaml'));
     const names = platforms.map(
       ({ selector: { matchLabels } }) => `${matchLabels.os}/${matchLabels.arch}`,
@@ -89,7 +89,7 @@ describe('kubectl gpu-usage', () => {
     expect(names).toEqual(['linux/amd64', 'linux/arm64', 'darwin/amd64', 'darwin/arm64']);
     for (const platform of platforms) {
       const installed = await install(platform, BUILD, scene.directory);
-      // Where it is a program of its own, it needs no Node.
+      // As a standalone program it needs no Node.
       const directories = [
         installed,
         path.dirname(kubectl),
@@ -109,7 +109,7 @@ describe('kubectl gpu-usage', () => {
     }
   });
 
-  test('a Node that is too old is told so', async () => {
+  test('an old version of Node is reported', async () => {
     const old = path.join(scene.directory, 'old.cjs');
     writeFileSync(
       old,
@@ -150,7 +150,7 @@ describe('kubectl gpu-usage', () => {
     ]);
   });
 
-  test('-o json and yaml are the objects of the API', async () => {
+  test('-o json and yaml print the objects of the API', async () => {
     const list = JSON.parse((await usage('-A -o json')).output) as {
       kind: string;
       items: object[];
@@ -165,14 +165,14 @@ describe('kubectl gpu-usage', () => {
     );
   });
 
-  test('pod NAME tells of each container', async () => {
+  test('pod NAME shows each container', async () => {
     const { output } = await asAnna('pod train');
     expect(output).toMatch(/Memory: +1Gi used of 2Gi, peak 1\.5Gi/);
     expect(output).toMatch(/GPU: +0 \(Simulated GPU, GPU-0+-0000-0000-0000-0+1\)/);
     expect(output).toMatch(/Time: +[\d.]+% used of 40%, policy burst/);
   });
 
-  test('nodes and node NAME tell of each GPU, and of who shares them', async () => {
+  test('nodes and node NAME show each GPU and its pods', async () => {
     const [headings, first, second] = cells((await usage('nodes')).output);
     expect(headings).toEqual([
       'NODE',
@@ -221,7 +221,7 @@ describe('kubectl gpu-usage', () => {
     await scene.apply(nodeObject());
   });
 
-  test('a tenant sees its own namespace, and a sentence about the rest', async () => {
+  test('a tenant sees its own namespace, and a message about the others', async () => {
     for (const words of ['-A', '-n team-b', 'pod secret -n team-b', 'nodes']) {
       const { status, output, errors } = await asAnna(words);
       expect([status, output]).toEqual([1, '']);
@@ -233,7 +233,7 @@ describe('kubectl gpu-usage', () => {
     expect((await usage('-A --as olga -o name')).output.trim().split('\n')).toHaveLength(4);
   });
 
-  test('each failure is a sentence, and ends with status 1', async () => {
+  test('each error is a message, with exit status 1', async () => {
     const cases: [string, string][] = [
       [
         'pod absent -n team-a',
@@ -252,7 +252,7 @@ describe('kubectl gpu-usage', () => {
     }
   });
 
-  test('an error of kubectl is passed on as it is', async () => {
+  test('an error of kubectl is passed on unchanged', async () => {
     const [closed = 0] = await freePorts(1);
     const stranger = scene.plane.kubeconfigFor('wrong');
     const cases: [string, string][] = [
@@ -273,7 +273,7 @@ describe('kubectl gpu-usage', () => {
     }
   });
 
-  test('without kubectl in PATH it says so', async () => {
+  test('without kubectl in PATH it reports that', async () => {
     const plugin = path.join(BUILD, 'kubectl-gpu_usage');
     expect(await run(plugin, [], '', { PATH: '/absent', KUBECONFIG: anna })).toEqual({
       status: 1,
@@ -284,7 +284,7 @@ describe('kubectl gpu-usage', () => {
     });
   });
 
-  test('of several kubeconfigs the first wins, and a program gives credentials, as in kubectl', async () => {
+  test('the first of several kubeconfigs wins, and credential plugins work, as in kubectl', async () => {
     const config = JSON.parse(readFileSync(anna, 'utf8')) as {
       users: { user: Record<string, string> }[];
     };
@@ -329,7 +329,7 @@ describe('kubectl gpu-usage', () => {
     );
   });
 
-  test('connections go through the proxy that the kubeconfig names', async () => {
+  test('connections use the proxy of the kubeconfig', async () => {
     const asked: string[] = [];
     const proxy = createServer().on('connect', ({ url = '' }, client) => {
       asked.push(url);
@@ -353,7 +353,7 @@ describe('kubectl gpu-usage', () => {
     proxy.close();
   });
 
-  test('-w prints a row whenever something changed', async () => {
+  test('-w prints a row for every change', async () => {
     const child = spawn(kubectl, ['gpu-usage', '-w', '--no-headers'], {
       env: { PATH: bin, KUBECONFIG: anna },
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -372,7 +372,7 @@ describe('kubectl gpu-usage', () => {
     await scene.kubectl(['delete', 'pod', '-n', 'team-a', 'late', '--force', '--grace-period=0']);
   });
 
-  test('Tab proposes pods, nodes, contexts and flags, through kubectl', async () => {
+  test('Tab completes pods, nodes, contexts and flags, through kubectl', async () => {
     const propose = async (...words: string[]) => {
       const environment = { PATH: `${bin}:${process.env['PATH']}`, KUBECONFIG: anna };
       const { output } = await run(kubectl, ['__complete', 'gpu-usage', ...words], '', environment);
@@ -389,7 +389,7 @@ describe('kubectl gpu-usage', () => {
     expect(await propose('-o', 'j')).toEqual(['json', ':4']);
   });
 
-  test('colours are for terminals, and NO_COLOR ends them', async () => {
+  test('colours are printed on terminals only, and NO_COLOR disables them', async () => {
     const onTerminal = async (environment: NodeJS.ProcessEnv) => {
       const env = {
         PATH: `${bin}:${process.env['PATH']}`,
@@ -404,7 +404,7 @@ describe('kubectl gpu-usage', () => {
     expect((await asAnna('')).output).not.toContain('\u001b');
   });
 
-  test('while Redis is away it says how old the figures are', async () => {
+  test('while Redis is down it prints the age of the figures', async () => {
     await scene.redis.kill();
     const { errors, output, status } = await scene.eventually(
       () => asAnna(''),
@@ -415,7 +415,7 @@ describe('kubectl gpu-usage', () => {
     await scene.redis.start();
   });
 
-  test('without the API, or with its servers away, it says what to do', async () => {
+  test('without the API, or while its servers are down, it prints what to do', async () => {
     for (const replica of scene.replicas) await replica.kill();
     const away = await scene.eventually(
       () => asAnna(''),

@@ -4,7 +4,7 @@ import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { parse } from 'yaml';
 import { run } from './scene.js';
 
-/** What a manifest of krew says for one platform. */
+/** The part of krew's manifest for one platform. */
 interface KrewPlatform {
   readonly selector: { readonly matchLabels: { readonly os: string; readonly arch: string } };
   readonly uri: string;
@@ -17,9 +17,9 @@ export function readPlatforms(manifest: string): readonly KrewPlatform[] {
 }
 
 /**
- * `krew install`, as on a machine of that platform, from the archive that would be published.
- * @param built where manifest and archives are
- * @param into for a home of krew
+ * `krew install`, as on a machine of that platform, from the archive of a release.
+ * @param built directory of manifest and archives
+ * @param into directory of a new krew home
  * @returns krew's directory for PATH
  */
 export async function install(

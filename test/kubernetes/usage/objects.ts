@@ -8,7 +8,7 @@ export const GPUS = [
   'GPU-00000000-0000-0000-0000-000000000002',
 ] as const;
 
-/** All that the usage API may do, and what lets tenants read. */
+/** The rights of the usage API, and a role for tenants. */
 export const RIGHTS: readonly object[] = [
   ...grant('usage-api', 'usage-api', [
     rule('', ['pods', 'nodes'], ['list', 'watch']),
@@ -33,9 +33,7 @@ export const RIGHTS: readonly object[] = [
   ),
 ];
 
-/**
- * A user who may read usage of pods in a namespace, or without one all there is, nodes included.
- */
+/** A user who may read the usage of pods in a namespace; without one, of all pods and nodes. */
 export function readers(user: string, namespace?: string): object[] {
   const resources = namespace === undefined ? ['podgpuusages', 'nodegpuusages'] : ['podgpuusages'];
   return grant(
@@ -75,7 +73,7 @@ function rule(group: string, resources: string[], verbs: string[]): object {
   return { apiGroups: [group], resources, verbs };
 }
 
-/** The API as the chart registers it, with endpoints in place of pods. */
+/** The API as registered by the chart, with endpoints instead of pods. */
 export function registration(address: string, ports: readonly number[]): object[] {
   const metadata = { name: 'nvidia-virtual-usage-api', namespace: 'nvidia-virtual' };
   return [
@@ -97,7 +95,7 @@ export function registration(address: string, ports: readonly number[]): object[
       ports: [{ name: 'https', port, protocol: 'TCP' }],
       endpoints: [{ addresses: [address], conditions: { ready: true } }],
     })),
-    // What the aggregation layer looks at before Kubernetes 1.33.
+    // Read by the aggregation layer before Kubernetes 1.33.
     {
       apiVersion: 'v1',
       kind: 'Endpoints',
@@ -171,7 +169,7 @@ export function podObject({
   };
 }
 
-/** What node-1 tells of its pods. `granted`: nanoseconds of GPU time that `train` got. */
+/** The snapshot of node-1. `granted`: nanoseconds of GPU time that `train` got. */
 export function snapshotOf(uids: Readonly<Record<string, string>>, granted: number): NodeSnapshot {
   return {
     node: 'node-1',
