@@ -16,7 +16,6 @@ export const SLOTS = 10;
 const VALUES = {
   'images.registry': REGISTRY,
   'images.redis': path.basename(REDIS),
-  'images.pullPolicy': 'Never',
   'node.backend': 'simulated',
 };
 

@@ -47,7 +47,6 @@ serviceAccountName: {{ include "nvidia-virtual.name" (list .root .name) }}
 containers:
   - name: {{ .name }}
     image: {{ include "nvidia-virtual.controlImage" .root }}
-    imagePullPolicy: {{ .root.Values.images.pullPolicy }}
     command:
       - nvidia-virtual-release-hooks
       {{- toYaml .command | nindent 6 }}

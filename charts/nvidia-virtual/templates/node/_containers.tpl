@@ -19,7 +19,7 @@
 - name: NVIDIA_VIRTUAL_KUBELET_ROOT
   value: {{ .Values.node.kubeletRoot }}
 - name: NVIDIA_VIRTUAL_HTTP
-  value: ":{{ .Values.node.pluginMetricsPort }}"
+  value: ":9401"
 {{- with .Values.node.allow }}
 - name: NVIDIA_VIRTUAL_ALLOW
   value: {{ join "," . }}
@@ -68,7 +68,7 @@
 - name: NVIDIA_VIRTUAL_LIMITS_HANDLES
   value: {{ int64 $node.limits.handles | quote }}
 - name: NVIDIA_VIRTUAL_HTTP
-  value: ":{{ $node.metricsPort }}"
+  value: ":9400"
 - name: NVIDIA_VISIBLE_DEVICES
   value: void
 {{- if ne $node.backend "real" }}
