@@ -20,8 +20,8 @@ afterEach(() => {
   for (const client of clients.splice(0)) client.destroy();
 });
 
-async function serve<T extends HttpServer | HttpsServer>(server: T, longestEnd?: number) {
-  const connections = new Connections(server, longestEnd);
+async function serve<T extends HttpServer | HttpsServer>(server: T, shutdownTimeout?: number) {
+  const connections = new Connections(server, shutdownTimeout);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return { server, connections, port: (server.address() as AddressInfo).port };

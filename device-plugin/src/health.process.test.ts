@@ -40,7 +40,7 @@ test('number 14: a GPU that failed before gpu-proxy started recovers without man
   await counts(10, 10);
   node.fail();
   expect(await one.exited()).toBe(0);
-  expect(one.output).toContain('gpu-proxy ends and must be started again');
+  expect(one.output).toContain('gpu-proxy exits, so that its restart serves this GPU too');
   // The kubelet does the same.
   const both = await node.startProxy({ gpus: 2 });
   await counts(20, 0);

@@ -176,7 +176,7 @@ test('wrong options are refused, all at once', async () => {
   const plugin = node.startPlugin(['--allow', 'anything', '--proxy-patience', '1h']);
   expect(await plugin.end('SIGCONT')).toBe(2);
   expect(plugin.output).toContain(
-    '--allow is "anything", which is not allowed: give nvidia-plugin or nvidia-runtime.',
+    '--allow is "anything", but must be nvidia-plugin or nvidia-runtime.',
   );
   expect(plugin.output).toContain('--proxy-patience is "1h"');
 });

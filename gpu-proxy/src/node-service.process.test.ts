@@ -196,7 +196,7 @@ test('running sessions are in the ledger and in the metrics, and still count aft
   expect(await figure('ledger_connected')).toBe(1);
   expect(JSON.parse((await ask('/readyz')).body)).toEqual({ ready: true });
   expect(server.stdout).toContain(
-    '"key":"warmWorkers","msg":"There is no GPU 7 here; there are: 0 (GPU-',
+    '"key":"warmWorkers","msg":"GPU 7 does not exist here. The GPUs are: 0 (GPU-',
   );
 
   await finish(program);
@@ -364,7 +364,7 @@ test('an invalid configuration is refused with all its errors', async () => {
   });
   expect([status, stdout]).toEqual([2, '']);
   const sentences = [
-    'The configuration has 4 mistakes',
+    'The configuration has 4 errors',
     '--warm-workers is "many"',
     'window is "5"',
     'colour is not an option',
@@ -374,9 +374,9 @@ test('an invalid configuration is refused with all its errors', async () => {
 });
 
 test.each([
-  [['--socket', '/s', '--state', '/s'], '--state is for a node'],
-  [['--socket', '/s', '--http', '/s'], '--http is for a node'],
-  [['--memory', '1MiB'], '--memory needs --socket'],
+  [['--socket', '/s', '--state', '/s'], '--state is an option of a node'],
+  [['--socket', '/s', '--http', '/s'], '--http is an option of a node'],
+  [['--memory', '1MiB'], '--memory requires --socket'],
 ])('serve %j is wrong usage', async (args, sentence) => {
   const { status, stderr } = await gpuProxy(place, 'serve', ...args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);

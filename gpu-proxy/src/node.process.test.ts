@@ -142,7 +142,7 @@ test('of two processes that compete for the last MiB exactly one wins, and the o
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   const { reason } = outcomes[1] as PromiseRejectedResult;
   expect(reason.message).toMatch(
-    /^GPU 0 \(GPU-.*\) has 0 bytes left for a quota, and 1 MiB was asked for: of its 8 GiB, .* 2 allocations/,
+    /^GPU 0 \(GPU-.*\) has 0 bytes left for a quota, but 1 MiB was requested\. Of its 8 GiB, .* 2 allocations/,
   );
 });
 
@@ -151,7 +151,7 @@ test('memory 0 means all free memory', async () => {
   await node.create({ memory: 100 * MiB });
   expect((await node.create({})).specification.memory).toBe(left - 100 * MiB);
   await expect(node.create({})).rejects.toThrow(
-    'has 0 bytes left for a quota, and all that is left was asked for',
+    'has 0 bytes left for a quota, but all that is left was requested',
   );
 });
 
@@ -197,7 +197,7 @@ test('a refusal while no proxy runs is reported by the next proxy, and only by i
   const observe: NodeOptions['observe'] = (made) =>
     made.on('trouble', (of, { message }) => told.push(of.id, message));
   await restart({ observe });
-  const sentence = `Process ${program.pid} (${sessionOf(node.find(allocation.id), program).client.program}) asked for 500 MiB of GPU memory`;
+  const sentence = `Process ${program.pid} (${sessionOf(node.find(allocation.id), program).client.program}) requested 500 MiB of GPU memory`;
   expect(told).toEqual([allocation.id, expect.stringContaining(sentence)]);
   node.leave();
   await restart({ observe });
@@ -237,7 +237,7 @@ test('the user of an allocation is told of every limit that a program reaches', 
   await allocation.whenIdle();
   expect(Object.fromEntries(told)).toEqual({
     PINNED_MEMORY_REACHED: expect.stringContaining(
-      'asked for 5 MiB of pinned host memory where all programs of its allocation',
+      'requested 5 MiB of pinned host memory and got CUDA_ERROR_OUT_OF_MEMORY',
     ),
     HANDLES_REACHED: expect.stringContaining('the 32 open handles'),
     SESSIONS_FULL: expect.stringContaining(`process ${second.pid} was refused: all 1 sessions`),
@@ -332,16 +332,16 @@ test('a specification of a later version is kept, and logged', async () => {
   expect(node.left(node.gpus[0] as never).memory).toBe(left);
   const said = log.map(({ msg }) => msg);
   expect(said).toContainEqual(
-    expect.stringContaining(`${files[0]} is of version 2, and this gpu-proxy knows 1.`),
+    expect.stringContaining(`${files[0]} has version 2, but this gpu-proxy supports 1.`),
   );
   expect(said).toContainEqual(
     expect.stringMatching(
-      /start the newer gpu-proxy again\. .* its memory stays reserved until its directory is removed\.$/,
+      /Start the newer gpu-proxy again\. .* its memory stays reserved until its directory is removed\.$/,
     ),
   );
   expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
   expect(said).toContainEqual(
-    expect.stringMatching(/remove its directory\. .* its quota cannot be read\.$/),
+    expect.stringMatching(/remove the directory\. .* its quota cannot be read\.$/),
   );
   expect(files.map((file) => readFileSync(file, 'utf8'))).toEqual(texts);
   rmSync(newer.directory, { recursive: true });
@@ -398,7 +398,7 @@ test('allocations are found by id and by name', async () => {
   ];
   expect(node.find(first.id)).toBe(first);
   expect(() => node.find('a')).toThrow(`2 allocations have the name a: ${first.id}, ${second.id}.`);
-  expect(() => node.find('b')).toThrow('No allocation has the id or the name b.');
+  expect(() => node.find('b')).toThrow('No allocation has the id or name b.');
 });
 
 test('a warm worker is given to a program, and another one replaces it', async () => {
@@ -429,13 +429,13 @@ test('the memory of warm workers is not granted to allocations', async () => {
   node.leave();
   await restart({ gpus, settings: { warmWorkers: () => 2 } });
   await expect(node.create({ memory: node.gpus[0]?.memory as number })).rejects.toThrow(
-    '100 MiB their contexts and the new one, 200 MiB warm workers',
+    '100 MiB are for CUDA contexts including the new one, and 200 MiB for warm workers',
   );
   const before = node.settings;
   expect(() => {
     node.settings = { ...before, warmWorkers: () => 100 };
   }).toThrow(
-    'has no room for 100 warm workers, which hold 9.8 GiB: of its 8 GiB, 0 bytes are promised to 0 allocations.',
+    'has no room for 100 warm workers, which need 9.8 GiB: of its 8 GiB, 0 bytes are reserved for 0 allocations.',
   );
   const { specification } = await node.create({});
   expect(specification.memory).toBe((node.gpus[0]?.memory as number) - 300 * MiB);
@@ -472,12 +472,12 @@ sys.stdin.readline()`;
 });
 
 test.each([
-  [{ share: 0 }, 'share is 0, which is not allowed: give a whole number of percent, 1 to 100.'],
-  [{ priority: 101 }, 'priority is 101, which is not allowed'],
-  [{ name: 'a b' }, 'name is "a b", which is not allowed'],
-  [{ limits: { sessions: 1000 } }, 'limits.sessions is 1000, which is not allowed: give 1 to 240.'],
-  [{ gpus: ['7'] }, 'There is no GPU 7 here; there are: 0 (GPU-'],
-  [{ mode: 'concurrent' as const }, 'is used in exclusive mode, and concurrent was asked for'],
+  [{ share: 0 }, 'share is 0, but must be a whole number of percent, 1 to 100.'],
+  [{ priority: 101 }, 'priority is 101, but must be'],
+  [{ name: 'a b' }, 'name is "a b", but must be'],
+  [{ limits: { sessions: 1000 } }, 'limits.sessions is 1000, but must be 1 to 240.'],
+  [{ gpus: ['7'] }, 'GPU 7 does not exist here. The GPUs are: 0 (GPU-'],
+  [{ mode: 'concurrent' as const }, 'is in exclusive mode, but concurrent was requested'],
 ])('%j is refused', async (request, sentence) => {
   await expect(node.create({ memory: MiB, gpus: ['0'], ...request })).rejects.toThrow(sentence);
 });

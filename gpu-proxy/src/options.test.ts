@@ -68,19 +68,13 @@ test('some options have a short name', () => {
 });
 
 test.each([
-  [['--share', '0'], '--share is "0", which is not allowed: give a whole percentage from 1 to 100'],
-  [
-    ['--priority', '101'],
-    '--priority is "101", which is not allowed: give a whole number from -100 to 100.',
-  ],
-  [['--policy', 'greedy'], '--policy is "greedy", which is not allowed: give burst or fixed.'],
-  [
-    ['--memory', 'lots'],
-    '--memory is "lots", which is not allowed: give a number above 0 with B, KB',
-  ],
+  [['--share', '0'], '--share is "0", but must be a whole percentage from 1 to 100'],
+  [['--priority', '101'], '--priority is "101", but must be a whole number from -100 to 100.'],
+  [['--policy', 'greedy'], '--policy is "greedy", but must be burst or fixed.'],
+  [['--memory', 'lots'], '--memory is "lots", but must be a number above 0 with B, KB'],
   [
     ['--gpu', 'GPU-1'],
-    '--gpu is "GPU-1", which is not allowed: give a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.',
+    '--gpu is "GPU-1", but must be a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.',
   ],
 ])('%j is refused with key, value and allowed values', (args, sentence) => {
   expect(() => parse(CREATE_OPTIONS, ...args)).toThrow(sentence);

@@ -62,7 +62,7 @@ async function serveSocket(
   configuration: Configuration,
 ): Promise<number> {
   refuseOptionsOfNode(flags);
-  endSignal.hear('SIGHUP');
+  endSignal.handle('SIGHUP');
   const { gpu: gpus, limits, log = '-', logLevel: level } = configuration;
   const installation = locateInstallation();
   const backend = chooseBackend(configuration.backend, installation);

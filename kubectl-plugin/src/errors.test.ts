@@ -24,10 +24,7 @@ test('the version is that of package.json', () => {
 // As kubectl 1.32 prints them.
 test.each([
   ['(Forbidden): x is forbidden: User "anna" cannot list resource "x".', 'FORBIDDEN'],
-  [
-    '(NotFound): podgpuusages.usage.nvidia-virtual.io "p" not found: there is no pod',
-    'NO_SUCH_POD',
-  ],
+  ['(NotFound): podgpuusages.usage.nvidia-virtual.io "p" not found: no pod', 'NO_SUCH_POD'],
   ['(NotFound): the server could not find the requested resource', 'NOT_INSTALLED'],
   ['(ServiceUnavailable): the server is currently unable to handle the request', 'API_AWAY'],
   ['(Timeout): the server was unable to return a response in the time allotted', 'API_AWAY'],

@@ -1,6 +1,6 @@
 import { Backoff } from './backoff.js';
 
-test('Backoff doubles up to the longest delay, and begins again after a success', () => {
+test('Backoff doubles the delay up to the maximum and starts over after reset()', () => {
   const backoff = new Backoff({ first: 100, longest: 350 });
   expect([backoff.next(), backoff.next(), backoff.next(), backoff.next()]).toEqual([
     100, 200, 350, 350,

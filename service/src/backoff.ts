@@ -1,9 +1,9 @@
 interface BackoffOptions {
-  /** Milliseconds before the first retry; doubled for each further one. */
+  /** Delay before the first retry in milliseconds. It doubles with each further retry. */
   readonly first: number;
-  /** Milliseconds. */
+  /** Maximum delay in milliseconds. */
   readonly longest: number;
-  /** Shortens each delay by up to half at random, so that clients do not retry all at once. */
+  /** Shortens each delay at random by up to half, so that clients do not retry simultaneously. */
   readonly jitter?: boolean;
 }
 
@@ -24,13 +24,13 @@ export class Backoff {
     return this.#options.jitter ? delay * (1 - Math.random() / 2) : delay;
   }
 
-  /** After a success. */
+  /** Call after a success. */
   reset(): void {
     this.#next = this.#options.first;
   }
 }
 
-/** Runs an attempt later, with exponential backoff. Does not keep the process alive. */
+/** Schedules attempts with exponential backoff. Its timer does not keep the process alive. */
 export class RetryTimer {
   readonly #attempt: () => void;
   readonly #backoff: Backoff;
@@ -45,7 +45,7 @@ export class RetryTimer {
     return this.#timer !== undefined;
   }
 
-  /** Replaces an attempt that is pending. */
+  /** Replaces a pending attempt. */
   schedule(): void {
     this.cancel();
     this.#timer = setTimeout(() => {
@@ -59,7 +59,7 @@ export class RetryTimer {
     this.#timer = undefined;
   }
 
-  /** After a success: the next delay is the first one again. */
+  /** Call after a success: resets the backoff. */
   reset(): void {
     this.#backoff.reset();
   }

@@ -5,13 +5,13 @@ import type { Socket } from 'node:net';
 /**
  * Milliseconds until clients of a Service stop connecting to a server that is no longer ready.
  */
-export const FAREWELL = 5000;
+export const DRAIN_DELAY = 5000;
 
 /** Timeout in milliseconds for open requests at shutdown. A pod has 30 s to terminate. */
-const LONGEST_END = 10_000;
+const SHUTDOWN_TIMEOUT = 10_000;
 
 /** Limit on connections. An API server opens one for each concurrent request. */
-const MOST_CONNECTIONS = 1024;
+const MAXIMUM_CONNECTIONS = 1024;
 /** Timeout in milliseconds for the head of a request, and for the complete request. */
 const HEAD_TIMEOUT = 10_000;
 const REQUEST_TIMEOUT = 30_000;
@@ -23,16 +23,16 @@ const REQUEST_TIMEOUT = 30_000;
  */
 export class Connections {
   readonly #server: HttpServer | HttpsServer;
-  readonly #longestEnd: number;
+  readonly #shutdownTimeout: number;
   readonly #sockets = new Set<Socket>();
   readonly #unanswered = new Set<ServerResponse>();
   #answered = () => {};
 
-  /** @param longestEnd timeout in milliseconds for open requests at shutdown */
-  constructor(server: HttpServer | HttpsServer, longestEnd = LONGEST_END) {
+  /** @param shutdownTimeout timeout in milliseconds for open requests at shutdown */
+  constructor(server: HttpServer | HttpsServer, shutdownTimeout = SHUTDOWN_TIMEOUT) {
     this.#server = server;
-    this.#longestEnd = longestEnd;
-    server.maxConnections = MOST_CONNECTIONS;
+    this.#shutdownTimeout = shutdownTimeout;
+    server.maxConnections = MAXIMUM_CONNECTIONS;
     server.headersTimeout = HEAD_TIMEOUT;
     server.requestTimeout = REQUEST_TIMEOUT;
     // Includes sockets in the TLS handshake, which no method of an HTTPS server closes.
@@ -55,7 +55,7 @@ export class Connections {
     this.#server.keepAliveTimeout = 1;
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeIdleConnections();
-    const late = setTimeout(() => this.#closeAll(), this.#longestEnd);
+    const late = setTimeout(() => this.#closeAll(), this.#shutdownTimeout);
     this.#answered = () => {
       if (this.#unanswered.size === 0) this.#closeAll();
     };

@@ -1,30 +1,33 @@
 import { constants } from 'node:os';
 
 /**
- * What asks this process to end. A pod may be told so while it still starts, and Node as process 1
- * is deaf to it until somebody listens: made before anything else is loaded. Until somebody waits
- * for the signal there is nothing that has to end in order; the exit status is then that of a
- * program that hears of no signals, so that nobody takes what was cut short for done.
+ * Handles SIGINT and SIGTERM. Create it before anything else is loaded: a pod can be terminated
+ * during start-up, and Node as process 1 ignores signals without a handler. Until first() is
+ * called, a signal ends the process at once with the exit status of a process killed by that
+ * signal.
  */
 export class EndSignal {
-  #heard: (signal: NodeJS.Signals) => void = (signal) =>
+  #onSignal: (signal: NodeJS.Signals) => void = (signal) =>
     process.exit(128 + constants.signals[signal]);
 
   constructor() {
-    this.hear('SIGINT');
-    this.hear('SIGTERM');
+    this.handle('SIGINT');
+    this.handle('SIGTERM');
   }
 
-  /** Asks for the end, too. */
-  hear(name: NodeJS.Signals): void {
-    process.on(name, (signal) => this.#heard(signal));
+  /** Handles a further signal in the same way. */
+  handle(name: NodeJS.Signals): void {
+    process.on(name, (signal) => this.#onSignal(signal));
   }
 
-  /** From now on it is the caller who ends the process. @param again hears of further signals */
+  /**
+   * Resolves with the first signal. From now on the caller ends the process.
+   * @param again called for each further signal
+   */
   first(again: () => void = () => {}): Promise<NodeJS.Signals> {
     return new Promise((resolve) => {
-      this.#heard = (signal) => {
-        this.#heard = again;
+      this.#onSignal = (signal) => {
+        this.#onSignal = again;
         resolve(signal);
       };
     });

@@ -4,7 +4,7 @@ import { ProxyError, systemReason } from './errors.js';
 
 const DOCUMENT = path.resolve(import.meta.dirname, '../../docs/errors.md');
 
-test('docs/errors.md lists every code with its exit status and sentence, and no other', () => {
+test('docs/errors.md lists exactly the codes of ProxyError, with exit status and sentence', () => {
   const rows = [
     ...readFileSync(DOCUMENT, 'utf8').matchAll(/^\| `([A-Z_]+)` \| (\d+) \| (.+) \|$/gm),
   ].map(([, ...row]) => row);
@@ -16,7 +16,7 @@ test('docs/errors.md lists every code with its exit status and sentence, and no 
   expect(rows).toEqual(table);
 });
 
-test('ProxyError fills its sentence in', () => {
+test('ProxyError fills in its template', () => {
   const error = new ProxyError('SOCKET_BUSY', { path: '/run/x.sock' });
   expect(error.message).toBe(
     'Another gpu-proxy already serves /run/x.sock. Stop it, or choose another --socket.',
@@ -24,7 +24,7 @@ test('ProxyError fills its sentence in', () => {
   expect([error.code, error.exitStatus]).toEqual(['SOCKET_BUSY', 125]);
 });
 
-test('systemReason() gives the words of the system', () => {
+test('systemReason() returns the message of the system', () => {
   let failure: unknown;
   try {
     readFileSync('/nonexistent/file');

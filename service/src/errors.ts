@@ -2,27 +2,26 @@ import { getSystemErrorMap } from 'node:util';
 import { defineErrors } from './error-table.js';
 
 /**
- * Everything that gpu-proxy can refuse or report as failed: one code, one sentence (what happened,
- * to which object, what to do) and the exit status of the command line. docs/errors.md lists the
- * same codes; a test compares the two. A code is never reused for another meaning.
+ * Errors of gpu-proxy: code, exit status, sentence (what happened, to which object, what to do). A
+ * test compares them with docs/errors.md. A code is never reused for another meaning.
  */
 const TABLE = {
   BACKEND_NOT_REAL: [
     125,
     'The real GPU cannot be used: {reason}. Use --backend simulated, or repair the NVIDIA driver.',
   ],
-  BUILD_MISSING: [125, '{path} does not exist. The build creates it: run `npm run build` first.'],
-  OPTION_VALUE: [2, '{where} is {value}, which is not allowed: give {allowed}.'],
-  OPTION_UNKNOWN: [2, '{where} is not an option; the options here are {known}.'],
+  BUILD_MISSING: [125, '{path} does not exist. Run `npm run build` first.'],
+  OPTION_VALUE: [2, '{where} is {value}, but must be {allowed}.'],
+  OPTION_UNKNOWN: [2, '{where} is not an option. The options are {known}.'],
   OPTION_NEEDS: [2, '{where} requires {needed}.'],
   CONFIGURATION_FILE: [
     2,
-    '{where} cannot be read as a configuration: {reason}. Repair it, or choose another file by --config.',
+    '{where} is not a valid configuration: {reason}. Fix it, or set another file with --config.',
   ],
-  CONFIGURATION_WRONG: [2, 'The configuration has {count} mistakes: {problems}'],
+  CONFIGURATION_WRONG: [2, 'The configuration has {count} errors: {problems}'],
   OPTION_OF_SERVE: [
     2,
-    '{option} cannot be combined with --socket: the gpu-proxy that serves the socket decides it. Give it to `gpu-proxy serve`.',
+    '{option} cannot be combined with --socket. Set it for the `gpu-proxy serve` that serves the socket.',
   ],
   PROGRAM_MISSING: [127, '{program} was not found{where}. Check the name, or give a path.'],
   PROGRAM_NOT_EXECUTABLE: [126, '{program} is {kind} and cannot be executed. {hint}'],
@@ -33,65 +32,65 @@ const TABLE = {
   ],
   SOCKET_NOT_MADE: [
     125,
-    'The socket {path} cannot be made: {reason}. Choose another place by --socket.',
+    'The socket {path} cannot be created: {reason}. Set another path with --socket.',
   ],
   SOCKET_NOT_SERVED: [
     125,
-    'No gpu-proxy serves {path}: {reason}. Start one by `gpu-proxy serve --socket {path}`.',
+    'No gpu-proxy serves {path}: {reason}. Start one with `gpu-proxy serve --socket {path}`.',
   ],
   SOCKET_PATH_LONG: [
     2,
-    'The socket path {path} has {bytes} bytes, more than the {limit} that the system allows. Choose a shorter one by --socket.',
+    'The socket path {path} has {bytes} bytes; the limit is {limit}. Set a shorter path with --socket.',
   ],
   HTTP_NOT_SERVED: [
     125,
-    'Metrics and health cannot be served at {address}: {reason}. Choose another place by --http.',
+    'Metrics and health cannot be served at {address}: {reason}. Set another address with --http.',
   ],
-  LOG_NOT_OPENED: [125, 'The log {path} cannot be opened: {reason}. Choose another file by --log.'],
+  LOG_NOT_OPENED: [125, 'The log {path} cannot be opened: {reason}. Set another file with --log.'],
   DIRECTORY_NOT_MADE: [
     125,
-    'No private directory can be made in {parent}: {reason}. Set TMPDIR to a directory where you may write.',
+    'Cannot create a private directory in {parent}: {reason}. Set TMPDIR to a writable directory.',
   ],
   SESSIONS_FULL: [
     125,
-    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are taken. It works again when one of them ends. Start fewer at a time, or have limits.sessions raised.',
+    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are in use. Wait until one ends, start fewer processes, or raise limits.sessions.',
   ],
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
   OPTION_OF_NODE: [
     2,
-    '{option} cannot be combined with {other}: the gpu-proxy that serves there decides it.',
+    '{option} cannot be combined with {other}. Set it for the gpu-proxy that serves there.',
   ],
   OPTION_OF_ALLOCATION: [
     2,
-    '{option} cannot be combined with --allocation: it was decided when that was made.',
+    '{option} cannot be combined with --allocation: it is fixed when the allocation is created.',
   ],
   OPTION_OF_A_NODE: [
     2,
-    '{option} is for a node, and with --socket gpu-proxy serves one allocation alone. Leave one of the two out.',
+    '{option} is an option of a node, but --socket serves a single allocation. Remove one of the two.',
   ],
   OPTION_WITHOUT_SOCKET: [
     2,
-    '{option} needs --socket: without it gpu-proxy serves a node, which has no allocation of its own. Make one by `gpu-proxy create`.',
+    '{option} requires --socket. To create an allocation of a node, use `gpu-proxy create`.',
   ],
   STATE_BUSY: [
     125,
-    'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or choose another --state.',
+    'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or set another directory with --state.',
   ],
   STATE_NOT_USABLE: [
     125,
-    'The state directory {path} cannot be used: {reason}. Choose another by --state, or become a user who may write there.',
+    'The state directory {path} cannot be used: {reason}. Set another with --state, or run as a user who may write there.',
   ],
   SPECIFICATION_BROKEN: [
     125,
-    '{file} cannot be read: {reason}. What it describes is left as it is; repair the file, or remove its directory.',
+    '{file} cannot be read: {reason}. Its directory is left unchanged. Repair the file, or remove the directory.',
   ],
   SPECIFICATION_NEWER: [
     125,
-    '{file} is of version {version}, and this gpu-proxy knows {known}. It is left as it is; start the newer gpu-proxy again.',
+    '{file} has version {version}, but this gpu-proxy supports {known}. The file is left unchanged. Start the newer gpu-proxy again.',
   ],
   GRANT_BROKEN: [
     125,
-    '{file} cannot be read as a grant of version {known}, so the container that has its directory gets no GPU, and no old version of the library is removed. Start the newer gpu-proxy again if there was one; else delete the pod, then {directory}.',
+    '{file} is not a valid grant of version {known}. Its container gets no GPU, and no old library version is removed. Start the newer gpu-proxy again if there was one. Otherwise delete the pod, then {directory}.',
   ],
   ALLOCATION_NOT_SERVED: [
     125,
@@ -103,60 +102,57 @@ const TABLE = {
   ],
   GPU_UNKNOWN: [
     125,
-    'There is no GPU {name} here; there are: {gpus}. Name one of them, or leave the choice to the node.',
+    'GPU {name} does not exist here. The GPUs are: {gpus}. Name one of them, or let the node choose.',
   ],
   GPU_MODE: [
     125,
-    'GPU {gpu} is used in {mode} mode, and {asked} was asked for. Name another GPU, or leave the choice to the node.',
+    'GPU {gpu} is in {mode} mode, but {asked} was requested. Name another GPU, or let the node choose.',
   ],
   MEMORY_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} left for a quota, and {asked} was asked for: of its {memory}, {quotas} are the quotas of {allocations}, {contexts} their contexts and the new one, {warm} warm workers or the MPS server. Ask for less, or delete an allocation.',
+    'GPU {gpu} has {left} left for a quota, but {asked} was requested. Of its {memory}, {quotas} are the quotas of {allocations}, {contexts} are for CUDA contexts including the new one, and {warm} for warm workers or the MPS server. Request less, or delete an allocation.',
   ],
   SHARE_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} % of its time left for fixed shares, and {asked} % was asked for: {promised} % is promised. Ask for less, or for the policy burst.',
+    'GPU {gpu} has {left} % of its time left for fixed shares, but {asked} % was requested: {promised} % is reserved. Request less, or use the policy burst.',
   ],
-  NO_GPU_FITS: [125, 'No GPU has {asked} left: {gpus}. Ask for less, or delete an allocation.'],
+  NO_GPU_FITS: [125, 'No GPU has {asked} left: {gpus}. Request less, or delete an allocation.'],
   WARM_WORKERS_NOT_LEFT: [
     125,
-    'GPU {gpu} has no room for {count} warm workers, which hold {warm}: of its {memory}, {promised} are promised to {allocations}. Ask for fewer.',
+    'GPU {gpu} has no room for {count} warm workers, which need {warm}: of its {memory}, {promised} are reserved for {allocations}. Configure fewer.',
   ],
   MPS_MISSING: [
     125,
-    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin beside the driver {driver} nor in PATH. Install it, or set the gpuMode to exclusive.',
+    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin next to the driver {driver} nor in PATH. Install it, or set gpuMode to exclusive.',
   ],
   CONCURRENT_GPUS: [
     125,
-    'An allocation in concurrent mode has one GPU, since each has an MPS of its own, and {count} were asked for. Ask for one, or for exclusive mode.',
+    'An allocation in concurrent mode has one GPU, because each GPU has its own MPS server, but {count} were requested. Request one GPU, or exclusive mode.',
   ],
   USERS_FULL: [
     125,
-    'All {count} users for workers are taken by allocations. Delete an allocation, or give the node a longer range of users.',
+    'All {count} user ids for workers are in use. Delete an allocation, or configure a larger range of user ids.',
   ],
   NODE_NOT_SERVED: [
     125,
-    'No gpu-proxy serves the state directory {state}: {reason}. Start one by `gpu-proxy serve --state {state}`.',
+    'No gpu-proxy serves the state directory {state}: {reason}. Start one with `gpu-proxy serve --state {state}`.',
   ],
   NODE_FAILED: [
     125,
-    'The gpu-proxy that serves the state directory {state} did not answer: {reason}. Its log says more.',
+    'The gpu-proxy that serves the state directory {state} did not answer: {reason}. See its log.',
   ],
   ALLOCATION_UNKNOWN: [
     125,
-    'No allocation has the id or the name {name}. `gpu-proxy ls` lists all allocations.',
+    'No allocation has the id or name {name}. `gpu-proxy ls` lists all allocations.',
   ],
-  ALLOCATION_AMBIGUOUS: [
-    125,
-    '{allocations} have the name {name}: {ids}. Give the id of the one that you mean.',
-  ],
+  ALLOCATION_AMBIGUOUS: [125, '{allocations} have the name {name}: {ids}. Use an id instead.'],
   ALLOCATION_IN_USE: [
     125,
-    'Allocation {id} has {sessions} and is not deleted. Let them end by `gpu-proxy drain {id}`, or end them by --force.',
+    'Allocation {id} has {sessions} and is not deleted. Drain it with `gpu-proxy drain {id}`, or end the sessions with --force.',
   ],
   KUBECONFIG_MISSING: [
     125,
-    'The API server of Kubernetes cannot be found: {reason}. Run in a pod with a service account, name a file in KUBECONFIG, or leave out --kubernetes-enabled.',
+    'The Kubernetes API server cannot be found: {reason}. Run in a pod with a service account, set KUBECONFIG, or remove --kubernetes-enabled.',
   ],
   KUBECONFIG_UNREADABLE: [
     2,
@@ -164,32 +160,32 @@ const TABLE = {
   ],
   SLOT_MEMORY_SMALL: [
     2,
-    'GPU {gpu} has {memory}, and each of its {slots} slots would hold {slot}, less than the {least} that a program needs: every slot has a context of {context} beside it, as has each of {warm} warm workers. Lower slotsPerGpu or warmWorkers.',
+    'GPU {gpu} has {memory}. Each of its {slots} slots would hold {slot}, but a program needs at least {least}: each slot and each of {warm} warm workers also needs a context of {context}. Lower slotsPerGpu or warmWorkers.',
   ],
   SESSION_REFUSED: [125, 'Process {pid} ({program}) got no GPU: {reason}.'],
   MEMORY_QUOTA_REACHED: [
     125,
-    'Process {pid} ({program}) asked for {asked} of GPU memory where {used} of the quota of {limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. Let the program use less, or ask for more nvidia-virtual/gpu.',
+    'Process {pid} ({program}) requested {asked} of GPU memory while {used} of the quota of {limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. Use less memory, or request more nvidia-virtual/gpu.',
   ],
   PINNED_MEMORY_REACHED: [
     125,
-    'Process {pid} ({program}) asked for {asked} of pinned host memory where all programs of its allocation together may have {limit}, and got CUDA_ERROR_OUT_OF_MEMORY. Let the programs pin less, or have limits.pinnedMemory raised.',
+    'Process {pid} ({program}) requested {asked} of pinned host memory and got CUDA_ERROR_OUT_OF_MEMORY: the limit for all programs of its allocation is {limit}. Pin less memory, or raise limits.pinnedMemory.',
   ],
   HANDLES_REACHED: [
     125,
-    'Process {pid} ({program}) asked for one more than the {limit} open handles (streams, events, modules and others) that the processes of its allocation may have together, and got CUDA_ERROR_OUT_OF_MEMORY. Let them destroy what they do not need, or have limits.handles raised.',
+    'Process {pid} ({program}) got CUDA_ERROR_OUT_OF_MEMORY: the processes of its allocation have {limit} open handles (streams, events, modules and others), which is the limit. Destroy unused objects, or raise limits.handles.',
   ],
   THREADS_REACHED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} threads of its allocation used CUDA, which is the most that may. Start the program again with fewer, or have limits.threads raised.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} threads of its allocation used CUDA. Start the program again with fewer threads, or raise limits.threads.',
   ],
   MEMORY_BEYOND_QUOTA: [
     125,
-    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of GPU {gpu}, beyond the quota of {quota} and {provided} for contexts and what the driver takes by itself ({margin} a session). A correct worker prevents that. Keep the log, and look at what the program does before you start it again.',
+    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of GPU {gpu}, more than the quota of {quota} plus {provided} for contexts and the driver ({margin} per session). A correct worker prevents this. Keep the log, and inspect the program before you start it again.',
   ],
   OVERRUN_REACHED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: its work ran on for {seconds} s after its turn on the GPU while others waited, which is more than overrunLimit allows. Start the program again with shorter kernels, or have overrunLimit raised.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: its work ran for {seconds} s after its window while others waited, longer than overrunLimit allows. Start the program again with shorter kernels, or raise overrunLimit.',
   ],
   WORKER_DIED: [
     125,
@@ -197,44 +193,44 @@ const TABLE = {
   ],
   CACHE_BEYOND_LIMIT: [
     125,
-    'The sessions of allocation {id} were ended and its cache of compiled code was emptied: it grew beyond {limit}, which a correct driver prevents.',
+    'The sessions of allocation {id} were ended and its cache of compiled code was cleared: it grew beyond {limit}, which a correct driver prevents.',
   ],
   REPORT_ENDLESS: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended, since its report grew beyond {limit}, which a correct worker prevents. Look at what the program does before you start it again.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended because its report grew beyond {limit}, which a correct worker prevents. Inspect the program before you start it again.',
   ],
   GPU_LOST: [
     125,
-    'The driver does not list the GPU any more. See the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
+    'The driver does not list the GPU any more. See the kernel log of the node (Xid), and reset the GPU or restart the node.',
   ],
   GPU_NOT_LISTED: [125, 'The GPUs of the node cannot be listed: {reason}. Repair the driver.'],
   GPU_ARRIVED: [
     125,
-    'GPU {gpu} appeared after gpu-proxy started. gpu-proxy ends and must be started again to serve it; programs continue.',
+    'GPU {gpu} appeared after gpu-proxy started. gpu-proxy exits, so that its restart serves this GPU too. Programs continue.',
   ],
   GPU_NOT_TAKEN: [
     125,
-    'GPU {gpu} appeared after gpu-proxy started, and cannot be used yet: {reason} gpu-proxy retries with backoff; the other GPUs are served.',
+    'GPU {gpu} appeared after gpu-proxy started, but gpu-proxy cannot restart with it yet: {reason} It retries with backoff; the other GPUs are served.',
   ],
   GPU_STARTS_NOTHING: [
     125,
-    'No worker can start on the GPU: {reason}. See the log of the kernel of the node (Xid), and reset the GPU.',
+    'No worker can start on the GPU: {reason}. See the kernel log of the node (Xid), and reset the GPU.',
   ],
   HOST_NOT_REACHED: [
     125,
-    'Workers cannot be started outside of the container of gpu-proxy: {reason}. It needs the pid namespace of the host and the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE; or set kubernetes.placement to none.',
+    'gpu-proxy cannot start workers outside of its container: {reason}. Give it the pid namespace of the host and the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE, or set kubernetes.placement to none.',
   ],
   VERSION_MISSING: [
     125,
-    'Version {version} of nvidia-virtual, which the container has, is not installed in {directory}. Delete the pod, so that another one with the present version takes its place.',
+    'Version {version} of nvidia-virtual, which the container uses, is not installed in {directory}. Delete the pod, so that its replacement uses the current version.',
   ],
   PEER_SANDBOXED: [
     125,
-    'The connection of process {pid} ({program}) was refused: it is a sandbox (gVisor, Kata), whose memory cannot be shared with the GPU worker. Run the pod with the runtime class runc.',
+    'The connection of process {pid} ({program}) was refused: it represents a sandbox (gVisor, Kata), which cannot share memory with the GPU worker. Run the pod with the runtime class runc.',
   ],
   PEER_OUTSIDE: [
     125,
-    'The connection of process {pid} ({program}) was refused: its cgroup belongs to no pod, and this socket is for the container to which the kubelet gave it. Start the program in that container.',
+    'The connection of process {pid} ({program}) was refused: its cgroup belongs to no pod, and this socket is for one container of a pod. Start the program in that container.',
   ],
   PEER_GONE: [
     125,
@@ -242,11 +238,11 @@ const TABLE = {
   ],
   PEER_OTHER_POD: [
     125,
-    'The connection of process {pid} was refused: allocation {id} is for container {owner} of pod {pod}, and the process is in another pod. Ask for nvidia-virtual/gpu in the pod itself.',
+    'The connection of process {pid} was refused: allocation {id} is for container {owner} of pod {pod}, but the process is in another pod. Request nvidia-virtual/gpu in the pod itself.',
   ],
   PEER_OTHER_CONTAINER: [
     125,
-    'The GPU of pod {pod} is for container {owner}, and a process of container {container} asked for it. Ask for nvidia-virtual/gpu in that container too.',
+    'The GPU of pod {pod} is for container {owner}, but a process of container {container} tried to use it. Request nvidia-virtual/gpu in that container too.',
   ],
   POD_NOT_KNOWN: [
     125,
@@ -254,27 +250,27 @@ const TABLE = {
   ],
   POD_RESOURCES_AWAY: [
     125,
-    'The kubelet does not list over {socket} which container has which slots: {reason}. Check that it runs, and that its root directory is the one of kubernetes.kubeletRoot.',
+    'The kubelet does not report slot assignments over {socket}: {reason}. Check that it runs, and that kubernetes.kubeletRoot is its root directory.',
   ],
   SLOTS_OF_ANOTHER: [
     125,
-    'Pod {pod} may not use the slots {slots}: the kubelet gave them to pod {holder}. Delete the pod, so that another one with slots of its own takes its place.',
+    'Pod {pod} may not use the slots {slots}: the kubelet assigned them to pod {holder}. Delete the pod, so that its replacement gets its own slots.',
   ],
   SLOTS_NOT_LISTED: [
     125,
-    'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that another one takes its place.',
+    'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that it is replaced.',
   ],
   SLOTS_NOT_FREE: [
     125,
-    'The slots {slots} cannot be used yet: pod {pod} had them before, and its worker {workers} does not end, not even when it is killed. It hangs in the driver: see the log of the kernel of the node (Xid), and reset the GPU or restart the node.',
+    'The slots {slots} cannot be used yet: they belonged to pod {pod}, whose worker {workers} does not exit, even after SIGKILL. It hangs in the driver: see the kernel log of the node (Xid), and reset the GPU or restart the node.',
   ],
   SLOTS_GIVEN_AWAY: [
     125,
-    'The kubelet gave the slots {slots} to pod {pod}, and this pod had them before: its programs on the GPU are ended. Delete the pod, so that another one with slots of its own takes its place.',
+    'The kubelet assigned the slots {slots} of this pod to pod {pod}, so the programs of this pod on the GPU are ended. Delete the pod, so that its replacement gets its own slots.',
   ],
   GRANT_NOT_BOUND: [
     125,
-    'The GPU of the program could not be made ready: {reason}. Repair that on the node, where the log of gpu-proxy says more; then start the program again.',
+    'The GPU of the program could not be prepared: {reason}. Fix this on the node (see the log of gpu-proxy), then start the program again.',
   ],
   CONTAINER_NOT_KNOWN: [
     125,
@@ -282,28 +278,28 @@ const TABLE = {
   ],
   CONTAINER_ASKS_NOTHING: [
     125,
-    'Container {container} of pod {pod} asks for no nvidia-virtual/gpu. Add it to the limits of the container.',
+    'Container {container} of pod {pod} requests no nvidia-virtual/gpu. Add it to the limits of the container.',
   ],
-  POD_REQUEST_WRONG: [125, 'The request of pod {pod} is not valid: {problems}'],
+  POD_REQUEST_WRONG: [125, 'The GPU request of pod {pod} is invalid: {problems}'],
   ASSIGNMENT_WRONG: [
     125,
-    'The annotation nvidia-virtual/assigned of pod {pod} does not fit its container {container}: {reason}. Only the scheduler of nvidia-virtual may write it; delete the pod, so that it is scheduled again.',
+    'The annotation nvidia-virtual/assigned of pod {pod} does not match its container {container}: {reason}. Only the nvidia-virtual scheduler may write it. Delete the pod, so that it is rescheduled.',
   ],
   ASSIGNED_GPU_GONE: [
     125,
-    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is scheduled again.',
+    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is rescheduled.',
   ],
   ASSIGNED_GPU_UNHEALTHY: [
     125,
-    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is scheduled again.',
+    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is rescheduled.',
   ],
   NO_SINGLE_GPU: [
     125,
-    'Container {container} has {slots} slots, and no single GPU of the node has room for them: {told}. Use the scheduler of nvidia-virtual, which keeps them together, ask for fewer, or spread them by the annotation nvidia-virtual/gpus.',
+    'Container {container} has {slots} slots, but no single GPU of the node has room for them: {told}. Use the nvidia-virtual scheduler, which keeps them together, request fewer, or spread them with the annotation nvidia-virtual/gpus.',
   ],
   NO_GPUS_TOGETHER: [
     125,
-    'Container {container} has {slots} slots over {gpus} GPUs, {each} on each, and the node has no {gpus} with room for them: {told}. Use the scheduler of nvidia-virtual, or ask for fewer.',
+    'Container {container} has {slots} slots over {gpus} GPUs, {each} on each, but the node does not have {gpus} GPUs with room for them: {told}. Use the nvidia-virtual scheduler, or request fewer.',
   ],
   ALLOCATION_DRAINING: [
     125,

@@ -61,7 +61,7 @@ const hasIpv6 = Object.values(networkInterfaces()).some((addresses) =>
 );
 
 test.each(hasIpv6 ? ['127.0.0.1', '[::1]'] : ['127.0.0.1'])(
-  'without a host it is found at %s',
+  'without a host it listens on %s',
   async (host) => {
     await make().move({ port: 0 });
     const { port } = new URL(service.address ?? '');
@@ -85,7 +85,7 @@ test('answers over TCP', async () => {
   });
 });
 
-test('what is not ready yet is told', async () => {
+test('/readyz reports failed conditions', async () => {
   let gpus: string | undefined = 'the GPUs have not been read yet';
   await make({ conditions: { gpus: () => gpus, sockets: () => undefined } }).move(LOOPBACK);
   const unready = await ask('/readyz');
@@ -97,19 +97,21 @@ test('what is not ready yet is told', async () => {
   expect(await ask('/readyz')).toMatchObject({ status: 200, body: '{"ready":true}\n' });
 });
 
-test('what need not hold is told beside', async () => {
-  await make({ notes: { ledger: () => 'it is away', other: () => undefined } }).move(LOOPBACK);
+test('/readyz reports notes without effect on readiness', async () => {
+  await make({ notes: { ledger: () => 'it is unreachable', other: () => undefined } }).move(
+    LOOPBACK,
+  );
   expect(await ask('/readyz')).toMatchObject({
     status: 200,
-    body: '{"ready":true,"notes":{"ledger":"it is away"}}\n',
+    body: '{"ready":true,"notes":{"ledger":"it is unreachable"}}\n',
   });
 });
 
-test('anything else is refused', async () => {
+test('other paths and methods are refused', async () => {
   await make().move(LOOPBACK);
   expect(await ask('/')).toMatchObject({
     status: 404,
-    body: 'Served here are /metrics, /healthz and /readyz.\n',
+    body: 'This server serves /metrics, /healthz and /readyz.\n',
   });
   expect(await ask('/metrics', 'POST')).toMatchObject({
     status: 405,
@@ -118,15 +120,15 @@ test('anything else is refused', async () => {
   expect(await ask('/metrics', 'GET', { long: 'x'.repeat(9000) })).toMatchObject({ status: 431 });
 });
 
-test('figures that fail or never come are told as such', async () => {
+test('metrics that fail or time out are an error', async () => {
   const metrics = {
     contentType: '',
-    exposition: () => Promise.reject(new Error('the arbiter is away.')),
+    exposition: () => Promise.reject(new Error('the arbiter is unreachable.')),
   };
   await make({ metrics }).move(LOOPBACK);
   expect(await ask('/metrics')).toMatchObject({
     status: 503,
-    body: '/metrics cannot be answered: the arbiter is away.\n',
+    body: '/metrics failed: the arbiter is unreachable.\n',
   });
   await service.move(undefined);
   await make({
@@ -135,18 +137,18 @@ test('figures that fail or never come are told as such', async () => {
   }).move(LOOPBACK);
   expect(await ask('/metrics')).toMatchObject({
     status: 503,
-    body: '/metrics cannot be answered: the figures did not come within 0.1 s.\n',
+    body: '/metrics failed: the metrics were not ready within 0.1 s.\n',
   });
 });
 
-test('a caller that sends nothing, or half a request, is let go', async () => {
+test('a client that sends nothing, or half a request, is disconnected', async () => {
   await make({ timeout: 200 }).move(LOOPBACK);
   const [silent, slow] = [connect(), connect()];
   slow.write('GET /metrics HTTP/1.1\r\nHost: x\r\n');
   await Promise.all([ended(silent), ended(slow)]);
 });
 
-test('there are only so many connections', async () => {
+test('the number of connections is limited', async () => {
   await make({ connections: 2, timeout: 60_000 }).move(LOOPBACK);
   const holding = [connect(), connect()];
   for (const socket of holding) {
@@ -157,7 +159,7 @@ test('there are only so many connections', async () => {
   for (const socket of holding) socket.destroy();
 });
 
-test('a Unix socket is for its owner, one left behind is replaced, and it goes with the service', async () => {
+test('a Unix socket is private, replaces a stale one, and is removed with the service', async () => {
   const socket = path.join(directory, 'http.sock');
   const left = `require('net').createServer().listen('${socket}', () => process.kill(process.pid, 'SIGKILL'))`;
   expect(spawnSync(process.execPath, ['-e', left], { timeout: 60_000 }).signal).toBe('SIGKILL');
@@ -178,7 +180,7 @@ test('a Unix socket is for its owner, one left behind is replaced, and it goes w
   expect(existsSync(socket)).toBe(false);
 });
 
-test('it moves, and stays where it was when it cannot', async () => {
+test('move() changes the address, or keeps the former one if it fails', async () => {
   await make().move(LOOPBACK);
   const former = service.address;
   const file = path.join(directory, 'file');

@@ -10,16 +10,16 @@ import { whyNotServed } from './socket.js';
 type Condition = () => string | undefined;
 
 export interface HttpOptions {
-  /** In Prometheus' text format. */
+  /** Metrics in Prometheus' text format. */
   readonly metrics: { readonly contentType: string; exposition(): Promise<string> };
-  /** What must hold for gpu-proxy to serve programs, by name. */
+  /** Conditions for readiness, by name. */
   readonly conditions: Readonly<Record<string, Condition>>;
   /** Reported in addition, without effect on readiness. */
   readonly notes?: Readonly<Record<string, Condition>>;
   readonly logger: Logger;
   /**
-   * Milliseconds for a request to arrive, for the figures to be there, and for a caller to take the
-   * next part of an answer. @default 10000
+   * Timeout in milliseconds for receiving a request, computing the metrics, and an idle client.
+   * @default 10000
    */
   readonly timeout?: number;
   /** @default 64 */
@@ -32,7 +32,7 @@ interface Answer {
   readonly body: string;
 }
 
-const MOST_HEADER_BYTES = 8192;
+const MAXIMUM_HEADER_BYTES = 8192;
 
 /**
  * Serves /metrics, /healthz and /readyz, with limits on connections and time.
@@ -60,8 +60,8 @@ export class HttpService {
   }
 
   /**
-   * Moves the server to another address. @throws ProxyError HTTP_NOT_SERVED; then the former
-   * address stays.
+   * Moves the server to another address. Undefined stops it.
+   * @throws ProxyError HTTP_NOT_SERVED; the former address stays
    */
   async move(address: Address | undefined): Promise<void> {
     const server = address && (await this.#listen(address));
@@ -98,7 +98,7 @@ export class HttpService {
       connectionsCheckingInterval: timeout / 4,
     };
     const server = createServer(
-      { ...times, maxHeaderSize: MOST_HEADER_BYTES },
+      { ...times, maxHeaderSize: MAXIMUM_HEADER_BYTES },
       (request, response) => void this.#answer(request, response),
     );
     server.maxConnections = this.#options.connections ?? 64;
@@ -118,8 +118,7 @@ export class HttpService {
   }
 
   async #answerTo({ method, url = '' }: IncomingMessage): Promise<Answer> {
-    if (method !== 'GET' && method !== 'HEAD')
-      return text(405, 'Only GET and HEAD are served here.');
+    if (method !== 'GET' && method !== 'HEAD') return text(405, 'Only GET and HEAD are supported.');
     switch (url.split('?')[0]) {
       case '/metrics':
         return this.#metrics();
@@ -128,12 +127,12 @@ export class HttpService {
       case '/readyz':
         return this.#readiness();
       default:
-        return text(404, 'Served here are /metrics, /healthz and /readyz.');
+        return text(404, 'This server serves /metrics, /healthz and /readyz.');
     }
   }
 
   #failure({ url }: IncomingMessage, error: Error): Answer {
-    const sentence = `${url} cannot be answered: ${error.message}`;
+    const sentence = `${url} failed: ${error.message}`;
     this.#options.logger.warn(sentence);
     return text(503, sentence);
   }
@@ -191,7 +190,7 @@ async function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> 
   let timer: NodeJS.Timeout | undefined;
   const end = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`the figures did not come within ${milliseconds / 1000} s.`)),
+      () => reject(new Error(`the metrics were not ready within ${milliseconds / 1000} s.`)),
       milliseconds,
     );
   });

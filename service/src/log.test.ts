@@ -29,7 +29,7 @@ test('a line is a JSON object with level, time and the fields of its logger', ()
   ]);
 });
 
-test('a change of the level reaches children that exist already', () => {
+test('a change of the level applies to existing children', () => {
   const log = new Log({ file, level: 'warn' });
   const child = log.logger.child({ session: 1 });
   child.info('too little');
@@ -42,7 +42,7 @@ test('a change of the level reaches children that exist already', () => {
   expect(messagesOf()).toEqual(['enough', 'enough by default']);
 });
 
-test('a file that was moved away is made again', () => {
+test('a file that was moved away is created again', () => {
   const log = new Log({ file });
   log.logger.info('before');
   renameSync(file, `${file}.1`);
@@ -52,9 +52,9 @@ test('a file that was moved away is made again', () => {
   expect([messagesOf(`${file}.1`), messagesOf()]).toEqual([['before', 'still there'], ['after']]);
 });
 
-test('a file that cannot be opened is refused, and the former one stays', () => {
+test('a file that cannot be opened is refused, and logging continues to the former one', () => {
   const missing = path.join(directory, 'missing', 'log');
-  const sentence = `The log ${missing} cannot be opened: no such file or directory. Choose another file by --log.`;
+  const sentence = `The log ${missing} cannot be opened: no such file or directory. Set another file with --log.`;
   expect(() => new Log({ file: missing })).toThrow(sentence);
   const log = new Log({ file });
   expect(() => log.reopen({ file: missing, level: 'fatal' })).toThrow(sentence);
@@ -71,7 +71,7 @@ test('a full disk does not end the process', async () => {
   expect(messagesOf()).toEqual(['here']);
 });
 
-test('without a file nothing is written', () => {
+test('without a file, nothing is written', () => {
   const log = new Log({ file: undefined });
   log.logger.error('unheard');
   log.reopen({ file });

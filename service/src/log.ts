@@ -2,36 +2,36 @@ import { destination, type Level, type Logger, levels, pino } from 'pino';
 import { ProxyError, systemReason } from './errors.js';
 
 interface LogOptions {
-  /** Lines are appended; `-` is standard output; undefined: nowhere. */
+  /** Lines are appended to this file. `-`: standard output; undefined: no log. */
   readonly file: string | undefined;
-  /** The least important lines that are written. @default info */
+  /** Minimum level of written lines. @default info */
   readonly level?: Level;
 }
 
 type Destination = ReturnType<typeof destination>;
 
 /** Limit on buffered output while the disk is full. Further lines are lost. */
-const MOST_WAITING_BYTES = 1024 * 1024;
+const MAXIMUM_BUFFERED_BYTES = 1024 * 1024;
 
 /**
- * JSON lines, written at once, so that nothing is lost at an exit. File and level may change while
+ * Logs JSON lines synchronously, so that none is lost at exit. File and level may change while
  * loggers and their children are in use.
  */
 export class Log {
   readonly logger: Logger;
   #destination: Destination | undefined;
-  #least = levels.values['info'] as number;
+  #minimumLevel = levels.values['info'] as number;
 
   /** @throws ProxyError LOG_NOT_OPENED */
   constructor(options: LogOptions) {
     const log = this;
     const stream = {
-      // pino sets lastLevel on a stream that asks for it so. A child has a level of its own, so
-      // only here a change reaches all of them.
+      // With this symbol pino sets lastLevel. Filtering here applies a change of the level to
+      // existing children, which copy their parent's level.
       [Symbol.for('pino.metadata')]: true,
       lastLevel: 0,
       write(line: string): void {
-        if (this.lastLevel >= log.#least) log.#destination?.write(line);
+        if (this.lastLevel >= log.#minimumLevel) log.#destination?.write(line);
       },
     };
     this.logger = pino(
@@ -42,14 +42,14 @@ export class Log {
   }
 
   /**
-   * Goes on in this file, which is opened anew even if it is the same: it may have been rotated.
-   * @throws ProxyError LOG_NOT_OPENED; nothing changes then.
+   * Continues in this file. The same file is opened again too, because it may have been rotated.
+   * @throws ProxyError LOG_NOT_OPENED; nothing changes
    */
   reopen({ file, level = 'info' }: LogOptions): void {
     const next = file === undefined ? undefined : openDestination(file);
     this.#destination?.end();
     this.#destination = next;
-    this.#least = levels.values[level] as number;
+    this.#minimumLevel = levels.values[level] as number;
   }
 }
 
@@ -59,7 +59,7 @@ export function logUncaught(logger: Logger): void {
     const stack = error instanceof Error ? error.stack : String(error);
     logger.fatal(
       { stack },
-      'gpu-proxy ends because of an error that it should have handled: report it, with these lines',
+      'gpu-proxy exits because of an unhandled error. Please report it with these lines.',
     );
     process.exit(1);
   });
@@ -72,7 +72,7 @@ function openDestination(file: string): Destination {
       sync: true,
       append: true,
       mkdir: false,
-      maxLength: MOST_WAITING_BYTES,
+      maxLength: MAXIMUM_BUFFERED_BYTES,
     });
     // A log that cannot be written must not terminate the process.
     return opened.on('error', () => {});

@@ -25,6 +25,6 @@ test.each([
   [512 * 2 ** 20, '512 MiB'],
   [1.5 * 2 ** 30, '1.5 GiB'],
   [2 ** 20 + 1, '1 MiB'],
-])('formatMemorySize() says %d bytes shortly', (bytes, text) => {
+])('formatMemorySize() formats %d bytes', (bytes, text) => {
   expect(formatMemorySize(bytes)).toBe(text);
 });

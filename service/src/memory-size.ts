@@ -10,7 +10,7 @@ const UNITS: Record<string, number> = {
   GiB: 2 ** 30,
   TiB: 2 ** 40,
 };
-/** What is a memory size; ends the sentence that begins with "give". */
+/** Describes valid memory sizes. Completes the sentence "VALUE must be …". */
 export const MEMORY_SIZES =
   'a number above 0 with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 512MiB';
 const BY_LOWER_CASE = new Map(

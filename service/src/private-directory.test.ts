@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
 
-test('makePrivateDirectory() makes one that only its owner can enter, in the first place that works', () => {
+test('makePrivateDirectory() creates a directory for its owner only, in the first usable parent', () => {
   const directory = makePrivateDirectory(['/nonexistent', tmpdir()]);
   expect(path.dirname(directory)).toBe(tmpdir());
   expect(path.basename(directory)).toMatch(/^nvidia-virtual-/);
@@ -13,8 +13,8 @@ test('makePrivateDirectory() makes one that only its owner can enter, in the fir
   expect(existsSync(directory)).toBe(false);
 });
 
-test('makePrivateDirectory() says where it could not', () => {
+test('makePrivateDirectory() names the parent in its error', () => {
   expect(() => makePrivateDirectory(['/nonexistent'])).toThrow(
-    'No private directory can be made in /nonexistent: no such file or directory.',
+    'Cannot create a private directory in /nonexistent: no such file or directory.',
   );
 });

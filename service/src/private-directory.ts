@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
 
-/** A new directory that only this user can enter: socket and quota file of one proxy lie in it. */
+/** Creates a directory that only this user can enter, for the socket and quota file of a proxy. */
 export function makePrivateDirectory(parents: readonly string[] = defaultParents()): string {
   let failure: unknown;
   for (const parent of parents) {
@@ -24,8 +24,8 @@ export function removePrivateDirectory(directory: string): void {
 }
 
 /**
- * XDG_RUNTIME_DIR may name a directory of another user (sudo) or none, so the temporary directory
- * comes second.
+ * XDG_RUNTIME_DIR can belong to another user (sudo) or be missing. The temporary directory is the
+ * fallback.
  */
 function defaultParents(): string[] {
   const runtime = process.env['XDG_RUNTIME_DIR'];

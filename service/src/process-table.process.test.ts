@@ -9,7 +9,7 @@ test('isAlive() is true for this process and names its program', () => {
   expect(isAlive(identity)).toBe(true);
 });
 
-test('isAlive() is false for one that has exited, and for another process under the same pid', async () => {
+test('isAlive() is false for an exited process, and for another process with the same pid', async () => {
   const child = spawn('sleep', ['1000']);
   const identity = identifyProcess(child.pid as number);
   expect(isAlive(identity)).toBe(true);
@@ -19,8 +19,8 @@ test('isAlive() is false for one that has exited, and for another process under 
   expect(isAlive(identity)).toBe(false);
 });
 
-test('isAlive() is false for one that has exited but that nobody waited for', async () => {
-  // The shell's child exits at once; the shell is replaced by sleep, which never waits for it.
+test('isAlive() is false for a zombie', async () => {
+  // The shell's child exits at once. sleep replaces the shell and never reaps the child.
   const parent = spawn('sh', ['-c', 'true & echo $!; exec sleep 1000'], {
     stdio: ['ignore', 'pipe', 'ignore'],
   });

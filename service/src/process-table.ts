@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
  */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** In clock ticks since boot; undefined if the process had already exited. */
+  /** Clock ticks since boot. Undefined if the process had already exited. */
   readonly startTime: string | undefined;
   readonly program: string;
 }
@@ -30,7 +30,7 @@ export function isAlive(identity: ProcessIdentity): boolean {
   );
 }
 
-/** The process with these consecutive arguments on its command line. */
+/** Finds a process with these consecutive arguments on its command line. */
 export function findProcess(...words: readonly string[]): ProcessIdentity | undefined {
   const wanted = `\0${words.join('\0')}\0`;
   const numbers = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
@@ -41,8 +41,8 @@ export function findProcess(...words: readonly string[]): ProcessIdentity | unde
 }
 
 /**
- * The processes that were started with this NAME=value in their environment, and with which words;
- * those of others cannot be seen.
+ * Finds processes that were started with this NAME=value in their environment, with their command
+ * lines. Processes whose environment this user cannot read are skipped.
  */
 export function findProcessesWith(
   variable: string,
@@ -70,8 +70,7 @@ export function hasRoot({ pid }: ProcessIdentity, directory: string): boolean {
 }
 
 /**
- * Whether it runs as this user and was started as it: the real, effective, saved and file system's
- * one.
+ * Whether the real, effective, saved and file system user ids of a process all are this one.
  */
 export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
   const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
@@ -83,7 +82,7 @@ export function isOfUser({ pid }: ProcessIdentity, uid: number): boolean {
   return uids.length > 0 && uids.every((each) => each === String(uid));
 }
 
-/** The user id of a process; undefined if it has exited. */
+/** The effective user id of a process. Undefined if it has exited. */
 export function userOf(pid: number): number | undefined {
   const status = readOrUndefined(() => readFileSync(`/proc/${pid}/status`, 'utf8'));
   const effective = status?.match(/^Uid:\s+\d+\s+(\d+)/m)?.[1];
@@ -109,8 +108,8 @@ interface Stat {
 function readStat(pid: number | 'self'): Stat | undefined {
   const line = readOrUndefined(() => readFileSync(`/proc/${pid}/stat`, 'utf8'));
   if (line === undefined) return undefined;
-  // The name in parentheses may hold anything, so fields are counted from the last parenthesis: the
-  // state is field 3.
+  // The name in parentheses may contain any characters, so count fields from the last
+  // parenthesis. The first one after it is field 3, the state.
   const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
   const field = (number: number) => fields[number - 3] ?? '';
   return { state: field(3), group: field(5), foregroundGroup: field(8), startTime: field(22) };

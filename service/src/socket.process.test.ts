@@ -14,15 +14,13 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(directory));
 
-test('checkSocketPath() refuses what the system would cut off', () => {
+test('checkSocketPath() refuses paths that exceed the limit', () => {
   expect(() => checkSocketPath('/'.padEnd(107, 'x'))).not.toThrow();
-  expect(() => checkSocketPath('/'.padEnd(108, 'x'))).toThrow(
-    'has 108 bytes, more than the 107 that the system allows',
-  );
-  expect(() => checkSocketPath('/'.padEnd(100, 'ä'))).toThrow('bytes, more than the 107');
+  expect(() => checkSocketPath('/'.padEnd(108, 'x'))).toThrow('has 108 bytes; the limit is 107');
+  expect(() => checkSocketPath('/'.padEnd(100, 'ä'))).toThrow('bytes; the limit is 107');
 });
 
-test('whyNotServed() tells a missing, a dead and a served socket apart', async () => {
+test('whyNotServed() distinguishes a missing, a stale and a served socket', async () => {
   expect(await whyNotServed(socket)).toBe('no such file or directory');
   leaveDeadSocket();
   expect(await whyNotServed(socket)).toBe('connection refused');
@@ -38,7 +36,7 @@ test('whyNotServed() tells a missing, a dead and a served socket apart', async (
 });
 
 test.each([0o600, 0o666])(
-  'listenAt() makes a socket of mode %d at once, whatever the umask',
+  'listenAt() creates a socket of mode %d, independent of the umask',
   async (mode) => {
     const server = createServer();
     const former = process.umask(mode === 0o600 ? 0 : 0o077);
@@ -50,13 +48,13 @@ test.each([0o600, 0o666])(
   },
 );
 
-test('clearStaleSocket() touches nothing that is no socket', async () => {
+test('clearStaleSocket() removes nothing but sockets', async () => {
   writeFileSync(socket, 'precious');
-  await expect(clearStaleSocket(socket)).rejects.toThrow('a file that is not a socket is there');
+  await expect(clearStaleSocket(socket)).rejects.toThrow('the path exists and is not a socket');
   expect(existsSync(socket)).toBe(true);
 });
 
-/** As a proxy leaves it that was killed. */
+/** Leaves a socket like that of a killed proxy. */
 function leaveDeadSocket(): void {
   const script = 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])';
   expect(spawnSync('python3', ['-c', script, socket]).status).toBe(0);

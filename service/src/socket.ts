@@ -2,7 +2,7 @@ import { lstatSync, rmSync } from 'node:fs';
 import { createConnection, type Server } from 'node:net';
 import { ProxyError, systemReason } from './errors.js';
 
-/** sun_path holds 108 bytes, the last one zero. */
+/** sun_path has 108 bytes including the terminating zero. */
 const PATH_LIMIT = 107;
 
 export function checkSocketPath(path: string): void {
@@ -45,7 +45,7 @@ export async function clearStaleSocket(path: string): Promise<void> {
   if (!file.isSocket())
     throw new ProxyError('SOCKET_NOT_MADE', {
       path,
-      reason: 'a file that is not a socket is there',
+      reason: 'the path exists and is not a socket',
     });
   if ((await whyNotServed(path)) === undefined) throw new ProxyError('SOCKET_BUSY', { path });
   rmSync(path);

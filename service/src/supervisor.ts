@@ -14,7 +14,7 @@ export class Supervisor {
     this.#timer = new RetryTimer(start, { first: 20, longest: 5000 });
   }
 
-  /** @param healthySince as Date.now() has it; undefined: it never was */
+  /** @param healthySince time of Date.now(); undefined: the process never became healthy */
   restart(healthySince: number | undefined): void {
     if (healthySince !== undefined && Date.now() - healthySince > HEALTHY_MS) this.#timer.reset();
     this.#timer.schedule();
@@ -25,8 +25,8 @@ export class Supervisor {
   }
 
   /**
-   * Starts the process. What it writes to standard error goes to `log`, and its last line there is
-   * the reason that `ended` gets. @throws a system error
+   * Starts the process. Its output goes to the file `log`. When it exits, `ended` receives the
+   * last line of the log as the reason. @throws a system error
    */
   spawn(
     [file, args]: readonly [string, readonly string[]],

@@ -4,7 +4,7 @@ import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kube-common/certificates';
 import { Reflector } from '@nvidia-virtual/kube-common/reflector';
 import { RedisLedger } from '@nvidia-virtual/ledger';
-import { FAREWELL } from '@nvidia-virtual/service/connections';
+import { DRAIN_DELAY } from '@nvidia-virtual/service/connections';
 import { HttpService } from '@nvidia-virtual/service/http';
 import type { Logger } from 'pino';
 import { UsageError } from './errors.js';
@@ -138,7 +138,7 @@ export class UsageService {
    */
   async stop(): Promise<void> {
     this.#ending = true;
-    await sleep(FAREWELL);
+    await sleep(DRAIN_DELAY);
     await this.#server.close();
     this.#certificate.stop();
     this.#frontProxy.stop();

@@ -121,7 +121,7 @@ test('a request that does not fit is refused with the numbers', async () => {
   await create('--memory', '6GiB', '--share', '60', '--policy', 'fixed');
   expect(await there('create', '--memory', '3GiB')).toMatchObject({
     status: 125,
-    stderr: expect.stringContaining('has 2 GiB left for a quota, and 3 GiB was asked for'),
+    stderr: expect.stringContaining('has 2 GiB left for a quota, but 3 GiB was requested'),
   });
   expect(
     await there('create', '--memory', '1GiB', '--share', '41', '--policy', 'fixed'),
@@ -129,7 +129,7 @@ test('a request that does not fit is refused with the numbers', async () => {
     ...{
       status: 125,
       stderr: expect.stringContaining(
-        'has 40 % of its time left for fixed shares, and 41 % was asked for: 60 % is promised.',
+        'has 40 % of its time left for fixed shares, but 41 % was requested: 60 % is reserved.',
       ),
     },
   });
@@ -227,9 +227,9 @@ test.each([
     ['run', '--socket', '/s', '--share', '5', '--', 'true'],
     '--share cannot be combined with --socket',
   ],
-  [['serve', '--socket', '/s', '--state', '/s'], '--state is for a node'],
-  [['serve', '--memory', '1MiB'], '--memory needs --socket'],
-  [['create', '--share', '0'], '--share is "0", which is not allowed'],
+  [['serve', '--socket', '/s', '--state', '/s'], '--state is an option of a node'],
+  [['serve', '--memory', '1MiB'], '--memory requires --socket'],
+  [['create', '--share', '0'], '--share is "0", but must be'],
 ])('%j is wrong usage', async (args, sentence) => {
   const { status, stderr } = await gpuProxy(place, ...args);
   expect([status, stderr]).toEqual([2, expect.stringContaining(sentence)]);

@@ -89,11 +89,11 @@ test('an error arrives with the message and code of the node', async () => {
       .catch(({ code, message }: { code: string; message: string }) => [code, message]);
   expect(await refused(client.call('getAllocation', { id: 'x' }))).toEqual([
     'ALLOCATION_UNKNOWN',
-    expect.stringContaining('No allocation has the id or the name x.'),
+    expect.stringContaining('No allocation has the id or name x.'),
   ]);
   expect(await refused(client.call('createAllocation', { memoryBytes: 9000 * MiB }))).toEqual([
     'MEMORY_NOT_LEFT',
-    expect.stringContaining('8.8 GiB was asked for'),
+    expect.stringContaining('8.8 GiB was requested'),
   ]);
   expect(await refused(client.call('createAllocation', { sharePercent: 101 }))).toEqual([
     'OPTION_VALUE',

@@ -46,7 +46,7 @@ test('quotas, one context each and warm workers never exceed the memory', () => 
     memory: 3 * GiB,
   });
   expect(() => admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB + 1 }, present)).toThrow(
-    'GPU 0 (GPU-a) has 3 GiB left for a quota, and 3 GiB was asked for: of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB their contexts and the new one, 2 GiB warm workers or the MPS server.',
+    'GPU 0 (GPU-a) has 3 GiB left for a quota, but 3 GiB was requested. Of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB are for CUDA contexts including the new one, and 2 GiB for warm workers or the MPS server.',
   );
 });
 
@@ -56,7 +56,7 @@ test('the sum of fixed shares never exceeds 100', () => {
   const wish = { ...WISH, gpus: ['GPU-A'], policy: 'fixed' } as const;
   expect(admission().admit({ ...wish, share: 40 }, present).gpus).toEqual(['GPU-a']);
   expect(() => admission().admit({ ...wish, share: 41 }, present)).toThrow(
-    'GPU 0 (GPU-a) has 40 % of its time left for fixed shares, and 41 % was asked for: 60 % is promised.',
+    'GPU 0 (GPU-a) has 40 % of its time left for fixed shares, but 41 % was requested: 60 % is reserved.',
   );
 });
 

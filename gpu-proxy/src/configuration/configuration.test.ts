@@ -132,14 +132,14 @@ test('all errors are reported at once, with place, value and allowed values', ()
     }).sort(),
   ).toEqual(
     [
-      '--log-level is "loud", which is not allowed: give trace, debug, info, warn, error or fatal.',
-      'NVIDIA_VIRTUAL_LIMITS_THREADS is "0", which is not allowed: give a whole number from 1 to 65536.',
-      `${file}:1: window is "5", which is not allowed: give a duration from 1ms to 100ms in us, ms or s.`,
-      `${file}:3: limits.handles is a list, which is not allowed: give a whole number from 16 to 16777216.`,
-      `${file}:4: limits.colour is not an option; the options here are sessions, pinnedMemory, threads, handles.`,
-      `${file}:5: gpu is "GPU-1", which is not allowed: give a GPU's index (0, 1, ...) or UUID (GPU-...).`,
-      `${file}:6: ledger is "full", which is not allowed: give names and values; names are url, username, passwordFile, tls.`,
-      `${file}:7:  is not an option; the options here are ${names}.`,
+      '--log-level is "loud", but must be trace, debug, info, warn, error or fatal.',
+      'NVIDIA_VIRTUAL_LIMITS_THREADS is "0", but must be a whole number from 1 to 65536.',
+      `${file}:1: window is "5", but must be a duration from 1ms to 100ms in us, ms or s.`,
+      `${file}:3: limits.handles is a list, but must be a whole number from 16 to 16777216.`,
+      `${file}:4: limits.colour is not an option. The options are sessions, pinnedMemory, threads, handles.`,
+      `${file}:5: gpu is "GPU-1", but must be a GPU's index (0, 1, ...) or UUID (GPU-...).`,
+      `${file}:6: ledger is "full", but must be names and values; names are url, username, passwordFile, tls.`,
+      `${file}:7:  is not an option. The options are ${names}.`,
     ].sort(),
   );
 });
@@ -162,18 +162,18 @@ test.each([
 
 test('a file that cannot be read is refused', () => {
   expect(problemsOf({ flags: ['--config', '/nonexistent.yaml'] })).toEqual([
-    '/nonexistent.yaml cannot be read as a configuration: no such file or directory. Repair it, or choose another file by --config.',
+    '/nonexistent.yaml is not a valid configuration: no such file or directory. Fix it, or set another file with --config.',
   ]);
 });
 
 test.each([
-  [{ username: 'me' }, ['requires ledger.url', 'requires ledger.passwordFile']],
+  [{ username: 'me' }, ['ledger.url.', 'ledger.passwordFile.']],
   [{ url: 'redis://host', username: 'me', passwordFile: '/p' }, []],
   [{ url: 'redis://host', tls: { ca: '/ca' } }, ['ledger.url to begin with rediss://']],
-  [{ url: 'rediss://host', tls: { ca: '/ca', cert: '/c' } }, ['requires ledger.tls.key']],
+  [{ url: 'rediss://host', tls: { ca: '/ca', cert: '/c' } }, ['ledger.tls.key.']],
   [{ url: 'rediss://host', tls: { cert: '/c', key: '/k' } }, []],
-  [{ url: 'wrong', passwordFile: '/p' }, ['give redis://HOST']],
-])('%j: options that depend on each other are required together', (ledger, needed) => {
+  [{ url: 'wrong', passwordFile: '/p' }, ['but must be redis://HOST']],
+])('%j: related options require each other', (ledger, needed) => {
   const problems = problemsOf({ yaml: JSON.stringify({ ledger }) });
   expect(problems).toEqual(needed.map((text) => expect.stringContaining(text)));
 });
@@ -195,6 +195,6 @@ test('loadFlags() reads the options of an allocation, and reports the same error
     mode: 'exclusive',
   });
   expect(() => loadFlags(ALLOCATION_OPTIONS, { share: '0', policy: 'lazy' })).toThrow(
-    'The configuration has 2 mistakes: ',
+    'The configuration has 2 errors: ',
   );
 });

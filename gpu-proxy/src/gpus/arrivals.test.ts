@@ -83,12 +83,12 @@ test('a node that could not start with a GPU continues without it, and retries w
   await look(7);
   expect([surveys, arrived]).toEqual([3, 0]);
   expect(lines.join('')).toContain(
-    'GPU GPU-b appeared after gpu-proxy started, and cannot be used yet: ',
+    'GPU GPU-b appeared after gpu-proxy started, but gpu-proxy cannot restart with it yet: ',
   );
   works = true;
   await look(8);
   expect([surveys, arrived]).toEqual([4, 1]);
-  expect(lines.join('')).toContain('gpu-proxy ends and must be started again');
+  expect(lines.join('')).toContain('gpu-proxy exits, so that its restart serves this GPU too');
 });
 
 test('a GPU that disappears before the second check causes no restart', async () => {

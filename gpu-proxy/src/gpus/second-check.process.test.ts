@@ -57,7 +57,9 @@ test('an allocation that two of four readings find beyond quota, context and mar
   expect(ended).toEqual([]);
   for (const memory of [MOST + 1, MOST + 1, MOST + 1]) take(memory);
   expect(ended.map(({ code }) => code)).toEqual(['MEMORY_BEYOND_QUOTA']);
-  expect(ended[0]?.message).toContain('GPU 0 (GPU-a), beyond the quota of 1000 MiB and 627 MiB');
+  expect(ended[0]?.message).toContain(
+    'GPU 0 (GPU-a), more than the quota of 1000 MiB plus 627 MiB',
+  );
 });
 
 test('a worker with the pid of an ended one is another worker, and is ended, too', () => {

@@ -40,7 +40,7 @@ test('a slot belongs to the container that the kubelet names, whatever other con
   expect(find(new Map([['x', [MAIN]]]))).toBe('main');
   expect(find(new Map([['x', [holder('other', 'main'), MAIN]]]))).toBe('main');
   expect(() => find(new Map([['x', [holder('other', 'main')]]]))).toThrow(
-    'gave them to pod default/other',
+    'assigned them to pod default/other',
   );
   const halfTwice = new Map([
     ['x', [MAIN]],
@@ -57,6 +57,6 @@ test('if two containers of a pod have the same slot, the container id decides', 
   expect([find(both, IDS.main), find(both, IDS.side)]).toEqual(['main', 'side']);
   expect(() => find(both, 'c'.repeat(64))).toThrow('does not know yet which container');
   expect(() => find(new Map([['x', [MAIN]]]), IDS.side)).toThrow(
-    'a process of container side asked for it',
+    'a process of container side tried to use it',
   );
 });

@@ -204,7 +204,7 @@ test('wrong usage gives status 2 and the allowed values', async () => {
   const outcome = await gpuProxy(place, 'run', '--memory', '12 parsecs', '--', 'true');
   expect([outcome.status, outcome.stderr]).toEqual([
     2,
-    expect.stringContaining('--memory is "12 parsecs", which is not allowed: give a number'),
+    expect.stringContaining('--memory is "12 parsecs", but must be a number'),
   ]);
   expect((await gpuProxy(place, 'run')).status).toBe(2);
   expect((await gpuProxy(place, 'walk')).status).toBe(2);

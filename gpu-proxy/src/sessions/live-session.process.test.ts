@@ -259,13 +259,13 @@ test('each proxy tells the user what none before it has told', () => {
   report(STARTED, overQuota(3), { event: 'unsupported', call: 'cuX' });
   expect(told()).toEqual([
     expect.stringContaining(
-      'Process 0 (/bin/x) asked for 3 MiB of GPU memory where 1 MiB of the quota of 2 MiB',
+      'Process 0 (/bin/x) requested 3 MiB of GPU memory while 1 MiB of the quota of 2 MiB',
     ),
   ]);
   expect(told()).toEqual([]);
   report(overQuota(4), { event: 'overHandles', limit: 16 });
   expect(told()).toEqual([
-    expect.stringContaining('asked for 4 MiB'),
+    expect.stringContaining('requested 4 MiB'),
     expect.stringContaining('the 16 open handles'),
   ]);
   // A proxy that could not note it told it again rather than never.

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ServingCertificate } from '@nvidia-virtual/kube-common/certificates';
-import { Connections, FAREWELL } from '@nvidia-virtual/service/connections';
+import { Connections, DRAIN_DELAY } from '@nvidia-virtual/service/connections';
 import { HttpService } from '@nvidia-virtual/service/http';
 import type { Logger } from 'pino';
 import { jsonListener, listen, parseObject, type Route } from '../json-service.js';
@@ -81,7 +81,7 @@ export class WebhookService {
 
   async end(): Promise<void> {
     this.#ending = true;
-    await sleep(FAREWELL);
+    await sleep(DRAIN_DELAY);
     this.#certificate.stop();
     await this.#connections.end();
     await this.#http.move(undefined);

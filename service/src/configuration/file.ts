@@ -13,8 +13,8 @@ import { Option, type Schema } from './option.js';
 import type { Entry, Source } from './source.js';
 
 /**
- * What a configuration file holds for the options of `schema`, and everything in it that is none of
- * them.
+ * Reads the options of `schema` from a configuration file.
+ * @returns the values, and all errors in the file
  */
 export function readFileSource(
   path: string,
@@ -102,7 +102,7 @@ class FileReader {
   }
 }
 
-/** The single values of an option, those of a mapping with their GPU. */
+/** The single values of an option. Values of a mapping come with their GPU. */
 function partsOf(
   node: ParsedNode,
   shape: Option<unknown>['kind']['shape'],
@@ -121,7 +121,7 @@ function isNothing(node: ParsedNode | null): node is null {
   return node === null || (isScalar(node) && node.value === null);
 }
 
-/** A scalar as it is written, without its quotes. */
+/** A scalar as written, without quotes. */
 function textOf(node: ParsedNode): string | undefined {
   if (!isScalar(node)) return undefined;
   return typeof node.value === 'string' ? node.value : (node.source ?? String(node.value));

@@ -2,9 +2,8 @@ import { Option as Flag } from 'commander';
 import { type NamedOption, optionsOf, type Schema } from './option.js';
 
 /**
- * The flags of a schema, for commander to collect; `loadConfiguration` and `loadFlags` check what
- * it collected.
- * @param keys which options the command has; all by default.
+ * The flags of a schema for commander. The functions of `load.ts` validate what it collects.
+ * @param keys the options of the command; all by default
  */
 export function flagsOf(schema: Schema, keys?: readonly string[]): Flag[] {
   return optionsOf(schema)

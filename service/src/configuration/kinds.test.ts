@@ -34,7 +34,7 @@ test.each<[Kind<unknown>, string, unknown]>([
   [address, '[::1]:0', { host: '::1', port: 0 }],
   [address, ':9400', { port: 9400 }],
   [address, '/run/x/../http.sock', { path: '/run/http.sock' }],
-])('%# understands %j', (kind, text, value) => {
+])('%# parses %j', (kind, text, value) => {
   expect(kind.entry(text)).toEqual(value);
 });
 
@@ -63,7 +63,7 @@ test.each<[Kind<unknown>, readonly string[]]>([
     ],
   ],
   [address, ['9400', ':', ':65536', '[]:9400', 'host', 'host:65536', '::1:9400', 'http.sock', '']],
-])('%# refuses what it does not allow', (kind, texts) => {
+])('%# refuses invalid values', (kind, texts) => {
   expect(texts.filter((text) => kind.entry(text) !== undefined)).toEqual([]);
 });
 
@@ -73,13 +73,13 @@ describe('perGpu()', () => {
     ['1', '0=2', `${UUID.toUpperCase()}=3`].map((text) => kind.entry(text)),
   );
 
-  test('a UUID says more than an index, and an index more than nothing', () => {
+  test('a value by UUID wins over one by index, and that over the value for all GPUs', () => {
     expect(forGpu(values, { uuid: UUID, index: 0 }, 9)).toBe(3);
     expect(forGpu(values, { uuid: 'GPU-another', index: 0 }, 9)).toBe(2);
     expect(forGpu(values, { uuid: 'GPU-another', index: 1 }, 9)).toBe(1);
   });
 
-  test('a GPU that nothing was said about has what the caller says', () => {
+  test('a GPU without a value has the default of the caller', () => {
     expect(forGpu(kind.combine([kind.entry('0=0')]), { uuid: UUID, index: 1 }, 9)).toBe(9);
   });
 

@@ -2,22 +2,21 @@ import path from 'node:path';
 import { MEMORY_SIZES, readMemorySize } from '../memory-size.js';
 
 /**
- * What an option may hold: its one parser, whether the text comes from a flag, a variable or a
- * file.
+ * The type of an option: parses its text, which comes from a flag, a variable or a file.
  */
 export interface Kind<T> {
-  /** As help shows it: `--window <duration>`. */
+  /** Shown by help: `--window <duration>`. */
   readonly placeholder: string;
-  /** Ends the sentence that begins with "give". */
+  /** Completes the sentence "VALUE must be …". */
   readonly allowed: string;
   /**
-   * `many`: a repeated flag, a variable with commas, a list; `perGpu`: that, and a mapping from
-   * GPUs to values.
+   * - `many`: a repeated flag, a comma-separated variable, or a list.
+   * - `perGpu`: the same, or a mapping from GPUs to values.
    */
   readonly shape: 'one' | 'many' | 'perGpu';
-  /** One entry; undefined when it is not allowed. */
+  /** Parses one entry. Undefined: invalid. */
   entry(text: string): unknown;
-  /** All entries of an option, in order; at least one. */
+  /** Combines all entries of an option, at least one, in order. */
   combine(entries: readonly unknown[]): T;
 }
 
@@ -45,7 +44,7 @@ export function wholeNumber(least: number, most: number, placeholder = 'count'):
   );
 }
 
-/** Microseconds. */
+/** A duration in microseconds. */
 export function duration(least: string, most: string): Kind<number> {
   const [from, to] = [microseconds(least), microseconds(most)];
   return one('duration', `a duration from ${least} to ${most} in us, ms or s`, (text) =>
@@ -53,10 +52,10 @@ export function duration(least: string, most: string): Kind<number> {
   );
 }
 
-/** Bytes. */
+/** A memory size in bytes. */
 export const memorySize = one('size', MEMORY_SIZES, readMemorySize);
 
-/** 1 to 100. */
+/** An integer from 1 to 100. */
 export const percent = one('percent', 'a whole percentage from 1 to 100, for example 25', (text) =>
   within(1, 100, /^\d{1,3} ?%?$/.test(text) ? Number.parseInt(text, 10) : NaN),
 );
@@ -72,30 +71,30 @@ export const logTarget = one(
   (text) => (text === '-' ? text : filePath.entry(text)) as string | undefined,
 );
 
-/** `more`: what may stand after the first letter or digit beside letters, digits and `._-`. */
+/** @param more characters allowed after the first one, in addition to letters, digits and `._-` */
 function name(most: number, more = ''): Kind<string> {
   const pattern = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._${more}-]{0,${most - 1}}$`);
-  const allowed = `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, the first one a letter or a digit`;
+  const allowed = `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, starting with a letter or a digit`;
   return one('name', allowed, (text) => (pattern.test(text) ? text : undefined));
 }
 
-/** Every name that Kubernetes gives a node is one, and the ledger takes it for its keys. */
+/** Accepts all Kubernetes node names, and only names that are safe in the ledger's keys. */
 export const nodeName = name(253);
 export const userName = name(128);
-/** With a slash, so that it can say namespace and pod. */
+/** May contain a slash, to name namespace and pod. */
 export const allocationName = name(128, '/');
 
-/** An index, or a UUID as the driver spells it. */
+/** An index, or a UUID in the driver's format. */
 const GPU_NAME = /^(\d{1,4}|GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 export const gpuName = one('index|uuid', "a GPU's index (0, 1, ...) or UUID (GPU-...)", (text) =>
   GPU_NAME.test(text) ? text : undefined,
 );
 
-/** One value for all GPUs, and others for some. */
+/** A value for all GPUs, and values for single GPUs. */
 export interface PerGpu<T> {
   readonly all: T | undefined;
-  /** By index or UUID, as they were given. */
+  /** Keys are indexes or UUIDs, as given. */
   readonly some: ReadonlyMap<string, T>;
 }
 
@@ -138,10 +137,10 @@ const LEAST_UID = 1000;
 const NOBODY = 65534;
 const MOST_UID = 2 ** 32 - 2;
 
-/** Below 1000 are the system's own users, and nobody is one whom others use. */
+/** Excludes system users (below 1000) and `nobody`, which other software uses. */
 export const uidRange = one<UidRange>(
   'first-last',
-  `the first and the last of user ids from ${LEAST_UID} to ${MOST_UID}, not across ${NOBODY} (nobody), for example 100000-165535`,
+  `a range FIRST-LAST of user ids between ${LEAST_UID} and ${MOST_UID} without ${NOBODY} (nobody), for example 100000-165535`,
   (text) => {
     const [, first = NaN, last = NaN] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? [];
     const allowed =
@@ -153,9 +152,7 @@ export const uidRange = one<UidRange>(
 const REDIS_URL =
   /^(rediss?:\/\/([\w.-]+|\[[\da-fA-F:.]+\])(:\d{1,5})?(\/\d{0,4})?|unix:\/\/\/\S+)$/;
 
-/**
- * A password does not belong here: the command line and the environment of a process can be read.
- */
+/** Refuses passwords, because other processes can read the command line and the environment. */
 export const redisUrl = one(
   'url',
   'redis://HOST[:PORT][/DATABASE], rediss:// for TLS, or unix:///PATH, without a user and password',
@@ -163,13 +160,12 @@ export const redisUrl = one(
 );
 
 /**
- * Without a host all addresses of this machine: of IPv6 and IPv4 where it has both, else of the one
- * that it has.
+ * Without a host: all addresses of this machine, IPv6 and IPv4 as available.
  */
 export type NetworkAddress = { readonly host?: string; readonly port: number };
 export type Address = NetworkAddress | { readonly path: string };
 
-/** Port 0: any that is free. */
+/** Port 0: any free port. */
 export const address = one<Address>(
   'address',
   'HOST:PORT, [HOST]:PORT, :PORT for all addresses, or the absolute path of a Unix socket',

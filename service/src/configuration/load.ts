@@ -11,20 +11,20 @@ import {
 import { type Entry, environmentSource, flagSource, type Source } from './source.js';
 
 export interface Given {
-  /** What commander collected for the flags of `flagsOf`. */
+  /** Flags of `flagsOf`, as collected by commander. */
   readonly flags: Readonly<Record<string, unknown>>;
   readonly environment: NodeJS.ProcessEnv;
 }
 
-/** The schema of the option that names the configuration file. */
+/** Schema of the option that names the configuration file. */
 interface FileOption extends Schema {
   readonly config: Option<string | undefined>;
 }
 
 /**
- * Options that a file may hold too: flags before environment before file before defaults.
- * @param file the option that names the file.
- * @throws ProxyError that lists all problems.
+ * Loads options from flags, variables, file and defaults, in this order of precedence.
+ * @param file the option that names the file
+ * @throws ProxyError that lists all problems
  */
 export function loadOptionsWithFile<S extends Schema>(
   schema: S,

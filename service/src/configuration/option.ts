@@ -1,21 +1,21 @@
 import type { Kind } from './kinds.js';
 
-/** What must hold for another option when this one is given. */
+/** Another option that this one requires. */
 interface Need {
   readonly key: string;
-  /** What its value begins with. */
+  /** Required prefix of its value. */
   readonly prefix?: string;
 }
 
 interface Details {
   readonly help: string;
-  /** In the syntax of the option. */
+  /** Default value, in the syntax of the option. */
   readonly default?: string;
-  /** What holds without a value, when there is no default; completes "default:". */
+  /** Describes the effect of no value, if there is no default. Completes "default:". */
   readonly otherwise?: string;
-  /** True when a running gpu-proxy follows a change. */
+  /** Whether a running gpu-proxy applies a change. */
   readonly reloadable?: boolean;
-  /** False if the variable of this name has another meaning. */
+  /** False: the option has no variable, because the name has another meaning. */
   readonly variable?: boolean;
   readonly needs?: readonly Need[];
   /** Short flag: `-n`. */
@@ -23,8 +23,8 @@ interface Details {
 }
 
 /**
- * One option, declared once: its flag, its variable, its key in the file, its help and its page
- * come from here.
+ * Declares one option. Its flag, variable, key in the file, help and documentation are derived
+ * from it.
  */
 export class Option<T> {
   constructor(
@@ -32,7 +32,7 @@ export class Option<T> {
     readonly details: Details,
   ) {}
 
-  /** What help and pages say after "default:". */
+  /** Text after "default:" in help and documentation. */
   get defaultText(): string {
     return this.details.default ?? this.details.otherwise ?? 'none';
   }
@@ -54,18 +54,18 @@ export interface Schema {
   readonly [name: string]: Option<unknown> | Schema;
 }
 
-/** The values of a schema, nested as it is. */
+/** The values of a schema, with the same nesting. */
 export type Values<S> = {
   readonly [K in keyof S]: S[K] extends Option<infer T> ? T : Values<S[K]>;
 };
 
-/** An option under the names by which users know it. */
+/** An option with its key, flag and variable. */
 export class NamedOption {
-  /** In the file, dots for nesting: `limits.pinnedMemory`. */
+  /** Key in the file, with dots for nesting: `limits.pinnedMemory`. */
   readonly key: string;
   /** `--limits-pinned-memory` */
   readonly flag: string;
-  /** `NVIDIA_VIRTUAL_LIMITS_PINNED_MEMORY`; undefined when it has none. */
+  /** `NVIDIA_VIRTUAL_LIMITS_PINNED_MEMORY`; undefined: no variable. */
   readonly variable: string | undefined;
 
   constructor(
@@ -89,7 +89,7 @@ export function optionsOf(schema: Schema, path: readonly string[] = []): NamedOp
   });
 }
 
-/** Values in the shape of the schema, each one asked for by its key. */
+/** Builds values in the shape of the schema. `valueFor` returns the value of each key. */
 export function nest<S extends Schema>(
   schema: S,
   valueFor: (key: string) => unknown,

@@ -1,31 +1,31 @@
 import { address, choice, filePath, nodeName, redisUrl, userName } from './kinds.js';
 import { option } from './option.js';
 
-/** Options that more than one service of a node or of the cluster has. */
+/** Options that several services have. */
 export const SHARED_OPTIONS = {
   node: option(nodeName, {
-    help: 'the name of this node in the ledger, metrics and logs',
+    help: 'name of this node in the ledger, metrics and logs',
     otherwise: "the host's name",
   }),
   ledger: {
     url: option(redisUrl, {
-      help: 'the Redis that holds the ledger',
+      help: 'URL of the Redis that holds the ledger',
       otherwise: 'no ledger',
     }),
     username: option(userName, {
-      help: 'the user in Redis',
+      help: 'Redis user',
       otherwise: "Redis' default user",
       needs: [{ key: 'ledger.url' }, { key: 'ledger.passwordFile' }],
     }),
     passwordFile: option(filePath, {
-      help: 'file with the password, read for each connection',
+      help: 'file with the Redis password; read again for each connection',
       otherwise: 'no password',
       needs: [{ key: 'ledger.url' }],
     }),
     tls: {
       ca: option(filePath, {
-        help: 'CA certificates for the Redis (PEM)',
-        otherwise: 'those that Node trusts',
+        help: 'CA certificates for the Redis server (PEM)',
+        otherwise: 'the CAs that Node.js trusts',
         needs: [{ key: 'ledger.url', prefix: 'rediss://' }],
       }),
       cert: option(filePath, {
@@ -34,19 +34,19 @@ export const SHARED_OPTIONS = {
         needs: [{ key: 'ledger.url', prefix: 'rediss://' }, { key: 'ledger.tls.key' }],
       }),
       key: option(filePath, {
-        help: 'key of the client certificate (PEM)',
+        help: 'private key of the client certificate (PEM)',
         otherwise: 'none',
         needs: [{ key: 'ledger.tls.cert' }],
       }),
     },
   },
   http: option(address, {
-    help: 'address of /metrics, /healthz and /readyz; there is no authentication, so use a private address',
+    help: 'address of /metrics, /healthz and /readyz; without authentication, so use a private address',
     otherwise: 'not served',
     reloadable: true,
   }),
   logLevel: option(choice('trace', 'debug', 'info', 'warn', 'error', 'fatal'), {
-    help: 'minimum level of logged lines',
+    help: 'minimum log level',
     default: 'info',
     reloadable: true,
   }),

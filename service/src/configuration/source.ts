@@ -3,17 +3,16 @@ import type { NamedOption } from './option.js';
 /** One entry of an option, before parsing. */
 export interface Entry {
   /**
-   * The subject of a sentence about it: `--window`, `NVIDIA_VIRTUAL_WINDOW`, `/etc/node.yaml:3:
-   * window`.
+   * Origin for error messages: `--window`, `NVIDIA_VIRTUAL_WINDOW` or `/etc/node.yaml:3: window`.
    */
   readonly where: string;
   readonly text: string;
 }
 
-/** Where values come from: the entries of an option there; undefined when there are none. */
+/** Returns the entries of an option. Undefined: none. */
 export type Source = (option: NamedOption) => readonly Entry[] | undefined;
 
-/** Flags, as commander collected them: a text, or a list for one that may be repeated. */
+/** Flags as collected by commander: a string, or a list for a repeatable flag. */
 export function flagSource(flags: Readonly<Record<string, unknown>>): Source {
   return ({ flag }) => {
     const value = flags[attributeName(flag)] as string | readonly string[] | undefined;
@@ -31,7 +30,7 @@ export function environmentSource(environment: NodeJS.ProcessEnv): Source {
   };
 }
 
-/** As commander names what it found: `limitsPinnedMemory` for `--limits-pinned-memory`. */
+/** Commander's name for a flag: `limitsPinnedMemory` for `--limits-pinned-memory`. */
 function attributeName(flag: string): string {
   return flag.slice(2).replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Ends a test that fails; no test waits as long otherwise. */
+/** Timeout of a failing test. A passing test never waits this long. */
 const DEADLINE_MS = 90_000;
 
-/** Tries an assertion until it holds. */
+/** Retries an assertion until it passes. */
 export async function eventually(assertion: () => unknown, deadline = DEADLINE_MS): Promise<void> {
   const end = Date.now() + deadline;
   for (;;) {
@@ -18,8 +18,8 @@ export async function eventually(assertion: () => unknown, deadline = DEADLINE_M
 }
 
 /**
- * Looks until there is something (not `undefined` and not `false`), and returns it.
- * @param what that is waited for, for the error of a test that fails
+ * Polls until `look` returns something other than `undefined` and `false`, and returns it.
+ * @param what names the awaited thing in the error message
  */
 export async function until<T>(
   look: () => Promise<T | undefined | false> | T | undefined | false,
@@ -29,7 +29,7 @@ export async function until<T>(
   for (;;) {
     const found = await look();
     if (found !== undefined && found !== false) return found;
-    if (Date.now() > end) throw new Error(`waited in vain for: ${what}`);
+    if (Date.now() > end) throw new Error(`timed out waiting for: ${what}`);
     await delay(25);
   }
 }

@@ -142,11 +142,11 @@ test('errors on the node are reported to the program and to its pod', async () =
   const [said, why] = await scene.ask(pod, socket);
   expect([said, why]).toEqual([
     'init 100\n',
-    expect.stringContaining('could not be made ready: illegal operation on a directory.'),
+    expect.stringContaining('could not be prepared: illegal operation on a directory.'),
   ]);
   await eventually(async () =>
     expect(await scene.events('unlucky')).toEqual([
-      ['GpuNotAvailable', expect.stringContaining('could not be made ready')],
+      ['GpuNotAvailable', expect.stringContaining('could not be prepared')],
     ]),
   );
   rmSync(inTheWay, { recursive: true });
@@ -176,7 +176,7 @@ test('an unkillable worker of a predecessor is waited for until the timeout only
   const after = await scene.started('after', ['a']);
   const refused = scene.run(after.pod, after.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
-  const sentence = `pod default/before had them before, and its worker ${worker} does not end`;
+  const sentence = `they belonged to pod default/before, whose worker ${worker} does not exit`;
   expect(refused.stderr).toContain(sentence);
   await eventually(async () =>
     expect(await scene.events('after')).toEqual([

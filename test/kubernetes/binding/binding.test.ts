@@ -72,7 +72,7 @@ test('a pod with the socket of another is refused with a message', async () => {
   const refused = scene.run(thief.pod, victim.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
   expect(refused.stderr).toContain(
-    `allocation ${victim.id} is for container main of pod default/victim, and the process is in another pod.`,
+    `allocation ${victim.id} is for container main of pod default/victim, but the process is in another pod.`,
   );
   await eventually(async () =>
     expect(await scene.events('thief')).toEqual([
@@ -89,7 +89,7 @@ test('an unused socket is not bound to a pod to which the kubelet did not give i
   const refused = scene.run(thief, victim.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
   expect(refused.stderr).toContain(
-    'Pod default/thief may not use the slots a: the kubelet gave them to pod default/victim.',
+    'Pod default/thief may not use the slots a: the kubelet assigned them to pod default/victim.',
   );
   const right = scene.run(victim.pod, victim.socket, HOLDING);
   await right.printed('got 0');
@@ -120,14 +120,14 @@ test('a grant that cannot be read is logged once, and kept', async () => {
   writeFileSync(path.join(scene.state, 'allocations', id, 'grant.json'), '');
   await scene.serve();
   await scene.proxy.printed(
-    'grant.json cannot be read as a grant of version 1, so the container that has its directory gets no GPU',
+    'grant.json is not a valid grant of version 1. Its container gets no GPU',
   );
   // A new grant causes another scan.
   const other = idOf(scene.allocate(['b']));
   await eventually(async () =>
     expect((await scene.allocations()).map(({ slots }) => slots)).toEqual([['b']]),
   );
-  expect(scene.proxy.stdout.split('cannot be read as a grant')).toHaveLength(2);
+  expect(scene.proxy.stdout.split('is not a valid grant')).toHaveLength(2);
   expect(scene.directories().sort()).toEqual([id, other].sort());
 });
 
@@ -208,7 +208,7 @@ test('number 22: a process of another container of the pod is refused', async ()
     const refused = scene.runIn(other.processFiles, socket, ASKING);
     expect(await refused.finish()).toBe('init 100\n');
     expect(refused.stderr).toContain(
-      'The GPU of pod default/pair is for container main, and a process of container sidecar asked for it.',
+      'The GPU of pod default/pair is for container main, but a process of container sidecar tried to use it.',
     );
   });
   await main.finish();
@@ -232,7 +232,9 @@ test('the allocation of a deleted pod is released, and its slots serve the next 
     expect(await scene.events('before')).toEqual([
       [
         'GpuNotAvailable',
-        expect.stringMatching(/^The kubelet gave the slots a to pod default\/after/),
+        expect.stringMatching(
+          /^The kubelet assigned the slots a of this pod to pod default\/after/,
+        ),
       ],
     ]),
   );
@@ -379,7 +381,10 @@ test('invalid requests of a pod are reported to its program and in its events', 
   expect(program.stderr).toContain('nvidia-virtual/memory is "much"');
   await eventually(async () =>
     expect(await scene.events('wrong')).toEqual([
-      ['GpuRequestWrong', expect.stringContaining('The request of pod default/wrong is not valid')],
+      [
+        'GpuRequestWrong',
+        expect.stringContaining('The GPU request of pod default/wrong is invalid'),
+      ],
     ]),
   );
 });
@@ -399,7 +404,7 @@ test('if no single GPU has room, the program gets CUDA_ERROR_NO_DEVICE, and the 
   const program = scene.run(large.pod, large.socket, ASKING);
   expect(await program.finish()).toBe('init 100\n');
   expect(program.stderr).toContain(
-    'Container main has 6 slots, and no single GPU of the node has room for them: GPU 0',
+    'Container main has 6 slots, but no single GPU of the node has room for them: GPU 0',
   );
   await eventually(async () =>
     expect(await scene.events('large')).toEqual([
@@ -441,7 +446,7 @@ test('a sandbox and a process outside of all pods are refused with a message', a
   const { pod, socket } = await scene.started('sandboxed', ['a']);
   const sandboxed = scene.run(pod, socket, ASKING, scene.sandboxProgram('runsc'));
   expect(await sandboxed.finish()).toBe('init 100\n');
-  expect(sandboxed.stderr).toContain('(runsc) was refused: it is a sandbox (gVisor, Kata)');
+  expect(sandboxed.stderr).toContain('(runsc) was refused: it represents a sandbox (gVisor, Kata)');
   const outside = scene.runIn([], socket, ASKING);
   expect(await outside.finish()).toBe('init 100\n');
   expect(outside.stderr).toContain('was refused: its cgroup belongs to no pod');
@@ -504,7 +509,7 @@ test('number 1: all programs of a container share one quota; an allocation beyon
     expect(await scene.events('greedy')).toEqual([
       [
         'GpuMemoryQuotaReached',
-        expect.stringContaining('asked for 500 MiB of GPU memory where 500 MiB'),
+        expect.stringContaining('requested 500 MiB of GPU memory while 500 MiB'),
       ],
     ]),
   );
@@ -577,7 +582,7 @@ test('a container of a version that no longer exists is refused, and its pod get
   const program = scene.run(pod, scene.allocate(['a'], '00112233aabbccdd'), ASKING);
   expect(await program.finish()).toBe('init 100\n');
   expect(program.stderr).toContain(
-    'Version 00112233aabbccdd of nvidia-virtual, which the container has, is not installed in',
+    'Version 00112233aabbccdd of nvidia-virtual, which the container uses, is not installed in',
   );
   await eventually(async () =>
     expect(await scene.events('old')).toEqual([

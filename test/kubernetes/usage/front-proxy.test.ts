@@ -93,7 +93,7 @@ describe('authenticate()', () => {
   });
 
   test.each<[string, KeyPair | undefined, string]>([
-    ['no certificate', undefined, 'no client certificate came'],
+    ['no certificate', undefined, 'the client sent no certificate'],
     [
       'a certificate of another authority',
       stranger.issue({ commonName: 'front-proxy-client' }),
@@ -106,14 +106,14 @@ describe('authenticate()', () => {
     ],
   ])('refuses %s', async (_, pair, reason) => {
     const said = await ask(pair, 'X-Remote-User: admin', 'X-Remote-Group: system:masters');
-    expect(said).toContain('This API is served through the API server of Kubernetes only: ');
+    expect(said).toContain('This API accepts requests only from the Kubernetes API server: ');
     expect(said).toContain(reason);
   });
 
   test('refuses everything before it knows the API server, and after its CA was replaced', async () => {
     proxy = undefined;
     expect(await ask(client, 'X-Remote-User: admin')).toContain(
-      'how the API server proves itself is not known yet',
+      'the certificate authority of the API server is not known yet',
     );
     proxy = readFrontProxy({
       ...data,

@@ -108,7 +108,7 @@ describe('the usage API in a real API server', () => {
     ]);
     expect(await names('--chunk-size', '1')).toHaveLength(4);
     expect((await scene.kubectl(['get', 'pgu', '--field-selector', 'a=b'])).errors).toContain(
-      'allowed are =, == and != with metadata.name, metadata.namespace, node, state',
+      'it must use =, == or != with one of metadata.name, metadata.namespace, node, state',
     );
   });
 
@@ -148,7 +148,7 @@ describe('the usage API in a real API server', () => {
       'DELETE is not supported: usage is read-only.',
     );
     expect((await scene.kubectl(['get', 'pgu', '-n', 'team-a', 'absent'])).errors).toContain(
-      'podgpuusages.usage.nvidia-virtual.io "absent" not found: there is no pod of this name that asks for nvidia-virtual/gpu',
+      'podgpuusages.usage.nvidia-virtual.io "absent" not found: no pod of this name requests nvidia-virtual/gpu',
     );
   });
 
@@ -157,7 +157,7 @@ describe('the usage API in a real API server', () => {
       () => scene.kubectl(['explain', 'podgpuusages.containers.time']),
       ({ status }) => status === 0,
     );
-    expect(output).toContain('Of the window, spent waiting for a turn.');
+    expect(output).toContain('Part of the window spent waiting for a GPU.');
   });
 
   test('whoever is not the API server gets nothing, whatever it writes into headers', async () => {
