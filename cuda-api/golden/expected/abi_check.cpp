@@ -70,7 +70,7 @@ static_assert(std::is_same_v<decltype(&cuToyPaint), CUresult (*)(unsigned long l
 static_assert(std::is_same_v<decltype(&cuToyPlay), CUresult (*)(CUmodule, CUstream)>, "cuToyPlay");
 static_assert(std::is_same_v<decltype(&cuToyLoad), CUresult (*)(CUmodule*, const char*, const void*)>, "cuToyLoad");
 static_assert(std::is_same_v<decltype(&cuToyPart), CUresult (*)(CUmemGenericAllocationHandle*, size_t*, CUmodule)>, "cuToyPart");
-static_assert(std::is_same_v<decltype(&cuToyGather), CUresult (*)(const CUstream*, const CUtoyOrder*, const CUtoyBox*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*)>, "cuToyGather");
+static_assert(std::is_same_v<decltype(&cuToyGather), CUresult (*)(const CUstream*, const CUtoyOrder*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*)>, "cuToyGather");
 static_assert(std::is_same_v<decltype(&cuToyAsk), CUresult (*)(int*, CUdevice)>, "cuToyAsk");
 static_assert(std::is_same_v<PFN_cuToyInit_v2000, decltype(&cuToyInit)>);
 static_assert(std::is_same_v<PFN_cuToyOpen_v2000, decltype(&cuToyOpen)>);

@@ -60,6 +60,6 @@ CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
 CUresult cuToyPlay(CUmodule module, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);
-CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyOrder* more, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box);
 CUresult cuToyAsk(int* answer, CUdevice device);
 }

@@ -126,12 +126,12 @@ CUresult dispatch_cuToyPart(Thread& thread, wire::Decoder& in, wire::Encoder& ou
 CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto streamsNumbers = in.getArray<std::uint64_t>(wire::kMaxFrameBytes);
   const auto orders = in.getArray<CUtoyOrder>(wire::kMaxFrameBytes);
-  const auto boxes = in.getArray<CUtoyBox>(wire::kMaxFrameBytes);
+  const auto more = in.getArray<CUtoyOrder>(wire::kMaxFrameBytes);
   const auto count = in.get<unsigned int>();
   auto box = in.get<CUtoyBox>();
   if (streamsNumbers.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
   if (orders.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
-  if (!boxes.empty() && boxes.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
+  if (!more.empty() && more.size() != static_cast<std::size_t>(count)) return thread.refuseFrame();
   if (!in.finished()) return thread.refuseFrame();
   if (thread.driver.cuToyGather == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   std::vector<CUstream> streams(streamsNumbers.size());
@@ -143,7 +143,7 @@ CUresult dispatch_cuToyGather(Thread& thread, wire::Decoder& in, wire::Encoder& 
   if (static_cast<std::size_t>(count) > wire::kReplyBytes / 2) return CUDA_ERROR_INVALID_VALUE;
   std::vector<unsigned short> sizes(count);
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (const CUresult status = thread.driver.cuToyGather(streams.data(), orders.data(), boxes.empty() ? nullptr : boxes.data(), count, modules.data(), sizes.data(), &box); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = thread.driver.cuToyGather(streams.data(), orders.data(), more.empty() ? nullptr : more.data(), count, modules.data(), sizes.data(), &box); status != CUDA_SUCCESS) return status;
   out.put<std::uint64_t>(modules.size() * sizeof(std::uint64_t));
   for (const auto object : modules) out.put<std::uint64_t>(thread.add(wire::HandleKind::module, object));
   out.putBytes(sizes.data(), sizes.size() * sizeof(unsigned short));

@@ -29,5 +29,5 @@ EXPORT CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream st
 EXPORT CUresult cuToyPlay(CUmodule module, CUstream stream) { return remote::cuToyPlay(module, stream); }
 EXPORT CUresult cuToyLoad(CUmodule* module, const char* name, const void* image) { return interposer::cuToyLoad(module, name, image); }
 EXPORT CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module) { return remote::cuToyPart(part, bytes, module); }
-EXPORT CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) { return remote::cuToyGather(streams, orders, boxes, count, modules, sizes, box); }
+EXPORT CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyOrder* more, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) { return remote::cuToyGather(streams, orders, more, count, modules, sizes, box); }
 EXPORT CUresult cuToyAsk(int* answer, CUdevice device) { return remote::cuToyAsk(answer, device); }

@@ -19,5 +19,5 @@ MISSING CUresult cuToyPaint(unsigned long long, size_t, CUstream) { return CUDA_
 MISSING CUresult cuToyPlay(CUmodule, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyLoad(CUmodule*, const char*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPart(CUmemGenericAllocationHandle*, size_t*, CUmodule) { return CUDA_ERROR_NOT_SUPPORTED; }
-MISSING CUresult cuToyGather(const CUstream*, const CUtoyOrder*, const CUtoyBox*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyGather(const CUstream*, const CUtoyOrder*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyAsk(int*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; }

@@ -108,13 +108,13 @@ CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule m
   return CUDA_SUCCESS;
 }
 
-CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
+CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyOrder* more, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
   if (static_cast<std::size_t>(count) > wire::kMaxFrameBytes) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t streamsBytes = count * sizeof(const CUstream);
   const std::size_t ordersBytes = count * sizeof(const CUtoyOrder);
-  const std::size_t boxesBytes = count * sizeof(const CUtoyBox);
+  const std::size_t moreBytes = count * sizeof(const CUtoyOrder);
   interposer::Call call;
-  if (!call.begin(CallNumber::cuToyGather, 64 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes) + wire::Encoder::padded(boxesBytes), interposer::kOrdered)) return call.status();
+  if (!call.begin(CallNumber::cuToyGather, 64 + wire::Encoder::padded(streamsBytes) + wire::Encoder::padded(ordersBytes) + wire::Encoder::padded(moreBytes), interposer::kOrdered)) return call.status();
   if (streams == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (orders == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
   if (modules == nullptr && count != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -123,7 +123,7 @@ CUresult cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CU
   call.encoder().put(static_cast<std::uint64_t>(streamsBytes));
   for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) call.encoder().put(interposer::number(streams[i]));
   call.encoder().putBytes(orders, ordersBytes);
-  call.encoder().putBytes(boxes, boxes == nullptr ? 0 : boxesBytes);
+  call.encoder().putBytes(more, more == nullptr ? 0 : moreBytes);
   call.encoder().put(count);
   call.encoder().put(*box);
   wire::Decoder reply;

@@ -79,11 +79,11 @@ CUresult driver_cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUm
   return CUDA_SUCCESS;
 }
 
-CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyBox* boxes, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
+CUresult driver_cuToyGather(const CUstream* streams, const CUtoyOrder* orders, const CUtoyOrder* more, unsigned int count, CUmodule* modules, unsigned short* sizes, CUtoyBox* box) {
   ++roundtrip::record().executed;
   for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(streams[i], roundtrip::object<CUstream>(0 + 16 * i)));
   for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(orders[i], roundtrip::value<CUtoyOrder>(1 + 16 * i)));
-  for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(boxes[i], roundtrip::value<CUtoyBox>(2 + 16 * i)));
+  for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(more[i], roundtrip::value<CUtoyOrder>(2 + 16 * i)));
   EXPECT(roundtrip::same(count, static_cast<unsigned int>(3)));
   for (int i = 0; i < 3; ++i) modules[i] = roundtrip::object<CUmodule>(4 + 16 * i);
   for (int i = 0; i < 3; ++i) sizes[i] = roundtrip::value<unsigned short>(5 + 16 * i);
@@ -221,14 +221,14 @@ void test_cuToyGather() {
   roundtrip::thread().driver.cuToyGather = &driver_cuToyGather;
   CUstream streams[3] = {roundtrip::handle<CUstream>(0 + 16 * 0), roundtrip::handle<CUstream>(0 + 16 * 1), roundtrip::handle<CUstream>(0 + 16 * 2)};
   CUtoyOrder orders[3] = {roundtrip::value<CUtoyOrder>(1 + 16 * 0), roundtrip::value<CUtoyOrder>(1 + 16 * 1), roundtrip::value<CUtoyOrder>(1 + 16 * 2)};
-  CUtoyBox boxes[3] = {roundtrip::value<CUtoyBox>(2 + 16 * 0), roundtrip::value<CUtoyBox>(2 + 16 * 1), roundtrip::value<CUtoyBox>(2 + 16 * 2)};
+  CUtoyOrder more[3] = {roundtrip::value<CUtoyOrder>(2 + 16 * 0), roundtrip::value<CUtoyOrder>(2 + 16 * 1), roundtrip::value<CUtoyOrder>(2 + 16 * 2)};
   unsigned int count = static_cast<unsigned int>(3);
   CUmodule modules[3]{};
   unsigned short sizes[3]{};
   CUtoyBox box = roundtrip::value<CUtoyBox>(6);
   roundtrip::test("cuToyGather", [&] {
     box = roundtrip::value<CUtoyBox>(6);
-    const CUresult status = remote::cuToyGather(streams, orders, boxes, count, modules, sizes, &box);
+    const CUresult status = remote::cuToyGather(streams, orders, more, count, modules, sizes, &box);
     if (status != CUDA_SUCCESS) return status;
     for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(modules[i], roundtrip::handle<CUmodule>(4 + 16 * i)));
     for (int i = 0; i < 3; ++i) EXPECT(roundtrip::same(sizes[i], roundtrip::value<unsigned short>(5 + 16 * i)));
@@ -236,11 +236,11 @@ void test_cuToyGather() {
     return CUDA_SUCCESS;
   });
   EXPECT(roundtrip::record().ticketsPassed == 0);
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(nullptr, orders, boxes, count, modules, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, nullptr, boxes, count, modules, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, nullptr, sizes, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, modules, nullptr, &box); });
-  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, boxes, count, modules, sizes, nullptr); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(nullptr, orders, more, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, nullptr, more, count, modules, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, more, count, nullptr, sizes, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, more, count, modules, nullptr, &box); });
+  roundtrip::testNull("cuToyGather", [&] { return remote::cuToyGather(streams, orders, more, count, modules, sizes, nullptr); });
 }
 
 void test_cuToyAsk() {
