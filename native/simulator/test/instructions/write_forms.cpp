@@ -1,4 +1,5 @@
-// Writes the kernels of all forms into a directory, for an assembler to read: write_forms DIRECTORY.
+// Writes the kernels of all forms into a directory, for an assembler to read: write_forms
+// DIRECTORY.
 #include <cstdio>
 #include <fstream>
 #include <span>
