@@ -1,7 +1,6 @@
 #include "roundtrip.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "interposer/session/call.h"
 #include "native/worker/session/thread.h"
@@ -9,10 +8,7 @@
 
 namespace {
 
-int failures = 0;
-int calls = 0;
-
-/// Executes `bytes` of the recorded request; true when the worker refused it and did nothing.
+/// Executes the first bytes of the recorded request. True if the worker refused it and did nothing.
 bool refuses(const std::vector<std::byte>& request, std::size_t bytes) {
   roundtrip::Record& record = roundtrip::record();
   record.refused = record.executed = 0;
@@ -37,39 +33,27 @@ worker::Thread& thread() {
   return thread;
 }
 
-void fail(const char* file, int line, const char* expectation) {
-  ++failures;
-  std::fprintf(stderr, "%s: expected %s (%s:%d)\n", record().call.c_str(), expectation, file, line);
-}
-
-void test(const char* name, const std::function<CUresult()>& call) {
-  ++calls;
+void test(const std::function<CUresult()>& call) {
   record() = {};
-  record().call = name;
-  EXPECT(call() == CUDA_SUCCESS);
-  EXPECT(record().executed == 1);
-  EXPECT(record().refused == 0);
+  CHECK(call() == CUDA_SUCCESS);
+  CHECK(record().executed == 1);
+  CHECK(record().refused == 0);
   std::vector<std::byte> request = record().request;
-  for (std::size_t bytes = 0; bytes < request.size(); ++bytes) EXPECT(refuses(request, bytes));
+  for (std::size_t bytes = 0; bytes < request.size(); ++bytes) CHECK(refuses(request, bytes));
   request.resize(request.size() + 8);
-  EXPECT(refuses(request, request.size()));
+  CHECK(refuses(request, request.size()));
   const std::size_t replyBytes = record().replyBytes;
   for (std::size_t bytes = 0; bytes < replyBytes; ++bytes) {
     record().replyCut = bytes;
-    EXPECT(call() == CUDA_ERROR_DEVICE_UNAVAILABLE);
+    CHECK(call() == CUDA_ERROR_DEVICE_UNAVAILABLE);
   }
 }
 
-void testNull(const char* name, const std::function<CUresult()>& call) {
+void testNull(const std::function<CUresult()>& call) {
   record() = {};
-  record().call = name;
-  EXPECT(call() == CUDA_ERROR_INVALID_VALUE);
-  EXPECT(record().executed == 0 && record().request.empty());
-}
-
-int result() {
-  std::printf("%d calls, %d failures\n", calls, failures);
-  return failures == 0 ? 0 : 1;
+  CHECK(call() == CUDA_ERROR_INVALID_VALUE);
+  CHECK(record().executed == 0);
+  CHECK(record().request.empty());
 }
 
 }  // namespace roundtrip
@@ -85,7 +69,7 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order) {
 
 CUresult Call::wait(wire::Decoder& reply) {
   roundtrip::Record& record = roundtrip::record();
-  EXPECT(!encoder_.failed());
+  CHECK(!encoder_.failed());
   record.number = static_cast<std::uint16_t>(number_);
   record.request.assign(encoder_.data(), encoder_.data() + encoder_.size());
   wire::Decoder in(record.request.data(), record.request.size());

@@ -4,11 +4,12 @@
 // roundtrip_test.cpp.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -21,9 +22,8 @@ namespace roundtrip {
 
 inline constexpr std::size_t kNothingCut = ~std::size_t{0};
 
-/// What happened during the call under test.
+/// What the doubles saw of the call under test.
 struct Record {
-  std::string call;
   std::vector<std::byte> request;
   std::uint16_t number = 0;
   std::size_t replyBytes = 0;
@@ -36,16 +36,11 @@ struct Record {
 Record& record();
 worker::Thread& thread();
 
-void fail(const char* file, int line, const char* expectation);
-#define EXPECT(condition) ((condition) ? void() : ::roundtrip::fail(__FILE__, __LINE__, #condition))
-
-/// Runs a call whole, then again with its request and its reply cut at every byte, and with more
-/// than it reads.
-void test(const char* name, const std::function<CUresult()>& call);
-/// A call that must be refused before anything is executed.
-void testNull(const char* name, const std::function<CUresult()>& call);
-/// The exit status for main.
-int result();
+/// Makes a call, then executes its request and its reply cut at every byte, and with bytes left
+/// over.
+void test(const std::function<CUresult()>& call);
+/// Makes a call that must be refused before anything is executed.
+void testNull(const std::function<CUresult()>& call);
 
 /// A value that no other seed has, in every byte of it.
 template <class T>

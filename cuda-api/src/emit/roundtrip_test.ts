@@ -8,8 +8,8 @@ import { BANNER, indent, parameterList } from './text.js';
 const ELEMENTS = 3;
 
 /**
- * roundtrip_test.cpp: for each generated call, that the driver gets what the program gave and the
- * program what the driver answered.
+ * roundtrip_test.cpp: a test case for each generated call. The driver gets the program's arguments,
+ * and the program the driver's answer.
  */
 export function emitRoundtripTest({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
@@ -45,28 +45,22 @@ ${drivers.join('\n\n')}
 ${generated.map((call) => emitTest(call, types)).join('\n\n')}
 
 }  // namespace
-
-int main() {
-${generated.map((call) => `  test_${call.name}();`).join('\n')}
-  return roundtrip::result();
-}
 `;
 }
 
 /**
- * What the driver is expected to be called with, and what it answers: the seed of a parameter is
- * its place.
+ * Checks the driver's arguments and gives its answer. The seed of a parameter is its position.
  */
 function driverBody(call: Call, types: TypeTable): string {
   const lines = call.parameters.flatMap((parameter, index) => {
     const { name, type, direction, count } = parameter;
     if (direction === 'value')
       return [
-        `EXPECT(roundtrip::same(${name}, ${given(parameter, index, types, call, 'object')}));`,
+        `CHECK(roundtrip::same(${name}, ${given(parameter, index, types, call, 'object')}));`,
       ];
-    if (direction === 'string') return [`EXPECT(std::strcmp(${name}, "name ${index}") == 0);`];
+    if (direction === 'string') return [`CHECK(std::strcmp(${name}, "name ${index}") == 0);`];
     if (direction === 'pointer')
-      return [`EXPECT(roundtrip::same(${name}, roundtrip::object<${type}>(${index})));`];
+      return [`CHECK(roundtrip::same(${name}, roundtrip::object<${type}>(${index})));`];
     const element = withoutConst(pointee(type));
     const of = (seed: string): string =>
       types.handleKind(element)
@@ -76,7 +70,7 @@ function driverBody(call: Call, types: TypeTable): string {
       count === undefined
         ? statement(`*${name}`, `${index}`)
         : `for (int i = 0; i < ${ELEMENTS}; ++i) ${statement(`${name}[i]`, `${index} + 16 * i`)}`;
-    const read = each((target, seed) => `EXPECT(roundtrip::same(${target}, ${of(seed)}));`);
+    const read = each((target, seed) => `CHECK(roundtrip::same(${target}, ${of(seed)}));`);
     const write = each(
       (target, seed) => `${target} = ${of(direction === 'inout' ? `${seed} + 100` : seed)};`,
     );
@@ -112,7 +106,7 @@ function emitTest(call: Call, types: TypeTable): string {
       ? []
       : [`roundtrip::thread().driver.${call.name} = &driver_${call.name};`]),
     ...call.parameters.map((parameter, index) => declareArgument(parameter, index, types, call)),
-    `roundtrip::test("${call.name}", [&] {`,
+    'roundtrip::test([&] {',
     ...call.parameters.flatMap((parameter, index) => resetArgument(parameter, index)),
     `  const CUresult status = ${invoke()};`,
     '  if (status != CUDA_SUCCESS) return status;',
@@ -122,19 +116,17 @@ function emitTest(call: Call, types: TypeTable): string {
     '  return CUDA_SUCCESS;',
     '});',
     ...(call.mode === 'wait'
-      ? ['EXPECT(roundtrip::record().ticketsPassed > 0);']
-      : ['EXPECT(roundtrip::record().ticketsPassed == 0);']),
+      ? ['CHECK(roundtrip::record().ticketsPassed > 0);']
+      : ['CHECK(roundtrip::record().ticketsPassed == 0);']),
     ...call.parameters
       .filter(({ destroys }) => destroys)
-      .map(
-        ({ name }) =>
-          `EXPECT(!roundtrip::record().removed.empty() && roundtrip::record().removed.front() == (std::uint64_t)${name});`,
-      ),
-    ...nullable.map(
-      (parameter) => `roundtrip::testNull("${call.name}", [&] { return ${invoke(parameter)}; });`,
-    ),
+      .flatMap(({ name }) => [
+        'REQUIRE(!roundtrip::record().removed.empty());',
+        `CHECK(roundtrip::record().removed.front() == (std::uint64_t)${name});`,
+      ]),
+    ...nullable.map((parameter) => `roundtrip::testNull([&] { return ${invoke(parameter)}; });`),
   ];
-  return `void test_${call.name}() {\n${indent(lines.join('\n'))}\n}`;
+  return `TEST_CASE("${call.name} reaches the driver whole, or is refused") {\n${indent(lines.join('\n'))}\n}`;
 }
 
 function argument({ name, direction, count }: Parameter): string {
@@ -169,7 +161,7 @@ function declareArgument(
   return `${element} ${name}[${ELEMENTS}] = {${elements.join(', ')}};`;
 }
 
-/** What the call changes is as before when it is made again. */
+/** Restores what the call changes, because it is made again. */
 function resetArgument({ type, name, direction }: Parameter, index: number): string[] {
   return direction === 'inout' ? [`  ${name} = roundtrip::value<${pointee(type)}>(${index});`] : [];
 }
@@ -186,8 +178,8 @@ function expectAnswer(
     types.handleKind(element)
       ? `roundtrip::handle<${element}>(${text})`
       : `roundtrip::value<${element}>(${text})`;
-  if (count === undefined) return [`EXPECT(roundtrip::same(${name}, ${of(seed)}));`];
+  if (count === undefined) return [`CHECK(roundtrip::same(${name}, ${of(seed)}));`];
   return [
-    `for (int i = 0; i < ${ELEMENTS}; ++i) EXPECT(roundtrip::same(${name}[i], ${of(`${seed} + 16 * i`)}));`,
+    `for (int i = 0; i < ${ELEMENTS}; ++i) CHECK(roundtrip::same(${name}[i], ${of(`${seed} + 16 * i`)}));`,
   ];
 }
