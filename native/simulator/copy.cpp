@@ -18,8 +18,12 @@ constexpr std::size_t kStaged =
 bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
 
 /// Bytes from the first to the last one accessed on a side.
-std::size_t extent(const Copy& copy, std::size_t pitch) {
-  return copy.rows == 0 ? 0 : (copy.rows - 1) * pitch + copy.width;
+std::size_t extent(const Copy& copy, std::size_t pitch, std::size_t layer) {
+  if (copy.rows == 0 || copy.layers == 0) return 0;
+  return (copy.layers - 1) * layer + (copy.rows - 1) * pitch + copy.width;
+}
+std::size_t sourceExtent(const Copy& copy) {
+  return extent(copy, copy.sourcePitch, copy.sourceLayer);
 }
 
 bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
@@ -29,18 +33,25 @@ bool allowed(std::uint64_t address, std::size_t bytes, Side side) {
 }
 
 void run(const Copy& copy, const std::byte* source) {
-  auto* destination = reinterpret_cast<std::byte*>(copy.destination);
-  for (std::size_t row = 0; row < copy.rows; ++row) {
-    std::memmove(destination + row * copy.destinationPitch, source + row * copy.sourcePitch,
-                 copy.width);
+  for (std::size_t layer = 0; layer < copy.layers; ++layer) {
+    auto* destination =
+        reinterpret_cast<std::byte*>(copy.destination + layer * copy.destinationLayer);
+    const std::byte* from = source + layer * copy.sourceLayer;
+    for (std::size_t row = 0; row < copy.rows; ++row) {
+      std::memmove(destination + row * copy.destinationPitch, from + row * copy.sourcePitch,
+                   copy.width);
+    }
   }
 }
 
 }  // namespace
 
+void run(const Copy& copy) { run(copy, reinterpret_cast<const std::byte*>(copy.source)); }
+
 CUresult check(const Copy& copy) {
-  const bool valid = allowed(copy.destination, extent(copy, copy.destinationPitch), copy.to) &&
-                     allowed(copy.source, extent(copy, copy.sourcePitch), copy.from);
+  const std::size_t destination = extent(copy, copy.destinationPitch, copy.destinationLayer);
+  const bool valid = allowed(copy.destination, destination, copy.to) &&
+                     allowed(copy.source, sourceExtent(copy), copy.from);
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -50,7 +61,7 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
   if (status != CUDA_SUCCESS) return status;
   const bool fromPageable = !known(copy.source), toPageable = !known(copy.destination);
   const auto* source = reinterpret_cast<const std::byte*>(copy.source);
-  const std::size_t bytes = extent(copy, copy.sourcePitch);
+  const std::size_t bytes = sourceExtent(copy);
   if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {
     stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] {
       run(copy, staged.data());
@@ -61,7 +72,7 @@ CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
     const auto found = Allocations::all().find(address);
     return !found || found->host();
   };
-  const auto work = [copy, source] { run(copy, source); };
+  const auto work = [copy] { run(copy); };
   if (fromPageable || toPageable ||
       (synchronous && (host(copy.source) || host(copy.destination)))) {
     stream.perform(work);

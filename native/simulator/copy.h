@@ -12,7 +12,7 @@ namespace simulator {
 /// The kinds of memory that a copy accepts on one side.
 enum class Side { device, host, any };
 
-/// Rows of bytes; a linear copy is one row.
+/// Layers of rows of bytes; a linear copy is one row.
 struct Copy {
   std::uint64_t destination = 0;
   std::uint64_t source = 0;
@@ -22,11 +22,20 @@ struct Copy {
   std::size_t sourcePitch = 0;
   Side to = Side::any;
   Side from = Side::any;
+  std::size_t layers = 1;
+  std::size_t destinationLayer = 0;  ///< bytes from one layer to the next
+  std::size_t sourceLayer = 0;
 };
+
+/// Reads the description of a copy. Arrays are not supported.
+CUresult describe(const CUDA_MEMCPY3D& request, Copy& copy);
+/// The description of a copy, for a node of a graph.
+CUDA_MEMCPY3D parametersOf(const Copy& copy);
 
 /// Returns CUDA_ERROR_INVALID_VALUE if a side that names device memory is not inside one
 /// allocation.
 CUresult check(const Copy& copy);
+void run(const Copy& copy);
 /// Enqueues the copy. Returns once the host may reuse its pageable memory. A `synchronous` copy of
 /// host memory returns after it has ended.
 CUresult submit(const Copy& copy, Stream& stream, bool synchronous);

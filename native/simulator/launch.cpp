@@ -13,15 +13,36 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/stream.h"
 
-using namespace simulator;
-
+namespace simulator {
 namespace {
 
 void write(std::FILE* stream, std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stream);
 }
 
-/// Runs a kernel on the stream's thread. Its output is in stdout before its completion is visible.
+/// Reads the parameter buffer of `extra`. If it is too short, the rest is zero; if it is too long,
+/// the launch fails.
+CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
+  const void* buffer = nullptr;
+  const std::size_t* size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = extra[1];
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = static_cast<const std::size_t*>(extra[1]);
+    } else {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  if (size == nullptr || *size == 0) return CUDA_SUCCESS;
+  if (buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (*size > parameters.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  std::memcpy(parameters.data(), buffer, *size);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
 void run(const Function& function, const LaunchRequest& request,
          const std::vector<std::byte>& parameters) {
   Context& context = function.module.context;
@@ -51,27 +72,6 @@ void run(const Function& function, const LaunchRequest& request,
   if (result != CUDA_SUCCESS) setFault(result);
 }
 
-/// Reads the parameter buffer of `extra`. If it is too short, the rest is zero; if it is too long,
-/// the launch fails.
-CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
-  const void* buffer = nullptr;
-  const std::size_t* size = nullptr;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = extra[1];
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      size = static_cast<const std::size_t*>(extra[1]);
-    } else {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-  }
-  if (size == nullptr || *size == 0) return CUDA_SUCCESS;
-  if (buffer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (*size > parameters.size()) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-  std::memcpy(parameters.data(), buffer, *size);
-  return CUDA_SUCCESS;
-}
-
 CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra,
                         std::vector<std::byte>& parameters) {
   parameters.resize(info.parameterBytes);
@@ -86,6 +86,33 @@ CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extr
   }
   return CUDA_SUCCESS;
 }
+
+bool apply(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchRequest& request) {
+  switch (id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return true;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      request.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
+      request.clusterGiven = true;
+      return true;
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
+    default: return false;
+  }
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+namespace {
 
 CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams,
                 void** extra, CUevent completed = nullptr) {
@@ -107,33 +134,17 @@ CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, vo
   });
 }
 
-/// Applies a launch attribute. Hints are accepted without effect. False if the attribute is
-/// unknown.
+/// Reads a launch attribute; `completed` is the event of those that name one.
 bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& completed) {
   const auto& value = attribute.value;
   switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: request.cooperative = value.cooperative != 0; return true;
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-      request.cluster = {value.clusterDim.x, value.clusterDim.y, value.clusterDim.z};
-      request.clusterGiven = true;
-      return true;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
       completed = value.programmaticEvent.event;
       return true;
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
       completed = value.launchCompletionEvent.event;
       return true;
-    case CU_LAUNCH_ATTRIBUTE_IGNORE:
-    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-    case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return true;
-    default: return false;
+    default: return apply(attribute.id, value, request);
   }
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "native/simulator/module.h"
 
@@ -18,6 +20,17 @@ struct LaunchRequest {
   unsigned dynamicShared = 0;
   bool cooperative = false;
 };
+
+/// Reads the arguments of a kernel from an array of pointers or from the buffer of `extra`.
+CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra,
+                        std::vector<std::byte>& parameters);
+/// Applies a launch attribute. Hints are accepted without effect. False if the attribute is
+/// unknown.
+bool apply(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchRequest& request);
+/// Runs a kernel on this thread; an error becomes the fault of the process. Its output is in stdout
+/// when this returns.
+void run(const Function& function, const LaunchRequest& request,
+         const std::vector<std::byte>& parameters);
 
 /// Returns the error of a launch that the driver refuses at once, or CUDA_SUCCESS.
 CUresult check(const Function& function, const LaunchRequest& request);
