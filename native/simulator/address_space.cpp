@@ -14,9 +14,11 @@ namespace simulator {
 namespace {
 
 bool reaches(const Context& context, const Allocation& allocation) {
+  if (!allocation.accessible) return false;
   if (allocation.host() || allocation.kind == MemoryKind::managed) return true;
   if (allocation.kind == MemoryKind::mapped) return allocation.access.contains(&context.device);
   if (allocation.device == &context.device) return true;
+  if (allocation.kind == MemoryKind::graph) return allocation.access.contains(&context.device);
   if (allocation.pool != nullptr) return allocation.pool->accessibleFrom(context.device);
   return allocation.context != nullptr && context.peers.contains(allocation.context);
 }

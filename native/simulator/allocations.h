@@ -19,6 +19,7 @@ namespace simulator {
 
 struct Context;
 class Device;
+struct GraphMemory;
 struct Pool;
 
 enum class MemoryKind {
@@ -28,6 +29,7 @@ enum class MemoryKind {
   module,
   managed,
   mapped,
+  graph,
   hostAllocated,
   hostRegistered
 };
@@ -43,9 +45,12 @@ struct Allocation {
   std::uint64_t id = 0;      ///< CU_POINTER_ATTRIBUTE_BUFFER_ID
   bool synchronous = false;  ///< CU_POINTER_ATTRIBUTE_SYNC_MEMOPS
   bool freeing = false;      ///< cuMemFreeAsync was called: a second free is an error
+  bool accessible = true;    ///< false: addresses without memory, of an allocation node of a graph
+  std::weak_ptr<GraphMemory> graph;  ///< memory of a graph
   std::shared_ptr<Pool> pool;
-  std::set<const Device*> access;  ///< mapped memory: devices named by cuMemSetAccess
-  std::uint64_t handle = 0;        ///< mapped memory: handle of cuMemCreate
+  /// other devices that may access it: mapped memory (cuMemSetAccess) and memory of graphs
+  std::set<const Device*> access;
+  std::uint64_t handle = 0;  ///< mapped memory: handle of cuMemCreate
 
   std::uint64_t end() const { return begin + size; }
   bool host() const {

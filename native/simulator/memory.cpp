@@ -8,6 +8,7 @@
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
+#include "native/simulator/graph_memory.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/pool.h"
 #include "native/simulator/stream.h"
@@ -66,6 +67,14 @@ namespace {
 
 constexpr std::size_t kPitch = 512;
 
+CUresult freeGraphMemory(CUdeviceptr dptr) {
+  const auto memory = takeOutstanding(dptr);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  synchronizeAll();
+  memory->setAccessible(false);
+  return fault();
+}
+
 bool freedByMemFree(const Allocation& allocation) {
   return allocation.kind == MemoryKind::device || allocation.kind == MemoryKind::managed ||
          allocation.kind == MemoryKind::pool;
@@ -118,6 +127,7 @@ DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
   const auto freeIt = [&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     const auto found = Allocations::all().find(dptr);
+    if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();

@@ -5,6 +5,7 @@
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
+#include "native/simulator/graph_memory.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/pool.h"
@@ -73,6 +74,13 @@ CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 
+CUresult freeGraphMemory(CUdeviceptr dptr, Stream& stream) {
+  const auto memory = takeOutstanding(dptr);
+  if (memory == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  stream.submit([memory] { memory->setAccessible(false); });
+  return CUDA_SUCCESS;
+}
+
 /// The device of a location; null for others, because host memory pools are not supported.
 Device* deviceAt(const CUmemLocation* location) {
   return location != nullptr && location->type == CU_MEM_LOCATION_TYPE_DEVICE
@@ -100,6 +108,7 @@ DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
     const auto found = Allocations::all().find(dptr);
+    if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr, stream);
     if (!found || found->begin != dptr || found->freeing ||
         (found->kind != MemoryKind::device && found->kind != MemoryKind::pool)) {
       return CUDA_ERROR_INVALID_VALUE;

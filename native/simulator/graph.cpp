@@ -1,0 +1,192 @@
+// Graphs as objects: creation, copies and their end. Nodes are in graph_nodes.cpp, edges in
+// graph_edges.cpp.
+#include "native/simulator/graph.h"
+
+#include <algorithm>
+#include <atomic>
+#include <unordered_map>
+#include <utility>
+
+namespace simulator {
+namespace {
+
+std::atomic<std::uint64_t> nextGraphId{1}, nextNodeId{1};
+
+/// The child graph that a node owns; null for other types.
+std::shared_ptr<Graph> childOf(const GraphNode& node) {
+  const auto* child = std::get_if<ChildWork>(&node.work);
+  return child == nullptr ? nullptr : child->graph;
+}
+
+/// The work of a copied node: a child graph is copied, too.
+Work copyOf(const Work& work) {
+  const auto* child = std::get_if<ChildWork>(&work);
+  if (child == nullptr) return work;
+  ChildWork copied{copyOf(*child->graph)};
+  copied.graph->embedded = true;
+  return copied;
+}
+
+}  // namespace
+
+GraphNode::GraphNode(Graph& graph_, Work work_, std::uint64_t origin_)
+    : graph(graph_), id(nextNodeId.fetch_add(1)), origin(origin_), work(std::move(work_)) {}
+
+Graph::Graph(std::uint64_t origin_) : id(nextGraphId.fetch_add(1)), origin(origin_) {}
+
+GraphNode& Graph::add(Work work, std::uint64_t origin_) {
+  nodes.push_back(std::make_shared<GraphNode>(*this, std::move(work), origin_));
+  return *nodes.back();
+}
+
+void Graph::remove(GraphNode& node) {
+  for (const Edge& edge : node.dependencies) std::erase(edge.node->dependents, &node);
+  for (GraphNode* dependent : node.dependents) {
+    std::erase_if(dependent->dependencies, [&](const Edge& edge) { return edge.node == &node; });
+  }
+  if (const auto child = childOf(node)) unlist(*child);
+  Handles<GraphNode>::all().remove(&node);
+  std::erase_if(nodes, [&](const auto& candidate) { return candidate.get() == &node; });
+}
+
+std::vector<GraphNode*> Graph::ordered() const {
+  std::unordered_map<const GraphNode*, std::size_t> waiting;
+  std::vector<GraphNode*> order;
+  for (const auto& node : nodes) {
+    waiting[node.get()] = node->dependencies.size();
+    if (node->dependencies.empty()) order.push_back(node.get());
+  }
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (GraphNode* dependent : order[i]->dependents) {
+      if (--waiting[dependent] == 0) order.push_back(dependent);
+    }
+  }
+  if (order.size() != nodes.size()) order.clear();
+  return order;
+}
+
+bool Graph::hasMemoryNodes() const {
+  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
+    const auto child = childOf(*node);
+    return std::holds_alternative<AllocateWork>(node->work) ||
+           std::holds_alternative<FreeWork>(node->work) ||
+           (child != nullptr && child->hasMemoryNodes());
+  });
+}
+
+std::shared_ptr<Graph> copyOf(const Graph& graph) {
+  auto copy = std::make_shared<Graph>(graph.id);
+  std::unordered_map<const GraphNode*, GraphNode*> copies;
+  for (const auto& node : graph.nodes) {
+    GraphNode& copied = copy->add(copyOf(node->work), node->id);
+    copied.enabled = node->enabled;
+    copies[node.get()] = &copied;
+  }
+  for (const auto& node : graph.nodes) {
+    GraphNode& copied = *copies[node.get()];
+    for (const Edge& edge : node->dependencies)
+      copied.dependencies.push_back({copies[edge.node], edge.data});
+    for (const GraphNode* dependent : node->dependents)
+      copied.dependents.push_back(copies[dependent]);
+  }
+  copy->userObjects.copy(graph.userObjects);
+  return copy;
+}
+
+GraphNode* findCopy(Graph& copy, std::uint64_t id) {
+  for (const auto& node : copy.nodes) {
+    if (node->origin == id) return node.get();
+    const auto child = childOf(*node);
+    if (child == nullptr) continue;
+    if (GraphNode* found = findCopy(*child, id)) return found;
+  }
+  return nullptr;
+}
+
+void list(const std::shared_ptr<GraphNode>& node) {
+  Handles<GraphNode>::all().add(node);
+  if (const auto child = childOf(*node)) list(child);
+}
+
+void list(const std::shared_ptr<Graph>& graph) {
+  graph->listed = true;
+  Handles<Graph>::all().add(graph);
+  for (const auto& node : graph->nodes) list(node);
+}
+
+void unlist(Graph& graph) {
+  for (const auto& node : graph.nodes) {
+    Handles<GraphNode>::all().remove(node.get());
+    if (const auto child = childOf(*node)) unlist(*child);
+  }
+  graph.listed = false;
+  Handles<Graph>::all().remove(&graph);
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+DRIVER_CALL cuGraphCreate(CUgraph* phGraph, unsigned int flags) {
+  return inDriver([&]() -> CUresult {
+    if (phGraph == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+    const auto graph = std::make_shared<Graph>();
+    list(graph);
+    *phGraph = handleOf<CUgraph>(graph.get());
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphDestroy(CUgraph hGraph) {
+  return inDriver([&]() -> CUresult {
+    std::shared_ptr<Graph> ended;  // its end may free memory, which needs other locks
+    const std::lock_guard lock(graphMutex());
+    ended = Handles<Graph>::all().find(hGraph);
+    if (ended == nullptr || ended->embedded || ended->capturing) return CUDA_ERROR_INVALID_VALUE;
+    unlist(*ended);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphClone(CUgraph* phGraphClone, CUgraph originalGraph) {
+  return onGraph(originalGraph, [&](Graph& original) -> CUresult {
+    if (phGraphClone == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (original.hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
+    const auto copy = copyOf(original);
+    list(copy);
+    *phGraphClone = handleOf<CUgraph>(copy.get());
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphNodeFindInClone(CUgraphNode* phNode, CUgraphNode hOriginalNode,
+                                   CUgraph hClonedGraph) {
+  return onGraph(hClonedGraph, [&](Graph& clone) -> CUresult {
+    const auto original = Handles<GraphNode>::all().find(hOriginalNode);
+    if (phNode == nullptr || original == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const GraphNode* found = findCopy(clone, original->id);
+    if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *phNode = handleOf<CUgraphNode>(found);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                    unsigned int flags) {
+  return onGraph(graph, [&](Graph& owner) -> CUresult {
+    const auto found = findUserObject(object, count);
+    if (found == nullptr || (flags & ~static_cast<unsigned>(CU_GRAPH_USER_OBJECT_MOVE)) != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    return owner.userObjects.retain(found, count, flags == CU_GRAPH_USER_OBJECT_MOVE)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+
+DRIVER_CALL cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+  return onGraph(graph, [&](Graph& owner) -> CUresult {
+    const auto found = findUserObject(object, count);
+    return found != nullptr && owner.userObjects.release(found, count) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_INVALID_VALUE;
+  });
+}

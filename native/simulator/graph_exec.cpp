@@ -1,0 +1,166 @@
+// Executable graphs: instantiation, launch and end. Updates are in graph_update.cpp.
+#include "native/simulator/graph_exec.h"
+
+#include <utility>
+
+#include "native/simulator/fault.h"
+#include "native/simulator/graph_exec_memory.h"
+#include "native/simulator/stream.h"
+
+using namespace simulator;
+
+namespace {
+
+constexpr unsigned long long kFlags =
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
+
+struct Failure {
+  CUgraphInstantiateResult result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
+  const GraphNode* node = nullptr;
+};
+
+/// Checks a graph and its child graphs before they become executable.
+CUresult validate(const Graph& graph, Failure& failure) {
+  if (!graph.nodes.empty() && graph.ordered().empty()) {
+    failure = {CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE, graph.nodes.front().get()};
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  for (const auto& node : graph.nodes) {
+    const auto* child = std::get_if<ChildWork>(&node->work);
+    CUresult status = checkWork(node->work);
+    if (status == CUDA_SUCCESS && child != nullptr) status = validate(*child->graph, failure);
+    if (status == CUDA_SUCCESS) continue;
+    if (failure.node == nullptr) failure = {CUDA_GRAPH_INSTANTIATE_ERROR, node.get()};
+    return status;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long flags,
+                     Failure& failure) {
+  failure.result = CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (phGraphExec == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  if (graph.embedded || graph.capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (graph.hasMemoryNodes() && !graph.executable.expired()) return CUDA_ERROR_NOT_SUPPORTED;
+  const CUresult status = validate(graph, failure);
+  if (status != CUDA_SUCCESS) return status;
+  auto exec = std::make_shared<GraphExec>(
+      copyOf(graph), flags & ~static_cast<unsigned long long>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
+  graph.executable = exec;
+  *phGraphExec = handleOf<CUgraphExec>(exec.get());
+  Handles<GraphExec>::all().add(std::move(exec));
+  failure = {};
+  return CUDA_SUCCESS;
+}
+
+CUresult instantiateLogged(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                           char* logBuffer, size_t bufferSize) {
+  return onGraph(hGraph, [&](Graph& graph) {
+    Failure failure;
+    const CUresult status = instantiate(phGraphExec, graph, 0, failure);
+    if (phErrorNode != nullptr) *phErrorNode = handleOf<CUgraphNode>(failure.node);
+    if (logBuffer != nullptr && bufferSize > 0) *logBuffer = 0;
+    return status;
+  });
+}
+
+/// Notes the launch, and returns what it runs.
+CUresult prepare(GraphExec& exec, std::shared_ptr<const Plan>& plan) {
+  const std::lock_guard lock(graphMutex());
+  const bool freeFirst = (exec.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  const CUresult status = prepareMemory(*exec.graph, freeFirst);
+  if (status != CUDA_SUCCESS) return status;
+  if (exec.plan == nullptr) exec.plan = std::make_shared<const Plan>(planOf(*exec.graph));
+  plan = exec.plan;
+  return CUDA_SUCCESS;
+}
+
+CUresult launch(GraphExec& exec, Stream& stream) {
+  const std::lock_guard lock(exec.launching);
+  std::shared_ptr<const Plan> plan;
+  const CUresult status = prepare(exec, plan);
+  if (status != CUDA_SUCCESS) return status;
+  const auto run = std::make_shared<GraphRun>(std::move(plan));
+  Operation operation;
+  operation.run = [run, graph = exec.graph] { run->execute(); };
+  if (exec.last != nullptr && !exec.last->done()) operation.after.push_back(exec.last);
+  exec.last = stream.submit(std::move(operation));
+  const std::lock_guard graphs(graphMutex());
+  noteUse(*exec.graph, exec.last);
+  return CUDA_SUCCESS;
+}
+
+CUresult upload(GraphExec& exec) {
+  const std::lock_guard lock(graphMutex());
+  return chargeMemory(*exec.graph);
+}
+
+/// Runs body(GraphExec&, Stream&).
+template <class Body>
+CUresult inStream(CUgraphExec hGraphExec, CUstream hStream, Body&& body) {
+  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
+    const auto exec = Handles<GraphExec>::all().find(hGraphExec);
+    return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : body(*exec, stream);
+  });
+}
+
+}  // namespace
+
+DRIVER_CALL cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                        unsigned long long flags) {
+  return onGraph(hGraph, [&](Graph& graph) -> CUresult {
+    Failure failure;
+    if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
+    return instantiate(phGraphExec, graph, flags, failure);
+  });
+}
+
+DRIVER_CALL cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                               char* logBuffer, size_t bufferSize) {
+  return instantiateLogged(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+DRIVER_CALL cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                  CUgraphNode* phErrorNode, char* logBuffer, size_t bufferSize) {
+  return instantiateLogged(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+DRIVER_CALL cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                         CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
+  if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Failure failure{CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
+  CUresult status = onGraph(hGraph, [&](Graph& graph) {
+    return instantiate(phGraphExec, graph, instantiateParams->flags, failure);
+  });
+  instantiateParams->hErrNode_out = handleOf<CUgraphNode>(failure.node);
+  instantiateParams->result_out = failure.result;
+  if (status == CUDA_SUCCESS &&
+      (instantiateParams->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0)
+    status = cuGraphUpload(*phGraphExec, instantiateParams->hUploadStream);
+  return status;
+}
+
+DRIVER_CALL cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
+  return inStream(hGraphExec, hStream, launch);
+}
+
+DRIVER_CALL cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
+  return inStream(hGraphExec, hStream, [](GraphExec& exec, Stream&) { return upload(exec); });
+}
+
+DRIVER_CALL cuGraphExecDestroy(CUgraphExec hGraphExec) {
+  return inDriver([&]() -> CUresult {
+    // A launch in flight keeps what it needs.
+    const auto ended = Handles<GraphExec>::all().remove(hGraphExec);
+    return ended == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t* flags) {
+  return onGraphExec(hGraphExec, [&](GraphExec& exec) -> CUresult {
+    if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *flags = exec.flags;
+    return CUDA_SUCCESS;
+  });
+}

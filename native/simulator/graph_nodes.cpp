@@ -1,0 +1,225 @@
+// Calls that add nodes to graphs and remove them.
+#include <algorithm>
+#include <cstring>
+
+#include "native/simulator/graph.h"
+#include "native/simulator/graph_memory.h"
+
+namespace simulator {
+
+CUresult addNode(Graph& graph, const std::vector<Edge>& dependencies, Work work,
+                 GraphNode*& added) {
+  GraphNode& node = graph.add(std::move(work));
+  for (const Edge& edge : dependencies) {
+    const CUresult status = connect(*edge.node, node, edge.data);
+    if (status == CUDA_SUCCESS) continue;
+    graph.remove(node);
+    return status;
+  }
+  if (auto* freeing = std::get_if<FreeWork>(&node.work)) freeing->memory->freedBy = graph.id;
+  if (auto* allocating = std::get_if<AllocateWork>(&node.work))
+    allocating->memory->allocatedBy = graph.id;
+  if (graph.listed) list(graph.nodes.back());
+  added = &node;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simulator
+
+using namespace simulator;
+
+namespace {
+
+bool contains(const Graph& graph, const Graph& inner) {
+  if (&graph == &inner) return true;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    const auto* child = std::get_if<ChildWork>(&node->work);
+    return child != nullptr && contains(*child->graph, inner);
+  });
+}
+
+/// The work of a child graph node: a copy of the graph, or the graph itself if it is moved.
+CUresult embed(const Graph& parent, const CUDA_CHILD_GRAPH_NODE_PARAMS& parameters, Work& work) {
+  const auto child = Handles<Graph>::all().find(parameters.graph);
+  if (child == nullptr || child->capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (parameters.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
+    if (child->embedded || contains(*child, parent)) return CUDA_ERROR_INVALID_VALUE;
+    child->embedded = true;
+    work = ChildWork{child};
+    return CUDA_SUCCESS;
+  }
+  if (parameters.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE) return CUDA_ERROR_INVALID_VALUE;
+  if (child->hasMemoryNodes()) return CUDA_ERROR_NOT_SUPPORTED;
+  ChildWork embedded{copyOf(*child)};
+  embedded.graph->embedded = true;
+  work = std::move(embedded);
+  return CUDA_SUCCESS;
+}
+
+/// Whether a node may be added: a child graph takes no memory nodes, and memory ends once.
+CUresult allowed(const Graph& graph, const Work& work) {
+  const auto* freeing = std::get_if<FreeWork>(&work);
+  if (freeing == nullptr && !std::holds_alternative<AllocateWork>(work)) return CUDA_SUCCESS;
+  if (graph.embedded) return CUDA_ERROR_NOT_SUPPORTED;
+  return freeing == nullptr || freeing->memory->mayBeFreedBy(graph.id) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult add(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
+             const CUgraphEdgeData* data, size_t count, CUgraphNodeParams& parameters) {
+  return onGraph(hGraph, [&](Graph& graph) -> CUresult {
+    if (phGraphNode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    std::vector<Edge> edges;
+    CUresult status = readEdges(graph, dependencies, data, count, edges);
+    if (status != CUDA_SUCCESS) return status;
+    Work work = EmptyWork{};
+    status = parameters.type == CU_GRAPH_NODE_TYPE_GRAPH ? embed(graph, parameters.graph, work)
+                                                         : makeWork(parameters, work);
+    if (status == CUDA_SUCCESS) status = allowed(graph, work);
+    if (status != CUDA_SUCCESS) return status;
+    if (const auto* allocating = std::get_if<AllocateWork>(&work))
+      parameters.alloc.dptr = allocating->parameters.dptr;
+    GraphNode* node = nullptr;
+    status = addNode(graph, edges, std::move(work), node);
+    if (status == CUDA_SUCCESS) *phGraphNode = handleOf<CUgraphNode>(node);
+    return status;
+  });
+}
+
+CUgraphNodeParams parametersOf(CUgraphNodeType type) {
+  CUgraphNodeParams parameters{};
+  parameters.type = type;
+  return parameters;
+}
+
+}  // namespace
+
+DRIVER_CALL cuGraphAddNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                           const CUgraphNode* dependencies, size_t numDependencies,
+                           CUgraphNodeParams* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, *nodeParams);
+}
+
+DRIVER_CALL cuGraphAddNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
+                              const CUgraphNode* dependencies,
+                              const CUgraphEdgeData* dependencyData, size_t numDependencies,
+                              CUgraphNodeParams* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, *nodeParams);
+}
+
+DRIVER_CALL cuGraphAddKernelNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode* dependencies, size_t numDependencies,
+                                 const CUDA_KERNEL_NODE_PARAMS_v1* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_KERNEL);
+  std::memcpy(&parameters.kernel, nodeParams, sizeof *nodeParams);  // v3 begins as v1
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddKernelNode_v2(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                    const CUgraphNode* dependencies, size_t numDependencies,
+                                    const CUDA_KERNEL_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_KERNEL);
+  std::memcpy(&parameters.kernel, nodeParams, sizeof *nodeParams);
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddMemcpyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode* dependencies, size_t numDependencies,
+                                 const CUDA_MEMCPY3D* copyParams, CUcontext ctx) {
+  if (copyParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_MEMCPY);
+  parameters.memcpy.copyCtx = ctx;
+  parameters.memcpy.copyParams = *copyParams;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                 const CUgraphNode* dependencies, size_t numDependencies,
+                                 const CUDA_MEMSET_NODE_PARAMS* memsetParams, CUcontext ctx) {
+  if (memsetParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_MEMSET);
+  std::memcpy(&parameters.memset, memsetParams, sizeof *memsetParams);  // v2 begins as v1
+  parameters.memset.ctx = ctx;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                               const CUgraphNode* dependencies, size_t numDependencies,
+                               const CUDA_HOST_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_HOST);
+  parameters.host.fn = nodeParams->fn;
+  parameters.host.userData = nodeParams->userData;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddChildGraphNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                     const CUgraphNode* dependencies, size_t numDependencies,
+                                     CUgraph childGraph) {
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_GRAPH);
+  parameters.graph.graph = childGraph;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddEmptyNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                const CUgraphNode* dependencies, size_t numDependencies) {
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_EMPTY);
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddEventRecordNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                      const CUgraphNode* dependencies, size_t numDependencies,
+                                      CUevent event) {
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+  parameters.eventRecord.event = event;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddEventWaitNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                    const CUgraphNode* dependencies, size_t numDependencies,
+                                    CUevent event) {
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+  parameters.eventWait.event = event;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphAddMemAllocNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                   const CUgraphNode* dependencies, size_t numDependencies,
+                                   CUDA_MEM_ALLOC_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+  std::memcpy(&parameters.alloc, nodeParams, sizeof *nodeParams);
+  const CUresult status =
+      add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+  if (status == CUDA_SUCCESS) nodeParams->dptr = parameters.alloc.dptr;
+  return status;
+}
+
+DRIVER_CALL cuGraphAddMemFreeNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                  const CUgraphNode* dependencies, size_t numDependencies,
+                                  CUdeviceptr dptr) {
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_MEM_FREE);
+  parameters.free.dptr = dptr;
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
+DRIVER_CALL cuGraphDestroyNode(CUgraphNode hNode) {
+  return onNode(hNode, [](GraphNode& node) -> CUresult {
+    Graph& graph = node.graph;
+    if (graph.capturing || graph.hasMemoryNodes()) return CUDA_ERROR_INVALID_VALUE;
+    graph.remove(node);
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType* type) {
+  return onNode(hNode, [&](GraphNode& node) -> CUresult {
+    if (type == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *type = typeOf(node.work);
+    return CUDA_SUCCESS;
+  });
+}
