@@ -35,7 +35,7 @@ afterEach(() => {
   server.close();
 });
 
-test('who takes a connection and never answers is given up, for a watch as for any request', async () => {
+test('requests and watches time out if the server accepts the connection but does not answer', async () => {
   answer = () => {};
   await expect(api.request(asked)).rejects.toThrow('no answer came within 0.1 s');
   await expect(api.stream(asked, new AbortController().signal)).rejects.toThrow(
@@ -43,7 +43,7 @@ test('who takes a connection and never answers is given up, for a watch as for a
   );
 });
 
-test('a watch that has begun goes on for longer than its beginning may take', async () => {
+test('a started watch may outlast the timeout for its start', async () => {
   answer = (response) => {
     response.flushHeaders();
     setTimeout(() => response.end('later'), 3 * TIMEOUT);
@@ -51,7 +51,7 @@ test('a watch that has begun goes on for longer than its beginning may take', as
   expect(await text(await api.stream(asked, new AbortController().signal))).toBe('later');
 });
 
-test('a kubeconfig that is no YAML is named in a sentence', () => {
+test('a kubeconfig that is not YAML is named in the error', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'kubeconfig-'));
   const file = path.join(directory, 'config');
   writeFileSync(file, '{');

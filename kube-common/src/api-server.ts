@@ -22,13 +22,13 @@ interface ApiRequest {
   readonly timeout?: number;
 }
 
-/** An error answer of the API server, or a failed connection. */
+/** The API server answered with an error, or the connection failed. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
 
   /**
-   * @param status HTTP status; undefined without an answer. Then it is unknown whether the request
-   * took effect.
+   * @param status HTTP status. Undefined: no answer, so it is unknown whether the request took
+   * effect.
    */
   constructor(
     message: string,
@@ -39,13 +39,13 @@ export class ApiError extends Error {
 }
 
 const SECOND = 1000;
-/** Less than the 90 s after which the API server closes idle connections. */
-const LONGEST_IDLE = 30 * SECOND;
+/** Milliseconds. Less than the 90 s after which the API server closes idle connections. */
+const IDLE_TIMEOUT = 30 * SECOND;
 
 /**
- * Requests to the API server over connections that are kept. client-node's own API makes a
- * connection for each request and an object of a class of each answer, which a scheduler cannot
- * afford; who may be asked and as whom stays its business.
+ * Sends requests to the API server over kept connections. client-node would open a connection and
+ * build class instances for each request, which is too slow for a scheduler. It is used only to
+ * load the kubeconfig and the credentials.
  */
 export class ApiServer {
   readonly #config: KubeConfig;
@@ -62,13 +62,13 @@ export class ApiServer {
       );
     this.#config = config;
     this.#server = new URL(server);
-    const kept = { keepAlive: true, timeout: LONGEST_IDLE };
+    const kept = { keepAlive: true, timeout: IDLE_TIMEOUT };
     this.#agent = this.#server.protocol === 'http:' ? new HttpAgent(kept) : new HttpsAgent(kept);
   }
 
   /**
-   * @param file a kubeconfig; undefined: the service account of this pod, else what kubectl would
-   * use.
+   * @param file a kubeconfig. Undefined: the service account of this pod, or else kubectl's
+   * default.
    * @throws ProxyError KUBECONFIG_UNREADABLE. @throws ApiError if it names no API server
    */
   static load(file?: string): ApiServer {
@@ -89,7 +89,7 @@ export class ApiServer {
     return this.#server.origin;
   }
 
-  /** The answer, which is JSON. @throws ApiError */
+  /** Returns the parsed JSON answer. @throws ApiError */
   async request<T>(asked: ApiRequest): Promise<T> {
     const { timeout = 10 * SECOND } = asked;
     const signal = AbortSignal.timeout(timeout);
@@ -102,14 +102,16 @@ export class ApiServer {
     }
   }
 
-  /** The answer as it comes, for watches; the time-out is for its beginning. @throws ApiError */
+  /**
+   * Returns the answer as a stream, for watches. The timeout ends with its start. @throws ApiError
+   */
   async stream(asked: ApiRequest, signal: AbortSignal): Promise<IncomingMessage> {
     const { timeout = 10 * SECOND } = asked;
     const patience = new AbortController();
     const timer = setTimeout(() => patience.abort(), timeout);
     try {
       const response = await this.#send(asked, AbortSignal.any([signal, patience.signal]));
-      // Detects a peer that vanished without closing in about half a minute.
+      // Detects a peer that vanished without closing, in about half a minute.
       response.socket.setKeepAlive(true, 20 * SECOND);
       return response;
     } catch (error) {
@@ -174,7 +176,7 @@ export class ApiServer {
     signal: AbortSignal,
   ) {
     const options: RequestOptions = {};
-    // Tokens of service accounts change, so this is asked each time.
+    // Service account tokens rotate, so apply them to each request.
     await this.#config.applyToHTTPSOptions(
       options as Parameters<KubeConfig['applyToHTTPSOptions']>[0],
     );

@@ -7,12 +7,12 @@ test.each([
     { version: 1, containers: { main: [{ gpu: 'GPU-1', slots: 2 }] } },
   ],
   ['readInventory', readInventory, { version: 1, gpus: [] }],
-])('%s() reads what was written', (_, read, value) => {
+])('%s() parses a written value', (_, read, value) => {
   expect(read(JSON.stringify(value))).toEqual(value);
 });
 
 test.each([readAssignment, readInventory])(
-  '%p gives nothing for what is missing, of another version, or of no version',
+  '%p returns undefined for missing values and other versions',
   (read) => {
     expect(
       [undefined, 'null', '{}', '{"version":2}', '7', '[]', '"1"'].map((text) => read(text)),
@@ -20,7 +20,7 @@ test.each([readAssignment, readInventory])(
   },
 );
 
-test.each([readAssignment, readInventory])('%p throws for what is no JSON', (read) => {
+test.each([readAssignment, readInventory])('%p throws for text that is not JSON', (read) => {
   expect(() => read('{')).toThrow(SyntaxError);
 });
 
@@ -32,7 +32,7 @@ test.each([
   '{"version":1,"containers":{"main":[{"gpu":7,"slots":1}]}}',
   '{"version":1,"containers":{"main":[{"gpu":"GPU-1","slots":-1}]}}',
   '{"version":1,"containers":{"main":[{"gpu":"GPU-1","slots":"1"}]}}',
-])('readAssignment() gives nothing for %s', (text) => {
+])('readAssignment() returns undefined for %s', (text) => {
   expect(readAssignment(text)).toBeUndefined();
 });
 
@@ -41,6 +41,6 @@ test.each([
   '{"version":1,"gpus":{}}',
   '{"version":1,"gpus":[null]}',
   '{"version":1,"gpus":[{"uuid":"GPU-1"}]}',
-])('readInventory() gives nothing for %s', (text) => {
+])('readInventory() returns undefined for %s', (text) => {
   expect(readInventory(text)).toBeUndefined();
 });

@@ -1,14 +1,14 @@
 import type { SharingMode } from '@nvidia-virtual/ledger';
 
-/** A GPU with slots of one container. */
+/** Slots of one container on one GPU. */
 export interface AssignedGpu {
   readonly gpu: string;
   readonly slots: number;
 }
 
 /**
- * Value of the annotation `nvidia-virtual/assigned`, which our scheduler binds with the pod: the
- * GPUs of each container. JSON.
+ * Value of the annotation `nvidia-virtual/assigned` as JSON: the GPUs of each container. The
+ * nvidia-virtual scheduler sets it when it binds the pod.
  */
 export interface Assignment {
   readonly version: 1;
@@ -19,9 +19,9 @@ export interface Assignment {
 export interface InventoryGpu {
   readonly uuid: string;
   readonly name: string;
-  /** Bytes, all of it. */
+  /** Total memory in bytes. */
   readonly memory: number;
-  /** Bytes that one slot holds. */
+  /** Memory of one slot in bytes. */
   readonly slotMemory: number;
   readonly slots: number;
   readonly mode: SharingMode;
@@ -29,8 +29,7 @@ export interface InventoryGpu {
 }
 
 /**
- * Value of the annotation `nvidia-virtual/inventory` of a node, which its device plugin keeps.
- * JSON.
+ * Value of the node annotation `nvidia-virtual/inventory` as JSON, written by the device plugin.
  */
 export interface Inventory {
   readonly version: 1;

@@ -12,24 +12,23 @@ export type { CaBundleHolder } from './certificates/trust.js';
 
 interface ServingCertificateOptions {
   readonly api: ApiServer;
-  /** Where authority and certificate are kept for all replicas; it is made if it is not there. */
+  /** Secret for the CA and the certificate of all replicas. Created if missing. */
   readonly secret: ObjectName;
   /**
-   * Names and addresses by which the server is reached:
-   * `nvidia-virtual-webhook.nvidia-virtual.svc`.
+   * Host names and addresses of the server, such as `nvidia-virtual-webhook.nvidia-virtual.svc`.
    */
   readonly hosts: readonly string[];
-  /** Who has to trust the certificate: their caBundle is kept right. */
+  /** Objects whose caBundle must contain the CA. It is kept up to date. */
   readonly holders: readonly CaBundleHolder[];
   readonly logger: Logger;
-  /** Milliseconds between looks at the Secret and the holders. @default 10000 */
+  /** Milliseconds between checks of the Secret and the holders. @default 10000 */
   readonly interval?: number;
 }
 
 /**
- * The certificate that an HTTPS server of ours serves with. It is made by whoever is first and
- * renewed weeks before it ends; the former authority stays trusted as long as it lives, and a new
- * one signs only after it was made known, so there is never a gap.
+ * The certificate of an HTTPS server. The first replica creates it, and replicas renew it weeks
+ * before it expires. The former CA stays trusted until it expires, and a new CA is published
+ * before it signs, so clients trust the certificate at all times.
  *
  *     const certificate = new ServingCertificate({ api, secret, hosts, holders, logger });
  *     const server = createServer(handler);          // node:https, without key and cert
@@ -41,7 +40,7 @@ export class ServingCertificate {
   readonly #options: ServingCertificateOptions;
   readonly #servers = new Set<Server>();
   #current: KeyPair | undefined;
-  #problem: string | undefined = 'The certificate was not read yet.';
+  #problem: string | undefined = 'The certificate has not been read yet.';
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -50,7 +49,7 @@ export class ServingCertificate {
   }
 
   /**
-   * Undefined when there is a certificate and all holders trust it; else what is missing, as a
+   * Undefined if there is a certificate that all holders trust; otherwise the reason as a
    * sentence.
    */
   readonly condition = (): string | undefined => this.#problem;
@@ -59,7 +58,7 @@ export class ServingCertificate {
     return this.#current;
   }
 
-  /** Gives this server the certificate now, and each later one; returns when it has one. */
+  /** Sets this and every later certificate on the server. Resolves with the first one. */
   async serve(server: Server): Promise<void> {
     this.#servers.add(server);
     if (this.#current) server.setSecureContext(contextOf(this.#current));
@@ -82,7 +81,7 @@ export class ServingCertificate {
 
   #schedule(): void {
     if (this.#stopped) return;
-    // One that is not trusted yet keeps a pod from being ready: that is looked at more often.
+    // Check more often while the pod is not ready.
     const { interval = 10_000 } = this.#options;
     this.#timer = setTimeout(
       () => void this.#look().then(() => this.#schedule()),
@@ -95,8 +94,7 @@ export class ServingCertificate {
     try {
       const { bundle, serving } = await keepKeyring(api, secret, hosts, new Date());
       for (const holder of holders) {
-        if (await trust(api, holder, bundle))
-          logger.info({ ...holder }, 'the caBundle was written');
+        if (await trust(api, holder, bundle)) logger.info({ ...holder }, 'updated the caBundle');
       }
       this.#use(serving);
       this.#problem = undefined;
@@ -104,7 +102,7 @@ export class ServingCertificate {
       const sentence = (error as Error).message;
       if (sentence !== this.#problem)
         logger.warn({ reason: sentence }, 'the serving certificate is not ready');
-      // One that is served and trusted goes on while the API server is away.
+      // A trusted certificate stays valid while the API server is unreachable.
       this.#problem =
         this.#current === undefined || this.#problem !== undefined ? sentence : undefined;
     }
@@ -120,9 +118,9 @@ export class ServingCertificate {
 }
 
 /**
- * From now on, a later setSecureContext() of the server changes what it names and keeps the rest,
- * beginning with `first`: whom a server trusts and what it serves with are set apart from each
- * other. node:https replaces all of a context.
+ * Makes setSecureContext() of the server merge its options into the former ones, starting with
+ * `first`. node:https would replace all of them, but the client CA and the certificate are set
+ * separately.
  */
 export function keepContext(server: Server, first: SecureContextOptions = {}): void {
   let context = first;
@@ -134,8 +132,8 @@ export function keepContext(server: Server, first: SecureContextOptions = {}): v
 }
 
 /**
- * As setSecureContext wants it; made once here, so that a pair that does not belong together is
- * refused before it is used.
+ * Options for setSecureContext(). Creates a context once to reject a key that does not match the
+ * certificate.
  */
 function contextOf({ certificate, key }: KeyPair): { cert: string; key: string } {
   createSecureContext({ cert: certificate, key });

@@ -3,12 +3,12 @@ import { type Assignment, readAssignment } from './assignment.js';
 import { ANNOTATION } from './names.js';
 import { containersOf, peak } from './pod-request.js';
 
-/** Slots by UUID of the GPU. */
+/** Slots by GPU UUID. */
 export type Holding = ReadonlyMap<string, number>;
 
 /**
- * What a pod holds by its assignment, at its peak, whether it uses it already or not; undefined
- * when our scheduler assigned it nothing.
+ * Slots that a pod holds at its peak according to its assignment, used or not. Undefined without
+ * an assignment.
  */
 export function assignedHolding(pod: V1Pod): Holding | undefined {
   const assigned = assignmentOf(pod)?.containers;
@@ -25,7 +25,7 @@ export function assignedHolding(pod: V1Pod): Holding | undefined {
   );
 }
 
-/** What nobody but our scheduler may write is right, or it is as good as missing. */
+/** Only the scheduler may write the annotation, so an invalid one counts as missing. */
 function assignmentOf({ metadata }: V1Pod): Assignment | undefined {
   try {
     return readAssignment(metadata?.annotations?.[ANNOTATION.assigned]);

@@ -1,14 +1,12 @@
-/** The names by which Kubernetes and its users know us. */
+/** Names used in Kubernetes objects. */
 
 /**
- * What a pod asks for: slots. Whole numbers, requests equal to limits, as for every extended
- * resource.
+ * The extended resource that a pod requests: slots. Integers; requests equal limits.
  */
 export const RESOURCE = 'nvidia-virtual/gpu';
 
 /**
- * Annotations of a pod, by what they say. The user writes them; `assigned` is our scheduler's
- * alone.
+ * Annotations of a pod. The user writes them, except `assigned`, which only the scheduler writes.
  */
 export const ANNOTATION = {
   memory: 'nvidia-virtual/memory',
@@ -21,18 +19,17 @@ export const ANNOTATION = {
   assigned: 'nvidia-virtual/assigned',
 } as const;
 
-/** Annotation of a node: its GPUs, written by its device plugin. */
+/** Annotation of a node with its GPUs, written by its device plugin. */
 export const INVENTORY_ANNOTATION = 'nvidia-virtual/inventory';
 
 /**
- * Annotation of a pod that waits: when our scheduler was last told to try it again. It means
- * nothing to anybody.
+ * Annotation of a waiting pod: the time of its last retry. Nothing reads it; the write makes
+ * kube-scheduler retry the pod.
  */
 export const RETRIED_ANNOTATION = 'nvidia-virtual/retried';
 
 /**
- * Annotation of the pod by which a kubelet shows a static pod to the API server: the UID that the
- * kubelet has for it, and keeps.
+ * Annotation of the mirror pod of a static pod: the UID that the kubelet uses for the static pod.
  */
 export const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 

@@ -37,12 +37,12 @@ function problemsOf(subject: V1Pod): readonly string[] {
   }
 }
 
-test('readPodRequest() gives nothing for a pod that asks for no slots', () => {
+test('readPodRequest() returns undefined for a pod that requests no slots', () => {
   expect(readPodRequest(pod({}, [container('main'), container('other', '0')]))).toBeUndefined();
   expect(readPodRequest({})).toBeUndefined();
 });
 
-test('readPodRequest() leaves to the node what is not said', () => {
+test('readPodRequest() leaves unset values undefined', () => {
   expect(readPodRequest(pod({}))).toEqual({
     containers: [{ container: 'main', init: false, slots: 4, gpus: 1 }],
     gpuTypes: [],
@@ -78,7 +78,7 @@ test('readPodRequest() reads every annotation', () => {
   });
 });
 
-test('number 22: init containers, sidecars and containers are told apart, in the order in which they start', () => {
+test('number 22: init containers, sidecars and containers are distinguished, in start order', () => {
   const init = [
     container('prepare', '2'),
     container('sidecar', '1', { restartPolicy: 'Always' }),
@@ -101,9 +101,9 @@ test('number 22: init containers, sidecars and containers are told apart, in the
 
 test.each([
   ['containers add up', '4 3', 7],
-  ['an init container leaves its slots to the others', '6i 4', 6],
-  ['a sidecar that started before an init container stays beside it', '1 5i 1', 6],
-  ['one that starts after it takes over its slots', '5i 1 1', 5],
+  ['an init container releases its slots to later containers', '6i 4', 6],
+  ['a sidecar started before an init container keeps its slots', '1 5i 1', 6],
+  ['a sidecar started after it reuses its slots', '5i 1 1', 5],
 ])('peak(): %s (%s)', (_, containers, expected) => {
   expect(
     peak(
@@ -114,7 +114,7 @@ test.each([
   ).toBe(expected);
 });
 
-test('readPodRequest() gives a value to one container, and another one to the rest', () => {
+test('readPodRequest() reads a value for one container and another for the rest', () => {
   const containers = [container('main', '2'), container('side', '2'), container('third', '2')];
   const request = readPodRequest(
     pod({ 'nvidia-virtual/memory': '8Gi,side=1Gi, third = 2Gi' }, containers),
@@ -128,7 +128,7 @@ test('readPodRequest() reads a thousand slots as the API server writes them', ()
   expect(readPodRequest(pod({}, [container('main', '1k')]))?.containers[0]?.slots).toBe(1000);
 });
 
-test('readPodRequest() takes requests where limits are missing', () => {
+test('readPodRequest() uses requests if limits are missing', () => {
   const asking: V1Container = {
     name: 'main',
     resources: { requests: { 'nvidia-virtual/gpu': '3' } },
@@ -137,21 +137,21 @@ test('readPodRequest() takes requests where limits are missing', () => {
 });
 
 test.each([
-  ['nvidia-virtual/memory', 'much', 'give a size above 0'],
-  ['nvidia-virtual/memory', '0', 'give a size above 0'],
-  ['nvidia-virtual/memory', '', 'give a size above 0'],
-  ['nvidia-virtual/memory', '8Gi,,1Gi', 'and "" is not allowed'],
-  ['nvidia-virtual/cores', '0', 'give a whole percentage from 1 to 100'],
-  ['nvidia-virtual/cores', '25%', 'give a whole percentage from 1 to 100'],
-  ['nvidia-virtual/gpus', '0', 'give a whole number from 1 to 64'],
-  ['nvidia-virtual/gpus', '65', 'give a whole number from 1 to 64'],
-  ['nvidia-virtual/gpus', '3', 'asks for 4 nvidia-virtual/gpu over 3 GPUs'],
-  ['nvidia-virtual/policy', 'Burst', 'give burst or fixed'],
-  ['nvidia-virtual/mode', 'mps', 'give exclusive or concurrent'],
+  ['nvidia-virtual/memory', 'much', 'must be a Kubernetes quantity above 0'],
+  ['nvidia-virtual/memory', '0', 'must be a Kubernetes quantity above 0'],
+  ['nvidia-virtual/memory', '', 'must be a Kubernetes quantity above 0'],
+  ['nvidia-virtual/memory', '8Gi,,1Gi', 'but "" must be'],
+  ['nvidia-virtual/cores', '0', 'must be a whole percentage from 1 to 100'],
+  ['nvidia-virtual/cores', '25%', 'must be a whole percentage from 1 to 100'],
+  ['nvidia-virtual/gpus', '0', 'must be a whole number from 1 to 64'],
+  ['nvidia-virtual/gpus', '65', 'must be a whole number from 1 to 64'],
+  ['nvidia-virtual/gpus', '3', 'requests 4 nvidia-virtual/gpu over 3 GPUs'],
+  ['nvidia-virtual/policy', 'Burst', 'must be burst or fixed'],
+  ['nvidia-virtual/mode', 'mps', 'must be exclusive or concurrent'],
   [
     'nvidia-virtual/cores',
     'other=5',
-    'names container other, which asks for no nvidia-virtual/gpu; those that do are main',
+    'names container other, which requests no nvidia-virtual/gpu. Containers that do: main',
   ],
 ])('%s: %j is refused', (annotation, value, said) => {
   expect(problemsOf(pod({ [annotation]: value }))).toEqual([expect.stringContaining(said)]);
@@ -167,7 +167,7 @@ test.each(['memory', 'cores', 'gpus', 'policy', 'mode', 'gpu-type', 'gpu-uuid'])
   },
 );
 
-test('what is told of one annotation is bounded, and so is a list of GPUs', () => {
+test('the number of reported problems and of listed GPUs is limited', () => {
   const problems = problemsOf(
     pod({ 'nvidia-virtual/memory': ','.repeat(4096), 'nvidia-virtual/gpu-type': 'A,'.repeat(65) }),
   );
@@ -176,7 +176,7 @@ test('what is told of one annotation is bounded, and so is a list of GPUs', () =
   expect(problems).toContain('nvidia-virtual/gpu-type lists 65 names; the limit is 64.');
 });
 
-test('all that is wrong is told at once', () => {
+test('all problems are reported at once', () => {
   const annotations = {
     'nvidia-virtual/memory': 'much',
     'nvidia-virtual/gpus': '3',
@@ -186,13 +186,13 @@ test('all that is wrong is told at once', () => {
   };
   expect(problemsOf(pod(annotations))).toEqual([
     expect.stringContaining('nvidia-virtual/memory is "much"'),
-    expect.stringContaining('which cannot be even'),
+    expect.stringContaining('must spread evenly'),
     expect.stringContaining('3 GPUs (nvidia-virtual/gpus) in mode concurrent'),
     expect.stringContaining('nvidia-virtual/gpu-uuid names 1 of the 3 GPUs'),
   ]);
 });
 
-test('one container may differ from what would be wrong for it', () => {
+test('a value for all containers does not apply to a container with its own value', () => {
   expect(requestOf({ 'nvidia-virtual/gpus': '3,main=2' })?.gpus).toBe(2);
 });
 

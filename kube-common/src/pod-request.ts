@@ -4,37 +4,36 @@ import { ANNOTATION, RESOURCE } from './names.js';
 import { QUANTITIES, readQuantity } from './quantity.js';
 
 /**
- * What one container of a pod asks for. What is undefined is what its slots hold, or the node's
- * default.
+ * The GPU request of one container. Undefined values follow from its slots or the node's defaults.
  */
 export interface ContainerRequest {
   readonly container: string;
   /**
-   * It runs before the others and ends, and its slots serve a later container; a sidecar is none of
-   * these.
+   * Whether it is an init container, whose slots are reused by later containers. False for
+   * sidecars.
    */
   readonly init: boolean;
   readonly slots: number;
-  /** How many GPUs the slots are of, evenly. */
+  /** Number of GPUs over which the slots are spread evenly. */
   readonly gpus: number;
-  /** Bytes on each GPU. */
+  /** Bytes per GPU. */
   readonly memory: number | undefined;
-  /** Percent of each GPU's time. */
+  /** Percent of the time of each GPU. */
   readonly cores: number | undefined;
   readonly policy: Policy | undefined;
   readonly mode: SharingMode | undefined;
 }
 
-/** What a pod asks for. */
+/** The GPU request of a pod. */
 export interface PodRequest {
   readonly containers: readonly ContainerRequest[];
-  /** Parts of GPU names, in any case; a GPU fits that has one of them in its name. Empty: any. */
+  /** Substrings of GPU names, case-insensitive. A GPU must match one of them. Empty: any GPU. */
   readonly gpuTypes: readonly string[];
-  /** Empty: any. */
+  /** Allowed GPU UUIDs. Empty: any GPU. */
   readonly gpuUuids: readonly string[];
 }
 
-/** What a pod says that cannot be: a sentence each. */
+/** An invalid GPU request. The message has one sentence per problem. */
 export class PodRequestError extends Error {
   override readonly name = 'PodRequestError';
 
@@ -44,21 +43,21 @@ export class PodRequestError extends Error {
 }
 
 /**
- * How a value of an annotation is read: undefined is what it may not be, `allowed` says what it
- * may.
+ * Parser of an annotation's values. `read` returns undefined for invalid ones; `allowed` describes
+ * valid ones.
  */
 interface Kind<T> {
   readonly allowed: string;
   read(text: string): T | undefined;
 }
 
-/** Of the value of one annotation. */
+/** Maximum length of an annotation's value. */
 export const MAXIMUM_LENGTH = 4096;
-/** GPUs or types of GPUs that one annotation may list. */
-const MOST_LISTED = 64;
-/** Problems that are told of one annotation, and how much of a wrong value is repeated. */
-const MOST_PROBLEMS = 4;
-const MOST_SHOWN = 100;
+/** Maximum number of GPUs or GPU types in one annotation. */
+const MAXIMUM_LISTED = 64;
+/** Limits per annotation: reported problems, and quoted characters of an invalid value. */
+const MAXIMUM_PROBLEMS = 4;
+const MAXIMUM_QUOTED = 100;
 
 const MEMORY: Kind<number> = { allowed: QUANTITIES, read: readQuantity };
 const PERCENT: Kind<number> = {
@@ -73,10 +72,10 @@ const POLICY = oneOf<Policy>('burst', 'fixed');
 const MODE = oneOf<SharingMode>('exclusive', 'concurrent');
 
 /**
- * Reads slots and annotations of a pod. A value is for every container that asks for slots, or
- * `CONTAINER=VALUE` for one; commas separate several: `8Gi,trainer=16Gi`.
- * @returns undefined when no container asks for slots.
- * @throws PodRequestError with everything that is wrong; whether it fits anywhere is not asked.
+ * Reads slots and annotations of a pod. A value applies to every container that requests slots, or
+ * `CONTAINER=VALUE` to one. Commas separate several: `8Gi,trainer=16Gi`.
+ * @returns undefined if no container requests slots
+ * @throws PodRequestError with all problems. It does not check whether the request fits any node.
  */
 export function readPodRequest(pod: V1Pod): PodRequest | undefined {
   const asking = containersOf(pod).filter(({ slots }) => slots !== 0);
@@ -110,16 +109,16 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
   const most = Math.max(...containers.map((container) => container.gpus));
   if (request.gpuUuids.length > 0 && request.gpuUuids.length < most)
     problems.push(
-      `${ANNOTATION.gpuUuid} names ${request.gpuUuids.length} of the ${most} GPUs that ${ANNOTATION.gpus} asks for: name them all.`,
+      `${ANNOTATION.gpuUuid} names ${request.gpuUuids.length} of the ${most} GPUs that ${ANNOTATION.gpus} requests: name them all.`,
     );
   if (problems.length > 0) throw new PodRequestError(problems);
   return request;
 }
 
 /**
- * The arbiter's priority (-100 to 100, higher first) of a pod's (-2^31 to 2^31, from its
- * PriorityClass). Classes are usually powers of ten apart, so the scale is a logarithm: 0 is 0,
- * 1000 is 34, 1000000 is 67.
+ * Maps a pod's priority (-2^31 to 2^31, from its PriorityClass) to the arbiter's (-100 to 100,
+ * higher runs first). The scale is logarithmic, because classes are usually powers of ten apart: 0
+ * maps to 0, 1000 to 34, 1000000 to 67.
  */
 export function arbiterPriority(podPriority = 0): number {
   if (podPriority === 0) return 0;
@@ -129,8 +128,8 @@ export function arbiterPriority(podPriority = 0): number {
 }
 
 /**
- * The slots of each container, in the order in which they start: init containers and sidecars, then
- * the others. What asks for none is there too.
+ * The slots of all containers in start order: init containers and sidecars, then the others.
+ * Includes containers without slots.
  */
 export function containersOf({
   spec,
@@ -146,9 +145,9 @@ export function containersOf({
 }
 
 /**
- * Slots that containers hold at a time, in the order in which they start: an init container has
- * ended before the next container starts, which takes over its slots; sidecars stay. Kubernetes
- * counts so on a node, and we on each GPU.
+ * Maximum number of slots held at one time by containers in start order. An init container ends
+ * and releases its slots before the next container starts; sidecars keep theirs. Kubernetes counts
+ * a node's resources in this way, and nvidia-virtual the slots of each GPU.
  */
 export function peak(
   containers: readonly { readonly init: boolean; readonly slots: number }[],
@@ -162,7 +161,7 @@ export function peak(
   return Math.max(most, lasting);
 }
 
-/** A quantity of slots; Kubernetes writes a thousand as `1k`. */
+/** Parses a quantity of slots. Kubernetes writes a thousand as `1k`. */
 export function readSlots(quantity: string | undefined): number {
   return readQuantity(quantity ?? '') ?? 0;
 }
@@ -178,11 +177,11 @@ function contradictions({ container, slots, gpus, mode }: ContainerRequest): str
   const problems: string[] = [];
   if (slots % gpus !== 0)
     problems.push(
-      `Container ${container} asks for ${slots} ${RESOURCE} over ${gpus} GPUs (${ANNOTATION.gpus}), which cannot be even: ask for a multiple of ${gpus}.`,
+      `Container ${container} requests ${slots} ${RESOURCE} over ${gpus} GPUs (${ANNOTATION.gpus}), but they must spread evenly: request a multiple of ${gpus}.`,
     );
   if (gpus > 1 && mode === 'concurrent')
     problems.push(
-      `Container ${container} asks for ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, in which each GPU has an MPS of its own: ask for one GPU, or leave out ${ANNOTATION.mode}.`,
+      `Container ${container} requests ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, but each GPU has its own MPS server: request one GPU, or remove ${ANNOTATION.mode}.`,
     );
   return problems;
 }
@@ -201,18 +200,18 @@ function readValues<T>(
   const some = new Map<string, T>();
   let all: T | undefined;
   for (const part of text === undefined ? [] : text.split(',')) {
-    if (wrong.length >= MOST_PROBLEMS) break;
+    if (wrong.length >= MAXIMUM_PROBLEMS) break;
     const { container, written } = readPart(part);
     const value = kind.read(written);
     if (value === undefined)
       wrong.push(
-        `${annotation} is ${quoted(text)}, and ${quoted(written)} is not allowed in it: give ${kind.allowed}.`,
+        `${annotation} is ${quoted(text)}, but ${quoted(written)} must be ${kind.allowed}.`,
       );
     else if (container === undefined) all = value;
     else if (known.has(container)) some.set(container, value);
     else
       wrong.push(
-        `${annotation} names container ${shortened(container)}, which asks for no ${RESOURCE}; those that do are ${shortened(containers.join(', '))}.`,
+        `${annotation} names container ${shortened(container)}, which requests no ${RESOURCE}. Containers that do: ${shortened(containers.join(', '))}.`,
       );
   }
   problems.push(...wrong);
@@ -232,12 +231,12 @@ function list(pod: V1Pod, annotation: string, problems: string[]): string[] {
   const listed = (annotationOf(pod, annotation, problems) ?? '')
     .split(',')
     .flatMap((part) => part.trim() || []);
-  if (listed.length > MOST_LISTED)
-    problems.push(`${annotation} lists ${listed.length} names; the limit is ${MOST_LISTED}.`);
+  if (listed.length > MAXIMUM_LISTED)
+    problems.push(`${annotation} lists ${listed.length} names; the limit is ${MAXIMUM_LISTED}.`);
   return listed;
 }
 
-/** The value of an annotation; undefined also for one that is too long, which is a problem. */
+/** The value of an annotation. Undefined and reported as a problem if it is too long. */
 function annotationOf(
   { metadata }: V1Pod,
   annotation: string,
@@ -254,7 +253,7 @@ function quoted(text: string | undefined): string {
 }
 
 function shortened(text: string): string {
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
+  return text.length > MAXIMUM_QUOTED ? `${text.slice(0, MAXIMUM_QUOTED)}…` : text;
 }
 
 function readWhole(text: string, most: number): number | undefined {

@@ -4,7 +4,7 @@ import { loadSync } from '@grpc/proto-loader';
 
 const PROTO = path.resolve(import.meta.dirname, '../proto/pod_resources.proto');
 
-/** The service by which the kubelet tells who has which devices; tests serve it themselves. */
+/** Definition of the kubelet's pod-resources service. Tests implement a server with it. */
 export function loadPodResources(): ServiceClientConstructor {
   const definition = loadPackageDefinition(loadSync(PROTO, { defaults: true }));
   return (definition['v1'] as unknown as { PodResourcesLister: ServiceClientConstructor })

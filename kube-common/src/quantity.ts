@@ -10,18 +10,18 @@ const SUFFIXES: Record<string, number> = {
   Ti: 2 ** 40,
 };
 
-/** What is a size here; ends the sentence that begins with "give". */
-export const QUANTITIES = 'a size above 0 as Kubernetes writes it, for example 8Gi or 500M';
+/** Describes valid sizes. Completes the sentence "VALUE must be …". */
+export const QUANTITIES = 'a Kubernetes quantity above 0, for example 8Gi or 500M';
 
-/** Of a quantity; a longer text is none. */
-const MOST_CHARACTERS = 64;
+/** Maximum length of a quantity. */
+const MAXIMUM_LENGTH = 64;
 
 /**
- * Bytes of `8Gi`, `1.5G`, `1e9`; undefined for what is no size. Kubernetes' suffixes below 1 and
- * above T mean nothing for a GPU's memory.
+ * Parses `8Gi`, `1.5G` or `1e9` to bytes. Undefined if invalid. Kubernetes' suffixes below 1 and
+ * above T are not supported.
  */
 export function readQuantity(text: string): number | undefined {
-  if (text.length > MOST_CHARACTERS) return undefined;
+  if (text.length > MAXIMUM_LENGTH) return undefined;
   const [, number, suffix = ''] =
     /^(\d+(?:\.\d+)?(?:[eE]\d+)?)([A-Za-z]*)$/.exec(text.trim()) ?? [];
   const unit = SUFFIXES[suffix];
@@ -29,7 +29,7 @@ export function readQuantity(text: string): number | undefined {
   return bytes >= 1 && Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** As a user would have written it, to one decimal: `8Gi`, `1.5Gi`, `100`. */
+/** Formats bytes as a quantity with at most one decimal: `8Gi`, `1.5Gi`, `100`. */
 export function formatQuantity(bytes: number): string {
   for (const suffix of ['Ti', 'Gi', 'Mi', 'Ki'] as const) {
     const unit = SUFFIXES[suffix] as number;

@@ -6,11 +6,11 @@ import { Backoff } from '@nvidia-virtual/service/backoff';
 import type { Logger } from 'pino';
 import { ApiError, type ApiServer, type Query } from './api-server.js';
 
-/** Who is told what there is. */
+/** Receives the objects and their changes. */
 export interface Reflection<T> {
   /**
-   * All that there is; what is not in it is gone. `since`: when the list was asked for, by
-   * performance.now().
+   * Replaces all objects.
+   * @param since time of the list request, of performance.now()
    */
   replace(objects: readonly T[], since: number): void;
   put(object: T): void;
@@ -23,8 +23,8 @@ interface ReflectorOptions<Raw, T> {
   readonly path: string;
   readonly query?: Query;
   /**
-   * What is kept of an object; called at once, so that a long list is never held as a whole. One
-   * for which it throws is left out.
+   * Extracts the needed part of an object. It is called for each page, so that a long list is
+   * never in memory as a whole. Objects for which it throws are skipped.
    */
   readonly read: (object: Raw) => T;
   readonly reflection: Reflection<T>;
@@ -50,8 +50,8 @@ const GONE = 410;
 const BACKOFF = { first: 500, longest: 30_000, jitter: true };
 
 /**
- * Follows a list of objects of the API server: listed in pages, then watched, listed anew when the
- * watch is too old.
+ * Keeps a list of API server objects up to date: lists them in pages, then watches them, and lists
+ * them again if the version is too old to watch from.
  */
 export class Reflector<Raw, T> {
   readonly #options: ReflectorOptions<Raw, T>;
@@ -67,15 +67,15 @@ export class Reflector<Raw, T> {
   }
 
   /**
-   * Undefined once everything was told; it stays so while the API server is away, when what was
-   * told last counts.
+   * Undefined after the first complete list, also while the API server is unreachable: the last
+   * known objects stay valid.
    */
   readonly condition = (): string | undefined =>
     this.#synced
       ? undefined
       : `${this.#options.path} was not listed yet${this.#problem === undefined ? '.' : `: ${this.#problem}`}`;
 
-  /** Undefined while it is followed; else why what was told may be old. */
+  /** Undefined while the watch works; otherwise why the objects may be stale. */
   readonly lag = (): string | undefined => this.#problem;
 
   /** Runs until stop(). */
@@ -117,7 +117,7 @@ export class Reflector<Raw, T> {
 
   async #watch(): Promise<void> {
     const { api, path, query } = this.#options;
-    // Spread, so that not all that is watched ends at the same time.
+    // Random, so that watches do not all end at the same time.
     const timeoutSeconds = 240 + Math.floor(Math.random() * 240);
     const signal = AbortSignal.any([
       this.#end.signal,
@@ -143,7 +143,7 @@ export class Reflector<Raw, T> {
     else if (type === 'DELETED') this.#read(object, (one) => reflection.remove(one));
   }
 
-  /** Whoever makes an object that nobody foresaw must not stop all others from being seen. */
+  /** Skips an object that cannot be read, so that it does not block the others. */
   #read(object: Raw, take: (object: T) => void): void {
     const { read, path, logger } = this.#options;
     let one: T;
@@ -151,10 +151,7 @@ export class Reflector<Raw, T> {
       one = read(object);
     } catch (error) {
       const { namespace, name } = (object as KubernetesObject).metadata ?? {};
-      logger.error(
-        { namespace, name, err: error },
-        `an object of ${path} cannot be read and is left out`,
-      );
+      logger.error({ namespace, name, err: error }, `skipped an unreadable object of ${path}`);
       return;
     }
     take(one);
@@ -169,7 +166,7 @@ export class Reflector<Raw, T> {
 
   async #pause(error: Error): Promise<void> {
     if (this.#end.signal.aborted) return;
-    // Too old to go on from: listing anew is no failure.
+    // The version is too old: list again without backoff.
     if (error instanceof ApiError && error.status === GONE) {
       this.#version = undefined;
       return;
@@ -186,8 +183,8 @@ export class Reflector<Raw, T> {
 }
 
 /**
- * @throws ApiError when it breaks off, as with the API server's end: what it told holds, and it can
- * be gone on from.
+ * @throws ApiError if the connection breaks. Received events stay valid, and a new watch can
+ * continue after them.
  */
 async function* linesOf(watch: Readable, path: string): AsyncGenerator<string> {
   try {

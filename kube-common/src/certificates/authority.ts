@@ -15,10 +15,10 @@ import {
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY = 24 * 3600 * 1000;
-/** Clocks of nodes differ: a certificate is valid for those that are behind, too. */
+/** Milliseconds by which certificates are backdated for clients whose clocks are behind. */
 export const BACKDATED = 3600 * 1000;
-export const AUTHORITY_LIFE = 365 * DAY;
-export const SERVING_LIFE = 90 * DAY;
+export const AUTHORITY_LIFETIME = 365 * DAY;
+export const SERVING_LIFETIME = 90 * DAY;
 
 /** A certificate and its private key, PEM. */
 export interface KeyPair {
@@ -26,14 +26,14 @@ export interface KeyPair {
   readonly key: string;
 }
 
-/** An authority of our own, which signs nothing but what we serve with. */
+/** Creates a CA that signs only our serving certificates. */
 export async function makeAuthority(commonName: string, now: Date): Promise<KeyPair> {
   const keys = await webcrypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
   const certificate = await X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [commonName] }],
     keys,
     signingAlgorithm: ALGORITHM,
-    ...validity(now, AUTHORITY_LIFE),
+    ...validity(now, AUTHORITY_LIFETIME),
     extensions: [
       new BasicConstraintsExtension(true, 0, true),
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
@@ -42,7 +42,7 @@ export async function makeAuthority(commonName: string, now: Date): Promise<KeyP
   return { certificate: certificate.toString('pem'), key: await exportKey(keys.privateKey) };
 }
 
-/** A certificate of a server that is reached by these names and addresses. */
+/** Issues a serving certificate for these host names and addresses. */
 export async function issue(
   authority: KeyPair,
   hosts: readonly string[],
@@ -55,7 +55,7 @@ export async function issue(
     publicKey: keys.publicKey,
     signingKey: await importKey(authority.key),
     signingAlgorithm: ALGORITHM,
-    ...validity(now, SERVING_LIFE),
+    ...validity(now, SERVING_LIFETIME),
     extensions: [
       new BasicConstraintsExtension(false, undefined, true),
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),

@@ -11,7 +11,7 @@ function at(days: number): Date {
   return new Date(START + days * DAY);
 }
 
-/** As a client of ours that trusts this bundle would see it. */
+/** Whether a client that trusts this bundle accepts the serving certificate. */
 function isTrusted(keyring: Keyring, bundle: string): boolean {
   const serving = new X509Certificate(keyring.serving.certificate);
   return certificatesOf(bundle).some(
@@ -19,7 +19,7 @@ function isTrusted(keyring: Keyring, bundle: string): boolean {
   );
 }
 
-test('renew() makes an authority and a certificate for all hosts', async () => {
+test('renew() creates a CA and a certificate for all hosts', async () => {
   const keyring = await renew(undefined, HOSTS, at(0));
   const serving = new X509Certificate(keyring.serving.certificate);
   expect([
@@ -36,7 +36,7 @@ test('renew() changes nothing before it is time', async () => {
   expect(await renew(keyring, HOSTS, at(59))).toBe(keyring);
 });
 
-test('renew() renews the serving certificate 30 days before it ends, by the same authority', async () => {
+test('renew() renews the serving certificate 30 days before it expires, with the same CA', async () => {
   const keyring = await renew(undefined, HOSTS, at(0));
   const later = await renew(keyring, HOSTS, at(61));
   expect([later.bundle, later.serving.certificate === keyring.serving.certificate]).toEqual([
@@ -46,7 +46,7 @@ test('renew() renews the serving certificate 30 days before it ends, by the same
   expect(isTrusted(later, keyring.bundle)).toBe(true);
 });
 
-test('renew() issues anew for hosts that the certificate does not name', async () => {
+test('renew() issues a new certificate for added hosts', async () => {
   const keyring = await renew(undefined, HOSTS, at(0));
   const later = await renew(keyring, [...HOSTS, 'new.example.svc'], at(1));
   expect(new X509Certificate(later.serving.certificate).checkHost('new.example.svc')).toBe(
@@ -54,9 +54,9 @@ test('renew() issues anew for hosts that the certificate does not name', async (
   );
 });
 
-test('a new authority is made known first, signs later, and the former one stays trusted: three years without a gap', async () => {
+test('for three years every client trusts the certificate: a new CA is published first and signs later', async () => {
   let keyring = await renew(undefined, HOSTS, at(0));
-  /** What somebody trusts who looked a day ago. */
+  /** The bundle as read by a client a day ago. */
   let known = keyring.bundle;
   let authorities = 1;
   for (let day = 1; day < 3 * 365; day++) {
@@ -81,8 +81,8 @@ test.each<[string, (keyring: Keyring) => Keyring]>([
     'garbage for a certificate',
     (keyring) => ({ ...keyring, serving: { ...keyring.serving, certificate: 'x' } }),
   ],
-  ['no key of the authority', (keyring) => ({ ...keyring, authorityKey: '' })],
-])('renew() starts anew from %s', async (_, spoil) => {
+  ['no key of the CA', (keyring) => ({ ...keyring, authorityKey: '' })],
+])('renew() creates a new keyring for %s', async (_, spoil) => {
   const keyring = await renew(spoil(await renew(undefined, HOSTS, at(0))), HOSTS, at(0));
   expect(isTrusted(keyring, keyring.bundle)).toBe(true);
 });
@@ -113,10 +113,10 @@ test.each([
     }),
   ],
   [
-    'key of the authority',
+    'key of the CA',
     (keyring: Keyring, other: Keyring) => ({ ...keyring, authorityKey: other.authorityKey }),
   ],
-])('renew() makes all anew where the %s belongs to another certificate', async (_, mix) => {
+])('renew() creates a new keyring if the %s belongs to another certificate', async (_, mix) => {
   const mixed = mix(await renew(undefined, HOSTS, at(0)), await renew(undefined, HOSTS, at(0)));
   const mended = await renew(mixed, HOSTS, at(1));
   expect(mended.bundle).not.toBe(mixed.bundle);

@@ -1,41 +1,40 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
-  AUTHORITY_LIFE,
+  AUTHORITY_LIFETIME,
   BACKDATED,
   issue,
   type KeyPair,
   makeAuthority,
-  SERVING_LIFE,
+  SERVING_LIFETIME,
 } from './authority.js';
 
-/** What the Secret holds. PEM. */
+/** Content of the Secret, PEM. */
 export interface Keyring {
-  /** Certificates of all authorities that are to be trusted, the newest last. */
+  /** Certificates of all trusted CAs, the newest last. */
   readonly bundle: string;
-  /** Key of the newest authority. */
+  /** Private key of the newest CA. */
   readonly authorityKey: string;
   readonly serving: KeyPair;
 }
 
 /**
- * Whoever trusts the former authority alone has this long to learn of a new one before anything is
- * signed by it.
+ * Milliseconds between the publication of a new CA and its first signature, for clients to read
+ * the new bundle.
  */
-const SETTLING = 24 * 3600 * 1000;
-/** What has less than this part of its life left is renewed: weeks before it ends. */
-const RENEWED_AT = 1 / 3;
+const PUBLICATION_TIME = 24 * 3600 * 1000;
+/** A certificate is renewed when less than this part of its lifetime is left. */
+const RENEWAL_FRACTION = 1 / 3;
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Authorities of a bundle, the newest last. */
+/** CA certificates of a bundle, the newest last. */
 export function certificatesOf(bundle: string): X509Certificate[] {
   return (bundle.match(CERTIFICATE) ?? []).map((pem) => new X509Certificate(pem));
 }
 
 /**
- * The keyring that is right now: a new one where there was none, a new authority or serving
- * certificate where the old one grows old.
- * @returns the same object when nothing is to change.
+ * Creates a missing keyring, and renews an expiring CA or serving certificate.
+ * @returns the same object if nothing changes
  */
 export async function renew(
   keyring: Keyring | undefined,
@@ -60,7 +59,7 @@ async function renewAuthority(keyring: Keyring, now: Date): Promise<Keyring> {
   const authorities = certificatesOf(keyring.bundle);
   const alive = authorities.filter((authority) => Date.parse(authority.validTo) > now.getTime());
   const newest = alive.at(-1);
-  if (newest !== undefined && leftOf(newest, now) > AUTHORITY_LIFE * RENEWED_AT) {
+  if (newest !== undefined && leftOf(newest, now) > AUTHORITY_LIFETIME * RENEWAL_FRACTION) {
     return alive.length === authorities.length ? keyring : { ...keyring, bundle: joined(alive) };
   }
   const authority = await makeAuthority(nameAt(now), now);
@@ -84,15 +83,16 @@ async function renewServing(
     hosts.every((host) => covers(serving, host)) &&
     authorities.some((one) => signed(one, serving));
   const settled =
-    now.getTime() - Date.parse(newest.validFrom) - BACKDATED >= SETTLING ||
+    now.getTime() - Date.parse(newest.validFrom) - BACKDATED >= PUBLICATION_TIME ||
     authorities.length === 1;
-  const old = leftOf(serving, now) <= SERVING_LIFE * RENEWED_AT || !signed(newest, serving);
+  const old =
+    leftOf(serving, now) <= SERVING_LIFETIME * RENEWAL_FRACTION || !signed(newest, serving);
   if (usable && !(old && settled)) return keyring;
   const authority = { certificate: newest.toString(), key: keyring.authorityKey };
   return { ...keyring, serving: await issue(authority, hosts, now) };
 }
 
-/** A name of its own for each authority: clients look them up in the bundle by name. */
+/** A unique name per CA, because clients look CAs up in the bundle by name. */
 function nameAt(now: Date): string {
   return `nvidia-virtual ${now.toISOString()}`;
 }
@@ -113,7 +113,7 @@ function signed(authority: X509Certificate, certificate: X509Certificate): boole
   return certificate.checkIssued(authority) && certificate.verify(authority.publicKey);
 }
 
-/** A Secret may hold anything. */
+/** Validates the keyring: a Secret can contain anything. */
 function isWhole({ bundle, authorityKey, serving }: Keyring): boolean {
   try {
     const authorities = certificatesOf(bundle);

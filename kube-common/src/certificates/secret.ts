@@ -11,8 +11,8 @@ const [CONFLICT, NOT_FOUND] = [409, 404];
 const ATTEMPTS = 5;
 
 /**
- * The keyring in a Secret, renewed there when it is time. Whoever is first makes it; whoever is
- * second takes what the first one made. An empty Secret counts as none, so a chart may own it.
+ * Returns the keyring of a Secret, after renewing it if necessary. The first replica to write
+ * wins; the others use its keyring. An empty Secret counts as missing, so a chart may own it.
  * @throws ApiError
  */
 export async function keepKeyring(
@@ -46,8 +46,8 @@ async function read(api: ApiServer, secret: ObjectName): Promise<V1Secret | unde
 }
 
 /**
- * The version that was read goes along, so that nobody writes over what another one wrote
- * meanwhile.
+ * Sends the resourceVersion that was read (optimistic concurrency), so that a concurrent write is
+ * not overwritten.
  */
 async function write(
   api: ApiServer,

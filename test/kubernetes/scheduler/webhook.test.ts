@@ -218,7 +218,7 @@ describe('a pod that asks for slots', () => {
     const refusal = await refusalOf(cluster.create(pod('one', { slots: 3, annotations })));
     expect(refusal).toContain('nvidia-virtual/memory is "much"');
     expect(refusal).toContain('nvidia-virtual/cores names container nobody');
-    expect(refusal).toContain('asks for 3 nvidia-virtual/gpu over 2 GPUs');
+    expect(refusal).toContain('requests 3 nvidia-virtual/gpu over 2 GPUs');
   });
 
   test('is not refused for what the cluster lacks now', async () => {
