@@ -7,16 +7,12 @@ import {
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
 import { clientEnvironment } from '../run/run.js';
-import { type Attack, attack, LINGER_S } from '../testing/hostile-client.js';
+import { type Attack, attack } from '../testing/hostile-client.js';
 import { startNode } from '../testing/node-under-test.js';
 import { RunningProgram } from '../testing/running-program.js';
 import type { Allocation } from './allocation.js';
 
 const MiB = 2 ** 20;
-/**
- * Far more than any machine needs, and far less than one close of an attacker's descriptor blocks.
- */
-const PROMPT_MS = (LINGER_S / 4) * 1000;
 
 let directory: string;
 let node: GpuNode;
@@ -43,7 +39,10 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-/** Another tenant gets a GPU, and the event loop turns meanwhile. */
+/**
+ * Another tenant gets a GPU. This hangs if the event loop blocks in the close of a descriptor of
+ * the attacker.
+ */
 async function serveVictim(): Promise<void> {
   const program = new RunningProgram(
     'start(); say("ready")',
@@ -53,43 +52,37 @@ async function serveVictim(): Promise<void> {
   program.kill();
 }
 
-async function expectPrompt(body: () => Promise<void> | void): Promise<void> {
-  const begun = Date.now();
-  await body();
-  expect(Date.now() - begun).toBeLessThan(PROMPT_MS);
-}
-
 const ATTACKS: [string, Attack][] = [
   ['a byte', {}],
   ['half a greeting', { first: 'half' }],
-  ['a greeting whose end never comes', { first: 'header' }],
+  ['an incomplete greeting', { first: 'header' }],
   ['many descriptors in many connections', { connections: 8, each: 20 }],
-  ['sockets that hold each other', { shape: 'cycle', each: 3 }],
+  ['sockets that contain each other', { shape: 'cycle', each: 3 }],
 ];
 
 test.each(ATTACKS)(
-  'a client that passes descriptors with %s, and goes, delays nobody',
+  'a client that passes descriptors with %s and exits does not block other tenants',
   async (_, how) => {
     holders.push(attack(attacked.socketPath, how));
-    await expectPrompt(serveVictim);
+    await serveVictim();
   },
 );
 
-test.each(ATTACKS)('nor does it when it is refused: %s', async (_, how) => {
+test.each(ATTACKS)('a refused client does not block other tenants: %s', async (_, how) => {
   refused = attacked.id;
   holders.push(attack(attacked.socketPath, how));
-  await expectPrompt(serveVictim);
+  await serveVictim();
 });
 
-test('nor when it waits in the backlog of a socket that is closed', async () => {
+test('a client in the backlog of a closed socket does not block other tenants', async () => {
   holders.push(attack(attacked.socketPath, { connections: 8 }));
-  await expectPrompt(() => node.delete(attacked, { force: true }));
-  await expectPrompt(serveVictim);
+  await node.delete(attacked, { force: true });
+  await serveVictim();
 });
 
-test('the sessions of such a client end, and their memory is free', async () => {
+test('the sessions of such a client end, and their memory is released', async () => {
   holders.push(attack(attacked.socketPath, { first: 'header', connections: 4, each: 4 }));
-  await expectPrompt(serveVictim);
-  await expectPrompt(() => attacked.whenIdle());
+  await serveVictim();
+  await attacked.whenIdle();
   expect(attacked.memoryUsed).toBe(0);
 });

@@ -16,7 +16,7 @@ const READING = new Map([[1, new Map([['GPU-a', { memory: 2, busy: 3 }]])]]);
 let directory: string;
 let said: string[];
 let readings: NvmlReading[];
-let watch: NvmlMonitor;
+let monitor: NvmlMonitor;
 
 beforeEach(() => {
   directory = makePrivateDirectory();
@@ -24,14 +24,18 @@ beforeEach(() => {
   readings = [];
 });
 afterEach(() => {
-  watch.wanted = false;
+  monitor.wanted = false;
   removePrivateDirectory(directory);
 });
 
-/** @param script of what stands in for the worker; without one, the worker itself. */
+/** @param script shell script that replaces the worker; without one, the worker itself runs */
 function begin(
   script?: string,
-  { kind = 'real', nvml = true }: { kind?: 'real' | 'simulated'; nvml?: boolean } = {},
+  {
+    kind = 'real',
+    nvml = true,
+    patienceMs,
+  }: { kind?: 'real' | 'simulated'; nvml?: boolean; patienceMs?: number } = {},
 ): void {
   const built = locateInstallation();
   const worker = script === undefined ? built.worker : path.join(directory, 'worker');
@@ -40,15 +44,15 @@ function begin(
     chmodSync(worker, 0o755);
   }
   if (nvml) writeFileSync(path.join(directory, 'libnvidia-ml.so.1'), '');
-  watch = new NvmlMonitor({
+  monitor = new NvmlMonitor({
     installation: { ...built, worker },
     backend: { kind, driver: path.join(directory, 'libcuda.so.1') },
     launcher: DIRECT,
     logger: pino({ base: null }, { write: (line: string) => void said.push(JSON.parse(line).msg) }),
     reading: (reading) => readings.push(reading),
-    patienceMs: 300,
+    ...(patienceMs !== undefined && { patienceMs }),
   });
-  watch.wanted = true;
+  monitor.wanted = true;
 }
 
 function asked(): number {
@@ -56,12 +60,16 @@ function asked(): number {
   return existsSync(file) ? readFileSync(file, 'utf8').length : 0;
 }
 
-test('every line is a reading, and what it said is forgotten when it says no more', async () => {
+test('each line is a reading', async () => {
   begin(`echo '${LINE}'; echo '${LINE}'; exec sleep 1000`);
   await until(() => readings.length === 2);
   expect(readings).toEqual([READING, READING]);
-  expect(watch.latest).toEqual(READING);
-  await until(() => watch.latest === undefined);
+  expect([monitor.latest, said]).toEqual([READING, []]);
+});
+
+test('the latest reading expires when no further one comes', async () => {
+  begin(`echo '${LINE}'; exec sleep 1000`, { patienceMs: 300 });
+  await until(() => monitor.latest === undefined);
   await until(() => said.length > 0);
   expect(said).toEqual([
     expect.stringMatching(
@@ -70,28 +78,28 @@ test('every line is a reading, and what it said is forgotten when it says no mor
   ]);
 });
 
-test('without NVML, and where simulated GPUs are not shared, nothing is started or said', () => {
+test('without NVML, or with unshared simulated GPUs, nothing is started or logged', () => {
   begin('exit 1', { nvml: false });
-  expect(watch.latest).toBeUndefined();
+  expect(monitor.latest).toBeUndefined();
   begin('exit 1', { kind: 'simulated' });
   expect([asked(), said]).toEqual([0, []]);
 });
 
-test('an NVML that does not work is said once', async () => {
+test('an NVML that cannot be loaded is logged once', async () => {
   begin();
   await until(() => said.length > 0);
   expect(said).toEqual([expect.stringMatching(/libnvidia-ml\.so\.1 cannot be loaded/)]);
 });
 
-test('what cannot be read is no reading, and no end of gpu-proxy', async () => {
+test('a malformed line is logged and skipped', async () => {
   begin(`echo nonsense; echo '${LINE}'; exec sleep 1000`);
   await until(() => readings.length === 1);
   expect(said).toEqual([expect.stringContaining('nonsense')]);
 });
 
-test('one that ended is started again after a while, and one that is not wanted ends', async () => {
+test('a process that ended is restarted, and it ends when it is no longer wanted', async () => {
   begin(`echo '${LINE}'`);
-  await until(() => asked() === 2);
-  watch.wanted = false;
-  expect(watch.latest).toBeUndefined();
+  await until(() => asked() >= 2);
+  monitor.wanted = false;
+  expect(monitor.latest).toBeUndefined();
 });

@@ -17,7 +17,7 @@ const KNOWN = {
 };
 const PATIENCE_MS = 20_000;
 
-/** Linux before 6.5 has no pidfd of a peer; all else is as here. */
+/** Linux before 6.5 provides no pidfd of a peer. */
 class AddonOfOldKernel extends Addon {
   override peerPidfd(): undefined {
     return undefined;
@@ -25,8 +25,8 @@ class AddonOfOldKernel extends Addon {
 }
 
 /**
- * Its child connects, and is ended when it hears SIGUSR1; after SIGUSR2 another one comes to have
- * its pid.
+ * Starts a child that connects. SIGUSR1: ends the child. SIGUSR2: replaces it by another process
+ * with the same pid and a later start time.
  */
 const PARENT = `
 import os, signal, socket, sys, time
@@ -43,6 +43,11 @@ def end(pid):
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
 
+# In clock ticks of 10 ms.
+def start_of(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[19]
+
 def connect():
     global connection
     connection = socket.socket(socket.AF_UNIX)
@@ -51,12 +56,12 @@ def connect():
 signals = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGTERM]
 signal.pthread_sigmask(signal.SIG_BLOCK, signals)
 current = first = child(connect)
+began = start_of(first)
 heard = signal.sigwait(signals)
 if heard != signal.SIGTERM:
     end(first)
     current = 0
-    time.sleep(0.05) # start times are told in hundredths of a second
-while heard == signal.SIGUSR2 and current != first:
+while heard == signal.SIGUSR2 and (current != first or start_of(current) == began):
     if current: end(current)
     open("/proc/sys/kernel/ns_last_pid", "w").write(str(first - 1))
     current = child(lambda: None)
@@ -88,7 +93,7 @@ afterEach(async () => {
   removePrivateDirectory(directory);
 });
 
-/** What happens to the process while its cgroup is read. */
+/** Lets this happen to the process while its cgroup is read. */
 function meanwhile(
   signal: NodeJS.Signals,
   reached: (startTime: string | undefined) => boolean,
@@ -105,10 +110,10 @@ function meanwhile(
 describe.each([
   ['a pidfd', Addon],
   ['its start time, before Linux 6.5', AddonOfOldKernel],
-])('number 16: who connects is known by %s', (_, Kernel) => {
+])('number 16: the peer is identified by %s', (_, Kernel) => {
   const addon = new Kernel(locateInstallation().addon);
 
-  test('as long as it lives', () => {
+  test('while it lives', () => {
     const { pid } = addon.peerCredentials(connection);
     expect(identifyPeer(addon, connection, () => KNOWN)).toEqual({ pid, ...KNOWN });
     expect(() => identifyPeer(addon, connection, () => undefined)).toThrow(
@@ -116,19 +121,19 @@ describe.each([
     );
   });
 
-  test('and not when it ended meanwhile', () => {
+  test('but not if it ended meanwhile', () => {
     const gone = meanwhile('SIGUSR1', (startTime) => startTime === undefined);
     expect(() => identifyPeer(addon, connection, gone)).toThrow(
       expect.objectContaining({ code: 'PEER_GONE' }),
     );
-    // Nobody has the pid any more.
+    // The pid is free now.
     expect(() => identifyPeer(addon, connection, () => KNOWN)).toThrow(
       expect.objectContaining({ code: 'PEER_GONE' }),
     );
   });
 
   (process.getuid?.() === 0 ? test : test.skip)(
-    'and another process that got its pid meanwhile is not taken for it',
+    'but not if another process got its pid meanwhile',
     () => {
       const { pid } = addon.peerCredentials(connection);
       const { startTime: first } = identifyProcess(pid);

@@ -9,7 +9,7 @@ import type { WorkerExit } from '../workers/worker.js';
 import { LiveSession } from './live-session.js';
 import { SessionFiles } from './session-files.js';
 
-// Nobody is watched, and no worker runs: what a session hears comes from its files alone.
+// No client is watched and no worker runs: the session only reads its files.
 const RECORD: SessionRecord = {
   version: 1,
   number: 1,
@@ -43,13 +43,17 @@ function follow(
   files: SessionFiles,
   kill: () => void,
   trouble: (error: Error) => void,
+  {
+    record = RECORD,
+    watchProcess,
+  }: { record?: SessionRecord; watchProcess?: Addon['watchProcess'] } = {},
 ): LiveSession {
   return new LiveSession(
     {
       ...{
-        record: RECORD,
+        record,
         files,
-        addon: {} as Addon,
+        addon: { watchProcess } as Addon,
         backend: { kind: 'simulated', driver: 'd' } as const,
       },
       logger: pino({ level: 'silent' }),
@@ -83,15 +87,15 @@ function killsOf(...reports: readonly object[]): number {
   return kills;
 }
 
-test('whoever connects and says nothing is sent away', () => {
+test('a client that connects and sends nothing is disconnected', () => {
   expect(killsOf()).toBe(1);
 });
 
-test('a session whose worker reported before anybody read it goes on', () => {
+test('a session continues if its worker reported before the report was read', () => {
   expect(killsOf(STARTED)).toBe(0);
 });
 
-test('a worker that cannot be looked after is killed, and its session lasts until it has ended', () => {
+test('a worker that cannot be supervised is killed, and its session lasts until it has ended', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   const noDescriptor = () => {
     throw Object.assign(new Error('pidfd_open'), { errno: -24 });
@@ -123,13 +127,38 @@ test('a worker that cannot be looked after is killed, and its session lasts unti
   expect(happened.slice(2)).toEqual(['ended']);
 });
 
+test('a worker that outlives its client is killed after 10 s', () => {
+  const files = SessionFiles.make(path.join(directory, '1'), RECORD);
+  report(STARTED);
+  let clientGone = () => {};
+  let kills = 0;
+  const session = follow(
+    files,
+    () => kills++,
+    () => {},
+    {
+      record: { ...RECORD, client: { ...RECORD.client, pid: 7 } },
+      watchProcess: (_, gone) => {
+        clientGone = gone;
+        return () => {};
+      },
+    },
+  );
+  clientGone();
+  jest.advanceTimersByTime(9_999);
+  expect(kills).toBe(0);
+  jest.advanceTimersByTime(1);
+  expect(kills).toBe(1);
+  session.leave();
+});
+
 test.each([
   ['a session that is ended', 'kill', 'leave', 3],
   ['a client that goes', 'leave', 'kill', 3],
   ['a session that is ended and nothing else', 'kill', undefined, 3],
   ['a worker that goes first', undefined, undefined, undefined],
 ] as const)(
-  'its memory is on its way back from the first of what ends it on: %s',
+  'its memory is being returned from the first cause of its end on: %s',
   (_, first, second, seconds) => {
     const files = SessionFiles.make(path.join(directory, '1'), RECORD);
     let leave = () => {};
@@ -169,7 +198,7 @@ test.each([
   },
 );
 
-test('a worker of an earlier proxy that cannot be looked after is left alone', () => {
+test('a worker of an earlier proxy that cannot be supervised is left running', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   const happened: string[] = [];
   const find = () =>
@@ -202,7 +231,7 @@ test('a worker of an earlier proxy that cannot be looked after is left alone', (
   expect(happened).toEqual(['left']);
 });
 
-test('a worker whose report has no end is ended with a sentence, and what it wrote is not read', () => {
+test('a worker with an endless report is killed with a message, and its report is not read', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   const line = `${JSON.stringify({ event: 'overHandles', limit: 16 })}\n`;
   appendFileSync(path.join(directory, '1', 'report'), line.repeat((5 * 2 ** 20) / line.length));
@@ -221,7 +250,7 @@ test('a worker whose report has no end is ended with a sentence, and what it wro
   expect(happened.filter((one) => one !== 'killed')).toHaveLength(1);
 });
 
-test('a long report is heard to its end', () => {
+test('a long report is read to its end', () => {
   const files = SessionFiles.make(path.join(directory, '1'), RECORD);
   report(STARTED);
   appendFileSync(path.join(directory, '1', 'report'), 'none of ours\n'.repeat(100_000));
@@ -237,7 +266,7 @@ test('a long report is heard to its end', () => {
   session.leave();
 });
 
-test('each proxy tells the user what none before it has told', () => {
+test('each proxy reports to the user what no earlier one reported', () => {
   SessionFiles.make(path.join(directory, '1'), RECORD);
   const told = (): string[] => {
     const heard: string[] = [];
@@ -268,7 +297,7 @@ test('each proxy tells the user what none before it has told', () => {
     expect.stringContaining('requested 4 MiB'),
     expect.stringContaining('the 16 open handles'),
   ]);
-  // A proxy that could not note it told it again rather than never.
+  // If the note was lost, the message is repeated.
   rmSync(path.join(directory, '1', 'told'));
   expect(told()).toHaveLength(3);
 });

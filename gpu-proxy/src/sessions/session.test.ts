@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { pino } from 'pino';
 import { parseReport, Session } from './session.js';
@@ -34,7 +35,7 @@ test.each([
   { event: 'overThreads', limit: 8 },
   { event: 'overrun', seconds: 12 },
   { event: 'ended', reason: 'r', peakMemory: 1, launches: 2 },
-])('parseReport() takes $event', (report) => {
+])('parseReport() accepts $event', (report) => {
   expect(parseReport(JSON.stringify(report))).toEqual(report);
 });
 
@@ -64,7 +65,7 @@ test.each([
   expect(parseReport(line)).toBeUndefined();
 });
 
-test('a session ends in one line: who, where, how much, how', () => {
+test('the end of a session is one log line: client, GPU, usage, reason', () => {
   const { session, lines } = newSession();
   session.apply(parseReport(JSON.stringify(STARTED)) as never);
   session.apply({
@@ -94,7 +95,7 @@ test('a session ends in one line: who, where, how much, how', () => {
 test.each([
   [{ status: null, signal: 'SIGSEGV' as const }, 'worker died: signal SIGSEGV'],
   [{ status: 3, signal: null }, 'worker died: exit status 3'],
-])('a worker that died is an error line that says how', (exit, ended) => {
+])('the death of a worker is an error line with its reason', (exit, ended) => {
   const { session, lines } = newSession();
   session.apply(parseReport(JSON.stringify(STARTED)) as never);
   session.end(exit, 64);
@@ -103,7 +104,7 @@ test.each([
   expect(lines[0]).not.toHaveProperty('launches');
 });
 
-test('a worker whose end nobody saw is judged by what it reported', () => {
+test('if the exit status of a worker is unknown, its reports decide whether it died', () => {
   const [orderly, silent, unfinished] = [newSession(), newSession(), newSession()];
   for (const { session } of [orderly, unfinished])
     session.apply(parseReport(JSON.stringify(STARTED)) as never);
@@ -117,14 +118,17 @@ test('a worker whose end nobody saw is judged by what it reported', () => {
   ]);
 });
 
-test('a session says how long its memory stayed taken after its client had gone', () => {
+test('a session logs how long its memory stayed reserved after the client had exited', () => {
   const { session, lines } = newSession();
   session.apply(parseReport(JSON.stringify(STARTED)) as never);
-  session.end({ status: 0, signal: null }, 0, Date.now() - 2000);
-  expect(lines[0]?.['secondsToReturn']).toBeGreaterThanOrEqual(2);
+  const now = Date.now();
+  const clock = jest.spyOn(Date, 'now').mockReturnValue(now);
+  session.end({ status: 0, signal: null }, 0, now - 2000);
+  clock.mockRestore();
+  expect(lines[0]?.['secondsToReturn']).toBe(2);
 });
 
-test('a session that the worker refused did not die', () => {
+test('a session that the worker refused is not a dead worker', () => {
   const { session, lines } = newSession();
   session.apply({ event: 'refused', sentence: 'The driver is too old.' });
   session.end({ status: 1, signal: null }, 0);
@@ -136,13 +140,13 @@ test('a session that the worker refused did not die', () => {
   });
 });
 
-test('a call that is not supported is logged once by name', () => {
+test('an unsupported call is logged once by name', () => {
   const { session, lines } = newSession();
   for (const call of ['cuX', 'cuX', 'cuY']) session.apply({ event: 'unsupported', call });
   expect(lines.map((line) => line['call'])).toEqual(['cuX', 'cuY']);
 });
 
-test('of calls without end as many are kept and logged as there can be', () => {
+test('the number of unsupported calls that are kept and logged is bounded', () => {
   const { session, lines } = newSession();
   for (let i = 0; i < 10_000; i++) session.apply({ event: 'unsupported', call: `cu${i}` });
   expect([session.unsupported.size, lines.length]).toEqual([512, 512]);
@@ -164,14 +168,14 @@ test('names that were not found are logged once: those of a runtime in one line,
   ]);
 });
 
-test('of names that were not found, no more are kept than there can be', () => {
+test('the number of names that were not found is bounded', () => {
   const { session } = newSession();
   for (let i = 0; i < 10_000; i++)
     session.apply({ event: 'notFound', by: 'program', calls: `cu${i},cu${i}x` });
   expect(session.notFound.program.size).toBe(512);
 });
 
-test('a connection that never opened a session is no news', () => {
+test('a connection that never opened a session is not logged as one', () => {
   const { session, lines } = newSession();
   session.end({ status: 0, signal: null }, 0);
   expect(session.opened).toBe(false);

@@ -60,12 +60,15 @@ export interface Attack {
   readonly each?: number;
 }
 
-/** Seconds for which the close of each descriptor blocks. */
-export const LINGER_S = 120;
+/**
+ * Seconds for which the close of each descriptor blocks. Longer than the timeout of a test: a close
+ * in the event loop fails the test.
+ */
+const LINGER_S = 300;
 
 /**
- * Attacks while this process looks away: what it connected waits in the backlog then. Returns the
- * pid that keeps the peers, to be killed.
+ * Runs the attack. It blocks this process, so the attacker's connections wait in the backlog when
+ * it returns. Returns the pid of the process that keeps the peers; the caller kills it.
  */
 export function attack(
   socket: string,
