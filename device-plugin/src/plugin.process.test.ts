@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { NodeUnderTest } from './testing/node-under-test.js';
 
@@ -14,7 +13,7 @@ afterEach(() => node.remove());
 const offered = (count: number) =>
   eventually(() => expect(node.kubelet.healthy).toHaveLength(count));
 
-test('the first start waits for gpu-proxy, and then offers as many slots as its GPUs have', async () => {
+test('the first start waits for gpu-proxy, then offers the slots of its GPUs', async () => {
   const plugin = node.startPlugin();
   await eventually(() => expect(plugin.said('serving')).toBe(true));
   expect(node.kubelet.registrations).toEqual([]);
@@ -32,7 +31,7 @@ test('the first start waits for gpu-proxy, and then offers as many slots as its 
   expect(node.kubelet.healthy[0]).toMatch(/^[0-9a-f]{16}-00$/);
 });
 
-test('a container gets a directory, the library and three words, and no device', async () => {
+test('a container gets a directory, the library, two environment variables and no device', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -60,7 +59,7 @@ test('a container gets a directory, the library and three words, and no device',
   );
 });
 
-test('number 17: 800 slots are a short list, and allocating all of a node is one small answer', async () => {
+test('number 17: the list of 800 slots is small, and allocating all slots of a node is one small answer', async () => {
   node.startPlugin();
   await node.startProxy({ gpus: 8, slots: 100 });
   await offered(800);
@@ -70,7 +69,7 @@ test('number 17: 800 slots are a short list, and allocating all of a node is one
   );
 });
 
-test('a slot that does not exist is refused in words', async () => {
+test('an unknown slot is refused with a message', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -109,19 +108,21 @@ test('number 4: 20 restarts of the kubelet in a row', async () => {
   }
 });
 
-test('the kubelet may start after the plugin, and its directory may be made anew', async () => {
-  node.startPlugin();
+test('the kubelet may start after the plugin, and its directory may be recreated', async () => {
+  const plugin = node.startPlugin();
   await node.startProxy();
   await offered(10);
   node.kubelet.stop();
   rmSync(node.kubelet.pluginDirectory, { recursive: true });
-  await pause(1500);
+  await eventually(() =>
+    expect(plugin.said(`${node.kubelet.pluginDirectory} does not exist.`)).toBe(true),
+  );
   mkdirSync(node.kubelet.pluginDirectory);
   await node.kubelet.start();
   await offered(10);
 });
 
-test('a plugin whose socket was removed makes another one', async () => {
+test('a plugin whose socket was removed creates another one', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -132,7 +133,7 @@ test('a plugin whose socket was removed makes another one', async () => {
   expect(node.kubelet.registrations.at(-1)?.endpoint).not.toBe(first?.endpoint);
 });
 
-test('number 5: an upgrade may start the new plugin before the old one has ended; the old one does not come back', async () => {
+test('number 5: during an upgrade the new plugin may start before the old one ends, and the old one does not return', async () => {
   const old = node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -148,7 +149,7 @@ test('number 5: an upgrade may start the new plugin before the old one has ended
   expect([former, latter].map((library) => existsSync(library ?? ''))).toEqual([true, true]);
 });
 
-test('a superseded plugin that the kubelet drops says so and stays away', async () => {
+test('a superseded plugin that the kubelet dropped logs it and does not register again', async () => {
   const old = node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -156,13 +157,23 @@ test('a superseded plugin that the kubelet drops says so and stays away', async 
   await eventually(() => expect(young.said('registered')).toBe(true));
   await node.kubelet.restart();
   await offered(10);
-  await eventually(() => expect(old.said('A newer device plugin has registered')).toBe(true));
+  const refusals = () =>
+    old.log.filter(({ msg }) => String(msg).includes('A newer device plugin has registered'));
+  await eventually(() => expect(refusals()).toHaveLength(1));
   await young.end();
-  await pause(1500);
+  // A missing directory is another problem. After it, the plugin logs again that it is superseded.
+  node.kubelet.stop();
+  rmSync(node.kubelet.pluginDirectory, { recursive: true });
+  await eventually(() =>
+    expect(old.said(`${node.kubelet.pluginDirectory} does not exist.`)).toBe(true),
+  );
+  mkdirSync(node.kubelet.pluginDirectory);
+  await node.kubelet.start();
+  await eventually(() => expect(refusals()).toHaveLength(2));
   expect(node.kubelet.plugin()).toBeUndefined();
 });
 
-test('number 3: what keeps a container from its slots is said in a sentence, which the pod gets', async () => {
+test('number 3: the pod gets the error message when its slots cannot be allocated', async () => {
   node.startPlugin();
   await node.startProxy();
   await offered(10);
@@ -172,7 +183,7 @@ test('number 3: what keeps a container from its slots is said in a sentence, whi
   await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
 });
 
-test('wrong options are refused, all at once', async () => {
+test('all wrong options are reported at once', async () => {
   const plugin = node.startPlugin(['--allow', 'anything', '--proxy-patience', '1h']);
   expect(await plugin.end('SIGCONT')).toBe(2);
   expect(plugin.output).toContain(
