@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
+import { jest, jest } from '@jest/globals';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ApiServer } from './api-server.js';
 
@@ -44,11 +45,20 @@ test('requests and watches time out if the server accepts the connection but doe
 });
 
 test('a started watch may outlast the timeout for its start', async () => {
-  answer = (response) => {
-    response.flushHeaders();
-    setTimeout(() => response.end('later'), 3 * TIMEOUT);
-  };
-  expect(await text(await api.stream(asked, new AbortController().signal))).toBe('later');
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
+  try {
+    let end = () => {};
+    answer = (response) => {
+      response.flushHeaders();
+      end = () => void response.end('later');
+    };
+    const stream = await api.stream(asked, new AbortController().signal);
+    jest.advanceTimersByTime(3 * TIMEOUT);
+    end();
+    expect(await text(stream)).toBe('later');
+  } finally {
+    jest.useRealTimers();
+  }
 });
 
 test('a kubeconfig that is not YAML is named in the error', () => {

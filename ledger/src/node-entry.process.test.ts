@@ -1,11 +1,12 @@
+// Which of several writers, and which of several commands of one writer, Redis accepts.
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { Redis } from 'ioredis';
 import { keysIn, NodeEntry } from './node-entry.js';
 import { RedisServer } from './testing/redis-server.js';
 import { snapshot } from './testing/snapshots.js';
 
-/** Which of several writers, and which of several commands of one, Redis accepts. */
-const TTL = 10_000;
+/** Milliseconds. No entry expires during a test. */
+const TTL = 60_000;
 const KEYS = keysIn('test:');
 const ENTRY = KEYS.node('node-1');
 const GPU = KEYS.gpu('GPU-1');
@@ -51,10 +52,11 @@ test('what is equal is renewed without being written again: only the time that i
   const entry = entryOf('me');
   await put(entry, 1);
   const before = await version();
-  for (const key of [ENTRY, GPU, KEYS.nodes]) await client.pexpire(key, 100);
+  for (const key of [ENTRY, GPU, KEYS.nodes]) await client.pexpire(key, TTL / 2);
   expect(await put(entry, 1)).toBe('written');
   expect(await version()).toBe(before);
-  for (const key of [ENTRY, GPU, KEYS.nodes]) expect(await client.pttl(key)).toBeGreaterThan(1000);
+  for (const key of [ENTRY, GPU, KEYS.nodes])
+    expect(await client.pttl(key)).toBeGreaterThan(TTL / 2);
   expect(await put(entry, 2)).toBe('written');
   expect(await version()).not.toBe(before);
   expect(await written()).toEqual(JSON.parse(JSON.stringify(snapshot({ memory: 2 }))));
@@ -117,7 +119,7 @@ test('a GPU of another node keeps a node out, with all of its GPUs', async () =>
   const other = entryOf('you', 'node-2');
   const truth = snapshot({ node: 'node-2', gpus: ['GPU-2', 'GPU-1'] });
   expect((await other.put(client, truth))?.message).toBe(
-    'Node node-1 already keeps GPU GPU-1. Node node-2 is left out of the ledger until the other has been silent for 10 s. Let one gpu-proxy serve each GPU.',
+    'Node node-1 already keeps GPU GPU-1. Node node-2 is left out of the ledger until the other has been silent for 60 s. Let one gpu-proxy serve each GPU.',
   );
   expect(await client.exists(KEYS.node('node-2'), KEYS.gpu('GPU-2'))).toBe(0);
   expect(await client.zrange(KEYS.nodes, 0, -1)).toEqual(['node-1']);
