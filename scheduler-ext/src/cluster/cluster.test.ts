@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals';
 import type { Holding } from '@nvidia-virtual/kube-common/holding';
 import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
 import { Cluster } from './cluster.js';
@@ -16,7 +17,7 @@ function used(node = 'one'): (number | undefined)[] {
   return cluster.node(node)?.gpus.map((gpu) => gpu.used) ?? [];
 }
 
-test('a reservation counts until the pod says the same, and once only', () => {
+test('a reservation counts until the pod shows its binding, and then only once', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   expect(used()).toEqual([3, 0]);
@@ -29,14 +30,14 @@ test('a reservation counts until the pod says the same, and once only', () => {
   expect(used()).toEqual([0, 0]);
 });
 
-test('a reservation is gone when the binding failed', () => {
+test('a reservation is released when the binding failed', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   cluster.release('p');
   expect(used()).toEqual([0, 0]);
 });
 
-test('a pod that is deleted while it is bound holds nothing, whatever the binding answers', () => {
+test('a pod that is deleted during its binding holds nothing, whatever the result of the binding', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   cluster.removePod('p');
@@ -45,7 +46,7 @@ test('a pod that is deleted while it is bound holds nothing, whatever the bindin
   expect([used(), cluster.counts.reservations]).toEqual([[0, 0], 0]);
 });
 
-test('a failure that is heard after the pod was seen bound takes nothing away', () => {
+test('a failure that arrives after the pod was seen bound changes nothing', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   cluster.putPod(podOf('p', { node: 'one', holding: onA(3) }));
@@ -53,25 +54,26 @@ test('a failure that is heard after the pod was seen bound takes nothing away', 
   expect(used()).toEqual([3, 0]);
 });
 
-test('where the pod is in truth counts, not what was reserved', () => {
+test('the actual node of the pod counts, not the reservation', () => {
   cluster.putPod(podOf('p'));
   cluster.reserve(podOf('p'), 'one', onA(3));
   cluster.putPod(podOf('p', { node: 'two', holding: new Map([['c', 2]]) }));
   expect([used('one'), used('two')]).toEqual([[0, 0], [2]]);
 });
 
-test('a new list removes what it does not have, but no binding that is younger or under way', () => {
+test('a new list removes missing pods, except bindings that are newer or in progress', () => {
   cluster.putPod(podOf('gone', { node: 'one', holding: onA(1) }));
   for (const uid of ['under-way', 'older', 'younger']) cluster.reserve(podOf(uid), 'one', onA(2));
   cluster.confirm('older');
-  const since = performance.now() + 0.001;
-  while (performance.now() <= since);
+  const since = performance.now() + 1;
+  const clock = jest.spyOn(performance, 'now').mockReturnValue(since + 1);
   cluster.confirm('younger');
+  clock.mockRestore();
   cluster.replacePods([podOf('new', { node: 'two', holding: new Map([['c', 5]]) })], since);
   expect([used('one'), used('two')]).toEqual([[4, 0], [5]]);
 });
 
-test('a pod without assignment counts on every GPU that may serve it, for nothing on others', () => {
+test('a pod without assignment counts on every GPU that may serve it, and on no other', () => {
   cluster.putNode(
     'one',
     inventoryOf(gpuOf('a'), gpuOf('b', { mode: 'concurrent' }), gpuOf('d', { healthy: false })),
@@ -85,7 +87,7 @@ test('a pod without assignment counts on every GPU that may serve it, for nothin
   expect(used()).toEqual([0, 0, 0]);
 });
 
-test('a pod that names its node, and a GPU in another case than the node does, counts on that GPU', () => {
+test('a pod with a node and a GPU UUID in another letter case counts on that GPU', () => {
   cluster.putNode('one', inventoryOf(gpuOf('GPU-1a'), gpuOf('GPU-1b')));
   const containers = [{ name: 'main', resources: { limits: { 'nvidia-virtual/gpu': '4' } } }];
   const metadata = { uid: 'p', annotations: { 'nvidia-virtual/gpu-uuid': 'GPU-1B' } };
@@ -93,12 +95,12 @@ test('a pod that names its node, and a GPU in another case than the node does, c
   expect(used()).toEqual([0, 4]);
 });
 
-test('a pod without assignment that cannot be understood takes every GPU', () => {
+test('a pod without assignment that cannot be parsed takes every GPU', () => {
   cluster.putPod(podOf('foreign', { node: 'one', demand: undefined, problem: 'wrong' }));
   expect(used()).toEqual([10, 10]);
 });
 
-test('pods are counted when their node is seen later, goes, comes back, or changes', () => {
+test('pods are counted when their node appears later, disappears, returns, or changes', () => {
   cluster.putPod(podOf('p', { node: 'three', holding: onA(3) }));
   cluster.putNode('three', inventoryOf(gpuOf('a')));
   expect(used('three')).toEqual([3]);
@@ -111,7 +113,7 @@ test('pods are counted when their node is seen later, goes, comes back, or chang
   expect(cluster.node('three')).toBeUndefined();
 });
 
-test('a promise holds on the node that was chosen, until the pod is there or gone', () => {
+test('a promise holds on the chosen node until the pod is bound or deleted', () => {
   const holdings = new Map([
     ['one', onA(8)],
     ['two', new Map([['c', 8]])],
@@ -131,7 +133,7 @@ test('a promise holds on the node that was chosen, until the pod is there or gon
   ]);
 });
 
-test('nodes are in an equal state if they differ in names only, and in none while slots are promised', () => {
+test('nodes that differ in names only are in the same state, unless slots are promised', () => {
   cluster.putNode('three', inventoryOf(gpuOf('d'), gpuOf('e')));
   cluster.putNode('four', inventoryOf(gpuOf('f'), gpuOf('g')));
   const [three, four] = [cluster.node('three'), cluster.node('four')];

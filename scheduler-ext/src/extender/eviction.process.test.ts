@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { jest } from '@jest/globals';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { Cluster } from '../cluster/cluster.js';
 import { gpuOf, inventoryOf, podOf } from '../testing/nodes.js';
@@ -14,9 +14,9 @@ const pod = podOf('high', { priority: 100, slots: 8 }) as Preemptor;
 let cluster: Cluster;
 let eviction: Eviction;
 
-/** Somebody leaves anyway, so nobody is evicted, and no API server is asked. */
+/** Another pod is terminating anyway, so nothing is evicted and the API server is not called. */
 beforeEach(async () => {
-  // The clock that ends promises; not the one by which somebody leaves.
+  // Fakes the clock of promises, but not the clock of terminating pods.
   jest.useFakeTimers({ doNotFake: ['Date', 'performance'] });
   cluster = new Cluster();
   cluster.putNode('node', inventoryOf(gpuOf('a')));
@@ -41,7 +41,7 @@ beforeEach(async () => {
   });
   eviction = new Eviction({ api: new ApiServer(config), cluster, preemption, logger });
   eviction.consider(pod, ['node']);
-  while (!isPromised()) await sleep(20);
+  await until(isPromised);
 });
 afterEach(() => {
   eviction.stop();
@@ -52,7 +52,7 @@ function isPromised(): boolean {
   return cluster.node('node')?.promised.has('high') ?? false;
 }
 
-test('what is promised is kept while kube-scheduler names the node for the pod', () => {
+test('a promise is kept while kube-scheduler names its node for the pod', () => {
   for (let round = 0; round < 5; round++) {
     jest.advanceTimersByTime(5.5 * MINUTE);
     eviction.consider(pod, ['other', 'node']);
@@ -60,7 +60,7 @@ test('what is promised is kept while kube-scheduler names the node for the pod',
   expect(isPromised()).toBe(true);
 });
 
-test('it is everybody’s when the node was not named for some minutes, be the pod asked about or not', () => {
+test('a promise expires if its node was not named for some minutes, even if the pod was scheduled meanwhile', () => {
   jest.advanceTimersByTime(5.5 * MINUTE);
   eviction.consider(pod, ['other']);
   expect(isPromised()).toBe(true);
@@ -68,7 +68,7 @@ test('it is everybody’s when the node was not named for some minutes, be the p
   expect(isPromised()).toBe(false);
 });
 
-test('where kube-scheduler has nominated a node since, it is kept', () => {
+test('a promise is kept after kube-scheduler nominated its node', () => {
   cluster.putPod({ ...pod, nominated: 'node' });
   jest.advanceTimersByTime(20 * MINUTE);
   expect(isPromised()).toBe(true);

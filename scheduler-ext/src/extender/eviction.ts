@@ -101,7 +101,10 @@ export class Eviction {
     const { api, cluster, preemption, logger } = this.#options;
     const found = this.#stillWaits(pod) ? await preemption.cheapest(pod, nodes) : undefined;
     if (!this.#stillWaits(pod)) return;
-    if (found === undefined) return cluster.unpromise(pod.uid);
+    if (found === undefined) {
+      logger.debug({ pod: pod.name }, 'no pod can be evicted for it');
+      return cluster.unpromise(pod.uid);
+    }
     const { victims, awaited, node, holding } = found;
     this.#promise(pod, node, holding);
     this.#underWay.set(

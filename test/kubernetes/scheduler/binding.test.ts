@@ -1,16 +1,16 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { V1Pod } from '@kubernetes/client-node';
 import { ExtenderService } from '@nvidia-virtual/scheduler-ext/extender/extender-service';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
-import { assigned, ClusterUnderTest, slotsSold, until } from './cluster-under-test.js';
+import { assigned, ClusterUnderTest, slotsSold } from './cluster-under-test.js';
 import { gpu, pod } from './objects.js';
 import { SlowWay } from './slow-way.js';
 
 /**
- * The extender is asked as kube-scheduler asks it, at moments that kube-scheduler would have to be
- * lucky to meet.
+ * Sends requests to the extender as kube-scheduler does, at moments that kube-scheduler would
+ * rarely hit.
  */
 let plane: ControlPlane;
 let cluster: ClusterUnderTest;
@@ -33,8 +33,8 @@ afterAll(async () => {
 afterEach(async () => {
   await cluster.removePods();
   await until(
-    'nothing is held',
     () => used().every((slots) => slots === 0) && extender.cluster.counts.reservations === 0,
+    'nothing is held',
   );
 });
 
@@ -47,7 +47,7 @@ async function startExtender(kubeconfig: string): Promise<ExtenderService> {
     logLevel: 'info',
   } as const;
   const started = await ExtenderService.start(options, pino({ level: 'silent' }));
-  await until('the extender knows the node', () => started.cluster.node('one')?.gpus.length === 2);
+  await until(() => started.cluster.node('one')?.gpus.length === 2, 'the extender knows the node');
   return started;
 }
 
@@ -68,7 +68,7 @@ function bind({ metadata }: V1Pod, node = 'one'): Promise<{ Error?: string }> {
   );
 }
 
-test('of two pods that want the last slots at the same time one gets them, fifty times', async () => {
+test('of two pods that compete for the last slots one gets them, fifty times', async () => {
   const pods = await Promise.all(
     Array.from({ length: 100 }, (_, index) => cluster.create(pod(`racer-${index}`, { slots: 10 }))),
   );
@@ -79,11 +79,11 @@ test('of two pods that want the last slots at the same time one gets them, fifty
     expect(refusals).toEqual([expect.stringContaining('another pod was bound first')]);
     const winner = answers[0]?.Error === undefined ? round : round + 1;
     await cluster.delete(`racer-${winner}`);
-    await until('the slots are free again', () => used().includes(0));
+    await until(() => used().includes(0), 'the slots are free again');
   }
 });
 
-test('thirty bindings at the same time sell each slot once', async () => {
+test('thirty concurrent bindings use each slot once', async () => {
   const pods = await Promise.all(
     Array.from({ length: 30 }, (_, index) => cluster.create(pod(`p-${index}`, { slots: 3 }))),
   );
@@ -92,15 +92,14 @@ test('thirty bindings at the same time sell each slot once', async () => {
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 9, 'GPU-b': 9 });
 });
 
-test('number 18: a pod that is gone when it is bound holds nothing', async () => {
+test('number 18: a pod that was deleted before its binding holds nothing', async () => {
   const gone = await cluster.create(pod('gone', { slots: 10 }));
   await until(
-    'the extender has seen it',
     () => extender.cluster.pod(gone.metadata?.uid ?? '') !== undefined,
+    'the extender has seen it',
   );
   const [{ Error: refusal }] = await Promise.all([bind(gone), cluster.delete('gone')]);
-  // Whatever was first, the binding, the deletion or its mark: the slots are free afterwards
-  // (afterEach).
+  // Binding and deletion run in any order: the slots are free afterwards (afterEach).
   if (refusal !== undefined)
     expect(refusal).toMatch(
       /no longer exists, so it is not bound|is being deleted, cannot be assigned/,
@@ -108,7 +107,7 @@ test('number 18: a pod that is gone when it is bound holds nothing', async () =>
   expect((await bind(gone)).Error).toBe('Pod default/gone no longer exists, so it is not bound.');
 });
 
-test('number 18: a pod that was deleted and made again is another one', async () => {
+test('number 18: a pod that was deleted and recreated is another pod', async () => {
   const former = await cluster.create(pod('again', { slots: 10 }));
   await cluster.delete('again');
   const later = await cluster.create(pod('again', { slots: 2 }));
@@ -119,19 +118,19 @@ test('number 18: a pod that was deleted and made again is another one', async ()
   expect(assigned(await cluster.get('again'))).toEqual({ main: '2 of GPU-a' });
 });
 
-test('a pod that somebody else binds meanwhile is asked where it is', async () => {
+test('if another scheduler binds a pod meanwhile, its node is looked up', async () => {
   const twice = await cluster.create(pod('twice', { slots: 4 }));
   way.hold('bindings');
   const answer = bind(twice);
-  await until('the binding is held', () => way.count('bindings') === 1);
+  await until(() => way.count('bindings') === 1, 'the binding is held');
   await cluster.bind('twice', 'elsewhere');
   way.letGo('bindings');
   expect((await answer).Error).toContain('binding pod default/twice to node one is unknown');
-  await until('the extender has asked', () => extender.cluster.counts.reservations === 0);
+  await until(() => extender.cluster.counts.reservations === 0, 'the extender has asked');
   expect(used()).toEqual([0, 0]);
 });
 
-test('a pod that is known to be bound keeps what it holds, and nothing else is reserved for it', async () => {
+test('a pod that is known to be bound keeps its slots, and no others are reserved for it', async () => {
   const foreign = await cluster.create(
     pod('foreign', { slots: 4, spec: { nodeName: 'elsewhere' } }),
   );
@@ -141,17 +140,17 @@ test('a pod that is known to be bound keeps what it holds, and nothing else is r
   const ours = await cluster.create(pod('ours', { slots: 4 }));
   expect(await bind(ours)).toEqual({});
   await until(
-    'the extender has seen it bound',
     () => extender.cluster.pod(ours.metadata?.uid ?? '')?.node === 'one',
+    'the extender has seen it bound',
   );
   way.hold('bindings');
-  // kube-scheduler did not hear of it, and asks again.
+  // kube-scheduler did not see it, and asks again.
   expect(await bind(ours)).toEqual({});
   expect([way.count('bindings'), used()]).toEqual([0, [4, 0]]);
   way.letGo('bindings');
 });
 
-test('a binding that happens after it was given up finds its slots reserved', async () => {
+test('the slots of a binding that takes effect after its timeout are still reserved', async () => {
   const [late, other] = [
     await cluster.create(pod('late', { slots: 10 })),
     await cluster.create(pod('other', { slots: 10 })),
@@ -161,16 +160,16 @@ test('a binding that happens after it was given up finds its slots reserved', as
   const { questions } = way;
   expect((await bind(late)).Error).toContain('binding pod default/late to node one is unknown');
   // Asked twice, so that the first answer, that it is not bound, changed nothing.
-  await until('the pod is asked again', () => way.questions > questions + 1);
+  await until(() => way.questions > questions + 1, 'the pod is asked again');
   expect((await bind(other)).Error).toContain('another pod was bound first');
   way.letGo('bindings');
   await cluster.bound('late');
   expect(slotsSold(await cluster.pods())).toEqual({ 'GPU-a': 10, 'GPU-b': 10 });
-  await until('the pod said so', () => extender.cluster.counts.reservations === 0);
+  await until(() => extender.cluster.counts.reservations === 0, 'the pod said so');
   expect(used()).toEqual([10, 10]);
 });
 
-test('a successor that leads at once sees what its predecessor asked for last', async () => {
+test('a successor that becomes leader at once sees the last binding of its predecessor', async () => {
   const [late, other] = [
     await cluster.create(pod('late', { slots: 10 })),
     await cluster.create(pod('other', { slots: 10 })),
@@ -179,9 +178,10 @@ test('a successor that leads at once sees what its predecessor asked for last', 
   const successor = await startExtender(plane.adminKubeconfig);
   way.hold('bindings');
   const bound = bind(late);
-  await until('the binding is held', () => way.count('bindings') === 1);
+  await until(() => way.count('bindings') === 1, 'the binding is held');
   const filtered = ask('filter', JSON.stringify({ Pod: other, NodeNames: ['one'] }), successor);
-  await sleep(1000);
+  // Its answer shows that the successor has received the earlier request, too.
+  await ask('prioritize', JSON.stringify({ Pod: other, NodeNames: ['one'] }), successor);
   way.letGo('bindings');
   expect(await bound).toEqual({});
   expect(await filtered).toMatchObject({
@@ -191,7 +191,7 @@ test('a successor that leads at once sees what its predecessor asked for last', 
   await successor.end();
 });
 
-test('what was filtered just before is weighed by that, and nothing else is', async () => {
+test('a score uses the cached judgement of an equal demand only', async () => {
   const [small, large] = [
     await cluster.create(pod('small', { slots: 1 })),
     await cluster.create(pod('large', { slots: 10 })),
@@ -214,40 +214,41 @@ test('what was filtered just before is weighed by that, and nothing else is', as
   expect(await weighed(small, 'one')).toEqual(ofSmall);
   expect(await filtered(small, 'one')).toEqual(['one']);
   expect(await weighed(small, 'one', 'nowhere')).toEqual([...ofSmall, ['nowhere', 0]]);
-  // A binding makes another node of it.
+  // A binding changes the state of the node.
   expect(await filtered(small, 'one')).toEqual(['one']);
   expect(await bind(large)).toEqual({});
   expect(await weighed(small, 'one')).not.toEqual(ofSmall);
 });
 
-test('a pod that is deleted while it is asked whether it was bound holds nothing', async () => {
+test('a pod that is deleted while its binding is looked up holds nothing', async () => {
   const asked = await cluster.create(pod('asked', { slots: 10 }));
   const uid = asked.metadata?.uid ?? '';
-  await until('the extender has seen it', () => extender.cluster.pod(uid) !== undefined);
+  await until(() => extender.cluster.pod(uid) !== undefined, 'the extender has seen it');
   way.hold('bindings');
   way.hold('questions');
   await bind(asked);
-  await until('the pod is asked', () => way.count('questions') === 1);
+  await until(() => way.count('questions') === 1, 'the pod is asked');
   way.letGo('bindings');
-  await until('the extender has seen it bound', () => extender.cluster.pod(uid)?.node === 'one');
+  await until(() => extender.cluster.pod(uid)?.node === 'one', 'the extender has seen it bound');
   way.hold('answers');
   way.letGo('questions');
-  await until('the API server has answered', () => way.count('answers') === 1);
+  await until(() => way.count('answers') === 1, 'the API server has answered');
   await cluster.delete('asked');
-  await until('the extender has seen it gone', () => extender.cluster.pod(uid) === undefined);
+  await until(() => extender.cluster.pod(uid) === undefined, 'the extender has seen it gone');
   way.letGo('answers');
   expect(await bind(await cluster.create(pod('next', { slots: 10 })))).toEqual({});
   expect(used()).toEqual([10, 0]);
 });
 
-test('while no API server answers, slots stay reserved, and afterwards they are whose the pod says', async () => {
+test('while the API server is down, slots stay reserved, and afterwards they follow the state of the pods', async () => {
   const [first, second] = [
     await cluster.create(pod('first', { slots: 10 })),
     await cluster.create(pod('second', { slots: 10 })),
   ];
   const uid = (one: V1Pod) => one.metadata?.uid ?? '';
-  await until('the extender has seen them', () =>
-    [first, second].every((one) => extender.cluster.pod(uid(one)) !== undefined),
+  await until(
+    () => [first, second].every((one) => extender.cluster.pod(uid(one)) !== undefined),
+    'the extender has seen them',
   );
   await plane.daemon('kube-apiserver').kill();
   const answers = await Promise.all([bind(first), bind(second)]);
@@ -256,13 +257,13 @@ test('while no API server answers, slots stay reserved, and afterwards they are 
   expect(used()).toEqual([10, 10]);
   plane.daemon('kube-apiserver').start();
   await plane.ready();
-  // Neither was bound, so both go free; they can be bound as if nothing had been.
-  await until('the outcome is known', () => extender.cluster.counts.reservations === 0);
-  await until('first is bound', async () => (await bind(first)).Error === undefined);
+  // Neither was bound, so both sets of slots are released, and the pods can be bound again.
+  await until(() => extender.cluster.counts.reservations === 0, 'the outcome is known');
+  await until(async () => (await bind(first)).Error === undefined, 'first is bound');
   expect(assigned(await cluster.get('first'))).toEqual({ main: '10 of GPU-a' });
 });
 
-test('what is no request is refused with a sentence', async () => {
+test('an invalid request is refused with a message', async () => {
   expect(await ask('filter', '{')).toEqual({
     Error: expect.stringContaining('to /filter is not valid'),
   });

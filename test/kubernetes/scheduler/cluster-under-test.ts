@@ -1,14 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { CoreV1Event, V1Pod } from '@kubernetes/client-node';
 import { ApiError, ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { type InventoryGpu, readAssignment } from '@nvidia-virtual/kube-common/assignment';
 import { ANNOTATION } from '@nvidia-virtual/kube-common/names';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { node } from './objects.js';
 
 const PODS = '/api/v1/namespaces/default/pods';
-const PATIENCE = 60_000;
+const DELETION_TIMEOUT_MS = 60_000;
 
-/** What tests do to an API server, as its administrator. */
+/** Operations of a test on an API server, as its administrator. */
 export class ClusterUnderTest {
   readonly api: ApiServer;
 
@@ -44,7 +44,7 @@ export class ClusterUnderTest {
     return this.api.request<V1Pod>({ method: 'POST', path: PODS, body: pod });
   }
 
-  /** With time to end it stays, since no kubelet is there. */
+  /** With a grace period the pod stays, because there is no kubelet. */
   async delete(name: string, gracePeriodSeconds = 0): Promise<void> {
     await this.api.request({
       method: 'DELETE',
@@ -53,7 +53,7 @@ export class ClusterUnderTest {
     });
   }
 
-  /** As a scheduler that knows nothing of slots. */
+  /** Binds as a scheduler that does not know slots. */
   async bind(name: string, node: string): Promise<void> {
     const body = {
       apiVersion: 'v1',
@@ -77,42 +77,38 @@ export class ClusterUnderTest {
       method: 'DELETE',
       path: PODS,
       query: { gracePeriodSeconds: 0 },
-      timeout: PATIENCE,
+      timeout: DELETION_TIMEOUT_MS,
     });
-    await until('no pod is left', async () => (await this.pods()).length === 0);
+    await until(async () => (await this.pods()).length === 0, 'no pod is left');
   }
 
-  /** The pod once it is bound. */
+  /** The pod, once it is bound. */
   async bound(name: string): Promise<V1Pod> {
-    let pod: V1Pod | undefined;
-    await until(`pod ${name} is bound`, async () => {
-      pod = await this.get(name);
-      return pod.spec?.nodeName !== undefined;
-    });
-    return pod as V1Pod;
+    return until(async () => {
+      const pod = await this.get(name);
+      return pod.spec?.nodeName !== undefined && pod;
+    }, `pod ${name} is bound`);
   }
 
-  /** What the events of a pod say, once there is one with that reason. */
+  /** Messages of the pod's events with this reason, once there is one. */
   async eventsOf(name: string, reason: string): Promise<string[]> {
-    let messages: string[] = [];
-    await until(`pod ${name} has an event ${reason}`, async () => {
+    return until(async () => {
       const path = '/api/v1/namespaces/default/events';
       const { items } = await this.api.request<{ items: CoreV1Event[] }>({
         path,
         query: { fieldSelector: `involvedObject.name=${name}` },
       });
-      messages = items
+      const messages = items
         .filter((event) => event.reason === reason)
         .map(({ message = '' }) => message);
-      return messages.length > 0;
-    });
-    return messages;
+      return messages.length > 0 && messages;
+    }, `pod ${name} has an event ${reason}`);
   }
 }
 
 export const MERGE = 'application/merge-patch+json';
 
-/** GPUs and slots of each container, as its assignment says. */
+/** GPUs and slots of each container in its assignment. */
 export function assigned(pod: V1Pod): Record<string, string> {
   const { containers = {} } =
     readAssignment(pod.metadata?.annotations?.[ANNOTATION.assigned]) ?? {};
@@ -124,7 +120,8 @@ export function assigned(pod: V1Pod): Record<string, string> {
 }
 
 /**
- * Slots that pods hold of each GPU; every container's, so only for pods without init containers.
+ * Slots that pods hold of each GPU. Sums all containers, so it is wrong for pods with init
+ * containers.
  */
 export function slotsSold(pods: readonly V1Pod[]): Record<string, number> {
   const sold: Record<string, number> = {};
@@ -137,15 +134,7 @@ export function slotsSold(pods: readonly V1Pod[]): Record<string, number> {
   return sold;
 }
 
-export async function until(what: string, holds: () => Promise<boolean> | boolean): Promise<void> {
-  const end = performance.now() + PATIENCE;
-  while (!(await holds())) {
-    if (performance.now() > end) throw new Error(`waited in vain until ${what}`);
-    await sleep(50);
-  }
-}
-
-/** What the API server said when it refused. */
+/** The message of the API server's refusal. */
 export async function refusalOf(request: Promise<unknown>): Promise<string> {
   const refusal = await request.then(
     () => 'nothing was refused',

@@ -8,12 +8,13 @@ import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ANNOTATION, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
 import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
 import { WebhookService, writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
+import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';
 import { ControlPlane } from '../control-plane.js';
-import { ClusterUnderTest, MERGE, refusalOf, until } from './cluster-under-test.js';
+import { ClusterUnderTest, MERGE, refusalOf } from './cluster-under-test.js';
 import { container, gpu, inventory, pod } from './objects.js';
 
-/** The webhook with no more rights than the chart gives it, asked by a real API server. */
+/** The webhook with the rights of the chart, called by a real API server. */
 const NAMES = { namespace: 'nvidia-virtual', release: 'nvidia-virtual' };
 const WRITERS = writersOf(NAMES);
 const WEBHOOK = 'system:serviceaccount:nvidia-virtual:nvidia-virtual-webhook';
@@ -63,7 +64,7 @@ async function post(path: string, body: object): Promise<void> {
   await cluster.api.request({ method: 'POST', path, body });
 }
 
-/** As the chart's ClusterRole and Role do. */
+/** The rights of the chart's ClusterRole and Role. */
 async function allowWebhook(): Promise<void> {
   const rbac = 'rbac.authorization.k8s.io';
   const rules = [
@@ -121,22 +122,22 @@ afterAll(async () => {
   await plane?.stop();
 });
 
-test('it is not ready, and says why, until there is what it writes to', async () => {
+test('it is not ready, with a reason, until its objects exist', async () => {
   await until(
-    'it has tried',
     async () =>
       (await readiness()).notReady?.['certificate']?.includes('nvidia-virtual-webhook') ?? false,
+    'it has tried',
   );
-  // As the chart does: the Secret is its, what is in it is ours.
+  // As in the chart: the chart owns the Secret, the webhook its content.
   await post('/api/v1/namespaces/nvidia-virtual/secrets', {
     kind: 'Secret',
     type: 'Opaque',
     metadata: { name: 'nvidia-virtual-webhook' },
   });
   await until(
-    'it misses the configurations',
     async () =>
       (await readiness()).notReady?.['certificate']?.startsWith('There is no Mut') ?? false,
+    'it misses the configurations',
   );
   const client = (path: string) => ({ url: `https://127.0.0.1:${port}${path}` });
   for (const configuration of webhookConfigurations({
@@ -147,18 +148,18 @@ test('it is not ready, and says why, until there is what it writes to', async ()
     const { kind } = configuration as { kind: string };
     await post(`${CONFIGURATIONS}/${kind.toLowerCase()}s`, configuration);
   }
-  await until('it is ready', async () => (await readiness()).ready);
-  // The API server hears of it by a watch of its own.
-  await until('it is asked', async () => {
+  await until(async () => (await readiness()).ready, 'it is ready');
+  // The API server notices it by its own watch.
+  await until(async () => {
     const made = await cluster
       .create(pod('probe', { spec: { schedulerName: 'default-scheduler' } }))
       .catch(() => undefined);
     await cluster.removePods();
     return made?.spec?.schedulerName === SCHEDULER_NAME;
-  });
+  }, 'it is asked');
 });
 
-test('a connection that is not used outlives the 90 s after which the API server would close it', async () => {
+test('an idle connection outlives the 90 s after which the API server would close it', async () => {
   const kept = await new Promise<string>((resolve, reject) => {
     const agent = new Agent({ keepAlive: true, rejectUnauthorized: false });
     const answered = ({ headers }: IncomingMessage) => {
@@ -172,10 +173,10 @@ test('a connection that is not used outlives the 90 s after which the API server
   expect(Number(/^timeout=(\d+)$/.exec(kept)?.[1])).toBeGreaterThan(90);
 });
 
-describe('a pod that asks for slots', () => {
+describe('a pod that requests slots', () => {
   afterEach(() => cluster.removePods());
 
-  test('is placed by our scheduler, and its defaults are written down', async () => {
+  test('gets our scheduler, and its defaults are recorded', async () => {
     const { spec, metadata } = await cluster.create(
       pod('one', { spec: { schedulerName: 'default-scheduler' } }),
     );
@@ -185,7 +186,7 @@ describe('a pod that asks for slots', () => {
     ]);
   });
 
-  test('in an init container only is one too', async () => {
+  test('only in an init container is one, too', async () => {
     const spec = {
       schedulerName: 'default-scheduler',
       containers: [container('main', 0)],
@@ -194,7 +195,7 @@ describe('a pod that asks for slots', () => {
     expect((await cluster.create(pod('one', { spec }))).spec?.schedulerName).toBe(SCHEDULER_NAME);
   });
 
-  test('keeps what its author wrote: another scheduler, a node, other values', async () => {
+  test('keeps the values of its author: another scheduler, a node, other values', async () => {
     const annotations = { 'nvidia-virtual/gpus': '1', 'nvidia-virtual/mode': 'concurrent' };
     const other = await cluster.create(
       pod('one', { slots: 2, annotations, spec: { schedulerName: 'other' } }),
@@ -209,7 +210,7 @@ describe('a pod that asks for slots', () => {
     expect(placed.spec?.schedulerName).toBe('default-scheduler');
   });
 
-  test('that contradicts itself is refused with all that is wrong', async () => {
+  test('that is contradictory is refused with all errors', async () => {
     const annotations = {
       'nvidia-virtual/memory': 'much',
       'nvidia-virtual/gpus': '2',
@@ -221,7 +222,7 @@ describe('a pod that asks for slots', () => {
     expect(refusal).toContain('requests 3 nvidia-virtual/gpu over 2 GPUs');
   });
 
-  test('is not refused for what the cluster lacks now', async () => {
+  test('is not refused for what the cluster lacks at the moment', async () => {
     const annotations = {
       'nvidia-virtual/gpu-type': 'no such GPU',
       'nvidia-virtual/memory': '900Gi',
@@ -229,7 +230,7 @@ describe('a pod that asks for slots', () => {
     await cluster.create(pod('one', { slots: 1000, annotations }));
   });
 
-  test('may change its shape until it is placed', async () => {
+  test('may change its request until it is scheduled', async () => {
     await cluster.create(pod('one'));
     const patch = (value: string) =>
       cluster.api.request({
@@ -249,7 +250,7 @@ describe('the annotation of the scheduler', () => {
   const mark = { [ANNOTATION.assigned]: '{"version":1,"containers":{}}' };
   afterEach(() => cluster.removePods());
 
-  test('is refused from anybody else, however it is written', async () => {
+  test('is refused from all other users, in any form', async () => {
     const told = `only the scheduler ${WRITERS.scheduler} may write it, not admin`;
     expect(await refusalOf(cluster.create(pod('one', { annotations: mark })))).toContain(told);
     expect(await refusalOf(cluster.create(pod('one', { slots: 0, annotations: mark })))).toContain(
@@ -271,7 +272,7 @@ describe('the annotation of the scheduler', () => {
     ).toContain(told);
   });
 
-  test('is taken from the scheduler, and nobody else removes it', async () => {
+  test('is accepted from the scheduler, and no other user may remove it', async () => {
     await cluster.create(pod('one'));
     await bindOne(as(WRITERS.scheduler), mark);
     expect((await cluster.get('one')).metadata?.annotations).toMatchObject(mark);
@@ -286,7 +287,7 @@ describe('the annotation of the scheduler', () => {
   });
 });
 
-test('the inventory of a node is written by its device plugin alone', async () => {
+test('only its device plugin may write the inventory of a node', async () => {
   await cluster.addNode('one', []);
   const annotations = { 'nvidia-virtual/inventory': inventory([gpu('GPU-a')]) };
   expect(await refusalOf(cluster.annotateNode('one', annotations))).toContain(
@@ -303,7 +304,7 @@ test('the inventory of a node is written by its device plugin alone', async () =
   await cluster.removeNode('one');
 });
 
-test('number 20: while no webhook answers, pods that ask for slots are refused with a reason, and nobody else is held up', async () => {
+test('number 20: while no webhook answers, pods that request slots are refused with a reason, and no other pods', async () => {
   await webhook.end();
   try {
     expect(await refusalOf(cluster.create(pod('asks')))).toContain(
@@ -323,7 +324,7 @@ test('number 20: while no webhook answers, pods that ask for slots are refused w
   } finally {
     webhook = await startWebhook();
   }
-  await until('it is ready', async () => (await readiness()).ready);
+  await until(async () => (await readiness()).ready, 'it is ready');
   await cluster.create(pod('asks'));
   await cluster.removePods();
 });
@@ -342,16 +343,16 @@ describe('the certificate', () => {
   const secret = () => cluster.api.request<V1Secret>({ path: SECRET });
   const bundle = async () => (await secret()).data?.['ca.crt'];
 
-  test('is one for all replicas', async () => {
+  test('is the same for all replicas', async () => {
     const before = await secret();
     const [other, otherHttp] = [await freePort(), await freePort()];
     const second = await startWebhook(other, otherHttp);
-    await until('the second one is ready', async () => (await readiness(otherHttp)).ready);
+    await until(async () => (await readiness(otherHttp)).ready, 'the second one is ready');
     expect((await secret()).metadata?.resourceVersion).toBe(before.metadata?.resourceVersion);
     await second.end();
   });
 
-  test('number 20: is trusted again when somebody wrote over what trusts it', async () => {
+  test('number 20: is trusted again after the trusted CA was overwritten', async () => {
     const path = `${CONFIGURATIONS}/mutatingwebhookconfigurations/nvidia-virtual`;
     const body = [{ op: 'remove', path: '/webhooks/0/clientConfig/caBundle' }];
     await cluster.api.request({
@@ -361,12 +362,12 @@ describe('the certificate', () => {
       contentType: 'application/json-patch+json',
     });
     await until(
-      'all hold the bundle',
       async () => new Set([...(await bundles()), await bundle()]).size === 1,
+      'all hold the bundle',
     );
   });
 
-  test('number 20: is made anew when the Secret was emptied, by one of two, and pods are taken again', async () => {
+  test('number 20: is recreated by one of two replicas after the Secret was emptied, and pods are admitted again', async () => {
     const second = await startWebhook(await freePort(), await freePort());
     const former = await bundle();
     await cluster.api.request({
@@ -375,16 +376,18 @@ describe('the certificate', () => {
       body: { data: null },
       contentType: MERGE,
     });
-    await until('there is another', async () => ![undefined, former].includes(await bundle()));
+    await until(async () => ![undefined, former].includes(await bundle()), 'there is another');
     await until(
-      'all hold it',
       async () => new Set([...(await bundles()), await bundle()]).size === 1,
+      'all hold it',
     );
-    await until('a pod is taken', () =>
-      cluster.create(pod('one')).then(
-        () => true,
-        () => false,
-      ),
+    await until(
+      () =>
+        cluster.create(pod('one')).then(
+          () => true,
+          () => false,
+        ),
+      'a pod is taken',
     );
     await cluster.removePods();
     await second.end();
