@@ -8,24 +8,23 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
 
-/** Any hierarchy will do: a pod is named in all of them. */
+/** A pod has a cgroup in each of these hierarchies; any of them is sufficient. */
 const HIERARCHIES = ['pids', 'cpuset', 'memory', 'freezer'].map((name) => `/sys/fs/cgroup/${name}`);
-/** Where the second version is, beside the first or alone. */
+/** Mount points of cgroup version 2, beside version 1 or alone. */
 const UNIFIED = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'];
 
-/**
- * The kubelet's cgroup driver; systemd's is tried with the second version, with which it is usual.
- */
+/** The kubelet's cgroup driver. systemd's is tested with version 2, its usual environment. */
 export type CgroupDriver = 'cgroupfs' | 'systemd';
 
-/** cgroups as a kubelet makes them, in a corner of their own. */
+/** Cgroups as created by a kubelet, below a separate root. */
 export class PodCgroups {
   readonly #root: string;
   readonly #driver: CgroupDriver;
   readonly #parents: readonly string[];
 
-  /** @param name of the corner */
+  /** @param name of the root */
   constructor(name: string, driver: CgroupDriver = 'cgroupfs') {
     this.#root = driver === 'systemd' ? `${name}.slice` : `kubepods-test-${name}`;
     this.#driver = driver;
@@ -38,7 +37,10 @@ export class PodCgroups {
     for (const parent of this.#parents) make(path.join(parent, this.#root));
   }
 
-  /** A new container of a pod: the files that its first process is to be written to. */
+  /**
+   * Creates a container of a pod. @returns the files to which the pid of its first process is
+   * written
+   */
   container(podUid: string): { readonly id: string; readonly processFiles: readonly string[] } {
     const id = randomBytes(32).toString('hex');
     const name = this.#driver === 'systemd' ? `cri-containerd-${id}.scope` : id;
@@ -49,12 +51,12 @@ export class PodCgroups {
     };
   }
 
-  /** Where the cgroups of a pod are. */
+  /** The cgroup directories of a pod. */
   pod(podUid: string): string[] {
     return this.#parents.map((parent) => path.join(parent, this.#root, ...this.#podPath(podUid)));
   }
 
-  /** A part of systemd's names has all those above it in it. */
+  /** The name of a systemd slice contains the names of all its parents. */
   #podPath(podUid: string): string[] {
     if (this.#driver === 'cgroupfs') return ['besteffort', `pod${podUid}`];
     const slices = ['kubepods', 'burstable', `pod${podUid.replaceAll('-', '_')}`];
@@ -62,13 +64,13 @@ export class PodCgroups {
     return slices.map((_, index) => `${[corner, ...slices.slice(0, index + 1)].join('-')}.slice`);
   }
 
-  /** Waits for the last process in them to go. */
+  /** Waits until no process is left in them. */
   async remove(): Promise<void> {
     for (const parent of this.#parents) await removeTree(path.join(parent, this.#root));
   }
 }
 
-/** A cgroup of the first version whose cpuset is empty takes no process. */
+/** A cgroup of version 1 with an empty cpuset accepts no process. */
 function make(directory: string): string {
   const missing: string[] = [];
   for (let one = directory; !existsSync(one); one = path.dirname(one)) missing.unshift(one);
@@ -91,15 +93,5 @@ async function removeTree(directory: string): Promise<void> {
   if (!existsSync(directory)) return;
   for (const entry of readdirSync(directory, { withFileTypes: true }))
     if (entry.isDirectory()) await removeTree(path.join(directory, entry.name));
-  while (readFileSync(path.join(directory, 'cgroup.procs'), 'utf8') !== '')
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  for (;;) {
-    try {
-      rmdirSync(directory);
-      return;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EBUSY') throw error;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
+  await eventually(() => rmdirSync(directory));
 }

