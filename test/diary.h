@@ -1,5 +1,5 @@
-// A page of a file in which a program says, also to whoever watches it die, what its threads are
-// doing (test/diary.ts reads it).
+// A memory-mapped file in which a program records the state of its threads. test/diary.ts reads it,
+// also after the program was killed.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,19 +8,17 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
-/// What one thread says.
+/// State of one thread.
 struct Diary {
   std::atomic<std::uint64_t> state;  ///< 0 not begun, 1 inside a call, 2 between calls, 3 ended
-  std::atomic<std::uint64_t> calls;  ///< made
-  std::atomic<std::uint64_t> error;  ///< that ended it
-  std::atomic<std::uint64_t> when;   ///< CLOCK_MONOTONIC, nanoseconds
+  std::atomic<std::uint64_t> calls;  ///< number of finished calls
+  std::atomic<std::uint64_t> error;  ///< the error that ended the thread
 
-  /// Makes a call, and says so; false when it failed.
+  /// Makes a call and records it. Returns false if it failed.
   template <typename Call>
   bool make(Call call) {
     state = 1;
@@ -31,9 +29,6 @@ struct Diary {
   }
 
   bool fail(cudaError_t result) {
-    when = std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-               .count();
     error = result;
     return false;
   }
@@ -41,7 +36,7 @@ struct Diary {
 
 struct DiaryPage {
   Diary threads[2];
-  std::atomic<std::uint64_t> stop;  ///< set by the reader: the program is to end in good order
+  std::atomic<std::uint64_t> stop;  ///< set by the reader to request an orderly end
 
   static DiaryPage& open(const char* path) {
     const int file = ::open(path, O_RDWR);

@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
 
 const THREADS = 2;
-const WORDS = 4;
+const WORDS = 3;
 const STOP_OFFSET = THREADS * WORDS * 8;
 const STATES = ['not begun', 'inside a call', 'between calls', 'ended'] as const;
 
@@ -9,11 +9,9 @@ export interface Entry {
   readonly state: (typeof STATES)[number];
   readonly calls: number;
   readonly error: number;
-  /** CLOCK_MONOTONIC, nanoseconds: what process.hrtime.bigint() counts too. */
-  readonly when: bigint;
 }
 
-/** The page in which a program says what its threads are doing: test/diary.h. */
+/** A file in which a program records the state of its threads: test/diary.h. */
 export class Diary {
   private readonly file: number;
 
@@ -31,11 +29,10 @@ export class Diary {
       state: STATES[Number(word(thread, 0))] ?? 'not begun',
       calls: Number(word(thread, 1)),
       error: Number(word(thread, 2)),
-      when: word(thread, 3),
     }));
   }
 
-  /** Asks the program to end in good order; not every one listens. */
+  /** Requests an orderly end. Not every program supports it. */
   stop(): void {
     writeSync(this.file, Buffer.from([1]), 0, 1, STOP_OFFSET);
   }
