@@ -74,7 +74,7 @@ test('an unknown slot is refused with a message', async () => {
   await node.startProxy();
   await offered(10);
   await expect(node.kubelet.allocate(['0000000000000000-00'])).rejects.toThrow(
-    'Node node-1 has no slot 0000000000000000-00 any more',
+    'Node node-1 no longer has slot 0000000000000000-00',
   );
 });
 
