@@ -240,7 +240,7 @@ describe('the usage API in a real API server', () => {
     const readyz = ['-s', '--unix-socket', `${scene.directory}/1.sock`, 'http://localhost/readyz'];
     await scene.eventually(
       () => run('curl', readyz),
-      ({ output }) => output.includes('"notReady":{"end":"The usage API ends."}'),
+      ({ output }) => output.includes('"notReady":{"end":"The usage API is shutting down."}'),
     );
     expect((await api.request<{ items: object[] }>({ path })).items).toHaveLength(4);
     const last = JSON.parse((await events).trimEnd().split('\n').at(-1) ?? '') as object;
