@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { jest, jest } from '@jest/globals';
+import { jest } from '@jest/globals';
 import { KubeConfig } from '@kubernetes/client-node';
 import { ApiServer } from './api-server.js';
 
