@@ -21,7 +21,7 @@ struct ChannelMemory;  // the mapped memory file: channel_memory.h
 /// Why a worker's next() returned false.
 enum class ChannelEnd : std::uint8_t {
   none,      ///< it has not returned false
-  stopped,   ///< stop() was called
+  drained,   ///< drain() was called, and what lay in the ring has been read
   closed,    ///< the client destroyed its end, and all frames published before have been read
   nonsense,  ///< the client violated the format
 };
@@ -103,12 +103,14 @@ class WorkerChannel {
   /// Stores the error of a call that does not wait. The first one stays until the client takes it.
   void deferError(std::int32_t status);
 
-  /// Ends next() from another thread.
-  void stop();
+  /// The client is gone. next() returns the frames that lie in the ring, at most a ring's bytes,
+  /// and then false. Call it on another thread.
+  void drain();
 
  private:
   friend struct SharedMapping;  // wire/test/shared_mapping.h
   explicit WorkerChannel(ChannelMemory* memory);
+  bool drained();
   bool awaitFrame(std::uint64_t& firstWord, std::uint64_t spinNanoseconds);
   void restIfQuick();
   void consume(std::uint64_t bytes);
@@ -122,7 +124,8 @@ class WorkerChannel {
   std::uint64_t caughtUp_ = 0;  ///< when the ring was last empty after frames that want no reply
   std::uint32_t frames_ = 0;    ///< frames read since then
   ChannelEnd end_ = ChannelEnd::none;
-  std::atomic<bool> stopped_{false};
+  std::uint64_t lastHead_ = 0;  ///< where reading ends after drain(); 0: not seen yet
+  std::atomic<bool> draining_{false};
   std::unique_ptr<std::byte[]> frame_;  ///< kMaxFrameBytes; the copy that is decoded
 };
 

@@ -47,7 +47,8 @@ WorkerChannel::~WorkerChannel() { unmapChannel(memory_); }
 
 bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t spinNanoseconds) {
   if (end_ != ChannelEnd::none) return false;
-  if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
+  if (barrier::ended(draining_) && drained()) [[unlikely]]
+    return ended(ChannelEnd::drained);
   const std::byte* at = memory_->at(head_);
   std::uint64_t firstWord = barrier::observe(memory_->firstWord(head_));
   if (firstWord == 0 && !awaitFrame(firstWord, spinNanoseconds)) return false;
@@ -69,17 +70,24 @@ bool WorkerChannel::next(FrameHeader& header, Decoder& payload, std::uint64_t sp
   return true;
 }
 
+/// A forked child of the client may still write: the worker reads no more than a ring holds.
+bool WorkerChannel::drained() {
+  if (lastHead_ == 0) lastHead_ = head_ + kRequestBytes;
+  return head_ >= lastHead_;
+}
+
 bool WorkerChannel::awaitFrame(std::uint64_t& firstWord, std::uint64_t spinNanoseconds) {
   if (!replied_) restIfQuick();
-  // `closed` is looked at first: what was published before it is then seen.
+  // The ends are looked at first: what was published before them is then seen.
+  ChannelEnd end = ChannelEnd::none;
   const auto settled = [&] {
-    const bool closed = barrier::observe(memory_->closed) != 0;
+    if (barrier::observe(memory_->closed) != 0) end = ChannelEnd::closed;
+    if (barrier::ended(draining_)) end = ChannelEnd::drained;
     firstWord = barrier::observe(memory_->firstWord(head_));
-    return firstWord != 0 || closed || barrier::ended(stopped_);
+    return firstWord != 0 || end != ChannelEnd::none;
   };
   waitUntil(memory_->workerSeat, memory_->clientSeat, kSleepsForFrame, settled, spinNanoseconds);
-  if (barrier::ended(stopped_)) return ended(ChannelEnd::stopped);
-  return firstWord != 0 || ended(ChannelEnd::closed);
+  return firstWord != 0 || ended(end);
 }
 
 void WorkerChannel::restIfQuick() {
@@ -121,8 +129,8 @@ void WorkerChannel::deferError(std::int32_t status) {
   barrier::setFirst(memory_->deferredError, status);
 }
 
-void WorkerChannel::stop() {
-  barrier::end(stopped_);
+void WorkerChannel::drain() {
+  barrier::end(draining_);
   wake(memory_->workerSeat.sleeps);
 }
 

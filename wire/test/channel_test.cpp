@@ -178,9 +178,40 @@ TEST_CASE("a frame wakes a sleeping worker, and a reply a sleeping client") {
     ReplyHeader header;
     CHECK(pair.client->awaitReply(header).finished());
   }
-  pair.worker->stop();
+  pair.worker->drain();
   worker.join();
-  CHECK(pair.worker->end() == ChannelEnd::stopped);
+  CHECK(pair.worker->end() == ChannelEnd::drained);
+}
+
+TEST_CASE("drain() leaves what lies in the ring to be read") {
+  Pair pair;
+  for (std::uint16_t call = 1; call <= 3; ++call) send(*pair.client, 64, call);
+  pair.worker->drain();
+  FrameHeader header;
+  Decoder payload;
+  for (std::uint16_t call = 1; call <= 3; ++call) {
+    CHECK(pair.worker->next(header, payload));
+    CHECK(header.call == call);
+    CHECK(holds(payload, 64, call));
+  }
+  CHECK_FALSE(pair.worker->next(header, payload));
+  CHECK(pair.worker->end() == ChannelEnd::drained);
+}
+
+TEST_CASE("after drain() no more is read than a ring holds, though a forked child writes on") {
+  Pair pair;
+  constexpr std::size_t kBytes = 1024;
+  pair.worker->drain();
+  FrameHeader header;
+  Decoder payload;
+  std::size_t frames = 0;
+  for (;; ++frames) {
+    send(*pair.client, kBytes, 1);
+    if (!pair.worker->next(header, payload)) break;
+  }
+  CHECK(pair.worker->end() == ChannelEnd::drained);
+  CHECK(frames > 0);
+  CHECK(frames <= kRequestBytes / kBytes);
 }
 
 TEST_CASE("the first deferred error is kept until the client takes it") {

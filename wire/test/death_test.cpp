@@ -59,7 +59,7 @@ TEST_CASE("a worker sees only whole frames of a client that is killed") {
         if (flags != 0 && !client->awaitReply(header).ok()) return;
       }
     });
-    std::thread end = executioner(child, random() % 3000, [&] { worker->stop(); });
+    std::thread end = executioner(child, random() % 3000, [&] { worker->drain(); });
     FrameHeader header;
     Decoder payload;
     for (std::uint64_t number = 1; worker->next(header, payload); ++number) {
@@ -68,7 +68,7 @@ TEST_CASE("a worker sees only whole frames of a client that is killed") {
       CHECK(payload.finished());
       worker->reply(worker->replyEncoder(), 0, 0);
     }
-    CHECK(worker->end() == ChannelEnd::stopped);
+    CHECK(worker->end() == ChannelEnd::drained);
     end.join();
   }
 }

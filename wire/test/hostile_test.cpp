@@ -138,7 +138,7 @@ TEST_CASE("a faked sleep delays no reply") {
       ReplyHeader reply;
       CHECK(scene.client->awaitReply(reply).ok());
     }
-    scene.worker->stop();
+    scene.worker->drain();
     worker.join();
   }
 }
@@ -159,7 +159,7 @@ TEST_CASE("a client that overwrites its memory at random harms only its session"
     std::thread scribbler([&, seed = random()] {
       std::mt19937_64 numbers(seed);
       for (int i = 0; i < 100'000; ++i) scribble(*scene.memory, numbers);
-      scene.worker->stop();
+      scene.worker->drain();
     });
     while (scene.worker->next(scene.header, scene.payload)) {
       CHECK(scene.payload.remaining() + sizeof(FrameHeader) == scene.header.length);
@@ -167,7 +167,7 @@ TEST_CASE("a client that overwrites its memory at random harms only its session"
       CHECK(scene.payload.getBytes(kMaxFrameBytes).size() < kMaxFrameBytes);
     }
     CHECK((scene.worker->end() == ChannelEnd::nonsense ||
-           scene.worker->end() == ChannelEnd::stopped));
+           scene.worker->end() == ChannelEnd::drained));
     scribbler.join();
   }
 }

@@ -70,7 +70,7 @@ void runWorker(Session& session, SharedMapping& channel) {
     if (header.flags & kFrameWantsReply) reply.put(checksum(header.ticket, words));
     channel.worker->reply(reply, static_cast<std::int32_t>(words), header.ticket);
   }
-  CHECK(channel.worker->end() == ChannelEnd::stopped);
+  CHECK(channel.worker->end() == ChannelEnd::drained);
 }
 
 TEST_CASE("threads submit in the order of their tickets") {
@@ -87,12 +87,12 @@ TEST_CASE("threads submit in the order of their tickets") {
   CHECK(session.turn.await(last + 1));
   CHECK(session.served.size() == last);
   for (std::size_t i = 0; i < session.served.size(); ++i) CHECK(session.served[i] == i + 1);
-  for (auto& channel : channels) channel.worker->stop();
+  for (auto& channel : channels) channel.worker->drain();
   for (auto& worker : workers) worker.join();
 }
 
 // The end comes while both are busy with each other, or both asleep.
-TEST_CASE("stop() and abandon() end every wait") {
+TEST_CASE("drain() and abandon() end every wait") {
   registerForProcessBarriers();
   for (int round = 0; round < 100; ++round) {
     SharedMapping channel;
@@ -112,7 +112,7 @@ TEST_CASE("stop() and abandon() end every wait") {
       }
     });
     std::this_thread::sleep_for(std::chrono::microseconds(round * 10));
-    channel.worker->stop();
+    channel.worker->drain();
     worker.join();
     channel.client->abandon();
     client.join();
