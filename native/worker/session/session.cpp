@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "native/worker/reports/memory_size.h"
@@ -192,6 +193,17 @@ constexpr int kPoolMilliseconds = 100;
 
 }  // namespace
 
+/// Reads what the client sent before it was gone: messages, then frames. A forked child of the
+/// client may still have the connection. It can send nothing more, and the rest of a message that
+/// it does not complete is not waited for.
+void Session::drain(const std::function<void(int)>& serveChannel) {
+  shutdown(connection.file(), SHUT_RD);
+  while (receive(serveChannel)) {
+  }
+  shared.close();
+  readers.drain();
+}
+
 std::string Session::serve(int clientPidfd, const std::function<void(int)>& serveChannel) {
   // A pidfd, because a forked child of the client may keep the connection open.
   pollfd waits[] = {{connection.file(), POLLIN, 0}, {wake_, POLLIN, 0}, {clientPidfd, POLLIN, 0}};
@@ -206,7 +218,7 @@ std::string Session::serve(int clientPidfd, const std::function<void(int)>& serv
       if (!failure_.empty()) return failure_;
     }
     if (waits[2].revents != 0 || (waits[0].revents != 0 && !receive(serveChannel)))
-      return "client exited";
+      return drain(serveChannel), "client exited";
   }
 }
 

@@ -28,6 +28,7 @@
 #include "native/worker/session/callbacks.h"
 #include "native/worker/session/connection.h"
 #include "native/worker/session/output.h"
+#include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
 #include "native/worker/session/uses.h"
 #include "wire/fault.h"
@@ -52,6 +53,7 @@ class Session {
   wire::HandleTable handles;
   wire::TicketTurn turn;
   Uses uses;
+  Readers readers;
   SharedMemory shared;
   Output& output;
   Callbacks callbacks;
@@ -74,7 +76,7 @@ class Session {
   void forwardDriverLog();
 
   /// Serves the client until it ends; returns how it ended, for the report. `serveChannel` is given
-  /// the memory file of each new channel.
+  /// the memory file of each new channel. When the client is gone, reads what it sent before.
   std::string serve(int clientPidfd, const std::function<void(int channelFile)>& serveChannel);
 
   /// Ends the session, with `why` as the reason. The first reason counts. Any thread.
@@ -114,6 +116,7 @@ class Session {
  private:
   void reportOverQuota(std::uint64_t asked);
   bool receive(const std::function<void(int)>& serveChannel);
+  void drain(const std::function<void(int)>& serveChannel);
   void wake();
   bool settlePools();
   void noteUnsupported(std::string_view call);

@@ -25,15 +25,17 @@ void Thread::serve() {
   wire::FrameHeader header{};
   wire::Decoder payload;
   while (!ended_ && channel_->next(header, payload, spinFor(session.gate))) {
+    const bool wantsReply = (header.flags & wire::kFrameWantsReply) != 0;
+    reader_.answers(wantsReply);
     if (!awaitTurn(header)) return;
     ticket_ = header.ticket;
     ++frames_;
-    const bool timed = (header.flags & wire::kFrameWantsReply) != 0 &&
-                       ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
+    const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
     const CUresult status = execute(header, payload, reply);
     finish(header, reply, status);
+    reader_.answers(false);
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
   }
   if (channel_->end() == wire::ChannelEnd::nonsense)
@@ -168,8 +170,10 @@ void serveChannel(Session& session, int channelFile) {
         "have the limit raised");
   }
   count(session.figures.threads);
-  std::thread([&session, owned = std::move(channel)]() mutable {
-    Thread(session, std::move(owned)).serve();
+  auto thread = std::make_unique<Thread>(session, std::move(channel));
+  std::thread([&session, owned = std::move(thread)]() mutable {
+    owned->serve();
+    owned.reset();
     session.quota.refundThread();
     discount(session.figures.threads);
   }).detach();

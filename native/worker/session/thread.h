@@ -34,7 +34,8 @@ class Thread {
         completion(owner.driver),
         channel_(std::move(channel)),
         pass_(owner.gate),
-        use_(owner.uses) {}
+        use_(owner.uses),
+        reader_(owner.readers, channel_.get()) {}
 
   Session& session;
   const Driver& driver;
@@ -152,6 +153,7 @@ class Thread {
   mutable std::optional<HeldMemory::Reading> beforeCode_;  ///< before the current frame loaded any
   mutable std::uint64_t image_ = 0;                        ///< image that the current frame loads
   bool ended_ = false;
+  Readers::Reader reader_;  ///< ends first: the end of the others may wait for the GPU
 };
 
 template <class T>

@@ -1,0 +1,150 @@
+// The end of a session: what a client sent before it went is read, and nothing that a process of it
+// sends later.
+#include "native/worker/session/session.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "call_numbers.h"
+#include "native/worker/session/thread.h"
+#include "wire/test/check.h"
+
+namespace {
+
+/// A process that has exited.
+class DeadProcess {
+ public:
+  DeadProcess() : pid_(fork()) {
+    if (pid_ == 0) _exit(0);
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+    pollfd exit{pidfd, POLLIN, 0};
+    CHECK(pidfd >= 0 && poll(&exit, 1, -1) == 1);
+  }
+  ~DeadProcess() {
+    close(pidfd);
+    waitpid(pid_, nullptr, 0);
+  }
+  DeadProcess(const DeadProcess&) = delete;
+  DeadProcess& operator=(const DeadProcess&) = delete;
+
+  int pidfd = -1;
+
+ private:
+  pid_t pid_;
+};
+
+std::atomic<std::uint64_t> configurations{0};
+
+/// For functions that the test does not look at.
+template <class R, class... A>
+void succeed(R (*&function)(A...)) {
+  function = [](A...) { return R{}; };
+}
+
+/// A session whose client is this process: its end of the connection stays open. Never destroyed,
+/// as in the worker: its threads may outlive serve() for a moment.
+struct Fixture {
+  int socket[2];
+  int reported[2];
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  std::unique_ptr<worker::Report> report;
+  std::unique_ptr<worker::Session> session;
+
+  Fixture() {
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socket) == 0);
+    CHECK(pipe2(reported, O_CLOEXEC | O_NONBLOCK) == 0);
+    report = std::make_unique<worker::Report>(reported[1]);
+    session = std::make_unique<worker::Session>(socket[0], *report, quota, figures, output,
+                                                worker::Limits{});
+    worker::forEachFunction([&]<auto Member>(const char*) { succeed(session->driver.*Member); });
+    session->driver.cuCtxSetCacheConfig = [](CUfunc_cache) {
+      return ++configurations, CUDA_SUCCESS;
+    };
+  }
+  static Fixture& make() {
+    static auto* const all = new std::vector<Fixture*>;
+    return *all->emplace_back(new Fixture);
+  }
+  Fixture(const Fixture&) = delete;
+  Fixture& operator=(const Fixture&) = delete;
+
+  /// The client as the worker sees it: gone, with what it sent before.
+  std::string serve() {
+    const DeadProcess client;
+    return session->serve(client.pidfd,
+                          [&](int channelFile) { worker::serveChannel(*session, channelFile); });
+  }
+  void send(wire::MessageKind kind, std::string_view text, int file = -1) {
+    CHECK(wire::sendMessage(socket[1], kind, 0, std::as_bytes(std::span(text)), file));
+  }
+  std::string events() {
+    char text[4096];
+    const auto bytes = read(reported[0], text, sizeof text);
+    return {text, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+  }
+};
+
+void publish(wire::ClientChannel& channel, CallNumber call, std::uint64_t ticket,
+             std::uint64_t argument, std::uint16_t flags) {
+  wire::Encoder frame = channel.begin(8);
+  frame.put(argument);
+  channel.publish(frame, static_cast<std::uint16_t>(call), flags, ticket);
+}
+
+void testMessagesOfADeadClientAreRead() {
+  Fixture& test = Fixture::make();
+  test.send(wire::MessageKind::unsupported, "cuGraphCreate");
+  test.send(wire::MessageKind::unsupported, "cuGraphDestroy");
+  CHECK(test.serve() == "client exited");
+  const std::string events = test.events();
+  CHECK(events.find("cuGraphCreate") != std::string::npos);
+  CHECK(events.find("cuGraphDestroy") != std::string::npos);
+}
+
+/// A forked child could send the rest, or never do so.
+void testHalfAMessageHoldsNothingUp() {
+  Fixture& test = Fixture::make();
+  test.send(wire::MessageKind::unsupported, "cuGraphCreate");
+  const wire::MessageHeader header{wire::MessageKind::unsupported, 100, 0};
+  CHECK(write(test.socket[1], &header, sizeof header) == sizeof header);
+  CHECK(test.serve() == "client exited");
+  CHECK(test.events().find("cuGraphCreate") != std::string::npos);
+  CHECK(::send(test.socket[1], &header, sizeof header, MSG_NOSIGNAL) < 0);
+}
+
+/// Also those of a thread whose first message lies in the socket, in the order of their tickets.
+void testFramesOfADeadClientAreRead() {
+  Fixture& test = Fixture::make();
+  constexpr std::uint64_t kFrames = 1000;
+  const std::unique_ptr<wire::ClientChannel> channels[] = {wire::ClientChannel::create(),
+                                                           wire::ClientChannel::create()};
+  for (std::uint64_t ticket = 1; ticket <= kFrames; ++ticket)
+    publish(*channels[ticket <= kFrames / 2 ? 0 : 1], CallNumber::cuCtxSetCacheConfig, ticket, 0,
+            0);
+  for (const auto& channel : channels) test.send(wire::MessageKind::channel, "", channel->file());
+  CHECK(test.serve() == "client exited");
+  CHECK(configurations == kFrames);
+}
+
+}  // namespace
+
+int main() {
+  testMessagesOfADeadClientAreRead();
+  testHalfAMessageHoldsNothingUp();
+  testFramesOfADeadClientAreRead();
+  return wire::test::checkedResult();
+}
