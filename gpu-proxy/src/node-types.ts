@@ -1,5 +1,5 @@
 import type { GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
-import type { Wishes } from '@nvidia-virtual/node-state/specification';
+import type { RequestedSpecification } from '@nvidia-virtual/node-state/specification';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { LastFigures } from './allocations/allocation-host.js';
 import type { ClientSocket } from './allocations/client-socket.js';
@@ -20,7 +20,7 @@ export interface NodeSettings {
 }
 
 /** A request for an allocation. */
-export interface AllocationRequest extends Wishes {
+export interface AllocationRequest extends RequestedSpecification {
   /** Indices or UUIDs; empty: the node chooses one. */
   readonly gpus?: readonly string[] | undefined;
   /** Bytes on each GPU; 0: all remaining memory. */

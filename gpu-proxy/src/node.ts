@@ -13,9 +13,9 @@ import type {
 } from '@nvidia-virtual/ledger';
 import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
 import {
-  checkWishes,
+  checkRequest,
   DEFAULT_LIMITS,
-  readPromised,
+  readReserved,
 } from '@nvidia-virtual/node-state/specification';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
 import { plural } from '@nvidia-virtual/service/plural';
@@ -386,11 +386,11 @@ export class GpuNode extends EventEmitter<NodeEvents> {
   }
 
   #specify(request: AllocationRequest): AllocationSpecification {
-    const { limits, ...wishes } = checkWishes({
+    const { limits, ...requested } = checkRequest({
       ...request,
       limits: { ...this.#settings.limits, ...request.limits },
     });
-    const wish = { ...wishes, gpus: request.gpus ?? [], memory: request.memory ?? 0 };
+    const wish = { ...requested, gpus: request.gpus ?? [], memory: request.memory ?? 0 };
     const granted = this.gpus.length > 0 ? this.#admission.admit(wish, this.promised) : wish;
     return {
       version: 1,
@@ -398,9 +398,10 @@ export class GpuNode extends EventEmitter<NodeEvents> {
       name: request.name,
       gpus: granted.gpus,
       memory: granted.memory,
-      ...wishes,
+      ...requested,
       limits,
-      uid: wishes.mode === 'concurrent' ? this.#concurrentUser : (request.uid ?? this.#freeUser()),
+      uid:
+        requested.mode === 'concurrent' ? this.#concurrentUser : (request.uid ?? this.#freeUser()),
       createdAt: new Date().toISOString(),
       draining: false,
       owner: request.owner,
@@ -452,7 +453,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
 
   #leaveAlone(id: string, error: Error): void {
     const file = path.join(this.#options.state.allocations, id, SPECIFICATION);
-    const specification = this.#allocations.get(id)?.specification ?? readPromised(file);
+    const specification = this.#allocations.get(id)?.specification ?? readReserved(file);
     if (specification && !this.#allocations.has(id)) this.#leftAlone.set(file, specification);
     const reason = error instanceof ProxyError ? error.message : `${systemReason(error)}.`;
     const promised = specification

@@ -3,21 +3,20 @@ import { disconnect } from './disconnect.js';
 import { LedgerError } from './errors.js';
 import { explain, isRefusal } from './failure.js';
 import { type RedisTarget, readOptionFile } from './redis-options.js';
-import { Silence, within } from './within.js';
+import { TimeoutError, within } from './within.js';
 
-/** Milliseconds that a server which does not close its end may keep us. */
+/** Milliseconds to wait for the server to close its end of the connection. */
 const DISCONNECT_TIMEOUT = 100;
 
 /**
- * One connection to Redis, made when it is needed and anew after it failed. It keeps no queue: a
- * command is answered, or it fails with a LedgerError that says why. When to try again is the
- * caller's business.
+ * One connection to Redis, opened on first use and again after a failure. There is no queue: a
+ * command is answered or fails with a LedgerError. Retries are up to the caller.
  */
 export class Connection {
   readonly #target: RedisTarget;
   #opening: Promise<Redis> | undefined;
   #newest: Redis | undefined;
-  /** The newest, once it was greeted. */
+  /** The newest connection after a successful greeting. */
   #usable: Redis | undefined;
   #closed = false;
 
@@ -26,8 +25,8 @@ export class Connection {
   }
 
   /**
-   * Runs commands, twice if a connection that had been good turned out to have ended. What times
-   * out may still be carried out by Redis, later.
+   * Runs commands. Retries once if an established connection turns out to be closed. Redis may
+   * still execute a command that timed out.
    */
   async use<T>(work: (client: Redis) => Promise<T>): Promise<T> {
     const hadBeenGood = this.#usable?.status === 'ready';
@@ -45,8 +44,8 @@ export class Connection {
     try {
       return await within(this.#target.answerTimeout, work(client));
     } catch (error) {
-      // A refusal leaves the connection as it was; but another server may answer to the same name
-      // after a failover.
+      // The connection stays usable after a refusal, except after a failover, when another
+      // server has the name.
       const usable = isRefusal(error) && !/^(READONLY|NOAUTH|MASTERDOWN)/.test(error.message);
       if (!usable) this.#drop(client);
       throw explain(error, this.#target);
@@ -86,13 +85,15 @@ export class Connection {
       return client;
     } catch (error) {
       disconnect(this.#newest);
-      // Of a connection that came to nothing the client says that it is closed, and the socket why.
-      const spoken = isRefusal(error) || error instanceof LedgerError || error instanceof Silence;
+      // For a failed connection, the client only reports that it is closed. The socket has the
+      // cause.
+      const spoken =
+        isRefusal(error) || error instanceof LedgerError || error instanceof TimeoutError;
       throw explain(spoken ? error : (failure ?? error), this.#target);
     }
   }
 
-  /** Done here and not by the client, so that a refusal is seen as one. */
+  /** Authenticates. The client would do so itself, but report a refusal as a closed connection. */
   async #greet(client: Redis): Promise<void> {
     const { username, passwordFile, database } = this.#target;
     if (passwordFile !== undefined) {
@@ -100,7 +101,7 @@ export class Connection {
       await client.call('AUTH', username === undefined ? [password] : [username, password]);
     }
     if (database !== 0) await client.select(database);
-    // Finds out now, whatever comes next, that Redis is loading its data or wants a password.
+    // Detects at once that Redis is loading its data or requires a password.
     await client.ping();
   }
 }

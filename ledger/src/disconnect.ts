@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 
 /**
- * A client that has ended already would start a timer for nothing, and keep the process alive with
- * it.
+ * Disconnects unless the client has ended already: it would start a timer that keeps the process
+ * alive.
  */
 export function disconnect(client: Redis | undefined): void {
   if (client && client.status !== 'end') client.disconnect();

@@ -1,9 +1,8 @@
 import { defineErrors } from '@nvidia-virtual/service/error-table';
 
 /**
- * Everything that the ledger can refuse or report: one code, one sentence (what happened, to which
- * object, what to do). README.md lists the same codes; a test compares the two. A code is never
- * reused for another meaning.
+ * Errors of the ledger: code and sentence (what happened, to which object, what to do). A test
+ * compares them with README.md. A code is never reused for another meaning.
  */
 const TABLE = {
   REDIS_OPTION: '{key} is {value}: {allowed}.',
@@ -54,5 +53,5 @@ const TABLE = {
 } as const satisfies Record<string, string>;
 
 export type LedgerErrorCode = keyof typeof TABLE;
-/** What the ledger throws, and what its events carry. */
+/** Thrown by the ledger, and passed with its events. */
 export class LedgerError extends defineErrors('LedgerError', TABLE) {}

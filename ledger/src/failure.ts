@@ -2,14 +2,14 @@ import { getSystemErrorMap } from 'node:util';
 import { ReplyError } from 'ioredis';
 import { LedgerError, type LedgerErrorCode } from './errors.js';
 import type { RedisTarget } from './redis-options.js';
-import { Silence } from './within.js';
+import { TimeoutError } from './within.js';
 
-/** Redis answered, and refused. */
+/** Whether Redis answered with an error. */
 export function isRefusal(error: unknown): error is Error {
   return error instanceof ReplyError;
 }
 
-/** How Redis begins its refusals. */
+/** Prefixes of Redis' error replies. */
 const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(WRONGPASS|NOAUTH|ERR (AUTH|Client sent AUTH|invalid password))/, 'REDIS_PASSWORD'],
   [/^(NOPERM|ERR ACL failure|(ERR )?The user executing the script can't)/, 'REDIS_PERMISSION'],
@@ -22,11 +22,11 @@ const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
   [/^(MOVED|ASK|CLUSTERDOWN|CROSSSLOT)/, 'REDIS_CLUSTER'],
 ];
 
-/** The words of the system and of the client for a connection that ended. */
+/** Messages of the system and the client for a closed connection. */
 const CLOSED =
   /^(ECONNRESET|EPIPE) |Connection is closed|aborted due to connection close|Stream isn't writeable/;
 
-/** The sentence behind whatever came out of the client. */
+/** Converts an error of the client to a LedgerError. */
 export function explain(error: unknown, target: RedisTarget): LedgerError {
   if (error instanceof LedgerError) return error;
   const values = {
@@ -36,9 +36,9 @@ export function explain(error: unknown, target: RedisTarget): LedgerError {
   };
   const { message, code = '' } = error as NodeJS.ErrnoException;
   if (isRefusal(error)) return refusal(message, values);
-  if (error instanceof Silence)
+  if (error instanceof TimeoutError)
     return new LedgerError('REDIS_SILENT', { ...values, milliseconds: target.answerTimeout });
-  // A server that speaks no TLS waits for the end of the line that it takes the handshake for.
+  // A server without TLS takes the handshake for an incomplete line and waits.
   if (code === 'ETIMEDOUT' && target.tls)
     return new LedgerError('REDIS_TLS', {
       ...values,
@@ -62,8 +62,8 @@ function refusal(reply: string, values: Record<string, string | number>): Ledger
 }
 
 /**
- * What a command in a script answered, without where in the script it was: 6.2 says that before, 7
- * after it.
+ * The error of a command in a script without its position, which Redis 6.2 puts before it and
+ * Redis 7 after it.
  */
 function ownWords(reply: string): string {
   const before = /^ERR Error running script \(.*?\): (@\w+:\s*\d+:\s*)*-?/;
@@ -80,8 +80,8 @@ function isOfTls(code: string, message: string): boolean {
 }
 
 /**
- * OpenSSL's `C0:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/...` is in
- * its fifth field.
+ * OpenSSL's reason is the fifth field of
+ * `C0:error:0A00010B:SSL routines:ssl3_get_record:wrong version number:../deps/...`.
  */
 function tlsReason(message: string): string {
   return withoutStop((/error:\w+:[^:]*:[^:]*:([^:]+)/.exec(message)?.[1] ?? message).trim());

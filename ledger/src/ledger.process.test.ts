@@ -6,7 +6,7 @@ import { RedisLedger } from './redis-ledger.js';
 import { RedisServer } from './testing/redis-server.js';
 import { sessionsOf, snapshot } from './testing/snapshots.js';
 
-/** Short where a test waits for the end of a node that has gone. */
+/** For tests that wait until a node expires. */
 const SHORT_TTL = 3000;
 
 let server: RedisServer;
@@ -39,7 +39,7 @@ function writer(node = 'node-1', owner = `owner of ${node}`, ttl?: number): Redi
   return openWriter({ node, owner }, ttl);
 }
 
-/** Code and sentence of each refusal that it emits. */
+/** Collects code and sentence of each emitted refusal. */
 function refusalsOf(ledger: RedisLedger): string[] {
   const refusals: string[] = [];
   ledger.on(
@@ -59,17 +59,17 @@ async function reads(...truths: readonly NodeSnapshot[]): Promise<void> {
   );
 }
 
-test('what is published is read', async () => {
+test('a published snapshot can be read', async () => {
   writer().publish(snapshot());
   await reads(snapshot());
   expect((await reader.snapshots())[0]?.age).toBeLessThan(15_000);
 });
 
-test('nothing is read of a node that never was', async () => {
+test('an unknown node has no snapshot', async () => {
   expect(await reader.snapshots()).toEqual([]);
 });
 
-test('a later publication replaces an earlier one: what is gone is gone', async () => {
+test('a later publication replaces an earlier one completely', async () => {
   const ledger = writer();
   const first = snapshot({ allocations: 3, sessions: 4 });
   ledger.publish(first);
@@ -79,13 +79,13 @@ test('a later publication replaces an earlier one: what is gone is gone', async 
   await reads(snapshot({ allocations: 1, sessions: 2, memory: 4 }));
 });
 
-test('a node may hold nothing', async () => {
+test('a node can be empty', async () => {
   const empty = snapshot({ gpus: [], allocations: 0 });
   writer().publish(empty);
   await reads(empty);
 });
 
-test('several nodes are read by name', async () => {
+test('several nodes are sorted by name', async () => {
   const [first, second] = [
     snapshot({ node: 'node-1', gpus: ['GPU-1'] }),
     snapshot({ node: 'node-2', gpus: ['GPU-2'], allocations: 1 }),
@@ -106,7 +106,7 @@ test('1,000 allocations with 10,000 sessions fit', async () => {
   await eventually(async () => expect(sessionsOf(...(await reader.snapshots()))).toHaveLength(1));
 });
 
-test('a closed ledger says so', async () => {
+test('a closed ledger throws an error', async () => {
   const ledger = writer();
   await ledger.close();
   await ledger.close();
@@ -114,7 +114,7 @@ test('a closed ledger says so', async () => {
   await expect(ledger.snapshots()).rejects.toThrow(LedgerError);
 });
 
-test('a second machine of the same name is refused once, and let in when the first has gone', async () => {
+test('a second machine of the same name is refused once, and accepted after the first has expired', async () => {
   const [first, second] = [
     writer('node-1', 'machine a', SHORT_TTL),
     writer('node-1', 'machine b', SHORT_TTL),
@@ -137,7 +137,7 @@ test('a second machine of the same name is refused once, and let in when the fir
   await eventually(() => expect(second.state?.state).toBe('connected'));
 });
 
-test('one GPU cannot be kept by two nodes', async () => {
+test('two nodes cannot hold the same GPU', async () => {
   const [first, second] = [writer('node-1'), writer('node-2')];
   const refusals = refusalsOf(second);
   const truths = [
@@ -156,7 +156,7 @@ test('one GPU cannot be kept by two nodes', async () => {
   );
   expect(second.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
   await reads(truths[0]);
-  // It took none of them: the one that it could have had is free for a third.
+  // The refused node claimed no GPU: its other GPU is free for a third node.
   writer('node-3').publish(truths[2]);
   await reads(truths[0], truths[2]);
   second.publish(truths[1]);
@@ -164,7 +164,7 @@ test('one GPU cannot be kept by two nodes', async () => {
   await eventually(() => expect(second.state?.state).toBe('connected'));
 });
 
-test('of eight nodes that want the same GPU at once exactly one gets it, and the next when that one has gone', async () => {
+test('of eight nodes that claim the same GPU at once one gets it, and another after it has expired', async () => {
   const names = Array.from({ length: 8 }, (_, index) => `node-${index}`);
   const writers = new Map(names.map((node) => [node, writer(node)]));
   const refused = new Set<string>();
@@ -185,14 +185,14 @@ test('of eight nodes that want the same GPU at once exactly one gets it, and the
   }
 });
 
-test('GPUs whose UUIDs are the same everywhere are not claimed', async () => {
+test('GPUs with the same UUIDs on all machines are not claimed', async () => {
   const names = ['node-1', 'node-2'];
   for (const node of names)
     openWriter({ node, owner: node, claimGpus: false }).publish(snapshot({ node }));
   await reads(...names.map((node) => snapshot({ node })));
 });
 
-test('a newer gpu-proxy of the same machine takes over, and the older one writes no more', async () => {
+test('a newer gpu-proxy of the same machine takes over, and the older one stops writing', async () => {
   const older = writer();
   const refusals = refusalsOf(older);
   older.publish(snapshot({ allocations: 1 }));
@@ -207,14 +207,14 @@ test('a newer gpu-proxy of the same machine takes over, and the older one writes
     ]),
   );
   older.publish(snapshot({ allocations: 4 }));
-  // It may still read, which does not put it back into the ledger.
+  // It can still read, which does not add it to the ledger again.
   await older.snapshots();
   expect(older.state).toMatchObject({ state: 'refused', sentence: refusals[1] });
   await older.close();
   await reads(snapshot({ allocations: 2 }));
 });
 
-test('what is read of one node is of one moment', async () => {
+test('the snapshot of a node is consistent', async () => {
   const ledger = writer();
   for (let memory = 0; memory < 50; memory++) {
     ledger.publish(snapshot({ memory }));
@@ -223,7 +223,7 @@ test('what is read of one node is of one moment', async () => {
   }
 });
 
-test('publish() refuses what is wrong in the program', () => {
+test('publish() throws for wrong use', () => {
   expect(() => reader.publish(snapshot())).toThrow('opened for reading');
   expect(() => writer('node-1').publish(snapshot({ node: 'node-2' }))).toThrow(
     'was given what node node-2 holds',

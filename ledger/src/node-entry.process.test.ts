@@ -28,7 +28,7 @@ function entryOf(owner: string, node = 'node-1'): NodeEntry {
   return new NodeEntry({ node, owner }, KEYS, TTL);
 }
 
-/** A later one of the same owner, and later by its clock. */
+/** A later writer of the same owner, with a later clock. */
 async function nextEntryOf(owner: string): Promise<NodeEntry> {
   const now = Date.now();
   await eventually(() => expect(Date.now()).toBeGreaterThan(now));
@@ -43,12 +43,12 @@ async function written(): Promise<unknown> {
   return JSON.parse((await client.hget(ENTRY, 'snapshot')) ?? '{}');
 }
 
-/** Counts how often the snapshot is written. */
+/** The version, which changes with each write of the snapshot. */
 async function version(): Promise<string | null> {
   return client.hget(ENTRY, 'version');
 }
 
-test('what is equal is renewed without being written again: only the time that is left changes', async () => {
+test('an unchanged snapshot is not written again, only its TTL is renewed', async () => {
   const entry = entryOf('me');
   await put(entry, 1);
   const before = await version();
@@ -77,8 +77,8 @@ test('a claim of a GPU does not expire before the entry', async () => {
 test.each([
   ['the entry', () => client.del(ENTRY)],
   ['the snapshot', () => client.hdel(ENTRY, 'snapshot')],
-  ['its version', () => client.hset(ENTRY, 'version', 'of a command that came late')],
-])('a renewal notices that %s is lost, and writes it', async (_, lose) => {
+  ['its version', () => client.hset(ENTRY, 'version', 'of a late command')],
+])('a renewal detects that %s is lost, and writes it again', async (_, lose) => {
   const entry = entryOf('me');
   await put(entry, 1);
   await lose();
@@ -89,7 +89,7 @@ test.each([
   expect(await version()).toBe(after);
 });
 
-test('another owner is refused until the entry has expired, and changes nothing', async () => {
+test('another owner is refused until the entry has expired', async () => {
   const [mine, yours] = [entryOf('me'), entryOf('you')];
   await put(mine, 1);
   const before = await client.hgetall(ENTRY);
@@ -102,7 +102,7 @@ test('another owner is refused until the entry has expired, and changes nothing'
   expect(await put(mine, 1)).toBe('NODE_TAKEN');
 });
 
-test('a newer writer of the same owner takes over; the older one is refused until it has gone', async () => {
+test('a newer writer of the same owner takes over, and the older one is refused until it expires', async () => {
   const older = entryOf('me');
   await put(older, 1);
   const newer = await nextEntryOf('me');
@@ -114,7 +114,7 @@ test('a newer writer of the same owner takes over; the older one is refused unti
   expect(await put(older, 1)).toBe('written');
 });
 
-test('a GPU of another node keeps a node out, with all of its GPUs', async () => {
+test('a GPU claimed by another node excludes a node with all its GPUs', async () => {
   await put(entryOf('me'), 1);
   const other = entryOf('you', 'node-2');
   const truth = snapshot({ node: 'node-2', gpus: ['GPU-2', 'GPU-1'] });
@@ -127,7 +127,7 @@ test('a GPU of another node keeps a node out, with all of its GPUs', async () =>
   expect(await other.put(client, truth)).toBeUndefined();
 });
 
-test('without memory nothing is written, and what is there is renewed', async () => {
+test('if Redis is out of memory, the existing entry is still renewed', async () => {
   const entry = entryOf('me');
   await put(entry, 1);
   const before = await client.hgetall(ENTRY);
@@ -142,7 +142,7 @@ test('without memory nothing is written, and what is there is renewed', async ()
   expect(await put(entry, 2)).toBe('written');
 });
 
-test('nodes that have expired leave the index', async () => {
+test('expired nodes are removed from the index', async () => {
   await put(entryOf('me'), 1);
   await client.zadd(KEYS.nodes, 1, 'long gone');
   await put(entryOf('me'), 1);

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { LedgerError } from './errors.js';
 import type { NodeSnapshot } from './records.js';
 
-/** Who writes a node's entry. */
+/** Identifies the writer of a node's entry. */
 export interface WriterIdentity {
   readonly node: string;
   /** Survives a restart of the node's gpu-proxy, and differs between machines: see `ownerOf()`. */
@@ -16,8 +16,8 @@ export interface WriterIdentity {
 }
 
 /**
- * The keys; README.md has the table. They share one hash tag, because a cluster runs a script only
- * if all of its keys are in one slot.
+ * The keys, documented in README.md. They share one hash tag, because a cluster runs a script only
+ * if all its keys are in one slot.
  */
 export const keysIn = (prefix: string) => ({
   nodes: `${prefix}{ledger}:nodes`,
@@ -76,19 +76,19 @@ export class NodeEntry {
   /** Orders the gpu-proxies of one owner: the newest wins. */
   readonly #writer = Date.now();
   /**
-   * What Redis is known to hold. The version is random, so that a renewal notices lost or old data,
-   * and a command that Redis executed late.
+   * The last confirmed write. The version is random, so that a renewal detects lost or old data,
+   * and commands that Redis executed late.
    */
   #written: { readonly snapshot: string; readonly version: string } | undefined;
 
-  /** `ttl` in milliseconds. */
+  /** @param ttl milliseconds */
   constructor(identity: WriterIdentity, keys: Keys, ttl: number) {
     this.#identity = identity;
     this.#keys = keys;
     this.#ttl = ttl;
   }
 
-  /** Returns why the node is kept out of the ledger; undefined if it is in. */
+  /** Returns why the node was refused. Undefined: it is in the ledger. */
   async put(client: Redis, snapshot: NodeSnapshot): Promise<LedgerError | undefined> {
     const gpus = this.#identity.claimGpus === false ? [] : snapshot.gpus.map(({ uuid }) => uuid);
     const json = JSON.stringify(snapshot);

@@ -1,8 +1,7 @@
 import { LedgerError } from './errors.js';
 
 /**
- * Every name that Kubernetes gives a node is one; braces and the like would change where Redis puts
- * a key.
+ * Accepts all Kubernetes node names. Excludes braces, which would change the hash slot of a key.
  */
 const NODE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$/;
 

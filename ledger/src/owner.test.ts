@@ -12,7 +12,7 @@ afterEach(() => {
   for (const directory of directories) rmSync(directory, { recursive: true });
 });
 
-test('ownerOf() stays for one directory and differs between two', () => {
+test('ownerOf() is stable for a directory and differs between directories', () => {
   const [first, second] = directories as [string, string];
   const owner = ownerOf(first);
   expect(owner).toMatch(/^[0-9a-f]{32}$/);
@@ -20,7 +20,7 @@ test('ownerOf() stays for one directory and differs between two', () => {
   expect(ownerOf(second)).not.toBe(owner);
 });
 
-test('ownerOf() leaves one file, for its owner only', () => {
+test('ownerOf() creates one private file', () => {
   const [directory] = directories as [string];
   ownerOf(directory);
   ownerOf(directory);

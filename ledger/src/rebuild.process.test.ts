@@ -9,11 +9,11 @@ import { RedisServer } from './testing/redis-server.js';
 import { sessionsOf, snapshot } from './testing/snapshots.js';
 
 /**
- * The ledger is an index: whatever happens to it, to a node or to Redis, it becomes what the nodes'
- * directories say.
+ * The ledger is an index that is rebuilt from the nodes' directories, whatever happens to it, to a
+ * node or to Redis.
  */
 const WRITER = path.join(import.meta.dirname, 'testing', 'writer-process.js');
-/** Long enough for a loaded machine to renew in. */
+/** Milliseconds. Long enough for renewals on a loaded machine. */
 const TTL = 3000;
 const ENTRY = 'nvidia-virtual:{ledger}:node:node-1';
 
@@ -80,7 +80,7 @@ async function reads(...truths: NodeSnapshot[]): Promise<void> {
   );
 }
 
-test('from directories: at the start, after FLUSHALL, and with a Redis that lost everything', async () => {
+test('the ledger is rebuilt at start, after FLUSHALL, and after Redis lost its data', async () => {
   const truths = [
     lay(snapshot({ node: 'node-1', gpus: ['GPU-1'] })),
     lay(snapshot({ node: 'node-2', gpus: ['GPU-2'], allocations: 5 })),
@@ -94,7 +94,7 @@ test('from directories: at the start, after FLUSHALL, and with a Redis that lost
   await reads(...truths);
 });
 
-test('a node that is lost leaves the ledger whole, and comes back whole, with what changed meanwhile', async () => {
+test('a dead node is removed completely and returns completely, with its changes', async () => {
   const [lost, kept] = [
     lay(snapshot({ node: 'node-1', gpus: ['GPU-1'] })),
     lay(snapshot({ node: 'node-2', gpus: ['GPU-2'] })),
@@ -105,7 +105,7 @@ test('a node that is lost leaves the ledger whole, and comes back whole, with wh
   child.kill('SIGKILL');
   await eventually(async () => {
     const nodes = await reader.snapshots();
-    // Never a part of it: as long as it is there, all of it is.
+    // A node is in the ledger completely or not at all.
     for (const node of nodes) expect(sessionsOf(node)).toHaveLength(6);
     expect(nodes.map((one) => one.node)).toEqual([kept.node]);
   });
@@ -114,7 +114,7 @@ test('a node that is lost leaves the ledger whole, and comes back whole, with wh
   await reads(changed, kept);
 });
 
-test('a node that stands still is lost, and comes back when it goes on', async () => {
+test('a suspended node is removed, and returns when it continues', async () => {
   const truth = lay(snapshot());
   const child = startNode(truth.node);
   await reads(truth);
@@ -124,7 +124,7 @@ test('a node that stands still is lost, and comes back when it goes on', async (
   await reads(truth);
 });
 
-test('a proxy that was killed and starts again is not missed for a moment', async () => {
+test('a proxy that is killed and restarts leaves no gap', async () => {
   const truth = lay(snapshot());
   const child = startNode(truth.node);
   await reads(truth);
@@ -149,7 +149,7 @@ test('the last publication before close() is written, and stays until its TTL en
   await reads();
 });
 
-test('a day without Redis: as many publications as a day has seconds, and the last one counts', async () => {
+test('after a day without Redis, the last of 86,400 publications is written', async () => {
   const ledger = open();
   ledger.publish(snapshot());
   await reads(snapshot());
@@ -163,13 +163,13 @@ test('a day without Redis: as many publications as a day has seconds, and the la
   await reads(last);
 });
 
-test('a node on which nothing changes sends no snapshot', async () => {
+test('an unchanged node sends no snapshot', async () => {
   const ledger = open();
   const large = snapshot({ allocations: 100, sessions: 10 });
   ledger.publish(large);
   await reads(large);
   const size = JSON.stringify(large).length;
-  // On a slow machine a write may be repeated, after an answer that came too late.
+  // A slow machine may repeat a write after a late answer.
   await eventually(async () => {
     const [bytes, calls] = [await statistic('net_input_bytes'), await callsOfScript()];
     for (let times = 0; times < 3; times++) {
@@ -180,7 +180,7 @@ test('a node on which nothing changes sends no snapshot', async () => {
   });
 });
 
-test('any publications and any troubles: in the end it holds what was published last', async () => {
+test('after random publications and failures, the last publication is in the ledger', async () => {
   const ledger = open();
   const troubles = [
     () => server.command('FLUSHALL'),
@@ -212,7 +212,7 @@ function anySnapshot(): NodeSnapshot {
   return snapshot({ gpus, allocations: random(6), sessions: random(6), memory: random(1000) });
 }
 
-/** A whole number from 0 to one less than `most`. */
+/** A random integer from 0 to `most` - 1. */
 function random(most: number): number {
   return Math.floor(Math.random() * most);
 }

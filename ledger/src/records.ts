@@ -1,89 +1,88 @@
 /**
- * What the ledger holds, and what allocation.json and session.json hold: the nouns that proxy,
- * metrics and ledger share. A record crosses builds (it is on disk, and in Redis), so it carries a
- * version: what is added later is optional to read, and nothing changes its meaning. Sizes are
- * bytes, times of day are ISO 8601 in UTC.
+ * Records of the ledger, allocation.json and session.json, shared by proxy, metrics and ledger.
+ * They are read by other builds, from disk and from Redis, so they carry a version: new fields are
+ * optional, and no field changes its meaning. Sizes are bytes; times of day are ISO 8601 in UTC.
  */
 
-/** `burst`: idle time of the GPU goes to whoever wants it; `fixed`: never more than the share. */
+/** `burst`: may use idle time of the GPU beyond its share; `fixed`: never more than its share. */
 export type Policy = 'burst' | 'fixed';
 
 /**
- * `exclusive`: one allocation at a time has the GPU; `concurrent`: kernels of several run side by
- * side under MPS, and a fault hits all.
+ * `exclusive`: one allocation at a time uses the GPU. `concurrent`: kernels of several allocations
+ * run simultaneously under MPS, and a fault of one affects all.
  */
 export type SharingMode = 'exclusive' | 'concurrent';
 
 /** One GPU of a node. */
 export interface GpuRecord {
-  /** As the driver spells it: `GPU-` and a UUID. */
+  /** `GPU-` and a UUID, as reported by the driver. */
   readonly uuid: string;
-  /** As the driver counts; it may change when the node starts again. */
+  /** The driver's index. It may change after a boot. */
   readonly index: number;
   readonly name: string;
   readonly memory: number;
-  /** What one context holds before any allocation. */
+  /** Memory of one context before any allocation. */
   readonly contextMemory: number;
-  /** What one stream takes; undefined: nobody measured it. */
+  /** Memory of one stream. Undefined: not measured. */
   readonly streamMemory?: number | undefined;
-  /** What the heap of kernels’ malloc takes, once in a context; undefined: nobody measured it. */
+  /** Memory of the heap for malloc in kernels, once per context. Undefined: not measured. */
   readonly heapMemory?: number | undefined;
   readonly mode: SharingMode;
 }
 
-/** What the driver takes of a GPU for things that are no allocations. */
+/** GPU memory that the driver uses for itself. */
 export type DriverMemory = 'contextMemory' | 'streamMemory' | 'heapMemory';
 
-/** The most that one allocation may have, so that it cannot exhaust the node. */
+/** Limits of one allocation, so that it cannot exhaust the node. */
 export interface Limits {
   readonly sessions: number;
-  /** Pinned host memory of all sessions together. */
+  /** Pinned host memory, sum over all sessions. */
   readonly pinnedMemory: number;
-  /** Threads that use the GPU, in all sessions together. */
+  /** Threads that use the GPU, sum over all sessions. */
   readonly threads: number;
-  /** Open handles (contexts, streams, events, modules, ...) of all sessions together. */
+  /** Open handles (contexts, streams, events, modules, ...), sum over all sessions. */
   readonly handles: number;
 }
 
-/** The container of a pod that has an allocation. */
+/** The container that owns an allocation. */
 export interface Owner {
   readonly namespace: string;
   readonly pod: string;
-  /** As the kubelet has it: a static pod's is not the API server's. */
+  /** The kubelet's UID. For a static pod it differs from the API server's. */
   readonly podUid: string;
   readonly container: string;
 }
 
-/** allocation.json, whole. */
+/** Content of allocation.json. */
 export interface AllocationSpecification {
   readonly version: 1;
   /** 16 lowercase hexadecimal digits, random. */
   readonly id: string;
-  /** What a person called it; any number of allocations may have the same. */
+  /** Name given by a user. Not unique. */
   readonly name: string | undefined;
-  /** UUIDs, one or more. */
+  /** One or more UUIDs. */
   readonly gpus: readonly string[];
-  /** On each GPU; 0: no quota. */
+  /** Quota per GPU. 0: no quota. */
   readonly memory: number;
-  /** Percent of each GPU's time, 1 to 100. */
+  /** Percent of the time of each GPU, 1 to 100. */
   readonly share: number;
   readonly policy: Policy;
-  /** Higher first: -100 to 100, normally 0. */
+  /** -100 to 100, normally 0. Higher runs first. */
   readonly priority: number;
   readonly mode: SharingMode;
   readonly limits: Limits;
-  /** Whom its workers run as; undefined: the proxy's own. */
+  /** User id of its workers. Undefined: the proxy's. */
   readonly uid: number | undefined;
   readonly createdAt: string;
-  /** It takes no new session, and ends with its last one. */
+  /** It accepts no new session, and is deleted after its last one. */
   readonly draining: boolean;
-  /** Undefined for one that no pod has. */
+  /** Undefined: not owned by a pod. */
   readonly owner?: Owner | undefined;
-  /** The kubelet's device ids; undefined for one that the kubelet did not grant. */
+  /** The kubelet's device ids. Undefined: not granted by the kubelet. */
   readonly slots?: readonly string[] | undefined;
 }
 
-/** A process; its number alone may come back as another's. */
+/** A process. The start time is needed because pids are reused. */
 export interface ProcessRecord {
   readonly pid: number;
   /** Clock ticks since boot, as in /proc/PID/stat. */
@@ -92,26 +91,26 @@ export interface ProcessRecord {
   readonly uid: number;
 }
 
-/** session.json, whole. */
+/** Content of session.json. */
 export interface SessionRecord {
   readonly version: 1;
-  /** Unique in its allocation; never used again. */
+  /** Unique in its allocation, never reused. */
   readonly number: number;
-  /** The id of its allocation. */
+  /** Id of its allocation. */
   readonly allocation: string;
   readonly client: ProcessRecord;
   readonly worker: { readonly pid: number; readonly startTime: string };
-  /** In the quota file. */
+  /** Index in the quota file. */
   readonly slot: number;
   readonly startedAt: string;
 }
 
-/** What a session does now, and did so far; from its figures file and its quota slot. */
+/** Usage of a session, current and total, from its figures file and its quota slot. */
 export interface SessionUse {
   /** Device memory in use. */
   readonly memory: number;
   readonly peakMemory: number;
-  /** Alive now. */
+  /** Existing contexts. */
   readonly contexts: number;
   readonly launches: number;
   readonly bytesCopied: {
@@ -122,25 +121,24 @@ export interface SessionUse {
   readonly faults: number;
 }
 
-/** GPU time, from the arbiter: nanoseconds since the allocation was made. */
+/** GPU time from the arbiter, in nanoseconds since the allocation was created. */
 export interface TimeUse {
   readonly granted: number;
   readonly waited: number;
-  /** Used past the end of a window, and charged. */
+  /** Time used after the end of a window. It is charged too. */
   readonly overrun: number;
-  /** How many windows it got. */
+  /** Number of windows. */
   readonly windows: number;
 }
 
 /**
- * What it had of the GPUs, in nanoseconds: work that goes on past the end of a window is charged as
- * that in the window is.
+ * GPU time used, in nanoseconds. Work after the end of a window counts like work in the window.
  */
 export function usedTime({ granted, overrun }: Pick<TimeUse, 'granted' | 'overrun'>): number {
   return granted + overrun;
 }
 
-/** Everything that one node says about itself at one moment. */
+/** The complete state of one node at one time. */
 export interface NodeSnapshot {
   readonly node: string;
   readonly gpus: readonly GpuRecord[];

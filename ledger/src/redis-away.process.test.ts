@@ -10,7 +10,7 @@ import { RedisServer, type RedisServerOptions } from './testing/redis-server.js'
 import { sessionsOf, snapshot } from './testing/snapshots.js';
 import { Witness } from './testing/witness.js';
 
-/** What a real redis-server can do to the ledger, and that the ledger comes back from it. */
+/** Failures of a real redis-server, and the ledger's recovery from them. */
 let directory: string;
 let servers: RedisServer[];
 let ledgers: RedisLedger[];
@@ -33,7 +33,7 @@ async function started(options: RedisServerOptions = {}): Promise<RedisServer> {
   return server;
 }
 
-/** The time-outs are short so that the tests are. */
+/** Short timeouts keep the tests short. */
 function open(redis: RedisOptions, writes = true): RedisLedger {
   const writer = { node: 'node-1', owner: 'a machine' };
   const ledger = new RedisLedger({
@@ -50,7 +50,7 @@ function password(word: string): string {
   return file;
 }
 
-/** The ledger holds this and nothing else. */
+/** Waits until the ledger holds exactly this. */
 async function holds(
   server: RedisServer,
   truth: NodeSnapshot,
@@ -63,8 +63,7 @@ async function holds(
 }
 
 /**
- * A ledger that has written one truth, on which something befalls Redis; while that lasts another
- * truth is published.
+ * Writes one snapshot, breaks Redis, and publishes another snapshot while Redis is broken.
  */
 async function befalls(
   server: RedisServer,
@@ -108,7 +107,7 @@ test('kill -9, and a start without data', async () => {
   );
 });
 
-test('it was never there, and comes', async () => {
+test('Redis starts after the ledger', async () => {
   const server = await started();
   await server.stop();
   const ledger = open(server.place);
@@ -121,7 +120,7 @@ test('it was never there, and comes', async () => {
   await holds(server, snapshot());
 });
 
-test('FLUSHALL, and nothing is published after it', async () => {
+test('FLUSHALL without a later publication', async () => {
   const server = await started();
   open(server.place).publish(snapshot());
   await holds(server, snapshot());
@@ -129,7 +128,7 @@ test('FLUSHALL, and nothing is published after it', async () => {
   await holds(server, snapshot());
 });
 
-test('single keys that somebody deletes', async () => {
+test('single deleted keys', async () => {
   const server = await started();
   open(server.place).publish(snapshot());
   await holds(server, snapshot());
@@ -139,7 +138,7 @@ test('single keys that somebody deletes', async () => {
   }
 });
 
-test('it comes back with old data', async () => {
+test('Redis restarts with old data', async () => {
   const server = await started();
   const ledger = open(server.place);
   const witness = new Witness(ledger);
@@ -175,7 +174,7 @@ test('CLIENT PAUSE', async () => {
   });
 });
 
-test("somebody's endless script", async () => {
+test('an endless script of another client', async () => {
   const server = await started({ args: ['--lua-time-limit', '50'] });
   await befalls(server, {
     code: 'REDIS_BUSY',
@@ -186,7 +185,7 @@ test("somebody's endless script", async () => {
   });
 });
 
-test('its memory is full', async () => {
+test('Redis is out of memory', async () => {
   const server = await started();
   const sentence = await befalls(server, {
     code: 'REDIS_MEMORY',
@@ -202,8 +201,8 @@ test('its memory is full', async () => {
   );
 });
 
-test('it cannot save to its disk', async () => {
-  // A directory that is there no more, as if the disk had gone.
+test('Redis cannot save to its disk', async () => {
+  // A removed directory acts like a lost disk.
   const disk = mkdtempSync(path.join(directory, 'disk-'));
   const server = await started({ args: ['--dir', disk] });
   const sentence = await befalls(server, {
@@ -221,7 +220,7 @@ test('it cannot save to its disk', async () => {
   expect(sentence).toContain('refuses writes because it cannot save to its disk: MISCONF');
 });
 
-test('it becomes a replica', async () => {
+test('Redis becomes a replica', async () => {
   const server = await started();
   await befalls(server, {
     code: 'REDIS_READ_ONLY',
@@ -230,7 +229,7 @@ test('it becomes a replica', async () => {
   });
 });
 
-test('it is loading its data', async () => {
+test('Redis is loading its data', async () => {
   const server = await started({ args: ['--rdbcompression', 'no'] });
   for (let index = 0; index < 20; index++)
     await server.command('SET', `key-${index}`, 'x'.repeat(1000));
@@ -239,7 +238,7 @@ test('it is loading its data', async () => {
     code: 'REDIS_LOADING',
     begin: async () => {
       await server.kill();
-      // A tenth of a second for each key, and an eye on clients after each kilobyte.
+      // Loading takes 0.1 s per key, and Redis serves clients after each kilobyte.
       await server.start({
         args: ['--key-load-delay', '100000', '--loading-process-events-interval-bytes', '1024'],
         loading: true,
@@ -249,7 +248,7 @@ test('it is loading its data', async () => {
   });
 });
 
-test('it is part of a cluster and has another slot than the ledger, or the one of the ledger', async () => {
+test('Redis is a cluster node without the slot of the ledger, or with it', async () => {
   const server = await started({
     args: ['--cluster-enabled', 'yes', '--cluster-require-full-coverage', 'no'],
   });
@@ -264,7 +263,7 @@ test('it is part of a cluster and has another slot than the ledger, or the one o
   await holds(server, snapshot());
 });
 
-test('a wrong password, which is corrected in its file', async () => {
+test('a wrong password that is corrected in its file', async () => {
   const server = await started({ args: ['--requirepass', 'right'], password: 'right' });
   const passwordFile = password('wrong');
   const ledger = open({ ...server.place, passwordFile });
@@ -281,7 +280,7 @@ test('a wrong password, which is corrected in its file', async () => {
   await holds(server, snapshot(), { passwordFile });
 });
 
-test('no password where one is needed, and one where none is', async () => {
+test('a missing password, and an unexpected one', async () => {
   const [locked, unlocked] = [
     await started({ args: ['--requirepass', 'right'], password: 'right' }),
     await started(),
@@ -294,9 +293,9 @@ test('no password where one is needed, and one where none is', async () => {
   ).rejects.toThrow('without any password configured');
 });
 
-test('the rights in README.md are enough to write and to read; with less it says what is missing', async () => {
+test('the permissions in README.md suffice; with fewer the error names the missing one', async () => {
   const page = readFileSync(path.resolve(import.meta.dirname, '../README.md'), 'utf8');
-  const [line, reader] = [/^ACL SETUSER (.+)$/m, /\(a reader only `([^`]+)`/].map(
+  const [line, reader] = [/^ACL SETUSER (.+)$/m, /A reader needs only [^`]+`([^`]+)`/].map(
     (pattern) => pattern.exec(page)?.[1],
   ) as [string, string];
   const server = await started();
@@ -326,7 +325,7 @@ test('the rights in README.md are enough to write and to read; with less it says
   expect(sessionsOf(...found)).toHaveLength(5);
 });
 
-test('a database of its own, and one that does not exist', async () => {
+test('another database, and a missing one', async () => {
   const server = await started({ tcp: true });
   const inDatabase = (number: number) => ({ url: `${server.url}/${number}` });
   open(inDatabase(3)).publish(snapshot());
@@ -337,7 +336,7 @@ test('a database of its own, and one that does not exist', async () => {
   );
 });
 
-test('reading while it is away fails', async () => {
+test('reading fails while Redis is unreachable', async () => {
   const server = await started();
   open(server.place).publish(snapshot());
   const reader = open(server.place, false);
@@ -347,7 +346,7 @@ test('reading while it is away fails', async () => {
   await expect(reader.snapshots()).rejects.toThrow('cannot be reached');
 });
 
-test('a reader says its state too, and the same trouble once', async () => {
+test('a reader emits its state too, and each error once', async () => {
   const server = await started();
   const reader = open(server.place, false);
   const witness = new Witness(reader);
@@ -366,7 +365,7 @@ test('a reader says its state too, and the same trouble once', async () => {
   ]);
 });
 
-test('what is no record is not taken for one', async () => {
+test('an invalid record is an error', async () => {
   const server = await started();
   open(server.place).publish(snapshot());
   const reader = open(server.place, false);
@@ -378,7 +377,7 @@ test('what is no record is not taken for one', async () => {
   );
 });
 
-test('close() does not wait for a Redis that is away', async () => {
+test('close() does not wait for an unreachable Redis', async () => {
   const server = await started({ tcp: true });
   const ledger = open({ ...server.place, connectTimeout: 60_000, answerTimeout: 60_000 });
   ledger.publish(snapshot());

@@ -11,9 +11,9 @@ import { WriterLoop } from './writer-loop.js';
 
 export interface RedisLedgerOptions {
   readonly redis: RedisOptions;
-  /** Without it the ledger only reads. */
+  /** Undefined: the ledger only reads. */
   readonly writer?: WriterIdentity;
-  /** Milliseconds that a node stays in the ledger after its last heartbeat. @default 15000 */
+  /** Milliseconds for which a node stays in the ledger after its last heartbeat. @default 15000 */
   readonly ttl?: number;
 }
 
@@ -22,23 +22,23 @@ export type LedgerState =
   | { readonly state: 'connected'; readonly sentence: string }
   | { readonly state: 'away' | 'refused'; readonly sentence: string; readonly error: LedgerError };
 
-/** A state is emitted once, when it begins. */
+/** Each state is emitted once, when it starts. */
 export interface LedgerEvents {
   state: [state: LedgerState['state'], sentence: string, error: LedgerError | undefined];
 }
 
-/** A snapshot, with the milliseconds since the last heartbeat of its node. */
+/** A snapshot and the milliseconds since the last heartbeat of its node. */
 export type ReportedSnapshot = NodeSnapshot & { readonly age: number };
 
 const DEFAULT_TTL = 15_000;
 const HEARTBEAT = 1000;
-/** How long `close()` may take to write the last publication. */
-const GRACE = 1000;
+/** Milliseconds for `close()` to write the last publication. */
+const CLOSE_TIMEOUT = 1000;
 
 /**
- * An index over nodes: their inventory, allocations and sessions. The truth is each node's
- * directories and workers; the ledger has what living nodes published last. It connects to Redis
- * when it is first used.
+ * An index of nodes with their inventory, allocations and sessions. It holds the last snapshot of
+ * each living node; the source of truth is the node's directories and workers. It connects to
+ * Redis on first use.
  */
 export class RedisLedger extends EventEmitter<LedgerEvents> {
   readonly #target: RedisTarget;
@@ -64,16 +64,16 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
     });
   }
 
-  /** Undefined until Redis was first read or written. */
+  /** Undefined before the first read or write. */
   get state(): LedgerState | undefined {
     return this.#state;
   }
 
   /**
-   * Publishes all that holds on this node. Returns at once; Redis is written in the background, and
-   * a later publication replaces an earlier one that was not written yet.
+   * Publishes the state of this node. Returns at once and writes in the background. A later
+   * publication replaces a pending one.
    *
-   * @throws LedgerError only for defects of the program: no writer, another node, closed
+   * @throws LedgerError only for wrong use: no writer, another node, closed
    */
   publish(snapshot: NodeSnapshot): void {
     if (this.#closed) throw new LedgerError('LEDGER_CLOSED');
@@ -84,9 +84,9 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
   }
 
   /**
-   * What each living node published last, by name of the node.
+   * The last publications of all living nodes, sorted by node name.
    *
-   * @throws LedgerError that says why Redis cannot be read
+   * @throws LedgerError if Redis cannot be read
    */
   async snapshots(): Promise<ReportedSnapshot[]> {
     if (this.#closed) throw new LedgerError('LEDGER_CLOSED');
@@ -101,14 +101,14 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
   }
 
   /**
-   * Ends writing and reading; never fails. The node's entry stays until its TTL ends, so that a
-   * gpu-proxy that restarts does not go missing.
+   * Stops writing and reading. Never fails. The node's entry stays until its TTL ends, so that a
+   * restart of gpu-proxy leaves no gap.
    */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     const stopped = this.#loop?.stop() ?? Promise.resolve();
-    await within(GRACE, stopped).catch(() => undefined);
+    await within(CLOSE_TIMEOUT, stopped).catch(() => undefined);
     this.#connection.close();
     await stopped;
   }
@@ -130,7 +130,7 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
     return found.filter((one) => one !== undefined);
   }
 
-  /** In one transaction, so that the age is that of the snapshot; undefined if it has expired. */
+  /** Reads snapshot and age in one transaction. Undefined: the entry has expired. */
   async #readNode(client: Redis, node: string): Promise<ReportedSnapshot | undefined> {
     const key = this.#keys.node(node);
     const answers = await client.multi().pttl(key).hmget(key, 'ttl', 'snapshot').exec();
@@ -154,7 +154,7 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
   #enterConnected(): void {
     this.#enter({
       state: 'connected',
-      sentence: `Redis at ${this.#target.address} answers: the ledger is kept there.`,
+      sentence: `Redis at ${this.#target.address} is connected and holds the ledger.`,
     });
   }
 
@@ -165,18 +165,19 @@ export class RedisLedger extends EventEmitter<LedgerEvents> {
   #enter(next: LedgerState): void {
     const before = this.#state;
     this.#state = next;
-    if (before && newsOf(before) === newsOf(next)) return;
+    if (before && keyOf(before) === keyOf(next)) return;
     const error = next.state === 'connected' ? undefined : next.error;
-    // Deferred, so that an exception of a listener does not pass for a failure of Redis.
+    // Deferred, so that an exception of a listener is not taken for a failure of Redis.
     process.nextTick(() => this.emit('state', next.state, next.sentence, error));
   }
 }
 
 /**
- * States with the same news are one state. The wording of a failure may vary between attempts; a
- * refusal names in its sentence who refuses.
+ * States with the same key count as one. For failures the key is the code, because the sentence
+ * may vary between attempts. A refusal's sentence names the refusing node, so it is part of the
+ * key.
  */
-function newsOf(state: LedgerState): string {
+function keyOf(state: LedgerState): string {
   if (state.state === 'away') return state.error.code;
   return state.state === 'refused' ? state.sentence : state.state;
 }

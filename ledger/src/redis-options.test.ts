@@ -32,7 +32,7 @@ test.each([
   ['redis://redis/one', 'redis:...'],
   ['redis://me:secret@redis', 'redis:...'],
   ['unix://run/redis.sock', 'unix:...'],
-])('%s is refused, without a password in the sentence', (url, value) => {
+])('%s is refused, without a password in the message', (url, value) => {
   expect(() => redisTarget({ url })).toThrow(LedgerError);
   expect(() => redisTarget({ url })).toThrow(
     `redis.url is ${value}: allowed are redis://host[:port][/database], rediss:// for TLS, and unix:///path.`,

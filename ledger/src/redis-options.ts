@@ -1,27 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { LedgerError } from './errors.js';
 
-/** Where Redis is, and how to log in. */
+/** Address of Redis and credentials. */
 export interface RedisOptions {
   /** `redis://HOST[:PORT][/DATABASE]`, `rediss://` for TLS, or `unix:///PATH`. */
   readonly url: string;
   /** @default Redis' default user */
   readonly username?: string | undefined;
-  /** A file whose first line is the password; read for each connection, so that it may change. */
+  /** File with the password in its first line. Read for each connection, so that it may change. */
   readonly passwordFile?: string | undefined;
-  /** PEM files for TLS, read for each connection. Without `caFile` the CAs that Node trusts. */
+  /** PEM files for TLS, read for each connection. Without `caFile`: the CAs that Node.js trusts. */
   readonly caFile?: string | undefined;
   readonly certificateFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** Of each key. @default nvidia-virtual: */
+  /** Prefix of each key. @default nvidia-virtual: */
   readonly prefix?: string | undefined;
-  /** Milliseconds until a connection must be there. @default 2000 */
+  /** Timeout for a connection in milliseconds. @default 2000 */
   readonly connectTimeout?: number | undefined;
-  /** Milliseconds until an answer must be there. @default 3000 */
+  /** Timeout for an answer in milliseconds. @default 3000 */
   readonly answerTimeout?: number | undefined;
 }
 
-/** RedisOptions, with the URL's parts and the defaults. */
+/** RedisOptions with the parsed URL and the defaults. */
 export interface RedisTarget extends RedisOptions {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };
   readonly tls: boolean;
@@ -29,7 +29,7 @@ export interface RedisTarget extends RedisOptions {
   readonly prefix: string;
   readonly connectTimeout: number;
   readonly answerTimeout: number;
-  /** For people. */
+  /** Address for messages. */
   readonly address: string;
 }
 
@@ -79,7 +79,7 @@ function readUrl(url: string): Pick<RedisTarget, 'place' | 'tls' | 'database' | 
   )
     throw new LedgerError('REDIS_OPTION', {
       key: 'redis.url',
-      // Not the rest, which may hold a password.
+      // Only the protocol: the rest can contain a password.
       value: parsed ? `${protocol}...` : 'no URL',
       allowed: 'allowed are redis://host[:port][/database], rediss:// for TLS, and unix:///path',
     });

@@ -47,11 +47,11 @@ async function refusalOf(redis: RedisOptions): Promise<string> {
   }
 }
 
-test('TLS with a CA of its own', async () => {
+test('TLS with a private CA', async () => {
   await publishThrough(server.place);
 });
 
-test('a server that nobody vouches for, or that has another name, is not trusted', async () => {
+test('a server with an unknown CA or another name is not trusted', async () => {
   const { caFile: _, ...untrusting } = server.place;
   expect(await refusalOf(untrusting)).toBe(
     `No TLS connection to Redis at ${server.address}: self-signed certificate in certificate chain. Check that it serves TLS there, and CA, certificate, key and server name.`,
@@ -62,7 +62,7 @@ test('a server that nobody vouches for, or that has another name, is not trusted
   );
 });
 
-test('TLS to a server without, and none to a server with', async () => {
+test('TLS to a server without TLS, and no TLS to a server with TLS', async () => {
   const plain = await RedisServer.start({ tcp: true });
   try {
     expect(
@@ -76,7 +76,7 @@ test('TLS to a server without, and none to a server with', async () => {
   );
 });
 
-test('a server that wants to see a certificate', async () => {
+test('a server that requires a client certificate', async () => {
   const strict = await RedisServer.start({
     tls: { caFile: certificates.caFile, ...certificates.server, clientCertificates: true },
   });

@@ -1,14 +1,14 @@
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { WriterLoop } from './writer-loop.js';
 
-/** Attempts wait until the test lets them end. */
-class Outside {
+/** An external system. Each write waits until the test ends it. */
+class FakeSystem {
   readonly attempts: number[] = [];
   readonly #ends: {
     resolve: () => void;
     reject: (error: Error) => void;
   }[] = [];
-  readonly bring = (wanted: number) => {
+  readonly write = (wanted: number) => {
     this.attempts.push(wanted);
     return new Promise<void>((resolve, reject) => this.#ends.push({ resolve, reject }));
   };
@@ -22,56 +22,56 @@ class Outside {
 }
 
 const NEVER = { renewal: 1e6 };
-let outside: Outside;
+let system: FakeSystem;
 
 beforeEach(() => {
-  outside = new Outside();
+  system = new FakeSystem();
 });
 
-test('a wish is brought at once; of those that come meanwhile only the last', async () => {
-  const loop = new WriterLoop(outside.bring, NEVER);
+test('a value is written at once; of values set meanwhile only the last is written', async () => {
+  const loop = new WriterLoop(system.write, NEVER);
   expect(loop.started).toBe(false);
-  for (const wish of [1, 2, 3]) loop.want(wish);
+  for (const value of [1, 2, 3]) loop.want(value);
   expect(loop.started).toBe(true);
-  await outside.ends('well');
-  await outside.ends('well');
+  await system.ends('well');
+  await system.ends('well');
   await loop.stop();
-  expect(outside.attempts).toEqual([1, 3]);
+  expect(system.attempts).toEqual([1, 3]);
 });
 
-test('what failed is tried again, with the last wish', async () => {
-  const loop = new WriterLoop(outside.bring, NEVER);
+test('a failed write is retried with the latest value', async () => {
+  const loop = new WriterLoop(system.write, NEVER);
   loop.want(1);
-  await outside.ends('badly');
+  await system.ends('badly');
   loop.want(2);
-  await outside.ends('badly');
-  await outside.ends('well');
+  await system.ends('badly');
+  await system.ends('well');
   await loop.stop();
-  expect(outside.attempts).toEqual([1, 2, 2]);
+  expect(system.attempts).toEqual([1, 2, 2]);
 });
 
-test('a wish that was brought is renewed', async () => {
-  const loop = new WriterLoop(outside.bring, { renewal: 10 });
+test('a written value is renewed', async () => {
+  const loop = new WriterLoop(system.write, { renewal: 10 });
   loop.want(1);
-  for (let times = 0; times < 3; times++) await outside.ends('well');
-  await eventually(() => expect(outside.attempts).toEqual([1, 1, 1, 1]));
+  for (let times = 0; times < 3; times++) await system.ends('well');
+  await eventually(() => expect(system.attempts).toEqual([1, 1, 1, 1]));
   const stopped = loop.stop();
-  await outside.ends('well');
+  await system.ends('well');
   await stopped;
 });
 
-test('stop() lets the last wish be tried once, and no more while it fails', async () => {
-  const loop = new WriterLoop(outside.bring, NEVER);
+test('stop() attempts the latest value once', async () => {
+  const loop = new WriterLoop(system.write, NEVER);
   loop.want(1);
   loop.want(2);
   const stopped = loop.stop();
-  await outside.ends('well');
-  await outside.ends('badly');
+  await system.ends('well');
+  await system.ends('badly');
   await stopped;
-  expect(outside.attempts).toEqual([1, 2]);
+  expect(system.attempts).toEqual([1, 2]);
 });
 
-test('stop() of a loop that never began', async () => {
-  await new WriterLoop(outside.bring, NEVER).stop();
-  expect(outside.attempts).toEqual([]);
+test('stop() of a loop that was never started', async () => {
+  await new WriterLoop(system.write, NEVER).stop();
+  expect(system.attempts).toEqual([]);
 });

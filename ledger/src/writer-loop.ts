@@ -1,20 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Backoff } from '@nvidia-virtual/service/backoff';
 
-/** With jitter, so that nodes do not reconnect all at once. */
+/** Jitter prevents that all nodes reconnect at the same time. */
 const BACKOFF = { first: 100, longest: 1500, jitter: true };
 
 /**
- * Brings something outside to the state that is wanted: at once when the wish changes, again at
- * each renewal, and after a pause when it failed. There is no queue: a wish replaces the one
- * before.
+ * Writes the latest value to an external system: at once after a change, again at each renewal,
+ * and with backoff after a failure. There is no queue: a value replaces the former one.
  */
 export class WriterLoop<T> {
-  readonly #bring: (wanted: T) => Promise<void>;
+  readonly #write: (wanted: T) => Promise<void>;
   readonly #renewal: number;
   #wanted: { readonly value: T } | undefined;
-  /** The wish that was brought last. */
-  #brought: { readonly value: T } | undefined;
+  /** The last value written. */
+  #written: { readonly value: T } | undefined;
   readonly #backoff = new Backoff(BACKOFF);
   #failing = false;
   #stopping = false;
@@ -22,10 +21,11 @@ export class WriterLoop<T> {
   #pause = new AbortController();
 
   /**
-   * `bring` rejects when it failed; who hears of it is its own business. `renewal` in milliseconds.
+   * @param write rejects if it failed, and reports the error itself
+   * @param renewal milliseconds between renewals
    */
-  constructor(bring: (wanted: T) => Promise<void>, { renewal }: { readonly renewal: number }) {
-    this.#bring = bring;
+  constructor(write: (wanted: T) => Promise<void>, { renewal }: { readonly renewal: number }) {
+    this.#write = write;
     this.#renewal = renewal;
   }
 
@@ -36,11 +36,11 @@ export class WriterLoop<T> {
   want(value: T): void {
     this.#wanted = { value };
     this.#running ??= this.#run();
-    // While it fails the pauses stand, however often somebody wishes.
+    // During backoff, new values do not shorten the pause.
     if (!this.#failing) this.#pause.abort();
   }
 
-  /** Ends when the step that is under way has ended, and the last wish was tried once. */
+  /** Resolves after the current write, and one attempt to write the latest value. */
   async stop(): Promise<void> {
     this.#stopping = true;
     this.#pause.abort();
@@ -48,10 +48,10 @@ export class WriterLoop<T> {
   }
 
   async #run(): Promise<void> {
-    while (!this.#stopping || (this.#brought !== this.#wanted && !this.#failing)) {
+    while (!this.#stopping || (this.#written !== this.#wanted && !this.#failing)) {
       this.#pause = new AbortController();
       await this.#step();
-      if (this.#stopping || (!this.#failing && this.#brought !== this.#wanted)) continue;
+      if (this.#stopping || (!this.#failing && this.#written !== this.#wanted)) continue;
       await this.#rest(this.#failing ? this.#backoff.next() : this.#renewal);
     }
   }
@@ -59,8 +59,8 @@ export class WriterLoop<T> {
   async #step(): Promise<void> {
     const wanted = this.#wanted as { readonly value: T };
     try {
-      await this.#bring(wanted.value);
-      this.#brought = wanted;
+      await this.#write(wanted.value);
+      this.#written = wanted;
       this.#failing = false;
       this.#backoff.reset();
     } catch {
@@ -72,7 +72,7 @@ export class WriterLoop<T> {
     try {
       await delay(milliseconds, undefined, { signal: this.#pause.signal });
     } catch {
-      // Woken early.
+      // Aborted to continue early.
     }
   }
 }

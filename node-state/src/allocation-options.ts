@@ -8,13 +8,13 @@ import {
 } from '@nvidia-virtual/service/configuration/kinds';
 import { option } from '@nvidia-virtual/service/configuration/option';
 
-/** Sessions of an allocation for which its quota file has a slot. */
+/** Number of session slots in the quota file of an allocation. */
 export const MAX_SESSIONS = 240;
 
 export const SHARING_MODES = ['exclusive', 'concurrent'] as const satisfies readonly SharingMode[];
 export const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
 
-/** Limits of an allocation, which a node may set for those that it makes. */
+/** Limits of an allocation. A node can configure defaults for new allocations. */
 export const LIMIT_OPTIONS = {
   sessions: option(wholeNumber(1, MAX_SESSIONS), {
     help: 'maximum number of processes of an allocation that use the GPU at the same time; a changed limit applies to new allocations',
@@ -38,12 +38,12 @@ export const LIMIT_OPTIONS = {
   }),
 };
 
-/** The options of one allocation. They say nothing about a node, so they are flags only. */
+/** Options of one allocation. They are flags only, because they do not configure a node. */
 export const ALLOCATION_OPTIONS = {
   name: option(allocationName, { help: 'name of the allocation', otherwise: 'none' }),
   memory: option(memorySize, {
     help: 'GPU memory for all processes together, on each GPU of the allocation',
-    otherwise: 'all that is left',
+    otherwise: 'all memory that is left',
   }),
   share: option(percent, { help: "percent of a GPU's time", default: '100' }),
   policy: option(choice(...POLICIES), {
@@ -51,7 +51,7 @@ export const ALLOCATION_OPTIONS = {
     default: 'burst',
   }),
   priority: option(wholeNumber(-100, 100, 'number'), {
-    help: 'an allocation with a higher priority goes first',
+    help: 'allocations with a higher priority run first',
     default: '0',
   }),
   mode: option(choice(...SHARING_MODES), {

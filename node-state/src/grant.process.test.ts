@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => removePrivateDirectory(state));
 
-test('a grant is a directory that gpu-proxy finds, with one for the container in it', () => {
+test('prepareGrant() creates a directory for gpu-proxy with a subdirectory for the container', () => {
   const { grant, clientDirectory } = prepareGrant(state, ['a-00', 'b-01'], 'build');
   const directory = path.join(state, 'allocations', grant.id);
   expect([grant.slots, grant.build, clientDirectory]).toEqual([
@@ -26,7 +26,7 @@ test('a grant is a directory that gpu-proxy finds, with one for the container in
   expect(statSync(clientDirectory).isDirectory()).toBe(true);
 });
 
-test.each(['', '{', '{"version":2}'])('%j is no grant', (text) => {
+test.each(['', '{', '{"version":2}'])('%j is not a grant', (text) => {
   const directory = path.join(state, 'allocations', '0123456789abcdef');
   mkdirSync(directory, { recursive: true });
   expect(readGrant(directory)).toBeUndefined();
@@ -37,7 +37,7 @@ test.each(['', '{', '{"version":2}'])('%j is no grant', (text) => {
 const canTrace = spawnSync('strace', ['true']).status === 0;
 
 (canTrace ? test : test.skip)(
-  'it is on disk before it has its name, and its name before Allocate answers',
+  'a grant is synced to disk before it is renamed, and the rename before Allocate returns',
   () => {
     const log = path.join(state, 'calls');
     const script = `

@@ -8,30 +8,30 @@ import {
   writeFileAtomically,
 } from '@nvidia-virtual/service/files';
 
-/** In the directory of an allocation to be, and of one that was made of it. */
+/** File in the directory of a grant. It stays when the grant becomes an allocation. */
 export const GRANT = 'grant.json';
 
-/** What the kubelet granted to a container, before anybody knows to which: grant.json. */
+/** Content of grant.json: what the kubelet granted to a container that is not known yet. */
 export interface Grant {
   readonly version: 1;
   /**
-   * Of the allocation that it becomes when the first program connects: 16 lowercase hexadecimal
-   * digits, random.
+   * Id of the allocation that it becomes when the first program connects: 16 random lowercase
+   * hexadecimal digits.
    */
   readonly id: string;
   /** Device ids of the kubelet. */
   readonly slots: readonly string[];
   readonly createdAt: string;
-  /** The version whose library the container got; it stays for as long as the grant does. */
+  /** Version of the library in the container. It is kept as long as the grant exists. */
   readonly build?: string;
 }
 
 /**
- * Prepares a directory in the state directory, whole or not at all, in one step and without asking
- * anybody: gpu-proxy may be away just then. It is on disk for good, since the kubelet's answer is:
- * containers that start after a crash of the machine get the same directory again.
- * @returns the grant, and the directory that the container gets, in which gpu-proxy will serve the
- * socket.
+ * Creates the directory of a grant atomically. It does not need gpu-proxy, which may be down. It
+ * is durable like the kubelet's record of the answer: after a crash of the machine, containers get
+ * the same directory again.
+ * @returns the grant, and the directory for the container, in which gpu-proxy will serve the
+ * socket
  */
 export function prepareGrant(
   stateDirectory: string,
@@ -59,7 +59,7 @@ export function prepareGrant(
   return { grant, clientDirectory: path.join(directory, 'client') };
 }
 
-/** The grant in a directory; undefined when there is none, or none that this version can read. */
+/** The grant in a directory. Undefined if there is none, or this version cannot read it. */
 export function readGrant(directory: string): Grant | undefined {
   const text = readIfThere(path.join(directory, GRANT));
   const grant = text === undefined ? undefined : parseGrant(text);

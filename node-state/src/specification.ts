@@ -20,12 +20,12 @@ const VERSION = 1;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$/;
 const ID = /^[0-9a-f]{16}$/;
 
-/** Those of a node that was told nothing else. */
+/** Limits of a node without configured limits. */
 export const DEFAULT_LIMITS = loadFlags(LIMIT_OPTIONS, {});
 const DEFAULTS = loadFlags(ALLOCATION_OPTIONS, {});
 
-/** The part of a specification that somebody may ask for. */
-export interface Wishes {
+/** The fields of a specification that can be requested. */
+export interface RequestedSpecification {
   readonly name?: string | undefined;
   /** 1 to 100. */
   readonly share?: number | undefined;
@@ -39,8 +39,8 @@ export interface Wishes {
 
 type Checked = Pick<AllocationSpecification, 'share' | 'policy' | 'priority' | 'mode' | 'limits'>;
 
-/** What was asked for, and what holds where nothing was. @throws ProxyError OPTION_VALUE */
-export function checkWishes(wishes: Wishes): Checked {
+/** Validates the request and fills in defaults. @throws ProxyError OPTION_VALUE */
+export function checkRequest(requested: RequestedSpecification): Checked {
   const {
     name,
     share = DEFAULTS.share,
@@ -48,8 +48,8 @@ export function checkWishes(wishes: Wishes): Checked {
     priority = DEFAULTS.priority,
     mode = DEFAULTS.mode,
     uid,
-  } = wishes;
-  const limits = { ...DEFAULT_LIMITS, ...wishes.limits };
+  } = requested;
+  const limits = { ...DEFAULT_LIMITS, ...requested.limits };
   if (name !== undefined)
     require('name', name, NAME.test(name) &&
       !ID.test(name), 'up to 128 of A-Z a-z 0-9 . _ / -, and not the form of an id');
@@ -83,8 +83,8 @@ function require(key: string, value: unknown, holds: boolean, allowed: string): 
 }
 
 /**
- * The specification in a file. @throws ProxyError SPECIFICATION_BROKEN, or SPECIFICATION_NEWER for
- * one of a later version.
+ * Reads a specification. @throws ProxyError SPECIFICATION_BROKEN; SPECIFICATION_NEWER for a later
+ * version
  */
 export function readSpecification(file: string): AllocationSpecification {
   const value = readJson(file);
@@ -105,17 +105,17 @@ export function readSpecification(file: string): AllocationSpecification {
       throw new Error('it has no id');
     if (!Array.isArray(specification.gpus)) throw new Error('it names no GPUs');
     if (!isWhole(specification.memory, 0)) throw new Error('its memory is not a number of bytes');
-    return { ...specification, ...checkWishes(specification) };
+    return { ...specification, ...checkRequest(specification) };
   } catch (error) {
     throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: (error as Error).message });
   }
 }
 
 /**
- * What an allocation that cannot be served still takes of the node, of whichever version its
- * specification is. Undefined when the file does not say even that.
+ * Reads the reserved resources of an allocation that cannot be served, for any version of its
+ * specification. Undefined if not even those can be read.
  */
-export function readPromised(file: string): AllocationSpecification | undefined {
+export function readReserved(file: string): AllocationSpecification | undefined {
   try {
     const value = {
       ...DEFAULTS,
@@ -129,7 +129,7 @@ export function readPromised(file: string): AllocationSpecification | undefined 
   }
 }
 
-/** The record of a session; undefined when the file is missing or holds none. */
+/** Reads the record of a session. Undefined if the file is missing or invalid. */
 export function readSession(file: string): SessionRecord | undefined {
   try {
     const record = readJson(file) as unknown as SessionRecord;

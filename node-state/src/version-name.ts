@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** The files of a build, relative to its directory. */
+/** Paths of the files of a build, relative to its directory. */
 export function filesOfBuild(directory: string): string[] {
   const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
   const files = entries
@@ -11,7 +11,7 @@ export function filesOfBuild(directory: string): string[] {
   return files.map((file) => path.relative(directory, file)).sort();
 }
 
-/** Follows from what is in it: 16 hexadecimal digits. */
+/** Name of a build: 16 hexadecimal digits of a hash of its content. */
 export function versionName(directory: string, files = filesOfBuild(directory)): string {
   const hash = createHash('sha256');
   for (const file of files) {

@@ -9,12 +9,12 @@ export interface Certificate {
 
 export interface Certificates {
   readonly caFile: string;
-  /** For the name `redis.test` and for 127.0.0.1. */
+  /** Valid for the name `redis.test` and for 127.0.0.1. */
   readonly server: Certificate;
   readonly client: Certificate;
 }
 
-/** A CA and what it signed, made by openssl in a directory of the test's. */
+/** Creates a CA and certificates with openssl in the test's directory. */
 export function makeCertificates(directory: string): Certificates {
   const ca = {
     certificateFile: path.join(directory, 'ca.pem'),

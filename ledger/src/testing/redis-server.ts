@@ -11,24 +11,23 @@ import type { RedisOptions } from '../redis-options.js';
 export interface RedisServerOptions {
   /** A TCP port instead of a Unix socket. */
   readonly tcp?: boolean;
-  /** As on the command line of redis-server: `--requirepass secret`. */
+  /** Arguments of redis-server, for example `--requirepass secret`. */
   readonly args?: readonly string[];
-  /** PEM files; the port then speaks TLS only. */
+  /** PEM files. The port then accepts only TLS. */
   readonly tls?: {
     readonly caFile: string;
     readonly certificateFile: string;
     readonly keyFile: string;
     readonly clientCertificates?: boolean;
   };
-  /** How the helper itself gets in. */
+  /** Password used by this helper. */
   readonly password?: string;
 }
 
 const START_DEADLINE = 30_000;
 
 /**
- * A real redis-server of a test's own, in a directory of its own. It ends with the test's process,
- * whatever happens to that.
+ * A redis-server for one test, in its own directory. It always ends with the test's process.
  */
 export class RedisServer {
   readonly directory: string;
@@ -58,13 +57,13 @@ export class RedisServer {
     }
   }
 
-  /** What a ledger needs to reach it, less passwords. */
+  /** Options for a ledger to connect, without passwords. */
   get place(): RedisOptions {
     const { tls } = this.#options;
     return { url: this.url, ...(tls && { caFile: tls.caFile }) };
   }
 
-  /** As it stands in sentences. */
+  /** Address as shown in messages. */
   get address(): string {
     return this.#usesTcp ? `127.0.0.1:${this.#port}` : this.socket;
   }
@@ -76,8 +75,8 @@ export class RedisServer {
   }
 
   /**
-   * Starts it, also again after `kill()` or `stop()`, on the same address and with the data that it
-   * saved. Resolves once it listens.
+   * Starts the server, or restarts it on the same address with its saved data. Resolves when it
+   * listens.
    */
   async start({
     args = [],
@@ -109,12 +108,12 @@ export class RedisServer {
     await this.#end('SIGKILL');
   }
 
-  /** As an administrator stops it: it saves if it is told to. */
+  /** Regular shutdown. It saves its data if configured so. */
   async stop(): Promise<void> {
     await this.#end('SIGTERM');
   }
 
-  /** SIGSTOP: the kernel still accepts connections for it. */
+  /** Sends SIGSTOP. The kernel still accepts connections for it. */
   pause(): void {
     this.#child?.kill('SIGSTOP');
   }
@@ -123,7 +122,7 @@ export class RedisServer {
     this.#child?.kill('SIGCONT');
   }
 
-  /** Sends one command on a connection of its own. */
+  /** Sends one command on a new connection. */
   async command(name: string, ...args: (string | number)[]): Promise<unknown> {
     const client = this.#client();
     try {
@@ -134,7 +133,7 @@ export class RedisServer {
     }
   }
 
-  /** Ends it and removes its directory. */
+  /** Kills the server and removes its directory. */
   async remove(): Promise<void> {
     await this.kill();
     rmSync(this.directory, { recursive: true, force: true });
@@ -206,7 +205,7 @@ export class RedisServer {
     return client;
   }
 
-  /** Any answer will do: a server that is loading, or that wants another password, has started. */
+  /** Whether it answers at all. A server that is loading or refuses the password has started. */
   async #answers(loading: boolean): Promise<boolean> {
     try {
       await this.command('PING');
@@ -231,8 +230,8 @@ export class RedisServer {
 }
 
 /**
- * Debian's redis-tools has the server's program without its daemon: redis-check-rdb is the same
- * file under another name, and what it does depends on the name by which it is called.
+ * Debian's redis-tools contains the server without its daemon: redis-check-rdb is the same binary,
+ * which chooses its function by its name.
  */
 function findProgram(): string {
   for (const name of ['redis-server', 'redis-check-rdb']) {
@@ -256,7 +255,7 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** Free a moment ago: nobody else takes it in the next, since the system hands them out in turn. */
+/** A port that was just free. The kernel assigns ports in turn, so it is not reused soon. */
 function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

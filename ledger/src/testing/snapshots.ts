@@ -4,13 +4,13 @@ export interface SnapshotShape {
   readonly node?: string;
   readonly gpus?: readonly string[];
   readonly allocations?: number;
-  /** In each allocation. */
+  /** Sessions per allocation. */
   readonly sessions?: number;
-  /** Device memory that each session uses. */
+  /** Device memory used by each session. */
   readonly memory?: number;
 }
 
-/** What a node could hold; the same shape gives the same snapshot. */
+/** A deterministic snapshot of this shape. */
 export function snapshot({
   node = 'node-1',
   gpus = ['GPU-1'],

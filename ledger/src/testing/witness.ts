@@ -2,7 +2,7 @@ import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import type { LedgerErrorCode } from '../errors.js';
 import type { RedisLedger } from '../redis-ledger.js';
 
-/** Hears what a ledger says of its state. */
+/** Records the states that a ledger emits. */
 export class Witness {
   readonly said: {
     readonly state: string;
@@ -17,14 +17,14 @@ export class Witness {
     );
   }
 
-  /** Waits until it says this, after whatever was waited for before. */
+  /** Waits for this state after the one that was awaited before. */
   async sees(what: LedgerErrorCode | 'connected'): Promise<void> {
     await eventually(() => {
       const index = this.said.findIndex(
         ({ code, state }, at) => at >= this.#seen && (code ?? state) === what,
       );
       if (index < 0)
-        throw new Error(`The ledger did not say ${what}; it said ${JSON.stringify(this.said)}`);
+        throw new Error(`The ledger did not emit ${what}. It emitted ${JSON.stringify(this.said)}`);
       this.#seen = index + 1;
     });
   }

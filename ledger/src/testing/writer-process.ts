@@ -4,8 +4,8 @@ import type { NodeSnapshot } from '../records.js';
 import { RedisLedger } from '../redis-ledger.js';
 
 /**
- * A node in a process of its own, for tests that kill it: publishes what it finds in directories,
- * twenty times a second. Arguments: Redis' socket, name of the node, its directory, TTL in ms.
+ * A node in its own process, for tests that kill it. Publishes the content of its directory 20
+ * times a second. Arguments: Redis socket, node name, directory, TTL in ms.
  */
 const [socket, node, directory, ttl] = process.argv.slice(2) as [string, string, string, string];
 
@@ -18,9 +18,7 @@ const publish = () => ledger.publish(readNode(node, directory));
 publish();
 setInterval(publish, 50);
 
-/**
- * The truth: a file for each thing, in its own directory; what is half written is not there yet.
- */
+/** Reads the snapshot from one file per object. Incomplete files are skipped. */
 function readNode(name: string, root: string): NodeSnapshot {
   const allocations = readdirSync(path.join(root, 'allocations')).map((id) => {
     const place = path.join(root, 'allocations', id);

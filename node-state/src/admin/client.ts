@@ -11,8 +11,8 @@ import { adminSocketIn } from '../paths.js';
 import type { AdminCalls, NodeUseMessage } from './messages.js';
 import { ERROR_TRAILER, loadAdminService } from './service.js';
 
-/** A call takes milliseconds, but for a deletion that waits for the last worker. */
-const PATIENCE_MS = 60_000;
+/** Calls take milliseconds, except a deletion, which waits for the last worker. */
+const CALL_TIMEOUT_MS = 60_000;
 
 type Callback = (error: ServiceError | null, response: unknown) => void;
 type Calls = Record<
@@ -22,7 +22,7 @@ type Calls = Record<
   watchUse(request: unknown): AsyncIterable<NodeUseMessage> & { cancel(): void };
 };
 
-/** Speaks with the node that serves a state directory. */
+/** Client of the node that serves a state directory. */
 export class AdminClient {
   readonly #state: string;
   readonly #client: Client & Calls;
@@ -36,7 +36,7 @@ export class AdminClient {
     ) as unknown as Client & Calls;
   }
 
-  /** @throws ProxyError NODE_NOT_SERVED, saying why */
+  /** @throws ProxyError NODE_NOT_SERVED */
   static async connect(state: string): Promise<AdminClient> {
     const socket = adminSocketIn(state);
     checkSocketPath(socket);
@@ -45,13 +45,13 @@ export class AdminClient {
     return new AdminClient(state);
   }
 
-  /** @throws ProxyError with the node's own sentence. */
+  /** @throws ProxyError with the node's message */
   call<Name extends keyof AdminCalls>(
     name: Name,
     request: AdminCalls[Name][0],
   ): Promise<AdminCalls[Name][1]> {
     return new Promise((resolve, reject) =>
-      this.#client[name](request, { deadline: Date.now() + PATIENCE_MS }, (error, response) => {
+      this.#client[name](request, { deadline: Date.now() + CALL_TIMEOUT_MS }, (error, response) => {
         if (error) reject(this.#translate(error));
         else resolve(response as AdminCalls[Name][1]);
       }),
@@ -59,8 +59,8 @@ export class AdminClient {
   }
 
   /**
-   * What the node says now, and after each interval, until whoever iterates stops. @throws
-   * ProxyError when the node goes away.
+   * Yields the node's usage now and after each interval, until the caller stops iterating.
+   * @throws ProxyError if the connection to the node breaks
    */
   async *watchUse(intervalMilliseconds: number): AsyncGenerator<NodeUseMessage> {
     const stream = this.#client.watchUse({ intervalMilliseconds });
@@ -81,7 +81,7 @@ export class AdminClient {
     const [code] = error.metadata?.get(ERROR_TRAILER) ?? [];
     if (ProxyError.codes.includes(code as ErrorCode))
       return new ProxyError(code as ErrorCode, {}, error.details);
-    const reason = error.code === status.UNAVAILABLE ? 'it went away' : error.details;
+    const reason = error.code === status.UNAVAILABLE ? 'the connection broke' : error.details;
     return new ProxyError('NODE_FAILED', { state: this.#state, reason });
   }
 }

@@ -1,4 +1,4 @@
-/** The messages of proto/admin.proto as JavaScript has them; what each field means stands there. */
+/** Types of the messages of proto/admin.proto, which documents the fields. */
 
 export type PolicyMessage = 'POLICY_UNSPECIFIED' | 'POLICY_BURST' | 'POLICY_FIXED';
 export type SharingModeMessage =
@@ -101,7 +101,7 @@ export interface CreateAllocationRequest {
   readonly holderPid?: number;
 }
 
-/** Each call: what is asked, and what is answered. */
+/** Request and response of each call. */
 export interface AdminCalls {
   listGpus: [
     Record<string, never>,

@@ -4,10 +4,10 @@ import { loadSync } from '@grpc/proto-loader';
 
 const PROTO = path.resolve(import.meta.dirname, '../../proto/admin.proto');
 
-/** The trailer of a failed call that holds its code of docs/errors.md. */
+/** Trailer of a failed call with its error code of docs/errors.md. */
 export const ERROR_TRAILER = 'nvidia-virtual-error';
 
-/** The service of proto/admin.proto, as server and client need it. */
+/** Loads the service definition of proto/admin.proto for server and client. */
 export function loadAdminService(): ServiceClientConstructor {
   // Bytes and nanoseconds fit a number: 2^53 is 8 PiB, or 104 days.
   const definition = loadSync(PROTO, {
