@@ -64,14 +64,14 @@ test('the kubelet identifies a pod by its UID, and a static pod by an annotation
 });
 
 test.each([
-  ['has nothing but the hash', named('thief', THIEF, { 'kubernetes.io/config.hash': HASH })],
+  ['has only the hash annotation', named('thief', THIEF, { 'kubernetes.io/config.hash': HASH })],
   ['has no owner', named('thief', THIEF, written(HASH))],
   ['came from the API server', mirror('thief', THIEF, written(HASH, 'api'))],
   [
     'mirrors another',
     mirror('thief', THIEF, { ...written(HASH), 'kubernetes.io/config.mirror': VICTIM }),
   ],
-  ['is another node’s', mirror('thief', THIEF, written(HASH), '2026-01-01T00:00:00Z', 'node-2')],
+  ['is on another node', mirror('thief', THIEF, written(HASH), '2026-01-01T00:00:00Z', 'node-2')],
 ])('a pod that %s is not a static pod', (_, pod) => {
   expect(findPod([pod], HASH, 'node-1')).toBeUndefined();
 });

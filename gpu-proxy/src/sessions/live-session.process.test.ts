@@ -153,10 +153,10 @@ test('a worker that outlives its client is killed after 10 s', () => {
 });
 
 test.each([
-  ['a session that is ended', 'kill', 'leave', 3],
-  ['a client that goes', 'leave', 'kill', 3],
-  ['a session that is ended and nothing else', 'kill', undefined, 3],
-  ['a worker that goes first', undefined, undefined, undefined],
+  ['a killed session', 'kill', 'leave', 3],
+  ['a client that exits', 'leave', 'kill', 3],
+  ['a killed session whose client stays', 'kill', undefined, 3],
+  ['a worker that exits first', undefined, undefined, undefined],
 ] as const)(
   'its memory is being returned from the first cause of its end on: %s',
   (_, first, second, seconds) => {

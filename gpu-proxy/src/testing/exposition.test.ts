@@ -17,18 +17,18 @@ test('parseExposition() reads families, labels and values', () => {
 });
 
 test.each([
-  ['no end of line', `${HEAD}a_total 1`],
-  ['a sample of nothing', 'a_total 1\n'],
-  ['a sample of another', `${HEAD}b_total 1\n`],
-  ['a series twice', `${HEAD}a_total{x="1"} 1\na_total{x="1"} 2\n`],
-  ['a family twice', `${HEAD}${HEAD}`],
+  ['a missing end of line', `${HEAD}a_total 1`],
+  ['a sample without a family', 'a_total 1\n'],
+  ['a sample of another family', `${HEAD}b_total 1\n`],
+  ['a duplicate series', `${HEAD}a_total{x="1"} 1\na_total{x="1"} 2\n`],
+  ['a duplicate family', `${HEAD}${HEAD}`],
   ['a type after samples', `${HEAD}a_total 1\n# TYPE a_total counter\n`],
-  ['a label twice', `${HEAD}a_total{x="1",x="2"} 1\n`],
-  ['a quote that is not escaped', `${HEAD}a_total{x="""} 1\n`],
-  ['a wrong escape', `${HEAD}a_total{x="\\x"} 1\n`],
+  ['a duplicate label', `${HEAD}a_total{x="1",x="2"} 1\n`],
+  ['an unescaped quote', `${HEAD}a_total{x="""} 1\n`],
+  ['an invalid escape', `${HEAD}a_total{x="\\x"} 1\n`],
   ['no value', `${HEAD}a_total \n`],
-  ['a value that is none', `${HEAD}a_total undefined\n`],
-  ['a bucket of what is no histogram', `${HEAD}a_total_bucket{le="1"} 1\n`],
+  ['an invalid value', `${HEAD}a_total undefined\n`],
+  ['a bucket of a metric that is not a histogram', `${HEAD}a_total_bucket{le="1"} 1\n`],
 ])('parseExposition() refuses %s', (_, text) => {
   expect(() => parseExposition(text)).toThrow();
 });

@@ -50,7 +50,7 @@ test('warm workers that exit leave no descriptors open, and are restarted later'
 test.each([
   ['', '/nonexistent/worker', 4, /^a warm worker ended: spawn \/nonexistent\/worker ENOENT/],
   // spawn() throws on an argument with a null byte.
-  [', not even as far as a failure', 'a\0b', 2, /^a warm worker does not start: .*null bytes/],
+  [', because spawn() throws', 'a\0b', 2, /^a warm worker does not start: .*null bytes/],
 ])(
   'warm workers that cannot start leave no descriptors open%s',
   async (_, executable, times, sentence) => {

@@ -17,8 +17,8 @@ function placed(
 }
 
 test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>([
-  ['binpack takes the fullest GPU that has room', [2, 6, 9], [needOf('main', 3)], 'binpack', 'b'],
-  ['spread takes the emptiest', [2, 6, 9], [needOf('main', 3)], 'spread', 'a'],
+  ['binpack chooses the fullest GPU with room', [2, 6, 9], [needOf('main', 3)], 'binpack', 'b'],
+  ['spread chooses the emptiest', [2, 6, 9], [needOf('main', 3)], 'spread', 'a'],
   [
     'slots of one container are not spread over GPUs',
     [6, 6],
@@ -26,25 +26,25 @@ test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>(
     'binpack',
     undefined,
   ],
-  ['several GPUs are different ones', [0, 0, 8], [needOf('main', 8, { gpus: 2 })], 'binpack', 'ab'],
-  ['several GPUs that are not there', [0], [needOf('main', 4, { gpus: 2 })], 'binpack', undefined],
+  ['several GPUs are distinct', [0, 0, 8], [needOf('main', 8, { gpus: 2 })], 'binpack', 'ab'],
+  ['more GPUs than there are', [0], [needOf('main', 4, { gpus: 2 })], 'binpack', undefined],
   ['two containers share a GPU', [0, 0], [needOf('one', 5), needOf('two', 5)], 'binpack', 'a a'],
   [
-    'two containers do without sharing',
+    'two containers without sharing',
     [4, 4],
     [needOf('one', 5), needOf('two', 5)],
     'binpack',
     'a b',
   ],
   [
-    'a choice that leads nowhere is taken back',
+    'the search backtracks from a dead end',
     [3, 4],
     [needOf('one', 6), needOf('two', 4), needOf('three', 3)],
     'binpack',
     'b a a',
   ],
   [
-    'an init container takes slots that are used later',
+    'an init container uses slots that are reused later',
     [9, 0],
     [needOf('init', 8, { init: true }), needOf('main', 2)],
     'binpack',
@@ -58,14 +58,14 @@ test.each<[string, number[], ContainerRequest[], Strategy, string | undefined]>(
     'a a a',
   ],
   [
-    'a sidecar before an init container does',
+    'a sidecar before an init container adds up',
     [0],
     [needOf('sidecar', 1), needOf('init', 10, { init: true })],
     'binpack',
     undefined,
   ],
   [
-    'a sidecar after it does not',
+    'a sidecar after it does not add up',
     [0],
     [needOf('init', 10, { init: true }), needOf('sidecar', 1)],
     'binpack',
