@@ -295,7 +295,7 @@ test('each proxy reports to the user what no earlier one reported', () => {
   report(overQuota(4), { event: 'overHandles', limit: 16 });
   expect(told()).toEqual([
     expect.stringContaining('requested 4 MiB'),
-    expect.stringContaining('the 16 open handles'),
+    expect.stringContaining('16 open handles'),
   ]);
   // If the note was lost, the message is repeated.
   rmSync(path.join(directory, '1', 'told'));

@@ -264,7 +264,7 @@ describe('kubectl gpu-usage', () => {
       ],
       [`--kubeconfig ${stranger}`, 'error: You must be logged in to the server'],
       ['--request-timeout x', 'error: Invalid timeout value.'],
-      ['-l =x', 'Error from server (BadRequest): The label selector "=x" is not understood: '],
+      ['-l =x', 'Error from server (BadRequest): The label selector "=x" is invalid: '],
     ];
     for (const [words, sentence] of cases) {
       const { status, output, errors } = await usage(words);
