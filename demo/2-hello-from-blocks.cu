@@ -1,5 +1,4 @@
-// Each block of a grid speaks for itself, by printf on the GPU; a block-wide reduction says what
-// its threads found.
+// Each block of a grid prints a line from the GPU, with the result of a block-wide reduction.
 #include <cstdio>
 
 #include "check.h"

@@ -1,4 +1,4 @@
-// A tiled matrix product through shared memory, timed by events and checked against the CPU.
+// A tiled matrix product in shared memory, timed by events and compared with the CPU's result.
 #include <cmath>
 #include <cstdio>
 #include <vector>

@@ -1,5 +1,5 @@
-// Asks for memory until its quota is used up: CUDA's ordinary error comes back, and the program
-// goes on.
+// Allocates memory until its quota is used up. CUDA then returns its usual error, and the program
+// continues.
 #include <cstdio>
 #include <vector>
 
@@ -34,7 +34,7 @@ int main() {
   sayFree("now");
   cudaGetLastError();
 
-  // CUDA loads a kernel when it is first launched, and its code needs memory too.
+  // CUDA loads a kernel at its first launch, and its code needs memory, too.
   CHECK(cudaFree(chunks.back()));
   chunks.pop_back();
   int value = 0;

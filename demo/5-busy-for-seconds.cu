@@ -1,5 +1,5 @@
-// Keeps the GPU busy for a number of seconds and says how much it got done. Started twice at the
-// same time, it shows how the GPU is shared.
+// Keeps the GPU busy for a number of seconds and prints its work. Started twice at the same time,
+// it shows how the GPU is shared.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +10,7 @@ constexpr int kThreads = 32;
 constexpr int kRounds = 4000;
 constexpr int kLaunchesAtOnce = 8;
 
-// x -> 3.7 x (1 - x), again and again: short enough that turns can be taken between two launches.
+// Iterates x -> 3.7 x (1 - x). Short enough for turns of other programs between two launches.
 __global__ void iterate(float* values) {
   float x = values[threadIdx.x];
   for (int round = 0; round < kRounds; ++round) x = 3.7f * x * (1.0f - x);

@@ -1,4 +1,4 @@
-// CHECK(call): ends the program with CUDA's own words when the call fails.
+// CHECK(call): ends the program with CUDA's error message if the call fails.
 #pragma once
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// A program of an old system: it opens libcuda.so.1 as old programs do, and lets the GPU fill
-// memory. Prints `right`, or what went wrong.
+// A program of an old system: it loads libcuda.so.1 with dlopen(), and fills memory on the GPU.
+// Prints `right`, or an error.
 #include <dlfcn.h>
 #include <gnu/libc-version.h>
 #include <stdio.h>
