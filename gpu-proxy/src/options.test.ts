@@ -51,14 +51,14 @@ test('options of an allocation', () => {
     '--mode',
     'exclusive',
     '--gpu',
-    'choose',
+    '1',
   );
   expect(asked).toMatchObject({
     share: 25,
     policy: 'fixed',
     priority: -5,
     mode: 'exclusive',
-    gpu: [],
+    gpu: ['1'],
     state: '/var/lib/nvidia-virtual/state',
   });
 });
@@ -74,7 +74,7 @@ test.each([
   [['--memory', 'lots'], '--memory is "lots", but must be a number above 0 with B, KB'],
   [
     ['--gpu', 'GPU-1'],
-    '--gpu is "GPU-1", but must be a GPU\'s index (0, 1, ...) or UUID (GPU-...), or choose.',
+    '--gpu is "GPU-1", but must be a GPU\'s index (0, 1, ...) or UUID (GPU-...).',
   ],
 ])('%j is refused with key, value and allowed values', (args, sentence) => {
   expect(() => parse(CREATE_OPTIONS, ...args)).toThrow(sentence);

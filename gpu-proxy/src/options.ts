@@ -5,7 +5,6 @@ import {
   choice,
   filePath,
   gpuName,
-  type Kind,
   many,
   wholeNumber,
 } from '@nvidia-virtual/service/configuration/kinds';
@@ -32,21 +31,12 @@ const output = option(choice('json'), {
   short: '-o',
 });
 
-/** `choose` equals no option, so that a script can always pass one. */
-const chosenGpus: Kind<readonly string[]> = {
-  ...many(gpuName),
-  placeholder: `${gpuName.placeholder}|choose`,
-  allowed: `${gpuName.allowed}, or choose`,
-  entry: (text) => (text === 'choose' ? text : gpuName.entry(text)),
-  combine: (entries) => (entries as string[]).filter((entry) => entry !== 'choose'),
-};
-
 export const CREATE_OPTIONS = {
   ...CLIENT_OPTIONS,
   output,
-  gpu: option(chosenGpus, {
+  gpu: option(many(gpuName), {
     help: 'which GPU; several may be given',
-    otherwise: 'choose, the fullest that has it',
+    otherwise: 'the fullest that has room',
   }),
   ...ALLOCATION_OPTIONS,
 };

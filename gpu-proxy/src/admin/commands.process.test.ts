@@ -70,8 +70,6 @@ test('create, ls, top, drain: the life of an allocation', async () => {
     'fixed',
     '--priority',
     '10',
-    '--gpu',
-    'choose',
   );
   expect((await there('ls')).stdout).toMatch(
     new RegExp(`^${id}  train  0  +1 GiB  0 bytes  +25 %  fixed  +10  +0  open$`, 'm'),
