@@ -1,6 +1,7 @@
 {{/* Prefix of all names: the release's name, plus the chart's name if it is not in it. */}}
 {{- define "nvidia-virtual.fullname" -}}
-{{- $name := contains "nvidia-virtual" .Release.Name | ternary .Release.Name (printf "%s-nvidia-virtual" .Release.Name) -}}
+{{- $longer := printf "%s-nvidia-virtual" .Release.Name -}}
+{{- $name := contains "nvidia-virtual" .Release.Name | ternary .Release.Name $longer -}}
 {{- $name | trunc 40 | trimSuffix "-" -}}
 {{- end }}
 
@@ -50,34 +51,42 @@ labels:
 {{- /* As container runtimes tell a host from a part of a name. */ -}}
 {{- $hasHost := regexMatch "^([^/]*[.:][^/]*|localhost)/" $name -}}
 {{- if and $images.registry (not $hasHost) }}{{ trimSuffix "/" $images.registry }}/{{ end -}}
-{{- or (contains ":" $last) (contains "@" $last) | ternary $name (printf "%s:%s" $name (index . 2)) -}}
+{{- $tagged := printf "%s:%s" $name (index . 2) -}}
+{{- or (contains ":" $last) (contains "@" $last) | ternary $name $tagged -}}
 {{- end }}
 
 {{- define "nvidia-virtual.nodeImage" -}}
-{{- include "nvidia-virtual.image" (list . .Values.images.node (.Values.images.tag | default .Chart.AppVersion)) -}}
+{{- $tag := .Values.images.tag | default .Chart.AppVersion -}}
+{{- include "nvidia-virtual.image" (list . .Values.images.node $tag) -}}
 {{- end }}
 
 {{- define "nvidia-virtual.controlImage" -}}
-{{- include "nvidia-virtual.image" (list . .Values.images.control (.Values.images.tag | default .Chart.AppVersion)) -}}
+{{- $tag := .Values.images.tag | default .Chart.AppVersion -}}
+{{- include "nvidia-virtual.image" (list . .Values.images.control $tag) -}}
 {{- end }}
 
 {{/* v1.36.3 of v1.36.3-gke.1001 and v1.36.3+k3s1. */}}
 {{- define "nvidia-virtual.schedulerImage" -}}
-{{- $version := .Values.images.kubeSchedulerTag | default (regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version) -}}
+{{- $ofCluster := regexFind "^v[0-9]+\\.[0-9]+\\.[0-9]+" .Capabilities.KubeVersion.Version -}}
+{{- $version := .Values.images.kubeSchedulerTag | default $ofCluster -}}
 {{- include "nvidia-virtual.image" (list . .Values.images.kubeScheduler $version) -}}
 {{- end }}
 
 {{/* A class of the system, or our own where one was asked for: (list $ CLASS). */}}
 {{- define "nvidia-virtual.priorityClassName" -}}
 {{- $root := index . 0 -}}
-{{- $root.Values.priorityClass.create | ternary (include "nvidia-virtual.fullname" $root) (index . 1) -}}
+{{- $own := include "nvidia-virtual.fullname" $root -}}
+{{- $root.Values.priorityClass.create | ternary $own (index . 1) -}}
 {{- end }}
 
 {{/* The Secret with the password of Redis; empty: there is none. */}}
 {{- define "nvidia-virtual.redisSecret" -}}
-{{- .Values.redis.existingSecret | default (.Values.redis.enabled | ternary (include "nvidia-virtual.name" (list . "redis")) "") -}}
+{{- $own := include "nvidia-virtual.name" (list . "redis") -}}
+{{- .Values.redis.existingSecret | default (.Values.redis.enabled | ternary $own "") -}}
 {{- end }}
 
 {{- define "nvidia-virtual.redisUrl" -}}
-{{- .Values.redis.enabled | ternary (printf "redis://%s.%s.svc:6379" (include "nvidia-virtual.name" (list . "redis")) .Release.Namespace) .Values.redis.url -}}
+{{- $name := include "nvidia-virtual.name" (list . "redis") -}}
+{{- $own := printf "redis://%s.%s.svc:6379" $name .Release.Namespace -}}
+{{- .Values.redis.enabled | ternary $own .Values.redis.url -}}
 {{- end }}

@@ -5,7 +5,8 @@
 serviceAccountName: {{ include "nvidia-virtual.name" . }}
 # Variables that Kubernetes makes of Services may look like ours.
 enableServiceLinks: false
-priorityClassName: {{ include "nvidia-virtual.priorityClassName" (list $root $control.priorityClassName) }}
+{{- $class := list $root $control.priorityClassName }}
+priorityClassName: {{ include "nvidia-virtual.priorityClassName" $class }}
 {{- include "nvidia-virtual.pullSecrets" $root }}
 {{- include "nvidia-virtual.unprivilegedPod" $root }}
 topologySpreadConstraints:
@@ -27,7 +28,8 @@ kubernetes.io/os: linux
 {{/* Where pods may run: nodeSelector, affinity and tolerations of a group of values. */}}
 {{- define "nvidia-virtual.placement" }}
 nodeSelector:
-  {{- mergeOverwrite (include "nvidia-virtual.platform" . | fromYaml) (.nodeSelector | default dict) | toYaml | nindent 2 }}
+  {{- $platform := include "nvidia-virtual.platform" . | fromYaml }}
+  {{- mergeOverwrite $platform (.nodeSelector | default dict) | toYaml | nindent 2 }}
 {{- with .affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}

@@ -4,7 +4,8 @@ nothing.
 */}}
 {{- define "nvidia-virtual.needsCriticalPodsQuota" -}}
 {{- $create := .Values.criticalPodsQuota.create -}}
-{{- if or (eq $create "always") (and (eq $create "auto") (include "nvidia-virtual.gkeRefusesCriticalPods" .)) }}yes{{ end -}}
+{{- $refused := include "nvidia-virtual.gkeRefusesCriticalPods" . -}}
+{{- if or (eq $create "always") (and (eq $create "auto") $refused) }}yes{{ end -}}
 {{- end }}
 
 {{- define "nvidia-virtual.gkeRefusesCriticalPods" -}}
@@ -12,48 +13,74 @@ nothing.
 {{- range $class := list .Values.node.priorityClassName .Values.control.priorityClassName -}}
 {{- if hasPrefix "system-" $class }}{{ $system = true }}{{ end -}}
 {{- end -}}
-{{- if and $system (not .Values.priorityClass.create) (include "nvidia-virtual.isGke" .) (ne .Release.Namespace "kube-system") }}yes{{ end -}}
+{{- if and $system
+  (not .Values.priorityClass.create)
+  (include "nvidia-virtual.isGke" .)
+  (ne .Release.Namespace "kube-system") }}yes{{ end -}}
 {{- end }}
 
 {{/* Without a cluster, the version may be incomplete, but the caller can name APIs. */}}
 {{- define "nvidia-virtual.isGke" -}}
-{{- if or (contains "-gke." .Capabilities.KubeVersion.Version) (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
+{{- if or (contains "-gke." .Capabilities.KubeVersion.Version)
+  (.Capabilities.APIVersions.Has "networking.gke.io/v1") }}yes{{ end -}}
 {{- end }}
 
 {{/* Values that contradict each other or the cluster, which no schema can say. All at once. */}}
 {{- define "nvidia-virtual.problems" -}}
 {{- $redis := .Values.redis -}}
 {{- if and $redis.enabled $redis.url }}
-- redis.url is {{ $redis.url }}, and redis.enabled runs a Redis here: set redis.enabled=false to use the other one, or leave redis.url out.
+- redis.url is {{ $redis.url }}, and redis.enabled runs a Redis here:
+  set redis.enabled=false to use the other one, or leave redis.url out.
 {{- end }}
 {{- if not (or $redis.enabled $redis.url) }}
-- redis.enabled is false and redis.url is empty, so the ledger has no place: set redis.url to the Redis that holds it, or redis.enabled=true.
+- redis.enabled is false and redis.url is empty, so the ledger has no place:
+  set redis.url to the Redis that holds it, or redis.enabled=true.
 {{- end }}
 {{- if and $redis.username (not $redis.existingSecret) }}
-- redis.username is {{ $redis.username }}, and a user needs a password: set redis.existingSecret to the Secret that holds it.
+- redis.username is {{ $redis.username }}, and a user needs a password:
+  set redis.existingSecret to the Secret that holds it.
 {{- end }}
 {{- if and $redis.username $redis.enabled }}
-- redis.username is {{ $redis.username }}, and our own Redis has the default user only: leave it out, or set redis.enabled=false and redis.url.
+- redis.username is {{ $redis.username }}, and our own Redis has the default user only:
+  leave it out, or set redis.enabled=false and redis.url.
 {{- end }}
 {{- if and $redis.tls.existingSecret (not (hasPrefix "rediss://" $redis.url)) }}
-- redis.tls.existingSecret is {{ $redis.tls.existingSecret }}, and the connection is not encrypted: set redis.url to rediss://…, or leave it out.
+- redis.tls.existingSecret is {{ $redis.tls.existingSecret }}, and the connection is not encrypted:
+  set redis.url to rediss://…, or leave it out.
 {{- end }}
 {{- if and $redis.tls.clientCertificate (not $redis.tls.existingSecret) }}
-- redis.tls.clientCertificate is true, and there is no certificate: set redis.tls.existingSecret to the Secret that holds tls.crt and tls.key.
+- redis.tls.clientCertificate is true, and there is no certificate:
+  set redis.tls.existingSecret to the Secret that holds tls.crt and tls.key.
 {{- end }}
-{{- if and (eq .Values.criticalPodsQuota.create "never") (include "nvidia-virtual.gkeRefusesCriticalPods" .) }}
-- GKE refuses pods of class {{ .Values.node.priorityClassName }} or {{ .Values.control.priorityClassName }} in namespace {{ .Release.Namespace }} without a ResourceQuota for them: set criticalPodsQuota.create=auto, or priorityClass.create=true.
+{{- if and (eq .Values.criticalPodsQuota.create "never")
+  (include "nvidia-virtual.gkeRefusesCriticalPods" .) }}
+{{- $classes := printf "%s or %s" .Values.node.priorityClassName .Values.control.priorityClassName }}
+- GKE refuses pods of class {{ $classes }}
+  in namespace {{ .Release.Namespace }} without a ResourceQuota for them:
+  set criticalPodsQuota.create=auto, or priorityClass.create=true.
 {{- end }}
-{{- if and .Values.monitoring.serviceMonitor (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}
-- monitoring.serviceMonitor is true, and the cluster knows no ServiceMonitor: install the Prometheus Operator first, or set monitoring.serviceMonitor=false (with helm template: --api-versions monitoring.coreos.com/v1/ServiceMonitor).
+{{- if and .Values.monitoring.serviceMonitor
+  (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}
+- monitoring.serviceMonitor is true, and the cluster knows no ServiceMonitor:
+  install the Prometheus Operator first, or set monitoring.serviceMonitor=false (with helm
+  template: --api-versions monitoring.coreos.com/v1/ServiceMonitor).
 {{- end }}
-{{- if and .Values.monitoring.prometheusRule (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule")) }}
-- monitoring.prometheusRule is true, and the cluster knows no PrometheusRule: install the Prometheus Operator first, or set monitoring.prometheusRule=false (with helm template: --api-versions monitoring.coreos.com/v1/PrometheusRule).
+{{- if and .Values.monitoring.prometheusRule
+  (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/PrometheusRule")) }}
+- monitoring.prometheusRule is true, and the cluster knows no PrometheusRule:
+  install the Prometheus Operator first, or set monitoring.prometheusRule=false (with helm
+  template: --api-versions monitoring.coreos.com/v1/PrometheusRule).
 {{- end }}
-{{- if and .Values.monitoring.serviceMonitor .Values.networkPolicy.enabled (not .Values.networkPolicy.metricsFrom) }}
-- monitoring.serviceMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics: set networkPolicy.metricsFrom to where Prometheus runs, for example --set-json 'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{"kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
+{{- if and .Values.monitoring.serviceMonitor
+  .Values.networkPolicy.enabled
+  (not .Values.networkPolicy.metricsFrom) }}
+- monitoring.serviceMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics:
+  set networkPolicy.metricsFrom to the namespace of Prometheus, for example --set-json
+  'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{
+  "kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
 {{- end }}
 {{- if eq .Release.Namespace "default" }}
-- The namespace is default, and what runs here is privileged on GPU nodes: install it into one of its own, with -n nvidia-virtual --create-namespace.
+- The namespace is default, and what runs here is privileged on GPU nodes:
+  install it into one of its own, with -n nvidia-virtual --create-namespace.
 {{- end }}
 {{- end }}

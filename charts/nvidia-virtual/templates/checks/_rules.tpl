@@ -19,7 +19,9 @@
 {{- define "nvidia-virtual.finishUninstallRules" -}}
 - apiGroups: [apps]
   resources: [daemonsets]
-  resourceNames: [{{ include "nvidia-virtual.name" (list . "node") }}, {{ include "nvidia-virtual.name" (list . "cleaning") }}]
+  resourceNames:
+    - {{ include "nvidia-virtual.name" (list . "node") }}
+    - {{ include "nvidia-virtual.name" (list . "cleaning") }}
   verbs: [get]
 {{ if .Values.uninstall.cleanNodes -}}
 - apiGroups: [""]
@@ -36,7 +38,9 @@
   verbs: [delete]
 - apiGroups: [""]
   resources: [pods]
-  resourceNames: [{{ include "nvidia-virtual.name" (list . "test") }}, {{ include "nvidia-virtual.name" (list . "test-slot") }}]
+  resourceNames:
+    - {{ include "nvidia-virtual.name" (list . "test") }}
+    - {{ include "nvidia-virtual.name" (list . "test-slot") }}
   verbs: [delete]
 {{- end }}
 

@@ -27,18 +27,26 @@ ours never waits for us.
 A line break within an expression is a space.
 */}}
 {{- define "nvidia-virtual.asksForSlots" -}}
-(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
+(object.spec.containers +
 {{- print " " -}}
-has(container.resources) && ((has(container.resources.limits) && 'nvidia-virtual/gpu' in container.resources.limits) ||
+(has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
+{{- print " " -}}
+has(container.resources) &&
+{{- print " " -}}
+((has(container.resources.limits) && 'nvidia-virtual/gpu' in container.resources.limits) ||
 {{- print " " -}}
 (has(container.resources.requests) && 'nvidia-virtual/gpu' in container.resources.requests)))
 {{- end }}
 
 {{/* Whether an annotation differs from what it was; an object that is made had none. */}}
 {{- define "nvidia-virtual.changed" -}}
-(has(object.metadata.annotations) && {{ . }} in object.metadata.annotations ? object.metadata.annotations[{{ . }}] : '') !=
+(has(object.metadata.annotations) && {{ . }} in object.metadata.annotations ?
 {{- print " " -}}
-(oldObject != null && has(oldObject.metadata.annotations) && {{ . }} in oldObject.metadata.annotations ? oldObject.metadata.annotations[{{ . }}] : '')
+object.metadata.annotations[{{ . }}] : '') !=
+{{- print " " -}}
+(oldObject != null && has(oldObject.metadata.annotations) &&
+{{- print " " -}}
+{{ . }} in oldObject.metadata.annotations ? oldObject.metadata.annotations[{{ . }}] : '')
 {{- end }}
 
 {{- define "nvidia-virtual.asksOrChanges" -}}
@@ -46,19 +54,27 @@ has(container.resources) && ((has(container.resources.limits) && 'nvidia-virtual
 {{- range list "memory" "cores" "gpus" "policy" "mode" "gpu-type" "gpu-uuid" "assigned" -}}
 {{- $annotations = append $annotations (printf "'nvidia-virtual/%s'" .) -}}
 {{- end -}}
-(request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) || [{{ join ", " $annotations }}].exists(key, {{ include "nvidia-virtual.changed" "key" }})
+(request.operation == 'CREATE' && {{ include "nvidia-virtual.asksForSlots" . }}) ||
+{{- print " " -}}
+[{{ join ", " $annotations }}].exists(key, {{ include "nvidia-virtual.changed" "key" }})
 {{- end }}
 
 {{- define "nvidia-virtual.writesAssigned" -}}
-request.userInfo.username != '{{ include "nvidia-virtual.user" (list . "scheduler") }}' && {{ include "nvidia-virtual.changed" "'nvidia-virtual/assigned'" }}
+request.userInfo.username != '{{ include "nvidia-virtual.user" (list . "scheduler") }}' &&
+{{- print " " -}}
+{{ include "nvidia-virtual.changed" "'nvidia-virtual/assigned'" }}
 {{- end }}
 
 {{- define "nvidia-virtual.writesInventory" -}}
 !(request.userInfo.username == '{{ include "nvidia-virtual.user" (list . "node") }}' &&
 {{- print " " -}}
-(!has(request.userInfo.extra) || !('authentication.kubernetes.io/node-name' in request.userInfo.extra) ||
+(!has(request.userInfo.extra) ||
 {{- print " " -}}
-request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)) && {{ include "nvidia-virtual.changed" "'nvidia-virtual/inventory'" }}
+!('authentication.kubernetes.io/node-name' in request.userInfo.extra) ||
+{{- print " " -}}
+request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)) &&
+{{- print " " -}}
+{{ include "nvidia-virtual.changed" "'nvidia-virtual/inventory'" }}
 {{- end }}
 
 {{- define "nvidia-virtual.user" -}}
