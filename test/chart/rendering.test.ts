@@ -485,7 +485,7 @@ describe('invalid values are refused with what to set', () => {
     [
       { monitoring: { serviceMonitor: true } },
       OPERATOR,
-      'set networkPolicy.metricsFrom to where Prometheus runs',
+      'set networkPolicy.metricsFrom to the namespace of Prometheus',
     ],
     [{ criticalPodsQuota: { create: 'never' } }, GKE, 'set criticalPodsQuota.create=auto'],
     [{}, { namespace: 'default' }, '-n nvidia-virtual --create-namespace'],

@@ -30,7 +30,12 @@ echo "$SHOWN" | while read -r path; do
 done
 
 echo "$MOUNTS" | while read -r from to; do
-  if [ -d "$from" ]; then mkdir -p "$place/mounts$to"; else mkdir -p "$place/mounts${to%/*}"; touch "$place/mounts$to"; fi
+  if [ -d "$from" ]; then
+    mkdir -p "$place/mounts$to"
+  else
+    mkdir -p "$place/mounts${to%/*}"
+    touch "$place/mounts$to"
+  fi
   mount --bind "$from" "$place/mounts$to"
   mount -o remount,bind,ro "$place/mounts$to"
 done
@@ -52,7 +57,13 @@ ln -s /proc/self/fd "$root/dev/fd"
 
 # Last, because one of these directories may be inside an emptied one.
 echo "$MOUNTS" | while read -r from to; do
-  if [ -d "$from" ]; then mkdir -p "$root$to"; else mkdir -p "$root${to%/*}"; rm -f "$root$to"; touch "$root$to"; fi
+  if [ -d "$from" ]; then
+    mkdir -p "$root$to"
+  else
+    mkdir -p "$root${to%/*}"
+    rm -f "$root$to"
+    touch "$root$to"
+  fi
   mount --move "$place/mounts$to" "$root$to"
 done
 

@@ -13,5 +13,6 @@ add_fuzzer(dispatch worker_calls_fuzzed)
 # The worker's image reader, with the simulated driver of the release build: its vector code
 # requires GCC.
 add_fuzzer(image worker_calls_fuzzed)
-target_compile_definitions(image_fuzz PRIVATE SIMULATOR="${CMAKE_SOURCE_DIR}/build/release/native/simulator/libsimulator-cuda.so.1")
+target_compile_definitions(image_fuzz PRIVATE
+  SIMULATOR="${CMAKE_SOURCE_DIR}/build/release/native/simulator/libsimulator-cuda.so.1")
 target_link_libraries(image_fuzz PRIVATE ${CMAKE_DL_LIBS})

@@ -54,10 +54,9 @@ nothing.
 {{- end }}
 {{- if and (eq .Values.criticalPodsQuota.create "never")
   (include "nvidia-virtual.gkeRefusesCriticalPods" .) }}
-{{- $classes := printf "%s or %s" .Values.node.priorityClassName .Values.control.priorityClassName }}
-- GKE refuses pods of class {{ $classes }}
-  in namespace {{ .Release.Namespace }} without a ResourceQuota for them:
-  set criticalPodsQuota.create=auto, or priorityClass.create=true.
+- GKE refuses pods of class {{ .Values.node.priorityClassName }}
+  or {{ .Values.control.priorityClassName }} in namespace {{ .Release.Namespace }}
+  without a ResourceQuota for them: set criticalPodsQuota.create=auto, or priorityClass.create=true.
 {{- end }}
 {{- if and .Values.monitoring.serviceMonitor
   (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1/ServiceMonitor")) }}

@@ -21,7 +21,9 @@ extern "C" __global__ void scale(int* x) { x[threadIdx.x] *= factor; }
 )";
 constexpr char kCaller[] = R"(
 extern __device__ int twice(int);
-extern "C" __global__ void scale(int* x) { x[threadIdx.x] = twice(x[threadIdx.x]) + x[threadIdx.x]; }
+extern "C" __global__ void scale(int* x) {
+  x[threadIdx.x] = twice(x[threadIdx.x]) + x[threadIdx.x];
+}
 )";
 constexpr char kCallee[] =
     "__device__ int two = 2; __device__ int twice(int x) { return two * x; }\n";

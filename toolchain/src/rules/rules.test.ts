@@ -126,6 +126,7 @@ test.each([
   ['a comment', 'wire/a.cpp', `int a;\n// ${LONG}`],
   ['a paragraph', 'docs/a.md', `# Title\n${LONG}`],
   ['Python', 'test/a.py', `\nx = f('${LONG}')`],
+  ['a template', 'charts/a.tpl', `\n{{- include "${LONG}" }}`],
 ])('findLongLines() names the line of %s', (_, path, text) => {
   expect(findLongLines(file(path, text))).toEqual([expect.stringMatching(`^${path}:2 has `)]);
 });

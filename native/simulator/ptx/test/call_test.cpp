@@ -73,7 +73,8 @@ TEST_CASE("endless recursion is a fault") {
   call (b), endless, (a);
 )",
                                    R"(
-.func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b; .local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
+.func (.param .b32 r) endless(.param .b32 n) { .param .b32 a; .param .b32 b;
+.local .b8 space[64]; st.param.b32 [a], 1; call (b), endless, (a); ret; }
 )"));
   test::Buffer<std::uint32_t> out(module.memory, 64);
   CHECK(module.run("k", {.block = {64, 1, 1}}, out.address(), out.address()) ==

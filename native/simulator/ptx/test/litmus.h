@@ -66,7 +66,8 @@ class Writer {
     std::string out = R"(.version 9.0
 .target sm_90
 .address_size 64
-.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 results, .param .u64 gate, .param .u32 rounds)
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 results, .param .u64 gate,
+.param .u32 rounds)
 {
   .reg .pred %p<4>;
   .reg .b16 %h<16>;

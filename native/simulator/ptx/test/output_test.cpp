@@ -15,7 +15,8 @@ std::string bytesOf(const std::string& name, const std::string& text) {
 
 const std::string kPrint = R"(
 .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
-.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e);
+.extern .func __assertfail(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d,
+.param .b64 e);
 .extern .func (.param .b64 r) malloc(.param .b64 n);
 .extern .func free(.param .b64 p);
 )";
