@@ -8,6 +8,7 @@
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
 #include "native/simulator/handles.h"
+#include "native/simulator/stream_capture.h"
 
 using namespace simulator;
 
@@ -183,6 +184,8 @@ DRIVER_CALL cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
 
 DRIVER_CALL cuCtxSynchronize(void) {
   return inContext([](Context& context) -> CUresult {
+    const CUresult status = waitInCapture(context);
+    if (status != CUDA_SUCCESS) return status;
     synchronize(context);
     return fault();
   });
@@ -190,6 +193,8 @@ DRIVER_CALL cuCtxSynchronize(void) {
 
 DRIVER_CALL cuCtxSynchronize_v2(CUcontext ctx) {
   return onContext(ctx, [](Context& context) -> CUresult {
+    const CUresult status = waitInCapture(context);
+    if (status != CUDA_SUCCESS) return status;
     synchronize(context);
     return fault();
   });

@@ -10,7 +10,7 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/module.h"
-#include "native/simulator/stream.h"
+#include "native/simulator/stream_capture.h"
 
 namespace simulator {
 namespace {
@@ -84,6 +84,7 @@ void synchronize(Context& context) {
 }
 
 void destroy(Context& context) {
+  leaveCaptures(context);
   synchronize(context);
   context.alive = false;
   std::shared_ptr<Stream> legacy;

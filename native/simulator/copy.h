@@ -1,11 +1,10 @@
-// Copies: shared by copy.cpp and copy_2d.cpp.
+// A copy as data: what it reads and writes. copy_submission.h gives it to a stream.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
-#include "native/simulator/stream.h"
+#include "cuda_abi.h"
 
 namespace simulator {
 
@@ -36,8 +35,7 @@ CUDA_MEMCPY3D parametersOf(const Copy& copy);
 /// allocation.
 CUresult check(const Copy& copy);
 void run(const Copy& copy);
-/// Enqueues the copy. Returns once the host may reuse its pageable memory. A `synchronous` copy of
-/// host memory returns after it has ended.
-CUresult submit(const Copy& copy, Stream& stream, bool synchronous);
+/// Bytes from the first to the last one that are read.
+std::size_t sourceExtent(const Copy& copy);
 
 }  // namespace simulator

@@ -1,7 +1,7 @@
 // Copies of rows: cuMemcpy2D and its family. Arrays do not exist yet.
 #include <limits>
 
-#include "native/simulator/copy.h"
+#include "native/simulator/copy_submission.h"
 #include "native/simulator/driver_call.h"
 
 using namespace simulator;

@@ -1,4 +1,4 @@
-// An event: the last recorded position in a stream. Thread-safe.
+// An event: the last recorded position in a stream, or in a capture. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -10,6 +10,7 @@
 namespace simulator {
 
 struct Context;
+struct StreamCapture;
 
 struct Event {
   Event(Context& context_, unsigned flags_) : context(context_), flags(flags_) {}
@@ -26,11 +27,23 @@ struct Event {
   void record(std::shared_ptr<const Completion> completion) {
     const std::lock_guard lock(mutex_);
     recording_ = std::move(completion);
+    captured_ = nullptr;
+  }
+  /// The position in a capture; null if the last record() was an ordinary one.
+  std::shared_ptr<const StreamCapture> captured() const {
+    const std::lock_guard lock(mutex_);
+    return captured_;
+  }
+  void recordCaptured(std::shared_ptr<const StreamCapture> position) {
+    const std::lock_guard lock(mutex_);
+    recording_ = nullptr;
+    captured_ = std::move(position);
   }
 
  private:
   mutable std::mutex mutex_;
   std::shared_ptr<const Completion> recording_;
+  std::shared_ptr<const StreamCapture> captured_;
 };
 
 }  // namespace simulator

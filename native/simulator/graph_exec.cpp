@@ -5,7 +5,7 @@
 
 #include "native/simulator/fault.h"
 #include "native/simulator/graph_exec_memory.h"
-#include "native/simulator/stream.h"
+#include "native/simulator/stream_capture.h"
 
 using namespace simulator;
 
@@ -102,7 +102,9 @@ template <class Body>
 CUresult inStream(CUgraphExec hGraphExec, CUstream hStream, Body&& body) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     const auto exec = Handles<GraphExec>::all().find(hGraphExec);
-    return exec == nullptr ? CUDA_ERROR_INVALID_VALUE : body(*exec, stream);
+    if (exec == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const CUresult status = refusedInCapture(stream);
+    return status == CUDA_SUCCESS ? body(*exec, stream) : status;
   });
 }
 

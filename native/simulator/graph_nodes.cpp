@@ -6,9 +6,23 @@
 #include "native/simulator/graph_memory.h"
 
 namespace simulator {
+namespace {
+
+/// Whether a node may be added: a child graph takes no memory nodes, and memory ends once.
+CUresult allowed(const Graph& graph, const Work& work) {
+  const auto* freeing = std::get_if<FreeWork>(&work);
+  if (freeing == nullptr && !std::holds_alternative<AllocateWork>(work)) return CUDA_SUCCESS;
+  if (graph.embedded) return CUDA_ERROR_NOT_SUPPORTED;
+  return freeing == nullptr || freeing->memory->mayBeFreedBy(graph.id) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace
 
 CUresult addNode(Graph& graph, const std::vector<Edge>& dependencies, Work work,
                  GraphNode*& added) {
+  const CUresult refused = allowed(graph, work);
+  if (refused != CUDA_SUCCESS) return refused;
   GraphNode& node = graph.add(std::move(work));
   for (const Edge& edge : dependencies) {
     const CUresult status = connect(*edge.node, node, edge.data);
@@ -56,15 +70,6 @@ CUresult embed(const Graph& parent, const CUDA_CHILD_GRAPH_NODE_PARAMS& paramete
   return CUDA_SUCCESS;
 }
 
-/// Whether a node may be added: a child graph takes no memory nodes, and memory ends once.
-CUresult allowed(const Graph& graph, const Work& work) {
-  const auto* freeing = std::get_if<FreeWork>(&work);
-  if (freeing == nullptr && !std::holds_alternative<AllocateWork>(work)) return CUDA_SUCCESS;
-  if (graph.embedded) return CUDA_ERROR_NOT_SUPPORTED;
-  return freeing == nullptr || freeing->memory->mayBeFreedBy(graph.id) ? CUDA_SUCCESS
-                                                                       : CUDA_ERROR_INVALID_VALUE;
-}
-
 CUresult add(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* dependencies,
              const CUgraphEdgeData* data, size_t count, CUgraphNodeParams& parameters) {
   return onGraph(hGraph, [&](Graph& graph) -> CUresult {
@@ -75,7 +80,6 @@ CUresult add(CUgraphNode* phGraphNode, CUgraph hGraph, const CUgraphNode* depend
     Work work = EmptyWork{};
     status = parameters.type == CU_GRAPH_NODE_TYPE_GRAPH ? embed(graph, parameters.graph, work)
                                                          : makeWork(parameters, work);
-    if (status == CUDA_SUCCESS) status = allowed(graph, work);
     if (status != CUDA_SUCCESS) return status;
     if (const auto* allocating = std::get_if<AllocateWork>(&work))
       parameters.alloc.dptr = allocating->parameters.dptr;

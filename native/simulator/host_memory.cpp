@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "native/simulator/capture.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
@@ -61,11 +62,11 @@ void freeHostPages(const Allocation& allocation) {
 using namespace simulator;
 
 DRIVER_CALL cuMemAllocHost_v2(void** pp, size_t bytesize) {
-  return inContext([&](Context& context) { return allocateHost(context, pp, bytesize, 0); });
+  return outsideCapture([&](Context& context) { return allocateHost(context, pp, bytesize, 0); });
 }
 
 DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     constexpr unsigned kFlags =
         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     return (Flags & ~kFlags) != 0 ? CUDA_ERROR_INVALID_VALUE
@@ -74,7 +75,7 @@ DRIVER_CALL cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
 }
 
 DRIVER_CALL cuMemFreeHost(void* p) {
-  return inContext([&](Context&) -> CUresult {
+  return outsideCapture([&](Context&) -> CUresult {
     if (p == nullptr) return CUDA_SUCCESS;
     std::optional<Allocation> taken;
     const CUresult status = takeHost(p, MemoryKind::hostAllocated, taken);
@@ -84,7 +85,7 @@ DRIVER_CALL cuMemFreeHost(void* p) {
 }
 
 DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -106,7 +107,7 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
 }
 
 DRIVER_CALL cuMemHostUnregister(void* p) {
-  return inContext([&](Context&) -> CUresult {
+  return outsideCapture([&](Context&) -> CUresult {
     if (p != nullptr && !Allocations::all().find(addressOf(p)))
       return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     std::optional<Allocation> taken;

@@ -4,14 +4,9 @@
 #include <cstring>
 #include <vector>
 
-#include "native/simulator/attributes.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
-#include "native/simulator/driver_call.h"
-#include "native/simulator/event.h"
 #include "native/simulator/fault.h"
-#include "native/simulator/handles.h"
-#include "native/simulator/stream.h"
 
 namespace simulator {
 namespace {
@@ -109,82 +104,3 @@ bool apply(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchRe
 }
 
 }  // namespace simulator
-
-using namespace simulator;
-
-namespace {
-
-CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, void** kernelParams,
-                void** extra, CUevent completed = nullptr) {
-  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-    std::shared_ptr<Function> function;
-    CUresult status = findFunction(stream.context, f, function);
-    if (status != CUDA_SUCCESS) return status;
-    if (&stream.context != &function->module.context) return CUDA_ERROR_INVALID_HANDLE;
-    status = check(*function, request);
-    if (status != CUDA_SUCCESS) return status;
-    std::vector<std::byte> parameters;
-    status = readParameters(function->info, kernelParams, extra, parameters);
-    if (status != CUDA_SUCCESS) return status;
-    const auto done = stream.submit([function, request, parameters = std::move(parameters)] {
-      run(*function, request, parameters);
-    });
-    if (const auto event = Handles<Event>::all().find(completed)) event->record(done);
-    return CUDA_SUCCESS;
-  });
-}
-
-/// Reads a launch attribute; `completed` is the event of those that name one.
-bool apply(const CUlaunchAttribute& attribute, LaunchRequest& request, CUevent& completed) {
-  const auto& value = attribute.value;
-  switch (attribute.id) {
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
-      completed = value.programmaticEvent.event;
-      return true;
-    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
-      completed = value.launchCompletionEvent.event;
-      return true;
-    default: return apply(attribute.id, value, request);
-  }
-}
-
-}  // namespace
-
-DRIVER_CALL cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                           unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-                           unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-                           void** kernelParams, void** extra) {
-  LaunchRequest request;
-  request.grid = {gridDimX, gridDimY, gridDimZ};
-  request.block = {blockDimX, blockDimY, blockDimZ};
-  request.dynamicShared = sharedMemBytes;
-  return launch(f, hStream, request, kernelParams, extra);
-}
-
-DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-                                      unsigned int gridDimZ, unsigned int blockDimX,
-                                      unsigned int blockDimY, unsigned int blockDimZ,
-                                      unsigned int sharedMemBytes, CUstream hStream,
-                                      void** kernelParams) {
-  LaunchRequest request;
-  request.grid = {gridDimX, gridDimY, gridDimZ};
-  request.block = {blockDimX, blockDimY, blockDimZ};
-  request.dynamicShared = sharedMemBytes;
-  request.cooperative = true;
-  return launch(f, hStream, request, kernelParams, nullptr);
-}
-
-DRIVER_CALL cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
-                             void** extra) {
-  if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))
-    return CUDA_ERROR_INVALID_VALUE;
-  LaunchRequest request;
-  request.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
-  request.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
-  request.dynamicShared = config->sharedMemBytes;
-  CUevent completed = nullptr;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (!apply(config->attrs[i], request, completed)) return CUDA_ERROR_INVALID_VALUE;
-  }
-  return launch(f, config->hStream, request, kernelParams, extra, completed);
-}

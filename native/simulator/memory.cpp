@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "native/simulator/arena.h"
+#include "native/simulator/capture.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
@@ -83,7 +84,7 @@ bool freedByMemFree(const Allocation& allocation) {
 }  // namespace
 
 DRIVER_CALL cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     const std::uint64_t address = allocate(context, bytesize, MemoryKind::device);
     if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -94,7 +95,7 @@ DRIVER_CALL cuMemAlloc_v2(CUdeviceptr* dptr, size_t bytesize) {
 
 DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthInBytes,
                                size_t Height, unsigned int ElementSizeBytes) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0)
       return CUDA_ERROR_INVALID_VALUE;
     if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
@@ -112,7 +113,7 @@ DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthIn
 }
 
 DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
       return CUDA_ERROR_INVALID_VALUE;
@@ -126,6 +127,8 @@ DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int f
 DRIVER_CALL cuMemFree_v2(CUdeviceptr dptr) {
   const auto freeIt = [&]() -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
+    const CUresult status = unsafeInCapture();
+    if (status != CUDA_SUCCESS) return status;
     const auto found = Allocations::all().find(dptr);
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr);
     if (!found || found->begin != dptr || !freedByMemFree(*found)) return CUDA_ERROR_INVALID_VALUE;

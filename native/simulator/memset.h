@@ -1,4 +1,4 @@
-// Memsets: shared by memset.cpp and nodes of graphs.
+// A memset as data.
 #pragma once
 
 #include "cuda_abi.h"

@@ -9,7 +9,7 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/pool.h"
-#include "native/simulator/stream.h"
+#include "native/simulator/stream_capture.h"
 
 using namespace simulator;
 
@@ -56,12 +56,28 @@ CUresult poolOf(CUmemoryPool* pool, CUdevice dev, Choose&& choose) {
   });
 }
 
-CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes) {
+/// The node of an allocation in a stream that captures.
+CUresult allocationNode(const Pool& pool, CUdeviceptr* dptr, std::size_t bytes, Work& work) {
+  CUgraphNodeParams parameters{};
+  parameters.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  parameters.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  parameters.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  parameters.alloc.poolProps.location.id = pool.device.ordinal;
+  parameters.alloc.bytesize = bytes;
+  const CUresult status = makeWork(parameters, work);
+  if (status == CUDA_SUCCESS) *dptr = std::get<AllocateWork>(work).parameters.dptr;
+  return status;
+}
+
+CUresult allocateFrom(Pool& pool, CUdeviceptr* dptr, std::size_t bytes, Stream& stream) {
   if (dptr == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (bytes == 0) {
     *dptr = 0;
     return CUDA_SUCCESS;
   }
+  const auto node =
+      captured(stream, [&](Work& work) { return allocationNode(pool, dptr, bytes, work); });
+  if (node) return *node;
   std::uint64_t address = pool.allocate(bytes);
   if (address == 0) {
     // Wait for pending frees in stream order first.
@@ -92,21 +108,28 @@ Device* deviceAt(const CUmemLocation* location) {
 
 DRIVER_CALL cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) {
-    return allocateFrom(*currentPool(stream.context.device), dptr, bytesize);
+    return allocateFrom(*currentPool(stream.context.device), dptr, bytesize, stream);
   });
 }
 
 DRIVER_CALL cuMemAllocFromPoolAsync(CUdeviceptr* dptr, size_t bytesize, CUmemoryPool pool,
                                     CUstream hStream) {
-  return onStream(hStream, [&](Context&, Stream&) -> CUresult {
+  return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     const auto from = Handles<Pool>::all().find(pool);
-    return from == nullptr ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*from, dptr, bytesize);
+    return from == nullptr ? CUDA_ERROR_INVALID_VALUE : allocateFrom(*from, dptr, bytesize, stream);
   });
 }
 
 DRIVER_CALL cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
     if (dptr == 0) return CUDA_SUCCESS;
+    const auto node = captured(stream, [&](Work& work) {
+      CUgraphNodeParams parameters{};
+      parameters.type = CU_GRAPH_NODE_TYPE_MEM_FREE;
+      parameters.free.dptr = dptr;
+      return makeWork(parameters, work);
+    });
+    if (node) return *node;
     const auto found = Allocations::all().find(dptr);
     if (found && found->kind == MemoryKind::graph) return freeGraphMemory(dptr, stream);
     if (!found || found->begin != dptr || found->freeing ||

@@ -17,6 +17,7 @@
 namespace simulator {
 
 struct Context;
+struct StreamCapture;
 
 struct Operation {
   std::function<void()> run;  ///< may be empty: the operation is then only a position in the order
@@ -51,6 +52,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const std::uint64_t id;
   std::mutex attributesMutex;
   std::map<int, CUstreamAttrValue> attributes;  ///< set by cuStreamSetAttribute
+  std::shared_ptr<StreamCapture> capture;  ///< null: it does not capture; guarded by graphMutex()
 
   bool blocking() const { return (flags & CU_STREAM_NON_BLOCKING) == 0; }
   /// Appends an operation. It follows all operations that the rules of the legacy default stream

@@ -1,4 +1,4 @@
-// Attributes of streams, and queries of stream capture (no stream ever captures here).
+// Attributes of streams.
 #include <algorithm>
 
 #include "native/simulator/driver_call.h"
@@ -59,34 +59,5 @@ DRIVER_CALL cuStreamCopyAttributes(CUstream dst, CUstream src) {
       to.attributes = from.attributes;
       return CUDA_SUCCESS;
     });
-  });
-}
-
-DRIVER_CALL cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus* captureStatus) {
-  return onStream(hStream, [&](Context&, Stream&) -> CUresult {
-    if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-  });
-}
-
-DRIVER_CALL cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                      cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-DRIVER_CALL cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                      cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                      const CUgraphEdgeData**, size_t*) {
-  return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-DRIVER_CALL cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  return inDriver([&]() -> CUresult {
-    if (mode == nullptr || static_cast<unsigned>(*mode) > CU_STREAM_CAPTURE_MODE_RELAXED)
-      return CUDA_ERROR_INVALID_VALUE;
-    std::swap(*mode, current);
-    return CUDA_SUCCESS;
   });
 }

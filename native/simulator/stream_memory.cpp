@@ -3,7 +3,7 @@
 
 #include "native/simulator/driver_call.h"
 #include "native/simulator/memory.h"
-#include "native/simulator/stream.h"
+#include "native/simulator/stream_capture.h"
 
 using namespace simulator;
 
@@ -14,6 +14,8 @@ DRIVER_CALL cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_
       return CUDA_ERROR_INVALID_VALUE;
     if (addr % sizeof value != 0 || !insideAllocation(addr, sizeof value))
       return CUDA_ERROR_INVALID_VALUE;
+    const auto status = captured(target, [](Work&) { return CUDA_ERROR_NOT_SUPPORTED; });
+    if (status) return *status;
     target.submit([=] {
       std::atomic_ref(*reinterpret_cast<cuuint32_t*>(addr)).store(value, std::memory_order_release);
     });

@@ -1,11 +1,11 @@
-#include "native/simulator/event.h"
-
+// Calls about events.
 #include <chrono>
 
 #include "native/simulator/driver_call.h"
+#include "native/simulator/event.h"
 #include "native/simulator/fault.h"
 #include "native/simulator/handles.h"
-#include "native/simulator/stream.h"
+#include "native/simulator/stream_capture.h"
 
 using namespace simulator;
 
@@ -14,21 +14,22 @@ namespace {
 constexpr unsigned kCreateFlags =
     CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
 
-/// Runs body(Event&) on the event that a handle names.
+/// Runs body(std::shared_ptr<Event>) on the event that a handle names.
 template <class Body>
 CUresult onEvent(CUevent handle, Body&& body) {
   return inContext([&](Context&) -> CUresult {
     const auto event = Handles<Event>::all().find(handle);
-    return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(*event);
+    return event == nullptr ? CUDA_ERROR_INVALID_HANDLE : body(event);
   });
 }
 
 CUresult record(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  return onEvent(hEvent, [&](Event& event) {
+  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
     return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-      if (&stream.context != &event.context) return CUDA_ERROR_INVALID_HANDLE;
-      event.record(stream.submit(Operation{}));
+      if (&stream.context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
+      if (const auto status = captureRecord(event, stream, flags)) return *status;
+      event->record(stream.submit(Operation{}));
       return CUDA_SUCCESS;
     });
   });
@@ -40,6 +41,8 @@ CUresult elapsed(float* milliseconds, CUevent hStart, CUevent hEnd) {
     if (milliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (start == nullptr || end == nullptr || !start->timed() || !end->timed())
       return CUDA_ERROR_INVALID_HANDLE;
+    if (start->captured() != nullptr || end->captured() != nullptr)
+      return CUDA_ERROR_CAPTURED_EVENT;
     if (&start->context != &end->context) return CUDA_ERROR_INVALID_HANDLE;
     const auto from = start->recording(), to = end->recording();
     if (from == nullptr || to == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -64,7 +67,7 @@ DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
 }
 
 DRIVER_CALL cuEventDestroy_v2(CUevent hEvent) {
-  return onEvent(hEvent, [&](Event&) -> CUresult {
+  return onEvent(hEvent, [&](const auto&) -> CUresult {
     return Handles<Event>::all().remove(hEvent) == nullptr ? CUDA_ERROR_INVALID_HANDLE
                                                            : CUDA_SUCCESS;
   });
@@ -78,16 +81,20 @@ DRIVER_CALL cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
 }
 
 DRIVER_CALL cuEventQuery(CUevent hEvent) {
-  return onEvent(hEvent, [](Event& event) -> CUresult {
-    const auto recording = event.recording();
+  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+    const CUresult status = waitInCapture(*event);
+    if (status != CUDA_SUCCESS) return status;
+    const auto recording = event->recording();
     if (recording != nullptr && !recording->done()) return CUDA_ERROR_NOT_READY;
     return fault();
   });
 }
 
 DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
-  return onEvent(hEvent, [](Event& event) -> CUresult {
-    if (const auto recording = event.recording()) recording->wait();
+  return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
+    const CUresult status = waitInCapture(*event);
+    if (status != CUDA_SUCCESS) return status;
+    if (const auto recording = event->recording()) recording->wait();
     return fault();
   });
 }
@@ -101,9 +108,10 @@ DRIVER_CALL cuEventElapsedTime_v2(float* pMilliseconds, CUevent hStart, CUevent 
 
 DRIVER_CALL cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
   if (Flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
-  return onEvent(hEvent, [&](Event& event) {
+  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
     return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-      auto recording = event.recording();
+      if (const auto status = captureWait(event, stream, Flags)) return *status;
+      auto recording = event->recording();
       if (recording == nullptr || recording->done()) return CUDA_SUCCESS;
       Operation operation;
       operation.after.push_back(std::move(recording));

@@ -1,0 +1,55 @@
+#include "native/simulator/copy_submission.h"
+
+#include <vector>
+
+#include "native/simulator/fault.h"
+#include "native/simulator/memory.h"
+#include "native/simulator/stream_capture.h"
+
+namespace simulator {
+namespace {
+
+constexpr std::size_t kStaged =
+    64 << 10;  ///< a pageable source up to this size is copied at once, so the call need not wait
+
+bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
+
+}  // namespace
+
+CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
+  if (copy.width == 0 || copy.rows == 0) return CUDA_SUCCESS;
+  CUresult status = check(copy);
+  if (status != CUDA_SUCCESS) return status;
+  const auto node = captured(stream, [&](Work& work) {
+    work = CopyWork{parametersOf(copy), &stream.context};
+    return CUDA_SUCCESS;
+  });
+  if (node) return *node;
+  if (synchronous) status = unsafeInCapture();
+  if (status != CUDA_SUCCESS) return status;
+  const bool fromPageable = !known(copy.source), toPageable = !known(copy.destination);
+  const std::size_t bytes = sourceExtent(copy);
+  if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {
+    const auto* source = reinterpret_cast<const std::byte*>(copy.source);
+    stream.submit([copy, staged = std::vector<std::byte>(source, source + bytes)] {
+      Copy later = copy;
+      later.source = reinterpret_cast<std::uint64_t>(staged.data());
+      run(later);
+    });
+    return CUDA_SUCCESS;
+  }
+  const auto host = [](std::uint64_t address) {
+    const auto found = Allocations::all().find(address);
+    return !found || found->host();
+  };
+  const auto work = [copy] { run(copy); };
+  if (fromPageable || toPageable ||
+      (synchronous && (host(copy.source) || host(copy.destination)))) {
+    stream.perform(work);
+    return fault();
+  }
+  stream.submit(work);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simulator
