@@ -6,7 +6,7 @@ export type Output = (typeof OUTPUTS)[number];
 export const SORT_FIELDS = ['name', 'memory', 'time', 'slots', 'state'] as const;
 export type SortField = (typeof SORT_FIELDS)[number];
 
-/** What is to be shown. */
+/** What the command shows. */
 export type Request =
   | { readonly what: 'pods' | 'nodes'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string };
@@ -20,14 +20,14 @@ export interface Flags {
   readonly output?: Output;
   readonly headers: boolean;
   readonly sortBy?: SortField;
-  /** As kubectl takes it. */
+  /** In kubectl's format. */
   readonly requestTimeout: string;
 }
 
 export interface CommandLine {
   readonly request: Request;
   readonly flags: Flags;
-  /** Flags that choose cluster and user, for kubectl. */
+  /** Flags for kubectl that choose cluster and user. */
   readonly connection: readonly string[];
 }
 
@@ -69,7 +69,7 @@ export function parseCommandLine(words: readonly string[], version: string): Com
 export function makeCommand(version: string): Command {
   const command = new Command('kubectl gpu-usage')
     .description(
-      'Shows what pods were granted of GPUs by nvidia-virtual and what they use, and what is free on each GPU.',
+      'Shows the GPU resources that nvidia-virtual granted to pods, their usage, and the free capacity of each GPU.',
     )
     .usage('[pods | pod NAME | nodes | node NAME] [flags]')
     .argument('[words...]')
@@ -82,7 +82,7 @@ export function makeCommand(version: string): Command {
 
 function outputOptions(): Option[] {
   return [
-    new Option('-n, --namespace <name>', "the namespace of the pods (default: the context's)"),
+    new Option('-n, --namespace <name>', "namespace of the pods (default: the context's)"),
     new Option('-A, --all-namespaces', 'pods of all namespaces'),
     new Option(
       '-l, --selector <labels>',
@@ -90,46 +90,47 @@ function outputOptions(): Option[] {
     ),
     new Option(
       '--field-selector <fields>',
-      'only those with these fields: state=Waiting, node=NAME, metadata.name=NAME',
+      'only pods or nodes with these fields: state=Waiting, node=NAME, metadata.name=NAME',
     ),
-    new Option('-w, --watch', 'go on, and print what changes'),
+    new Option('-w, --watch', 'watch, and print changes'),
     new Option(
       '-o, --output <format>',
       'wide: more columns; json, yaml; name: names alone',
     ).choices(OUTPUTS),
-    new Option('--no-headers', 'leave the headings out'),
-    new Option('--sort-by <field>', 'largest first, except name and state').choices(SORT_FIELDS),
+    new Option('--no-headers', 'print no headings'),
+    new Option(
+      '--sort-by <field>',
+      'sort by this field: largest first, except name and state',
+    ).choices(SORT_FIELDS),
     new Option(
       '--request-timeout <time>',
-      'how long to wait for an answer: 5s, 1m; 0: for ever',
+      'timeout of each request: 5s, 1m; 0: no timeout',
     ).default('30s'),
   ];
 }
 
-/** As kubectl spells them, which is given those that are set. */
+/** kubectl's connection flags. Those that are set are passed on to kubectl. */
 function connectionOptions(): Option[] {
   return [
     new Option(
       '--kubeconfig <file>',
-      'the kubeconfig (default: the files that KUBECONFIG lists, else ~/.kube/config)',
+      'path of the kubeconfig (default: the files in KUBECONFIG, else ~/.kube/config)',
     ),
-    new Option('--context <name>', 'the context of the kubeconfig'),
-    new Option('--cluster <name>', 'the cluster of the kubeconfig'),
-    new Option('--user <name>', 'the user of the kubeconfig'),
-    new Option('-s, --server <url>', 'the address of the API server'),
-    new Option('--token <token>', 'a bearer token'),
-    new Option('--as <user>', 'act as this user'),
-    new Option('--as-group <group>', 'act as a member of this group; may be repeated').argParser(
-      append,
-    ),
-    new Option('--as-uid <uid>', 'act as the user with this UID'),
+    new Option('--context <name>', 'context of the kubeconfig'),
+    new Option('--cluster <name>', 'cluster of the kubeconfig'),
+    new Option('--user <name>', 'user of the kubeconfig'),
+    new Option('-s, --server <url>', 'address of the API server'),
+    new Option('--token <token>', 'bearer token'),
+    new Option('--as <user>', 'impersonate this user'),
     new Option(
-      '--certificate-authority <file>',
-      'authorities that are trusted to know the API server (PEM)',
-    ),
-    new Option('--client-certificate <file>', 'the certificate that says who you are (PEM)'),
-    new Option('--client-key <file>', 'its key (PEM)'),
-    new Option('--tls-server-name <name>', 'the name that the API server must prove to have'),
+      '--as-group <group>',
+      'impersonate a member of this group; may be repeated',
+    ).argParser(append),
+    new Option('--as-uid <uid>', 'impersonate the user with this UID'),
+    new Option('--certificate-authority <file>', 'CA certificates to verify the API server (PEM)'),
+    new Option('--client-certificate <file>', 'client certificate (PEM)'),
+    new Option('--client-key <file>', 'private key of the client certificate (PEM)'),
+    new Option('--tls-server-name <name>', 'name that the certificate of the API server must have'),
     new Option(
       '--insecure-skip-tls-verify',
       'do not verify the certificate of the API server (insecure)',
@@ -149,14 +150,14 @@ function readRequest(words: readonly string[]): Request {
   const [what = 'pods', name, ...more] = words;
   if (more.length > 0)
     throw new PluginError('USAGE', {
-      reason: `"${more.join(' ')}" is too much: one name is shown at a time`,
+      reason: `"${more.join(' ')}" is too much: only one name is allowed`,
     });
   if (name?.includes('/'))
     throw new PluginError('USAGE', { reason: `"${name}" is not a name: it contains a slash` });
   const kind = KINDS[what];
   if (kind === undefined)
     throw new PluginError('USAGE', {
-      reason: `"${what}" is none of pods, pod NAME, nodes, node NAME (or did you mean \`pod ${what}\`?)`,
+      reason: `"${what}" must be pods, pod NAME, nodes or node NAME (did you mean \`pod ${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }

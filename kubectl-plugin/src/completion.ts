@@ -8,16 +8,15 @@ import {
 import { Kubectl } from './kubectl.js';
 import { UsageClient } from './usage-client.js';
 
-/** Tells the shell to offer no file names. */
+/** Tells the shell not to offer file names. */
 const NO_FILES = ':4';
 const FILES = ':0';
-/** Who presses Tab does not wait for a cluster that is far away. */
-const PATIENCE = '3s';
+/** Timeout of requests for completion. */
+const TIMEOUT = '3s';
 
 /**
- * What `kubectl` asks an executable `kubectl_complete-gpu_usage` for when somebody presses Tab: the
- * words so far, the last of them unfinished. One proposal a line, then what the shell is to do with
- * them.
+ * Shell completion. kubectl runs the executable `kubectl_complete-gpu_usage` with the words so
+ * far, the last one incomplete. Prints one proposal per line, then a directive for the shell.
  */
 export async function complete(
   words: readonly string[],
@@ -47,7 +46,7 @@ function flags(version: string): string[] {
   );
 }
 
-/** The flag, spelt out, whose value comes next. */
+/** The long name of the flag whose value comes next. */
 function flagWithValue(word: string, version: string): string | undefined {
   const option = makeCommand(version).options.find(
     ({ long, short }) => word !== '' && (long === word || short === word),
@@ -70,8 +69,7 @@ async function propose(
     if (flag !== undefined) return await fromKubeconfig(flag, kubectl);
     return await names(line, before, kubectl);
   } catch {
-    // Where nothing can be found out, nothing is proposed: a sentence would end up in the middle of
-    // somebody's command.
+    // No proposals on errors: a message would appear in the middle of the user's command line.
     return [];
   }
 }
@@ -95,7 +93,7 @@ async function names(
   if (request.name !== undefined) return [];
   const word = before.findLast((one) => ['pod', 'pods', 'node', 'nodes'].includes(one));
   if (word === undefined) return ['pod', 'pods', 'node', 'nodes'];
-  const client = new UsageClient(kubectl, PATIENCE);
+  const client = new UsageClient(kubectl, TIMEOUT);
   const { items } =
     request.what === 'nodes'
       ? await client.nodes({})

@@ -6,7 +6,7 @@ import { VERSION } from './version.js';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const SUBJECT = { resource: 'podgpuusages', namespace: 'a', name: 'p' } as const;
 
-test('docs/errors.md lists every code of kubectl gpu-usage with its sentence, and no other', () => {
+test('docs/errors.md lists exactly the codes of kubectl gpu-usage, with sentences', () => {
   const page = readFileSync(path.join(ROOT, 'docs/errors.md'), 'utf8');
   const section =
     /^## What kubectl gpu-usage says$(.*?)(?=^## |$(?![\s\S]))/ms.exec(page)?.[1] ?? '';
@@ -32,24 +32,24 @@ test.each([
   expect(explain(new KubectlError(`Error from server ${text}`), SUBJECT)).toMatchObject({ code });
 });
 
-test('a list that is not found has no API', () => {
+test('NotFound for a list means that the API is missing', () => {
   const error = new KubectlError('Error from server (NotFound): nothing is here');
   expect(explain(error, { resource: 'nodegpuusages' })).toMatchObject({ code: 'NOT_INSTALLED' });
 });
 
 test.each([
   'error: You must be logged in to the server (Unauthorized)',
-  'Error from server (BadRequest): The label selector "=" is not understood.',
+  'Error from server (BadRequest): The label selector "=" is invalid.',
   'Error from server: unknown',
   'Unable to connect to the server: context deadline exceeded',
   'The connection to the server a:1 was refused - did you specify the right host or port?',
   'error: context "absent" does not exist',
-])('%s stays as it is', (text) => {
+])('%s is passed on unchanged', (text) => {
   const error = new KubectlError(text);
   expect(explain(error, SUBJECT)).toBe(error);
   expect(error.message).toBe(text);
 });
 
-test('a defect stays one', () => {
+test('an unexpected error is passed on unchanged', () => {
   expect(explain(new TypeError('x'), SUBJECT)).toBeInstanceOf(TypeError);
 });

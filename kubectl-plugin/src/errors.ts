@@ -1,33 +1,33 @@
 import { defineErrors } from '@nvidia-virtual/service/error-table';
 
 /**
- * Errors of `kubectl gpu-usage` beside those of kubectl, which are passed on: one code and message
- * (what happened, to which object, what to do). The exit status is 1, as kubectl's. docs/errors.md
- * lists the same codes; a test compares the two. A code is never reused for another meaning.
+ * Errors of `kubectl gpu-usage`: code and sentence (what happened, to which object, what to do).
+ * The exit status is 1. Errors of kubectl are passed on unchanged. A test compares this table with
+ * docs/errors.md. A code is never reused for another meaning.
  */
 const TABLE = {
   NODE_TOO_OLD:
-    'The plugin needs Node {oldest} or later, and {program} is {version}. Install a newer one, and put it into PATH before this one.',
+    'The plugin requires Node {oldest} or later, but {program} is {version}. Install a newer one, and put it before this one in PATH.',
   USAGE: '{reason}. `kubectl gpu-usage --help` shows the usage.',
   KUBECTL_MISSING:
-    'The plugin runs kubectl, and there is no kubectl in PATH. Install it, or add its directory to PATH.',
+    'The plugin requires kubectl, which is not in PATH. Install it, or add its directory to PATH.',
   NOT_INSTALLED:
-    'The cluster has no API usage.nvidia-virtual.io, so nvidia-virtual is not installed there, or without its usage API. Install its chart, or choose another cluster by --context.',
+    'The cluster has no API usage.nvidia-virtual.io: nvidia-virtual is not installed, or without its usage API. Install its chart, or choose another cluster with --context.',
   API_AWAY:
-    'The usage API of nvidia-virtual does not answer: {reason}. `kubectl describe apiservice v1alpha1.usage.nvidia-virtual.io` says why; its pods are the Deployment nvidia-virtual-usage-api.',
+    'The usage API of nvidia-virtual does not answer: {reason}. Check `kubectl describe apiservice v1alpha1.usage.nvidia-virtual.io` and the Deployment nvidia-virtual-usage-api.',
   FORBIDDEN:
-    'You may not do this: {reason}. Ask your administrator for a role that may get, list and watch {resource} of usage.nvidia-virtual.io there.',
+    'Permission denied: {reason}. Ask your administrator for a role that may get, list and watch {resource} of usage.nvidia-virtual.io.',
   NO_SUCH_POD:
-    'Namespace {namespace} has no pod {name} that asks for nvidia-virtual/gpu and has not ended. `kubectl get pod {name} -n {namespace}` shows whether there is one at all.',
+    'Namespace {namespace} has no pod {name} that requests nvidia-virtual/gpu and has not ended. `kubectl get pod {name} -n {namespace}` shows whether the pod exists.',
   NO_SUCH_NODE:
-    'There is no node {name} with GPUs of nvidia-virtual. `kubectl gpu-usage nodes` lists all nodes.',
+    'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
 } as const satisfies Record<string, string>;
 
 export type ErrorCode = keyof typeof TABLE;
-/** What ends the command with status 1; `message` is the sentence. */
+/** Ends the command with status 1. `message` is the sentence. */
 export class PluginError extends defineErrors('PluginError', TABLE) {}
 
-/** What somebody asked for, for sentences about it. */
+/** The requested object, for error messages. */
 export interface Subject {
   readonly resource: 'podgpuusages' | 'nodegpuusages';
   readonly namespace?: string | undefined;
@@ -37,9 +37,9 @@ export interface Subject {
 /** kubectl failed. `message` is its error as it printed it. */
 export class KubectlError extends Error {
   override readonly name = 'KubectlError';
-  /** The reason in the API server's Status, such as NotFound. Undefined: no Status came. */
+  /** Reason in the API server's Status, such as NotFound. Undefined: no Status. */
   readonly reason: string | undefined;
-  /** The message of that Status. */
+  /** Message of the Status. */
   readonly answer: string;
 
   constructor(message: string) {
@@ -50,16 +50,16 @@ export class KubectlError extends Error {
   }
 }
 
-/** The usage API does not answer, perhaps only for a moment. */
+/** Whether the usage API is unreachable, perhaps temporarily. */
 export function isAway(error: unknown): boolean {
   return error instanceof KubectlError && AWAY.includes(error.reason ?? '');
 }
 
 const AWAY = ['ServiceUnavailable', 'Timeout'];
-/** Of an API server that does not have the API. */
+/** Message of an API server without the usage API. */
 const NO_SUCH_PATH = 'the server could not find the requested resource';
 
-/** An answer of the API as a sentence about the subject. Every other error stays as it is. */
+/** Converts an error answer of the usage API to a PluginError. Other errors stay unchanged. */
 export function explain(error: unknown, { resource, namespace = '', name }: Subject): unknown {
   if (!(error instanceof KubectlError)) return error;
   const reason = error.answer.replace(/\.$/, '');

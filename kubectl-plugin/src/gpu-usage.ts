@@ -39,7 +39,7 @@ export class GpuUsage {
     const { request, flags } = this.#line;
     if (request.name !== undefined && flags.allNamespaces)
       throw new PluginError('USAGE', {
-        reason: 'A pod or node that is named cannot be looked for in all namespaces',
+        reason: 'A pod or node name cannot be combined with --all-namespaces',
       });
     if (flags.watch) await this.#watch();
     else if (request.name !== undefined) await this.#showOne(request.what, request.name);
@@ -47,7 +47,7 @@ export class GpuUsage {
     else await this.#showList(shownPods(this.#line, await this.#namespace()));
   }
 
-  /** Undefined: all of them. */
+  /** Undefined: all namespaces. */
   async #namespace(): Promise<string | undefined> {
     const { namespace, allNamespaces } = this.#line.flags;
     return allNamespaces ? undefined : (namespace ?? this.#kubectl.namespace());
@@ -78,7 +78,7 @@ export class GpuUsage {
     else await this.#showNode(object);
   }
 
-  /** Its GPUs, then the pods that share them, as far as one may see them. */
+  /** Shows its GPUs, then the pods that share them, if the user may list them. */
   async #showNode(node: NodeGpuUsage): Promise<void> {
     const { flags } = this.#line;
     this.#printLines(
@@ -96,13 +96,13 @@ export class GpuUsage {
     } catch (error) {
       if (!(error instanceof PluginError) || error.code !== 'FORBIDDEN') throw error;
       this.#say(
-        'The pods that share these GPUs are not shown: you may not see those of all namespaces.',
+        'The pods that share these GPUs are not shown: you may not list pods of all namespaces.',
       );
       return [];
     }
   }
 
-  /** As kubectl does it: all there is, then a row whenever something changed. */
+  /** Like kubectl: prints all objects, then a row for each change. */
   async #watch(): Promise<void> {
     const { what } = this.#line.request;
     if (what === 'node' || what === 'nodes') return this.#follow(shownNodes(this.#line));

@@ -10,20 +10,20 @@ function clientOf(...answers: readonly Answer[]): Kubectl {
   return kubectl.client(['--context=a b; $(c)', '--as-group=d']);
 }
 
-test('passes the connection flags on as they are', async () => {
+test('passes the connection flags on unchanged', async () => {
   expect(await clientOf({ output: '{}' }).get('/p?q=1', '5s')).toBe('{}');
   expect(kubectl.calls).toEqual([
     ['get', '--raw', '/p?q=1', '--request-timeout=5s', '--context=a b; $(c)', '--as-group=d'],
   ]);
 });
 
-test('a failure is its error, and what was said before it is said', async () => {
+test('a failure throws the last error and prints earlier output', async () => {
   const client = clientOf({ warning: 'Open https://localhost\n', error: 'error: no\nmore\n' });
   await expect(client.get('/p', '5s')).rejects.toEqual(new KubectlError('error: no\nmore'));
   expect(kubectl.said).toBe('Open https://localhost\n');
 });
 
-test('a warning is said once', async () => {
+test('a warning is printed once', async () => {
   const client = clientOf({ output: '{}', warning: 'Warning: old\n' });
   await client.get('/p', '5s');
   await client.get('/p', '5s');
@@ -53,7 +53,7 @@ test('names of the kubeconfig', async () => {
   expect(await clientOf({ output: 'a\nb\n' }).names('contexts')).toEqual(['a', 'b']);
 });
 
-test('without kubectl there is a sentence', async () => {
+test('without kubectl, an error says so', async () => {
   clientOf();
   const environment = { PATH: '/absent' };
   const client = new Kubectl({ connection: [], environment, say: () => {} });

@@ -4,18 +4,18 @@ import { existsSync, readFileSync } from 'node:fs';
 import { KubectlError, PluginError } from './errors.js';
 
 export interface KubectlOptions {
-  /** Flags that choose cluster and user, as kubectl spells them. */
+  /** kubectl's flags that choose cluster and user. */
   readonly connection: readonly string[];
   readonly environment: NodeJS.ProcessEnv;
   /** Receives what kubectl writes to standard error, except its final error. */
   readonly say: (text: string) => void;
 }
 
-/** How kubectl begins its error, which is the last text that it writes. */
+/** Start of kubectl's error message, which is the last text that it writes. */
 const ERROR = /^(?:error: |Error |Unable to connect |The connection to )/m;
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
-/** Runs kubectl, which knows kubeconfig, credentials and proxies. */
+/** Runs kubectl, which handles kubeconfig, credentials and proxies. */
 export class Kubectl {
   readonly #options: KubectlOptions;
   readonly #warnings = new Set<string>();
@@ -24,12 +24,12 @@ export class Kubectl {
     this.#options = options;
   }
 
-  /** @param timeout as --request-timeout takes it. @throws KubectlError, PluginError */
+  /** @param timeout in the format of --request-timeout. @throws KubectlError, PluginError */
   get(path: string, timeout: string): Promise<string> {
     return this.#text(['get', '--raw', path, `--request-timeout=${timeout}`]);
   }
 
-  /** Complete lines of an answer that goes on. @throws KubectlError, PluginError */
+  /** Yields the complete lines of a streamed answer. @throws KubectlError, PluginError */
   async *lines(path: string): AsyncGenerator<string> {
     let rest = '';
     for await (const chunk of this.#output(['get', '--raw', path])) {
@@ -45,7 +45,7 @@ export class Kubectl {
       const namespace = await this.#view('{..namespace}', ['--minify']);
       if (namespace !== '') return namespace;
     } catch (error) {
-      // Without a current context. A kubeconfig that cannot be read also fails the next request.
+      // There is no current context. An unreadable kubeconfig also fails the next request.
       if (!(error instanceof KubectlError)) throw error;
     }
     return existsSync(POD_NAMESPACE) ? readFileSync(POD_NAMESPACE, 'utf8').trim() : 'default';
@@ -100,7 +100,7 @@ export class Kubectl {
     }
   }
 
-  /** Passes text on as it comes, so that a login prompt is seen. Each warning is said once. */
+  /** Passes text on at once, so that login prompts are visible. Prints each warning once. */
   #say(text: string): void {
     if (text === '' || this.#warnings.has(text)) return;
     if (text.startsWith('Warning: ')) this.#warnings.add(text);

@@ -6,8 +6,8 @@ import { GpuUsage } from './gpu-usage.js';
 import { VERSION } from './version.js';
 
 /**
- * As the engines in package.json; where the plugin is no program of its own, it is run by whatever
- * Node there is.
+ * Same as `engines` in package.json. Checked at run time, because the script runs with the Node.js
+ * in PATH.
  */
 const OLDEST_NODE = 20;
 
@@ -33,12 +33,12 @@ async function main(words: readonly string[]): Promise<void> {
     }).run();
 }
 
-// `kubectl gpu-usage -w | head` ends when head has seen enough.
+// Exits when the reader of a pipe has closed it, as in `kubectl gpu-usage -w | head`.
 process.stdout.on('error', ({ code }: NodeJS.ErrnoException) =>
   process.exit(code === 'EPIPE' ? 0 : 1),
 );
 
-// Ends kubectl, too.
+// Exiting also ends kubectl.
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => process.exit(128 + constants.signals[signal]));
 

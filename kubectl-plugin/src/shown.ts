@@ -6,24 +6,24 @@ import { GPU_COLUMNS, type GpuRow, gpuRows, sortNodes } from './view/nodes.js';
 import { podTable, sortPods } from './view/pods.js';
 import { type Painter, Table } from './view/table.js';
 
-/** Rows of which more may come below. */
+/** Table rows that can be extended. */
 export interface Rows<T> {
   lines(objects: readonly T[], headers: boolean): string[];
 }
 
-/** A kind of objects, and how a list of them is read and shown. */
+/** How to read and show one kind of objects. */
 export interface Shown<T extends UsageObject> {
   readonly resource: Subject['resource'];
   readonly selection: Selection;
-  /** When there is nothing to show. */
+  /** Printed if the list is empty. */
   readonly nothing: string;
   list(client: UsageClient): Promise<List<T>>;
   sort(objects: readonly T[]): T[];
-  /** @param growing rows will follow that may say more than these do */
+  /** @param growing more rows will follow, which may fill columns that are empty now */
   rows(objects: readonly T[], paint: Painter, growing: boolean): Rows<T>;
 }
 
-/** @param namespace undefined: all */
+/** @param namespace undefined: all namespaces */
 export function shownPods(
   { flags, request }: CommandLine,
   namespace: string | undefined,
@@ -34,8 +34,8 @@ export function shownPods(
     selection,
     nothing:
       namespace === undefined
-        ? 'No pod asks for nvidia-virtual/gpu.'
-        : `No pod in namespace ${namespace} asks for nvidia-virtual/gpu.`,
+        ? 'No pod requests nvidia-virtual/gpu.'
+        : `No pod in namespace ${namespace} requests nvidia-virtual/gpu.`,
     list: (client) => client.pods(selection),
     sort: (pods) => sortPods(pods, flags.sortBy),
     rows: (pods, paint, growing) => {
@@ -54,7 +54,7 @@ export function shownNodes({ flags, request }: CommandLine): Shown<NodeGpuUsage>
   return {
     resource: 'nodegpuusages',
     selection,
-    nothing: 'No node has GPUs of nvidia-virtual.',
+    nothing: 'No node has nvidia-virtual GPUs.',
     list: (client) => client.nodes(selection),
     sort: (nodes) => sortNodes(nodes, flags.sortBy),
     rows: (nodes, paint, growing) => {
@@ -68,7 +68,7 @@ export function shownNodes({ flags, request }: CommandLine): Shown<NodeGpuUsage>
   };
 }
 
-/** One that is named is watched as the list of which it is all. */
+/** A single name is selected by field, so that it can be watched like a list. */
 function selectionOf({ selector, fieldSelector }: Flags, name: string | undefined): Selection {
   const fields = [fieldSelector, name === undefined ? undefined : `metadata.name=${name}`]
     .filter(Boolean)

@@ -20,7 +20,7 @@ const parameter = (name: string) =>
   kubectl.calls.map(([, , path = '']) => new URL(path, 'http://localhost').searchParams.get(name));
 const list = { apiVersion: API_VERSION, kind: 'NodeGpuUsageList', metadata: {} };
 
-test('namespace, name and selectors make the path', async () => {
+test('namespace, name and selectors form the path', async () => {
   const client = clientOf({ output: JSON.stringify({ ...list, items: [] }) });
   await client.pods({ namespace: 'a b', labels: 'app in (x, y)', fields: 'node=n' });
   await client.pod('a', 'p/q');
@@ -33,19 +33,19 @@ test('namespace, name and selectors make the path', async () => {
   ]);
 });
 
-test('who is away for a moment only is asked again', async () => {
+test('a temporary failure is retried', async () => {
   const items = [node('a', '1')];
   const client = clientOf(AWAY, AWAY, { output: JSON.stringify({ ...list, items }) });
   expect((await client.nodes({})).items).toHaveLength(1);
   expect(kubectl.calls).toHaveLength(3);
 });
 
-test('who stays away is not asked for ever', async () => {
+test('retries are limited', async () => {
   await expect(clientOf(AWAY).nodes({})).rejects.toMatchObject({ code: 'API_AWAY' });
   expect(kubectl.calls).toHaveLength(4);
 });
 
-test('a watch that a replica ended goes on at another one, from where it was', async () => {
+test('a watch that a replica ended continues at another one', async () => {
   const client = clientOf(
     { output: event('BOOKMARK', node('', '7')) },
     AWAY,
@@ -63,7 +63,7 @@ test('a watch that a replica ended goes on at another one, from where it was', a
   expect(parameter('watch')).toEqual(Array(4).fill('true'));
 });
 
-test('a watch of a version that is not known any more ends', async () => {
+test('a watch ends if its version has expired', async () => {
   const client = clientOf({ error: 'Error from server (Expired): What changed is not known.\n' });
   expect(await client.changes('nodegpuusages', {}, '1').next()).toMatchObject({ done: true });
 });

@@ -8,9 +8,9 @@ import {
 import { explain, isAway, KubectlError, type Subject } from './errors.js';
 import type { Kubectl } from './kubectl.js';
 
-/** What is asked for. */
+/** Selects objects. */
 export interface Selection {
-  /** Undefined: all. */
+  /** Undefined: all namespaces. */
   readonly namespace?: string | undefined;
   readonly labels?: string | undefined;
   readonly fields?: string | undefined;
@@ -28,18 +28,20 @@ export interface WatchEvent<T> {
   readonly object: T;
 }
 
-/** Until the API server has learnt which replicas there are after one ended. */
+/**
+ * Milliseconds between retries. They cover the time until the API server notices an ended replica.
+ */
 const PAUSES = [250, 500, 1000, 2000];
 
-/** Reads the usage API. */
+/** Client of the usage API. */
 export class UsageClient {
   readonly #kubectl: Kubectl;
   readonly #timeout: string;
   readonly #pauses: readonly number[];
 
   /**
-   * @param timeout of each request, as --request-timeout takes it
-   * @param pauses milliseconds between attempts
+   * @param timeout of each request, in the format of --request-timeout
+   * @param pauses milliseconds between retries
    */
   constructor(kubectl: Kubectl, timeout: string, pauses: readonly number[] = PAUSES) {
     this.#kubectl = kubectl;
@@ -64,8 +66,7 @@ export class UsageClient {
   }
 
   /**
-   * What changes after a list was made; ends when what happened since is not known any more, and
-   * the list is to be made again.
+   * Yields changes after a list. Ends if the version has expired; then list again.
    */
   async *changes<T extends UsageObject>(
     resource: Subject['resource'],
@@ -100,7 +101,7 @@ export class UsageClient {
     }
   }
 
-  /** Asks again if the API is away for a moment only. */
+  /** Retries if the API is temporarily unreachable. */
   async #get(path: string): Promise<string> {
     for (const pause of this.#pauses) {
       try {
@@ -129,7 +130,7 @@ function pathOf(
   return `/apis/${API_VERSION}/${place}${object}${parameters === '' ? '' : `?${parameters}`}`;
 }
 
-/** The watch ended early, perhaps with its replica or with the connection to the API server. */
+/** Whether the watch broke, for example because its replica or the connection ended. */
 function isCut(error: unknown): boolean {
   return error instanceof KubectlError && (error.reason === undefined || isAway(error));
 }

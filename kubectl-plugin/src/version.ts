@@ -1,2 +1,2 @@
-/** package.json has the same; a test compares them. */
+/** Same as in package.json; a test compares them. */
 export const VERSION = '0.1.0';

@@ -21,10 +21,10 @@ cat "$number.output"
 exit "$(cat "$number.status")"
 `;
 
-/** A kubectl that prints recorded answers, one after the other. The last one is repeated. */
+/** A fake kubectl that prints prepared answers in order and repeats the last one. */
 export class FakeKubectl {
   readonly directory = mkdtempSync(path.join(tmpdir(), 'fake-kubectl-'));
-  /** What the plugin said to the user. */
+  /** Messages of the plugin to the user. */
   said = '';
 
   constructor(...answers: readonly Answer[]) {
@@ -34,7 +34,7 @@ export class FakeKubectl {
     this.#write('last', answers.at(-1) ?? {});
   }
 
-  /** The plugin's side of it. */
+  /** A client of this kubectl. */
   client(connection: readonly string[] = []): Kubectl {
     return new Kubectl({
       connection,
@@ -43,7 +43,7 @@ export class FakeKubectl {
     });
   }
 
-  /** The arguments of each call. */
+  /** Arguments of each call. */
   get calls(): string[][] {
     if (!existsSync(this.#file('calls'))) return [];
     const lines = readFileSync(this.#file('calls'), 'utf8').slice(0, -1).split('\n');

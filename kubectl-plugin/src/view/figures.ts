@@ -6,7 +6,7 @@ export function bytes(value: number | undefined): string {
   return value === undefined ? UNKNOWN : formatQuantity(value);
 }
 
-/** A quota of 0 is none. */
+/** A quota of 0 means no quota. */
 export function quota(value: number | undefined): string {
   return value === 0 ? 'any' : bytes(value);
 }
@@ -24,7 +24,7 @@ export function seconds(value: number | undefined): string {
   return value < 60 ? `${Math.round(value * 10) / 10}s` : age(value);
 }
 
-/** As kubectl writes ages: 45s, 12m, 5h, 3d. */
+/** An age in kubectl's format: 45s, 12m, 5h, 3d. */
 export function age(value: number): string {
   if (value < 120) return `${Math.max(0, Math.floor(value))}s`;
   if (value < 3 * 3600) return `${Math.floor(value / 60)}m`;

@@ -3,7 +3,7 @@ import type { SortField } from '../command-line.js';
 import { bytes, count, percent } from './figures.js';
 import type { Column, Style } from './table.js';
 
-/** One GPU of a node; a node that has told of none has a row without one. */
+/** One GPU of a node. A node without reported GPUs has one row without a GPU. */
 export interface GpuRow {
   readonly node: NodeGpuUsage;
   readonly gpu: GpuUsage | undefined;
@@ -30,7 +30,7 @@ export const GPU_COLUMNS: readonly Column<GpuRow>[] = [
   { heading: 'ALLOCATIONS', wide: true, cell: ({ gpu }) => count(gpu?.allocations) },
   { heading: 'MODE', wide: true, cell: ({ gpu }) => gpu?.mode ?? '' },
   { heading: 'UUID', wide: true, cell: ({ gpu }) => gpu?.uuid ?? '' },
-  // A node's sentence stands once, beside its first GPU.
+  // The message of a node is shown once, next to its first GPU.
   {
     heading: 'MESSAGE',
     optional: true,
@@ -44,7 +44,7 @@ export function gpuRows(nodes: readonly NodeGpuUsage[]): GpuRow[] {
   );
 }
 
-/** Largest first. */
+/** Sorts largest first. */
 export function sortNodes(
   nodes: readonly NodeGpuUsage[],
   field: SortField | undefined,

@@ -11,7 +11,7 @@ const STATES: Readonly<Record<string, Style>> = {
   Unknown: 'bad',
   Ending: 'dim',
 };
-/** So near the quota the next allocation may well be refused. */
+/** Part of the quota above which the next allocation may fail. */
 const NEARLY_FULL = 0.95;
 
 const memory = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.used);
@@ -63,7 +63,7 @@ export function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
   ];
 }
 
-/** One pod, container by container. */
+/** Details of one pod, per container. */
 export function podLines(pod: PodGpuUsage, paint: Painter): string[] {
   const { metadata, state, node = '<none>', slots, message, timestamp, windowSeconds } = pod;
   const told = timestamp === undefined ? 'nothing yet' : `${ageSince(timestamp, Date.now())} ago`;
@@ -102,7 +102,7 @@ function containerLines({
     `    GPU:        ${gpu || '<none>'}`,
     `    Memory:     ${bytes(held.used)} used of ${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
     `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}${policy}${priority}`,
-    `    Waiting:    ${percent(spent.waiting)} of the time for a turn`,
+    `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
     `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,
     `    Processes:  ${count(sessions)}${faults ? `, with ${faults === 1 ? 'a fault' : `${faults} faults`}` : ''}`,
   ];
@@ -116,7 +116,7 @@ export function podTable(
   return new Table(podColumns(allNamespaces), pods, options);
 }
 
-/** Largest first; what is not known comes last. */
+/** Sorts largest first, unknown values last. */
 export function sortPods(
   pods: readonly PodGpuUsage[],
   field: SortField | undefined,

@@ -1,12 +1,12 @@
-/** A column of a table: a heading, and how a row says its cell. */
+/** A column of a table: its heading, and the function that formats its cells. */
 export interface Column<Row> {
   readonly heading: string;
-  /** Only with -o wide. */
+  /** Shown only with -o wide. */
   readonly wide?: true;
-  /** Only where some row says something. */
+  /** Shown only if some row has a value. */
   readonly optional?: true;
   cell(row: Row): string;
-  /** How the cell is dressed on a terminal. */
+  /** Style of the cell on a terminal. */
   style?(row: Row): Style | undefined;
 }
 
@@ -15,14 +15,14 @@ export type Style = 'good' | 'warning' | 'bad' | 'dim';
 const CODES: Readonly<Record<Style, string>> = { good: '32', warning: '33', bad: '31', dim: '2' };
 const GAP = '   ';
 
-/** Dresses text, or leaves it as it is where nobody can see colours. */
+/** Adds colour codes to text, or none if the output is no colour terminal. */
 export type Painter = (text: string, style: Style | undefined) => string;
 
 export const PLAIN: Painter = (text) => text;
 export const COLOURED: Painter = (text, style) =>
   style === undefined ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`;
 
-/** Colours are for people: on a terminal that knows them, unless NO_COLOR is set. */
+/** Colours only on a terminal that supports them, unless NO_COLOR is set. */
 export function painterFor(
   stream: { readonly isTTY?: boolean },
   environment: NodeJS.ProcessEnv,
@@ -32,7 +32,7 @@ export function painterFor(
     : PLAIN;
 }
 
-/** Rows under headings, as kubectl sets them. Later rows can go on below in the same widths. */
+/** A table in kubectl's layout. Later rows can be added with the same widths. */
 export class Table<Row> {
   readonly #columns: readonly Column<Row>[];
   readonly #paint: Painter;
@@ -68,7 +68,7 @@ export class Table<Row> {
     return [...headings.map((line) => this.#line(line, (text) => text)), ...body];
   }
 
-  /** The last column is not filled up; colours do not count as width. */
+  /** The last column is not padded. Colour codes do not count as width. */
   #line(cells: readonly string[], dress: (text: string, index: number) => string): string {
     const last = cells.length - 1;
     const parts = cells.map(

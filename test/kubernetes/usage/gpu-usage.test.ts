@@ -123,7 +123,9 @@ describe('kubectl gpu-usage', () => {
     );
     expect([status, errors]).toEqual([
       1,
-      expect.stringMatching(/^error: The plugin needs Node 20 or later, and \S+ is 18\.20\.4\. /),
+      expect.stringMatching(
+        /^error: The plugin requires Node 20 or later, but \S+ is 18\.20\.4\. /,
+      ),
     ]);
   });
 
@@ -146,7 +148,7 @@ describe('kubectl gpu-usage', () => {
     expect([none.status, none.output, none.errors]).toEqual([
       0,
       '',
-      'No pod in namespace default asks for nvidia-virtual/gpu.\n',
+      'No pod in namespace default requests nvidia-virtual/gpu.\n',
     ]);
   });
 
@@ -226,7 +228,7 @@ describe('kubectl gpu-usage', () => {
       const { status, output, errors } = await asAnna(words);
       expect([status, output]).toEqual([1, '']);
       expect(errors).toMatch(
-        /^error: You may not do this: .* is forbidden: User "anna" cannot .* Ask your administrator for a role/,
+        /^error: Permission denied: .* is forbidden: User "anna" cannot .* Ask your administrator for a role/,
       );
     }
     expect((await usage('-n team-b --as anna')).errors).toContain('User "anna" cannot');
@@ -237,9 +239,9 @@ describe('kubectl gpu-usage', () => {
     const cases: [string, string][] = [
       [
         'pod absent -n team-a',
-        'Namespace team-a has no pod absent that asks for nvidia-virtual/gpu and has not ended.',
+        'Namespace team-a has no pod absent that requests nvidia-virtual/gpu and has not ended.',
       ],
-      ['node absent', 'There is no node absent with GPUs of nvidia-virtual.'],
+      ['node absent', 'No node absent has nvidia-virtual GPUs.'],
       ['pod a/b', '"a/b" is not a name'],
       ['-o xml', "Option '-o, --output <format>' argument 'xml' is invalid."],
       ['--frog', "Unknown option '--frog'."],
@@ -278,9 +280,7 @@ describe('kubectl gpu-usage', () => {
     expect(await run(plugin, [], '', { PATH: '/absent', KUBECONFIG: anna })).toEqual({
       status: 1,
       output: '',
-      errors: expect.stringMatching(
-        /^error: The plugin runs kubectl, and there is no kubectl in PATH\./,
-      ),
+      errors: expect.stringMatching(/^error: The plugin requires kubectl, which is not in PATH\./),
     });
   });
 
@@ -429,7 +429,9 @@ describe('kubectl gpu-usage', () => {
       () => usage(''),
       ({ errors }) => errors.includes('has no API'),
     );
-    expect(missing.errors).toContain('Install its chart, or choose another cluster by --context.');
+    expect(missing.errors).toContain(
+      'Install its chart, or choose another cluster with --context.',
+    );
     expect(missing.status).toBe(1);
   });
 });
