@@ -19,7 +19,7 @@ process.on = function (name, ...others) {
 process.addListener = process.on;
 process.once = process.on;`;
 
-/** As if it handled no signals: an interrupted Job must not count as complete. */
+/** Exit status after an unhandled SIGTERM: an interrupted Job must not count as complete. */
 const SIGTERM_STATUS = 128 + constants.signals.SIGTERM;
 
 const KUBECONFIG = {

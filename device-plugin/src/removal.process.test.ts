@@ -70,7 +70,7 @@ test('removeFromNode() ends processes started from our directory, and removes ou
   expect(readdirSync(sockets)).toEqual(['other.sock']);
 });
 
-/** Whether this machine lets the test create cgroups. */
+/** Cgroup hierarchies in which this machine lets the test create cgroups. */
 const hierarchies = readFileSync('/proc/self/mounts', 'utf8')
   .split('\n')
   .map((line) => line.split(' '))

@@ -12,7 +12,7 @@ const PATIENCE_MS = 10_000;
 const SAW_AN_ERROR = 3;
 
 type Kind = 'client' | 'worker' | 'proxy' | 'arbiter';
-/** A process that is killed alone, or at the same moment as a client or a worker. */
+/** Processes that are killed at once: a service alone, or together with a client or a worker. */
 const COMBINATIONS: readonly (readonly Kind[])[] = [
   ['client'],
   ['worker'],

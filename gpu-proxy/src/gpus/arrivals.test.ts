@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 
 interface Situation {
-  /** Arguments of a new node. */
+  /** UUIDs of the node's GPUs. */
   readonly has: readonly string[];
   readonly selection?: readonly string[];
   survey?(): string[];
@@ -44,15 +44,15 @@ function arrivals({ has, selection = [], survey = () => ['a', 'b'] }: Situation)
 
 test.each<[string, Situation, string[], number]>([
   ['nothing new', { has: ['a'] }, ['a'], 0],
-  ['one more', { has: ['a'] }, ['a', 'b'], 1],
-  ['one that others may have', { has: ['a'], selection: ['GPU-a'] }, ['a', 'b'], 0],
+  ['a new GPU', { has: ['a'] }, ['a', 'b'], 1],
+  ['a GPU outside of the selection', { has: ['a'], selection: ['GPU-a'] }, ['a', 'b'], 0],
+  ['a selected GPU', { has: ['a'], selection: ['GPU-a', 'GPU-b'] }, ['a', 'b', 'c'], 1],
   [
-    'one of those that it may have',
+    'a selected GPU although another has failed',
     { has: ['a'], selection: ['GPU-a', 'GPU-b'] },
-    ['a', 'b', 'c'],
+    ['b', 'c'],
     1,
   ],
-  ['one although another has failed', { has: ['a'], selection: ['GPU-a', 'GPU-b'] }, ['b', 'c'], 1],
   [
     'indices that mean other GPUs because one has failed',
     { has: ['a'], selection: ['0'] },

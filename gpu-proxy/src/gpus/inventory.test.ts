@@ -20,7 +20,7 @@ test('a selection without any existing GPU does not select all GPUs', async () =
   });
 });
 
-/** A node with three GPUs. */
+/** Its driver lists three GPUs. */
 const launcher = {
   ...DIRECT,
   command: (file: string, args: readonly string[]) =>

@@ -5,7 +5,7 @@ const [VICTIM, THIEF] = [
   '0b6f6c5e-1111-4222-8333-944444444444',
   'c0ffee00-1111-4222-8333-944444444444',
 ];
-/** Annotations of a static pod. */
+/** The kubelet's UID of a static pod. */
 const HASH = '5f7b1c2d3e4f5a6b7c8d9e0f1a2b3c4d';
 
 function named(name: string, uid: string, annotations: Record<string, string> = {}): V1Pod {

@@ -191,13 +191,13 @@ export class BindingScene {
     return { pod, socket, id: idOf(socket) };
   }
 
-  /** Waits until the kubelet's answer was used. */
+  /** Waits until gpu-proxy has acted on the kubelet's answer. */
   async lookedAgain(): Promise<void> {
     const before = this.kubelet.asked;
     await eventually(() => expect(this.kubelet.asked).toBeGreaterThan(before + 1));
   }
 
-  /** Changes its creation time. */
+  /** Changes fields of a grant, such as its creation time. */
   changeGrant(id: string, changes: object): void {
     const file = path.join(this.state, 'allocations', id, 'grant.json');
     writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }));
@@ -314,7 +314,7 @@ export class BindingScene {
     return this.#withNode(async (client) => (await client.call('listGpus', {})).gpus);
   }
 
-  /** The allocation takes no new sessions. */
+  /** Drains the allocation: it accepts no new sessions. */
   async drain(id: string): Promise<void> {
     await this.#withNode((client) => client.call('drainAllocation', { id }));
   }

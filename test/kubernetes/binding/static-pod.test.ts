@@ -3,7 +3,7 @@ import type { V1Pod } from '@kubernetes/client-node';
 import { eventually } from '@nvidia-virtual/service/testing/eventually';
 import { ASKING, type BindingScene, bindingSuite, HOLDING } from './scene.js';
 
-/** The mirror pod, which the kubelet creates from the file. */
+/** The UID that the kubelet derives from the file of the pod. */
 const UID = '5f7b1c2d3e4f5a6b7c8d9e0f1a2b3c4d';
 const NAME = 'static-node-1';
 /** The identity of its programs: the kubelet's UID is in their cgroups. */
