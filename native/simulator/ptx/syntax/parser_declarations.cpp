@@ -38,6 +38,7 @@ bool Parser::isSpace(const Token& token, Space& space) {
 }
 
 Initialiser Parser::symbolValue(Token name) {
+  const Level level(*this);
   Initialiser value;
   if (name.text == "generic") {
     expect('(');
@@ -79,6 +80,7 @@ Initialiser Parser::initialValue(Type type) {
 }
 
 void Parser::initialiser(Variable& variable) {
+  const Level level(*this);
   if (!accept('{')) {
     variable.initialisers.push_back(initialValue(variable.type));
     return;

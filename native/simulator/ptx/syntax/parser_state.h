@@ -16,6 +16,22 @@ class Parser {
   Module module();
 
  private:
+  static constexpr int kMostLevels = 32;
+  /// One level of a recursion. Text that nests deeper is refused, before the stack ends.
+  class Level {
+   public:
+    explicit Level(Parser& parser) : parser_(parser) {
+      if (++parser_.levels_ > kMostLevels)
+        parser_.fail("nested deeper than " + std::to_string(kMostLevels) + " levels");
+    }
+    ~Level() { --parser_.levels_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Parser& parser_;
+  };
+
   // parser.cpp: tokens and module scope
   Token advance();
   bool accept(char punctuation);
@@ -64,6 +80,7 @@ class Parser {
   Lexer lexer_;
   Token token_;
   Scopes scopes_;
+  int levels_ = 0;
 };
 
 }  // namespace simulator::ptx

@@ -137,6 +137,7 @@ Operand Parser::group(Function& function, Operand::Kind kind, char close) {
 }
 
 Operand Parser::primary(Function& function) {
+  const Level level(*this);
   if (accept('!')) {
     Operand result = primary(function);
     result.negated = !result.negated;

@@ -31,6 +31,33 @@ TEST_CASE("the error message names the line and the instruction") {
   refused("add.u32 %r1, %r2, #;", line + "unexpected character '#'");
 }
 
+std::string repeated(std::size_t times, std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < times; ++i) result += text;
+  return result;
+}
+
+/// As deep as the stack of a thread does not reach.
+TEST_CASE("deeply nested text gives an error message") {
+  constexpr std::size_t kDeep = 1'000'000;
+  const std::string deeper = "nested deeper than 32 levels";
+  for (const char* open : {"!", "(", "{", "[", "{1|("})
+    refused("add.u32 %r1, " + repeated(kDeep, open) + "%r2;", "ptx line 18: " + deeper);
+  refused("add.u32 %r1, %r2, " + repeated(kDeep, "-") + "1;",
+          "ptx line 18: unexpected '-' among operands");
+  for (const char* open : {"{", "generic("}) {
+    const test::Module module(test::kHeader +
+                              ".global .align 8 .u64 x[2] = " + repeated(kDeep, open) + "x;\n");
+    CHECK(!module.program);
+    CHECK(module.error.sentence.ends_with(deeper));
+  }
+}
+
+TEST_CASE("values of arrays may be nested") {
+  CHECK(test::Module(test::kernel("ret;", ".global .u32 x[2][2][2] = {{{1, 2}, {3, 4}}, {{5}}};\n"))
+            .program != nullptr);
+}
+
 void cutAnywhere(const std::string& whole) {
   CHECK(test::Module(whole).program != nullptr);
   for (std::size_t n = 0; n + 2 < whole.size(); ++n) {
