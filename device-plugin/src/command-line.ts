@@ -34,11 +34,13 @@ export async function execute(argv: readonly string[], endSignal: EndSignal): Pr
 function commandLine(endSignal: EndSignal): Command {
   const program = new Command(NAME)
     .description(
-      'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. It runs beside gpu-proxy, which serves them.',
+      'Offers the GPUs of this node to the kubelet, divided into slots of nvidia-virtual/gpu. ' +
+        'It runs beside gpu-proxy, which serves them.',
     )
     .addHelpText(
       'after',
-      '\nEvery option is also an environment variable: --kubelet-root is NVIDIA_VIRTUAL_KUBELET_ROOT.',
+      '\nEvery option is also an environment variable: --kubelet-root is ' +
+        'NVIDIA_VIRTUAL_KUBELET_ROOT.',
     )
     .enablePositionalOptions()
     .exitOverride()
@@ -58,7 +60,8 @@ function commandLine(endSignal: EndSignal): Command {
   const remove = program
     .command('remove')
     .description(
-      'remove all files of nvidia-virtual from this node, and end their processes; device plugin and gpu-proxy must have ended',
+      'remove all files of nvidia-virtual from this node, and end their processes; ' +
+        'device plugin and gpu-proxy must have ended',
     )
     .action((flags: Flags) => removeUnlessServed(flags));
   addOptions(program, SERVE_OPTIONS);

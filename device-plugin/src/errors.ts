@@ -7,40 +7,61 @@ import { defineErrors } from '@nvidia-virtual/service/error-table';
  */
 const TABLE = {
   INSTALLATION_BROKEN:
-    '{file} of this build cannot be read: {reason}. Name the directory that holds the build by --installation.',
+    '{file} of this build cannot be read: {reason}. Name the directory that holds the build by ' +
+    '--installation.',
   VERSION_NOT_INSTALLED:
-    'Version {version} cannot be installed in {directory}: {reason}. Free space there, or name another directory of the host by --versions.',
+    'Version {version} cannot be installed in {directory}: {reason}. ' +
+    'Free space there, or name another directory of the host by --versions.',
   STATE_NOT_WRITTEN:
-    '{file} cannot be written: {reason}. Free space there, or name another state directory by --state.',
+    '{file} cannot be written: {reason}. Free space there, or name another state directory by ' +
+    '--state.',
   KUBELET_DIRECTORY_MISSING:
     '{directory} does not exist. Start the kubelet, or name its root directory by --kubelet-root.',
   KUBELET_NOT_SERVING:
     'The kubelet does not register {resource} over {socket}: {reason}. The device plugin retries.',
   ENDPOINT_NOT_SERVED:
-    'The socket {path} cannot be served: {reason}. The device plugin retries; until then the kubelet assigns no slots.',
+    'The socket {path} cannot be served: {reason}. The device plugin retries; ' +
+    'until then the kubelet assigns no slots.',
   SUPERSEDED:
-    'A newer device plugin has registered {resource} on this node. This one no longer registers: stop it.',
+    'A newer device plugin has registered {resource} on this node. ' +
+    'This one no longer registers: stop it.',
   SLOT_UNKNOWN:
-    'Node {node} no longer has slot {slot}: its GPUs or slotsPerGpu have changed. Create the pod again.',
+    'Node {node} no longer has slot {slot}: its GPUs or slotsPerGpu have changed. ' +
+    'Create the pod again.',
   GRANT_NOT_MADE:
-    'No directory can be created in {state} for {slots}: {reason}. Free space there on node {node}, and create the pod again.',
+    'No directory can be created in {state} for {slots}: {reason}. ' +
+    'Free space there on node {node}, and create the pod again.',
   PROXY_AWAY:
-    'gpu-proxy of node {node} has not answered for {seconds} s: {reason} Until it does, no new pod gets a slot here. Look at its log.',
+    'gpu-proxy of node {node} has not answered for {seconds} s: ' +
+    '{reason} Until it does, no new pod gets a slot here. Look at its log.',
   GPU_GONE: 'gpu-proxy no longer lists it. Check the log of gpu-proxy, and the driver.',
   NVIDIA_PLUGIN:
-    'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both could use the same memory. Remove one of the two from this node, or allow both by --allow nvidia-plugin.',
+    'Node {node} offers no {resource}: {what} serves the same GPUs, so pods of both could use ' +
+    'the same memory. Remove one of the two from this node, or allow both by --allow ' +
+    'nvidia-plugin.',
   NVIDIA_RUNTIME:
-    'Node {node} offers no {resource}: its default container runtime gives the real GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} is in this container, which did not ask for it). Make runc the default and NVIDIA a RuntimeClass, or forbid the variable in its config.toml (accept-nvidia-visible-devices-envvar-when-unprivileged = false); to accept it, set --allow nvidia-runtime.',
+    'Node {node} offers no {resource}: its default container runtime gives the real GPUs to ' +
+    'any pod that sets NVIDIA_VISIBLE_DEVICES ({sign} is in this container, ' +
+    'which did not ask for it). Make runc the default and NVIDIA a RuntimeClass, ' +
+    'or forbid the variable in its config.toml ' +
+    '(accept-nvidia-visible-devices-envvar-when-unprivileged = false); ' +
+    'to accept it, set --allow nvidia-runtime.',
   API_NOT_REACHED:
-    'The annotation and events of node {node} cannot be written: {reason}. The device plugin retries; slots do not depend on it.',
+    'The annotation and events of node {node} cannot be written: {reason}. ' +
+    'The device plugin retries; slots do not depend on it.',
   NODE_STILL_SERVED:
-    "Nothing was removed from {directory}: {who} still runs on this node. Uninstall the chart first, or remove the node's label.",
+    'Nothing was removed from {directory}: {who} still runs on this node. ' +
+    "Uninstall the chart first, or remove the node's label.",
   RELEASE_LIVES:
-    'Nothing is removed from node {node}, because the DaemonSet {daemonSet} in namespace {namespace} still serves it. Delete the DaemonSet that started this clean-up. To apply the chart without Helm, render it by `helm template --no-hooks`.',
+    'Nothing is removed from node {node}, because the DaemonSet {daemonSet} in namespace ' +
+    '{namespace} still serves it. Delete the DaemonSet that started this clean-up. ' +
+    'To apply the chart without Helm, render it by `helm template --no-hooks`.',
   PROCESSES_LEFT:
-    'Processes that were started from {directory} do not end: {processes}. Find what blocks them, for example in `dmesg`; the rest is removed when they have ended.',
+    'Processes that were started from {directory} do not end: {processes}. ' +
+    'Find what blocks them, for example in `dmesg`; the rest is removed when they have ended.',
   MOUNTS_LEFT:
-    'Nothing was removed from {directory}, because it contains mounts: {mounts}. Unmount them first.',
+    'Nothing was removed from {directory}, because it contains mounts: {mounts}. ' +
+    'Unmount them first.',
 } as const satisfies Record<string, string>;
 
 export class PluginError extends defineErrors('PluginError', TABLE) {}

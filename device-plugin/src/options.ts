@@ -67,12 +67,16 @@ export const SERVE_OPTIONS = {
     otherwise: "the host's name",
   }),
   state: option(filePath, {
-    help: 'state directory of gpu-proxy; the same path on the host and in the container; must survive a boot',
+    help:
+      'state directory of gpu-proxy; the same path on the host and in the container; ' +
+      'must survive a boot',
     default: DEFAULT_STATE,
   }),
   ...INSTALL_OPTIONS,
   kubeletRoot: option(filePath, {
-    help: "the kubelet's root directory: /var/lib/k0s/kubelet for k0s, /var/snap/microk8s/common/var/lib/kubelet for microk8s",
+    help:
+      "the kubelet's root directory: /var/lib/k0s/kubelet for k0s, " +
+      '/var/snap/microk8s/common/var/lib/kubelet for microk8s',
     default: '/var/lib/kubelet',
   }),
   kubeconfig: option(filePath, {
@@ -80,11 +84,15 @@ export const SERVE_OPTIONS = {
     otherwise: "the pod's service account; outside of a pod the API server is told nothing",
   }),
   allow: option(many(choice('nvidia-plugin', 'nvidia-runtime')), {
-    help: "offer slots although NVIDIA's plugin serves the same GPUs, or the default runtime gives GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated",
+    help:
+      "offer slots although NVIDIA's plugin serves the same GPUs, or the default runtime gives " +
+      'GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES; may be repeated',
     otherwise: 'neither: then no slots are offered there',
   }),
   proxyPatience: option(duration('1s', '3600s'), {
-    help: 'time for which gpu-proxy may be away before the slots become unhealthy; running pods continue in any case',
+    help:
+      'time for which gpu-proxy may be away before the slots become unhealthy; ' +
+      'running pods continue in any case',
     default: '120s',
   }),
   http: option(http.kind, { help: http.details.help, otherwise: 'not served' }),

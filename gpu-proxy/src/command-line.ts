@@ -108,7 +108,8 @@ function addAdminCommands(
     )
     .addHelpText(
       'after',
-      '\nA program uses it by `gpu-proxy run --allocation ID -- PROGRAM`, or with NVIDIA_VIRTUAL_SOCKET set to its socket.',
+      '\nA program uses it by `gpu-proxy run --allocation ID -- PROGRAM`, ' +
+        'or with NVIDIA_VIRTUAL_SOCKET set to its socket.',
     );
   add('ls', 'list GPUs and allocations', LIST_OPTIONS).action((flags: Flags) =>
     carryOut((commands) => commands.list(loadFlags(LIST_OPTIONS, flags), screen)),

@@ -57,7 +57,9 @@ export const RUN_OPTIONS = {
     otherwise: 'an embedded one',
   }),
   state: option(filePath, {
-    help: 'create an allocation on the node that serves this state directory, and delete it after the run',
+    help:
+      'create an allocation on the node that serves this state directory, ' +
+      'and delete it after the run',
     otherwise: 'an embedded one',
   }),
   allocation: option(

@@ -206,7 +206,8 @@ export class ApiServer {
 
   #unanswered({ method = 'GET', path }: ApiRequest, reason: string): ApiError {
     return new ApiError(
-      `The API server ${this.address} was asked to ${method} ${path}, and did not answer: ${reason}.`,
+      `The API server ${this.address} was asked to ${method} ${path}, and did not answer: ` +
+        `${reason}.`,
       undefined,
     );
   }

@@ -109,7 +109,8 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
   const most = Math.max(...containers.map((container) => container.gpus));
   if (request.gpuUuids.length > 0 && request.gpuUuids.length < most)
     problems.push(
-      `${ANNOTATION.gpuUuid} names ${request.gpuUuids.length} of the ${most} GPUs that ${ANNOTATION.gpus} requests: name them all.`,
+      `${ANNOTATION.gpuUuid} names ${request.gpuUuids.length} of the ${most} GPUs that ` +
+        `${ANNOTATION.gpus} requests: name them all.`,
     );
   if (problems.length > 0) throw new PodRequestError(problems);
   return request;
@@ -177,11 +178,13 @@ function contradictions({ container, slots, gpus, mode }: ContainerRequest): str
   const problems: string[] = [];
   if (slots % gpus !== 0)
     problems.push(
-      `Container ${container} requests ${slots} ${RESOURCE} over ${gpus} GPUs (${ANNOTATION.gpus}), but they must spread evenly: request a multiple of ${gpus}.`,
+      `Container ${container} requests ${slots} ${RESOURCE} over ${gpus} GPUs ` +
+        `(${ANNOTATION.gpus}), but they must spread evenly: request a multiple of ${gpus}.`,
     );
   if (gpus > 1 && mode === 'concurrent')
     problems.push(
-      `Container ${container} requests ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, but each GPU has its own MPS server: request one GPU, or remove ${ANNOTATION.mode}.`,
+      `Container ${container} requests ${gpus} GPUs (${ANNOTATION.gpus}) in mode concurrent, ` +
+        `but each GPU has its own MPS server: request one GPU, or remove ${ANNOTATION.mode}.`,
     );
   return problems;
 }
@@ -211,7 +214,8 @@ function readValues<T>(
     else if (known.has(container)) some.set(container, value);
     else
       wrong.push(
-        `${annotation} names container ${shortened(container)}, which requests no ${RESOURCE}. Containers that do: ${shortened(containers.join(', '))}.`,
+        `${annotation} names container ${shortened(container)}, which requests no ${RESOURCE}. ` +
+          `Containers that do: ${shortened(containers.join(', '))}.`,
       );
   }
   problems.push(...wrong);

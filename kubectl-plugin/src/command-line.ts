@@ -69,7 +69,8 @@ export function parseCommandLine(words: readonly string[], version: string): Com
 export function makeCommand(version: string): Command {
   const command = new Command('kubectl gpu-usage')
     .description(
-      'Shows the GPU resources that nvidia-virtual granted to pods, their usage, and the free capacity of each GPU.',
+      'Shows the GPU resources that nvidia-virtual granted to pods, their usage, ' +
+        'and the free capacity of each GPU.',
     )
     .usage('[pods | pod NAME | nodes | node NAME] [flags]')
     .argument('[words...]')

@@ -7,18 +7,24 @@ import { defineErrors } from '@nvidia-virtual/service/error-table';
  */
 const TABLE = {
   NODE_TOO_OLD:
-    'The plugin requires Node {oldest} or later, but {program} is {version}. Install a newer one, and put it before this one in PATH.',
+    'The plugin requires Node {oldest} or later, but {program} is {version}. ' +
+    'Install a newer one, and put it before this one in PATH.',
   USAGE: '{reason}. `kubectl gpu-usage --help` shows the usage.',
   KUBECTL_MISSING:
     'The plugin requires kubectl, which is not in PATH. Install it, or add its directory to PATH.',
   NOT_INSTALLED:
-    'The cluster has no API usage.nvidia-virtual.io: nvidia-virtual is not installed, or without its usage API. Install its chart, or choose another cluster with --context.',
+    'The cluster has no API usage.nvidia-virtual.io: nvidia-virtual is not installed, ' +
+    'or without its usage API. Install its chart, or choose another cluster with --context.',
   API_AWAY:
-    'The usage API of nvidia-virtual does not answer: {reason}. Check `kubectl describe apiservice v1alpha1.usage.nvidia-virtual.io` and the Deployment nvidia-virtual-usage-api.',
+    'The usage API of nvidia-virtual does not answer: {reason}. ' +
+    'Check `kubectl describe apiservice v1alpha1.usage.nvidia-virtual.io` and the Deployment ' +
+    'nvidia-virtual-usage-api.',
   FORBIDDEN:
-    'Permission denied: {reason}. Ask your administrator for a role that may get, list and watch {resource} of usage.nvidia-virtual.io.',
+    'Permission denied: {reason}. Ask your administrator for a role that may get, ' +
+    'list and watch {resource} of usage.nvidia-virtual.io.',
   NO_SUCH_POD:
-    'Namespace {namespace} has no pod {name} that requests nvidia-virtual/gpu and has not ended. `kubectl get pod {name} -n {namespace}` shows whether the pod exists.',
+    'Namespace {namespace} has no pod {name} that requests nvidia-virtual/gpu and has not ' +
+    'ended. `kubectl get pod {name} -n {namespace}` shows whether the pod exists.',
   NO_SUCH_NODE:
     'No node {name} has nvidia-virtual GPUs. `kubectl gpu-usage nodes` lists all nodes.',
 } as const satisfies Record<string, string>;

@@ -17,7 +17,9 @@ export const POLICIES = ['burst', 'fixed'] as const satisfies readonly Policy[];
 /** Limits of an allocation. A node can configure defaults for new allocations. */
 export const LIMIT_OPTIONS = {
   sessions: option(wholeNumber(1, MAX_SESSIONS), {
-    help: 'maximum number of processes of an allocation that use the GPU at the same time; a changed limit applies to new allocations',
+    help:
+      'maximum number of processes of an allocation that use the GPU at the same time; ' +
+      'a changed limit applies to new allocations',
     default: '64',
     reloadable: true,
   }),
@@ -32,7 +34,9 @@ export const LIMIT_OPTIONS = {
     reloadable: true,
   }),
   handles: option(wholeNumber(16, 16777216), {
-    help: 'maximum number of open handles in all processes of an allocation: contexts, streams, events, modules, kernels',
+    help:
+      'maximum number of open handles in all processes of an allocation: ' +
+      'contexts, streams, events, modules, kernels',
     default: '1048576',
     reloadable: true,
   }),

@@ -10,19 +10,29 @@ interface Remedy {
 const REMEDIES: readonly Remedy[] = [
   {
     sign: /violates PodSecurity/,
-    text: 'The pods of the node access the host, which the namespace must allow: `kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite`.',
+    text:
+      'The pods of the node access the host, which the namespace must allow: ' +
+      '`kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged ' +
+      '--overwrite`.',
   },
   {
     sign: /insufficient quota to match these scopes/,
-    text: "A ResourceQuota must allow pods of the system's critical classes: `helm upgrade` with --set criticalPodsQuota.create=always, or with --set priorityClass.create=true to do without these classes.",
+    text:
+      "A ResourceQuota must allow pods of the system's critical classes: " +
+      '`helm upgrade` with --set criticalPodsQuota.create=always, or with --set ' +
+      'priorityClass.create=true to do without these classes.',
   },
   {
     sign: /exceeded quota/,
-    text: 'A ResourceQuota of the namespace is too small: enlarge it, or install into a namespace of its own.',
+    text:
+      'A ResourceQuota of the namespace is too small: enlarge it, or install into a namespace of ' +
+      'its own.',
   },
   {
     sign: /no PriorityClass with name/,
-    text: 'Name a PriorityClass that exists by node.priorityClassName and control.priorityClassName, or set priorityClass.create=true.',
+    text:
+      'Name a PriorityClass that exists by node.priorityClassName and control.priorityClassName, ' +
+      'or set priorityClass.create=true.',
   },
 ];
 

@@ -13,46 +13,62 @@ const TABLE = {
   NODE_GPU_COUNT:
     'Nodes with {fitting} fitting GPUs, and container {container} asks for slots on {gpus}',
   NODE_CONTAINERS:
-    "Nodes whose {gpus} GPUs are too few for the pod's {containers} containers, even without other pods",
+    "Nodes whose {gpus} GPUs are too few for the pod's {containers} containers, " +
+    'even without other pods',
   NODE_CONTAINERS_NOW:
-    "Nodes on whose GPUs the pod's {containers} containers find no room together: {free} of {slots} slots are free",
+    "Nodes on whose GPUs the pod's {containers} containers find no room together: " +
+    '{free} of {slots} slots are free',
   GPU_UUID: 'Nodes without GPU {uuids}',
   GPU_TYPE: 'Nodes whose GPUs are {models}, and the pod asks for type {types}',
   GPU_MODE: 'Nodes without a GPU in {mode} mode, for which container {container} asks',
   GPU_SLOTS:
-    'Nodes whose GPUs have {most} slots, and container {container} asks for {slots} on one: spread them by nvidia-virtual/gpus',
+    'Nodes whose GPUs have {most} slots, and container {container} asks for {slots} on one: ' +
+    'spread them by nvidia-virtual/gpus',
   GPU_MEMORY:
-    'Nodes where {slots} slots of a GPU hold {held}, and container {container} asks for {memory}: ask for {needed} slots, or for less memory',
+    'Nodes where {slots} slots of a GPU hold {held}, and container {container} asks for ' +
+    '{memory}: ask for {needed} slots, or for less memory',
   GPU_UNHEALTHY: 'Nodes whose fitting GPUs are unhealthy ({unhealthy} of {gpus})',
   GPU_FULL:
-    'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: {most} of {of})',
+    'Nodes without {slots} free slots on {gpus} for container {container} (the most on one: ' +
+    '{most} of {of})',
   GPU_UNKNOWN_USE:
-    'Nodes without {slots} free slots on {gpus} for container {container}, because {held} slots are held by pods that another scheduler placed on unknown GPUs',
+    'Nodes without {slots} free slots on {gpus} for container {container}, ' +
+    'because {held} slots are held by pods that another scheduler placed on unknown GPUs',
   NOT_READY:
-    'Nothing is placed yet, because not all GPUs and pods of the cluster are known: {reason} kube-scheduler retries.',
+    'Nothing is placed yet, because not all GPUs and pods of the cluster are known: ' +
+    '{reason} kube-scheduler retries.',
   REQUEST_BROKEN:
-    'The request of kube-scheduler to {path} is not valid: {reason}. Use the KubeSchedulerConfiguration of this version.',
+    'The request of kube-scheduler to {path} is not valid: {reason}. ' +
+    'Use the KubeSchedulerConfiguration of this version.',
   NODES_NOT_NAMES:
-    'The scheduler sends whole nodes where names are expected: set nodeCacheCapable of the extender in its KubeSchedulerConfiguration.',
+    'The scheduler sends whole nodes where names are expected: ' +
+    'set nodeCacheCapable of the extender in its KubeSchedulerConfiguration.',
   POD_GONE: 'Pod {pod} no longer exists, so it is not bound.',
   POD_BOUND: 'Pod {pod} is bound to node {bound} already, so it is not bound to node {node}.',
   POD_REPLACED:
-    'Pod {pod} was deleted and created again before it was bound. The new pod is scheduled separately.',
+    'Pod {pod} was deleted and created again before it was bound. ' +
+    'The new pod is scheduled separately.',
   POD_ASKS_NOTHING: 'Pod {pod} asks for no nvidia-virtual/gpu, so this extender does not bind it.',
   SLOTS_TAKEN:
-    'Pod {pod} no longer fits node {node}, because another pod was bound first ({reason}). It is scheduled again.',
+    'Pod {pod} no longer fits node {node}, because another pod was bound first ({reason}). ' +
+    'It is scheduled again.',
   BIND_FAILED: 'Pod {pod} was not bound to node {node}: {reason} Its slots are free again.',
   BIND_UNKNOWN:
-    'The result of binding pod {pod} to node {node} is unknown: {reason} Its slots stay reserved until it is known.',
+    'The result of binding pod {pod} to node {node} is unknown: ' +
+    '{reason} Its slots stay reserved until it is known.',
   ASSIGNED_FORBIDDEN:
-    'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, and only the scheduler {scheduler} may write it, not {user}: leave it out.',
+    'The annotation nvidia-virtual/assigned says on which GPU a pod was placed, ' +
+    'and only the scheduler {scheduler} may write it, not {user}: leave it out.',
   INVENTORY_FORBIDDEN:
-    "The annotation nvidia-virtual/inventory says which GPUs a node has, and only that node's device plugin ({plugin}) may write it, not {user}: leave it out.",
+    'The annotation nvidia-virtual/inventory says which GPUs a node has, ' +
+    "and only that node's device plugin ({plugin}) may write it, not {user}: leave it out.",
   SHAPE_SETTLED:
-    'The annotation {annotation} cannot change, because the pod was placed by it: create a new pod.',
+    'The annotation {annotation} cannot change, because the pod was placed by it: ' +
+    'create a new pod.',
   REVIEW_BROKEN: 'The AdmissionReview is not valid: {reason}.',
   CLIENT_AUTHORITY_UNREADABLE:
-    '--client-authority {file} cannot be used: {reason}. Give a PEM file with the authority of client certificates.',
+    '--client-authority {file} cannot be used: {reason}. ' +
+    'Give a PEM file with the authority of client certificates.',
   NOT_SERVED: '{address} cannot be served: {reason}. Choose another address by {option}.',
 } as const satisfies Record<string, string>;
 

@@ -42,7 +42,10 @@ export const WEBHOOK_OPTIONS = {
     default: 'nvidia-virtual',
   }),
   release: option(nodeName, {
-    help: 'prefix of the names of our objects: the Secret and the Service RELEASE-webhook, the webhook configurations RELEASE, the service accounts RELEASE-scheduler and RELEASE-node',
+    help:
+      'prefix of the names of our objects: the Secret and the Service RELEASE-webhook, ' +
+      'the webhook configurations RELEASE, the service accounts RELEASE-scheduler and ' +
+      'RELEASE-node',
     default: 'nvidia-virtual',
   }),
   host: option(many(nodeName), {
@@ -50,7 +53,9 @@ export const WEBHOOK_OPTIONS = {
     otherwise: 'the names of the Service',
   }),
   clientAuthority: option(filePath, {
-    help: "PEM file of the CA of the API server's client certificate; connections without such a certificate are refused",
+    help:
+      "PEM file of the CA of the API server's client certificate; " +
+      'connections without such a certificate are refused',
     otherwise: 'every client is accepted',
   }),
 };

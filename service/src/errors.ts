@@ -21,7 +21,8 @@ const TABLE = {
   CONFIGURATION_WRONG: [2, 'The configuration has {count} errors: {problems}'],
   OPTION_OF_SERVE: [
     2,
-    '{option} cannot be combined with --socket. Set it for the `gpu-proxy serve` that serves the socket.',
+    '{option} cannot be combined with --socket. Set it for the `gpu-proxy serve` that serves ' +
+      'the socket.',
   ],
   PROGRAM_MISSING: [127, '{program} was not found{where}. Check the name, or give a path.'],
   PROGRAM_NOT_EXECUTABLE: [126, '{program} is {kind} and cannot be executed. {hint}'],
@@ -40,7 +41,8 @@ const TABLE = {
   ],
   SOCKET_PATH_LONG: [
     2,
-    'The socket path {path} has {bytes} bytes; the limit is {limit}. Set a shorter path with --socket.',
+    'The socket path {path} has {bytes} bytes; the limit is {limit}. ' +
+      'Set a shorter path with --socket.',
   ],
   HTTP_NOT_SERVED: [
     125,
@@ -53,7 +55,8 @@ const TABLE = {
   ],
   SESSIONS_FULL: [
     125,
-    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are in use. Wait until one ends, start fewer processes, or raise limits.sessions.',
+    'The connection of process {pid} was refused: all {limit} sessions of allocation {id} are ' +
+      'in use. Wait until one ends, start fewer processes, or raise limits.sessions.',
   ],
   WORKER_NOT_STARTED: [125, 'The worker for process {pid} could not be started: {reason}.'],
   OPTION_OF_NODE: [
@@ -66,7 +69,8 @@ const TABLE = {
   ],
   OPTION_OF_A_NODE: [
     2,
-    '{option} is an option of a node, but --socket serves a single allocation. Remove one of the two.',
+    '{option} is an option of a node, but --socket serves a single allocation. ' +
+      'Remove one of the two.',
   ],
   OPTION_WITHOUT_SOCKET: [
     2,
@@ -74,68 +78,87 @@ const TABLE = {
   ],
   STATE_BUSY: [
     125,
-    'Another gpu-proxy, process {pid}, already serves the state directory {path}. Stop it, or set another directory with --state.',
+    'Another gpu-proxy, process {pid}, already serves the state directory {path}. ' +
+      'Stop it, or set another directory with --state.',
   ],
   STATE_NOT_USABLE: [
     125,
-    'The state directory {path} cannot be used: {reason}. Set another with --state, or run as a user who may write there.',
+    'The state directory {path} cannot be used: {reason}. ' +
+      'Set another with --state, or run as a user who may write there.',
   ],
   SPECIFICATION_BROKEN: [
     125,
-    '{file} cannot be read: {reason}. Its directory is left unchanged. Repair the file, or remove the directory.',
+    '{file} cannot be read: {reason}. Its directory is left unchanged. ' +
+      'Repair the file, or remove the directory.',
   ],
   SPECIFICATION_NEWER: [
     125,
-    '{file} has version {version}, but this gpu-proxy supports {known}. The file is left unchanged. Start the newer gpu-proxy again.',
+    '{file} has version {version}, but this gpu-proxy supports {known}. ' +
+      'The file is left unchanged. Start the newer gpu-proxy again.',
   ],
   GRANT_BROKEN: [
     125,
-    '{file} is not a valid grant of version {known}. Its container gets no GPU, and no old library version is removed. Start the newer gpu-proxy again if there was one. Otherwise delete the pod, then {directory}.',
+    '{file} is not a valid grant of version {known}. Its container gets no GPU, ' +
+      'and no old library version is removed. Start the newer gpu-proxy again if there was ' +
+      'one. Otherwise delete the pod, then {directory}.',
   ],
   ALLOCATION_NOT_SERVED: [
     125,
-    'Allocation {id} is not served: {reason} Its running programs continue, new ones get no GPU, and {promised}.',
+    'Allocation {id} is not served: {reason} Its running programs continue, ' +
+      'new ones get no GPU, and {promised}.',
   ],
   INVENTORY_FAILED: [
     125,
-    'The GPUs of this machine cannot be listed: {reason}. Repair the driver, or use --backend simulated.',
+    'The GPUs of this machine cannot be listed: {reason}. ' +
+      'Repair the driver, or use --backend simulated.',
   ],
   GPU_UNKNOWN: [
     125,
-    'GPU {name} does not exist here. The GPUs are: {gpus}. Name one of them, or let the node choose.',
+    'GPU {name} does not exist here. The GPUs are: {gpus}. ' +
+      'Name one of them, or let the node choose.',
   ],
   GPU_MODE: [
     125,
-    'GPU {gpu} is in {mode} mode, but {asked} was requested. Name another GPU, or let the node choose.',
+    'GPU {gpu} is in {mode} mode, but {asked} was requested. ' +
+      'Name another GPU, or let the node choose.',
   ],
   MEMORY_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} left for a quota, but {asked} was requested. Of its {memory}, {quotas} are the quotas of {allocations}, {contexts} are for CUDA contexts including the new one, and {warm} for warm workers or the MPS server. Request less, or delete an allocation.',
+    'GPU {gpu} has {left} left for a quota, but {asked} was requested. ' +
+      'Of its {memory}, {quotas} are the quotas of {allocations}, {contexts} are for CUDA ' +
+      'contexts including the new one, and {warm} for warm workers or the MPS server. ' +
+      'Request less, or delete an allocation.',
   ],
   SHARE_NOT_LEFT: [
     125,
-    'GPU {gpu} has {left} % of its time left for fixed shares, but {asked} % was requested: {promised} % is reserved. Request less, or use the policy burst.',
+    'GPU {gpu} has {left} % of its time left for fixed shares, but {asked} % was requested: ' +
+      '{promised} % is reserved. Request less, or use the policy burst.',
   ],
   NO_GPU_FITS: [125, 'No GPU has {asked} left: {gpus}. Request less, or delete an allocation.'],
   WARM_WORKERS_NOT_LEFT: [
     125,
-    'GPU {gpu} has no room for {count} warm workers, which need {warm}: of its {memory}, {promised} are reserved for {allocations}. Configure fewer.',
+    'GPU {gpu} has no room for {count} warm workers, which need {warm}: ' +
+      'of its {memory}, {promised} are reserved for {allocations}. Configure fewer.',
   ],
   MPS_MISSING: [
     125,
-    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin next to the driver {driver} nor in PATH. Install it, or set gpuMode to exclusive.',
+    'GPU {gpu} cannot be in concurrent mode: nvidia-cuda-mps-control is neither in bin next to ' +
+      'the driver {driver} nor in PATH. Install it, or set gpuMode to exclusive.',
   ],
   CONCURRENT_GPUS: [
     125,
-    'An allocation in concurrent mode has one GPU, because each GPU has its own MPS server, but {count} were requested. Request one GPU, or exclusive mode.',
+    'An allocation in concurrent mode has one GPU, because each GPU has its own MPS server, ' +
+      'but {count} were requested. Request one GPU, or exclusive mode.',
   ],
   USERS_FULL: [
     125,
-    'All {count} user ids for workers are in use. Delete an allocation, or configure a larger range of user ids.',
+    'All {count} user ids for workers are in use. Delete an allocation, ' +
+      'or configure a larger range of user ids.',
   ],
   NODE_NOT_SERVED: [
     125,
-    'No gpu-proxy serves the state directory {state}: {reason}. Start one with `gpu-proxy serve --state {state}`.',
+    'No gpu-proxy serves the state directory {state}: {reason}. ' +
+      'Start one with `gpu-proxy serve --state {state}`.',
   ],
   NODE_FAILED: [
     125,
@@ -148,11 +171,13 @@ const TABLE = {
   ALLOCATION_AMBIGUOUS: [125, '{allocations} have the name {name}: {ids}. Use an id instead.'],
   ALLOCATION_IN_USE: [
     125,
-    'Allocation {id} has {sessions} and is not deleted. Drain it with `gpu-proxy drain {id}`, or end the sessions with --force.',
+    'Allocation {id} has {sessions} and is not deleted. ' +
+      'Drain it with `gpu-proxy drain {id}`, or end the sessions with --force.',
   ],
   KUBECONFIG_MISSING: [
     125,
-    'The Kubernetes API server cannot be found: {reason}. Run in a pod with a service account, set KUBECONFIG, or remove --kubernetes-enabled.',
+    'The Kubernetes API server cannot be found: {reason}. ' +
+      'Run in a pod with a service account, set KUBECONFIG, or remove --kubernetes-enabled.',
   ],
   KUBECONFIG_UNREADABLE: [
     2,
@@ -160,77 +185,108 @@ const TABLE = {
   ],
   SLOT_MEMORY_SMALL: [
     2,
-    'GPU {gpu} has {memory}. Each of its {slots} slots would hold {slot}, but a program needs at least {least}: each slot and each of {warm} warm workers also needs a context of {context}. Lower slotsPerGpu or warmWorkers.',
+    'GPU {gpu} has {memory}. Each of its {slots} slots would hold {slot}, ' +
+      'but a program needs at least {least}: each slot and each of {warm} warm workers also ' +
+      'needs a context of {context}. Lower slotsPerGpu or warmWorkers.',
   ],
   SESSION_REFUSED: [125, 'Process {pid} ({program}) got no GPU: {reason}.'],
   MEMORY_QUOTA_REACHED: [
     125,
-    'Process {pid} ({program}) requested {asked} of GPU memory while {used} of the quota of {limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. Use less memory, or request more nvidia-virtual/gpu.',
+    'Process {pid} ({program}) requested {asked} of GPU memory while {used} of the quota of ' +
+      '{limit} were in use, and got CUDA_ERROR_OUT_OF_MEMORY. ' +
+      'Use less memory, or request more nvidia-virtual/gpu.',
   ],
   PINNED_MEMORY_REACHED: [
     125,
-    'Process {pid} ({program}) requested {asked} of pinned host memory and got CUDA_ERROR_OUT_OF_MEMORY: the limit for all programs of its allocation is {limit}. Pin less memory, or raise limits.pinnedMemory.',
+    'Process {pid} ({program}) requested {asked} of pinned host memory and got ' +
+      'CUDA_ERROR_OUT_OF_MEMORY: the limit for all programs of its allocation is {limit}. ' +
+      'Pin less memory, or raise limits.pinnedMemory.',
   ],
   HANDLES_REACHED: [
     125,
-    'Process {pid} ({program}) got CUDA_ERROR_OUT_OF_MEMORY: the processes of its allocation have {limit} open handles (streams, events, modules and others), which is the limit. Destroy unused objects, or raise limits.handles.',
+    'Process {pid} ({program}) got CUDA_ERROR_OUT_OF_MEMORY: ' +
+      'the processes of its allocation have {limit} open handles (streams, events, ' +
+      'modules and others), which is the limit. Destroy unused objects, or raise limits.handles.',
   ],
   THREADS_REACHED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: more than {limit} threads of its allocation used CUDA. Start the program again with fewer threads, or raise limits.threads.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: ' +
+      'more than {limit} threads of its allocation used CUDA. ' +
+      'Start the program again with fewer threads, or raise limits.threads.',
   ],
   MEMORY_BEYOND_QUOTA: [
     125,
-    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of GPU {gpu}, more than the quota of {quota} plus {provided} for contexts and the driver ({margin} per session). A correct worker prevents this. Keep the log, and inspect the program before you start it again.',
+    'The sessions of allocation {id} were ended: according to NVML, its workers held {held} of ' +
+      'GPU {gpu}, more than the quota of {quota} plus {provided} for contexts and the driver ' +
+      '({margin} per session). A correct worker prevents this. ' +
+      'Keep the log, and inspect the program before you start it again.',
   ],
   OVERRUN_REACHED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: its work ran for {seconds} s after its window while others waited, longer than overrunLimit allows. Start the program again with shorter kernels, or raise overrunLimit.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: ' +
+      'its work ran for {seconds} s after its window while others waited, ' +
+      'longer than overrunLimit allows. Start the program again with shorter kernels, ' +
+      'or raise overrunLimit.',
   ],
   WORKER_DIED: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. Start the program again.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: {reason}. ' +
+      'Start the program again.',
   ],
   CACHE_BEYOND_LIMIT: [
     125,
-    'The sessions of allocation {id} were ended and its cache of compiled code was cleared: it grew beyond {limit}, which a correct driver prevents.',
+    'The sessions of allocation {id} were ended and its cache of compiled code was cleared: ' +
+      'it grew beyond {limit}, which a correct driver prevents.',
   ],
   REPORT_ENDLESS: [
     125,
-    'The CUDA calls of process {pid} ({program}) fail from now on: its worker was ended because its report grew beyond {limit}, which a correct worker prevents. Inspect the program before you start it again.',
+    'The CUDA calls of process {pid} ({program}) fail from now on: ' +
+      'its worker was ended because its report grew beyond {limit}, which a correct worker ' +
+      'prevents. Inspect the program before you start it again.',
   ],
   GPU_LOST: [
     125,
-    'The driver does not list the GPU any more. See the kernel log of the node (Xid), and reset the GPU or restart the node.',
+    'The driver does not list the GPU any more. See the kernel log of the node (Xid), ' +
+      'and reset the GPU or restart the node.',
   ],
   GPU_NOT_LISTED: [125, 'The GPUs of the node cannot be listed: {reason}. Repair the driver.'],
   GPU_ARRIVED: [
     125,
-    'GPU {gpu} appeared after gpu-proxy started. gpu-proxy exits, so that its restart serves this GPU too. Programs continue.',
+    'GPU {gpu} appeared after gpu-proxy started. gpu-proxy exits, so that its restart serves ' +
+      'this GPU too. Programs continue.',
   ],
   GPU_NOT_TAKEN: [
     125,
-    'GPU {gpu} appeared after gpu-proxy started, but gpu-proxy cannot restart with it yet: {reason} It retries with backoff; the other GPUs are served.',
+    'GPU {gpu} appeared after gpu-proxy started, but gpu-proxy cannot restart with it yet: ' +
+      '{reason} It retries with backoff; the other GPUs are served.',
   ],
   GPU_STARTS_NOTHING: [
     125,
-    'No worker can start on the GPU: {reason}. See the kernel log of the node (Xid), and reset the GPU.',
+    'No worker can start on the GPU: {reason}. See the kernel log of the node (Xid), ' +
+      'and reset the GPU.',
   ],
   HOST_NOT_REACHED: [
     125,
-    'gpu-proxy cannot start workers outside of its container: {reason}. Give it the pid namespace of the host and the capabilities SYS_ADMIN, SYS_CHROOT and SYS_PTRACE, or set kubernetes.placement to none.',
+    'gpu-proxy cannot start workers outside of its container: {reason}. ' +
+      'Give it the pid namespace of the host and the capabilities SYS_ADMIN, ' +
+      'SYS_CHROOT and SYS_PTRACE, or set kubernetes.placement to none.',
   ],
   VERSION_MISSING: [
     125,
-    'Version {version} of nvidia-virtual, which the container uses, is not installed in {directory}. Delete the pod, so that its replacement uses the current version.',
+    'Version {version} of nvidia-virtual, which the container uses, is not installed in ' +
+      '{directory}. Delete the pod, so that its replacement uses the current version.',
   ],
   PEER_SANDBOXED: [
     125,
-    'The connection of process {pid} ({program}) was refused: it represents a sandbox (gVisor, Kata), which cannot share memory with the GPU worker. Run the pod with the runtime class runc.',
+    'The connection of process {pid} ({program}) was refused: ' +
+      'it represents a sandbox (gVisor, Kata), which cannot share memory with the GPU worker. ' +
+      'Run the pod with the runtime class runc.',
   ],
   PEER_OUTSIDE: [
     125,
-    'The connection of process {pid} ({program}) was refused: its cgroup belongs to no pod, and this socket is for one container of a pod. Start the program in that container.',
+    'The connection of process {pid} ({program}) was refused: ' +
+      'its cgroup belongs to no pod, and this socket is for one container of a pod. ' +
+      'Start the program in that container.',
   ],
   PEER_GONE: [
     125,
@@ -238,72 +294,95 @@ const TABLE = {
   ],
   PEER_OTHER_POD: [
     125,
-    'The connection of process {pid} was refused: allocation {id} is for container {owner} of pod {pod}, but the process is in another pod. Request nvidia-virtual/gpu in the pod itself.',
+    'The connection of process {pid} was refused: allocation {id} is for container {owner} of ' +
+      'pod {pod}, but the process is in another pod. Request nvidia-virtual/gpu in the pod ' +
+      'itself.',
   ],
   PEER_OTHER_CONTAINER: [
     125,
-    'The GPU of pod {pod} is for container {owner}, but a process of container {container} tried to use it. Request nvidia-virtual/gpu in that container too.',
+    'The GPU of pod {pod} is for container {owner}, but a process of container {container} ' +
+      'tried to use it. Request nvidia-virtual/gpu in that container too.',
   ],
   POD_NOT_KNOWN: [
     125,
-    'The pod {uid} of the program is not known: {reason} Start the program again when the API server knows its pod.',
+    'The pod {uid} of the program is not known: {reason} Start the program again when the API ' +
+      'server knows its pod.',
   ],
   POD_RESOURCES_AWAY: [
     125,
-    'The kubelet does not report slot assignments over {socket}: {reason}. Check that it runs, and that kubernetes.kubeletRoot is its root directory.',
+    'The kubelet does not report slot assignments over {socket}: {reason}. ' +
+      'Check that it runs, and that kubernetes.kubeletRoot is its root directory.',
   ],
   SLOTS_OF_ANOTHER: [
     125,
-    'Pod {pod} may not use the slots {slots}: the kubelet assigned them to pod {holder}. Delete the pod, so that its replacement gets its own slots.',
+    'Pod {pod} may not use the slots {slots}: the kubelet assigned them to pod {holder}. ' +
+      'Delete the pod, so that its replacement gets its own slots.',
   ],
   SLOTS_NOT_LISTED: [
     125,
-    'The kubelet does not list the slots {slots} for one container of pod {pod}. Delete the pod, so that it is replaced.',
+    'The kubelet does not list the slots {slots} for one container of pod {pod}. ' +
+      'Delete the pod, so that it is replaced.',
   ],
   SLOTS_NOT_FREE: [
     125,
-    'The slots {slots} cannot be used yet: they belonged to pod {pod}, whose worker {workers} does not exit, even after SIGKILL. It hangs in the driver: see the kernel log of the node (Xid), and reset the GPU or restart the node.',
+    'The slots {slots} cannot be used yet: they belonged to pod {pod}, ' +
+      'whose worker {workers} does not exit, even after SIGKILL. It hangs in the driver: ' +
+      'see the kernel log of the node (Xid), and reset the GPU or restart the node.',
   ],
   SLOTS_GIVEN_AWAY: [
     125,
-    'The kubelet assigned the slots {slots} of this pod to pod {pod}, so the programs of this pod on the GPU are ended. Delete the pod, so that its replacement gets its own slots.',
+    'The kubelet assigned the slots {slots} of this pod to pod {pod}, ' +
+      'so the programs of this pod on the GPU are ended. ' +
+      'Delete the pod, so that its replacement gets its own slots.',
   ],
   GRANT_NOT_BOUND: [
     125,
-    'The GPU of the program could not be prepared: {reason}. Fix this on the node (see the log of gpu-proxy), then start the program again.',
+    'The GPU of the program could not be prepared: {reason}. ' +
+      'Fix this on the node (see the log of gpu-proxy), then start the program again.',
   ],
   CONTAINER_NOT_KNOWN: [
     125,
-    'The API server does not know yet which container of pod {pod} has the id {id}. Start the program again in a moment.',
+    'The API server does not know yet which container of pod {pod} has the id {id}. ' +
+      'Start the program again in a moment.',
   ],
   CONTAINER_ASKS_NOTHING: [
     125,
-    'Container {container} of pod {pod} requests no nvidia-virtual/gpu. Add it to the limits of the container.',
+    'Container {container} of pod {pod} requests no nvidia-virtual/gpu. ' +
+      'Add it to the limits of the container.',
   ],
   POD_REQUEST_WRONG: [125, 'The GPU request of pod {pod} is invalid: {problems}'],
   ASSIGNMENT_WRONG: [
     125,
-    'The annotation nvidia-virtual/assigned of pod {pod} does not match its container {container}: {reason}. Only the nvidia-virtual scheduler may write it. Delete the pod, so that it is rescheduled.',
+    'The annotation nvidia-virtual/assigned of pod {pod} does not match its container ' +
+      '{container}: {reason}. Only the nvidia-virtual scheduler may write it. ' +
+      'Delete the pod, so that it is rescheduled.',
   ],
   ASSIGNED_GPU_GONE: [
     125,
-    'Container {container} was assigned GPU {gpu}, which this node does not have; it has {gpus}. Delete the pod, so that it is rescheduled.',
+    'Container {container} was assigned GPU {gpu}, which this node does not have; ' +
+      'it has {gpus}. Delete the pod, so that it is rescheduled.',
   ],
   ASSIGNED_GPU_UNHEALTHY: [
     125,
-    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. Delete the pod, so that it is rescheduled.',
+    'Container {container} was assigned GPU {gpu}, which cannot be used: {reason}. ' +
+      'Delete the pod, so that it is rescheduled.',
   ],
   NO_SINGLE_GPU: [
     125,
-    'Container {container} has {slots} slots, but no single GPU of the node has room for them: {told}. Use the nvidia-virtual scheduler, which keeps them together, request fewer, or spread them with the annotation nvidia-virtual/gpus.',
+    'Container {container} has {slots} slots, but no single GPU of the node has room for them: ' +
+      '{told}. Use the nvidia-virtual scheduler, which keeps them together, request fewer, ' +
+      'or spread them with the annotation nvidia-virtual/gpus.',
   ],
   NO_GPUS_TOGETHER: [
     125,
-    'Container {container} has {slots} slots over {gpus} GPUs, {each} on each, but the node does not have {gpus} GPUs with room for them: {told}. Use the nvidia-virtual scheduler, or request fewer.',
+    'Container {container} has {slots} slots over {gpus} GPUs, {each} on each, ' +
+      'but the node does not have {gpus} GPUs with room for them: {told}. ' +
+      'Use the nvidia-virtual scheduler, or request fewer.',
   ],
   ALLOCATION_DRAINING: [
     125,
-    'The connection of process {pid} was refused: allocation {id} is being drained and takes no new sessions.',
+    'The connection of process {pid} was refused: allocation {id} is being drained and takes ' +
+      'no new sessions.',
   ],
 } as const satisfies Record<string, readonly [number, string]>;
 

@@ -12,7 +12,8 @@ const UNITS: Record<string, number> = {
 };
 /** Describes valid memory sizes. Completes the sentence "VALUE must be …". */
 export const MEMORY_SIZES =
-  'a number above 0 with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024), for example 512MiB';
+  'a number above 0 with B, KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, ' +
+  'TiB (powers of 1024), for example 512MiB';
 const BY_LOWER_CASE = new Map(
   Object.entries(UNITS).map(([unit, bytes]) => [unit.toLowerCase(), bytes]),
 );

@@ -11,7 +11,8 @@ import { OPTIONS } from './options.js';
 import { UsageService } from './service.js';
 
 const DESCRIPTION =
-  'Aggregated API server for usage.nvidia-virtual.io: GPU usage of pods and nodes. Each option can also be set by an environment variable: NVIDIA_VIRTUAL_ and its name.';
+  'Aggregated API server for usage.nvidia-virtual.io: GPU usage of pods and nodes. ' +
+  'Each option can also be set by an environment variable: NVIDIA_VIRTUAL_ and its name.';
 
 /** @returns the exit status: 0 ended by a signal, 1 failed, 2 wrong usage. */
 export async function execute(argv: readonly string[], endSignal: EndSignal): Promise<number> {

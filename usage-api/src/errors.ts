@@ -8,12 +8,14 @@ const TABLE = {
   NOT_THROUGH_API_SERVER: [
     401,
     'Unauthorized',
-    'This API accepts requests only from the Kubernetes API server: {reason}. Request /apis/usage.nvidia-virtual.io from the Kubernetes API server, as kubectl does.',
+    'This API accepts requests only from the Kubernetes API server: {reason}. ' +
+      'Request /apis/usage.nvidia-virtual.io from the Kubernetes API server, as kubectl does.',
   ],
   FORBIDDEN: [
     403,
     'Forbidden',
-    '{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group "usage.nvidia-virtual.io" {where}{reason}',
+    '{resource} is forbidden: User "{user}" cannot {verb} resource "{resource}" in API group ' +
+      '"usage.nvidia-virtual.io" {where}{reason}',
   ],
   ACCESS_UNDECIDED: [503, 'ServiceUnavailable', 'Authorization failed: {reason}. Try again.'],
   NO_SUCH_OBJECT: [404, 'NotFound', '{resource} "{name}" not found: {hint}'],

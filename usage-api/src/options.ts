@@ -49,7 +49,9 @@ export const OPTIONS = {
     default: '2s',
   }),
   restingInterval: option(duration('1s', '60s'), {
-    help: 'interval at which figures are read while no client uses them; it keeps them recent for the next request',
+    help:
+      'interval at which figures are read while no client uses them; ' +
+      'it keeps them recent for the next request',
     default: '15s',
   }),
   logLevel: option(logLevel.kind, { help: logLevel.details.help, default: 'info' }),

@@ -12,7 +12,9 @@ import { policyOf, sharingModeOf } from './convert.js';
 import { formatTable } from './table.js';
 
 const CONCURRENT_NOTE =
-  'concurrent: kernels of all allocations run side by side; a fault of one program ends those of all, all run as one user, and a share only limits the threads of each process (fixed) or nothing (burst).';
+  'concurrent: kernels of all allocations run side by side; ' +
+  'a fault of one program ends those of all, all run as one user, and a share only limits ' +
+  'the threads of each process (fixed) or nothing (burst).';
 
 /** The lines of `ls`: GPUs with their remaining resources, then allocations. */
 export function listView({
@@ -109,7 +111,8 @@ export function topView(now: NodeUseMessage, before: NodeUseMessage | undefined)
   });
   const gpus = now.gpus.map(
     (gpu) =>
-      `GPU ${gpu.index}: ${gpu.name}, ${formatMemorySize(gpu.memoryBytes)}, ${formatMemorySize(gpu.memoryLeftBytes)} not promised`,
+      `GPU ${gpu.index}: ${gpu.name}, ${formatMemorySize(gpu.memoryBytes)}, ` +
+      `${formatMemorySize(gpu.memoryLeftBytes)} not promised`,
   );
   return [
     `${now.node}, ${now.time}`,

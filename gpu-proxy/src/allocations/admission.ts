@@ -169,7 +169,8 @@ export class Admission {
   }
 
   #leftOn(gpu: GpuRecord, present: readonly AllocationSpecification[]): string {
-    return `${describe(gpu)} (${gpu.mode}) has ${formatMemorySize(this.memoryLeft(gpu, present))} and ${this.fixedShareLeft(gpu, present)} %`;
+    const memory = formatMemorySize(this.memoryLeft(gpu, present));
+    return `${describe(gpu)} (${gpu.mode}) has ${memory} and ${this.fixedShareLeft(gpu, present)} %`;
   }
 }
 

@@ -29,7 +29,9 @@ export const NODE_OPTIONS = {
     default: DEFAULT_STATE,
   }),
   socket: option(filePath, {
-    help: 'serve one allocation on this socket to programs of the same user, and keep no state; only backend, gpu, limits and log apply',
+    help:
+      'serve one allocation on this socket to programs of the same user, and keep no state; ' +
+      'only backend, gpu, limits and log apply',
     otherwise: 'a node, whose allocations have sockets of their own',
     // NVIDIA_VIRTUAL_SOCKET is for clients. A gpu-proxy started by a client must not listen on that
     // socket.
@@ -41,35 +43,51 @@ export const NODE_OPTIONS = {
   }),
   gpu: option(many(gpuName), { help: 'which GPU to use; several may be given', otherwise: 'all' }),
   gpuMode: option(perGpu(choice(...SHARING_MODES)), {
-    help: 'exclusive: one allocation at a time has the GPU; concurrent: kernels of all run side by side under MPS, for tenants that trust each other, because a fault affects all',
+    help:
+      'exclusive: one allocation at a time has the GPU; concurrent: ' +
+      'kernels of all run side by side under MPS, for tenants that trust each other, ' +
+      'because a fault affects all',
     default: 'exclusive',
   }),
   warmWorkers: option(perGpu(wholeNumber(0, 64)), {
-    help: 'workers of a GPU that wait with a context ready, so that programs start quickly; each holds the memory of one context; none on a GPU in concurrent mode',
+    help:
+      'workers of a GPU that wait with a context ready, so that programs start quickly; ' +
+      'each holds the memory of one context; none on a GPU in concurrent mode',
     default: '0',
     reloadable: true,
   }),
   window: option(duration('1ms', '100ms'), {
-    help: 'time for which one allocation has the GPU when others wait; up to three times that, at most 20ms, if all of them pause seldom; longer increases throughput, shorter decreases latency',
+    help:
+      'time for which one allocation has the GPU when others wait; ' +
+      'up to three times that, at most 20ms, if all of them pause seldom; ' +
+      'longer increases throughput, shorter decreases latency',
     default: '5ms',
     reloadable: true,
   }),
   overrunLimit: option(duration('0s', '86400s'), {
-    help: 'time in whole seconds for which work may run on after its turn while others wait for the GPU; then its session ends with a message; 0s: no limit, the time is charged',
+    help:
+      'time in whole seconds for which work may run on after its turn while others wait for the ' +
+      'GPU; then its session ends with a message; 0s: no limit, the time is charged',
     default: '0s',
     reloadable: true,
   }),
   workerUids: option(uidRange, {
-    help: 'user ids of workers, one for each allocation; workers in concurrent mode share the last one; requires root',
+    help:
+      'user ids of workers, one for each allocation; workers in concurrent mode share the last ' +
+      'one; requires root',
     otherwise: "gpu-proxy's own user",
   }),
   slotsPerGpu: option(wholeNumber(1, 100), {
-    help: 'slots of each GPU for Kubernetes; a slot is the smallest part that a container can have, and includes one context',
+    help:
+      'slots of each GPU for Kubernetes; a slot is the smallest part that a container can have, ' +
+      'and includes one context',
     default: '10',
   }),
   kubernetes: {
     enabled: option(choice('true', 'false'), {
-      help: 'true: this is the Kubernetes node named by `node`; serve grants of the device plugin and bind them to pods',
+      help:
+        'true: this is the Kubernetes node named by `node`; ' +
+        'serve grants of the device plugin and bind them to pods',
       default: 'false',
     }),
     kubeletRoot: option(filePath, {
@@ -77,7 +95,9 @@ export const NODE_OPTIONS = {
       default: '/var/lib/kubelet',
     }),
     versions: option(filePath, {
-      help: 'directory on the host with the builds that containers use; the device plugin installs them',
+      help:
+        'directory on the host with the builds that containers use; ' +
+        'the device plugin installs them',
       default: DEFAULT_VERSIONS,
     }),
     driverRoot: option(filePath, {
@@ -85,7 +105,10 @@ export const NODE_OPTIONS = {
       default: '/',
     }),
     placement: option(choice('pod', 'none'), {
-      help: "pod: workers run with the host's mounts, in a cgroup below that of their pod, and survive the container of gpu-proxy, as does the arbiter; none: both are its children",
+      help:
+        "pod: workers run with the host's mounts, in a cgroup below that of their pod, " +
+        'and survive the container of gpu-proxy, as does the arbiter; none: ' +
+        'both are its children',
       default: 'pod',
     }),
     healthInterval: option(duration('1s', '600s'), {
@@ -93,7 +116,9 @@ export const NODE_OPTIONS = {
       default: '15s',
     }),
     patience: option(duration('1s', '600s'), {
-      help: 'time for which the first program of a container waits for the API server and the kubelet to identify it, and for ending pods to free memory',
+      help:
+        'time for which the first program of a container waits for the API server and the ' +
+        'kubelet to identify it, and for ending pods to free memory',
       default: '60s',
     }),
   },

@@ -170,7 +170,9 @@ export class Arbiter {
     this.#noteAnswered();
     if (reached > 0)
       this.#options.logger.warn(
-        'the connection to the arbiter of GPU time is lost: until it is back, workers enforce fixed shares, other allocations run without turns, and new sessions wait',
+        'the connection to the arbiter of GPU time is lost: ' +
+          'until it is back, workers enforce fixed shares, other allocations run without ' +
+          'turns, and new sessions wait',
       );
     if (!this.#process) this.#start();
     this.#supervisor.restart(reached > 0 ? reached : undefined);
@@ -193,7 +195,8 @@ export class Arbiter {
     const pid = findProcess('--socket', this.#options.socket)?.pid;
     this.#options.logger.error(
       { pid },
-      `The arbiter of GPU time has not answered for ${MOST_MISSED} s. It is killed and started again.`,
+      `The arbiter of GPU time has not answered for ${MOST_MISSED} s. ` +
+        'It is killed and started again.',
     );
     if (pid !== undefined) process.kill(pid, 'SIGKILL');
     this.#connection?.destroy();

@@ -161,7 +161,8 @@ export class NvmlMonitor {
   #tell(reason: string): void {
     if (!this.#told)
       this.#options.logger.warn(
-        `NVML does not report the memory of the workers, so only the workers enforce the quotas: ${reason}`,
+        'NVML does not report the memory of the workers, so only the workers enforce ' +
+          `the quotas: ${reason}`,
       );
     this.#told = true;
   }

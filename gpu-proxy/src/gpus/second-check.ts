@@ -161,7 +161,9 @@ export class SecondCheck {
     if (!unknown || this.#unknown !== AGREEING) return;
     this.#options.logger.warn(
       { worker: unknown.pid },
-      'NVML does not know a worker that has a context, so its memory is not compared with its quota. NVML uses the process ids of the host: run gpu-proxy in the pid namespace of the host (hostPID).',
+      'NVML does not know a worker that has a context, so its memory is not compared with its ' +
+        'quota. NVML uses the process ids of the host: run gpu-proxy in the pid namespace of ' +
+        'the host (hostPID).',
     );
   }
 }

@@ -63,13 +63,17 @@ export const NODE_METRICS: readonly Definition<NodeFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_ledger_connected',
-    help: '1 while the ledger is written, 0 while its Redis is away or another gpu-proxy keeps this node or one of its GPUs there.',
+    help:
+      '1 while the ledger is written, 0 while its Redis is away or another gpu-proxy keeps this ' +
+      'node or one of its GPUs there.',
     read: ({ ledgerConnected }) => Number(ledgerConnected),
   },
   {
     type: 'gauge',
     name: 'nvidia_virtual_pods_followed',
-    help: '1 while the API server lists the pods of the node, 0 while it does not answer. Absent outside of Kubernetes.',
+    help:
+      '1 while the API server lists the pods of the node, 0 while it does not answer. ' +
+      'Absent outside of Kubernetes.',
     read: ({ podsFollowed }) => (podsFollowed === undefined ? [] : Number(podsFollowed)),
   },
 ];
@@ -91,7 +95,9 @@ export const GPU_METRICS: readonly Definition<GpuFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_gpu_context_memory_bytes',
-    help: 'What one context holds before anything is allocated. Each allocation has one free of charge; each warm worker holds one.',
+    help:
+      'What one context holds before anything is allocated. ' +
+      'Each allocation has one free of charge; each warm worker holds one.',
     read: ({ contextMemory }) => contextMemory,
   },
   {
@@ -112,7 +118,9 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_info',
-    help: 'Always 1; the labels say how the allocation is scheduled, and whether it takes new sessions.',
+    help:
+      'Always 1; the labels say how the allocation is scheduled, and whether it takes new ' +
+      'sessions.',
     labels: ['policy', 'priority', 'mode', 'draining'],
     read: ({ specification: { policy, priority, mode, draining } }) => [
       [{ policy, priority, mode, draining: String(draining) }, 1],
@@ -127,13 +135,17 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_memory_reported_bytes',
-    help: "Device memory that NVML reports for the workers, including contexts. Absent without NVML, and if gpu-proxy is outside of the host's pid namespace.",
+    help:
+      'Device memory that NVML reports for the workers, including contexts. ' +
+      "Absent without NVML, and if gpu-proxy is outside of the host's pid namespace.",
     read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.reported]] : []),
   },
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_memory_unaccounted_bytes',
-    help: 'The part of that which neither the quota counts nor the node provides. Some MiB are usual; growth is memory beyond the quota.',
+    help:
+      'The part of that which neither the quota counts nor the node provides. ' +
+      'Some MiB are usual; growth is memory beyond the quota.',
     read: ({ reportedMemory }) => (reportedMemory ? [[{}, reportedMemory.unaccounted]] : []),
   },
   {
@@ -163,7 +175,9 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'counter',
     name: 'nvidia_virtual_allocation_overrun_seconds_total',
-    help: 'Time that work took beyond the end of its turns. It is charged, and part of nvidia_virtual_allocation_used_seconds_total.',
+    help:
+      'Time that work took beyond the end of its turns. It is charged, and part of ' +
+      'nvidia_virtual_allocation_used_seconds_total.',
     read: ({ time }) => time.overrun / SECOND,
   },
   {
@@ -198,7 +212,9 @@ export const ALLOCATION_METRICS: readonly Definition<AllocationFigures>[] = [
   {
     type: 'histogram',
     name: 'nvidia_virtual_allocation_round_trip_seconds',
-    help: 'Time in the worker from reading a call to answering it. Every 64th call is timed and counts for 64. The sum uses the middles of the buckets.',
+    help:
+      'Time in the worker from reading a call to answering it. ' +
+      'Every 64th call is timed and counts for 64. The sum uses the middles of the buckets.',
     read: ({ totals }) => totals.roundTrips,
   },
 ];
@@ -225,13 +241,18 @@ export const ALLOCATION_ON_GPU_METRICS: readonly Definition<AllocationOnGpu>[] =
   {
     type: 'counter',
     name: 'nvidia_virtual_allocation_used_seconds_total',
-    help: 'Time of this GPU that the allocation had: its turns, and its work beyond their end. The rate is its actual share. An allocation has all of its GPUs at the same time.',
+    help:
+      'Time of this GPU that the allocation had: its turns, and its work beyond their end. ' +
+      'The rate is its actual share. An allocation has all of its GPUs at the same time.',
     read: ({ time }) => usedTime(time) / SECOND,
   },
   {
     type: 'gauge',
     name: 'nvidia_virtual_allocation_reported_busy_ratio',
-    help: 'The part of the last minute, 0 to 1, in which kernels of the workers ran on this GPU, by NVML. Far more than the rate of nvidia_virtual_allocation_used_seconds_total was not granted.',
+    help:
+      'The part of the last minute, 0 to 1, in which kernels of the workers ran on this GPU, ' +
+      'by NVML. Far more than the rate of nvidia_virtual_allocation_used_seconds_total was not ' +
+      'granted.',
     read: ({ reportedBusy }) => (reportedBusy === undefined ? [] : [[{}, reportedBusy]]),
   },
 ];

@@ -26,13 +26,17 @@ export const EVENT_METRICS = {
   workerGone: {
     type: 'histogram',
     name: 'nvidia_virtual_worker_gone_seconds',
-    help: "Time from the end of a session's program, or of the session by gpu-proxy, until the worker was gone and its quota free. Workers that end first do not count.",
+    help:
+      "Time from the end of a session's program, or of the session by gpu-proxy, " +
+      'until the worker was gone and its quota free. Workers that end first do not count.',
     labels: [],
   },
   arbiterRestarts: {
     type: 'counter',
     name: 'nvidia_virtual_arbiter_restarts_total',
-    help: 'Restarts of the arbiter because it was gone or hung. Work continued without turns; workers kept their fixed shares.',
+    help:
+      'Restarts of the arbiter because it was gone or hung. Work continued without turns; ' +
+      'workers kept their fixed shares.',
     labels: [],
   },
   mpsRestarts: {
@@ -44,7 +48,9 @@ export const EVENT_METRICS = {
   beyondQuota: {
     type: 'counter',
     name: 'nvidia_virtual_memory_beyond_quota_total',
-    help: 'How often gpu-proxy ended all sessions of an allocation because their workers held more memory than its quota, by NVML. The log names the allocation.',
+    help:
+      'How often gpu-proxy ended all sessions of an allocation because their workers held more ' +
+      'memory than its quota, by NVML. The log names the allocation.',
     labels: [],
   },
 } as const;

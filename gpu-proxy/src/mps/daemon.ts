@@ -144,7 +144,9 @@ export class MpsDaemon {
     this.#ready = false;
     this.#begun = 0;
     this.#logger.error(
-      `The MPS control daemon of GPU ${this.gpu.index} ended: ${reason}. It is restarted, and new programs wait for it. Running programs continue if their MPS server still runs. Otherwise their next CUDA call fails: start them again.`,
+      `The MPS control daemon of GPU ${this.gpu.index} ended: ${reason}. ` +
+        'It is restarted, and new programs wait for it. Running programs continue if their MPS ' +
+        'server still runs. Otherwise their next CUDA call fails: start them again.',
     );
     this.#supervisor.restart(healthySince);
   }

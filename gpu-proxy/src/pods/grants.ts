@@ -45,7 +45,8 @@ export class Grants {
       );
     } catch (error) {
       options.logger.warn(
-        `The directory of grants cannot be watched and is read every ${LOOK_EVERY_MS / 1000} s: ${(error as Error).message}.`,
+        `The directory of grants cannot be watched and is read every ` +
+          `${LOOK_EVERY_MS / 1000} s: ${(error as Error).message}.`,
       );
     }
     this.look();

@@ -51,7 +51,11 @@ export function summaryOf(figures: RunFigures): string[] {
 }
 
 function neverCalledCuda(program: string): string {
-  return `${program} never called CUDA: it opened no session. (A program that loads libcuda.so.1 by a full path, or is linked against another one, does not reach this proxy.)`;
+  return (
+    `${program} never called CUDA: it opened no session. ` +
+    '(A program that loads libcuda.so.1 by a full path, or is linked against another one, ' +
+    'does not reach this proxy.)'
+  );
 }
 
 /** The number of launches. Those of a dead worker are unknown. */

@@ -208,7 +208,8 @@ export class LiveSession {
       this.#options.files.noteTold();
     } catch (error) {
       this.session.logger.warn(
-        `the error was reported, but the next gpu-proxy will report it again: ${systemReason(error)}`,
+        'the error was reported, but the next gpu-proxy will report it again: ' +
+          `${systemReason(error)}`,
       );
     }
   }

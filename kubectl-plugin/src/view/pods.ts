@@ -100,7 +100,8 @@ function containerLines({
     `  ${name}:`,
     `    Slots:      ${slots}`,
     `    GPU:        ${gpu || '<none>'}`,
-    `    Memory:     ${bytes(held.used)} used of ${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
+    `    Memory:     ${bytes(held.used)} used of ` +
+      `${quota(held.quota)}${gpus.length > 1 ? ' on each GPU' : ''}, peak ${bytes(held.peak)}`,
     `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}${policy}${priority}`,
     `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
     `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,

@@ -97,7 +97,8 @@ function webhook(
 /** CEL: whether the annotation differs from what it was; an object that is made had none. */
 function changed(key: string): string {
   const of = (object: string, more = '') =>
-    `(${more}has(${object}.metadata.annotations) && ${key} in ${object}.metadata.annotations ? ${object}.metadata.annotations[${key}] : '')`;
+    `(${more}has(${object}.metadata.annotations) && ${key} in ${object}.metadata.annotations ? ` +
+    `${object}.metadata.annotations[${key}] : '')`;
   return `${of('object')} != ${of('oldObject', 'oldObject != null && ')}`;
 }
 

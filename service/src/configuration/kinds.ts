@@ -140,7 +140,8 @@ const MOST_UID = 2 ** 32 - 2;
 /** Excludes system users (below 1000) and `nobody`, which other software uses. */
 export const uidRange = one<UidRange>(
   'first-last',
-  `a range FIRST-LAST of user ids between ${LEAST_UID} and ${MOST_UID} without ${NOBODY} (nobody), for example 100000-165535`,
+  `a range FIRST-LAST of user ids between ${LEAST_UID} and ${MOST_UID} without ${NOBODY} ` +
+    '(nobody), for example 100000-165535',
   (text) => {
     const [, first = NaN, last = NaN] = /^(\d{1,10})-(\d{1,10})$/.exec(text)?.map(Number) ?? [];
     const allowed =

@@ -27,7 +27,8 @@ export function labelSelector(text: string): Selector<Labels | undefined> {
       throw wrong(
         kind,
         text,
-        `"${shortened(part.trim())}" is not of the form key=value, key!=value, key in (a,b), key or !key`,
+        `"${shortened(part.trim())}" is not of the form key=value, key!=value, key in (a,b), ` +
+          'key or !key',
       );
     return holds;
   });

@@ -64,7 +64,10 @@ export class Board {
     const newest = Math.max(0, ...[...this.#options.figures.nodes.values()].map(({ at }) => at));
     const age = Math.round((Date.now() - newest) / 1000);
     const figures = newest === 0 ? 'there are no usage figures' : `usage figures are ${age} s old`;
-    return `The ledger of nvidia-virtual (Redis) cannot be read: ${figures}. See the log of nvidia-virtual-usage-api.`;
+    return (
+      `The ledger of nvidia-virtual (Redis) cannot be read: ${figures}. ` +
+      'See the log of nvidia-virtual-usage-api.'
+    );
   }
 
   /** Call before each read: updates the figures and keeps them up to date for a while. */

@@ -167,7 +167,8 @@ function messageOf(
     ...(state === 'Silent'
       ? [
           trouble ??
-            `Node ${name} has not reported its GPUs recently. Check the nvidia-virtual pod on that node.`,
+            `Node ${name} has not reported its GPUs recently. ` +
+              'Check the nvidia-virtual pod on that node.',
         ]
       : []),
   ];
