@@ -13,8 +13,8 @@ import {
   parsePrinted,
 } from './figures.js';
 
-const HELP = `Measures what can be measured without a GPU.
-  --json FILE   where the figures go (default: build/bench/local.json; docs/performance.md is made from test/bench/results/local.json)`;
+const HELP = `Runs the benchmarks that need no GPU.
+  --json FILE   output file (default: build/bench/local.json; docs/performance.md is generated from test/bench/results/local.json)`;
 
 const COMPARISONS: readonly Comparison[] = [
   { name: 'ring.bare.enqueue_128' },

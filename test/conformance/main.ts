@@ -15,14 +15,14 @@ import {
 } from './recording.js';
 
 const RECORDINGS = path.join(REPOSITORY, 'test', 'conformance', 'recordings');
-const HELP = `Runs the conformance programs and compares what they print with what they printed on a real GPU.
+const HELP = `Runs the conformance programs and compares the output with that of a real GPU.
   --modes LIST    of ${MODES.join(', ')} (default: simulated)
-  --build DIR     where the programs are compiled (default: build/conformance)
-  --only LIST     these programs only (a name covers all its builds)
+  --build DIR     directory of the compiled programs (default: build/conformance)
+  --only LIST     only these programs (a name includes all its builds)
   --jobs N        programs at a time (default: 2)
-  --seconds N     the time that one run may take (default: 60)
-  --show          print what each run printed
-  --json FILE     write the results there too`;
+  --seconds N     timeout of a run (default: 60)
+  --show          print the output of each run
+  --json FILE     also write the results to this file`;
 
 interface Result {
   readonly program: string;

@@ -8,13 +8,13 @@ import { Tally } from '../tally.js';
 import { playedCluster, realCluster } from './cluster.js';
 import { Scene, type StartedPod } from './scene.js';
 
-const HELP = `A container that holds only what Allocate returned, made by unshare: what is in it sees its slice, and nothing else leads to the GPU.
+const HELP = `Tests a container, made by unshare, with only the result of Allocate: it sees its slice, and has no other access to the GPU.
 Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runtime. Root only.
   --backend real|simulated   (default: simulated; real trains with PyTorch)
-  --api real|played          (default: real, with kube-apiserver; played where that cannot be had)
-  --placement pod|none       where workers are to be found: beneath their pod, or wherever gpu-proxy is (default: pod)
-  --cgroups cgroupfs|systemd how the cgroups of pods are named, and with systemd's names in the second version where there is one (default: cgroupfs)
-  --show PATH                a file system of this machine that python3 needs, beside the root; several may be given`;
+  --api real|played          (default: real, with kube-apiserver; played without it)
+  --placement pod|none       where workers must be: below their pod, or in gpu-proxy's cgroup (default: pod)
+  --cgroups cgroupfs|systemd cgroup driver of the kubelet; systemd uses cgroup version 2 if available (default: cgroupfs)
+  --show PATH                another file system of this machine that python3 needs; repeatable`;
 
 const { values } = parseArgs({
   options: {

@@ -11,9 +11,9 @@ import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
 import { Server } from './server.js';
 
-const HELP = `Kills programs and workers with -9 at random moments, and looks for what is left behind.
-  --kills N    how many (default: 200)
-  --seed N     for the same moments again (default: from the clock)`;
+const HELP = `Kills programs and workers with -9 at random moments, and checks that nothing is left behind.
+  --kills N    number of kills (default: 200)
+  --seed N     repeats the same moments (default: from the clock)`;
 const MEMORY = '256MiB';
 const PROBE_EVERY = 10;
 const MOMENT_MILLISECONDS = 250;

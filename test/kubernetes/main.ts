@@ -40,11 +40,11 @@ const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
-const HELP = `The product in a real Kubernetes, used as people use it. By default this machine becomes its node; that needs
-root. Where KUBECONFIG names a cluster, the scenarios marked * run there instead.
-  --only NAMES        these scenarios alone, with commas between them, after the installation that they need
-  --runtime NAME      ${RUNTIMES.join(' or ')} alone; default: everything with the first, and some of it with the second
-  --archives          only build the images, and print the archives that a cluster's node needs
+const HELP = `Tests the product in a real Kubernetes. By default this machine becomes its node, which requires root. If
+KUBECONFIG is set, the scenarios marked * run on that cluster instead.
+  --only NAMES        only these scenarios, separated by commas, after the installation that they need
+  --runtime NAME      ${RUNTIMES.join(' or ')} only; default: everything with the first, and some scenarios with the second
+  --archives          only builds the images, and prints the archives that a node of a cluster needs
   --set NAME=VALUE    a value of the chart for the cluster of KUBECONFIG, for example node.backend=real
 Scenarios:
 ${SCENARIOS.map(({ name, anywhere, about }) => `  ${anywhere ? '*' : ' '} ${name.padEnd(16)} ${about}`).join('\n')}`;

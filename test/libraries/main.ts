@@ -10,13 +10,13 @@ import { Tally } from '../tally.js';
 const PROGRAMS = ['scans', 'sorts', 'selections', 'segments', 'synchronization'];
 /** Only PTX: the simulated GPU runs nothing else, and the assembler would take most of the time. */
 const FLAGS = ['-gencode', 'arch=compute_90,code=compute_90'];
-const HELP = `Runs algorithms of CUB, Thrust and libcu++ on the simulated GPU and compares their results with the host's.
+const HELP = `Runs algorithms of CUB, Thrust and libcu++ on the simulated GPU and compares the results with the host's.
   --only LIST     of ${PROGRAMS.join(', ')} (default: all)
-  --threads LIST  numbers of threads that execute kernels (default: 2,4)
+  --threads LIST  numbers of threads that run kernels (default: 2,4)
   --repeat N      how often each case runs (default: 2)
   --percent N     of the usual number of elements (default: 100)
-  --jobs N        programs that are compiled at a time (default: 2)
-  --seconds N     the time that one program may take (default: 600)`;
+  --jobs N        programs compiled at a time (default: 2)
+  --seconds N     timeout of a program (default: 600)`;
 
 const { values } = parseArgs({
   options: {

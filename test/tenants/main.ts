@@ -13,10 +13,10 @@ import { shares } from './shares.js';
 
 const CASES: readonly Case[] = [quota, bypass, sessions, shares, gangs, kills, malice];
 
-const HELP = `Many tenants on one simulated GPU: that none of them gets more than it was given, or harms another.
-  --only NAMES   these cases alone, with commas between them
-  --kills N      how many times something is killed (default: 300)
-  --seed N       for the same moments again (default: from the clock)
+const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, or harms another.
+  --only NAMES   only these cases, separated by commas
+  --kills N      number of kills (default: 300)
+  --seed N       repeats the same moments (default: from the clock)
 Cases:
 ${CASES.map(({ name, about }) => `  ${name.padEnd(10)} ${about}`).join('\n')}`;
 

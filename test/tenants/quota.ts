@@ -14,7 +14,7 @@ const PATIENCE_S = 120;
 export const quota: Case = {
   name: 'quota',
   about:
-    'two processes race for the last MiB, allocations keep out of each other, what a killed process had returns, the heap of kernels counts',
+    'two processes compete for the last MiB, allocations are independent, memory of a killed process is released, the heap of kernels is charged',
   async play(scene) {
     await race(scene);
     await apart(scene);

@@ -30,7 +30,7 @@ export interface Wish extends CreateAllocationRequest {
 export const shares: Case = {
   name: 'shares',
   about:
-    'time as the arbiter grants it: by share, burst and fixed, by priority, and all of it to who is alone',
+    'GPU time by the arbiter: shares with burst and fixed, priorities, and all of the time for a lone tenant',
   async play(scene) {
     for (const policy of ['POLICY_BURST', 'POLICY_FIXED'] as const) {
       for (const percents of [

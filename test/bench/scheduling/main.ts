@@ -22,10 +22,10 @@ import { createNodes, createPods, createRunningPods, listPods, nodeName } from '
 import { race } from './race.js';
 
 const HELP = `Measures the extender before a real API server, with a real kube-scheduler.
-  --nodes COUNT  of 8 GPUs each (default: 5000)
-  --pods COUNT   that run already (default: 20000)
+  --nodes COUNT  with 8 GPUs each (default: 5000)
+  --pods COUNT   running pods (default: 20000)
   --binds COUNT  pods that kube-scheduler places (default: 1000)
-  --json FILE    where the figures go (default: build/bench/scheduling.json; docs/performance.md is made from test/bench/results/scheduling.json)`;
+  --json FILE    output file (default: build/bench/scheduling.json; docs/performance.md is generated from test/bench/results/scheduling.json)`;
 
 const BUILD = path.join(REPOSITORY, 'build', 'bench');
 const { values } = parseArgs({

@@ -33,7 +33,7 @@ export const containers: Scenario = {
   name: 'containers',
   anywhere: true,
   about:
-    'one pod of an init container, a sidecar and two containers, of which one fails and starts again: each has its own part',
+    'a pod with an init container, a sidecar and two containers, one of which fails and restarts: each has its own part',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('several', { spec: CONTAINERS }));

@@ -21,7 +21,7 @@ const STILL_COUNTS_THE_GONE = /requested number of devices unavailable/;
  */
 export const kubeletRestarts: NodeScenario = {
   name: 'kubelet-restarts',
-  about: `${RESTARTS} restarts of the kubelet in a row: who runs goes on, and nobody is refused once the plugin is registered`,
+  about: `${RESTARTS} restarts of the kubelet in a row: running pods continue, and no pod is refused after the plugin has registered`,
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('steady', { slots: 2 }));

@@ -10,8 +10,7 @@ import { runsUndisturbed } from './tenants.js';
 
 export const stolenSocket: NodeScenario = {
   name: 'stolen-socket',
-  about:
-    'a pod that has got hold of the socket of another is refused, and the other notices nothing',
+  about: 'a pod with the stolen socket of another is refused, and the other is not affected',
   async play({ cluster, tally, tenants }) {
     await tenants.apply(tenantPod('owner'));
     await tenants.logUntil('owner', 'working');

@@ -16,7 +16,7 @@ const REPLICAS = 3;
  */
 export const upgrading: NodeScenario = {
   name: 'upgrading',
-  about: 'from the images of the commit before to these, with pods that run and go on',
+  about: 'from the images of the previous commit to the current ones, while pods continue',
   installs: true,
   async play(scene) {
     const { cluster, tally, tenants } = scene;

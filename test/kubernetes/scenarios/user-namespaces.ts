@@ -9,8 +9,7 @@ const NOT_MAPPED = /^\s*0\s+0\s/;
 
 export const userNamespaces: NodeScenario = {
   name: 'user-namespaces',
-  about:
-    'a pod with users of its own (hostUsers: false) gets its slice, and its root is not the root of the node',
+  about: 'a pod with hostUsers: false gets its slice, and its root is not root on the node',
   runtime: 'containerd-2',
   async play({ cluster, tally, tenants }) {
     await tenants.apply(tenantPod('mapped', { slots: SLOTS, spec: { hostUsers: false } }));

@@ -13,7 +13,7 @@ export const webhook: Scenario = {
   name: 'webhook',
   anywhere: true,
   about:
-    'contradictions are refused with a sentence; while the webhook is away, pods that ask for no GPU are created as ever',
+    'contradictions are refused with a message; while the webhook is down, pods without GPUs are created',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     const wrong = tenantPod('wrong', { annotations: { 'nvidia-virtual/cores': '400' } });
