@@ -55,8 +55,8 @@ bool KernelAnswers::wasSet(const Setting& setting) {
 void KernelAnswers::set(const Setting& setting) {
   const std::lock_guard lock(mutex_);
   set_ = with(setting);
-  if (set_.size() > kMostSettings) {  // many kernels of one name: the others count as set by
-                                      // nobody, and all answers with them
+  // Many kernels have one name: forget the settings of the others, and all answers.
+  if (set_.size() > kMostSettings) {
     set_ = {setting};
     forgetAnswers();
   }

@@ -168,8 +168,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   ContextRecord& record = contexts().records[context];
   const CUresult status = remote::cuDevicePrimaryCtxReset_v2(dev);
   if (status != CUDA_SUCCESS) return status;
-  record.live =
-      false;  // also while somebody retains it: the next to retain makes it anew (recorded)
+  // Also while it is retained: the next cuDevicePrimaryCtxRetain creates it again (recorded).
+  record.live = false;
   staging = forgetContentOf(context, record);
   return CUDA_SUCCESS;
 }

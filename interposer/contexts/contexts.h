@@ -10,7 +10,7 @@ namespace interposer {
 struct ContextRecord {
   CUdevice device = 0;
   bool primary = false;
-  bool live = false;      ///< false: destroyed, or a primary context that nobody retains
+  bool live = false;      ///< false: destroyed, or a primary context without a retain
   unsigned retained = 0;  ///< of a primary context
   unsigned flags = 0;
   unsigned apiVersion = 3020;  ///< what the driver reports (recorded)

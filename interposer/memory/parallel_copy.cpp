@@ -56,9 +56,8 @@ class Pool {
     job.work();
     std::unique_lock lock(mutex_);
     std::erase(jobs_, &job);
-    left_.wait(lock, [&] {
-      return job.helpers == 0;
-    });  // nobody touches the job any more, and every piece is done
+    // Then every piece is done, and no helper uses the job.
+    left_.wait(lock, [&] { return job.helpers == 0; });
   }
 
  private:

@@ -30,8 +30,8 @@ Napi::Value peerCredentials(const Napi::CallbackInfo& info) {
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
     return refuseErrno(env, "peerCredentials of file descriptor " + std::to_string(fd));
   }
-  // A socket of another family answers too, but knows nobody. (A peer of a pid namespace that we
-  // cannot see has pid 0 and a true uid.)
+  // A socket of another family answers with uid -1. A peer in a pid namespace that is not visible
+  // here has pid 0 and a true uid.
   if (peer.uid == static_cast<uid_t>(-1))
     return refuse(Napi::Error::New(env, "peerCredentials of file descriptor " + std::to_string(fd) +
                                             ": no connected Unix socket"));

@@ -92,8 +92,8 @@ inline constexpr std::uint64_t kGapNanoseconds = 300'000;
 /// The same while threads that waited at the gate have not entered yet.
 inline constexpr std::uint64_t kLateNanoseconds = 2'000'000;
 
-/// Duration of a wake-up. A thread that waits for a handover spins for so long before it, because
-/// an idle GPU serves nobody.
+/// Duration of a wake-up. A thread that waits for a handover spins for this time before it, because
+/// the GPU idles during a wake-up.
 inline constexpr std::uint64_t kWakeUpNanoseconds = 150'000;
 
 /// Time after the last work of a higher-priority allocation for which its workers and the arbiter

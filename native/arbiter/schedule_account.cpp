@@ -115,9 +115,9 @@ Time Schedule::leastWindowOf(const Allocation& a) const {
                     std::max(timing_.window, timing_.longestWindow));
 }
 
-/// Length of the next window. If all competitors pause seldom, nobody waits for an answer. Then a
-/// turn of all takes several windows, and an allocation with a large weight gets a longer window at
-/// once.
+/// Length of the next window. If all competitors pause seldom, no program waits for an answer. Then
+/// a turn of all takes several windows, and an allocation with a large weight gets a longer window
+/// at once.
 Time Schedule::windowOf(const Allocation& a) const {
   const Time least = leastWindowOf(a);
   int weights = a.terms.weight;

@@ -31,7 +31,7 @@ class Server {
 
   /// Listens on the socket. Returns an error message, or an empty string.
   std::string listen();
-  /// Serves until a signal arrives in `signals` (a signalfd), or nobody has been connected for
+  /// Serves until a signal arrives in `signals` (a signalfd), or no connection has existed for
   /// `linger`.
   void run(int signals);
 
