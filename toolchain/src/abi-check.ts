@@ -4,8 +4,8 @@ import { runMain } from './errors.js';
 import { showProgress } from './progress.js';
 
 /**
- * Compiles what we declare of the driver's ABI against the cuda.h of exactly the release that it
- * was written for.
+ * Compiles our declarations of the driver's ABI against the cuda.h of the release for which they
+ * were written.
  */
 await runMain(async () => {
   const { include } = await fetchedCompiler((line) => console.log(line));

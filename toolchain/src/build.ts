@@ -3,7 +3,9 @@ import { runMain } from './errors.js';
 import { ensurePrerequisites } from './prerequisites.js';
 import { showProgress } from './progress.js';
 
-/** `npm run build`: the native parts (TypeScript is compiled already, since this file is). */
+/**
+ * `npm run build`: builds the native parts. TypeScript is compiled already, including this file.
+ */
 await runMain(async () => {
   await ensurePrerequisites();
   const progress = showProgress('Building the native parts');

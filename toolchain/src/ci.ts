@@ -9,7 +9,7 @@ interface Step {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
-  /** Its last line must be counts; without, the step is one check. */
+  /** Whether its last line has test counts. False: the step counts as one check. */
   readonly counts?: boolean;
 }
 
@@ -30,20 +30,18 @@ function tests(name: string, script: string, ...args: string[]): Step {
 }
 
 /**
- * First what everything needs (it makes the release build); its failure does not hide what the
- * others find.
+ * Runs first, because it creates the release build. The other steps run even if it fails.
  */
 const FIRST: Step = { name: 'npm test', command: 'npm', args: ['test'], counts: true };
 /**
- * What is shared out is time, so nothing else may take it away; and a node of Kubernetes is the
- * whole machine.
+ * Steps that run alone: they measure time, or use the whole machine as a Kubernetes node.
  */
 const ALONE: readonly Step[] = [
   tests('many tenants', path.join('test', 'dist', 'tenants', 'main.js')),
   tests('parts before an API server', path.join(TOOLCHAIN, 'test.js'), 'control-plane'),
   tests('Kubernetes', path.join('test', 'dist', 'kubernetes', 'main.js')),
 ];
-/** Lanes run side by side; the steps of one lane one after another. */
+/** Lanes run in parallel. The steps of a lane run in sequence. */
 const LANES: readonly (readonly Step[])[] = [
   [
     {
@@ -75,7 +73,7 @@ const LANES: readonly (readonly Step[])[] = [
 ];
 
 /**
- * Everything that must hold before a change lands; called by .ci/run once the packages are there.
+ * Runs all checks that a change must pass. Called by .ci/run after the installation of packages.
  */
 await runMain(async () => {
   mkdirSync(LOGS, { recursive: true });
@@ -97,7 +95,7 @@ async function runLane(steps: readonly Step[]): Promise<Outcome[]> {
   return outcomes;
 }
 
-/** A step beside others keeps its output to itself, unless it fails; all of it is in build/ci. */
+/** Prints the output of a parallel step only if it fails. The full output is in build/ci. */
 async function runStep(step: Step, onLine?: (line: string) => void): Promise<Outcome> {
   const started = Date.now();
   console.log(`-- ${step.name}: started`);
@@ -108,8 +106,7 @@ async function runStep(step: Step, onLine?: (line: string) => void): Promise<Out
     : { passed: status === 0 ? 1 : 0, failed: status === 0 ? 0 : 1, skipped: 0 };
   if (counts.failed > 0 && !onLine) console.log(`\n${output}`);
   const seconds = Math.round((Date.now() - started) / 1000);
-  // The runner's own counts stay in its log: the sum at the end must not be mistaken for one of
-  // them.
+  // Print no counts here, so that they are not taken for the sum at the end.
   console.log(
     `-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ${seconds} s`,
   );

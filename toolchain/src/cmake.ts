@@ -5,7 +5,7 @@ import { buildDirectory } from './repository.js';
 
 interface CMakeBuild {
   readonly preset: string;
-  /** Beyond the preset's: `-DNAME=VALUE`. */
+  /** In addition to the preset's: `-DNAME=VALUE`. */
   readonly definitions?: readonly string[];
   /** Default: everything. */
   readonly targets?: readonly string[];
@@ -13,7 +13,7 @@ interface CMakeBuild {
   readonly directory?: string;
 }
 
-/** Configures and builds. @throws ToolchainError with the compiler's words. */
+/** Configures and builds. @throws ToolchainError with the compiler's output */
 export async function cmakeBuild(build: CMakeBuild, progress: Progress): Promise<string> {
   const directory = buildDirectory(build.directory ?? build.preset);
   progress.note(`configuring ${build.preset}`);
@@ -42,7 +42,7 @@ async function must(
     );
 }
 
-/** Steps that went well say nothing worth reading beside an error. */
+/** Removes the progress lines of successful steps. */
 function withoutProgress(output: string): string {
   return output
     .split('\n')

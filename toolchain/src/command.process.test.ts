@@ -1,6 +1,6 @@
 import { runCommand } from './command.js';
 
-test('runCommand() keeps what was printed, and tells each line', async () => {
+test('runCommand() returns the output and reports each line', async () => {
   const lines: string[] = [];
   const result = await runCommand('sh', ['-c', 'echo one; echo two >&2; exit 3'], {
     onLine: (line) => lines.push(line),
@@ -10,12 +10,12 @@ test('runCommand() keeps what was printed, and tells each line', async () => {
   expect(result.output.split('\n').sort()).toEqual(['', 'one', 'two']);
 });
 
-test('runCommand() reports a command that is not there, or that a signal ended, as failed', async () => {
+test('runCommand() reports a missing command, or one that a signal ended, as failed', async () => {
   expect((await runCommand('/nonexistent/command', [])).status).toBe(127);
   expect((await runCommand('sh', ['-c', 'kill -9 $$'])).status).not.toBe(0);
 });
 
-test('runCommand() ends a command when it is told to, and waits for its end', async () => {
+test('runCommand() ends an aborted command and waits for its end', async () => {
   const ending = new AbortController();
   const onLine = () => ending.abort();
   const { status, output } = await runCommand(

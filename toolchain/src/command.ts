@@ -5,24 +5,24 @@ import { REPOSITORY } from './repository.js';
 
 export interface CommandResult {
   readonly status: number;
-  /** Standard output and standard error as they came. */
+  /** Standard output and standard error, interleaved. */
   readonly output: string;
 }
 
 interface CommandOptions {
   readonly cwd?: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Hears each line as it comes. */
+  /** Called for each line of output. */
   readonly onLine?: (line: string) => void;
-  /** Ends it by SIGTERM. */
+  /** Aborting sends SIGTERM to the command. */
   readonly signal?: AbortSignal;
-  /** Out of reach of Ctrl-C at our terminal. */
+  /** Runs in its own process group, so that Ctrl-C does not reach it. */
   readonly detached?: boolean;
 }
 
 /**
- * Runs a command and keeps what it printed. A command that cannot be started has status 127, as in
- * a shell.
+ * Runs a command and returns its output. A command that cannot be started has status 127, as in a
+ * shell.
  */
 export function runCommand(
   command: string,
@@ -49,7 +49,7 @@ export function runCommand(
   });
 }
 
-/** Runs a command on our own terminal. */
+/** Runs a command with output to this terminal. */
 export function runVisibly(
   command: string,
   args: readonly string[],

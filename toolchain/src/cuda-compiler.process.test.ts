@@ -18,7 +18,7 @@ function installNvcc(release: string): void {
   chmodSync(path.join(root, 'bin', 'nvcc'), 0o755);
 }
 
-test('a toolkit that is installed is used', async () => {
+test('an installed toolkit is used', async () => {
   installNvcc('13.0');
   const parts = {
     nvcc: path.join(root, 'bin/nvcc'),
@@ -28,7 +28,7 @@ test('a toolkit that is installed is used', async () => {
   expect(await installedToolkit(root)).toEqual(parts);
 });
 
-test('one that is too old is not, nor one that is not there', async () => {
+test('a toolkit that is too old or missing is not used', async () => {
   expect(await installedToolkit(root)).toBeUndefined();
   installNvcc('12.9');
   expect(await installedToolkit(root)).toBeUndefined();

@@ -4,7 +4,7 @@ import { runCommand } from './command.js';
 import { fetchPythonPackages } from './python-packages.js';
 import { cacheDirectory } from './repository.js';
 
-/** The CUDA release whose parts these are; a new one gets a directory of its own. */
+/** CUDA release of the packages. Each release has its own directory in the cache. */
 const CUDA_RELEASE = '13.0.2';
 const PACKAGES = [
   'nvidia-cuda-nvcc==13.0.88',
@@ -16,31 +16,30 @@ const PACKAGES = [
 
 export interface CudaCompiler {
   readonly nvcc: string;
-  /** Holds cuda.h. */
+  /** Directory of cuda.h. */
   readonly include: string;
-  /** Holds libcudart.so. */
+  /** Directory of libcudart.so. */
   readonly library: string;
 }
 
 /**
- * nvcc as a user has it: the toolkit that is installed here, else NVIDIA's own compiler packages,
- * fetched once.
+ * Returns the installed CUDA toolkit, or else NVIDIA's compiler packages, which are downloaded
+ * once.
  */
 export async function cudaCompiler(say: (line: string) => void = () => {}): Promise<CudaCompiler> {
   return (await installedToolkit('/usr/local/cuda')) ?? fetchedCompiler(say);
 }
 
 /**
- * The directory that nvcc and the CUDA samples call CUDA_HOME: the caller's, else that of
- * cudaCompiler().
+ * CUDA_HOME for nvcc and the CUDA samples: from the environment, or else of cudaCompiler().
  */
 export async function cudaHome(say: (line: string) => void = () => {}): Promise<string> {
   return process.env['CUDA_HOME'] ?? path.dirname(path.dirname((await cudaCompiler(say)).nvcc));
 }
 
 /**
- * NVIDIA's compiler packages of exactly this release, in the cache: for what must not depend on
- * what happens to be installed.
+ * NVIDIA's compiler packages of exactly this release from the cache, independent of installed
+ * toolkits.
  */
 export async function fetchedCompiler(
   say: (line: string) => void = () => {},
@@ -73,8 +72,7 @@ function layoutOf(root: string): CudaCompiler {
 }
 
 /**
- * The packages lack two links that the toolkit's installer makes, and that nvcc and the linker look
- * for.
+ * Creates two links that nvcc and the linker need. The packages lack them, unlike the toolkit.
  */
 function linkLikeToolkit(root: string): void {
   symlinkSync('lib', path.join(root, 'lib64'));

@@ -13,7 +13,7 @@ import { showTwoTenants } from './two-tenants.js';
 
 const SOURCES = path.join(REPOSITORY, 'demo');
 const PROGRAMS = buildDirectory('demo');
-/** What a program runs through; tests are not built here. */
+/** Build targets that the demo needs. */
 const PARTS = [
   'interposer/libcuda.so.1',
   'native/worker/nvidia-virtual-worker',
@@ -22,13 +22,13 @@ const PARTS = [
   'native/simulator/libsimulator-nvml.so.1',
   'native/addon/nvidia-virtual.node',
 ];
-/** The one that two tenants run at the same time. */
+/** The program that two tenants run at the same time. */
 const BUSY = '5-busy-for-seconds';
 const QUOTA = '512MiB';
 
 /**
- * `npm run demo`: real CUDA programs, compiled as a user would, run on a part of a GPU, then two at
- * once on one.
+ * `npm run demo`: compiles CUDA programs as a user would, runs them on a part of a GPU, and then
+ * two at the same time on one GPU.
  */
 await runMain(async () => {
   heading('Building');

@@ -1,7 +1,7 @@
 import { runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
 
-/** What a file needs to be loaded. */
+/** Libraries and symbol versions that a file needs. */
 interface Needs {
   /** `libc.so.6` */
   readonly libraries: readonly string[];
@@ -9,7 +9,7 @@ interface Needs {
   readonly versions: readonly string[];
 }
 
-/** As its dynamic section and its version needs say. */
+/** Reads the dynamic section and the version needs of an ELF file. */
 export async function readNeeds(file: string): Promise<Needs> {
   const { status, output } = await runCommand('readelf', [
     '--wide',
@@ -27,7 +27,7 @@ export async function readNeeds(file: string): Promise<Needs> {
   return { libraries, versions };
 }
 
-/** Those that come with every glibc, in one file or in several. */
+/** Libraries of glibc. Newer versions have them in one file. */
 const OF_THE_C_LIBRARY = [
   'libc.so.6',
   'libm.so.6',
@@ -38,8 +38,7 @@ const OF_THE_C_LIBRARY = [
 ];
 
 /**
- * Whether a system with this glibc and nothing else can load it: a sentence for each reason why
- * not.
+ * Reasons why a system with only this glibc cannot load the file. Empty: it can.
  */
 export function reasonsAgainst(
   { libraries, versions }: Needs,

@@ -1,12 +1,12 @@
 /**
- * What stops the toolchain, as one sentence for the person at the terminal. Anything else that is
- * thrown is a defect and keeps its stack.
+ * An expected failure: only its message is printed. Other exceptions are defects and are printed
+ * with their stack.
  */
 export class ToolchainError extends Error {
   override readonly name = 'ToolchainError';
 }
 
-/** Runs the main function of a command; a failure becomes its sentence and exit status 1. */
+/** Runs the main function of a command. An exception is printed and sets exit status 1. */
 export async function runMain(main: () => Promise<number>): Promise<void> {
   try {
     process.exitCode = await main();

@@ -2,9 +2,7 @@ import { runCommand, runVisibly } from './command.js';
 import { runMain, ToolchainError } from './errors.js';
 import { trackedFiles } from './rules/tracked-files.js';
 
-/**
- * clang-format over every C++ and CUDA file that git has; `--fix` formats instead of complaining.
- */
+/** Checks the format of all tracked C++ and CUDA files. `--fix` formats them. */
 await runMain(async () => {
   if ((await runCommand('clang-format', ['--version'])).status !== 0)
     throw new ToolchainError('clang-format is missing: install the Debian package clang-format.');

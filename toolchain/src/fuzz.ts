@@ -19,8 +19,9 @@ const KERNELS = path.join(REPOSITORY, 'test', 'fatbin', 'kernels.cu');
 const CORPORA = path.join(REPOSITORY, 'test', 'fuzz', 'corpus');
 
 /**
- * Builds every fuzz target and runs all of them at once, each for --seconds (60). Inputs that broke
- * one lie in build/fuzz/findings. Needs the release build: image_fuzz loads its simulated driver.
+ * Builds all fuzz targets and runs them in parallel, each for --seconds (60). Crashing inputs are
+ * saved in build/fuzz/findings. Requires the release build, whose simulated driver image_fuzz
+ * loads.
  */
 await runMain(async () => {
   const { values } = parseArgs({ options: { seconds: { type: 'string', default: '60' } } });

@@ -19,17 +19,17 @@ const OUTPUT = path.join(REPOSITORY, 'build', 'kubectl-plugin');
 /** `kubectl gpu-usage` looks for this name, `kubectl gpu usage` for the other one. */
 const PROGRAM = 'kubectl-gpu_usage';
 const LINK = 'kubectl-gpu-usage';
-/** Its name tells Node what it is, whatever package.json lies above it. */
+/** The suffix makes Node load it as CommonJS, independent of any package.json. */
 const SCRIPT = 'kubectl-gpu_usage.cjs';
 const COMPLETION = 'kubectl_complete-gpu_usage';
-/** By which Node finds out that a program is in it. */
+/** Marker that Node replaces when a program is embedded (single executable application). */
 const FUSE = 'NODE_SEA_FUSE_fce680ab2cc467b6e072b8b5df1996b2';
 const RELEASES = 'https://github.com/nvidia-virtual/nvidia-virtual/releases/download';
 
 /**
- * Makes build/kubectl-plugin/: the plugin as one file that needs nothing beside it, for Linux on
- * amd64, and as one that Node runs anywhere else; the archives that krew installs, and its
- * manifest. Argument: where archives are published, for the manifest; the version is put behind it.
+ * Creates build/kubectl-plugin/: the plugin as a standalone executable for Linux on amd64, as a
+ * script for Node on other systems, the archives for krew, and krew's manifest. Argument: URL
+ * under which the archives are published, without the version.
  */
 await runMain(async () => {
   rmSync(OUTPUT, { recursive: true, force: true });
@@ -53,7 +53,7 @@ await runMain(async () => {
   return 0;
 });
 
-/** The program and all that it imports, which whoever has Node runs as it is. */
+/** Bundles the plugin into one script for Node. */
 async function makeScript(): Promise<void> {
   const entry = path.join(SOURCES, 'dist', 'main.js');
   const options = [
@@ -68,7 +68,7 @@ async function makeScript(): Promise<void> {
   chmodSync(place(SCRIPT), 0o755);
 }
 
-/** Node itself, with the program in a section of its own. */
+/** Embeds the script into a copy of Node. */
 async function makeProgram(): Promise<void> {
   const configuration = place('sea.json');
   writeFileSync(
@@ -82,7 +82,7 @@ async function makeProgram(): Promise<void> {
   await run(process.execPath, ['--experimental-sea-config', configuration]);
   copyFileSync(process.execPath, place(PROGRAM));
   chmodSync(place(PROGRAM), 0o755);
-  // Debug symbols of Node, which nobody needs here.
+  // Removes Node's debug symbols.
   await run('strip', [place(PROGRAM)]);
   await run(tool('postject'), [
     place(PROGRAM),
@@ -94,7 +94,7 @@ async function makeProgram(): Promise<void> {
   symlinkSync(PROGRAM, place(LINK));
 }
 
-/** The same bytes whenever it is made of the same program. */
+/** Creates a reproducible archive. */
 async function makeArchive(name: string, plugin: string): Promise<void> {
   const same = ['--sort=name', '--mtime=@0', '--owner=0', '--group=0', '--numeric-owner'];
   await run('tar', [

@@ -6,18 +6,18 @@ import { goProgram } from './go.js';
 import { cacheDirectory, REPOSITORY } from './repository.js';
 
 /**
- * What the chart promises, from one end to the other. The go.mod of each pins it, and everything
- * that belongs to it.
+ * The oldest and the newest release that the chart supports. A go.mod pins each release with its
+ * dependencies.
  */
 const RELEASES = {
   newest: { version: '1.36.3', module: 'kubernetes' },
   oldest: { version: '1.30.14', module: 'kubernetes-oldest' },
 } as const;
-/** Which one the tests start. */
+/** The release that the tests start. */
 const KUBERNETES = chosenRelease(process.env['NVIDIA_VIRTUAL_KUBERNETES'] ?? 'newest');
 export const KUBERNETES_VERSION = KUBERNETES.version;
 const CONTAINERD_VERSION = '2.4.2';
-/** Debian's cannot give a container users of its own together with volumes. */
+/** Debian's version supports no volumes in containers with user namespaces. */
 const RUNC_VERSION = '1.5.2';
 const COREDNS_VERSION = '1.13.2';
 const KREW_VERSION = '0.5.0';
@@ -25,13 +25,13 @@ const KREW_VERSION = '0.5.0';
 type Release = (typeof RELEASES)[keyof typeof RELEASES];
 
 interface Source {
-  /** Beneath toolchain/: a Go module that pins the program and all that it is made of. */
+  /** Directory below toolchain/ of a Go module that pins the program and its dependencies. */
   readonly module: string;
   readonly package: string;
-  /** Names the directory in the cache. */
+  /** Name of the directory in the cache. */
   readonly release: string;
   readonly flags: readonly string[];
-  /** Of a program with parts in C: its build tags. */
+  /** Build tags of a program that uses cgo. */
   readonly cgo?: string;
 }
 
@@ -71,7 +71,7 @@ const SOURCES = {
 
 type KubernetesTool = keyof typeof SOURCES;
 
-/** What the tests of single packages start: Kubernetes as far as its API goes. */
+/** Tools for a cluster without nodes: API server and etcd. */
 export const API_TOOLS: readonly KubernetesTool[] = [
   'etcd',
   'kube-apiserver',
@@ -80,7 +80,7 @@ export const API_TOOLS: readonly KubernetesTool[] = [
   'kubectl',
 ];
 
-/** And as far as nodes. */
+/** Additional tools for a cluster with nodes. */
 export const NODE_TOOLS: readonly KubernetesTool[] = [
   ...API_TOOLS,
   'kubelet',
@@ -95,14 +95,13 @@ export const CONTAINERD_TOOLS: readonly KubernetesTool[] = [
   'runc',
 ];
 
-/** Where a tool lies, or will once it is built. */
+/** Path of a tool, built or not. */
 export function kubernetesTool(name: KubernetesTool): string {
   return path.join(cacheDirectory(), SOURCES[name].release, 'bin', name);
 }
 
 /**
- * Builds from upstream source what is not in the cache yet: a quarter of an hour on two cores,
- * once.
+ * Builds missing tools from upstream sources into the cache: 15 minutes on two cores, once.
  */
 export async function buildKubernetesTools(
   names: readonly KubernetesTool[],
@@ -119,8 +118,7 @@ export async function buildKubernetesTools(
 }
 
 /**
- * Beside its place first, and renamed when complete: whoever sees the name sees the whole, and two
- * who build at once do no harm.
+ * Builds into a temporary file and renames it, so that concurrent builds do not interfere.
  */
 async function build(name: KubernetesTool, go: string): Promise<void> {
   const tool = kubernetesTool(name);
@@ -161,7 +159,7 @@ function chosenRelease(name: string): Release {
   );
 }
 
-/** Without a version, Kubernetes' parts call themselves v0.0.0, and refuse each other. */
+/** Sets the version: with the default v0.0.0, Kubernetes components refuse each other. */
 function fromKubernetes(what: string, { version, module }: Release = KUBERNETES): Source {
   const [major, minor] = version.split('.');
   const named = { gitVersion: `v${version}`, gitMajor: major, gitMinor: minor };

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 
-/** Whether `output` exists and is newer than everything that it was made of. */
+/** Whether `output` exists and is newer than all inputs. */
 export function isCurrent(output: string, inputs: readonly string[]): boolean {
   const made = timeOf(output);
   return (

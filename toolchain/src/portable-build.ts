@@ -9,8 +9,7 @@ const ZIG_VERSION = '0.17.0';
 const PORTABLE_PRESET = 'release-portable';
 
 /**
- * What leaves this machine: the library that containers load, and the processes that run beside the
- * host's driver.
+ * Parts that run on other machines: the library for containers, and the processes on the node.
  */
 export const PORTABLE_PARTS = [
   'interposer/libcuda.so.1',
@@ -19,7 +18,7 @@ export const PORTABLE_PARTS = [
   'native/addon/nvidia-virtual.node',
 ];
 
-/** Builds them for glibc 2.17 and newer. Returns the directory of the build. */
+/** Builds the portable parts for glibc 2.17 and newer. Returns the build directory. */
 export async function portableBuild(progress: Progress): Promise<string> {
   const zig = await fetchZig((line) => progress.note(line));
   return cmakeBuild(

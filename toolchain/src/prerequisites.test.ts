@@ -19,7 +19,7 @@ function host(properties: Partial<Host>): Host {
   };
 }
 
-/** Present once its package is installed. */
+/** A prerequisite that is present once its package is installed. */
 function wanted(name: string): Prerequisite {
   return { name, packages: [name], present: async () => installed.includes(name) };
 }
@@ -34,28 +34,28 @@ test('nothing is installed when nothing is missing', async () => {
   expect(installed).toEqual(['cmake']);
 });
 
-test('what is missing is installed as root on Debian, and only that', async () => {
+test('only missing packages are installed, as root on Debian', async () => {
   installed = ['cmake'];
   await ensurePrerequisites([wanted('cmake'), wanted('ninja'), wanted('zstd')], host({}));
   expect(installed).toEqual(['cmake', 'ninja', 'zstd']);
 });
 
-test('another user gets the one line to type', async () => {
+test('another user gets the command to run', async () => {
   await expect(
     ensurePrerequisites([wanted('cmake'), wanted('ninja')], host({ isRoot: false })),
   ).rejects.toThrow(
-    'Missing: cmake, ninja. Install them by\n\n  sudo apt-get install -y cmake ninja\n',
+    'Missing: cmake, ninja. Install them with\n\n  sudo apt-get install -y cmake ninja\n',
   );
   expect(installed).toEqual([]);
 });
 
-test('another system is not touched', async () => {
+test('other systems are not changed', async () => {
   await expect(ensurePrerequisites([wanted('cmake')], host({ isDebian: false }))).rejects.toThrow(
     "with this system's package manager",
   );
 });
 
-test('an installation that did not help is an error', async () => {
+test('an installation without effect is an error', async () => {
   await expect(
     ensurePrerequisites([wanted('cmake')], host({ install: async () => false })),
   ).rejects.toThrow('Still missing after apt-get install: cmake.');

@@ -3,14 +3,14 @@ import { runCommand, runVisibly } from './command.js';
 import { ToolchainError } from './errors.js';
 
 export interface Prerequisite {
-  /** As a person would call it. */
+  /** Name for messages. */
   readonly name: string;
-  /** Debian packages that bring it. */
+  /** Debian packages that contain it. */
   readonly packages: readonly string[];
   present(): Promise<boolean>;
 }
 
-/** What building and running the demo needs beyond Node. */
+/** Prerequisites for build and demo, beyond Node. */
 const PREREQUISITES: readonly Prerequisite[] = [
   {
     name: 'a C++ compiler (g++ 12 or newer)',
@@ -33,7 +33,7 @@ const PREREQUISITES: readonly Prerequisite[] = [
   },
 ];
 
-/** What `npm test` needs beyond that. */
+/** Additional prerequisites for `npm test`. */
 export const TEST_PREREQUISITES: readonly Prerequisite[] = [
   {
     // Debian's package redis-server would start a daemon. The server's program is in redis-tools
@@ -51,8 +51,8 @@ export const TEST_PREREQUISITES: readonly Prerequisite[] = [
 ];
 
 /**
- * What `npm run test:kubernetes` needs beyond that. Where systemd runs, Debian's containerd is
- * started; it and the test's never meet.
+ * Additional prerequisites for `npm run test:kubernetes`. With systemd, installing containerd
+ * starts it; it does not interfere with the tests' containerd.
  */
 export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
   {
@@ -82,7 +82,7 @@ export const KUBERNETES_PREREQUISITES: readonly Prerequisite[] = [
   { name: 'the ip command', packages: ['iproute2'], present: () => answers('ip', '-V') },
 ];
 
-/** What an installation would do here; a test gives its own. */
+/** Access to the host. Tests use a fake. */
 export interface Host {
   readonly isRoot: boolean;
   readonly isDebian: boolean;
@@ -98,8 +98,8 @@ const THIS_HOST: Host = {
 };
 
 /**
- * Makes sure that everything is there: installs it as root on Debian, else throws one sentence with
- * the line to type.
+ * Installs missing prerequisites as root on Debian. Otherwise throws an error with the command to
+ * run.
  */
 export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HOST): Promise<void> {
   const missing = await findMissing(wanted);
@@ -112,7 +112,7 @@ export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HO
     );
   if (!host.isRoot)
     throw new ToolchainError(
-      `Missing: ${names}. Install them by\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`,
+      `Missing: ${names}. Install them with\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`,
     );
   process.stdout.write(`Missing: ${names}. Installing ${packages.join(' ')}.\n`);
   const installed = await host.install(packages);
@@ -132,8 +132,7 @@ async function installDebianPackages(packages: readonly string[]): Promise<boole
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
   const install = () =>
     runVisibly('apt-get', ['install', '-y', '-q', '--no-install-recommends', ...packages], { env });
-  // Package lists are missing on a fresh image and stale on an old one; updating them first is the
-  // one way that works on both.
+  // Update first: package lists are missing on a fresh image and stale on an old one.
   return (await runVisibly('apt-get', ['update', '-q'], { env })) === 0 && (await install()) === 0;
 }
 

@@ -1,6 +1,5 @@
 /**
- * Tells a person that work goes on: one line that changes on a terminal, a line every tenth of the
- * way elsewhere.
+ * Shows progress: one changing line on a terminal, otherwise a line per 10 %.
  */
 export interface Progress {
   note(text: string): void;

@@ -4,8 +4,7 @@ import { runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
 
 /**
- * Installs packages into a directory in the cache. It gets its name when it is complete: whoever
- * sees the name sees the whole.
+ * Installs packages into a directory in the cache. The directory is renamed when complete.
  */
 export async function fetchPythonPackages(
   directory: string,
@@ -25,8 +24,8 @@ export async function fetchPythonPackages(
 }
 
 /**
- * By the pip of an environment of its own: Debian's Python may have none, and refuses to touch the
- * system's.
+ * Uses the pip of a virtual environment, because Debian's Python may have no pip and refuses
+ * changes to the system's packages.
  */
 async function pipInstall(target: string, packages: readonly string[]): Promise<void> {
   const environment = path.join(path.dirname(target), 'venv');
@@ -60,6 +59,6 @@ function renameUnlessThere(from: string, to: string): void {
   try {
     renameSync(from, to);
   } catch (error) {
-    if (!existsSync(to)) throw error; // else another process was faster, with the same packages
+    if (!existsSync(to)) throw error; // otherwise another process has installed the same packages
   }
 }

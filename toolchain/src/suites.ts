@@ -11,7 +11,7 @@ import {
   type TestCounts,
 } from './test-counts.js';
 
-/** One runner over many tests; it prints as it goes and its report is read at the end. */
+/** A test runner. It prints while it runs; its report is read at the end. */
 export interface Suite {
   readonly name: string;
   run(): Promise<TestCounts>;
@@ -19,13 +19,13 @@ export interface Suite {
 
 const REPORTS = path.join(REPOSITORY, 'build', 'reports');
 
-/** Tests that start programs of Kubernetes, which take a quarter of an hour to build. */
+/** Tests that start Kubernetes programs, which take 15 minutes to build. */
 const WITH_KUBERNETES = '/test/dist/(kubernetes|chart)/';
 
-/** Tests that start other processes, or take seconds. */
+/** Tests that start other processes or take seconds. */
 const WITH_PROCESSES = '\\.process\\.test\\.js$';
 
-/** Jest's default is one worker less than processors, but many tests wait for processes. */
+/** Jest's default is one worker less than processors, but many tests mostly wait for processes. */
 const PARALLEL = ['--maxWorkers=2'];
 
 /** TypeScript tests that start no other process. */
@@ -33,12 +33,12 @@ export function fastJestSuite(): Suite {
   return jest('jest', ...PARALLEL, '--testPathIgnorePatterns', WITH_PROCESSES, WITH_KUBERNETES);
 }
 
-/** All workspaces' TypeScript tests but those with Kubernetes; they use the release build. */
+/** TypeScript tests of all workspaces without Kubernetes. They use the release build. */
 export function jestSuite(): Suite {
   return jest('jest', ...PARALLEL, '--testPathIgnorePatterns', WITH_KUBERNETES);
 }
 
-/** One after another: each has an API server of its own. */
+/** In sequence, because each test starts its own API server. */
 export function jestSuiteWithKubernetes(): Suite {
   return jest('jest with Kubernetes', '--testPathPatterns', WITH_KUBERNETES, '--runInBand');
 }
@@ -69,8 +69,8 @@ export function ctestSuite(preset: string, ...selection: string[]): Suite {
   return {
     name: `ctest ${preset}`,
     async run() {
-      // Some tests compile CUDA programs. The compiler is fetched here, before a test's time limit
-      // runs.
+      // Some tests compile CUDA programs. Download the compiler before a test's timeout
+      // starts.
       const env = { ...process.env, CUDA_HOME: await cudaHome((line) => console.log(line)) };
       const run = (report: string) =>
         runVisibly('ctest', [...options, '--output-junit', report], { env });
@@ -79,7 +79,7 @@ export function ctestSuite(preset: string, ...selection: string[]): Suite {
   };
 }
 
-/** A program of test/, whose last line is its counts. */
+/** A program of test/ that prints its counts in its last line. */
 export function testProgram(name: string, ...args: string[]): Suite {
   return {
     name,
@@ -109,7 +109,7 @@ function nodeWithModules(args: readonly string[]): Promise<number> {
   return runVisibly(process.execPath, args, { env });
 }
 
-/** A report of an earlier run must never be taken for this one's. */
+/** Deletes the report of an earlier run first. */
 async function reported(
   name: string,
   read: (file: string) => TestCounts,

@@ -23,7 +23,7 @@ function file(text: string): string {
   return name;
 }
 
-test('readJestReport() counts suites that could not run as failed', () => {
+test('readJestReport() counts a suite that could not run as failed', () => {
   const report = {
     numPassedTests: 5,
     numFailedTests: 1,
@@ -44,7 +44,7 @@ test('readJunitReport() reads the totals of ctest', () => {
   expect(readJunitReport(file(report))).toEqual({ passed: 4, failed: 2, skipped: 1 });
 });
 
-test('readClosingLine() takes the last line of its form, and nothing inside a sentence', () => {
+test('readClosingLine() reads the last complete line of counts', () => {
   expect(
     readClosingLine('1 passed, 1 failed\nconformance: 3 passed, 0 failed, 2 skipped\nbye'),
   ).toEqual({
@@ -55,7 +55,7 @@ test('readClosingLine() takes the last line of its form, and nothing inside a se
   expect(readClosingLine('we saw 3 passed, 0 failed today')).toEqual(NONE);
 });
 
-test('a report that is missing is no success', () => {
+test('a missing report is a failure', () => {
   const missing = path.join(directory, 'missing');
   expect(honest(readJestReport(missing), 0).failed).toBe(1);
   expect(honest(readJunitReport(missing), 0).failed).toBe(1);
@@ -69,7 +69,7 @@ test('honest() adds a failure only for a runner that failed without counting one
   expect(honest({ ...passed, failed: 2 }, 1).failed).toBe(2);
 });
 
-test('closingLine() says what was skipped, if anything was', () => {
+test('closingLine() prints skipped tests if there are any', () => {
   expect(
     closingLine(add({ passed: 1, failed: 2, skipped: 0 }, { passed: 3, failed: 0, skipped: 0 })),
   ).toBe('4 passed, 2 failed');

@@ -17,8 +17,7 @@ export function add(a: TestCounts, b: TestCounts): TestCounts {
 }
 
 /**
- * A runner that failed without counting a failed test (it crashed, or ran nothing) counts as one,
- * so that the sum never looks better than it was.
+ * Adds one failure if a runner failed without counting one, because it crashed or ran nothing.
  */
 export function honest(counts: TestCounts, exitStatus: number): TestCounts {
   const unexplained = exitStatus !== 0 && counts.failed === 0;
@@ -32,7 +31,7 @@ export function closingLine(counts: TestCounts): string {
 }
 
 /**
- * The report of `jest --json --outputFile`. A suite that could not run counts as one failed test.
+ * Reads the report of `jest --json --outputFile`. A suite that could not run counts as one failure.
  */
 export function readJestReport(file: string): TestCounts {
   const report = readJson(file);
@@ -44,7 +43,7 @@ export function readJestReport(file: string): TestCounts {
   };
 }
 
-/** The report of `ctest --output-junit`. */
+/** Reads the report of `ctest --output-junit`. */
 export function readJunitReport(file: string): TestCounts {
   const suite = /<testsuite\b[^>]*>/.exec(readIfThere(file))?.[0] ?? '';
   const attribute = (name: string) =>
@@ -57,7 +56,7 @@ export function readJunitReport(file: string): TestCounts {
   };
 }
 
-/** The last line of the form that closingLine() writes. */
+/** Reads the last line in the format of closingLine(). */
 export function readClosingLine(output: string): TestCounts {
   const lines = [
     ...output.matchAll(/^(?:\w+: )?(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/gm),

@@ -17,10 +17,11 @@ import {
 import { add, closingLine, NONE, type TestCounts } from './test-counts.js';
 
 /**
- * `npm test`: everything that needs neither a GPU nor Kubernetes, closed by one line with the sum.
- * - Argument `fast`: only the tests that start no other process and take no seconds.
- * - Argument `control-plane`: single parts before a real API server, whose programs are built first
- *   (a quarter of an hour, once).
+ * `npm test`: runs all tests that need neither a GPU nor Kubernetes, and prints the sum in one
+ * line.
+ * - Argument `fast`: only quick tests that start no other process.
+ * - Argument `control-plane`: tests of single parts with a real API server. Its programs are built
+ *   first (15 minutes, once).
  */
 await runMain(async () => {
   const withControlPlane = process.argv[2] === 'control-plane';
@@ -28,7 +29,7 @@ await runMain(async () => {
   await ensurePrerequisites(
     withControlPlane ? [...TEST_PREREQUISITES, ...KUBERNETES_PREREQUISITES] : TEST_PREREQUISITES,
   );
-  // Within a test it would take longer than a test may.
+  // Would exceed the timeout of a test.
   if (withControlPlane)
     await buildKubernetesTools([...API_TOOLS, 'helm'], (line) => console.log(line));
   let sum = NONE;
@@ -57,8 +58,8 @@ function fastSuites(): Suite[] {
 }
 
 function suitesWithControlPlane(): Suite[] {
-  // Where workers are placed has a test of its own, with cgroups that it makes; a machine may not
-  // let this one reach its own.
+  // A separate test covers the placement of workers with its own cgroups. Here the machine may
+  // deny access to cgroups.
   return [jestSuiteWithKubernetes(), testProgram('container', '--placement', 'none')];
 }
 

@@ -12,11 +12,11 @@ const TENANTS = [
   { name: 'ben', share: 75 },
 ];
 const MEMORY = '256MiB';
-/** Longer than top shows, also on a busy machine. */
+/** Longer than the run of `top`, also on a busy machine. */
 const BUSY_SECONDS = 8;
 const MOMENTS = 3;
 
-/** As `gpu-proxy top -o json` has it. */
+/** Output of `gpu-proxy top -o json`. */
 interface Use {
   readonly allocations: readonly {
     readonly name: string;
@@ -25,8 +25,7 @@ interface Use {
 }
 
 /**
- * Two tenants keep one GPU busy at the same time, on a node of their own that leaves nothing
- * behind.
+ * Runs two tenants at the same time on one GPU of a temporary node.
  * @param program runs for as many seconds as its argument says
  * @param heading prints what comes next
  * @returns whether both programs did their work
@@ -68,7 +67,7 @@ export async function showTwoTenants(
   }
 }
 
-/** `begun` when it has printed something. */
+/** `begun` resolves with its first output. */
 function startProgram(node: TemporaryNode, name: string, command: readonly string[]) {
   let begin = () => {};
   const begun = new Promise<void>((resolve) => {
@@ -95,7 +94,7 @@ function sayShares(before: Use, after: Use): void {
   });
 }
 
-/** Nanoseconds: in its windows, and what its work took beyond their end. */
+/** Nanoseconds used in its windows and after their end. */
 function usedBy(name: string, { allocations }: Use): number {
   const { granted, overrun } = allocations.find((allocation) => allocation.name === name)?.time ?? {
     granted: 0,
@@ -104,7 +103,7 @@ function usedBy(name: string, { allocations }: Use): number {
   return granted + overrun;
 }
 
-/** `gpu-proxy serve` on a state directory that goes with it. */
+/** `gpu-proxy serve` with a temporary state directory. */
 class TemporaryNode {
   readonly ready: Promise<unknown>;
   readonly #state = mkdtempSync(path.join(tmpdir(), 'nvidia-virtual-demo-'));
@@ -113,12 +112,12 @@ class TemporaryNode {
   readonly #interrupted: AbortSignal;
 
   /**
-   * @param interrupted ends its commands; the node itself is ended by end(), which needs it to
-   * clean up, so Ctrl-C does not reach it.
+   * @param interrupted aborts its commands. Ctrl-C does not reach the node itself: end() needs
+   * it to clean up, and then ends it.
    */
   constructor(interrupted: AbortSignal) {
     this.#interrupted = interrupted;
-    chmodSync(this.#state, 0o711); // workers that are users of their own pass through it
+    chmodSync(this.#state, 0o711); // workers run as other users and must pass through it
     let serving = () => {};
     const isServing = new Promise<void>((resolve) => {
       serving = resolve;
@@ -152,7 +151,7 @@ class TemporaryNode {
     return JSON.parse(await this.#mustSucceed('top', ['-n', '1', '-o', 'json']));
   }
 
-  /** Runs a command of gpu-proxy as a person would. @throws ToolchainError when it fails */
+  /** Runs and prints a gpu-proxy command. @throws ToolchainError if it fails */
   async show(name: string, ...args: string[]): Promise<void> {
     console.log(`$ npx gpu-proxy ${name} --state DIR ${args.join(' ')}`);
     await this.#mustSucceed(name, args, (line) => console.log(line));
@@ -170,9 +169,7 @@ class TemporaryNode {
     return output;
   }
 
-  /**
-   * Ends its programs, then itself. An allocation that was never made is not there to be deleted.
-   */
+  /** Deletes its allocations if they exist, then ends the node. */
   async end(): Promise<void> {
     const remove = ({ name }: { name: string }) =>
       runCommand(process.execPath, [GPU_PROXY, 'delete', name, '--force', '--state', this.#state]);
@@ -184,12 +181,12 @@ class TemporaryNode {
   }
 }
 
-/** It waits a minute for the next node on its state directory; here none will come. */
+/** Ends the arbiter, which would wait a minute for another node on the state directory. */
 function endArbiter(socket: string): void {
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       if (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(`--socket\0${socket}\0`))
         process.kill(Number(pid));
-    } catch {} // it has ended meanwhile
+    } catch {} // it has already ended
   }
 }

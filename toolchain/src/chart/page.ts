@@ -41,7 +41,7 @@ function row(value: ChartValue): string {
 function defaultText({ default: value }: ChartValue): string {
   if (value === '') return '';
   const text = stringify(value, { collectionStyle: 'flow', lineWidth: 0 }).trim();
-  // What does not fit into a table is read where it stands.
+  // Too long for a table.
   return text.length > 120 ? 'see values.yaml' : `\`${text}\``;
 }
 

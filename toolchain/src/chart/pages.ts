@@ -7,7 +7,7 @@ import { readValuesFile } from './values-file.js';
 
 const CHART = path.join(REPOSITORY, 'charts', 'nvidia-virtual');
 
-/** The files of the chart that are printed, as they should be. */
+/** The generated files of the chart with their expected text. */
 export function chartPages(): { file: string; text: string }[] {
   const sections = readValuesFile(readFileSync(path.join(CHART, 'values.yaml'), 'utf8'));
   return [

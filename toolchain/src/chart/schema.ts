@@ -5,19 +5,19 @@ interface Group {
 }
 
 /**
- * values.schema.json: what Helm checks values against before it renders anything. Unknown keys are
- * refused, so that a typing mistake is seen.
+ * values.schema.json, with which Helm validates values before it renders. Unknown keys are
+ * refused, to detect typing mistakes.
  */
 export function valuesSchema(sections: readonly ValuesSection[]): string {
   const root: Group = { properties: {} };
   for (const value of sections.flatMap(({ values }) => values))
     put(root, value.key.split('.'), schemaOf(value));
-  // Helm's own, in every chart that is part of another one.
+  // Helm sets it in every subchart.
   root.properties['global'] = { type: 'object' };
   return `${JSON.stringify(closed(root), undefined, 2)}\n`;
 }
 
-/** The kind of the default, unless `@schema` says another one. */
+/** The type of the default, unless `@schema` sets another one. */
 function schemaOf({ help, default: value, schema }: ChartValue): Schema {
   const kind = 'enum' in schema || 'type' in schema ? {} : { type: kindOf(value) };
   const bound = typeof value === 'number' && !('minimum' in schema) ? { minimum: 0 } : {};

@@ -1,7 +1,7 @@
 import { isMap, LineCounter, type ParsedNode, parse, parseDocument, type YAMLMap } from 'yaml';
 import { ToolchainError } from '../errors.js';
 
-/** JSON Schema, as far as `@schema` may say it. */
+/** A JSON Schema from an `@schema` comment. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 /** One value that a user may set. */
@@ -10,11 +10,11 @@ export interface ChartValue {
   readonly key: string;
   readonly help: string;
   readonly default: unknown;
-  /** What `@schema` says beyond the kind of the default. */
+  /** Content of `@schema`. */
   readonly schema: Schema;
 }
 
-/** A part of values.yaml under a heading of its own. */
+/** A section of values.yaml under one heading. */
 export interface ValuesSection {
   readonly title: string;
   readonly introduction: string;
@@ -27,13 +27,13 @@ interface Comment {
 }
 
 const HEADING = /^# == (.+)$/;
-/** It ends the comment, on as many lines as it needs. */
+/** The end of a comment. It may have several lines. */
 const SCHEMA = /(?:^|\n)@schema (.+)$/s;
 
 /**
- * The sections of a values.yaml. A mapping is a group of values, unless `@schema` stands above it
- * or nothing is in it: then it is one value.
- * @throws ToolchainError with every value that nothing explains.
+ * Reads the sections of a values.yaml. A mapping is a group of values. An empty mapping, or one
+ * with `@schema`, is a single value.
+ * @throws ToolchainError that lists all values without a comment
  */
 export function readValuesFile(text: string): ValuesSection[] {
   return new ValuesReader(text).read();
@@ -104,7 +104,7 @@ class ValuesReader {
     section.values.push({ key, help, default: value?.toJSON() ?? null, schema: schema ?? {} });
   }
 
-  /** The comment lines without a gap above this line. */
+  /** The comment directly above this line. */
   #commentAbove(line: number): Comment {
     let first = line;
     while (first > 0 && /^\s*#/.test(this.#lines[first - 1] as string)) first--;

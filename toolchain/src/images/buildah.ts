@@ -5,18 +5,18 @@ import { ToolchainError } from '../errors.js';
 import { cacheDirectory, REPOSITORY } from '../repository.js';
 
 interface ImageBuild {
-  /** As a pod would name it. */
+  /** Image name as used by pods. */
   readonly name: string;
-  /** Beneath images/: where its Dockerfile is. */
+  /** Directory of its Dockerfile, relative to images/. */
   readonly directory: string;
   readonly context: string;
   readonly base?: string;
 }
 
-/** Builds one image. Steps whose files did not change are taken from earlier builds. */
+/** Builds one image. Steps with unchanged files come from the build cache. */
 export async function buildImage({ name, directory, context, base }: ImageBuild): Promise<void> {
   const dockerfile = path.join(REPOSITORY, 'images', directory, 'Dockerfile');
-  // Files get one date, so that the same content is the same layer.
+  // A fixed file date makes layers reproducible.
   const options = [
     '--layers',
     '--timestamp',
@@ -37,8 +37,8 @@ export async function buildImage({ name, directory, context, base }: ImageBuild)
 }
 
 /**
- * Writes an image into an archive, as `ctr images import` and others read it. This form is not
- * compressed, which would take longest.
+ * Writes an image to an archive for `ctr images import` and others. It is not compressed, because
+ * that would take most of the time.
  */
 export async function exportImage(name: string, archive: string): Promise<void> {
   mkdirSync(path.dirname(archive), { recursive: true });
@@ -54,12 +54,12 @@ export async function exportImage(name: string, archive: string): Promise<void> 
   renameSync(unfinished, archive);
 }
 
-/** Another name for an image. */
+/** Adds a name to an image. */
 export async function tagImage(name: string, other: string): Promise<void> {
   await buildah(`image ${name} could not be named ${other}`, ['tag', name, other]);
 }
 
-/** Changes when the image does. */
+/** Digest of an image. Undefined: there is no such image. */
 export async function imageDigest(name: string): Promise<string | undefined> {
   const { status, output } = await run([
     'inspect',
@@ -78,7 +78,7 @@ async function buildah(failure: string, args: readonly string[]): Promise<void> 
     throw new ToolchainError(`The ${failure}: \`buildah ${args.join(' ')}\` failed:\n${output}`);
 }
 
-/** With a storage of our own, so that nobody's images are in the way, nor ours in theirs. */
+/** Runs buildah with separate storage, so that it shares no images with the user. */
 function run(args: readonly string[]): ReturnType<typeof runCommand> {
   const storage = path.join(cacheDirectory(), 'buildah');
   return runCommand('buildah', [

@@ -3,16 +3,16 @@ import path from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { REPOSITORY } from '../repository.js';
 
-/** The workspaces whose modules look for files of their package beside themselves. */
+/** Workspaces whose modules load files of their package by relative path. */
 const OURS =
   /\/(service|node-state|gpu-proxy|device-plugin|scheduler-ext|release-hooks|usage-api|kube-common|ledger|cuda-api)\/dist\/.*\.js$/;
-/** What they find there. */
+/** Files that those modules load. */
 const FILES = ['node-state/proto', 'device-plugin/proto', 'kube-common/proto'];
 
 /**
- * Makes `NAME.js` in `directory` of each `package/dist/main.js`, with every module that it needs:
- * it starts in a fraction of the time that a thousand small files take, and no node_modules need
- * lie beside it. The files that packages bring are copied as they lie in the repository.
+ * Bundles each `package/dist/main.js` with all its modules into `NAME.js` in `directory`. A bundle
+ * starts much faster than a thousand small files and needs no node_modules. Data files of packages
+ * are copied with their paths.
  */
 export async function bundle(
   entries: Readonly<Record<string, string>>,
@@ -40,14 +40,14 @@ export async function bundle(
   }
 }
 
-/** CommonJS modules ask for `require`, which an ES module lacks. */
+/** Defines `require` for CommonJS modules in the bundle, because an ES module has none. */
 const BANNER = [
   "import { createRequire as bundledCreateRequire } from 'node:module';",
   'const require = bundledCreateRequire(import.meta.url);',
   'const bundledRoot = import.meta.dirname;',
 ].join('\n');
 
-/** A module of ours goes on to see its own directory, which is now beneath the bundle's. */
+/** Replaces the directory of our modules by the one below the bundle's. */
 const ownDirectories: Plugin = {
   name: 'own-directories',
   setup({ onLoad }) {

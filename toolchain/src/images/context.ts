@@ -7,7 +7,7 @@ import { REPOSITORY } from '../repository.js';
 import { bundle } from './bundle.js';
 
 const PROGRAMS = 'usr/lib/nvidia-virtual';
-/** What lies in /opt/nvidia-virtual, from where it is installed on the node. */
+/** Content of /opt/nvidia-virtual, which is installed on the node. */
 const INSTALLED = {
   'interposer/libcuda.so.1': 'lib/libcuda.so.1',
   'native/worker/nvidia-virtual-worker': 'nvidia-virtual-worker',
@@ -19,17 +19,17 @@ const INSTALLED = {
   'native/simulator/libsimulator-nvml.so.1': 'libsimulator-nvml.so.1',
 };
 
-/** Where the native parts were built. */
+/** Directories of the native builds. */
 export interface NativeBuilds {
   readonly portable: string;
   /**
-   * The parts of which the portable build has none: launcher and closer, which are linked
-   * statically, and the simulated driver, which is for trying out.
+   * Parts that are not in the portable build: launcher and closer, which are linked statically,
+   * and the simulated driver.
    */
   readonly ordinary: string;
 }
 
-/** What `images/NAME/Dockerfile` copies, in an empty directory. Returns it. */
+/** Creates the build context for `images/NAME/Dockerfile` and returns its directory. */
 export async function makeContext(
   name: 'node' | 'control',
   directory: string,
@@ -56,14 +56,14 @@ export async function makeContext(
   return context;
 }
 
-/** Commands in PATH, each the bundle of its package. */
+/** Adds commands in PATH, one bundle per package. */
 async function addCommands(
   root: string,
   packages: Readonly<Record<string, string>>,
 ): Promise<void> {
   const entries = Object.values(packages).map((name) => [name, `${name}/dist/main.js`]);
   await bundle(Object.fromEntries(entries), path.join(root, PROGRAMS));
-  // Node takes a bundle for an ES module because this file says so.
+  // Makes Node load the bundles as ES modules.
   writeFileSync(path.join(root, PROGRAMS, 'package.json'), '{"type": "module"}\n');
   mkdirSync(path.join(root, 'usr/bin'), { recursive: true });
   for (const [command, name] of Object.entries(packages)) {
@@ -75,7 +75,7 @@ async function addCommands(
   }
 }
 
-/** As gpu-proxy finds them: its NVIDIA_VIRTUAL_BUILD. */
+/** Copies the native parts into the layout of NVIDIA_VIRTUAL_BUILD. */
 export async function copyNativeParts(
   directory: string,
   { portable, ordinary }: NativeBuilds,
@@ -86,7 +86,7 @@ export async function copyNativeParts(
   }
 }
 
-/** Without what only a debugger reads, which is two thirds of it. */
+/** Copies a program without debug symbols, which are two thirds of its size. */
 async function copyProgram(from: string, to: string): Promise<void> {
   mkdirSync(path.dirname(to), { recursive: true });
   const { status, output } = await runCommand('strip', ['--strip-debug', '-o', to, from]);

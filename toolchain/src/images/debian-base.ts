@@ -5,9 +5,9 @@ import { ToolchainError } from '../errors.js';
 import { cacheDirectory } from '../repository.js';
 
 const SUITE = 'bookworm';
-/** Beyond the smallest Debian: what Node is linked with, and a Redis for the tests. */
+/** Packages beyond a minimal Debian: libraries for Node, and Redis for tests. */
 const PACKAGES = ['libstdc++6', 'redis-server'];
-/** Nobody reads manuals in a test's container. */
+/** Excluded paths: documentation. */
 const LEFT_OUT = [
   '/usr/share/doc/*',
   '/usr/share/man/*',
@@ -18,8 +18,8 @@ const LEFT_OUT = [
 ];
 
 /**
- * A root file system of Debian's packages as an archive, made once: a base where no registry is at
- * hand.
+ * Creates an archive of a Debian root file system, once. It is the base image if no registry is
+ * reachable.
  */
 export async function debianBase(say: (line: string) => void = () => {}): Promise<string> {
   const archive = path.join(cacheDirectory(), `debian-${SUITE}-1.tar`);
@@ -40,7 +40,7 @@ export async function debianBase(say: (line: string) => void = () => {}): Promis
     const { status, output } = await runCommand('mmdebstrap', args);
     if (status !== 0)
       throw new ToolchainError(
-        `A Debian base image could not be made: \`mmdebstrap ${args.join(' ')}\` failed:\n${output}`,
+        `A Debian base image could not be created: \`mmdebstrap ${args.join(' ')}\` failed:\n${output}`,
       );
     renameSync(unfinished, archive);
   } finally {

@@ -6,7 +6,7 @@ import { REPOSITORY } from '../repository.js';
 import { exportImage } from './buildah.js';
 import { buildProductImages } from './product-images.js';
 
-const HELP = `Builds the images that the chart deploys, by buildah.
+const HELP = `Builds the images of the chart with buildah.
   --tag TAG          of nvidia-virtual/node and nvidia-virtual/control (default: 0.1.0)
   --base IMAGE       to build those two on, with Node 20 and glibc (default: what the Dockerfiles say)
   --registry NAME    before every name, for example a host and a path

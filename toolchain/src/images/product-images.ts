@@ -23,14 +23,14 @@ export interface ProductImages {
 }
 
 interface ProductImageOptions {
-  /** Before every name, with a slash: `localhost/`. */
+  /** Prefix of all names, with a slash: `localhost/`. */
   readonly registry?: string;
   readonly tag: string;
-  /** Image with Node and glibc for those that need it; default: what the Dockerfiles say. */
+  /** Base image with Node and glibc. Default: that of the Dockerfiles. */
   readonly base?: string;
 }
 
-/** Builds what the chart deploys, from this tree. */
+/** Builds the images of the chart from this tree. */
 export async function buildProductImages(
   options: ProductImageOptions,
   progress: Progress,

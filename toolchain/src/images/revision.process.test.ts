@@ -24,7 +24,7 @@ async function git(cwd: string, ...args: readonly string[]): Promise<string> {
   return output.trim();
 }
 
-/** @returns its id. */
+/** @returns the commit's id */
 async function commit(file: string): Promise<string> {
   mkdirSync(path.join(full, path.dirname(file)), { recursive: true });
   writeFileSync(path.join(full, file), '');
@@ -33,7 +33,7 @@ async function commit(file: string): Promise<string> {
   return git(full, 'rev-parse', '--short=12', 'HEAD');
 }
 
-/** Of the last commit alone. */
+/** A clone of only the last commit. */
 async function shallow(): Promise<string> {
   const clone = path.join(directory, 'shallow');
   await git(directory, 'clone', '--quiet', '--depth', '1', `file://${full}`, clone);
@@ -41,7 +41,7 @@ async function shallow(): Promise<string> {
 }
 
 describe('the commit before', () => {
-  test('is the parent of HEAD, and HEAD where files were changed since', async () => {
+  test('is the parent of HEAD, or HEAD if files have changed', async () => {
     const [first, second] = [await commit('toolchain/src/images/main.ts'), await commit('other')];
     expect(await previousRevision(full, CI)).toMatchObject({ id: first });
     writeFileSync(path.join(full, 'other'), 'changed');
@@ -55,13 +55,13 @@ describe('the commit before', () => {
       ['other', 'toolchain/src/images/main.ts'],
       /Commit [0-9a-f]{12} \(HEAD\^\) cannot build images/,
     ],
-  ])('is missed with a sentence where %s, and CI fails', async (_, files, sentence) => {
+  ])('is missing with a reason if %s, and CI fails', async (_, files, sentence) => {
     for (const file of files) await commit(file);
     expect(await previousRevision(full, {})).toEqual({ missing: expect.stringMatching(sentence) });
     await expect(previousRevision(full, CI)).rejects.toThrow(sentence);
   });
 
-  test('is excused in a shallow clone, also in CI', async () => {
+  test('may be missing in a shallow clone, also in CI', async () => {
     for (const file of ['toolchain/src/images/main.ts', 'other']) await commit(file);
     expect(await previousRevision(await shallow(), CI)).toEqual({
       missing: expect.stringContaining('The clone is shallow and has no HEAD^'),

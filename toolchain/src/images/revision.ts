@@ -6,26 +6,26 @@ import { buildDirectory, REPOSITORY } from '../repository.js';
 import { imageDigest, tagImage } from './buildah.js';
 import type { ProductImages } from './product-images.js';
 
-/** What builds the images. */
+/** The script that builds the images. */
 const IMAGES = 'toolchain/src/images/main.ts';
 
-/** A state of the project with images of its own. */
+/** A commit for which images are built. */
 export interface Revision {
-  /** Of a commit. */
+  /** Commit id. */
   readonly id: string;
-  /** Where its files are, checked out. */
+  /** Directory with its files. */
   readonly directory: string;
 }
 
-/** Why there is none, as a sentence. */
+/** Sentence that says why there is no revision. */
 export interface NoRevision {
   readonly missing: string;
 }
 
 /**
- * The commit before what is here: HEAD where files were changed since, else its parent.
- * @throws ToolchainError where CI has none and history was not cut short: a check that quietly no
- * longer runs would look as if it passed.
+ * The previous commit: HEAD if files have changed, else its parent.
+ * @throws ToolchainError if CI has none and the clone is not shallow: a check that silently no
+ * longer runs would look as if it passed
  */
 export async function previousRevision(
   repository = REPOSITORY,
@@ -57,7 +57,7 @@ export async function previousRevision(
   return { missing };
 }
 
-/** Its images, from an earlier build if there was one. */
+/** Returns its images, from an earlier build if possible. */
 export async function revisionImages(
   { id, directory }: Revision,
   registry: string,
@@ -86,7 +86,7 @@ export async function revisionImages(
   return names;
 }
 
-/** So that the run for the next commit finds them. */
+/** Tags the images for the run of the next commit. */
 export async function keepImages({ node, control }: ProductImages): Promise<void> {
   if ((await must('git', ['status', '--porcelain'])) !== '') return;
   const id = (await must('git', ['rev-parse', '--short=12', 'HEAD'])).trim();
@@ -106,7 +106,7 @@ async function hasImages(id: string, repository: string): Promise<boolean> {
   );
 }
 
-/** Without git's own notes about it, so that it can be removed like any directory of build/. */
+/** Extracts the files without a git worktree, so that the directory can simply be deleted. */
 async function checkOut(id: string, directory: string): Promise<void> {
   if (existsSync(directory)) return;
   const unfinished = `${directory}.unfinished`;

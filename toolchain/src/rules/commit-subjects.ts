@@ -22,7 +22,7 @@ export function findWrongSubject(subject: string): string[] {
     : [`"${subject}" does not begin with an area and a colon.`];
 }
 
-/** Nothing in a copy of the tree without its history. */
+/** Empty in a copy of the tree without history. */
 async function newSubjects(): Promise<string[]> {
   try {
     const { stdout } = await run('git', ['log', '--format=%s', `${BASE}..HEAD`], {

@@ -6,14 +6,14 @@ import { trackedFiles } from './tracked-files.js';
 
 const PAGE = 'docs/environment.md';
 const CODE = /(?<!\.test)\.(ts|cpp|h|py)$/;
-/** As code spells the name of a variable; a CMake switch (-DNVIDIA_VIRTUAL_...) is none. */
+/** A quoted variable name. CMake options (-DNVIDIA_VIRTUAL_...) do not match. */
 const NAME = /['"](NVIDIA_VIRTUAL_\w+)['"]/g;
-/** What the worker hands to the driver of the program's environment. */
+/** The file that lists the variables that the worker passes from the program to the driver. */
 const FOR_THE_DRIVER = 'native/worker/driver/environment.cpp';
 const NAME_OF_CUDA = /"(CUDA_\w+)"/g;
 
 export const environmentPage: Rule = {
-  law: `every environment variable of ours, and of CUDA's that the driver is given, stands in ${PAGE}`,
+  law: `${PAGE} lists our environment variables, and CUDA's that the worker passes to the driver`,
   check: async () => {
     const page = readFileSync(path.join(REPOSITORY, PAGE), 'utf8');
     const files = (await trackedFiles()).filter((file) => CODE.test(file.path));
@@ -29,5 +29,5 @@ export function findUndocumented(file: string, code: string, page: string): stri
   const names = new Set(found.map((match) => match[1] as string));
   return [...names]
     .filter((name) => !page.includes(`\`${name}\``))
-    .map((name) => `${file} reads ${name}, which ${PAGE} does not explain.`);
+    .map((name) => `${file} reads ${name}, but ${PAGE} does not document it.`);
 }

@@ -5,9 +5,9 @@ import { type TrackedFile, trackedFiles } from './tracked-files.js';
 const CODE = /^(interposer|native|wire)\/(?!(.*\/)?test\/).*\.(h|cpp)$/;
 const INCLUDE = /^#include "([^"]+)"/gm;
 
-/** A unit is NAME.h with NAME.cpp: units that include each other cannot be read one by one. */
+/** A unit is NAME.h with NAME.cpp. */
 export const includeCircles: Rule = {
-  law: 'no circle of includes between C++ units (x.h and x.cpp are one) outside of tests',
+  law: 'C++ units (x.h with x.cpp) have no include cycles outside of tests',
   check: async () =>
     findIncludeCircles((await trackedFiles()).filter((file) => CODE.test(file.path))),
 };
@@ -26,7 +26,7 @@ export function findIncludeCircles(files: readonly TrackedFile[]): string[] {
   const visit = (unit: string, chain: readonly string[]): void => {
     if (chain.includes(unit)) {
       const circle = [...chain.slice(chain.indexOf(unit)), unit];
-      problems.push(`${circle.join(' includes ')}: move what both need into a unit of its own.`);
+      problems.push(`${circle.join(' includes ')}: move the shared code into a separate unit.`);
     }
     if (chain.includes(unit) || finished.has(unit)) return;
     for (const next of included.get(unit) ?? []) visit(next, [...chain, unit]);

@@ -9,8 +9,7 @@ const BUILD = buildDirectory('release');
 const LIBRARY = path.join(BUILD, 'interposer', 'libcuda.so.1');
 const EXPORTS_MAP = path.join(BUILD, 'generated', 'exports.map');
 /**
- * The interposer lives in other people's processes: libc and its loader are all that it may bring
- * in.
+ * The interposer is loaded into user processes, so it may depend only on libc and the loader.
  */
 const ALLOWED_LIBRARIES = ['libc.so.6', 'ld-linux-x86-64.so.2'];
 
@@ -24,7 +23,7 @@ export const exportedSymbols: Rule = {
 };
 
 export const neededLibraries: Rule = {
-  law: 'libcuda.so.1 needs nothing but libc',
+  law: 'libcuda.so.1 depends only on libc',
   check: async () => {
     const { output } = await runCommand('readelf', ['-d', built(LIBRARY)]);
     return findForbiddenLibraries(output);
@@ -44,8 +43,8 @@ export function compareExports(
   const missing = specified.filter((name) => !exported.includes(name));
   const extra = exported.filter((name) => !specified.includes(name));
   return [
-    ...missing.map((name) => `${name} is specified and not exported.`),
-    ...extra.map((name) => `${name} is exported and not in cuda-api/: give it hidden visibility.`),
+    ...missing.map((name) => `${name} is specified but not exported.`),
+    ...extra.map((name) => `${name} is exported but not in cuda-api/: give it hidden visibility.`),
   ];
 }
 
@@ -54,15 +53,12 @@ export function findForbiddenLibraries(dynamicSection: string): string[] {
     (match) => match[1] as string,
   );
   const forbidden = needed.filter((library) => !ALLOWED_LIBRARIES.includes(library));
-  return forbidden.map(
-    (library) => `libcuda.so.1 needs ${library}, which a program's container may not have.`,
-  );
+  return forbidden.map((library) => `libcuda.so.1 needs ${library}, which a container may lack.`);
 }
 
 async function definedSymbols(library: string): Promise<string[]> {
   const { output } = await runCommand('nm', ['-D', '--defined-only', '--format=posix', library]);
-  // A symbol with a version of its own is written name@@version; the version node itself is an
-  // absolute symbol (A).
+  // A versioned symbol is written name@@version. The version itself is an absolute symbol (A).
   const symbols = [...output.matchAll(/^(\w+)(?:@\S+)? (\w)/gm)];
   return symbols.filter((match) => match[2] !== 'A').map((match) => match[1] as string);
 }

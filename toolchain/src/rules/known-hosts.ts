@@ -2,8 +2,8 @@ import type { Rule } from './rule.js';
 import { type TrackedFile, trackedFiles } from './tracked-files.js';
 
 /**
- * Where a link may lead. Package registries are none of them: they are configured where the build
- * runs, and differ from place to place.
+ * Allowed hosts of links. Package registries are not allowed, because they are configured per
+ * build environment.
  */
 const KNOWN = [
   'apache.org',
@@ -13,15 +13,15 @@ const KNOWN = [
   'nvidia.com',
   'kernel.org',
   'pytorch.org',
-  // The namespace of SVG.
+  // XML namespace of SVG.
   'w3.org',
 ];
 /**
- * Written by npm: the homes and sponsors of packages, and no download addresses
+ * Written by npm. It may contain homepages and sponsors of packages, but no download URLs
  * (omit-lockfile-registry-resolved).
  */
 const LOCK_FILE = 'package-lock.json';
-/** Also Services, whose names mean something within their cluster only. */
+/** Local addresses, including Services of a cluster. */
 const LOCAL = /^(localhost|127\.|0\.0\.0\.0|\$|\{|[\w.-]+\.svc$)/;
 
 export const knownHosts: Rule = {

@@ -7,14 +7,14 @@ import { type TrackedFile, trackedFiles } from './tracked-files.js';
 const PAGE = 'docs/errors.md';
 const CODE = /^interposer\/(?!test\/).+\.cpp$/;
 /**
- * One that only hands on what the worker or gpu-proxy says begins with its placeholder, and stands
- * where those stand.
+ * A log() call with a literal message. Forwarded messages of the worker or gpu-proxy start with a
+ * placeholder and do not match.
  */
 const SENTENCE = /\blog\(\s*"((?!%\.\*s")(?:[^"\\]|\\.)*)"/g;
 const PLACEHOLDER = /%\w+/g;
 
 export const logSentences: Rule = {
-  law: `every sentence that our libcuda.so.1 writes into CUDA_LOG_FILE stands in ${PAGE}`,
+  law: `${PAGE} lists all messages that libcuda.so.1 writes to CUDA_LOG_FILE`,
   check: async () => {
     const page = readFileSync(path.join(REPOSITORY, PAGE), 'utf8');
     return (await trackedFiles())
@@ -23,7 +23,7 @@ export const logSentences: Rule = {
   },
 };
 
-/** @param page has three dots where a sentence is filled in */
+/** @param page has three dots in place of each placeholder */
 export function findUntold(file: TrackedFile, page: string): string[] {
   const sentences = [...file.text().matchAll(SENTENCE)].map(([, text = '']) =>
     text.replaceAll(PLACEHOLDER, '…'),

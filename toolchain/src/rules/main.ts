@@ -24,7 +24,7 @@ const RULES = [
   includeCircles,
 ];
 
-/** The house rules that no general linter knows; part of `npm run check`. */
+/** Runs the project's own rules, part of `npm run check`. */
 await runMain(async () => {
   let broken = 0;
   for (const rule of RULES) {

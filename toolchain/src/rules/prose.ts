@@ -1,33 +1,35 @@
 import type { Rule } from './rule.js';
 import { type TrackedFile, trackedFiles } from './tracked-files.js';
 
-const LONGEST_LINE = 100;
-const MOST_WORDS = 30;
-const LONGEST_CELL = 200;
+const MAXIMUM_COLUMNS = 100;
+const MAXIMUM_WORDS = 30;
+const MAXIMUM_CELL = 200;
 
-/** Files that no formatter wraps. */
+/** Files without a formatter that wraps lines. */
 const WRAPPED_BY_HAND = /(\.(md|py|sh|yaml|tpl)|\.ci\/run)$/;
-/** Files whose comments the formatters leave as they are. */
+/** Files whose comments are not wrapped by a formatter. */
 const COMMENTED = /(\.(ts|cpp|h|cu|cmake)|CMakeLists\.txt)$/;
 const COMMENT = /^\s*(\/\/|\/\*|\*|#)/;
 const GOLDEN = 'cuda-api/golden/expected/';
-/** Recorded on a GPU as they are: their outputs belong to exactly this text. */
+/** Unchanged since they were recorded on a GPU: the recordings belong to exactly this text. */
 const RECORDED = 'test/conformance/programs/';
-/** Its cells are messages as programs print them. */
+/** Pages whose sentences are checked. */
+const PAGES = /^docs\/.+\.md$|^CONTRIBUTING\.md$|(^|\/)README\.md$/;
+/** Its cells are messages of programs. */
 const MESSAGES = 'docs/errors.md';
 
 export const commentWidth: Rule = {
-  law: `comments, prose, YAML, templates, Python and shell end at column ${LONGEST_LINE}`,
+  law: `comments, prose, YAML, templates, Python and shell end at column ${MAXIMUM_COLUMNS}`,
   check: async () => (await trackedFiles()).flatMap(findLongLines),
 };
 
 export const sentenceLength: Rule = {
-  law: `sentences in docs/ have at most ${MOST_WORDS} words`,
+  law: `sentences of docs/, README.md and CONTRIBUTING.md have at most ${MAXIMUM_WORDS} words`,
   check: async () => (await trackedFiles()).flatMap(findLongSentences),
 };
 
 export const tableCells: Rule = {
-  law: `a cell of a table has at most ${LONGEST_CELL} characters`,
+  law: `a cell of a table has at most ${MAXIMUM_CELL} characters`,
   check: async () => (await trackedFiles()).flatMap(findLongCells),
 };
 
@@ -37,18 +39,18 @@ export function findLongLines(file: TrackedFile): string[] {
   if (!isWrapped && !COMMENTED.test(file.path)) return [];
   const lines = file.path.endsWith('.md') ? proseLines(file.text()) : file.text().split('\n');
   return lines.flatMap((line, index) =>
-    line.length > LONGEST_LINE && (isWrapped || COMMENT.test(line)) && isBreakable(line)
+    line.length > MAXIMUM_COLUMNS && (isWrapped || COMMENT.test(line)) && isBreakable(line)
       ? [`${file.path}:${index + 1} has ${line.length} columns.`]
       : [],
   );
 }
 
-/** A long address or path cannot be divided. */
+/** A long URL or path cannot be wrapped. */
 function isBreakable(line: string): boolean {
-  return line.trimStart().replace(/^\S+ /, '').lastIndexOf(' ', LONGEST_LINE) > 0;
+  return line.trimStart().replace(/^\S+ /, '').lastIndexOf(' ', MAXIMUM_COLUMNS) > 0;
 }
 
-/** The lines of a page; empty where a table, a code block or a picture stands. */
+/** The lines of a page. Tables, code blocks and images are replaced by empty lines. */
 function proseLines(text: string): string[] {
   let isCode = false;
   return text.split('\n').map((line) => {
@@ -59,14 +61,16 @@ function proseLines(text: string): string[] {
 }
 
 export function findLongSentences(file: TrackedFile): string[] {
-  if (!file.path.startsWith('docs/') || !file.path.endsWith('.md')) return [];
+  if (!PAGES.test(file.path)) return [];
   return sentences(file.text()).flatMap((sentence) => {
     const words = sentence.split(' ').filter((word) => /\w/.test(word)).length;
-    return words > MOST_WORDS ? [`${file.path}: ${words} words: "${sentence.slice(0, 80)}…"`] : [];
+    return words > MAXIMUM_WORDS
+      ? [`${file.path}: ${words} words: "${sentence.slice(0, 80)}…"`]
+      : [];
   });
 }
 
-/** A paragraph or list item is divided at full stops, question marks, colons and semicolons. */
+/** Splits paragraphs and list items at full stops, question marks, colons and semicolons. */
 function sentences(text: string): string[] {
   const blocks = proseLines(text)
     .map((line) => (/^\s*([-*]|\d+\.|#+) /.test(line) ? `\n${line}` : line))
@@ -80,7 +84,7 @@ function sentences(text: string): string[] {
   );
 }
 
-/** Longer text is a section or a list. */
+/** Longer text belongs in a section or a list. */
 export function findLongCells(file: TrackedFile): string[] {
   if (!file.path.endsWith('.md') || file.path === MESSAGES) return [];
   return file
@@ -89,7 +93,7 @@ export function findLongCells(file: TrackedFile): string[] {
     .flatMap((line, index) => {
       const cells = line.startsWith('|') ? line.split(' | ') : [];
       const longest = Math.max(...cells.map((cell) => cell.length));
-      return longest > LONGEST_CELL
+      return longest > MAXIMUM_CELL
         ? [`${file.path}:${index + 1} has a cell of ${longest} characters.`]
         : [];
     });

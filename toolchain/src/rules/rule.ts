@@ -1,7 +1,7 @@
-/** A law of this repository that a program can check. */
+/** A rule of this repository that a program checks. */
 export interface Rule {
-  /** What must hold, as a sentence. */
+  /** The rule as a sentence. */
   readonly law: string;
-  /** Where it does not hold, one sentence each. */
+  /** Returns one sentence per violation. */
   check(): Promise<string[]>;
 }

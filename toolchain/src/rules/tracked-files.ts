@@ -9,7 +9,7 @@ export interface TrackedFile {
   text(): string;
 }
 
-/** What git has, less what was just deleted. */
+/** Files tracked by git, without deleted ones. */
 export async function trackedFiles(): Promise<TrackedFile[]> {
   const { status, output } = await runCommand('git', ['ls-files']);
   if (status !== 0) throw new ToolchainError(`git ls-files failed: ${output}`);
