@@ -60,7 +60,8 @@ function checkCall(call: Call, types: TypeTable): void {
   if (!travels(call)) {
     if (call.workerCustom || call.frameCustom)
       call.place.fail(
-        `${call.name} never reaches the worker (mode: ${call.mode}): it has no frame and no body there.`,
+        `${call.name} never reaches the worker (mode: ${call.mode}): ` +
+          'it has no frame and no body there.',
       );
     if (!call.ordered)
       call.place.fail(
@@ -76,7 +77,8 @@ function checkCall(call: Call, types: TypeTable): void {
     );
   if (call.frameCustom && call.workerCustom)
     call.place.fail(
-      `${call.name} has a frame of its own: its whole body in the worker is written by hand anyway.`,
+      `${call.name} has a frame of its own: its whole body in the worker is written by hand ` +
+        'anyway.',
     );
   if (
     !call.ordered &&
@@ -85,7 +87,8 @@ function checkCall(call: Call, types: TypeTable): void {
     )
   )
     call.place.fail(
-      `${call.name} names an object that another call may destroy, so it keeps a place in the order: no "ordered: false".`,
+      `${call.name} names an object that another call may destroy, so it keeps a place ` +
+        'in the order: no "ordered: false".',
     );
   for (const parameter of call.parameters) {
     if (!types.knows(parameter.type))
@@ -119,14 +122,16 @@ function checkWindow(call: Call): void {
     );
   if (call.mode === 'wait')
     call.place.fail(
-      `${call.name} lets other calls go before it submits (mode: wait), so it cannot wait for a window.`,
+      `${call.name} lets other calls go before it submits ` +
+        '(mode: wait), so it cannot wait for a window.',
     );
   if (!hasFrame(call)) return;
   if (!streamParameter(call))
     call.place.fail(`${call.name} has no CUstream to need a window for: write "frame: custom".`);
   if (call.window === 'small' && sizeParameters(call).length !== 1)
     call.place.fail(
-      `${call.name}: "window: small" needs one size_t, the bytes that are copied, or "frame: custom".`,
+      `${call.name}: "window: small" needs one size_t, the bytes that are copied, ` +
+        'or "frame: custom".',
     );
 }
 
@@ -141,11 +146,13 @@ function checkSubmission(call: Call): void {
     (streamParameter(call) ?? call.perThread) !== undefined;
   if (mayGiveWork && !call.submits)
     call.place.fail(
-      `${call.name} has a stream: write "submits: kernel", "copy", "memset", "marker", or "nothing" if it takes none of the GPU's time.`,
+      `${call.name} has a stream: write "submits: kernel", "copy", "memset", "marker", ` +
+        `or "nothing" if it takes none of the GPU's time.`,
     );
   if (travels(call) && givesWork(call) !== (call.window !== undefined)) {
     call.place.fail(
-      `${call.name}: a call that travels has a "window" if it submits work, and only then (submits: ${call.submits}).`,
+      `${call.name}: a call that travels has a "window" if it submits work, ` +
+        `and only then (submits: ${call.submits}).`,
     );
   }
   if ((call.window === 'marker') !== (call.submits === 'marker' && travels(call)))
@@ -171,7 +178,8 @@ function checkAllocates(call: Call, types: TypeTable): void {
   );
   if (given && !call.allocates)
     call.place.fail(
-      `${call.name} gives ${given.type}: "allocates" is missing, whether it takes memory: nothing, device or host.`,
+      `${call.name} gives ${given.type}: "allocates" is missing, whether it takes memory: ` +
+        'nothing, device or host.',
     );
 }
 
@@ -216,7 +224,8 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
     const why = types.whyNotBytes(element);
     if (why)
       fail(
-        `cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that is not followed.`,
+        `cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that ` +
+          'is not followed.',
       );
   } else if (direction === 'inout') fail('is a handle: "in" or "out".');
   if (types.handleKind(element) && parameter.optional && direction === 'in')
@@ -246,7 +255,8 @@ function checkValue(call: Call, parameter: Parameter, types: TypeTable): void {
   }
   if (parameter.destroys && (!call.ordered || call.mode === 'wait')) {
     fail(
-      'is destroyed, so the call must keep its place in the order: not "wait", not "ordered: false".',
+      'is destroyed, so the call must keep its place in the order: not "wait", ' +
+        'not "ordered: false".',
     );
   }
 }
@@ -276,7 +286,8 @@ function checkOwner(call: Call, parameter: Parameter, types: TypeTable): void {
   const owner = call.parameters.find((other) => other.name === parameter.owner);
   if (owner?.direction !== 'value' || !types.handleKind(owner.type)) {
     parameter.place.fail(
-      `${call.name}: ${parameter.owner}, the owner of ${parameter.name}, is no handle among the parameters.`,
+      `${call.name}: ${parameter.owner}, the owner of ${parameter.name}, ` +
+        'is no handle among the parameters.',
     );
   }
 }

@@ -9,7 +9,8 @@ import { readSpecification, type Specification } from './specification.js';
 
 const OURS = fileURLToPath(new URL('..', import.meta.url));
 const USAGE =
-  'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] [--specification DIRECTORY]';
+  'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] ' +
+  '[--specification DIRECTORY]';
 
 /** Ends the command with a sentence. */
 class Refusal extends Error {}

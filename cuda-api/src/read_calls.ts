@@ -110,7 +110,9 @@ function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name
     else if (owner !== undefined) words.owner = owner;
     else
       place.fail(
-        `"${word}" is no word for a parameter; known are: out, out?, in, in?, inout, in[n], in?[n], out[n], string, pointer, destroys, owner=NAME.`,
+        `"${word}" is no word for a parameter; known are: ` +
+          'out, out?, in, in?, inout, in[n], in?[n], out[n], string, pointer, destroys, ' +
+          'owner=NAME.',
       );
   }
   return words;

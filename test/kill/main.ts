@@ -149,7 +149,8 @@ async function killOne(
     const problems = ended
       ? []
       : [
-          `the program hangs: ${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`,
+          'the program hangs: ' +
+            `${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`,
         ];
     if (target === 'worker' && ended) problems.push(...missingErrors(diary.read(), victim));
     if (!(await until(() => server.workers().length === 0, GONE_MILLISECONDS)))

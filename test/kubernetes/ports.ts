@@ -17,7 +17,8 @@ export function hostAddress(): string {
   const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal);
   if (!found)
     throw new Error(
-      'this machine has no IPv4 address but loopback ones, and Kubernetes accepts none of those as an endpoint',
+      'this machine has no IPv4 address but loopback ones, and Kubernetes accepts none of ' +
+        'those as an endpoint',
     );
   return found.address;
 }

@@ -16,7 +16,8 @@ const ROUNDS = 5;
 export const bypass: Case = {
   name: 'bypass',
   about:
-    'a worker that uses memory without charging it is killed each time, and its neighbour gets its whole quota',
+    'a worker that uses memory without charging it is killed each time, ' +
+    'and its neighbour gets its whole quota',
   environment: (directory) => ({
     NVIDIA_VIRTUAL_BUILD: makeLyingBuild(path.join(directory, 'build'), {
       quota: LIARS_QUOTA,

@@ -11,7 +11,8 @@ const POINTS = 5;
 export const gangs: Case = {
   name: 'gangs',
   about:
-    'jobs on two GPUs whose kernels wait for each other: each gets both at once, by its share, and none waits forever',
+    'jobs on two GPUs whose kernels wait for each other: ' +
+    'each gets both at once, by its share, and none waits forever',
   environment: { NVIDIA_VIRTUAL_SIMULATED_GPUS: '2' },
   async play(scene) {
     const gang = (sharePercent: number): Wish => ({ sharePercent, gpus: BOTH, load: 'gang' });

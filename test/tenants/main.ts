@@ -61,7 +61,8 @@ function chosen(only: string | undefined): readonly Case[] {
   const unknown = names.filter((name) => !CASES.some((one) => one.name === name));
   if (unknown.length > 0)
     throw new Error(
-      `there is no case ${unknown.join(', ')}; there are ${CASES.map(({ name }) => name).join(', ')}`,
+      `there is no case ${unknown.join(', ')}; there are ` +
+        `${CASES.map(({ name }) => name).join(', ')}`,
     );
   return CASES.filter(({ name }) => names.includes(name));
 }

@@ -40,7 +40,8 @@ const MALICE: Record<string, (allocation: AllocationMessage) => string[]> = {
 export const malice: Case = {
   name: 'malice',
   about:
-    'tenants that flood, send garbage, never read, truncate shared files or never end: the others continue without an error',
+    'tenants that flood, send garbage, never read, truncate shared files or never end: ' +
+    'the others continue without an error',
   async play(scene) {
     const { node, tally } = scene;
     const check = await node.create({ memoryBytes: 64 * MIB, sharePercent: 25 });

@@ -14,7 +14,8 @@ const PATIENCE_S = 120;
 export const quota: Case = {
   name: 'quota',
   about:
-    'two processes compete for the last MiB, allocations are independent, memory of a killed process is released, the heap of kernels is charged',
+    'two processes compete for the last MiB, allocations are independent, ' +
+    'memory of a killed process is released, the heap of kernels is charged',
   async play(scene) {
     await race(scene);
     await apart(scene);

@@ -13,7 +13,8 @@ const MIB = 2 ** 20;
 export const sessions: Case = {
   name: 'sessions',
   about:
-    '64 programs at once in several allocations; the 65th is refused with a message, and admitted after another has ended',
+    '64 programs at once in several allocations; the 65th is refused with a message, ' +
+    'and admitted after another has ended',
   async play(scene) {
     const { node, tally } = scene;
     const limits = { sessions: SESSIONS / ALLOCATIONS };

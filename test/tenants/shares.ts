@@ -30,7 +30,8 @@ export interface Wish extends CreateAllocationRequest {
 export const shares: Case = {
   name: 'shares',
   about:
-    'GPU time by the arbiter: shares with burst and fixed, priorities, and all of the time for a lone tenant',
+    'GPU time by the arbiter: shares with burst and fixed, priorities, ' +
+    'and all of the time for a lone tenant',
   async play(scene) {
     for (const policy of ['POLICY_BURST', 'POLICY_FIXED'] as const) {
       for (const percents of [

@@ -111,7 +111,8 @@ export async function buildKubernetesTools(
   const go = missing.length > 0 ? await goProgram(say) : '';
   for (const [index, name] of missing.entries()) {
     say(
-      `Building ${name} of ${SOURCES[name].release} (${index + 1} of ${missing.length}, once) into ${path.dirname(kubernetesTool(name))}`,
+      `Building ${name} of ${SOURCES[name].release} (${index + 1} of ${missing.length}, ` +
+        `once) into ${path.dirname(kubernetesTool(name))}`,
     );
     await build(name, go);
   }
@@ -155,7 +156,8 @@ async function build(name: KubernetesTool, go: string): Promise<void> {
 function chosenRelease(name: string): Release {
   if (Object.hasOwn(RELEASES, name)) return RELEASES[name as keyof typeof RELEASES];
   throw new ToolchainError(
-    `NVIDIA_VIRTUAL_KUBERNETES is ${JSON.stringify(name)}. It may be one of: ${Object.keys(RELEASES).join(', ')}.`,
+    `NVIDIA_VIRTUAL_KUBERNETES is ${JSON.stringify(name)}. It may be one of: ` +
+      `${Object.keys(RELEASES).join(', ')}.`,
   );
 }
 

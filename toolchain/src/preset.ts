@@ -7,7 +7,8 @@ import { ctestSuite } from './suites.js';
 import { closingLine } from './test-counts.js';
 
 const USAGE =
-  'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]...   (the C++ tests of one CMake preset, of one directory, and single ones: worker/races)';
+  'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]... ' +
+  '  (the C++ tests of one CMake preset, of one directory, and single ones: worker/races)';
 
 await runMain(async () => {
   const { values, positionals } = parseArgs({

@@ -89,7 +89,8 @@ function sayShares(before: Use, after: Use): void {
   TENANTS.forEach(({ name, share }, i) => {
     const time = used[i] ?? 0;
     console.log(
-      `${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % (${(time / 1e9).toFixed(2)} s)`,
+      `${name}: asked for ${share} %, got ${((time / (total || 1)) * 100).toFixed(1)} % ` +
+        `(${(time / 1e9).toFixed(2)} s)`,
     );
   });
 }

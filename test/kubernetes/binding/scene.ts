@@ -40,7 +40,8 @@ export const NODE = 'node-1';
 export const ASKING = 'say("init", result("cuInit", 0))';
 /** Allocates memory, prints the total, and waits for the end of its input. */
 export const HOLDING =
-  'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); say("then", alloc(MiB))';
+  'start(); say("got", alloc(100 * MiB), memory()[1] // MiB); sys.stdin.readline(); ' +
+  'say("then", alloc(MiB))';
 
 interface PodOptions {
   readonly annotations?: Record<string, string>;

@@ -39,7 +39,8 @@ export function claimNode(): void {
       !existsSync(path.join(directory, MARK));
     if (foreign)
       throw new Error(
-        `${directory} is there and no test made it: this machine is a node already, or was one. Run this elsewhere.`,
+        `${directory} is there and no test made it: this machine is a node already, ` +
+          'or was one. Run this elsewhere.',
       );
     mkdirSync(directory, { recursive: true });
     writeFileSync(path.join(directory, MARK), '');

@@ -7,7 +7,8 @@ import type { Scenario, Scene } from './scene.js';
 
 /** Fails the first time, and works from then on. */
 const FAILS_ONCE =
-  'test -e /scratch/failed || { touch /scratch/failed; /opt/programs/tenant once && exit 1; }; exec /opt/programs/tenant work';
+  'test -e /scratch/failed || { touch /scratch/failed; /opt/programs/tenant once && exit 1; }; ' +
+  'exec /opt/programs/tenant work';
 
 const CONTAINERS = {
   restartPolicy: 'Always',
@@ -33,7 +34,8 @@ export const containers: Scenario = {
   name: 'containers',
   anywhere: true,
   about:
-    'a pod with an init container, a sidecar and two containers, one of which fails and restarts: each has its own part',
+    'a pod with an init container, a sidecar and two containers, one of which fails and ' +
+    'restarts: each has its own part',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('several', { spec: CONTAINERS }));

@@ -7,7 +7,8 @@ export const full: Scenario = {
   name: 'full',
   anywhere: true,
   about:
-    'a Deployment fills the GPU, one more pod waits with a reason, and deletion frees slots; a ResourceQuota counts slots',
+    'a Deployment fills the GPU, one more pod waits with a reason, and deletion frees slots; ' +
+    'a ResourceQuota counts slots',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantDeployment('crowd', SLOTS / 2, { slots: 2 }));

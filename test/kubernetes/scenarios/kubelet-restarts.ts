@@ -21,7 +21,9 @@ const STILL_COUNTS_THE_GONE = /requested number of devices unavailable/;
  */
 export const kubeletRestarts: NodeScenario = {
   name: 'kubelet-restarts',
-  about: `${RESTARTS} restarts of the kubelet in a row: running pods continue, and no pod is refused after the plugin has registered`,
+  about:
+    `${RESTARTS} restarts of the kubelet in a row: running pods continue, ` +
+    'and no pod is refused after the plugin has registered',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('steady', { slots: 2 }));
@@ -90,7 +92,8 @@ function report(rounds: readonly Round[]): void {
   const gaps = rounds.map(({ gap }) => gap).sort((a, b) => a - b);
   const refused = rounds.reduce((sum, round) => sum + round.refused, 0);
   console.log(
-    `from the kubelet's socket to the plugin's registration, in ms: ${gaps.map((gap) => Math.round(gap)).join(' ')}`,
+    `from the kubelet's socket to the plugin's registration, in ms: ` +
+      `${gaps.map((gap) => Math.round(gap)).join(' ')}`,
   );
   console.log(`${refused} pods came before the kubelet had forgotten those that are gone`);
 }

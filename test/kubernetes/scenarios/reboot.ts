@@ -10,7 +10,8 @@ const REPLICAS = 4;
 export const reboot: NodeScenario = {
   name: 'reboot',
   about:
-    'the node loses every process, mount and network at once; controllers bring their pods back, and nothing leaks',
+    'the node loses every process, mount and network at once; ' +
+    'controllers bring their pods back, and nothing leaks',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantDeployment('survives', REPLICAS, { slots: 2 }));

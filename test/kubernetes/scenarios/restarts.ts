@@ -17,7 +17,8 @@ const DAEMONS = ['kubelet', 'containerd', 'kube-proxy'] as const;
 export const restarts: NodeScenario = {
   name: 'restarts',
   about:
-    'each daemon is killed under load, and the whole product restarted: no running container fails, and new pods run afterwards',
+    'each daemon is killed under load, and the whole product restarted: ' +
+    'no running container fails, and new pods run afterwards',
   async play(scene) {
     const { cluster, tenants } = scene;
     await tenants.apply(...TENANTS.map((name) => tenantPod(name)));

@@ -42,7 +42,8 @@ export const storm: Scenario = {
       .map((pod) => `${pod.metadata?.name}: ${pod.status?.message}`);
     tally.judge('none is refused at admission', refused);
     console.log(
-      `${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s; ${await allocateTimes(cluster)}`,
+      `${PODS} pods, ${SLOTS} at a time: ${((performance.now() - begin) / 1000).toFixed(0)} s; ` +
+        `${await allocateTimes(cluster)}`,
     );
     tally.judge(
       'and kubectl gpu-usage shows none of them any more',

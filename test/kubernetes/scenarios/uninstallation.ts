@@ -29,7 +29,8 @@ export const uninstallation: Scenario = {
   name: 'uninstallation',
   anywhere: true,
   about:
-    'refused while pods have GPUs, then forced; afterwards no process, file, webhook or Secret of the product is left',
+    'refused while pods have GPUs, then forced; afterwards no process, file, ' +
+    'webhook or Secret of the product is left',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(tenantPod('working'));

@@ -12,7 +12,8 @@ export const usage: Scenario = {
   name: 'usage',
   anywhere: true,
   about:
-    'kubectl gpu-usage shows what each pod holds and uses, and a tenant sees its own namespace only',
+    'kubectl gpu-usage shows what each pod holds and uses, and a tenant sees ' +
+    'its own namespace only',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     await tenants.apply(

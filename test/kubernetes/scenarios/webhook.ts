@@ -13,7 +13,8 @@ export const webhook: Scenario = {
   name: 'webhook',
   anywhere: true,
   about:
-    'contradictions are refused with a message; while the webhook is down, pods without GPUs are created',
+    'contradictions are refused with a message; while the webhook is down, ' +
+    'pods without GPUs are created',
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     const wrong = tenantPod('wrong', { annotations: { 'nvidia-virtual/cores': '400' } });

@@ -52,7 +52,8 @@ export async function previousRevision(
       : `There is no commit ${name} in ${repository}.`;
   if (env['CI'])
     throw new ToolchainError(
-      `${missing} CI upgrades from the images of the commit before, so check out a branch that has one.`,
+      `${missing} CI upgrades from the images of the commit before, so check out a branch that ` +
+        'has one.',
     );
   return { missing };
 }

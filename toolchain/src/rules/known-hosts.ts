@@ -40,7 +40,8 @@ export function findUnknownHosts(file: TrackedFile): string[] {
   );
   return [...new Set(unknown)].map(
     (host) =>
-      `${file.path} names ${host}: link to a known host, or add it to toolchain/src/rules/known-hosts.ts.`,
+      `${file.path} names ${host}: link to a known host, or add it to ` +
+      'toolchain/src/rules/known-hosts.ts.',
   );
 }
 
