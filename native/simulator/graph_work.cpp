@@ -168,6 +168,10 @@ CUresult replaceWork(Work& work, Work made) {
   if (work.index() != made.index()) return CUDA_ERROR_INVALID_VALUE;
   if (auto* kernel = std::get_if<KernelWork>(&made))
     kernel->attributes = std::get<KernelWork>(work).attributes;
+  if (auto* copying = std::get_if<CopyWork>(&made))
+    copying->context = std::get<CopyWork>(work).context;
+  if (auto* filling = std::get_if<MemsetWork>(&made))
+    filling->context = std::get<MemsetWork>(work).context;
   work = std::move(made);
   return CUDA_SUCCESS;
 }

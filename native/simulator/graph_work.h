@@ -79,8 +79,8 @@ CUgraphNodeType typeOf(const Work& work);
 
 /// Checks the parameters of a node and makes its work.
 CUresult makeWork(const CUgraphNodeParams& parameters, Work& work);
-/// The work of `made` with what belongs to the node and not to its parameters: launch attributes.
-/// CUDA_ERROR_INVALID_VALUE if the types differ, CUDA_ERROR_NOT_SUPPORTED for memory nodes.
+/// Gives a node new parameters. It keeps its launch attributes and its context.
+/// CUDA_ERROR_INVALID_VALUE if the types differ.
 CUresult replaceWork(Work& work, Work made);
 /// What a node runs on the GPU or on the host; empty for nodes that only order others.
 std::function<void()> runnable(const Work& work);

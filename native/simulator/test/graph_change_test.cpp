@@ -31,6 +31,41 @@ TEST_CASE("one call adds nodes of any type") {
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
+TEST_CASE("a kernel of a library is a node, and arguments may come as one buffer") {
+  usePrimaryContext();
+  const CUdeviceptr p = allocate();
+  CUlibrary library = nullptr;
+  CUkernel kernel = nullptr;
+  OK(DRIVER(cuLibraryLoadData)(&library, kKernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OK(DRIVER(cuLibraryGetKernel)(&kernel, library, "store"));
+  struct {
+    CUdeviceptr at;
+    std::uint32_t value;
+  } packed{p, 15};
+  std::size_t size = 12;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  Store shape{nullptr, p, 0};
+  CUDA_KERNEL_NODE_PARAMS parameters = shape.parameters();
+  parameters.kern = kernel;
+  parameters.kernelParams = nullptr;
+  parameters.extra = extra;
+  const CUgraph graph = create();
+  CUgraphNode node = nullptr;
+  OK(DRIVER(cuGraphAddKernelNode_v2)(&node, graph, nullptr, 0, &parameters));
+  CUDA_KERNEL_NODE_PARAMS got{};
+  OK(DRIVER(cuGraphKernelNodeGetParams_v2)(node, &got));
+  CHECK(got.kern == kernel);
+  CHECK(got.kernelParams == nullptr);
+  CHECK(got.extra != nullptr);
+  const CUgraphExec exec = instantiate(graph);
+  launch(exec);
+  CHECK(valueAt(p) == 15);
+  destroy(graph, exec);
+  OK(DRIVER(cuLibraryUnload)(library));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
 TEST_CASE("parameters are read and set, in a graph and in an executable graph") {
   usePrimaryContext();
   const CUgraph graph = create();
