@@ -1,6 +1,15 @@
 import type { Located } from './source.js';
 
-export const MODES = ['unsupported', 'local', 'same', 'async', 'call', 'wait'] as const;
+export const MODES = [
+  'unsupported',
+  'refused',
+  'constant',
+  'local',
+  'same',
+  'async',
+  'call',
+  'wait',
+] as const;
 export type Mode = (typeof MODES)[number];
 
 export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
@@ -47,6 +56,10 @@ export interface Call {
   perThread?: { suffix: 'ptsz' | 'ptds'; version: number };
   parameters: Parameter[];
   mode: Mode;
+  /** For mode "constant": what it returns, whatever its arguments are, as the driver does. */
+  result?: string;
+  /** For mode "refused": the reason, as a clause that the user reads. */
+  why?: string;
   /** For mode "same": the call of a later version that does what this one does. */
   same?: string;
   clientCustom: boolean;
@@ -69,6 +82,11 @@ export interface Call {
   header?: string;
   /** Exists between interposer and worker only. */
   internal: boolean;
+}
+
+/** It returns one result and does nothing. */
+export function doesNothing(call: Call): boolean {
+  return call.mode === 'unsupported' || call.mode === 'refused' || call.mode === 'constant';
 }
 
 /** The call crosses to the worker. */

@@ -1,6 +1,7 @@
 import { isPointer, pointee, withoutConst } from './c_declaration.js';
 import {
   type Call,
+  doesNothing,
   givesWork,
   hasFrame,
   type Parameter,
@@ -39,7 +40,7 @@ function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
   const target =
     calls.get(call.same) ??
     call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
-  if (target.mode === 'same' || target.mode === 'unsupported' || target.internal) {
+  if (target.mode === 'same' || doesNothing(target) || target.internal) {
     call.place.fail(`${call.name}: ${call.same} does nothing of its own (mode: ${target.mode}).`);
   }
   if (call.perThread)
@@ -54,8 +55,18 @@ function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
   }
 }
 
+/** What only calls that do nothing may say: the result, and the reason of a refusal. */
+function checkResult(call: Call): void {
+  const wanted = { result: call.mode === 'constant', why: call.mode === 'refused' };
+  if (wanted.result !== (call.result !== undefined))
+    call.place.fail(`${call.name}: "mode: constant" and "result: CUDA_…" belong together.`);
+  if (wanted.why !== (call.why !== undefined))
+    call.place.fail(`${call.name}: "mode: refused" and "why: REASON" belong together.`);
+}
+
 function checkCall(call: Call, types: TypeTable): void {
   checkName(call);
+  checkResult(call);
   if (call.window) checkWindow(call);
   if (!travels(call)) {
     if (call.workerCustom || call.frameCustom)
@@ -68,7 +79,7 @@ function checkCall(call: Call, types: TypeTable): void {
         `${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`,
       );
   }
-  if ((call.mode === 'unsupported' || call.mode === 'same') && call.clientCustom) {
+  if ((doesNothing(call) || call.mode === 'same') && call.clientCustom) {
     call.place.fail(`${call.name} (mode: ${call.mode}): nothing of it is written by hand.`);
   }
   if (call.frameCustom && !call.internal && !call.clientCustom)
@@ -141,7 +152,7 @@ function checkWindow(call: Call): void {
  */
 function checkSubmission(call: Call): void {
   const mayGiveWork =
-    call.mode !== 'unsupported' &&
+    !doesNothing(call) &&
     call.mode !== 'same' &&
     (streamParameter(call) ?? call.perThread) !== undefined;
   if (mayGiveWork && !call.submits)

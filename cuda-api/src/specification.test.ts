@@ -56,7 +56,7 @@ describe('a mistake in a call is refused with file and line', () => {
       'a mode that does not exist',
       call('  mode: fast'),
       3,
-      /"fast" is none of: unsupported, local/,
+      /"fast" is none of: unsupported, refused, constant, local/,
     ],
     [
       'a key that does not exist',

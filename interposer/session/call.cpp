@@ -106,13 +106,18 @@ CUresult Call::enqueue(bool plausible) {
   return publish(0);
 }
 
-CUresult unsupported(const char* call) {
+CUresult constant(CUresult result) {
+  const CUresult status = Session::ready();
+  return status == CUDA_SUCCESS ? result : status;
+}
+
+CUresult unsupported(const char* call, const char* why) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   static std::mutex mutex;
   static auto* const named = new std::set<const char*>;
   const std::lock_guard lock(mutex);
   if (named->insert(call).second) {
-    log("%s is not supported yet; the program got CUDA_ERROR_NOT_SUPPORTED", call);
+    log("%s is not supported: %s; the program got CUDA_ERROR_NOT_SUPPORTED", call, why);
     Session::current()->send(wire::MessageKind::unsupported, 0,
                              std::as_bytes(std::span(call, std::strlen(call))));
   }

@@ -77,7 +77,12 @@ std::uint64_t number(T handle) {
   return (std::uint64_t)handle;
 }
 
-/// Returns CUDA_ERROR_NOT_SUPPORTED, and reports the call to the worker once.
-CUresult unsupported(const char* call);
+/// Returns `result`, or the error of a program that has not called cuInit: for calls that the
+/// driver always answers alike.
+CUresult constant(CUresult result);
+
+/// Returns CUDA_ERROR_NOT_SUPPORTED. Logs the call and the reason, and reports it to the worker,
+/// once.
+CUresult unsupported(const char* call, const char* why);
 
 }  // namespace interposer

@@ -56,6 +56,8 @@ static_assert(sizeof(CUtoyNode) == 16 && alignof(CUtoyNode) == 8);
 static_assert(offsetof(CUtoyNode, callback) == 0 && sizeof(static_cast<CUtoyNode*>(nullptr)->callback) == 8);
 static_assert(offsetof(CUtoyNode, next) == 8 && sizeof(static_cast<CUtoyNode*>(nullptr)->next) == 8);
 static_assert(std::is_same_v<decltype(&cuToyInit), CUresult (*)(unsigned int)>, "cuToyInit");
+static_assert(std::is_same_v<decltype(&cuToyExport), CUresult (*)(CUtoyNode*)>, "cuToyExport");
+static_assert(std::is_same_v<decltype(&cuToyOld), CUresult (*)(unsigned int)>, "cuToyOld");
 static_assert(std::is_same_v<decltype(&cuToyOpen), CUresult (*)(CUstream*, CUdevice)>, "cuToyOpen");
 static_assert(std::is_same_v<decltype(&cuToyOpen_v2), CUresult (*)(CUstream*, CUdevice)>, "cuToyOpen_v2");
 static_assert(std::is_same_v<decltype(&cuToyClose), CUresult (*)(CUstream)>, "cuToyClose");
@@ -73,6 +75,8 @@ static_assert(std::is_same_v<decltype(&cuToyPart), CUresult (*)(CUmemGenericAllo
 static_assert(std::is_same_v<decltype(&cuToyGather), CUresult (*)(const CUstream*, const CUtoyOrder*, const CUtoyOrder*, unsigned int, CUmodule*, unsigned short*, CUtoyBox*)>, "cuToyGather");
 static_assert(std::is_same_v<decltype(&cuToyAsk), CUresult (*)(int*, CUdevice)>, "cuToyAsk");
 static_assert(std::is_same_v<PFN_cuToyInit_v2000, decltype(&cuToyInit)>);
+static_assert(std::is_same_v<PFN_cuToyExport_v9000, decltype(&cuToyExport)>);
+static_assert(std::is_same_v<PFN_cuToyOld_v2000, decltype(&cuToyOld)>);
 static_assert(std::is_same_v<PFN_cuToyOpen_v2000, decltype(&cuToyOpen)>);
 static_assert(std::is_same_v<PFN_cuToyOpen_v3000, decltype(&cuToyOpen_v2)>);
 static_assert(std::is_same_v<PFN_cuToyOpenStream_v4000, decltype(&cuToyOpen_v2)>);

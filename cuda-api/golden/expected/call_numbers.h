@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0x38ba6d150e69c536;
+inline constexpr std::uint64_t kBuildId = 0xf8985c2506dc3395;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

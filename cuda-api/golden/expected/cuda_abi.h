@@ -46,6 +46,8 @@ struct CUtoyNode {
 extern "C" {
 CUresult cuToyInit(unsigned int flags);
 CUresult cuToyLink(CUtoyNode* node);
+CUresult cuToyExport(CUtoyNode* node);
+CUresult cuToyOld(unsigned int flags);
 CUresult cuToyOpen(CUstream* stream, CUdevice device);
 CUresult cuToyOpen_v2(CUstream* stream, CUdevice device);
 CUresult cuToyClose(CUstream stream);

@@ -14,7 +14,9 @@ inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREA
 }  // namespace
 
 EXPORT CUresult cuToyInit(unsigned int flags) { return interposer::cuToyInit(flags); }
-EXPORT CUresult cuToyLink(CUtoyNode*) { return interposer::unsupported("cuToyLink"); }
+EXPORT CUresult cuToyLink(CUtoyNode*) { return interposer::unsupported("cuToyLink", "this build lacks it"); }
+EXPORT CUresult cuToyExport(CUtoyNode*) { return interposer::unsupported("cuToyExport", "a toy stays in its room"); }
+EXPORT CUresult cuToyOld(unsigned int) { return interposer::constant(CUDA_ERROR_INVALID_VALUE); }
 EXPORT CUresult cuToyOpen(CUstream* stream, CUdevice device) { return cuToyOpen_v2(stream, device); }
 EXPORT CUresult cuToyOpen_v2(CUstream* stream, CUdevice device) { return remote::cuToyOpen_v2(stream, device); }
 EXPORT CUresult cuToyClose(CUstream stream) { return remote::cuToyClose(stream); }

@@ -5,6 +5,8 @@
 
 MISSING CUresult cuToyInit(unsigned int) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyLink(CUtoyNode*) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyExport(CUtoyNode*) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyOld(unsigned int) { return CUDA_ERROR_INVALID_VALUE; }
 MISSING CUresult cuToyOpen(CUstream*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyOpen_v2(CUstream*, CUdevice) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyClose(CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }

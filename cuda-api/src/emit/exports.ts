@@ -1,4 +1,10 @@
-import { type Call, hasInterposerBody, streamParameter, takesDefaultStream } from '../calls.js';
+import {
+  type Call,
+  doesNothing,
+  hasInterposerBody,
+  streamParameter,
+  takesDefaultStream,
+} from '../calls.js';
 import type { Specification } from '../specification.js';
 import { argumentList, BANNER, parameterList, symbols, typeList } from './text.js';
 
@@ -25,14 +31,19 @@ ${symbols(specification)
 }
 
 function emitExport(symbol: string, call: Call, perThread: boolean): string {
-  if (call.mode === 'unsupported') {
-    return `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return interposer::unsupported("${symbol}"); }`;
-  }
+  if (doesNothing(call))
+    return `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return ${answer(symbol, call)}; }`;
   if (call.same !== undefined) {
     return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${call.same}(${argumentList(call.parameters)}); }`;
   }
   const space = hasInterposerBody(call) ? 'interposer' : 'remote';
   return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${space}::${call.name}(${exportArguments(call, perThread)}); }`;
+}
+
+function answer(symbol: string, call: Call): string {
+  if (call.mode === 'constant') return `interposer::constant(${call.result})`;
+  const reason = JSON.stringify(call.why ?? 'this build lacks it');
+  return `interposer::unsupported("${symbol}", ${reason})`;
 }
 
 function exportArguments(call: Call, perThread: boolean): string {

@@ -185,7 +185,7 @@ export class Session {
     this.unsupported.add(call);
     this.logger.warn(
       { pid: this.record.client.pid, call },
-      `${call} is not supported yet and answered CUDA_ERROR_NOT_SUPPORTED`,
+      `${call} is not supported and answered CUDA_ERROR_NOT_SUPPORTED`,
     );
   }
 
