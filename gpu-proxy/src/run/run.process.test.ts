@@ -214,7 +214,7 @@ test('without a build, the message says how to build', async () => {
   }).end();
   expect([outcome.status, outcome.stderr]).toEqual([
     125,
-    expect.stringContaining('run `npm run build` first'),
+    expect.stringContaining('Run `npm run build` first'),
   ]);
 });
 

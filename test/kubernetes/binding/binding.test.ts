@@ -538,7 +538,7 @@ test('refusals of its programs are reported to a pod, also those while no gpu-pr
   await scene.serve();
   const over = [
     'GpuMemoryQuotaReached',
-    expect.stringContaining('asked for 900 MiB of GPU memory'),
+    expect.stringContaining('requested 900 MiB of GPU memory'),
   ];
   await eventually(async () =>
     expect((await scene.events('refused')).sort()).toEqual([full, over]),
