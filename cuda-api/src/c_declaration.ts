@@ -1,5 +1,5 @@
 /** `type name[2][3]` as C writes it. */
-export interface CDeclaration {
+interface CDeclaration {
   type: string;
   name: string;
   dimensions: number[];

@@ -12,25 +12,25 @@ export const MODES = [
 ] as const;
 export type Mode = (typeof MODES)[number];
 
-export const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
+const DIRECTIONS = ['value', 'out', 'in', 'inout', 'string', 'pointer'] as const;
 export type Direction = (typeof DIRECTIONS)[number];
 
 export const WINDOWS = ['always', 'small', 'marker'] as const;
-export type Window = (typeof WINDOWS)[number];
+type Window = (typeof WINDOWS)[number];
 
 /**
  * What the GPU does because of a call. `marker`: it passes a place in a stream, as for an event.
  * `nothing`: memory, a question.
  */
 export const SUBMISSIONS = ['kernel', 'copy', 'memset', 'marker', 'nothing'] as const;
-export type Submission = (typeof SUBMISSIONS)[number];
+type Submission = (typeof SUBMISSIONS)[number];
 
 /**
  * Memory of the GPU, or pinned memory of the host, that a call takes in the worker: the worker
  * charges it before it asks the driver.
  */
 export const ALLOCATES = ['nothing', 'device', 'host'] as const;
-export type Allocates = (typeof ALLOCATES)[number];
+type Allocates = (typeof ALLOCATES)[number];
 
 export interface Parameter {
   type: string;

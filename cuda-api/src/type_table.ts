@@ -1,7 +1,7 @@
 import { baseName, isPointer } from './c_declaration.js';
 import { type Aggregate, isNested, type Member, type TypeDeclaration } from './types.js';
 
-export const BUILTIN: Readonly<Record<string, number>> = {
+const BUILTIN: Readonly<Record<string, number>> = {
   char: 1,
   'signed char': 1,
   'unsigned char': 1,
@@ -23,13 +23,13 @@ export const BUILTIN: Readonly<Record<string, number>> = {
   uint64_t: 8,
 };
 
-export interface Layout {
+interface Layout {
   size: number;
   align: number;
 }
 
 /** A field with its place in the whole: `value.external.win32`. */
-export interface Placed {
+interface Placed {
   path: string;
   offset: number;
   size: number;

@@ -20,14 +20,14 @@ export interface Enumeration extends Declared {
  * A pointer to something that only the driver knows. `handleKind`: a HandleKind of
  * wire/handle_table.h, for those that travel.
  */
-export interface Handle extends Declared {
+interface Handle extends Declared {
   kind: 'handle';
   tag: string;
   handleKind?: string;
 }
 
 /** With `handleKind`, the number is a handle: it means nothing outside the process that made it. */
-export interface Typedef extends Declared {
+interface Typedef extends Declared {
   kind: 'typedef';
   type: string;
   handleKind?: string;
@@ -41,7 +41,7 @@ export interface Aggregate extends Declared {
 
 export type Member = Field | Nested;
 
-export interface Field {
+interface Field {
   type: string;
   name: string;
   dimensions: number[];
@@ -53,13 +53,13 @@ export interface Field {
  * A struct or union without a name of its own; `name` is empty when its members belong to the outer
  * one.
  */
-export interface Nested {
+interface Nested {
   nested: 'struct' | 'union';
   name: string;
   members: Member[];
 }
 
-export interface FunctionType extends Declared {
+interface FunctionType extends Declared {
   kind: 'function';
   returns: string;
   parameters: string[];

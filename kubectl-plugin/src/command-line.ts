@@ -2,12 +2,12 @@ import { Command, CommanderError, Option } from 'commander';
 import { PluginError } from './errors.js';
 
 export const OUTPUTS = ['wide', 'json', 'yaml', 'name'] as const;
-export type Output = (typeof OUTPUTS)[number];
+type Output = (typeof OUTPUTS)[number];
 export const SORT_FIELDS = ['name', 'memory', 'time', 'slots', 'state'] as const;
 export type SortField = (typeof SORT_FIELDS)[number];
 
 /** What the command shows. */
-export type Request =
+type Request =
   | { readonly what: 'pods' | 'nodes'; readonly name: undefined }
   | { readonly what: 'pod' | 'node'; readonly name: string };
 

@@ -8,7 +8,7 @@ import { nameLine, objectText } from './view/objects.js';
 import { podLines, podTable } from './view/pods.js';
 import { type Painter, painterFor } from './view/table.js';
 
-export interface Terminal {
+interface Terminal {
   readonly out: NodeJS.WritableStream & { readonly isTTY?: boolean };
   readonly err: NodeJS.WritableStream;
   readonly environment: NodeJS.ProcessEnv;

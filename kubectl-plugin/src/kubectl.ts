@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { KubectlError, PluginError } from './errors.js';
 
-export interface KubectlOptions {
+interface KubectlOptions {
   /** kubectl's flags that choose cluster and user. */
   readonly connection: readonly string[];
   readonly environment: NodeJS.ProcessEnv;

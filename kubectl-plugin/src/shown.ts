@@ -7,7 +7,7 @@ import { podTable, sortPods } from './view/pods.js';
 import { type Painter, Table } from './view/table.js';
 
 /** Table rows that can be extended. */
-export interface Rows<T> {
+interface Rows<T> {
   lines(objects: readonly T[], headers: boolean): string[];
 }
 

@@ -23,7 +23,7 @@ export interface List<T> {
   readonly items: readonly T[];
 }
 
-export interface WatchEvent<T> {
+interface WatchEvent<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   readonly object: T;
 }

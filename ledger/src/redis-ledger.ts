@@ -9,7 +9,7 @@ import { type RedisOptions, type RedisTarget, redisTarget } from './redis-option
 import { within } from './within.js';
 import { WriterLoop } from './writer-loop.js';
 
-export interface RedisLedgerOptions {
+interface RedisLedgerOptions {
   readonly redis: RedisOptions;
   /** Undefined: the ledger only reads. */
   readonly writer?: WriterIdentity;
@@ -18,12 +18,12 @@ export interface RedisLedgerOptions {
 }
 
 /** `refused`: Redis answers, but another gpu-proxy keeps the node or one of its GPUs there. */
-export type LedgerState =
+type LedgerState =
   | { readonly state: 'connected'; readonly sentence: string }
   | { readonly state: 'away' | 'refused'; readonly sentence: string; readonly error: LedgerError };
 
 /** Each state is emitted once, when it starts. */
-export interface LedgerEvents {
+interface LedgerEvents {
   state: [state: LedgerState['state'], sentence: string, error: LedgerError | undefined];
 }
 

@@ -42,7 +42,7 @@ export async function refuseWhileGpusAreUsed(
 /**
  * `NAMESPACE/NAME` of each pod that holds slots: it is bound to a node, and has not ended.
  */
-export async function findGpuPods(api: ApiServer): Promise<string[]> {
+async function findGpuPods(api: ApiServer): Promise<string[]> {
   const found: string[] = [];
   let next: string | undefined;
   do {

@@ -13,7 +13,7 @@ import { refusalOf } from './refusal.js';
 /** `made`: all pods exist, whether they run or not. `ready`: all pods are ready. */
 export type Extent = 'made' | 'ready';
 
-export interface InstallCheckOptions {
+interface InstallCheckOptions {
   readonly api: ApiServer;
   readonly namespace: string;
   /** Value of the label `app.kubernetes.io/instance` of the workloads. */

@@ -5,7 +5,7 @@ import { daemonSetState } from '@nvidia-virtual/kube-common/daemon-set';
 import { INVENTORY_ANNOTATION } from '@nvidia-virtual/kube-common/names';
 import { ReleaseError } from './errors.js';
 
-export interface NodeCleaningOptions {
+interface NodeCleaningOptions {
   readonly api: ApiServer;
   readonly namespace: string;
   /**

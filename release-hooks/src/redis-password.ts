@@ -4,7 +4,7 @@ import type { V1Secret } from '@kubernetes/client-node';
 import { ApiError, type ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ReleaseError } from './errors.js';
 
-export interface RedisPasswordOptions {
+interface RedisPasswordOptions {
   readonly api: ApiServer;
   readonly namespace: string;
   readonly secret: string;

@@ -11,7 +11,7 @@ import { SchedulerError, sentence } from './errors.js';
  */
 export type Route = (body: Buffer) => object | Promise<object>;
 
-export interface JsonServiceOptions {
+interface JsonServiceOptions {
   readonly routes: Readonly<Record<string, Route>>;
   readonly logger: Logger;
   /** Called after each answer. */

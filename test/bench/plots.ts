@@ -2,7 +2,7 @@ import { type BarChart, type BarGroup, renderBarChart } from './bar-chart.js';
 import type { Results, SharingScenario, SharingTenant } from './results.js';
 
 /** A chart of docs/performance.md. */
-export interface Plot {
+interface Plot {
   /** Relative to docs/. */
   readonly file: string;
   readonly title: string;

@@ -17,7 +17,7 @@ export interface GpuMachine {
   readonly date: string;
 }
 
-export interface GpuFigure {
+interface GpuFigure {
   readonly name: string;
   readonly unit: string;
   readonly native?: number;
@@ -32,7 +32,7 @@ export interface FrameworkResults {
   readonly frameworks: readonly Framework[];
 }
 
-export interface Framework {
+interface Framework {
   readonly name: string;
   readonly native: { readonly seconds?: number; readonly error?: string };
   readonly remoted: { readonly seconds?: number; readonly error?: string };

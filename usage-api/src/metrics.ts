@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
-export interface MetricsSources {
+interface MetricsSources {
   watches(): number;
   pods(): number;
   nodes(): number;

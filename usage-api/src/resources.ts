@@ -37,7 +37,7 @@ export interface UsageObject {
   readonly message?: string;
 }
 
-export interface MemoryUsage {
+interface MemoryUsage {
   /** Per GPU. Missing: unknown until the pod has a node. 0: no quota. */
   readonly quota?: number;
   /** Sum over all its GPUs. */
@@ -46,7 +46,7 @@ export interface MemoryUsage {
   readonly peak?: number;
 }
 
-export interface TimeUsage {
+interface TimeUsage {
   /** Granted share of each of its GPUs. */
   readonly share?: number;
   /** Time used in the window. */

@@ -25,7 +25,7 @@ export function seconds(value: number | undefined): string {
 }
 
 /** An age in kubectl's format: 45s, 12m, 5h, 3d. */
-export function age(value: number): string {
+function age(value: number): string {
   if (value < 120) return `${Math.max(0, Math.floor(value))}s`;
   if (value < 3 * 3600) return `${Math.floor(value / 60)}m`;
   return value < 48 * 3600 ? `${Math.floor(value / 3600)}h` : `${Math.floor(value / 86_400)}d`;

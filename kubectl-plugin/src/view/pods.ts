@@ -18,7 +18,7 @@ const memory = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.us
 const memoryQuota = (pod: PodGpuUsage) => sum(pod, (container) => container.memory.quota);
 const time = (pod: PodGpuUsage) => sum(pod, (container) => container.time.used);
 
-export function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
+function podColumns(allNamespaces: boolean): Column<PodGpuUsage>[] {
   const namespace: Column<PodGpuUsage> = {
     heading: 'NAMESPACE',
     cell: ({ metadata }) => metadata.namespace ?? '',

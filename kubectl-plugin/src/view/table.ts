@@ -18,8 +18,8 @@ const GAP = '   ';
 /** Adds colour codes to text, or none if the output is no colour terminal. */
 export type Painter = (text: string, style: Style | undefined) => string;
 
-export const PLAIN: Painter = (text) => text;
-export const COLOURED: Painter = (text, style) =>
+const PLAIN: Painter = (text) => text;
+const COLOURED: Painter = (text, style) =>
   style === undefined ? text : `\u001b[${CODES[style]}m${text}\u001b[0m`;
 
 /** Colours only on a terminal that supports them, unless NO_COLOR is set. */

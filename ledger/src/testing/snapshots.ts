@@ -1,6 +1,6 @@
 import type { AllocationSpecification, NodeSnapshot } from '../records.js';
 
-export interface SnapshotShape {
+interface SnapshotShape {
   readonly node?: string;
   readonly gpus?: readonly string[];
   readonly allocations?: number;

@@ -4,7 +4,7 @@ import type { Demand } from '../placement/demand.js';
 import { type Gpu, gpuFrom } from './gpu.js';
 
 /** A pod that holds slots of a node, or has reserved them. */
-export interface Holder {
+interface Holder {
   readonly uid: string;
   readonly priority: number;
   /** Undefined for a pod of another scheduler, whose GPU is unknown. */

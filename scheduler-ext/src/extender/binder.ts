@@ -19,7 +19,7 @@ import {
 import { Judge } from '../placement/verdict.js';
 import type { BindArgs } from './messages.js';
 
-export interface BinderOptions {
+interface BinderOptions {
   readonly api: ApiServer;
   readonly cluster: Cluster;
   readonly strategy: Strategy;
@@ -172,7 +172,7 @@ export class Binder {
   }
 }
 
-export function assignmentFrom({ needs }: Demand, placement: Placement): Assignment {
+function assignmentFrom({ needs }: Demand, placement: Placement): Assignment {
   const assigned = (index: number, slots: number): AssignedGpu[] =>
     (placement[index] ?? []).map(({ uuid }) => ({ gpu: uuid, slots }));
   return {

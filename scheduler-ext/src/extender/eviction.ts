@@ -6,7 +6,7 @@ import type { Cluster } from '../cluster/cluster.js';
 import { isLeaving } from '../cluster/pod.js';
 import type { Preemption, Preemptor } from './preemption.js';
 
-export interface EvictionOptions {
+interface EvictionOptions {
   readonly api: ApiServer;
   readonly cluster: Cluster;
   readonly preemption: Preemption;

@@ -20,7 +20,7 @@ import type {
 import type { Preemption, Preemptor } from './preemption.js';
 import type { Retry } from './retry.js';
 
-export interface ExtenderOptions {
+interface ExtenderOptions {
   readonly cluster: Cluster;
   readonly strategy: Strategy;
   readonly binder: Binder;

@@ -15,7 +15,7 @@ import {
 import { protects } from './budget.js';
 import type { MetaVictims } from './messages.js';
 
-export interface PreemptionOptions {
+interface PreemptionOptions {
   readonly cluster: Cluster;
   readonly strategy: Strategy;
   /** Reads all PodDisruptionBudgets of the cluster. */
@@ -26,7 +26,7 @@ export interface PreemptionOptions {
 export type Preemptor = PodRecord & { readonly demand: Demand };
 
 /** Victims, and the slots that the preemptor gets. */
-export interface Sacrifice {
+interface Sacrifice {
   readonly victims: readonly PodRecord[];
   /** Pods that are already being deleted and whose slots it gets, too. */
   readonly awaited: readonly PodRecord[];

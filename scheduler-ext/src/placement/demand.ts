@@ -18,7 +18,7 @@ export interface Need {
 }
 
 /** The slots of a container on one GPU. Pieces of the same container need different GPUs. */
-export interface Piece {
+interface Piece {
   /** Index of the need. */
   readonly index: number;
   readonly slots: number;

@@ -12,7 +12,7 @@ import {
 import { type Reason, Reasons } from './reason.js';
 
 /** The score of a node for a pod, or the reason why the pod does not fit. */
-export type Verdict = { readonly score: number } | Reason;
+type Verdict = { readonly score: number } | Reason;
 
 /** Maximum score of kube-scheduler's scale. */
 const MOST_SCORE = 10;

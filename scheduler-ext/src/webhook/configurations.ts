@@ -1,7 +1,7 @@
 import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
 import type { Writers } from './validation.js';
 
-export interface ConfigurationOptions {
+interface ConfigurationOptions {
   /** The name of both objects. */
   readonly name: string;
   readonly writers: Writers;

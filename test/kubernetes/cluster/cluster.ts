@@ -3,7 +3,7 @@ import path from 'node:path';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { type CommandResult, runCommand } from '@nvidia-virtual/toolchain/command';
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** Path of a kubeconfig with an administrator's rights. */
   readonly kubeconfig: string;
   /** The node that runs the product. */

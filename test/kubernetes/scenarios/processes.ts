@@ -19,7 +19,7 @@ export const PARTS = {
 } as const;
 export type Part = keyof typeof PARTS;
 
-export function processesOf(part: Part): number[] {
+function processesOf(part: Part): number[] {
   return processesWith(PARTS[part]).filter(isOfNode);
 }
 

@@ -3,7 +3,7 @@ import type { AllocationSpecification, NodeSnapshot } from '@nvidia-virtual/ledg
 const GROUP = 'usage.nvidia-virtual.io';
 const RBAC = 'rbac.authorization.k8s.io';
 const GIBIBYTE = 2 ** 30;
-export const GPUS = [
+const GPUS = [
   'GPU-00000000-0000-0000-0000-000000000001',
   'GPU-00000000-0000-0000-0000-000000000002',
 ] as const;

@@ -4,7 +4,7 @@ import { GROUP, VERSION } from '../resources.js';
 import type { User } from './front-proxy.js';
 
 /** The action that a user requests. */
-export interface Attributes {
+interface Attributes {
   readonly verb: 'get' | 'list' | 'watch';
   readonly resource: string;
   /** Undefined: all namespaces, or the resource has none. */

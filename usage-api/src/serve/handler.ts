@@ -15,7 +15,7 @@ import { readPath, type Target } from './request.js';
 import { table } from './table.js';
 import { Watch } from './watch.js';
 
-export interface HandlerOptions {
+interface HandlerOptions {
   readonly board: Board;
   readonly access: Access;
   /** Returns the current value. */

@@ -9,7 +9,7 @@ import type { Metrics } from '../metrics.js';
 import { answerError } from './answer.js';
 import type { Handler } from './handler.js';
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly handler: Handler;
   readonly logger: Logger;
   readonly metrics: Pick<Metrics, 'answered'>;

@@ -5,7 +5,7 @@ import { type Change, type Collection, keyOf } from '../usage/collection.js';
 import type { Query } from './query.js';
 import { type TableShape, table } from './table.js';
 
-export interface WatchOptions<T extends UsageObject> {
+interface WatchOptions<T extends UsageObject> {
   readonly collection: Collection<T>;
   readonly query: Query<T>;
   /** Undefined: send objects instead of tables. */

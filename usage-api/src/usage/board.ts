@@ -8,7 +8,7 @@ import { podUsage } from './pod-usage.js';
 import type { GpuPod } from './pods.js';
 import { SlotMap } from './slots.js';
 
-export interface BoardOptions {
+interface BoardOptions {
   readonly pods: Mirror<GpuPod>;
   readonly nodes: Mirror<GpuNode>;
   readonly figures: Figures;

@@ -21,7 +21,7 @@ export interface NodeFigures {
   readonly at: number;
 }
 
-export interface FiguresOptions {
+interface FiguresOptions {
   readonly ledger: Pick<RedisLedger, 'snapshots'>;
   /** Milliseconds for which the last figures are kept while the ledger is unreachable. */
   readonly maximumAge: number;

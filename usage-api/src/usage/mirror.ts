@@ -9,7 +9,7 @@ interface KubernetesObject {
 }
 
 /** The needed part of an object. Undefined: the object is not needed at all. */
-export interface Mirrored<T> {
+interface Mirrored<T> {
   readonly key: string;
   readonly kept: T | undefined;
 }

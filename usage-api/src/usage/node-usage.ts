@@ -31,7 +31,7 @@ export function keepNode({ metadata = {}, status }: V1Node): GpuNode | undefined
   };
 }
 
-export interface NodeContext {
+interface NodeContext {
   readonly figures: NodeFigures | undefined;
   /** Slots held by its pods. */
   readonly slots: SlotMap;

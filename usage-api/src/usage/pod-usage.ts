@@ -9,7 +9,7 @@ import { type GpuPod, whyStarting, whyWaiting } from './pods.js';
 import { timestamp, windowSeconds } from './time.js';
 
 /** Data about a pod from other sources. */
-export interface PodContext {
+interface PodContext {
   readonly gpuRequest: GpuRequest;
   /** Figures of the pod's node. */
   readonly figures: NodeFigures | undefined;
