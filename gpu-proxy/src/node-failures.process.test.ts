@@ -5,12 +5,10 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { jest } from '@jest/globals';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from './allocations/allocation.js';
 import { locateInstallation } from './host/installation.js';
 import type { GpuNode } from './node.js';

@@ -12,12 +12,10 @@ import {
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import type { SessionRecord } from '@nvidia-virtual/ledger';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { findProcess, isAlive } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from './allocations/allocation.js';
 import { locateInstallation } from './host/installation.js';
 import type { GpuNode, NodeOptions } from './node.js';

@@ -1,7 +1,8 @@
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { makePrivateDirectory } from './private-directory.js';
+import { removePrivateDirectory } from './testing/private-directory.js';
 
 test('makePrivateDirectory() creates a directory for its owner only, in the first usable parent', () => {
   const directory = makePrivateDirectory(['/nonexistent', tmpdir()]);

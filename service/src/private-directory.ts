@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ProxyError, systemReason } from './errors.js';
@@ -17,10 +17,6 @@ export function makePrivateDirectory(parents: readonly string[] = defaultParents
     parent: parents.join(' or '),
     reason: systemReason(failure),
   });
-}
-
-export function removePrivateDirectory(directory: string): void {
-  rmSync(directory, { recursive: true, force: true });
 }
 
 /**

@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { makePrivateDirectory, removePrivateDirectory } from './private-directory.js';
+import { makePrivateDirectory } from './private-directory.js';
 import { checkSocketPath, clearStaleSocket, listenAt, whyNotServed } from './socket.js';
+import { removePrivateDirectory } from './testing/private-directory.js';
 
 let directory: string;
 let socket: string;

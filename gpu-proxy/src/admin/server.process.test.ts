@@ -2,10 +2,8 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { AdminClient } from '@nvidia-virtual/node-state/admin/client';
 import { adminSocketIn } from '@nvidia-virtual/node-state/paths';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { GpuNode } from '../node.js';
 import { startNode } from '../testing/node-under-test.js';
 import { AdminServer } from './server.js';

@@ -8,10 +8,8 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { pino } from 'pino';
 import { locateInstallation } from '../host/installation.js';
 import { clientEnvironment } from '../run/run.js';

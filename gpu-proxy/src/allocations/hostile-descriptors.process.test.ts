@@ -1,9 +1,7 @@
 import path from 'node:path';
 import { ProxyError } from '@nvidia-virtual/service/errors';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
 import { clientEnvironment } from '../run/run.js';

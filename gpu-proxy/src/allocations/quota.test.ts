@@ -1,10 +1,8 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { QuotaFile } from './quota.js';
 
 let directory: string;

@@ -3,11 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { jest } from '@jest/globals';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { startNode } from '../testing/node-under-test.js';
 import { StartRateLimit } from './start-rate-limit.js';
 

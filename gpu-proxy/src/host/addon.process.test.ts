@@ -3,11 +3,9 @@ import { once } from 'node:events';
 import { closeSync, fstatSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { createConnection, createServer, type Socket } from 'node:net';
 import path from 'node:path';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess } from '@nvidia-virtual/service/process-table';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { Addon, descriptorOf } from './addon.js';
 import { locateInstallation } from './installation.js';
 

@@ -12,10 +12,8 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { jest } from '@jest/globals';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { Addon } from './addon.js';
 import { locateInstallation } from './installation.js';
 import { StateDirectory } from './state-directory.js';

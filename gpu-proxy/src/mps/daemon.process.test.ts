@@ -3,12 +3,10 @@ import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readIfThere } from '@nvidia-virtual/service/files';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { isAlive, type ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import { until } from '@nvidia-virtual/service/testing/eventually';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { pino } from 'pino';
 import { Addon } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';

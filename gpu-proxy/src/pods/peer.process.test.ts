@@ -2,11 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
 import { identifyProcess } from '@nvidia-virtual/service/process-table';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { Addon } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';
 import { identifyPeer } from './peer.js';

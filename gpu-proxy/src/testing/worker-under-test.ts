@@ -9,10 +9,8 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import { Addon, descriptorOf, makeBlocking } from '../host/addon.js';
 import { locateInstallation } from '../host/installation.js';
 

@@ -2,10 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createConnection } from 'node:net';
 import type { ProxyError } from '@nvidia-virtual/service/errors';
-import {
-  makePrivateDirectory,
-  removePrivateDirectory,
-} from '@nvidia-virtual/service/private-directory';
+import { makePrivateDirectory } from '@nvidia-virtual/service/private-directory';
+import { removePrivateDirectory } from '@nvidia-virtual/service/testing/private-directory';
 import type { Allocation } from '../allocations/allocation.js';
 import { locateInstallation } from '../host/installation.js';
 import type { GpuNode } from '../node.js';
