@@ -479,7 +479,7 @@ describe('an uninstallation', () => {
     await admin('apply', '-f', file, ...hooks);
     await admin('annotate', 'node', 'one', 'nvidia-virtual/inventory={}');
     expect(await runJob('nvidia-virtual-finish-uninstall')).toContain(
-      'the DaemonSet nvidia-virtual-node in namespace gpus serves the nodes',
+      'the DaemonSet nvidia-virtual-node in namespace gpus still serves the nodes',
     );
     expect((await get('node', 'one')).metadata.annotations).toMatchObject({
       'nvidia-virtual/inventory': '{}',
