@@ -1,4 +1,4 @@
-/** `type name[2][3]` as C writes it. */
+/** A C declaration such as `type name[2][3]`. */
 interface CDeclaration {
   type: string;
   name: string;
@@ -7,7 +7,7 @@ interface CDeclaration {
 
 const DECLARATION = /^(.*[\s*])([A-Za-z_]\w*)((?:\[\d+\])*)$/;
 
-/** Null when the text is no declaration of one name. */
+/** Null if the text is not a declaration of one name. */
 export function parseDeclaration(text: string): CDeclaration | null {
   const [, type, name, dimensions] = DECLARATION.exec(text.trim()) ?? [];
   if (type === undefined || name === undefined || dimensions === undefined) return null;
@@ -18,7 +18,7 @@ export function parseDeclaration(text: string): CDeclaration | null {
   };
 }
 
-/** One spelling for each type: `const char**`, `void* const*`. */
+/** Normalises the spelling of a type: `const char**`, `void* const*`. */
 export function normalise(type: string): string {
   return type
     .trim()
@@ -31,7 +31,7 @@ export function isPointer(type: string): boolean {
   return type.endsWith('*');
 }
 
-/** What a pointer points to: `const char*` of `const char**`. */
+/** The type behind a pointer: `const char*` for `const char**`. */
 export function pointee(type: string): string {
   return type.slice(0, -1).trim();
 }
@@ -40,7 +40,7 @@ export function withoutConst(type: string): string {
   return type.replace(/^const /, '');
 }
 
-/** The name that a type is built from: `CUstream` of `const CUstream*`. */
+/** The base type: `CUstream` for `const CUstream*`. */
 export function baseName(type: string): string {
   return type
     .replace(/\bconst\b/g, '')

@@ -19,15 +19,15 @@ export const WINDOWS = ['always', 'small', 'marker'] as const;
 type Window = (typeof WINDOWS)[number];
 
 /**
- * What the GPU does because of a call. `marker`: it passes a place in a stream, as for an event.
- * `nothing`: memory, a question.
+ * Work that a call submits to the GPU. `marker`: a position in a stream, as for an event.
+ * `nothing`: the call uses no GPU time, for example memory management and queries.
  */
 export const SUBMISSIONS = ['kernel', 'copy', 'memset', 'marker', 'nothing'] as const;
 type Submission = (typeof SUBMISSIONS)[number];
 
 /**
- * Memory of the GPU, or pinned memory of the host, that a call takes in the worker: the worker
- * charges it before it asks the driver.
+ * GPU memory or pinned host memory that a call allocates. The worker charges it before it calls
+ * the driver.
  */
 export const ALLOCATES = ['nothing', 'device', 'host'] as const;
 type Allocates = (typeof ALLOCATES)[number];
@@ -37,22 +37,22 @@ export interface Parameter {
   name: string;
   place: Located;
   direction: Direction;
-  /** A null pointer is allowed. */
+  /** Whether a null pointer is allowed. */
   optional: boolean;
-  /** The parameter that says how many elements an `in` or `out` has; without it there is one. */
+  /** The parameter with the number of elements of an `in` or `out`. Undefined: one element. */
   count?: string;
-  /** The handle ends when the call succeeds. */
+  /** Whether a successful call destroys the handle. */
   destroys: boolean;
-  /** The parameter whose handle ends this new one with itself. */
+  /** The parameter with the owner: when its handle is destroyed, this new one is too. */
   owner?: string;
 }
 
 export interface Call {
   name: string;
   place: Located;
-  /** What cuGetProcAddress is asked for, and from which version on this prototype is the answer. */
+  /** Names for cuGetProcAddress, each with the first version that has this prototype. */
   names: { name: string; version: number }[];
-  /** The variant for the per-thread default stream, and the version from which it is handed out. */
+  /** The variant for the per-thread default stream, and its first version. */
   perThread?: { suffix: 'ptsz' | 'ptds'; version: number };
   parameters: Parameter[];
   mode: Mode;
@@ -60,27 +60,25 @@ export interface Call {
   result?: string;
   /** For mode "refused": the reason, as a clause that the user reads. */
   why?: string;
-  /** For mode "same": the call of a later version that does what this one does. */
+  /** For mode "same": the equivalent call of a later version. */
   same?: string;
   clientCustom: boolean;
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
   /**
-   * What it gives the GPU to do. Required where a stream or a per-thread variant says that it may
-   * be something.
+   * Work that it submits to the GPU. Required for calls with a stream or a per-thread variant.
    */
   submits?: Submission;
   /**
-   * It gives the GPU work that needs a window of its time: always, only when it copies little, or
-   * as a marker.
+   * Whether its work needs an open window: always, only for small copies, or as a marker.
    */
   window?: Window;
-  /** What memory it takes; without it, none. */
+  /** Kind of memory that it allocates. Undefined: none. */
   allocates?: Allocates;
-  /** The header of the toolkit that declares it, if not cuda.h. */
+  /** Toolkit header that declares it, if not cuda.h. */
   header?: string;
-  /** Exists between interposer and worker only. */
+  /** Whether it exists only between interposer and worker. */
   internal: boolean;
 }
 
@@ -89,22 +87,22 @@ export function doesNothing(call: Call): boolean {
   return call.mode === 'unsupported' || call.mode === 'refused' || call.mode === 'constant';
 }
 
-/** The call crosses to the worker. */
+/** Whether the call is sent to the worker. */
 export function travels(call: Call): boolean {
   return call.mode === 'async' || call.mode === 'call' || call.mode === 'wait';
 }
 
-/** The GPU works because of it. */
+/** Whether it submits work to the GPU. */
 export function givesWork(call: Call): boolean {
   return call.submits !== undefined && call.submits !== 'nothing';
 }
 
-/** Encoder and decoder are made by the generator. */
+/** Whether encoder and decoder are generated. */
 export function hasFrame(call: Call): boolean {
   return travels(call) && !call.frameCustom;
 }
 
-/** The exported symbol calls a body in the interposer that is written by hand. */
+/** Whether the exported symbol calls a hand-written body in the interposer. */
 export function hasInterposerBody(call: Call): boolean {
   return !call.internal && (call.clientCustom || call.mode === 'local');
 }
@@ -113,19 +111,17 @@ export function perThreadSymbol(call: Call): string | null {
   return call.perThread ? `${call.name}_${call.perThread.suffix}` : null;
 }
 
-/** The parameter that a per-thread variant replaces when it is the default stream. */
+/** The stream parameter. A per-thread variant replaces a default stream in it. */
 export function streamParameter(call: Call): Parameter | undefined {
   return call.parameters.find((parameter) => parameter.type === 'CUstream');
 }
 
-/** The parameters that say how large something is. */
+/** The parameters that are sizes. */
 export function sizeParameters(call: Call): Parameter[] {
   return call.parameters.filter((parameter) => parameter.type === 'size_t');
 }
 
-/**
- * A body written by hand learns the default stream from a last argument where no parameter says it.
- */
+/** Whether a hand-written body needs the default stream as an extra last argument. */
 export function takesDefaultStream(call: Call): boolean {
   return (
     call.perThread !== undefined && streamParameter(call) === undefined && hasInterposerBody(call)

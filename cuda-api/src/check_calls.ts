@@ -11,7 +11,7 @@ import {
 } from './calls.js';
 import type { TypeTable } from './type_table.js';
 
-/** Refuses a specification that could not be generated from, or that says one thing twice. */
+/** Refuses a specification that is contradictory or has duplicates. */
 export function checkCalls(calls: readonly Call[], types: TypeTable): void {
   const byName = new Map<string, Call>();
   const entryPoints = new Map<string, Call>();
@@ -32,7 +32,7 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
   for (const call of calls) checkSame(call, byName);
 }
 
-/** A call of mode "same" names one with the same parameters. */
+/** A call of mode "same" must name a call with the same parameters. */
 function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
   if ((call.mode === 'same') !== (call.same !== undefined))
     call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
@@ -121,7 +121,7 @@ function checkCall(call: Call, types: TypeTable): void {
   checkAllocates(call, types);
 }
 
-/** A call that needs a window submits to a stream, in its order; a copy says how much. */
+/** A call with a window must be ordered and have a stream. A small copy must have a size. */
 function checkWindow(call: Call): void {
   if (!travels(call))
     call.place.fail(
@@ -147,8 +147,8 @@ function checkWindow(call: Call): void {
 }
 
 /**
- * No call that may give the GPU work goes without a word about it, and none that does reaches the
- * driver without a window.
+ * Each call that may submit work must declare it, and each call that submits work must have a
+ * window.
  */
 function checkSubmission(call: Call): void {
   const mayGiveWork =
@@ -173,8 +173,8 @@ function checkSubmission(call: Call): void {
 }
 
 /**
- * Every call that gives an object or device memory says whether it takes memory, so none is charged
- * too late by oversight.
+ * Each call that returns an object or device memory must declare whether it allocates memory, so
+ * that no charge is forgotten.
  */
 function checkAllocates(call: Call, types: TypeTable): void {
   if (!travels(call)) {

@@ -12,10 +12,10 @@ const USAGE =
   'Usage: node cuda-api/dist/generate.js [--out DIRECTORY] [--coverage FILE] ' +
   '[--specification DIRECTORY]';
 
-/** Ends the command with a sentence. */
+/** Prints an error and exits. */
 class Refusal extends Error {}
 
-/** A file that is right already keeps its time, so that nothing is compiled again. */
+/** An unchanged file is not written, so that its users are not compiled again. */
 function writeWhenChanged(path: string, text: string): void {
   if (existsSync(path) && readFileSync(path, 'utf8') === text) return;
   mkdirSync(dirname(path), { recursive: true });
@@ -38,7 +38,7 @@ function main(): void {
   for (const [name, text] of outputs(specification)) writeWhenChanged(join(values.out, name), text);
 }
 
-/** Names a wrong file by its path from where the command was given, so that editors find it. */
+/** Makes the path relative to the working directory, so that editors find the file. */
 function readOrExplain(directory: string): Specification {
   try {
     return readSpecification(directory);

@@ -19,7 +19,7 @@ import { emitSubmissions } from './emit/submissions.js';
 import { emitWorkerBodies } from './emit/worker_bodies.js';
 import type { Specification } from './specification.js';
 
-/** Every generated file: its name and its text. */
+/** All generated files with name and text. */
 export function outputs(specification: Specification): Map<string, string> {
   const files = new Map([
     ['abi_check.cpp', emitAbiCheck(specification)],

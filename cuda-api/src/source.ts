@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isMap, isScalar, isSeq, LineCounter, type ParsedNode, parseDocument } from 'yaml';
 
-/** What is wrong with the specification, and where: `calls/stream.yaml:12: …`. */
+/** An error in the specification with its position: `calls/stream.yaml:12: …`. */
 export class SpecificationError extends Error {
   constructor(
     readonly file: string,
@@ -19,8 +19,7 @@ class Source {
 }
 
 /**
- * A value of a YAML file that knows its place. Whatever is not as expected is refused with file and
- * line.
+ * A value of a YAML file with its position. Unexpected content is refused with file and line.
  */
 export class Located {
   private constructor(
@@ -29,7 +28,7 @@ export class Located {
     private readonly offset: number,
   ) {}
 
-  /** The list that a specification file is. `file` is the name that errors show. */
+  /** The top-level list of a specification file. `file` is the name for errors. */
   static readList(path: string, file: string): Located[] {
     const source = new Source(file);
     const document = parseDocument(readFileSync(path, 'utf8'), {
@@ -63,7 +62,7 @@ export class Located {
     return isScalar(this.node);
   }
 
-  /** A scalar as it is written in the file, without its quotes. */
+  /** A scalar as written, without quotes. */
   text(): string {
     if (!isScalar(this.node)) return this.fail('a text is expected here.');
     const { value, source } = this.node;
@@ -105,7 +104,7 @@ export class Located {
     });
   }
 
-  /** A mapping whose keys are known; any other key is refused. */
+  /** A mapping with only these keys. Other keys are refused. */
   fields<Key extends string>(known: readonly Key[]): Partial<Record<Key, Located>> {
     const found: Partial<Record<Key, Located>> = {};
     for (const { key, value } of this.pairs()) {

@@ -7,12 +7,12 @@ import { readType } from './read_types.js';
 import { Located } from './source.js';
 import { TypeTable } from './type_table.js';
 
-/** Everything that the files below cuda-api/ say. */
+/** The specification, read from the files in cuda-api/. */
 export interface Specification {
   types: TypeTable;
-  /** In the order of the files' names, then of their entries. */
+  /** Sorted by file name, then in the order of the file. */
   calls: { noun: string; call: Call }[];
-  /** Symbols that the worker uses besides those of the calls that travel. */
+  /** Driver functions that the worker uses in addition to those of remote calls. */
   driverSymbols: string[];
 }
 

@@ -28,17 +28,17 @@ interface Layout {
   align: number;
 }
 
-/** A field with its place in the whole: `value.external.win32`. */
+/** A field with its full path: `value.external.win32`. */
 interface Placed {
   path: string;
   offset: number;
   size: number;
 }
 
-/** All declared types, with what follows from them: order, layout, and what may travel as bytes. */
+/** All declared types with their order and layout, and whether they may be sent as plain bytes. */
 export class TypeTable {
   private readonly byName = new Map<string, TypeDeclaration>();
-  /** Every declaration after those that it needs. */
+  /** Declarations in dependency order. */
   readonly ordered: readonly TypeDeclaration[];
 
   constructor(readonly declarations: readonly TypeDeclaration[]) {
@@ -63,7 +63,7 @@ export class TypeTable {
     return name in BUILTIN || this.byName.has(name) || (name === 'void' && isPointer(type));
   }
 
-  /** The HandleKind of a type whose values are handles. */
+  /** HandleKind of a handle type. */
   handleKind(type: string): string | undefined {
     const declared = this.byName.get(type);
     return declared?.kind === 'handle' || declared?.kind === 'typedef'
@@ -71,13 +71,13 @@ export class TypeTable {
       : undefined;
   }
 
-  /** What a typedef stands for, in the end. */
+  /** Resolves typedefs. */
   resolve(type: string): string {
     const declared = this.byName.get(type);
     return declared?.kind === 'typedef' ? this.resolve(declared.type) : type;
   }
 
-  /** Why values of this type must not travel as plain bytes, or null when they may. */
+  /** Why values of this type must not be sent as plain bytes, or null if they may. */
   whyNotBytes(type: string): string | null {
     if (isPointer(type)) return `${type} is a pointer`;
     if (this.handleKind(type)) return `${type} is a handle`;

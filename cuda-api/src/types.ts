@@ -5,9 +5,9 @@ export type TypeDeclaration = Enumeration | Handle | Typedef | Aggregate | Funct
 
 interface Declared {
   name: string;
-  /** Where it is declared: for errors. */
+  /** Position of the declaration, for errors. */
   place: Located;
-  /** The header of the toolkit that declares it, if not cuda.h. */
+  /** Toolkit header that declares it, if not cuda.h. */
   header?: string;
 }
 
@@ -17,8 +17,8 @@ export interface Enumeration extends Declared {
 }
 
 /**
- * A pointer to something that only the driver knows. `handleKind`: a HandleKind of
- * wire/handle_table.h, for those that travel.
+ * An opaque pointer of the driver. `handleKind`: a HandleKind of wire/handle_table.h, for handles
+ * that are sent.
  */
 interface Handle extends Declared {
   kind: 'handle';
@@ -26,7 +26,7 @@ interface Handle extends Declared {
   handleKind?: string;
 }
 
-/** With `handleKind`, the number is a handle: it means nothing outside the process that made it. */
+/** With `handleKind`, the number is a handle, valid only in the process that created it. */
 interface Typedef extends Declared {
   kind: 'typedef';
   type: string;
@@ -45,13 +45,12 @@ interface Field {
   type: string;
   name: string;
   dimensions: number[];
-  /** A pointer that is never followed: it may travel as a number. */
+  /** A pointer that is never dereferenced, so it may be sent as a number. */
   opaque: boolean;
 }
 
 /**
- * A struct or union without a name of its own; `name` is empty when its members belong to the outer
- * one.
+ * An anonymous struct or union type. `name` is empty if its members belong to the outer one.
  */
 interface Nested {
   nested: 'struct' | 'union';

@@ -4,9 +4,7 @@ import type { TypeTable } from '../type_table.js';
 import type { Macro, TypeDeclaration } from '../types.js';
 import { BANNER, symbols, typeList } from './text.js';
 
-/**
- * abi_check.cpp: compiles only if everything that we declare is what the toolkit's headers declare.
- */
+/** abi_check.cpp compiles only if our declarations match the toolkit's headers. */
 export function emitAbiCheck(specification: Specification): string {
   const { types } = specification;
   const macros = new Map(
@@ -93,7 +91,7 @@ function checkType(
   }
 }
 
-/** The value with other macros replaced, as the preprocessor does. */
+/** Expands macros in the value like the preprocessor. */
 function expand(macro: Macro, macros: ReadonlyMap<string, string>): string {
   let value = macro.value;
   for (let replaced = ''; replaced !== value; ) {

@@ -5,8 +5,7 @@ import type { TypeTable } from '../type_table.js';
 import { BANNER } from './text.js';
 
 /**
- * call_facts.h: what the specification says of each call that the worker or its tests ask for by
- * number.
+ * call_facts.h: facts about calls that the worker and its tests look up by number.
  */
 export function emitCallFacts({ calls, types }: Specification): string {
   const rows = calls.filter(({ call }) => travels(call)).map(({ call }) => row(call, types));

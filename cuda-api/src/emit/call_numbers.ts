@@ -3,7 +3,7 @@ import { travels } from '../calls.js';
 import type { Specification } from '../specification.js';
 import { BANNER } from './text.js';
 
-/** call_numbers.h. The build id stands for everything else that is generated: `others`. */
+/** call_numbers.h. The build id is a hash that includes all other generated files, `others`. */
 export function emitCallNumbers({ calls }: Specification, others: Iterable<string>): string {
   const names = calls.filter(({ call }) => travels(call)).map(({ call }) => call.name);
   const hash = createHash('sha256');

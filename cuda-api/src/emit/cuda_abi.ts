@@ -2,7 +2,7 @@ import type { Specification } from '../specification.js';
 import { isNested, type Member, type TypeDeclaration } from '../types.js';
 import { BANNER, declare, indent, parameterList, symbols } from './text.js';
 
-/** cuda_abi.h: the driver's types and prototypes, every version spelt out. */
+/** cuda_abi.h: the driver's types and the prototypes of all versions. */
 export function emitCudaAbi(specification: Specification): string {
   const types = specification.types.ordered.map(emitType).join('\n');
   const prototypes = symbols(specification).map(
@@ -25,8 +25,8 @@ ${prototypes.join('\n')}
 function emitType(declaration: TypeDeclaration): string {
   switch (declaration.kind) {
     case 'enum': {
-      // The underlying type is the one that compilers choose for these values; saying it makes
-      // every value of it valid.
+      // Same underlying type as compilers choose. An explicit type makes all its values
+      // valid.
       const underlying = declaration.values.some(({ value }) => value < 0) ? 'int' : 'unsigned int';
       return `enum ${declaration.name} : ${underlying} {\n${declaration.values.map(({ name, value }) => `  ${name} = ${value},`).join('\n')}\n};`;
     }

@@ -45,12 +45,12 @@ CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder
 `;
 }
 
-/** The body awaits the window, since only it knows the stream. */
+/** The body awaits the window, because only the body knows the stream. */
 function emitWindowed({ name, window }: Call): string {
   return `CUresult dispatch_${name}(Thread& thread, wire::Decoder& in, wire::Encoder& out) {\n  return worker::${name}(thread, in, out, Window::${window});\n}`;
 }
 
-/** Right before the work is submitted. How long it takes depends on its sizes and its code. */
+/** Reported right before the work is submitted. Its duration depends on its sizes and its code. */
 function awaitWindow(call: Call, types: TypeTable): string[] {
   if (!call.window) return [];
   const sizes = sizeParameters(call).map(({ name }) => name);
@@ -106,7 +106,7 @@ function emitHandler(call: Call, types: TypeTable): string {
   return `CUresult dispatch_${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`;
 }
 
-/** The objects that say which code runs: not where it runs. */
+/** The objects that identify the code, not the place where it runs. */
 function handles(call: Call, types: TypeTable): Parameter[] {
   return call.parameters.filter(
     ({ type, direction }) =>
@@ -114,14 +114,14 @@ function handles(call: Call, types: TypeTable): Parameter[] {
   );
 }
 
-/** What a call that waits waits for. */
+/** What a blocking call waits for. */
 function handleParameter(call: Call, types: TypeTable): Parameter | undefined {
   return call.parameters.find(
     ({ type, direction }) => direction === 'value' && types.handleKind(type),
   );
 }
 
-/** How a parameter is handed to the driver. */
+/** A parameter as passed to the driver. */
 function argument({ name, direction, count, optional }: Parameter): string {
   if (direction === 'value' || direction === 'string' || direction === 'pointer') return name;
   if (count !== undefined)
@@ -133,7 +133,7 @@ function elementOf({ type }: Parameter): string {
   return withoutConst(pointee(type));
 }
 
-/** Reads what the client's remote::X wrote. */
+/** Decodes the request of the client's remote::X. */
 function decode(parameter: Parameter, types: TypeTable): string[] {
   const { type, name, direction, count, optional } = parameter;
   if (direction === 'value') {
@@ -162,7 +162,7 @@ function listName({ name, count }: Parameter, isHandle: boolean): string {
   return count === undefined ? `${name}List` : name;
 }
 
-/** A list must be as long as its count says. */
+/** Checks that a list has as many elements as its count. */
 function refuseLength(parameter: Parameter, types: TypeTable): string[] {
   const { direction, count, optional } = parameter;
   if (direction !== 'in' || (count === undefined && !optional)) return [];
@@ -174,7 +174,7 @@ function refuseLength(parameter: Parameter, types: TypeTable): string[] {
   return [`if (${wrong}) return thread.refuseFrame();`];
 }
 
-/** The driver's objects for the handles, and room for the answers. */
+/** Looks up the driver's objects of the handles, and declares variables for the answers. */
 function resolve(parameter: Parameter, types: TypeTable): string[] {
   const { type, name, direction, count, optional } = parameter;
   if (direction === 'value') return types.handleKind(type) ? find(type, `${name}Number`, name) : [];

@@ -1,7 +1,7 @@
 import type { Specification } from '../specification.js';
 import { BANNER } from './text.js';
 
-/** error_texts.h: the name and the sentence of every CUresult. */
+/** error_texts.h: name and description of every CUresult. */
 export function emitErrorTexts({ types }: Specification): string {
   const results = types.find('CUresult');
   const values = results?.kind === 'enum' ? results.values : [];

@@ -56,7 +56,7 @@ function exportArguments(call: Call, perThread: boolean): string {
     .join(', ');
 }
 
-/** exports.map: the linker exports exactly these. */
+/** exports.map: the symbols that the linker exports. */
 export function emitExportsMap(specification: Specification): string {
   const names = symbols(specification).map(({ symbol }) => `    ${symbol};`);
   return `/* Generated. Do not edit, change cuda-api/. */
@@ -104,7 +104,7 @@ function compare(one: string, two: string): number {
   return one < two ? -1 : one > two ? 1 : 0;
 }
 
-/** interposer_bodies.h: the bodies that the interposer writes by hand. */
+/** interposer_bodies.h: the hand-written bodies of the interposer. */
 export function emitInterposerBodies({ calls }: Specification): string {
   const bodies = calls
     .filter(({ call }) => hasInterposerBody(call))

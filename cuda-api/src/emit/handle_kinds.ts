@@ -1,7 +1,7 @@
 import type { Specification } from '../specification.js';
 import { BANNER } from './text.js';
 
-/** handle_kinds.h: which kind of handle stands for a value of each type. */
+/** handle_kinds.h: the handle kind of each type. */
 export function emitHandleKinds({ types }: Specification): string {
   const kinds = types.ordered.flatMap(({ name }) => {
     const kind = types.handleKind(name);

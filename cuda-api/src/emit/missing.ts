@@ -2,8 +2,8 @@ import type { Specification } from '../specification.js';
 import { BANNER, symbols, typeList } from './text.js';
 
 /**
- * missing.cpp: what a driver of our own does not have yet. A strong definition elsewhere in the
- * library replaces one of these.
+ * missing.cpp: weak defaults for functions that the simulated driver does not implement. A strong
+ * definition replaces them.
  */
 export function emitMissing(specification: Specification): string {
   const definitions = symbols(specification).map(

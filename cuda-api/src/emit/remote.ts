@@ -63,8 +63,7 @@ function emitCall(call: Call, types: TypeTable): string {
 }
 
 /**
- * The length of what has no fixed one; a length that fits no frame is refused before it is
- * multiplied.
+ * The length of variable data. A length that exceeds a frame is refused before it is multiplied.
  */
 function measure({ type, name, direction, count }: Parameter): string[] {
   if (direction === 'string')
@@ -125,8 +124,8 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
 }
 
 /**
- * What must hold for a call to be enqueued unseen. A null handle is left to the driver's judgement;
- * stream 0 and context 0 mean something.
+ * Condition for enqueueing a call without waiting for its result. The driver judges null handles,
+ * except of streams and contexts, where 0 is valid.
  */
 function plausible(call: Call, types: TypeTable): string {
   const handles = call.parameters.filter(
@@ -159,7 +158,7 @@ function awaitReply(call: Call, types: TypeTable): string[] {
   ];
 }
 
-/** Reads the whole answer before any of it reaches the program. */
+/** Decodes the whole answer before it writes any of it to the program. */
 function decode({ type, name, count }: Parameter, types: TypeTable): string[] {
   const element = pointee(type);
   const isHandle = types.handleKind(element) !== undefined;

@@ -3,8 +3,8 @@ import type { Specification } from '../specification.js';
 import { BANNER } from './text.js';
 
 /**
- * submissions.h: every entry point that gives the GPU work, for the test that none of them passes
- * the gate without a grant.
+ * submissions.h: all entry points that submit work, for the test that none of them passes the gate
+ * without a grant.
  */
 export function emitSubmissions({ calls }: Specification): string {
   const rows = calls

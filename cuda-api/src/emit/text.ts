@@ -16,12 +16,12 @@ export function argumentList(parameters: readonly Parameter[], ...more: string[]
   return [...parameters.map(({ name }) => name), ...more].join(', ');
 }
 
-/** The parameters without names, for bodies that use none. */
+/** The parameters without names, for bodies that do not use them. */
 export function typeList(parameters: readonly Parameter[]): string {
   return parameters.map(({ type }) => type).join(', ');
 }
 
-/** Every exported symbol with the call that it belongs to. */
+/** Every exported symbol with its call. */
 export function symbols({
   calls,
 }: Specification): { symbol: string; call: Call; perThread: boolean }[] {

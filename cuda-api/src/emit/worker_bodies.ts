@@ -2,7 +2,7 @@ import { type Call, travels } from '../calls.js';
 import type { Specification } from '../specification.js';
 import { BANNER, parameterList } from './text.js';
 
-/** worker_bodies.h: the bodies that the worker writes by hand. */
+/** worker_bodies.h: the hand-written bodies of the worker. */
 export function emitWorkerBodies({ calls }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
   const bodies = travelling.filter((call) => call.workerCustom).map(declareBody);
