@@ -79,7 +79,7 @@ CUresult end(Stream& stream, CUgraph* phGraph) {
   if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
       capture.thread != std::this_thread::get_id())
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  *phGraph = nullptr;
+  if (phGraph != nullptr) *phGraph = nullptr;
   CUresult status = CUDA_SUCCESS;
   if (!capture.valid) {
     status = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
@@ -89,6 +89,10 @@ CUresult end(Stream& stream, CUgraph* phGraph) {
   if (status != CUDA_SUCCESS) {
     discard(capture);
     return status;
+  }
+  if (phGraph == nullptr) {  // enough for a capture into a graph that exists
+    discard(capture);
+    return CUDA_SUCCESS;
   }
   *phGraph = handleOf<CUgraph>(capture.graph.get());
   finish(capture);
@@ -185,7 +189,6 @@ DRIVER_CALL cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 
 DRIVER_CALL cuStreamEndCapture(CUstream hStream, CUgraph* phGraph) {
   return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
-    if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const std::lock_guard lock(graphMutex());
     return end(stream, phGraph);
   });

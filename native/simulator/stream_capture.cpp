@@ -44,7 +44,7 @@ CUresult append(StreamCapture& position, Work work) {
 }
 
 CUresult join(const StreamCapture& recorded, Stream& stream) {
-  if (!recorded.capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!recorded.capture->valid) return CUDA_ERROR_INVALID_VALUE;
   if (isLegacy(stream)) {
     recorded.capture->valid = false;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

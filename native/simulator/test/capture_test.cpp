@@ -189,12 +189,17 @@ TEST_CASE("a stream captures into a graph that exists") {
   OK(DRIVER(cuStreamBeginCaptureToGraph)(stream, graph, &first, nullptr, 1, kRelaxed));
   launchStore(stream, p, 2);
   CHECK(end(stream) == graph);
+  OK(DRIVER(cuStreamBeginCaptureToGraph)(stream, graph, &first, nullptr, 1, kRelaxed));
+  launchStore(stream, p + 4, 3);
+  OK(DRIVER(cuStreamEndCapture)(stream, nullptr));
   const auto nodes = nodesOf(graph);
-  REQUIRE(nodes.size() == 2);
+  REQUIRE(nodes.size() == 3);
   CHECK(dependencyCount(nodes[1]) == 1);
+  CHECK(dependencyCount(nodes[2]) == 1);
   const CUgraphExec exec = instantiate(graph);
   launch(exec);
   CHECK(valueAt(p) == 2);
+  CHECK(valueAt(p + 4) == 3);
   destroy(graph, exec);
   OK(DRIVER(cuStreamDestroy_v2)(stream));
   OK(DRIVER(cuMemFree_v2)(p));

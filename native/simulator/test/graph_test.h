@@ -23,6 +23,7 @@ inline CUdeviceptr allocate(std::size_t bytes = 256) {
   CUdeviceptr p = 0;
   OK(DRIVER(cuMemAlloc_v2)(&p, bytes));
   OK(DRIVER(cuMemsetD8_v2)(p, 0, bytes));
+  OK(DRIVER(cuStreamSynchronize)(nullptr));  // other streams do not wait for the memset
   return p;
 }
 
