@@ -1,8 +1,8 @@
-// What a backlog guesses from what it saw, before a driver whose GPU is played: one stream, on
-// which work ends when the test says so.
+// The estimates of a backlog, with a simulated driver: one stream, whose work ends when the test
+// says so.
 #include "native/worker/gate/backlog.h"
 
-#include "wire/test/check.h"
+#include <doctest/doctest.h>
 
 namespace {
 
@@ -35,8 +35,7 @@ struct Fixture {
   void submit(std::uint64_t shape, int pieces = 1) {
     for (int i = 0; i < pieces; ++i) backlog.submitted(stream, shape, now);
   }
-  /// All that was asked for until `questions` were made is done, and seen so long after it was
-  /// submitted.
+  /// The work that `questions` ask for is done, and seen `took` after it was submitted.
   void see(std::vector<Backlog::Question> questions, std::uint64_t took) {
     now += took;
     backlog.ask(questions);
@@ -48,26 +47,29 @@ struct Fixture {
   }
 };
 
-void testWorkNeverSeenBefore() {
+TEST_CASE("the duration of work that was never seen is unknown until it ends") {
   Fixture f;
   f.submit(kShape);
-  CHECK(f.backlog.unknown() == 1 && f.backlog.isUncertain(f.now) && !f.backlog.empty());
+  CHECK(f.backlog.unknown() == 1);
+  CHECK(f.backlog.isUncertain(f.now));
+  CHECK(!f.backlog.empty());
   idle = false;
   f.see(f.backlog.questions(f.now, true), 5 * kMicrosecond);
   CHECK(f.backlog.unknown() == 1);
   idle = true;
   f.see(f.backlog.questions(f.now, true), 5 * kMicrosecond);
-  CHECK(f.guessOf(kShape) == 10 * kMicrosecond && f.backlog.empty() &&
-        f.backlog.remaining(f.now) == 0);
-  // The part of the rest is known.
+  CHECK(f.guessOf(kShape) == 10 * kMicrosecond);
+  CHECK(f.backlog.empty());
+  CHECK(f.backlog.remaining(f.now) == 0);
+  // A part of the time is that of the known shape.
   f.submit(kShape);
   f.run(kOther, 1, 40 * kMicrosecond);
-  CHECK(f.guessOf(kShape) == 10 * kMicrosecond && f.guessOf(kOther) == 30 * kMicrosecond);
+  CHECK(f.guessOf(kShape) == 10 * kMicrosecond);
+  CHECK(f.guessOf(kOther) == 30 * kMicrosecond);
 }
 
-/// Twenty kernels of one shape that seem to take three times as long, because somebody looked late,
-/// say little about each of them.
-void testALateLook() {
+// Twenty kernels of one shape that seem to take three times as long say little about each of them.
+TEST_CASE("a late look changes an estimate little") {
   Fixture f;
   f.run(kShape, 1, 10 * kMicrosecond);
   f.run(kShape, 20, 600 * kMicrosecond);
@@ -76,9 +78,7 @@ void testALateLook() {
   CHECK(f.guessOf(kShape) < 11 * kMicrosecond);
 }
 
-/// What was on the device already when the guess was found too short makes it longer no second
-/// time.
-void testManyInFlight() {
+TEST_CASE("work in flight when the estimate was raised does not raise it again") {
   Fixture f;
   f.run(kShape, 1, 10 * kMicrosecond);
   constexpr int kMarkers = 8;
@@ -86,12 +86,14 @@ void testManyInFlight() {
   CHECK(f.backlog.questions(f.now, false).size() == kMarkers);
   for (int i = 0; i < kMarkers; ++i)
     f.see({f.backlog.questions(f.now, false).front()}, 1600 * kMicrosecond);
-  CHECK(f.guessOf(kShape) > 30 * kMicrosecond && f.guessOf(kShape) <= 40 * kMicrosecond);
-  CHECK(f.backlog.empty() && f.backlog.remaining(f.now) == 0);
+  CHECK(f.guessOf(kShape) > 30 * kMicrosecond);
+  CHECK(f.guessOf(kShape) <= 40 * kMicrosecond);
+  CHECK(f.backlog.empty());
+  CHECK(f.backlog.remaining(f.now) == 0);
 }
 
-/// Work that found the GPU idle was only looked for at that moment: it may have been done for long.
-void testAfterAPause() {
+// It is only looked for at that moment, and may have ended long before.
+TEST_CASE("work that found the GPU idle does not lengthen an estimate") {
   Fixture f;
   f.run(kShape, 1, 10 * kMicrosecond);
   f.now += 100 * kMicrosecond;
@@ -103,11 +105,3 @@ void testAfterAPause() {
 }
 
 }  // namespace
-
-int main() {
-  testWorkNeverSeenBefore();
-  testALateLook();
-  testManyInFlight();
-  testAfterAPause();
-  return wire::test::checkedResult();
-}

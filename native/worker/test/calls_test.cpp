@@ -1,5 +1,5 @@
-// Bodies of calls before the simulated driver: what they hold is free when it is refunded, and no
-// wait of one thread stops another.
+// Bodies of calls with the simulated driver: memory that is refunded is free, and a wait of one
+// thread does not stop another.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,8 +17,8 @@
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
+#include "test/unit/program.h"
 #include "wire/launch.h"
-#include "wire/test/check.h"
 #include "worker_bodies.h"
 
 namespace {
@@ -26,7 +26,70 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLimit = 128 * kMiB;
 
-void* library = nullptr;
+/// Another process on the same GPU. Each step takes 48 MiB of it.
+class Neighbour {
+ public:
+  explicit Neighbour(const char* path) {
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_) == 0);
+    child_ = fork();
+    if (child_ == 0) _exit(serve(path));
+  }
+  ~Neighbour() {
+    close(ends_[0]);
+    close(ends_[1]);
+    waitpid(child_, nullptr, 0);
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  void step() const {
+    char done = 0;
+    CHECK(write(ends_[0], "", 1) == 1);
+    CHECK(read(ends_[0], &done, 1) == 1);
+    CHECK(done == 1);
+  }
+
+ private:
+  int serve(const char* path) const {
+    close(ends_[0]);
+    worker::Driver driver{};
+    CUcontext context = nullptr;
+    if (!worker::load(dlopen(path, RTLD_NOW | RTLD_LOCAL), driver) ||
+        driver.cuInit(0) != CUDA_SUCCESS)
+      return 1;
+    if (driver.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
+        driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
+      return 1;
+    for (char asked; read(ends_[1], &asked, 1) == 1;) {
+      CUdeviceptr memory = 0;
+      const char done = driver.cuMemAlloc_v2(&memory, 48 * kMiB) == CUDA_SUCCESS;
+      if (write(ends_[1], &done, 1) != 1) return 1;
+    }
+    return 0;
+  }
+  int ends_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+/// Two processes with the simulated GPU: this one and a neighbour.
+struct Node {
+  const std::string state = "/tmp/worker-calls-" + std::to_string(getpid());
+  const Neighbour neighbour{prepare()};
+  void* const library = dlopen(driver(), RTLD_NOW | RTLD_LOCAL);
+  ~Node() { unlink(state.c_str()); }
+
+ private:
+  static const char* driver() { return unit::argument(0, "the path of the simulated driver"); }
+  const char* prepare() const {
+    setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", state.c_str(), 1);
+    CHECK(worker::openHeldMemory(unit::argument(1, "the path of the simulated NVML")).empty());
+    return driver();
+  }
+};
+const Node& node() {
+  static const Node node;
+  return node;
+}
 
 /// A session whose client never calls, with a context that is current here.
 struct Fixture {
@@ -45,14 +108,15 @@ struct Fixture {
     const std::string path = worker::test::makeQuotaFile(kLimit);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
-    if (!worker::load(library, session.driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
-    CHECK(worker::cuDevicePrimaryCtxRetain(thread, &context, 0) == CUDA_SUCCESS &&
-          driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+    if (!worker::load(node().library, session.driver) || driver.cuInit(0) != CUDA_SUCCESS)
+      std::abort();
+    CHECK(worker::cuDevicePrimaryCtxRetain(thread, &context, 0) == CUDA_SUCCESS);
+    CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
     CHECK(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
   }
   ~Fixture() { CHECK(worker::cuDevicePrimaryCtxReset_v2(thread, 0) == CUDA_SUCCESS); }
 
-  /// Until release(), the stream goes no further.
+  /// Blocks the stream until release().
   void block() {
     released = false;
     const auto waitForIt = [](void* flag) { static_cast<std::atomic<bool>*>(flag)->wait(false); };
@@ -76,7 +140,7 @@ struct Fixture {
     return pool;
   }
 
-  /// A frame of the client. The first word of the reply is `answer`.
+  /// Executes a frame of the client. `answer` is the first word of the reply.
   template <class... T>
   CUresult call(CallNumber number, T... arguments) {
     std::vector<std::byte> bytes(4096);
@@ -93,7 +157,7 @@ struct Fixture {
   }
   std::uint64_t answer = 0;
 
-  /// On a thread of its own, as for another thread of the client.
+  /// Runs `work` on another thread, as for another thread of the client.
   std::thread beside(const std::function<void(worker::Thread&)>& work) {
     return std::thread([this, work] {
       worker::Thread other(session, nullptr);
@@ -103,20 +167,19 @@ struct Fixture {
   }
 };
 
-/// Memory that a stream is to free counts until it gets there, and is waited for before the program
-/// is refused.
-void testFreedInStream() {
+// The program is refused memory only after such frees.
+TEST_CASE("memory that a stream is to free is charged until the stream frees it") {
   Fixture test;
   int refused = 0;
   test.quota.setRefused([&](std::uint64_t) { ++refused; });
   CUdeviceptr memory = 0;
-  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS &&
-        test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 100 * kMiB);
   test.block();
-  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS &&
-        test.quota.used() == 100 * kMiB);
-  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) != CUDA_SUCCESS &&
-        test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 100 * kMiB);
+  CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) != CUDA_SUCCESS);
+  CHECK(test.quota.used() == 100 * kMiB);
   test.goOn();
   CHECK(test.quota.used() == 0);
 
@@ -129,13 +192,13 @@ void testFreedInStream() {
   });
   test.release();
   waiting.join();
-  CHECK(test.quota.used() == 100 * kMiB && refused == 0);
-  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 1000 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY &&
-        refused == 1);
+  CHECK(test.quota.used() == 100 * kMiB);
+  CHECK(refused == 0);
+  CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 1000 * kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(refused == 1);
 }
 
-/// What a stream is to free goes with the context, once.
-void testFreedWithContext() {
+TEST_CASE("memory that a stream is to free is refunded once when its context ends") {
   Fixture test;
   CUcontext own = nullptr;
   CUdeviceptr memory = 0;
@@ -144,34 +207,37 @@ void testFreedWithContext() {
             0, &own, [&] { return test.driver.cuCtxCreate_v2(&own, 0, 0); }) == CUDA_SUCCESS);
   CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 10 * kMiB) == CUDA_SUCCESS);
   CHECK(worker::cuMemFreeAsync(test.thread, memory, nullptr) == CUDA_SUCCESS);
-  CHECK(worker::cuCtxDestroy_v2(test.thread, own) == CUDA_SUCCESS && test.quota.used() == 0);
+  CHECK(worker::cuCtxDestroy_v2(test.thread, own) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0);
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
 }
 
-/// A pool that is destroyed while a stream has yet to free its memory counts until it gets there;
-/// neither call waits for that.
-void testDestroyedPool() {
+// Neither call waits for that.
+TEST_CASE("a destroyed pool is charged until a stream frees its memory") {
   Fixture test;
   for (const bool freedFirst : {true, false}) {
     const CUmemoryPool pool = test.makePool();
     CUmemoryPool now = nullptr;
     CUdeviceptr memory = 0;
     CHECK(test.driver.cuDeviceSetMemPool(0, pool) == CUDA_SUCCESS);
-    CHECK(worker::cuMemAllocAsync(test.thread, &memory, 64 * kMiB, test.stream) == CUDA_SUCCESS &&
-          test.quota.used() == 64 * kMiB);
+    CHECK(worker::cuMemAllocAsync(test.thread, &memory, 64 * kMiB, test.stream) == CUDA_SUCCESS);
+    CHECK(test.quota.used() == 64 * kMiB);
     test.block();
     if (freedFirst) CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
     CHECK(worker::cuMemPoolDestroy(test.thread, pool) == CUDA_SUCCESS);
-    CHECK(test.driver.cuDeviceGetMemPool(&now, 0) == CUDA_SUCCESS && now != pool);
+    CHECK(test.driver.cuDeviceGetMemPool(&now, 0) == CUDA_SUCCESS);
+    CHECK(now != pool);
     if (!freedFirst)
       CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
-    CHECK(test.session.pools.settle() && test.quota.used() == 64 * kMiB);
+    CHECK(test.session.pools.settle());
+    CHECK(test.quota.used() == 64 * kMiB);
     test.goOn();
     cuuint64_t bytes = 0;
     CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) ==
-              CUDA_SUCCESS &&
-          bytes == 0);
-    CHECK(!test.session.pools.settle() && test.quota.used() == 0);
+          CUDA_SUCCESS);
+    CHECK(bytes == 0);
+    CHECK(!test.session.pools.settle());
+    CHECK(test.quota.used() == 0);
     CHECK(test.driver.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes) !=
           CUDA_SUCCESS);
   }
@@ -180,15 +246,14 @@ void testDestroyedPool() {
   CHECK(worker::cuMemPoolDestroy(test.thread, whole) == CUDA_ERROR_INVALID_VALUE);
 }
 
-/// Who waits for memory, or for the work that uses it, stops nobody: what ends the wait may be
-/// another thread's call.
-void testWaitsAlone() {
+// The call of another thread may end the wait.
+TEST_CASE("a thread that waits for memory or work stops no other thread") {
   Fixture test;
   CUdeviceptr small = 0;
   CUdeviceptr large = 0;
   CHECK(worker::cuMemAllocAsync(test.thread, &small, kMiB, test.stream) == CUDA_SUCCESS);
-  CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS &&
-        test.quota.used() == 96 * kMiB);
+  CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 96 * kMiB);
   const auto callsOfOthers = [&] {
     for (int i = 0; i < 100; ++i, usleep(1000)) CHECK(test.session.pools.settle());
   };
@@ -210,8 +275,7 @@ void testWaitsAlone() {
   allocating.join();
 }
 
-/// Host memory that the driver does not let go stays where it is.
-void testHostMemoryStays() {
+TEST_CASE("host memory that the driver does not release stays mapped") {
   Fixture test;
   constexpr std::uint64_t kBytes = 4096;
   void* const free = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -219,29 +283,28 @@ void testHostMemoryStays() {
   test.session.shared.window = {address, address + kBytes};
   const auto allocate = [&](std::uint64_t id) {
     const int file = memfd_create("host", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(ftruncate(file, kBytes) == 0 && fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+    CHECK(ftruncate(file, kBytes) == 0);
+    CHECK(fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
     test.session.shared.put(id, file);
     CHECK(test.call(CallNumber::cuMemHostAlloc, id, address, kBytes, 0u) == CUDA_SUCCESS);
   };
   allocate(1);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT &&
-        test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(test.session.shared.contains(address, kBytes));
   CHECK(test.driver.cuCtxSetCurrent(test.context) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS &&
-        !test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS);
+  CHECK(!test.session.shared.contains(address, kBytes));
   CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_ERROR_INVALID_VALUE);
-  // Nothing holds what was registered with a context that has ended.
+  // Memory that was registered with a context is free once the context has ended.
   allocate(2);
   CHECK(test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS);
   CHECK(test.driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS &&
-        !test.session.shared.contains(address, kBytes));
+  CHECK(test.call(CallNumber::cuMemFreeHost, address) == CUDA_SUCCESS);
+  CHECK(!test.session.shared.contains(address, kBytes));
 }
 
-/// What was made in a context has no handle any more when that has ended, and what was not keeps
-/// it.
-void testHandlesOfContext() {
+TEST_CASE("handles of a context end with it, and no others") {
   Fixture test;
   const auto make = [&](CallNumber call, auto... arguments) {
     CHECK(test.call(call, arguments...) == CUDA_SUCCESS);
@@ -258,15 +321,16 @@ void testHandlesOfContext() {
     const std::uint64_t stream = make(CallNumber::cuStreamCreate, 0u);
     const std::uint64_t event = make(CallNumber::cuEventCreate, 0u);
     CHECK(test.session.handles.size() == before + 2);
-    CHECK(primary ? test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS
-                  : test.call(CallNumber::cuCtxDestroy_v2, context) == CUDA_SUCCESS);
+    CHECK((primary ? test.call(CallNumber::cuDevicePrimaryCtxReset_v2, CUdevice{0}) == CUDA_SUCCESS
+                   : test.call(CallNumber::cuCtxDestroy_v2, context) == CUDA_SUCCESS));
     CHECK(test.call(CallNumber::cuStreamQuery, stream) == CUDA_ERROR_INVALID_HANDLE);
-    CHECK(!lives(wire::HandleKind::stream, stream) && !lives(wire::HandleKind::event, event));
+    CHECK(!lives(wire::HandleKind::stream, stream));
+    CHECK(!lives(wire::HandleKind::event, event));
     CHECK(lives(wire::HandleKind::event, kept) == !primary);
   }
 }
 
-/// Loads what a client sends as `parts`, through one of the two calls that take code.
+/// Loads `parts` as a client sends them, by one of the two calls that take code.
 CUresult loadImage(Fixture& test, CallNumber call, const std::vector<std::string>& parts) {
   static std::uint64_t id = 1000;
   std::string content;
@@ -286,9 +350,8 @@ CUresult loadImage(Fixture& test, CallNumber call, const std::vector<std::string
                              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/// No byte of an image becomes an address: the simulated driver follows a wrapper's pointers as a
-/// real one does.
-void testImages() {
+// The simulated driver follows the pointers of a wrapper as a real one does.
+TEST_CASE("no byte of an image becomes an address") {
   const std::string text =
       ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }";
   const std::string variable =
@@ -320,67 +383,27 @@ void testImages() {
     for (const char* target : {fatbin.data(), reinterpret_cast<const char*>(0x4141414141414141)}) {
       wrapper.data = target;
       const std::string sent(reinterpret_cast<const char*>(&wrapper), sizeof wrapper);
-      CHECK(loadImage(test, call, {sent}) == CUDA_ERROR_INVALID_IMAGE && test.answer == 0);
-      CHECK(loadImage(test, call, {sent + '\0'}) == CUDA_ERROR_INVALID_IMAGE &&
-            loadImage(test, call, {fatbin, sent}) != CUDA_SUCCESS);
+      CHECK(loadImage(test, call, {sent}) == CUDA_ERROR_INVALID_IMAGE);
+      CHECK(test.answer == 0);
+      CHECK(loadImage(test, call, {sent + '\0'}) == CUDA_ERROR_INVALID_IMAGE);
+      CHECK(loadImage(test, call, {fatbin, sent}) != CUDA_SUCCESS);
     }
     CHECK(test.quota.used() == 0);
-    CHECK(loadImage(test, call, {text}) == CUDA_ERROR_INVALID_IMAGE);  // without an end
-    CHECK(loadImage(test, call, {text + '\0'}) == CUDA_SUCCESS && test.answer != 0 &&
-          test.quota.used() == 0);
+    CHECK(loadImage(test, call, {text}) == CUDA_ERROR_INVALID_IMAGE);  // without a final zero
+    CHECK(loadImage(test, call, {text + '\0'}) == CUDA_SUCCESS);
+    CHECK(test.answer != 0);
+    CHECK(test.quota.used() == 0);
     // 64 MiB, of which 8 MiB are provided; a second time they do not fit.
-    CHECK(loadImage(test, call, {fatbin}) == CUDA_SUCCESS && test.quota.used() == 56 * kMiB);
-    CHECK(loadImage(test, call, {fatbin, fatbin}) == CUDA_SUCCESS &&
-          test.quota.used() == 120 * kMiB);
-    CHECK(loadImage(test, call, {fatbin}) == CUDA_ERROR_OUT_OF_MEMORY &&
-          test.quota.used() == 120 * kMiB);
+    CHECK(loadImage(test, call, {fatbin}) == CUDA_SUCCESS);
+    CHECK(test.quota.used() == 56 * kMiB);
+    CHECK(loadImage(test, call, {fatbin, fatbin}) == CUDA_SUCCESS);
+    CHECK(test.quota.used() == 120 * kMiB);
+    CHECK(loadImage(test, call, {fatbin}) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(test.quota.used() == 120 * kMiB);
   }
 }
 
-/// Another process on the same GPU. Each step takes 48 MiB of it.
-class Neighbour {
- public:
-  explicit Neighbour(const char* path) {
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends_) == 0);
-    child_ = fork();
-    if (child_ == 0) _exit(serve(path));
-  }
-  ~Neighbour() {
-    close(ends_[0]);
-    close(ends_[1]);
-    waitpid(child_, nullptr, 0);
-  }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
-
-  void step() const {
-    char done = 0;
-    CHECK(write(ends_[0], "", 1) == 1 && read(ends_[0], &done, 1) == 1 && done == 1);
-  }
-
- private:
-  int serve(const char* path) const {
-    close(ends_[0]);
-    worker::Driver driver{};
-    CUcontext context = nullptr;
-    if (!worker::load(dlopen(path, RTLD_NOW | RTLD_LOCAL), driver) ||
-        driver.cuInit(0) != CUDA_SUCCESS)
-      return 1;
-    if (driver.cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
-        driver.cuCtxSetCurrent(context) != CUDA_SUCCESS)
-      return 1;
-    for (char asked; read(ends_[1], &asked, 1) == 1;) {
-      CUdeviceptr memory = 0;
-      const char done = driver.cuMemAlloc_v2(&memory, 48 * kMiB) == CUDA_SUCCESS;
-      if (write(ends_[1], &done, 1) != 1) return 1;
-    }
-    return 0;
-  }
-  int ends_[2] = {-1, -1};
-  pid_t child_ = -1;
-};
-
-/// A driver that takes for code what no image says, when it is loaded or when it is first used.
+/// A driver that takes more memory for code than its image says, at the load or at the first use.
 namespace taking {
 
 worker::Driver real{};
@@ -423,34 +446,40 @@ void stepInto(worker::Driver& driver) {
 constexpr char kKernel[] =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }";
 
-/// What the driver takes counts; what a neighbour takes at the same moment does not.
-void testCodeThatTakesMore(const Neighbour& neighbour) {
+// What a neighbour takes at the same moment is not.
+TEST_CASE("memory that the driver takes for code is charged") {
   Fixture test;
   taking::stepInto(test.session.driver);
   const std::string text(kKernel, sizeof kKernel);
   const auto load = [&] { return loadImage(test, CallNumber::cuModuleLoadDataEx, {text}); };
   constexpr std::uint64_t kMargin = worker::HeldMemory::kMargin;
 
-  taking::neighbour = &neighbour;
-  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 0);
+  taking::neighbour = &node().neighbour;
+  CHECK(load() == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0);
   taking::neighbour = nullptr;
 
   taking::bytes = 48 * kMiB;
-  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 48 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 48 * kMiB - kMargin);
   const std::uint64_t module = test.answer;
-  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 96 * kMiB - kMargin);
-  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 144 * kMiB - kMargin);
-  CHECK(load() == CUDA_ERROR_OUT_OF_MEMORY && test.quota.used() == 144 * kMiB - kMargin &&
-        taking::taken.size() == 3);
-  CHECK(test.call(CallNumber::cuModuleUnload, module) == CUDA_SUCCESS &&
-        test.quota.used() == 96 * kMiB - kMargin);
-  CHECK(load() == CUDA_SUCCESS && test.quota.used() == 144 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 96 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 144 * kMiB - kMargin);
+  CHECK(load() == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(test.quota.used() == 144 * kMiB - kMargin);
+  CHECK(taking::taken.size() == 3);
+  CHECK(test.call(CallNumber::cuModuleUnload, module) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 96 * kMiB - kMargin);
+  CHECK(load() == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 144 * kMiB - kMargin);
   while (!taking::taken.empty()) taking::giveBack();
   taking::bytes = 0;
 }
 
-/// The same at first use: the call fails before the kernel runs, and the library is unloaded.
-void testFirstUseThatTakesMore() {
+// Beyond the quota the call fails before the kernel runs, and the library is unloaded.
+TEST_CASE("memory that the driver takes at the first use of code is charged") {
   Fixture test;
   taking::stepInto(test.session.driver);
   const std::string text(kKernel, sizeof kKernel);
@@ -471,53 +500,34 @@ void testFirstUseThatTakesMore() {
     taking::bytes = fits ? 48 * kMiB : 256 * kMiB;
     const std::uint64_t launched = test.figures.launches.load();
     CHECK(launch(handle) == (fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY));
-    CHECK(test.figures.launches.load() == launched + fits && taking::taken.size() == fits);
+    CHECK(test.figures.launches.load() == launched + fits);
+    CHECK(taking::taken.size() == fits);
     CHECK(launch(handle) == (fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE));
     if (fits) CHECK(test.quota.used() == 48 * kMiB - worker::HeldMemory::kMargin);
     if (fits) CHECK(test.call(CallNumber::cuLibraryUnload, code) == CUDA_SUCCESS);
-    CHECK(test.quota.used() == 0 && taking::taken.empty());
+    CHECK(test.quota.used() == 0);
+    CHECK(taking::taken.empty());
   }
   taking::bytes = 0;
 }
 
-/// What the driver dumps would lie among the host's files.
-void testNoCoreDumps() {
+// The driver would write them among the host's files.
+TEST_CASE("flags for core dumps are masked") {
   Fixture test;
   constexpr unsigned kDumps = CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
   CHECK(test.call(CallNumber::cuCtxCreate_v4, kDumps | CU_CTX_SCHED_YIELD, CUdevice{0}) ==
         CUDA_SUCCESS);
   unsigned flags = 0;
   const auto flagsOfCurrent =
-      reinterpret_cast<CUresult (*)(unsigned*)>(dlsym(library, "cuCtxGetFlags"));
-  CHECK(flagsOfCurrent(&flags) == CUDA_SUCCESS && (flags & kDumps) == 0 &&
-        (flags & CU_CTX_SCHED_YIELD) != 0);
+      reinterpret_cast<CUresult (*)(unsigned*)>(dlsym(node().library, "cuCtxGetFlags"));
+  CHECK(flagsOfCurrent(&flags) == CUDA_SUCCESS);
+  CHECK((flags & kDumps) == 0);
+  CHECK((flags & CU_CTX_SCHED_YIELD) != 0);
   int active = 0;
   CHECK(worker::cuDevicePrimaryCtxSetFlags_v2(test.thread, 0, kDumps | CU_CTX_SCHED_SPIN) ==
         CUDA_SUCCESS);
-  CHECK(test.driver.cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS &&
-        flags == CU_CTX_SCHED_SPIN);
+  CHECK(test.driver.cuDevicePrimaryCtxGetState(0, &flags, &active) == CUDA_SUCCESS);
+  CHECK(flags == CU_CTX_SCHED_SPIN);
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  if (count != 3) return 2;
-  const std::string state = "/tmp/worker-calls-" + std::to_string(getpid());
-  setenv("NVIDIA_VIRTUAL_SIMULATED_STATE", state.c_str(), 1);
-  CHECK(worker::openHeldMemory(arguments[2]).empty());
-  const Neighbour neighbour(arguments[1]);
-  library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return 2;
-  testFreedInStream();
-  testFreedWithContext();
-  testDestroyedPool();
-  testWaitsAlone();
-  testHostMemoryStays();
-  testHandlesOfContext();
-  testImages();
-  testNoCoreDumps();
-  testCodeThatTakesMore(neighbour);
-  testFirstUseThatTakesMore();
-  unlink(state.c_str());
-  return wire::test::checkedResult();
-}

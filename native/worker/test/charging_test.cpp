@@ -1,6 +1,6 @@
-// Every call that cuda-api/ marks as allocating, before a driver that checks: at the moment when
-// the driver has taken memory, the quota has been charged for it. A marked call that has no
-// invocation here fails the test.
+// Every call that cuda-api/ marks as allocating, with a driver that checks: when the driver has
+// taken memory, the quota has been charged for it. A marked call that has no invocation here fails
+// the test.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "call_facts.h"
 #include "native/worker/test/session_fixture.h"
+#include "test/unit/program.h"
 #include "wire/launch.h"
 
 namespace {
@@ -23,8 +24,7 @@ constexpr std::uint64_t kLimit = 3072 * kMiB;
 constexpr std::uint64_t kStreamMemory = 550 << 10;  ///< about what an H200 takes
 
 worker::Driver real{};
-CUcontext observer =
-    nullptr;  ///< which the worker does not know: the device's memory is asked for in it
+CUcontext observer = nullptr;  ///< to query the device's memory; the worker does not know it
 std::uint64_t contextMemory = 0;
 
 std::uint64_t freeMemory() {
@@ -36,18 +36,35 @@ std::uint64_t freeMemory() {
   return free;
 }
 
+/// Loads the driver, and measures the memory of a context.
+void loadDriver() {
+  static const bool loaded = [] {
+    const char* path = unit::argument(0, "the path of the simulated driver");
+    REQUIRE(worker::load(dlopen(path, RTLD_NOW | RTLD_LOCAL), real));
+    REQUIRE(real.cuInit(0) == CUDA_SUCCESS);
+    CUcontext first = nullptr, popped = nullptr;
+    REQUIRE(real.cuCtxCreate_v2(&observer, 0, 0) == CUDA_SUCCESS);
+    real.cuCtxPopCurrent_v2(&popped);
+    const std::uint64_t before = freeMemory();
+    REQUIRE(real.cuCtxCreate_v2(&first, 0, 0) == CUDA_SUCCESS);
+    contextMemory = before - freeMemory();
+    real.cuCtxDestroy_v2(first);
+    return true;
+  }();
+  CHECK(loaded);
+}
+
 /// What happened in the driver since the call under test began.
 struct Watch {
   const worker::Session& session;
   std::uint64_t freeBefore = freeMemory();
   std::uint64_t usedBefore = session.quota.used();
   std::uint64_t pinnedBefore = session.figures.pinned.load();
-  std::uint64_t modelled =
-      0;  ///< bytes of the device that a GPU takes where the simulated one takes none
+  std::uint64_t modelled = 0;  ///< bytes of the device that only a real GPU takes
   std::uint64_t registered = 0;
   std::uint64_t most = 0;
   int uncharged = 0;
-  bool expected = false;  ///< that the driver holds more than is charged
+  bool expected = false;  ///< whether the driver is to hold more than is charged
 
   void look(const char* function) {
     const std::uint64_t now = freeMemory();
@@ -88,8 +105,8 @@ std::uint64_t pendingLaunchMemory(std::size_t count) {
   return measured.at(count);
 }
 
-/// What a GPU takes for a successful call, where the simulated one takes nothing. `before`: the
-/// value of a limit that is set.
+/// Adds what a real GPU takes for a successful call, and the simulated one does not. `before`: the
+/// old value of a limit that is set.
 template <class Arguments>
 void model(std::string_view function, const Arguments& arguments, std::size_t before) {
   if (function == "cuStreamCreate" || function == "cuStreamCreateWithPriority")
@@ -118,8 +135,8 @@ void model(std::string_view function, const Arguments& arguments, std::size_t be
 template <auto Member>
 struct Checked;
 
-/// One function of the driver's table. It looks right behind the real one, before the worker learns
-/// that it has returned.
+/// One function of the driver's table. It looks after the real function, and before the worker
+/// knows that it has returned.
 template <class R, class... A, R (*worker::Driver::*Member)(A...)>
 struct Checked<Member> {
   static inline const char* name = nullptr;
@@ -145,8 +162,8 @@ void check(worker::Driver& driver) {
   });
 }
 
-/// A session with one context, which the node provides for, and with code that uses up what the
-/// node provides for that.
+/// A session with one context and with code that uses up what the node provides for contexts and
+/// code.
 struct Fixture {
   worker::Report report{-1};
   worker::Quota quota;
@@ -158,6 +175,7 @@ struct Fixture {
   std::uint64_t module = 0;
 
   Fixture() {
+    loadDriver();
     const std::string path = worker::test::makeQuotaFile(kLimit);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
@@ -179,8 +197,7 @@ struct Fixture {
   template <class... T>
   std::uint64_t give(CallNumber number, T... arguments) {
     const worker::test::Reply reply = frames->call(number, arguments...);
-    if (reply.status != CUDA_SUCCESS)
-      std::fprintf(stderr, "%s: error %d\n", kCallNames[static_cast<int>(number)], reply.status);
+    CAPTURE(std::string(kCallNames[static_cast<int>(number)]));
     CHECK(reply.status == CUDA_SUCCESS);
     return reply.handle;
   }
@@ -234,7 +251,8 @@ void launch(Fixture& test, CallNumber number) {
     out.put<std::uint64_t>(0);  // its parameter
     if (attributes) out.putBytes(nullptr, 0);
   });
-  CHECK(reply.status == CUDA_SUCCESS && real.cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(reply.status == CUDA_SUCCESS);
+  CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
 void allocateHost(Fixture& test) {
@@ -294,30 +312,27 @@ std::map<CallNumber, Invocation> invocations() {
   };
 }
 
-void testEveryAllocatingCall() {
+TEST_CASE("every allocating call charges the quota before it calls the driver") {
   const auto known = invocations();
   for (std::size_t number = 1; number <= kCallCount; ++number) {
     const auto found = known.find(static_cast<CallNumber>(number));
     const bool allocates = kCallFacts[number].allocates != Allocates::nothing;
-    if (allocates != (found != known.end()))
-      std::fprintf(stderr, "%s: %s\n", kCallNames[number],
-                   allocates ? "allocates, and is not tried here" : "is not marked as allocating");
-    CHECK(allocates == (found != known.end()));
+    CAPTURE(std::string(kCallNames[number]));
+    const bool isTried = found != known.end();
+    CHECK(isTried == allocates);
     if (!allocates || found == known.end()) continue;
     Fixture test;
     Watch seen{*test.session};
     watch = &seen;
     found->second(test);
     watch = nullptr;
-    if (seen.uncharged != 0 || seen.most == 0)
-      std::fprintf(stderr, "%s: %zu bytes seen\n", kCallNames[number], std::size_t{seen.most});
-    CHECK(seen.uncharged == 0 && seen.most > 0);
+    CHECK(seen.uncharged == 0);
+    CHECK(seen.most > 0);
   }
 }
 
-/// What stack limits took of an H200 beyond the default, in bytes (driver 580.159, 2026-11-23). The
-/// simulated GPU has as many threads.
-void testStackLimits() {
+// Bytes beyond the default (driver 580.159, 2026-11-23). The simulated GPU has as many threads.
+TEST_CASE("stack limits are charged by what an H200 takes") {
   Fixture test;
   const std::uint64_t before = test.quota.used();
   const std::pair<std::size_t, std::uint64_t> measured[] = {{1024, 0},         {1025, 4194304},
@@ -326,15 +341,16 @@ void testStackLimits() {
   for (const auto& [value, bytes] : measured) {
     test.give(CallNumber::cuCtxSetLimit, CU_LIMIT_STACK_SIZE, value);
     const std::uint64_t charged = test.quota.used() - before;
-    CHECK(charged >= bytes && charged <= bytes + 2 * kMiB);
+    CHECK(charged >= bytes);
+    CHECK(charged <= bytes + 2 * kMiB);
   }
 }
 
 CUcontext contextOfStreams = nullptr;
 
-/// A kernel of a library runs in the context of its stream, which need not be the current one. The
-/// simulated driver tells nothing of streams of other contexts.
-void testLocalMemoryOfStream() {
+// A kernel of a library runs in the context of its stream, which need not be the current one. The
+// simulated driver tells nothing of streams of other contexts.
+TEST_CASE("local memory is charged to the context of the stream") {
   Fixture test;
   test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
   const std::uint64_t stream = test.give(CallNumber::cuStreamCreate, 1u);
@@ -353,25 +369,26 @@ void testLocalMemoryOfStream() {
   launchInto(0);
   const std::uint64_t once = test.quota.used() - before;
   launchInto(0);
-  CHECK(once > 0 && test.quota.used() == before + once);
+  CHECK(once > 0);
+  CHECK(test.quota.used() == before + once);
   launchInto(stream);
   CHECK(test.quota.used() == before + 2 * once);
 }
 
-/// The check itself: memory that nobody charges is seen.
-void testUnchargedIsSeen() {
+// A test of the check itself.
+TEST_CASE("memory that is not charged is noticed") {
   Fixture test;
   Watch seen{*test.session};
   seen.expected = true;
   watch = &seen;
   CUdeviceptr memory = 0;
-  CHECK(test.session->driver.cuMemAlloc_v2(&memory, kMiB) == CUDA_SUCCESS && seen.uncharged == 1);
+  CHECK(test.session->driver.cuMemAlloc_v2(&memory, kMiB) == CUDA_SUCCESS);
+  CHECK(seen.uncharged == 1);
   watch = nullptr;
   CHECK(real.cuMemFree_v2(memory) == CUDA_SUCCESS);
 }
 
-/// What the quota has no room for does not reach the driver.
-void testRefusedBefore() {
+TEST_CASE("a call beyond the quota does not reach the driver") {
   Fixture test;
   CHECK(test.quota.charge(kLimit - test.quota.used() - kMiB));
   Watch seen{*test.session};
@@ -382,16 +399,16 @@ void testRefusedBefore() {
             .status == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(test.frames->call(CallNumber::cuMemAllocAsync, std::size_t{1}, std::uint64_t{0}).status ==
         CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(seen.most == 0 && test.quota.used() == kLimit - kMiB);
+  CHECK(seen.most == 0);
+  CHECK(test.quota.used() == kLimit - kMiB);
   watch = nullptr;
   CHECK(test.frames->call(CallNumber::cuMemAllocPitch_v2, std::size_t{1}, std::size_t{2048}, 4u)
             .status == CUDA_SUCCESS);
   CHECK(test.quota.used() == kLimit);
 }
 
-/// Pools and physical memory of the host, and managed ones, would pin the worker's memory: none is
-/// made.
-void testOnlyDeviceMemory() {
+// Those of the host, and managed ones, would pin the worker's memory.
+TEST_CASE("only pools and physical memory of the device are made") {
   Fixture test;
   const auto refused = [&](CallNumber number, auto... arguments) {
     return test.frames->call(number, arguments...).status == CUDA_ERROR_NOT_SUPPORTED;
@@ -429,23 +446,3 @@ void testOnlyDeviceMemory() {
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  void* library = count == 2 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr || !worker::load(library, real) || real.cuInit(0) != CUDA_SUCCESS)
-    return 2;
-  CUcontext first = nullptr, popped = nullptr;
-  if (real.cuCtxCreate_v2(&observer, 0, 0) != CUDA_SUCCESS) return 2;
-  real.cuCtxPopCurrent_v2(&popped);
-  const std::uint64_t before = freeMemory();
-  if (real.cuCtxCreate_v2(&first, 0, 0) != CUDA_SUCCESS) return 2;
-  contextMemory = before - freeMemory();
-  real.cuCtxDestroy_v2(first);
-  testUnchargedIsSeen();
-  testEveryAllocatingCall();
-  testStackLimits();
-  testLocalMemoryOfStream();
-  testRefusedBefore();
-  testOnlyDeviceMemory();
-  return wire::test::checkedResult();
-}

@@ -1,5 +1,5 @@
-// What a worker may no longer do, on every thread; and that what it needs still works. Each case in
-// a process of its own.
+// A confined worker has lost its rights on every thread, and what it needs still works. Each case
+// runs in a process of its own.
 #include "native/worker/isolation/confinement.h"
 
 #include <linux/filter.h>
@@ -25,24 +25,11 @@
 #include <string>
 #include <thread>
 
-#include "wire/test/check.h"
+#include "test/unit/program.h"
 
 namespace {
 
 constexpr uid_t kUser = 65534;
-
-/// The checks of `body` count although they happen in a child.
-void inChild(const std::function<void()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    wire::test::failures = 0;
-    body();
-    _exit(wire::test::checkedResult());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 bool refused(long result) { return result == -1 && errno == EPERM; }
 
@@ -64,14 +51,16 @@ void checkRefusals() {
   CHECK(refused(unshare(CLONE_NEWUSER)));
   CHECK(refused(setns(0, 0)));
   CHECK(refused(process_vm_readv(getpid(), &nothing, 1, &nothing, 1, 0)));
-  CHECK(refused(socket(AF_INET, SOCK_STREAM, 0)) && refused(socket(AF_NETLINK, SOCK_RAW, 0)));
+  CHECK(refused(socket(AF_INET, SOCK_STREAM, 0)));
+  CHECK(refused(socket(AF_NETLINK, SOCK_RAW, 0)));
   for (const long call :
        {SYS_bpf, SYS_keyctl, SYS_perf_event_open, SYS_userfaultfd, SYS_finit_module, SYS_reboot,
         SYS_open_by_handle_at, SYS_kexec_load, 425 /* io_uring_setup */, 438 /* pidfd_getfd */})
     CHECK(refused(syscall(call, 0, 0, 0, 0, 0)));
   CHECK(refused(syscall(SYS_getpid | 0x40000000)));
   CHECK(refused(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr)));
-  CHECK(statusOf("NoNewPrivs") == "1" && statusOf("Seccomp") == "2");
+  CHECK(statusOf("NoNewPrivs") == "1");
+  CHECK(statusOf("Seccomp") == "2");
 }
 
 void checkWhatStays() {
@@ -83,10 +72,11 @@ void checkWhatStays() {
   const pid_t child = fork();
   if (child == 0) _exit(7);
   int status = 0;
-  CHECK(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7);
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 7);
 }
 
-/// On a thread that was there before, as those of a driver are.
+/// Runs `body` on a thread that is older than `change`, as those of a driver are.
 void onOlderThread(const std::function<void()>& change, const std::function<void()>& body) {
   std::atomic<int> turn{0};
   std::thread thread([&] {
@@ -100,49 +90,64 @@ void onOlderThread(const std::function<void()>& change, const std::function<void
 }
 
 void checkUser() {
-  CHECK(getuid() == kUser && geteuid() == kUser && getgid() == kUser && getgroups(0, nullptr) == 0);
+  CHECK(getuid() == kUser);
+  CHECK(geteuid() == kUser);
+  CHECK(getgid() == kUser);
+  CHECK(getgroups(0, nullptr) == 0);
   for (const char* set : {"CapPrm", "CapEff", "CapAmb"}) CHECK(statusOf(set) == "0000000000000000");
-  CHECK(statusOf("Uid") == "65534\t65534\t65534\t65534" &&
-        statusOf("Gid") == "65534\t65534\t65534\t65534");
+  CHECK(statusOf("Uid") == "65534\t65534\t65534\t65534");
+  CHECK(statusOf("Gid") == "65534\t65534\t65534\t65534");
   CHECK(refused(setuid(0)));
 }
 
-/// A kernel, or a container's filter, that lets nobody install one.
+/// Acts as a kernel, or a container's filter, that refuses filters.
 void denySeccomp() {
   sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
                         {BPF_JMP | BPF_K | BPF_JEQ, 0, 1, SYS_seccomp},
                         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | ENOSYS},
                         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW}};
   const sock_fprog program{4, code};
-  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+  CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
 void checkNoDump() {
   worker::refuseCoreDumps();
   rlimit limit{};
-  CHECK(getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_cur <= 1 && limit.rlim_max <= 1);
+  CHECK(getrlimit(RLIMIT_CORE, &limit) == 0);
+  CHECK(limit.rlim_cur <= 1);
+  CHECK(limit.rlim_max <= 1);
   const pid_t child = fork();
-  if (child == 0) std::abort();
+  if (child == 0) {
+    std::signal(SIGABRT, SIG_DFL);
+    std::abort();
+  }
   int status = 0;
-  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && !WCOREDUMP(status));
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(!WCOREDUMP(status));
 }
 
-}  // namespace
+TEST_CASE("a worker dumps no core") { unit::inChild(checkNoDump); }
 
-int main() {
-  inChild(checkNoDump);
-  inChild([] {
+TEST_CASE("confine() returns an error where no seccomp filter can be installed") {
+  unit::inChild([] {
     denySeccomp();
     CHECK(worker::confine().find("does not accept the seccomp filter") != std::string::npos);
   });
-  inChild([] {
+}
+
+TEST_CASE("system calls are refused on all threads of a confined worker") {
+  unit::inChild([] {
     onOlderThread([] { CHECK(worker::confine().empty()); }, checkRefusals);
     checkRefusals();
     checkWhatStays();
   });
+}
+
+TEST_CASE("a worker becomes another user on all threads, once") {
   if (geteuid() == 0) {
-    inChild([] {
+    unit::inChild([] {
       onOlderThread([] { CHECK(worker::becomeUser(kUser).empty()); }, checkUser);
       checkUser();
       CHECK(worker::becomeUser(kUser).empty());
@@ -151,5 +156,6 @@ int main() {
   } else {
     CHECK(!worker::becomeUser(kUser).empty());
   }
-  return wire::test::checkedResult();
 }
+
+}  // namespace

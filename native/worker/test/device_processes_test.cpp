@@ -5,11 +5,11 @@
 
 #include <string>
 
-#include "wire/test/check.h"
+#include "test/unit/program.h"
 
 namespace {
 
-/// What it prints with this library.
+/// What printDeviceProcesses() prints with this library.
 std::string printed(const std::string& library, int& status) {
   int ends[2];
   CHECK(pipe(ends) == 0);
@@ -28,15 +28,16 @@ std::string printed(const std::string& library, int& status) {
 
 }  // namespace
 
-int main(int, char** arguments) {
+TEST_CASE("the processes of each GPU are printed with their memory") {
   int status = -1;
-  const std::string line = printed(arguments[1], status);
+  const std::string line = printed(unit::argument(0, "the path of the NVML double"), status);
   CHECK(status == 0);
   CHECK(line.starts_with(
       R"({"gpus":[{"uuid":"GPU-a","processes":[{"pid":1,"memory":0,"busy":0},{"pid":2,"memory":1024,"busy":0},)"));
   CHECK(line.find(R"({"pid":100,"memory":101376,"busy":0}]},{"uuid":"GPU-b","processes":[]}]})") !=
         std::string::npos);
-  CHECK(printed("/nonexistent/libnvidia-ml.so.1", status).empty() && status == 1);
-  CHECK(printed("libc.so.6", status).empty() && status == 1);
-  return wire::test::checkedResult();
+  CHECK(printed("/nonexistent/libnvidia-ml.so.1", status).empty());
+  CHECK(status == 1);
+  CHECK(printed("libc.so.6", status).empty());
+  CHECK(status == 1);
 }

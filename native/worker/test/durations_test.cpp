@@ -1,39 +1,39 @@
-// What is known of one shape is lost to others only where too many of them meet.
+// Known durations of shapes; a shape is forgotten only if more than four share a place.
 #include "native/worker/gate/durations.h"
 
-#include "wire/test/check.h"
+#include <doctest/doctest.h>
 
 namespace {
 
 using worker::Durations;
 
-void testKnown() {
+TEST_CASE("a duration is known for its shape only") {
   Durations durations;
   const std::uint64_t shape = worker::shapeOf({1, 2, 3});
   CHECK(durations.at(durations.find(shape)) == Durations::kUnknown);
   durations.set(durations.find(shape), 5'000);
-  CHECK(durations.at(durations.find(shape)) == 5'000 &&
-        durations.at(durations.find(worker::shapeOf({1, 2, 4}))) == Durations::kUnknown);
+  CHECK(durations.at(durations.find(shape)) == 5'000);
+  CHECK(durations.at(durations.find(worker::shapeOf({1, 2, 4}))) == Durations::kUnknown);
 }
 
-/// The lower half of a shape decides where it stands, the upper half which of those there it is.
-std::uint64_t thatMeet(std::uint64_t number) { return number << 32 | 77; }
+/// A shape of one place: its lower half is the place.
+std::uint64_t ofOnePlace(std::uint64_t number) { return number << 32 | 77; }
 
-void testThatMeet() {
+TEST_CASE("four shapes of one place are kept, and the fifth replaces the oldest") {
   Durations durations;
   for (std::uint64_t number = 1; number <= 4; ++number)
-    durations.set(durations.find(thatMeet(number)), 1'000.0 * static_cast<double>(number));
+    durations.set(durations.find(ofOnePlace(number)), 1'000.0 * static_cast<double>(number));
   for (std::uint64_t number = 1; number <= 4; ++number)
-    CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
-  CHECK(durations.at(durations.find(thatMeet(5))) == Durations::kUnknown);
-  durations.set(durations.find(thatMeet(5)), 5'000);
+    CHECK(durations.at(durations.find(ofOnePlace(number))) == 1'000 * number);
+  CHECK(durations.at(durations.find(ofOnePlace(5))) == Durations::kUnknown);
+  durations.set(durations.find(ofOnePlace(5)), 5'000);
   for (const std::uint64_t number : {2u, 3u, 4u, 5u})
-    CHECK(durations.at(durations.find(thatMeet(number))) == 1'000 * number);
-  CHECK(durations.at(durations.find(thatMeet(1))) == Durations::kUnknown);
+    CHECK(durations.at(durations.find(ofOnePlace(number))) == 1'000 * number);
+  CHECK(durations.at(durations.find(ofOnePlace(1))) == Durations::kUnknown);
 }
 
-/// A network's launches, step after step.
-void testNetwork() {
+// A network's launches, step after step.
+TEST_CASE("the durations of 1,000 launches are kept") {
   Durations durations;
   unsigned unknown = 0;
   for (int step = 0; step < 3; ++step) {
@@ -47,10 +47,3 @@ void testNetwork() {
 }
 
 }  // namespace
-
-int main() {
-  testKnown();
-  testThatMeet();
-  testNetwork();
-  return wire::test::checkedResult();
-}

@@ -1,38 +1,44 @@
-// CUDA_VISIBLE_DEVICES of a client, narrowed to the GPUs of its allocation.
+// The variables that a client passes to its driver, and CUDA_VISIBLE_DEVICES narrowed to the GPUs
+// of its allocation.
 #include "native/worker/driver/environment.h"
+
+#include <doctest/doctest.h>
 
 #include <cstdlib>
 #include <string_view>
 
 #include "native/worker/driver/cache.h"
-#include "wire/test/check.h"
+
+namespace {
 
 using worker::driverEnvironment;
 using worker::equivalent;
 using worker::visibleDevices;
 
-int main() {
-  const std::vector<std::string> none;
-  const std::vector<std::string> two = {"GPU-aaaa", "GPU-bbbb"};
+const std::vector<std::string> none;
+const std::vector<std::string> two = {"GPU-aaaa", "GPU-bbbb"};
+
+TEST_CASE("CUDA_VISIBLE_DEVICES selects among the GPUs of the allocation") {
   CHECK(visibleDevices(none, nullptr).empty());
   CHECK(visibleDevices(none, "1,0") == "1,0");
   CHECK(visibleDevices(two, nullptr) == "GPU-aaaa,GPU-bbbb");
   CHECK(visibleDevices(two, "1") == "GPU-bbbb");
   CHECK(visibleDevices(two, "1,0") == "GPU-bbbb,GPU-aaaa");
   CHECK(visibleDevices(two, "GPU-b") == "GPU-bbbb");
-  CHECK(visibleDevices(two, "0,7,1") == "GPU-aaaa");  // the list ends at what names nothing
+  CHECK(visibleDevices(two, "0,7,1") == "GPU-aaaa");  // the list ends at an unknown GPU
   CHECK(visibleDevices(two, "") == "-1");
   CHECK(visibleDevices(two, "2") == "-1");
   CHECK(visibleDevices(two, "GPU-cccc") == "-1");  // another tenant's
+}
 
+TEST_CASE("only harmless variables of the client reach the driver") {
   setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
   setenv("HOME", "/here", 1);
   const std::string_view variables(
       "CUDA_VISIBLE_DEVICES=0\0CUDA_CACHE_DISABLE=1\0CUDA_LOG_FILE=/tmp/x\0LD_PRELOAD=/evil.so\0",
       86);
   worker::adopt(driverEnvironment(std::as_bytes(std::span(variables)), {"GPU-aaaa"}, false, {}));
-  CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") ==
-        nullptr);  // the worker's own means nothing to the client
+  CHECK(std::getenv("CUDA_LAUNCH_BLOCKING") == nullptr);  // the worker's own variable
   CHECK(std::string_view(std::getenv("CUDA_VISIBLE_DEVICES")) == "GPU-aaaa");
   CHECK(std::string_view(std::getenv("CUDA_CACHE_DISABLE")) == "1");
   CHECK(std::getenv("CUDA_LOG_FILE") == nullptr);
@@ -45,7 +51,9 @@ int main() {
   const std::string_view unterminated("CUDA_CACHE_DISABLE=1");
   worker::adopt(driverEnvironment(std::as_bytes(std::span(unterminated)), {}, false, {}));
   CHECK(std::getenv("CUDA_CACHE_DISABLE") == nullptr);
+}
 
+TEST_CASE("a program can hide all GPUs from itself") {
   const auto hides = [](std::string_view given, const std::vector<std::string>& gpus) {
     worker::adopt(driverEnvironment(std::as_bytes(std::span(given)), gpus, false, {}));
     return worker::hidesAll(gpus);
@@ -55,9 +63,11 @@ int main() {
   CHECK(!hides({}, two));  // a GPU that is lost was not hidden by the program
   CHECK(hides({"CUDA_VISIBLE_DEVICES=7\0", 23}, {}));
   CHECK(!hides({}, {}));
+}
 
-  // A worker lives among the host's mounts: a client has it write, load or wait for nothing there,
-  // whatever a driver may know.
+TEST_CASE("no variable that names a file or waits reaches the driver") {
+  // A worker sees the mounts of the host: a client must not make a driver write, load or wait for
+  // anything there.
   for (const char* name :
        {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_PIPE",
         "CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "CUDA_DEVICE_WAITS_ON_EXCEPTION",
@@ -66,14 +76,16 @@ int main() {
     const std::string given = std::string(name) + "=1" + '\0';
     CHECK(driverEnvironment(std::as_bytes(std::span(given)), {}, false, {}).empty());
   }
+}
 
+TEST_CASE("the worker sets the cache") {
   const std::string_view cached("CUDA_CACHE_PATH=/elsewhere\0CUDA_CACHE_MAXSIZE=99999999999\0", 58);
   CHECK(driverEnvironment(std::as_bytes(std::span(cached)), {}, true, {}) ==
         worker::Environment({{"CUDA_CACHE_PATH", worker::kCachePath},
                              {"CUDA_CACHE_MAXSIZE", worker::kCacheBytes}}));
+}
 
-  // A client neither chooses its MPS server nor lifts a limit, and where there is no MPS it gets
-  // none.
+TEST_CASE("a client neither chooses its MPS server nor lifts a limit") {
   const std::string_view mps(
       "CUDA_MPS_PIPE_DIRECTORY=/tmp/"
       "evil\0CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100\0CUDA_MPS_CLIENT_PRIORITY=0\0",
@@ -86,9 +98,12 @@ int main() {
                                         {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "0=6M"}}));
   CHECK(!driverEnvironment({}, {}, false, {"/pipes", 100, 0})
              .contains("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"));
-
-  CHECK(equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "1"}, {"CUDA_MODULE_LOADING", "LAZY"}}));
-  CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}) &&
-        !equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
-  return wire::test::checkedResult();
 }
+
+TEST_CASE("environments are equivalent if they differ in loading only") {
+  CHECK(equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "1"}, {"CUDA_MODULE_LOADING", "LAZY"}}));
+  CHECK(!equivalent({{"CUDA_MODULE_LOADING", "EAGER"}}, {}));
+  CHECK(!equivalent({{"CUDA_X", "1"}}, {{"CUDA_X", "2"}}));
+}
+
+}  // namespace

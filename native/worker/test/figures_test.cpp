@@ -1,6 +1,8 @@
-// The figures file: opened only when it is one, and what is counted lies where the proxy reads it.
+// The figures file: only a valid one is opened, and the proxy finds the figures where it reads
+// them.
 #include "native/worker/reports/figures.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -8,8 +10,6 @@
 #include <cstring>
 #include <thread>
 #include <vector>
-
-#include "wire/test/check.h"
 
 namespace {
 
@@ -31,10 +31,10 @@ std::uint64_t word(const std::string& path, off_t offset) {
   return value;
 }
 
-void testCounted() {
+TEST_CASE("figures are counted at their place in the file") {
   const std::string path = createFile(0x4e564631, 1, 4096);
   worker::FiguresFile file;
-  worker::count(file.figures().launches);  // before it is open: nobody's
+  worker::count(file.figures().launches);  // before the file is open: counted nowhere
   CHECK(file.open(path).empty());
   worker::Figures& figures = file.figures();
   std::vector<std::thread> threads;
@@ -47,15 +47,19 @@ void testCounted() {
   worker::count(figures.bytesDeviceToDevice, 5);
   worker::count(figures.pinned, 8);
   worker::discount(figures.pinned, 3);
-  CHECK(word(path, 8) == 40000 && word(path, 32) == 5 && word(path, 80) == 5);
+  CHECK(word(path, 8) == 40000);
+  CHECK(word(path, 32) == 5);
+  CHECK(word(path, 80) == 5);
   for (const std::uint64_t nanoseconds : {0ull, 1ull, 1023ull, 1024ull, 1ull << 40})
     figures.sampleRoundTrip(nanoseconds);
-  CHECK(word(path, 128) == 128 && word(path, 128 + 8 * 9) == 64 && word(path, 128 + 8 * 10) == 64 &&
-        word(path, 128 + 8 * 31) == 64);
+  CHECK(word(path, 128) == 128);
+  CHECK(word(path, 128 + 8 * 9) == 64);
+  CHECK(word(path, 128 + 8 * 10) == 64);
+  CHECK(word(path, 128 + 8 * 31) == 64);
   unlink(path.c_str());
 }
 
-void testWrongFiles() {
+TEST_CASE("a file that is no figures file is refused") {
   for (const std::string& path :
        {createFile(0x4e564631, 2, 4096), createFile(1, 1, 4096), createFile(0x4e564631, 1, 4095)}) {
     worker::FiguresFile file;
@@ -68,9 +72,3 @@ void testWrongFiles() {
 }
 
 }  // namespace
-
-int main() {
-  testCounted();
-  testWrongFiles();
-  return wire::test::checkedResult();
-}

@@ -1,5 +1,5 @@
-// The gate before the simulated driver, with the arbiter's end played by hand: what it lets in,
-// what it says, and what happens when streams, contexts and arbiters go.
+// The gate with the simulated driver and an arbiter that the test plays: what it admits, what it
+// reports, and what happens when streams, contexts and arbiters end.
 #include "native/worker/gate/gate.h"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "native/arbiter/mailbox_file.h"
-#include "wire/test/check.h"
+#include "test/unit/program.h"
 #include "wire/wait.h"
 
 namespace {
@@ -29,7 +29,24 @@ CUdeviceptr memory = 0;
 std::atomic<std::uint64_t> waited{0};
 constexpr std::size_t kBytes = 4096;
 
-/// A time-out: long enough for any machine.
+/// Loads the driver once, and makes the primary context of the first of two GPUs current.
+struct WithDriver {
+  WithDriver() {
+    static const bool loaded = [] {
+      setenv("NVIDIA_VIRTUAL_SIMULATED_GPUS", "2", 1);
+      const char* path = unit::argument(0, "the path of the simulated driver");
+      REQUIRE(worker::load(dlopen(path, RTLD_NOW | RTLD_LOCAL), driver));
+      REQUIRE(driver.cuInit(0) == CUDA_SUCCESS);
+      REQUIRE(driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+      REQUIRE(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+      REQUIRE(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
+      return true;
+    }();
+    CHECK(loaded);
+  }
+};
+
+/// Waits for the condition, longer than any machine needs.
 template <class Condition>
 bool comesTrue(Condition condition) {
   constexpr std::uint64_t kPatience = 60'000'000'000;
@@ -40,7 +57,7 @@ bool comesTrue(Condition condition) {
   return condition();
 }
 
-/// The arbiter's end: one worker, whatever grant the test sets.
+/// The arbiter's end of the connection of one worker. The test sets the grant.
 class PlayedArbiter {
  public:
   explicit PlayedArbiter(const std::string& path)
@@ -62,12 +79,12 @@ class PlayedArbiter {
 
   Mailbox* mailbox = nullptr;
 
-  /// Lets the worker in and gives it its mailbox.
+  /// Accepts the worker and sends its mailbox.
   void introduce(Grant grant, std::uint32_t version = arbiter::kMailboxVersion) {
     connection_ = accept(listener_, nullptr, nullptr);
     char first[16];
-    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9 &&
-          std::memcmp(first, "worker 1\n", 9) == 0);
+    CHECK(recv(connection_, first, 9, MSG_WAITALL) == 9);
+    CHECK(std::memcmp(first, "worker 1\n", 9) == 0);
     const int file = arbiter::createMailbox(mailbox);
     if (file < 0) std::abort();
     mailbox->version = version;
@@ -76,9 +93,9 @@ class PlayedArbiter {
     CHECK(arbiter::sendMailbox(connection_, file));
     close(file);
   }
-  /// Lets the worker in and says nothing.
+  /// Accepts the worker and sends nothing.
   void hang() { connection_ = accept(listener_, nullptr, nullptr); }
-  /// Returns the new word. A worker whose gate opens is not woken for that.
+  /// Returns the new word. The worker is not woken when its gate opens.
   std::uint32_t set(Grant grant) {
     const std::uint32_t word = arbiter::nextWord(mailbox->grant.load(), grant);
     mailbox->grant.store(word);
@@ -89,7 +106,7 @@ class PlayedArbiter {
   bool drained(std::uint32_t word) const {
     return comesTrue([&] { return mailbox->drained.load() == word; });
   }
-  /// The worker has said that something is new.
+  /// Waits for the worker to announce a change.
   bool hears() const {
     char byte;
     return recv(connection_, &byte, 1, 0) == 1;
@@ -101,7 +118,7 @@ class PlayedArbiter {
   int connection_ = -1;
 };
 
-/// Holds a stream until it is let go.
+/// Holds a stream until release().
 class Hold {
  public:
   explicit Hold(CUstream stream) {
@@ -153,15 +170,14 @@ struct Fixture {
     gate.open(path);
     played.introduce(grant);
     if (grant != Grant::open) return;
-    // The page has arrived once it makes a difference: that something runs behind an open gate is
-    // seen.
+    // The mailbox has arrived once work behind the open gate is counted in it.
     submitter.submit(nullptr);
     const Hold hold(nullptr);
     CHECK(comesTrue([&] { return played.mailbox->used.load() > 0; }));
   }
 };
 
-void testWithoutArbiter() {
+TEST_CASE_FIXTURE(WithDriver, "without an arbiter everything passes") {
   Gate gate(driver, waited);
   Submitter submitter(gate);
   const CUstream stream = createStream();
@@ -182,9 +198,8 @@ struct Through {
   ~Through() { thread.join(); }
 };
 
-/// Neither without an arbiter, nor before one that is there has spoken, nor when it has gone
-/// without a word.
-void testNothingPassesBeforeTheFirstWord() {
+// Neither without an arbiter, nor before its first grant, nor when it has gone without one.
+TEST_CASE_FIXTURE(WithDriver, "nothing passes before the first grant") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   Gate gate(driver, waited);
   gate.open(path);
@@ -201,9 +216,8 @@ void testNothingPassesBeforeTheFirstWord() {
   played.set(Grant::window);
 }
 
-/// A session with a share stands at its gate from time to time when the arbiter has gone, and obeys
-/// the next one.
-void testAShareWithoutArbiter() {
+// It obeys the next arbiter.
+TEST_CASE_FIXTURE(WithDriver, "a session with a share limits itself while the arbiter is away") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   Gate gate(driver, waited);
   gate.open(path);
@@ -214,7 +228,7 @@ void testAShareWithoutArbiter() {
     played.mailbox->shareWithoutArbiter = 500'000;
   }
   Submitter submitter(gate);
-  submitter.submit(nullptr);  // not before it has earned something
+  submitter.submit(nullptr);  // waits until the share is earned
   const std::uint64_t before = waited;
   CHECK(before > 0);
   CHECK(comesTrue([&] {
@@ -230,8 +244,7 @@ void testAShareWithoutArbiter() {
   next.set(Grant::window);
 }
 
-/// In how many contexts of a GPU work goes on after the gate has closed, and that this is too long.
-void testAnOverrun() {
+TEST_CASE_FIXTURE(WithDriver, "an overrun is reported with the number of busy contexts") {
   std::atomic<std::uint32_t> overdue{0};
   Fixture f(Grant::closed);
   f.gate.onOverdue([&](std::uint32_t seconds) { overdue = seconds; });
@@ -258,7 +271,7 @@ void testAnOverrun() {
   driver.cuCtxSetCurrent(context);
 }
 
-void testAClosedGate() {
+TEST_CASE_FIXTURE(WithDriver, "work waits at a closed gate") {
   Fixture f(Grant::closed);
   CHECK(f.played.drained(f.played.mailbox->grant));
   std::atomic<bool> through{false};
@@ -268,32 +281,34 @@ void testAClosedGate() {
     through = true;
   });
   CHECK(comesTrue([&] { return f.played.mailbox->wants.load() == 1; }));
-  CHECK(f.played.hears() && !through);
+  CHECK(f.played.hears());
+  CHECK(!through);
   f.played.set(Grant::window);
   thread.join();
-  CHECK(f.played.mailbox->wants.load() == 0 && waited > 0);
-  // What ran in the window is over, and after a while the arbiter is told so.
+  CHECK(f.played.mailbox->wants.load() == 0);
+  CHECK(waited > 0);
+  // The work of the window is over, and the arbiter is told so.
   CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
   f.submitter.submit(nullptr);
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// A window for later: whoever begins to use it says so.
-void testStandby() {
+TEST_CASE_FIXTURE(WithDriver, "the first work of a standby window is reported") {
   Fixture f(Grant::closed);
   CHECK(f.played.drained(f.played.mailbox->grant));
-  CHECK(f.played.hears());  // that it has
+  CHECK(f.played.hears());  // the drain
   f.played.mailbox->standby = 1;
   f.played.set(Grant::window);
   CHECK(f.played.mailbox->idleSince.load() != 0);
   f.submitter.submit(nullptr);
-  CHECK(f.played.mailbox->idleSince.load() == 0 && f.played.mailbox->standby.load() == 0);
+  CHECK(f.played.mailbox->idleSince.load() == 0);
+  CHECK(f.played.mailbox->standby.load() == 0);
   CHECK(f.played.hears());
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// The gate closes, and what is held is waited for.
-void testItIsWaitedFor(Fixture& f, Hold& hold) {
+/// The gate closes, and drains only after the held work.
+void drainsAfter(Fixture& f, Hold& hold) {
   const std::uint32_t word = f.played.set(Grant::closed);
   usleep(20'000);
   CHECK(f.played.mailbox->drained.load() != word);
@@ -301,8 +316,7 @@ void testItIsWaitedFor(Fixture& f, Hold& hold) {
   CHECK(f.played.drained(word));
 }
 
-/// Whether work paused in the window that ended, once there was some.
-void testPace() {
+TEST_CASE_FIXTURE(WithDriver, "a drain reports whether work paused in the window") {
   using arbiter::Pace;
   Fixture f(Grant::open);
   f.submitter.submit(nullptr);
@@ -311,7 +325,7 @@ void testPace() {
     CHECK(f.played.drained(f.played.set(Grant::closed)));
     return f.played.mailbox->pace.load();
   };
-  CHECK(paceAtTheEnd() == Pace::unknown);  // nobody looked while the gate was open
+  CHECK(paceAtTheEnd() == Pace::unknown);  // pauses behind an open gate are not observed
   f.played.set(Grant::window);
   f.submitter.submit(nullptr);
   CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
@@ -319,25 +333,25 @@ void testPace() {
   f.submitter.submit(nullptr);
   CHECK(paceAtTheEnd() == Pace::pausing);
   f.played.set(Grant::window);
-  CHECK(paceAtTheEnd() == Pace::unknown);  // nothing came
+  CHECK(paceAtTheEnd() == Pace::unknown);  // there was no work
 
   f.played.set(Grant::window);
   f.submitter.submit(nullptr);
   CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
   usleep(1000);
-  CHECK(paceAtTheEnd() == Pace::pausing);  // nor anything more
+  CHECK(paceAtTheEnd() == Pace::pausing);  // no more work came
   f.played.set(Grant::window);
   f.submitter.submit(nullptr);
   f.played.set(Grant::open);
   CHECK(paceAtTheEnd() == Pace::unknown);
 
-  // The gate's thread may be late, and miss a window.
+  // The gate's thread may be late and miss a window.
   CHECK(comesTrue([&] {
     f.played.set(Grant::window);
     Hold hold(nullptr);
     f.submitter.submit(nullptr);
     usleep(20'000);
-    testItIsWaitedFor(f, hold);
+    drainsAfter(f, hold);
     return f.played.mailbox->pace.load() == Pace::steady;
   }));
 
@@ -347,17 +361,24 @@ void testPace() {
   CHECK(late.played.mailbox->pace.load() == Pace::unknown);
 }
 
-/// Work of the time when the gate was open, on streams of every kind, is waited for.
-void testWorkFromBefore(CUstream stream) {
+void drainsWorkFromBefore(CUstream stream) {
   Fixture f(Grant::open);
   Hold hold(stream);
   f.submitter.submit(stream);
-  testItIsWaitedFor(f, hold);
+  drainsAfter(f, hold);
 }
 
-/// The same where the gate was open for a while, of which its thread, asleep with nothing to do,
-/// heard nothing.
-void testWorkFromAnOpenGateInBetween() {
+TEST_CASE_FIXTURE(WithDriver, "work behind the open gate is waited for, on streams of every kind") {
+  drainsWorkFromBefore(nullptr);
+  drainsWorkFromBefore(CU_STREAM_LEGACY);
+  drainsWorkFromBefore(CU_STREAM_PER_THREAD);
+  const CUstream stream = createStream();
+  drainsWorkFromBefore(stream);
+  driver.cuStreamDestroy_v2(stream);
+}
+
+// The gate's thread, asleep without work, did not notice that time.
+TEST_CASE_FIXTURE(WithDriver, "work of a short time with an open gate is waited for") {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
   f.submitter.submit(stream);
@@ -368,14 +389,13 @@ void testWorkFromAnOpenGateInBetween() {
   f.played.set(Grant::open);
   Hold hold(stream);
   f.submitter.submit(stream);
-  testItIsWaitedFor(f, hold);
+  drainsAfter(f, hold);
   f.gate.forget(stream);
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// What runs behind an open gate is counted for as long as it runs, and a short piece now and then
-/// for little.
-void testTimeBehindAnOpenGate() {
+// A short piece now and then counts little.
+TEST_CASE_FIXTURE(WithDriver, "work behind an open gate is counted while it runs") {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
   const auto used = [&] { return f.played.mailbox->used.load(); };
@@ -404,19 +424,17 @@ void testTimeBehindAnOpenGate() {
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// However many streams a program has, none is forgotten.
-void testManyStreams() {
+TEST_CASE_FIXTURE(WithDriver, "work on each of 200 streams is waited for") {
   Fixture f(Grant::open);
   std::vector<CUstream> streams(200);
   for (CUstream& stream : streams) stream = createStream();
   Hold hold(streams[100]);
   for (const CUstream stream : streams) f.submitter.submit(stream);
-  testItIsWaitedFor(f, hold);
+  drainsAfter(f, hold);
   for (const CUstream stream : streams) f.gate.forget(stream), driver.cuStreamDestroy_v2(stream);
 }
 
-/// A stream that is destroyed while its work goes on is not asked for any more.
-void testADestroyedStream() {
+TEST_CASE_FIXTURE(WithDriver, "a destroyed stream is not waited for") {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
   Hold hold(stream);
@@ -426,7 +444,7 @@ void testADestroyedStream() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-void testADestroyedContext() {
+TEST_CASE_FIXTURE(WithDriver, "work of a destroyed context is not waited for") {
   Fixture f(Grant::open);
   CUcontext other = nullptr;
   CHECK(driver.cuCtxCreate_v2(&other, 0, 0) == CUDA_SUCCESS);
@@ -441,8 +459,8 @@ void testADestroyedContext() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// A program with a stream on each of two GPUs, the second of which is current. Nothing gets done
-/// there until it is let go; the first one has been given work.
+/// A program with a held stream on each of two GPUs, the second of which is current. The first has
+/// work.
 struct TwoGpus {
   Fixture f{Grant::open};
   CUcontext second = nullptr;
@@ -467,8 +485,8 @@ struct TwoGpus {
   }
 };
 
-/// The next piece of work of the first GPU waits while both have work.
-void testNoMoreIsLetIn(TwoGpus& gpus, std::uint32_t word) {
+/// The next work of the first GPU waits while both have work.
+void admitsNoMore(TwoGpus& gpus, std::uint32_t word) {
   Fixture& f = gpus.f;
   std::atomic<bool> through{false};
   std::thread thread([&] {
@@ -477,41 +495,39 @@ void testNoMoreIsLetIn(TwoGpus& gpus, std::uint32_t word) {
     through = true;
   });
   CHECK(comesTrue([&] { return f.played.mailbox->wants.load() == 1; }));
-  usleep(20'000);  // longer than anything is waited for
-  CHECK(!through && f.played.mailbox->drained.load() != word);
+  usleep(20'000);
+  CHECK(!through);
+  CHECK(f.played.mailbox->drained.load() != word);
   for (auto& hold : gpus.holds) hold->release();
   CHECK(f.played.drained(word));
   f.played.set(Grant::window);
   thread.join();
 }
 
-/// What one GPU was given may wait for what another is about to be given: that is let in although
-/// the gate has closed, and no more than that.
-void testTheOtherGpuCatchesUp() {
+// And no more than that.
+TEST_CASE_FIXTURE(WithDriver, "a closed gate admits the work that another GPU waits for") {
   TwoGpus gpus;
   gpus.f.played.set(Grant::window);
   gpus.start();
   const std::uint32_t word = gpus.f.played.set(Grant::closed);
-  gpus.f.submitter.submit(gpus.streams[1]);  // else it would not come back
-  testNoMoreIsLetIn(gpus, word);
+  gpus.f.submitter.submit(gpus.streams[1]);  // returns, although the gate is closed
+  admitsNoMore(gpus, word);
 }
 
-/// The same where the gate closes for the first time, so that nothing was counted: what stands
-/// there is let in once it shows that the other GPU gets nothing done. From then on it is counted
-/// rightly.
-void testThePartedAreBroughtTogether() {
+// Nothing was counted before. The work is admitted once the other GPU gets nothing done; from then
+// on it is counted.
+TEST_CASE_FIXTURE(WithDriver, "a gate that closes for the first time admits work for an idle GPU") {
   TwoGpus gpus;
   gpus.start();
   const std::uint32_t word = gpus.f.played.set(Grant::closed);
   gpus.f.submitter.submit(gpus.streams[1]);
-  testNoMoreIsLetIn(gpus, word);
+  admitsNoMore(gpus, word);
 }
 
-/// The same where other work stands before that for which the first GPU waits.
-void testTheAwaitedStandsBehindOthers() {
+TEST_CASE_FIXTURE(WithDriver, "a closed gate admits other work that precedes the awaited work") {
   TwoGpus gpus;
   gpus.start();
-  gpus.f.submitter.submit(nullptr);  // the second GPU is known, and has nothing to do
+  gpus.f.submitter.submit(nullptr);  // the second GPU is known and idle
   const std::uint32_t word = gpus.f.played.set(Grant::closed);
   driver.cuCtxSetCurrent(context);
   gpus.f.submitter.pass.contextChanged();
@@ -520,9 +536,8 @@ void testTheAwaitedStandsBehindOthers() {
   CHECK(gpus.f.played.drained(word));
 }
 
-/// In a window no more is let in than the device can do in a while; work that is stuck does not
-/// stop the program for ever.
-void testAFullQueue() {
+// Work that is stuck does not stop the program for ever.
+TEST_CASE_FIXTURE(WithDriver, "a window admits no more than the device can do in a while") {
   Fixture f(Grant::open);
   f.played.set(Grant::window);
   const CUstream stream = createStream();
@@ -533,10 +548,9 @@ void testAFullQueue() {
     thread = std::thread([&] {
       Submitter submitter(f.gate);
       for (int i = 0; i < 100; ++i)
-        submitter.submit(stream, 4000 + i), ++submitted;  // each one never seen before
+        submitter.submit(stream, 4000 + i), ++submitted;  // each of a shape of its own
     });
-    CHECK(comesTrue(
-        [&] { return submitted.load() >= 8; }));  // let in one by one, although nothing gets done
+    CHECK(comesTrue([&] { return submitted.load() >= 8; }));  // one by one, although no work ends
     CHECK(submitted.load() < 100);
   }
   thread.join();
@@ -548,12 +562,11 @@ void testAFullQueue() {
   driver.cuStreamDestroy_v2(stream);
 }
 
-/// Work that would still be there when one that goes first is expected waits until that has come or
-/// is late; work too long to be held does not.
-void testAReservation() {
+// Until the reservation has ended. Work too long to be held does not wait.
+TEST_CASE_FIXTURE(WithDriver, "work that would overlap a reservation waits") {
   Fixture f(Grant::open);
   f.played.set(Grant::window);
-  for (int i = 0; i < 2; ++i) {  // how long it takes is known from then on
+  for (int i = 0; i < 2; ++i) {  // its duration is known afterwards
     f.submitter.submit(nullptr);
     CHECK(comesTrue([&] { return f.played.mailbox->idleSince.load() != 0; }));
   }
@@ -562,7 +575,7 @@ void testAReservation() {
   f.played.mailbox->reservedFrom = now + kLong;
   f.played.mailbox->reservedUntil = now + 2 * kLong;
   f.played.mailbox->longestHeld = 1'000'000'000;
-  f.submitter.submit(nullptr);  // is done long before
+  f.submitter.submit(nullptr);  // ends long before the reservation
   f.played.mailbox->reservedFrom = now;
   f.played.mailbox->longestHeld = 1;
   f.submitter.submit(nullptr);
@@ -582,8 +595,8 @@ void testAReservation() {
   CHECK(f.played.drained(f.played.set(Grant::closed)));
 }
 
-/// A thread between enter() and leave() may submit yet.
-void testSomeoneInside() {
+// It may still submit.
+TEST_CASE_FIXTURE(WithDriver, "a thread between enter() and leave() delays the drain") {
   Fixture f(Grant::open);
   f.submitter.pass.enter(nullptr, {});
   const std::uint32_t word = f.played.set(Grant::closed);
@@ -593,7 +606,7 @@ void testSomeoneInside() {
   CHECK(f.played.drained(word));
 }
 
-void testTheArbiterDies() {
+TEST_CASE_FIXTURE(WithDriver, "a waiting thread passes when the arbiter dies") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   Gate gate(driver, waited);
   gate.open(path);
@@ -605,21 +618,21 @@ void testTheArbiterDies() {
     CHECK(comesTrue([&] { return played->mailbox->wants.load() == 1; }));
     played.reset();
     waiting.join();
-    Submitter(gate).submit(nullptr);  // nobody there: open
+    Submitter(gate).submit(nullptr);  // open without an arbiter
   }
 }
 
-void testAnotherVersion() {
+TEST_CASE_FIXTURE(WithDriver, "a mailbox of another version sets no limit") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   PlayedArbiter played(path);
   Gate gate(driver, waited);
   gate.open(path);
   played.introduce(Grant::closed, arbiter::kMailboxVersion + 1);
   usleep(20'000);
-  Submitter(gate).submit(nullptr);  // a page that cannot be read limits nobody
+  Submitter(gate).submit(nullptr);  // an unknown version sets no limit
 }
 
-void testTimedEvents() {
+TEST_CASE_FIXTURE(WithDriver, "the record of a timed event is reported") {
   Fixture f(Grant::open);
   f.played.set(Grant::window);
   CUevent timed = nullptr, untimed = nullptr;
@@ -635,8 +648,7 @@ void testTimedEvents() {
   driver.cuEventDestroy_v2(untimed);
 }
 
-/// Many threads, and a gate that opens and closes as fast as it can.
-void testAStorm() {
+TEST_CASE_FIXTURE(WithDriver, "threads pass a gate that opens and closes quickly") {
   Fixture f(Grant::open);
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
@@ -662,43 +674,3 @@ void testAStorm() {
 }
 
 }  // namespace
-
-int main(int, char** arguments) {
-  setenv("NVIDIA_VIRTUAL_SIMULATED_GPUS", "2", 1);
-  void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr || !worker::load(library, driver))
-    return std::fprintf(stderr, "no driver at %s\n", arguments[1]), 1;
-  CHECK(driver.cuInit(0) == CUDA_SUCCESS);
-  CHECK(driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-  CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
-  CHECK(driver.cuMemAlloc_v2(&memory, 2 * kBytes) == CUDA_SUCCESS);
-  testWithoutArbiter();
-  testNothingPassesBeforeTheFirstWord();
-  testAShareWithoutArbiter();
-  testAnOverrun();
-  testAClosedGate();
-  testStandby();
-  testPace();
-  testWorkFromBefore(nullptr);
-  testWorkFromBefore(CU_STREAM_LEGACY);
-  testWorkFromBefore(CU_STREAM_PER_THREAD);
-  const CUstream stream = createStream();
-  testWorkFromBefore(stream);
-  driver.cuStreamDestroy_v2(stream);
-  testWorkFromAnOpenGateInBetween();
-  testTimeBehindAnOpenGate();
-  testManyStreams();
-  testADestroyedStream();
-  testADestroyedContext();
-  testTheOtherGpuCatchesUp();
-  testThePartedAreBroughtTogether();
-  testTheAwaitedStandsBehindOthers();
-  testAFullQueue();
-  testAReservation();
-  testSomeoneInside();
-  testTheArbiterDies();
-  testAnotherVersion();
-  testTimedEvents();
-  testAStorm();
-  return wire::test::checkedResult();
-}

@@ -1,7 +1,8 @@
-// Pools before a driver that grows them by steps of 32 MiB, and lets go of freed memory only when
-// it is trimmed or synchronized with.
+// Pools with a simulated driver that grows them by steps of 32 MiB, and gives freed memory back
+// only when it is trimmed or synchronized with.
 #include "native/worker/accounts/pool_account.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,7 +11,6 @@
 #include <utility>
 
 #include "native/worker/test/quota_file.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -34,7 +34,7 @@ CUresult getAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* va
   return CUDA_SUCCESS;
 }
 
-/// These release nothing by themselves.
+/// Setting an attribute releases nothing.
 CUresult setAttribute(CUmemoryPool pool, CUmemPool_attribute, void*) {
   return pools.contains(pool) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -94,7 +94,7 @@ struct Fixture {
 
   std::uint64_t used() const { return quota.used() / kMiB; }
 
-  /// The address, or 0 when there is no room.
+  /// Returns the address, or 0 if there is no room.
   CUdeviceptr allocate(std::uintptr_t number, std::uint64_t mebibytes) {
     const std::uint64_t bytes = mebibytes * kMiB;
     CUdeviceptr address = 0;
@@ -119,72 +119,84 @@ struct Fixture {
   void free(CUdeviceptr address, std::uint64_t mebibytes) {
     CUresult status = CUDA_ERROR_UNKNOWN;
     CHECK(account.free(
-              address, [&] { return pending += mebibytes * kMiB, CUDA_SUCCESS; }, status) &&
-          status == CUDA_SUCCESS);
+        address, [&] { return pending += mebibytes * kMiB, CUDA_SUCCESS; }, status));
+    CHECK(status == CUDA_SUCCESS);
   }
 };
 
-void testReservedCounts() {
+TEST_CASE("a pool's reserved memory is charged") {
   Fixture test;
   const CUdeviceptr first = test.allocate(1, 10);
-  CHECK(first != 0 && test.used() == 32);
-  CHECK(test.allocate(1, 20) != 0 && test.used() == 32);  // fits into what the pool has
-  CHECK(test.allocate(1, 10) != 0 && test.used() == 64);
+  CHECK(first != 0);
+  CHECK(test.used() == 32);
+  CHECK(test.allocate(1, 20) != 0);
+  CHECK(test.used() == 32);  // it fits into the pool
+  CHECK(test.allocate(1, 10) != 0);
+  CHECK(test.used() == 64);
   test.free(first, 10);
-  CHECK(test.used() == 64);  // the stream is not there yet
+  CHECK(test.used() == 64);  // the stream has not reached the free
   synchronize();
   trimTo(handle(1), 0);
-  CHECK(test.account.settle() && test.used() == 32);
+  CHECK(test.account.settle());
+  CHECK(test.used() == 32);
 }
 
-/// What a step is too large for is undone.
-void testUndone() {
+TEST_CASE("an allocation whose step does not fit is undone") {
   Fixture test;
   CHECK(test.quota.charge(50 * kMiB));
-  CHECK(test.allocate(1, 10) != 0 && test.used() == 82);
-  CHECK(test.allocate(1, 25) == 0 && test.used() == 82);  // 35 would fit, 64 do not
-  CHECK(pools[handle(1)].used == 10 * kMiB && pools[handle(1)].reserved == 32 * kMiB);
-  CHECK(test.allocate(1, 22) != 0 && test.used() == 82);
+  CHECK(test.allocate(1, 10) != 0);
+  CHECK(test.used() == 82);
+  CHECK(test.allocate(1, 25) == 0);
+  CHECK(test.used() == 82);  // 35 would fit, 64 do not
+  CHECK(pools[handle(1)].used == 10 * kMiB);
+  CHECK(pools[handle(1)].reserved == 32 * kMiB);
+  CHECK(test.allocate(1, 22) != 0);
+  CHECK(test.used() == 82);
 }
 
-/// Room for a whole step is charged before the pool grows.
-void testStepIsCharged() {
+TEST_CASE("a whole step is charged before the pool grows") {
   Fixture test;
   std::uint64_t before = 0;
   test.whileAllocating = [&] { before = test.used(); };
-  CHECK(test.allocate(1, 1) != 0 && before == 32);
-  CHECK(test.allocate(1, 40) != 0 && before == 64);
+  CHECK(test.allocate(1, 1) != 0);
+  CHECK(before == 32);
+  CHECK(test.allocate(1, 40) != 0);
+  CHECK(before == 64);
 }
 
-/// A pool that grows by more than a step is undone. It counts until its stream frees it: meanwhile
-/// nobody else gets what is left.
-void testCountedUntilUndone() {
+// Until its stream frees it, nobody else gets the rest.
+TEST_CASE("growth by more than a step is charged until it is undone") {
   Fixture test;
   step = 64 * kMiB;
   CHECK(test.quota.charge(60 * kMiB));
   std::uint64_t meanwhile = 0;
   test.whileWaiting = [&] { meanwhile = test.used(); };
-  CHECK(test.allocate(1, 10) == 0 && meanwhile == 124 && test.used() == 60);
+  CHECK(test.allocate(1, 10) == 0);
+  CHECK(meanwhile == 124);
+  CHECK(test.used() == 60);
   step = worker::PoolAccount::kStep;
 }
 
-/// Freed memory that a pool keeps makes room, in the same pool and for others, and pending frees
-/// are waited for.
-void testReclaimed() {
+// In the same pool and for other pools; pending frees are waited for.
+TEST_CASE("freed memory that a pool keeps is reclaimed") {
   Fixture test;
   const CUdeviceptr all = test.allocate(1, 96);
-  CHECK(all != 0 && test.used() == 96 && test.allocate(2, 10) == 0);
+  CHECK(all != 0);
+  CHECK(test.used() == 96);
+  CHECK(test.allocate(2, 10) == 0);
   test.free(all, 96);
-  CHECK(test.used() == 96 && pending == 96 * kMiB);
-  CHECK(test.allocate(2, 60) != 0 && pending == 0 && test.used() == 64);
+  CHECK(test.used() == 96);
+  CHECK(pending == 96 * kMiB);
+  CHECK(test.allocate(2, 60) != 0);
+  CHECK(pending == 0);
+  CHECK(test.used() == 64);
   test.quota.setReclaim([&] { test.account.trim(); });
   pools[handle(2)].used = 0;
-  CHECK(test.quota.charge(kLimit) && test.quota.used() == kLimit);
+  CHECK(test.quota.charge(kLimit));
+  CHECK(test.quota.used() == kLimit);
 }
 
-/// A pool that the program has destroyed costs until its last allocation is free, and only then is
-/// it gone.
-void testDestroyed() {
+TEST_CASE("a destroyed pool is charged until its last allocation is free") {
   Fixture test;
   test.account.created(handle(1), 0);
   const CUdeviceptr one = test.allocate(1, 10);
@@ -192,33 +204,33 @@ void testDestroyed() {
   const auto destroy = [&](std::uintptr_t number) {
     return test.account.destroy(handle(number), [&] { return destroyPool(handle(number)); });
   };
-  CHECK(destroy(1) == CUDA_SUCCESS && pools.contains(handle(1)));
-  CHECK(test.account.settle() && test.used() == 64 && test.allocate(1, 10) == 0);
+  CHECK(destroy(1) == CUDA_SUCCESS);
+  CHECK(pools.contains(handle(1)));
+  CHECK(test.account.settle());
+  CHECK(test.used() == 64);
+  CHECK(test.allocate(1, 10) == 0);
   test.free(other, 40);
-  CHECK(test.account.settle() && test.used() == 64);  // the stream is not there yet
+  CHECK(test.account.settle());
+  CHECK(test.used() == 64);  // the stream has not reached the free
   synchronize();
-  CHECK(test.account.settle() && test.used() == 32);
+  CHECK(test.account.settle());
+  CHECK(test.used() == 32);
   test.free(one, 10);
-  CHECK(test.account.settle() && test.used() == 32 && pools.contains(handle(1)));
+  CHECK(test.account.settle());
+  CHECK(test.used() == 32);
+  CHECK(pools.contains(handle(1)));
   synchronize();
-  CHECK(!test.account.settle() && test.used() == 0 && !pools.contains(handle(1)));
+  CHECK(!test.account.settle());
+  CHECK(test.used() == 0);
+  CHECK(!pools.contains(handle(1)));
   CUresult status = CUDA_SUCCESS;
   CHECK(!test.account.free(
       other, [] { return CUDA_SUCCESS; }, status));
-  // An empty one goes at once; one that is not the program's, as the driver says.
+  // An empty pool is destroyed at once; of other pools, the driver decides.
   test.account.created(handle(2), 0);
-  CHECK(destroy(2) == CUDA_SUCCESS && !pools.contains(handle(2)));
+  CHECK(destroy(2) == CUDA_SUCCESS);
+  CHECK(!pools.contains(handle(2)));
   CHECK(test.account.destroy(handle(2), [] { return CUDA_ERROR_UNKNOWN; }) == CUDA_ERROR_UNKNOWN);
 }
 
 }  // namespace
-
-int main() {
-  testReservedCounts();
-  testUndone();
-  testStepIsCharged();
-  testCountedUntilUndone();
-  testReclaimed();
-  testDestroyed();
-  return wire::test::checkedResult();
-}

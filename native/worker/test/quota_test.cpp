@@ -2,6 +2,7 @@
 // race, also when one is killed.
 #include "native/worker/accounts/quota.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <string>
 
 #include "native/worker/test/quota_file.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -34,19 +34,33 @@ int takeAll(const std::string& path, unsigned slot) {
   return taken;
 }
 
-void testAlone(const std::string& path) {
+/// A quota file of the limit, for one test case.
+struct File {
+  const std::string path = worker::test::makeQuotaFile(kLimit);
+  ~File() { unlink(path.c_str()); }
+};
+
+TEST_CASE_FIXTURE(File, "one process is charged up to the limit") {
   worker::Quota quota;
   CHECK(quota.open(path, 0, kLimit).empty());
-  CHECK(quota.charge(600) && !quota.charge(401) && quota.charge(400) && !quota.charge(1));
+  CHECK(quota.charge(600));
+  CHECK(!quota.charge(401));
+  CHECK(quota.charge(400));
+  CHECK(!quota.charge(1));
   CHECK(!quota.charge(~std::uint64_t{0}));  // no overflow
-  CHECK(quota.used() == kLimit && quota.peak() == kLimit);
+  CHECK(quota.used() == kLimit);
+  CHECK(quota.peak() == kLimit);
   quota.refund(600);
   quota.remember(0x10, 400, nullptr);
   CHECK(quota.used() == 400);
   const auto taken = quota.take(0x10);
-  CHECK(taken && taken->bytes == 400 && !quota.take(0x10) && quota.used() == 400);
+  REQUIRE(taken);
+  CHECK(taken->bytes == 400);
+  CHECK(!quota.take(0x10));
+  CHECK(quota.used() == 400);
   quota.refund(taken->bytes);
-  CHECK(quota.used() == 0 && quota.peak() == kLimit);
+  CHECK(quota.used() == 0);
+  CHECK(quota.peak() == kLimit);
   CHECK(quota.charge(5));
   quota.remember(1, 2, &quota);
   quota.remember(2, 3, nullptr);
@@ -61,60 +75,83 @@ void testAlone(const std::string& path) {
     ++reclaimed;
     quota.refund(400);
   });
-  CHECK(!quota.chargeAtOnce(101) && quota.charge(500) && reclaimed == 1 && quota.used() == kLimit);
-  CHECK(!quota.charge(401) && reclaimed == 2 && quota.used() == 600);
+  CHECK(!quota.chargeAtOnce(101));
+  CHECK(quota.charge(500));
+  CHECK(reclaimed == 1);
+  CHECK(quota.used() == kLimit);
+  CHECK(!quota.charge(401));
+  CHECK(reclaimed == 2);
+  CHECK(quota.used() == 600);
   quota.setReclaim({});
   quota.refund(600);
   quota.chargeBeyond(kLimit + 1);
-  CHECK(quota.used() == kLimit + 1 && !quota.charge(1) && !quota.charge(0));
+  CHECK(quota.used() == kLimit + 1);
+  CHECK(!quota.charge(1));
+  CHECK(!quota.charge(0));
   quota.refund(kLimit + 1);
 }
 
-/// Pinned memory is a sum of its own, over all slots too.
-void testPinned(const std::string& path) {
+TEST_CASE_FIXTURE(File, "pinned memory is summed over all slots") {
   worker::Quota first;
   worker::Quota second;
-  CHECK(first.open(path, 0, kLimit).empty() && second.open(path, 239, kLimit).empty());
-  CHECK(first.charge(kLimit) && first.chargePinned(60, 100) && !second.chargePinned(41, 100) &&
-        second.chargePinned(40, 100));
-  CHECK(!first.chargePinned(~std::uint64_t{0}, 100) && first.chargePinned(5000, 0));
+  CHECK(first.open(path, 0, kLimit).empty());
+  CHECK(second.open(path, 239, kLimit).empty());
+  CHECK(first.charge(kLimit));
+  CHECK(first.chargePinned(60, 100));
+  CHECK(!second.chargePinned(41, 100));
+  CHECK(second.chargePinned(40, 100));
+  CHECK(!first.chargePinned(~std::uint64_t{0}, 100));
+  CHECK(first.chargePinned(5000, 0));
   first.refundPinned(5060);
   clearSlot(path, 239);
-  CHECK(first.chargePinned(100, 100) && !first.chargePinned(1, 100));
+  CHECK(first.chargePinned(100, 100));
+  CHECK(!first.chargePinned(1, 100));
   first.refundPinned(100);
   worker::Quota alone;
-  CHECK(alone.chargePinned(100, 100) && !alone.chargePinned(1, 100));
+  CHECK(alone.chargePinned(100, 100));
+  CHECK(!alone.chargePinned(1, 100));
   alone.refundPinned(100);
   CHECK(alone.chargePinned(1, 100));
 }
 
-/// Handles and threads too, each a sum of its own.
-void testHandlesAndThreads(const std::string& path) {
+TEST_CASE_FIXTURE(File, "handles and threads are summed over all slots") {
   worker::Quota first;
   worker::Quota second;
-  CHECK(first.open(path, 0, kLimit).empty() && second.open(path, 239, kLimit).empty());
+  CHECK(first.open(path, 0, kLimit).empty());
+  CHECK(second.open(path, 239, kLimit).empty());
   first.handles() = 30;
-  CHECK(second.handlesLeft(31) && !second.handlesLeft(30));
+  CHECK(second.handlesLeft(31));
+  CHECK(!second.handlesLeft(30));
   second.handles() = 70;
-  CHECK(first.handlesLeft(101) && !first.handlesLeft(100));
-  CHECK(first.chargeThread(3) && second.chargeThread(3) && second.chargeThread(3) &&
-        !first.chargeThread(3) && !second.chargeThread(3));
+  CHECK(first.handlesLeft(101));
+  CHECK(!first.handlesLeft(100));
+  CHECK(first.chargeThread(3));
+  CHECK(second.chargeThread(3));
+  CHECK(second.chargeThread(3));
+  CHECK(!first.chargeThread(3));
+  CHECK(!second.chargeThread(3));
   second.refundThread();
-  CHECK(first.chargeThread(3) && !second.chargeThread(3) && first.used() == 0);
+  CHECK(first.chargeThread(3));
+  CHECK(!second.chargeThread(3));
+  CHECK(first.used() == 0);
   clearSlot(path, 239);
-  CHECK(first.handlesLeft(31) && !first.handlesLeft(30) && second.chargeThread(3) &&
-        !second.chargeThread(3));
+  CHECK(first.handlesLeft(31));
+  CHECK(!first.handlesLeft(30));
+  CHECK(second.chargeThread(3));
+  CHECK(!second.chargeThread(3));
   clearSlot(path, 0);
   clearSlot(path, 239);
   worker::Quota alone;
   alone.handles() = 2;
-  CHECK(alone.handlesLeft(3) && !alone.handlesLeft(2) && alone.chargeThread(1) &&
-        !alone.chargeThread(1));
+  CHECK(alone.handlesLeft(3));
+  CHECK(!alone.handlesLeft(2));
+  CHECK(alone.chargeThread(1));
+  CHECK(!alone.chargeThread(1));
   alone.refundThread();
   CHECK(alone.chargeThread(1));
 }
 
-void testRace(const std::string& path) {
+TEST_CASE_FIXTURE(File, "racing processes get the limit together") {
   constexpr unsigned kProcesses = 4;
   pid_t children[kProcesses];
   for (unsigned slot = 0; slot < kProcesses; ++slot) {
@@ -131,9 +168,8 @@ void testRace(const std::string& path) {
   CHECK(total == static_cast<int>(kLimit / 7));
 }
 
-/// A process that dies anywhere inside leaves a quota that others can use, and what it held until
-/// its slot is cleared.
-void testKilled(const std::string& path) {
+// Its charge stays until its slot is cleared.
+TEST_CASE_FIXTURE(File, "a process that is killed anywhere leaves a usable quota") {
   for (int round = 0; round < 50; ++round) {
     const pid_t child = fork();
     if (child == 0) {
@@ -156,26 +192,18 @@ void testKilled(const std::string& path) {
   }
 }
 
-void testWrongFile() {
+TEST_CASE_FIXTURE(File, "a slot beyond the last is refused") {
+  worker::Quota quota;
+  CHECK(!quota.open(path, 240, kLimit).empty());
+}
+
+TEST_CASE("a file that is no quota file is refused, and without a file there is no limit") {
   worker::Quota quota;
   CHECK(quota.open("/nonexistent/quota", 0, 1).find("/nonexistent/quota") != std::string::npos);
   CHECK(!quota.open("/dev/null", 0, 1).empty());
   worker::Quota unlimited;
-  CHECK(unlimited.charge(std::uint64_t{1} << 40) && unlimited.peak() == std::uint64_t{1} << 40);
+  CHECK(unlimited.charge(std::uint64_t{1} << 40));
+  CHECK(unlimited.peak() == std::uint64_t{1} << 40);
 }
 
 }  // namespace
-
-int main() {
-  for (const auto test : {testAlone, testPinned, testHandlesAndThreads, testRace, testKilled}) {
-    const std::string path = worker::test::makeQuotaFile(kLimit);
-    test(path);
-    unlink(path.c_str());
-  }
-  const std::string path = worker::test::makeQuotaFile(kLimit);
-  worker::Quota quota;
-  CHECK(!quota.open(path, 240, kLimit).empty());
-  unlink(path.c_str());
-  testWrongFile();
-  return wire::test::checkedResult();
-}

@@ -1,6 +1,6 @@
-// A raw client that is hostile: calls without tickets and with tickets that repeat, skip or never
-// come; and threads that create, use and destroy each other's objects at the same time, by every
-// call that creates or destroys one. Afterwards the quota holds what the driver does.
+// A hostile client without the interposer: calls without tickets and with tickets that repeat, skip
+// or never come; and threads that create, use and destroy each other's objects at the same time, by
+// every call that creates or destroys an object. Afterwards the quota matches the driver.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,6 +18,7 @@
 
 #include "call_facts.h"
 #include "native/worker/test/session_fixture.h"
+#include "test/unit/program.h"
 #include "wire/launch.h"
 
 namespace {
@@ -29,7 +30,11 @@ constexpr std::uint64_t kLimit = 3072 * kMiB;
 constexpr int kThreads = 4;
 constexpr int kRounds = 1000;  ///< of each thread
 
-void* library = nullptr;
+void* library() {
+  static void* const opened =
+      dlopen(unit::argument(0, "the path of the simulated driver"), RTLD_NOW | RTLD_LOCAL);
+  return opened;
+}
 
 /// One thread of the client, with the worker's thread that serves it.
 class Client {
@@ -68,7 +73,7 @@ class Client {
   std::thread server_;
 };
 
-/// A session whose driver only counts.
+/// A session whose driver only counts calls.
 std::atomic<int> driverCalls{0};
 template <class R, class... A>
 void onlyCount(R (*&function)(A...)) {
@@ -86,25 +91,24 @@ struct Order {
     worker::forEachFunction([&]<auto Member>(const char*) { onlyCount(session.driver.*Member); });
     driverCalls = 0;
   }
-  /// Why the session ended.
+  /// Returns why the session ended.
   std::string end() { return session.serve(-1, {}); }
 };
 
-/// Each call of each kind: with a ticket where the specification gives it none, and without one
-/// where it gives it one.
-void testOrderedCallsNeedTickets() {
+// Each call gets a ticket if the specification says that it has none, and none otherwise.
+TEST_CASE("a call with a wrong or missing ticket ends the session") {
   for (std::size_t number = 1; number <= kCallCount; ++number) {
     Order test;
     Client client(test.session);
     client.publish(static_cast<CallNumber>(number), kCallFacts[number].ordered ? 0 : 1);
     const std::string reason = test.end();
-    CHECK(reason.find(kCallNames[number]) != std::string::npos &&
-          reason.find("ticket") != std::string::npos);
+    CHECK(reason.find(kCallNames[number]) != std::string::npos);
+    CHECK(reason.find("ticket") != std::string::npos);
     CHECK(driverCalls == 0);
   }
 }
 
-void testTicketsOfNoUse() {
+TEST_CASE("a ticket that is used twice ends the session") {
   for (const std::uint64_t again : {1, 2}) {
     Order test;
     Client client(test.session);
@@ -115,8 +119,7 @@ void testTicketsOfNoUse() {
   }
 }
 
-/// Two threads with one ticket: one gets its turn, and the session ends.
-void testTicketOfTwoThreads() {
+TEST_CASE("of two threads with one ticket, one gets its turn, and the session ends") {
   Order test;
   Client one(test.session), two(test.session);
   one.publish(CallNumber::passTicket, 1);
@@ -124,9 +127,8 @@ void testTicketOfTwoThreads() {
   CHECK(test.end() == "the client used ticket 1 twice");
 }
 
-/// A ticket that never comes holds up the session's threads, and neither the end of its client nor
-/// that of the session.
-void testTicketThatNeverComes() {
+// It holds up the session's threads only.
+TEST_CASE("a ticket that never comes does not delay the end of the session") {
   Order test;
   Client one(test.session), two(test.session);
   one.publish(CallNumber::cuCtxSynchronize, 2);
@@ -134,21 +136,22 @@ void testTicketThatNeverComes() {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
-  CHECK(pidfd >= 0 && test.session.serve(pidfd, {}) == "client exited");
+  CHECK(pidfd >= 0);
+  CHECK(test.session.serve(pidfd, {}) == "client exited");
   close(pidfd);
   waitpid(child, nullptr, 0);
   CHECK(driverCalls == 0);
   test.session.turn.stop();  // the worker's process would exit
 }
 
-/// Everything that the client's threads have made, each by all of them.
+/// The objects that the client's threads have made, shared by all of them.
 class Objects {
  public:
   void add(wire::HandleKind kind, std::uint64_t handle) {
     const std::lock_guard lock(mutex_);
     if (handle != 0) lists_[kind].push_back(handle);
   }
-  /// Any of the last that were made: it may have been destroyed by now.
+  /// One of the last objects; it may have been destroyed.
   std::uint64_t pick(wire::HandleKind kind, unsigned random) {
     const std::lock_guard lock(mutex_);
     const auto& list = lists_[kind];
@@ -193,7 +196,7 @@ struct Fixture {
     unlink(path.c_str());
     worker::Driver driver;
     CUcontext popped = nullptr;
-    if (!worker::load(library, driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
+    if (!worker::load(library(), driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
     if (driver.cuCtxCreate_v2(&observer, 0, 0) != CUDA_SUCCESS) std::abort();
     driver.cuCtxPopCurrent_v2(&popped);
     worker::Limits limits{};
@@ -230,7 +233,7 @@ constexpr const char* kCode = R"(
 .visible .entry small(.param .u64 out) { ret; }
 )";
 
-/// One thread of the hostile client: what it does next.
+/// One thread of the hostile client.
 class Attacker {
  public:
   Attacker(Fixture& test, unsigned seed) : test_(test), client_(*test.session), random_(seed) {}
@@ -257,7 +260,7 @@ class Attacker {
     if (const Reply reply = call(number, arguments...); reply.status == CUDA_SUCCESS)
       test_.objects.add(kind, reply.handle);
   }
-  /// A third of the destroying calls only, so that objects live for a while.
+  /// Makes only a third of the destroying calls, so that objects live for a while.
   void end(wire::HandleKind kind, CallNumber number) {
     if (random() % 3 == 0) call(number, pick(kind));
   }
@@ -463,7 +466,7 @@ void endEverything(Attacker& one) {
   one.call(cuDevicePrimaryCtxReset_v2, CUdevice{0});
 }
 
-/// Ends what the quota counts by an estimate: code, and addresses. What is left is counted exactly.
+/// Ends objects that are charged by an estimate: code and addresses. Others are charged exactly.
 void endEstimates(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
@@ -477,7 +480,7 @@ void endEstimates(Attacker& one) {
     one.call(cuLibraryUnload, each);
 }
 
-/// What is still in a stream is done.
+/// Waits for the work of all streams.
 void synchronizeAll(Attacker& one) {
   for (const std::uint64_t each : one.test().objects.all(wire::HandleKind::context)) {
     one.setCurrent(each);
@@ -490,18 +493,18 @@ void synchronizeAll(Attacker& one) {
   one.test().session->pools.settle();
 }
 
-void testRaces() {
+TEST_CASE("threads that destroy each other's objects leave the quota exact") {
   const auto known = actions();
   for (std::size_t number = 1; number <= kCallCount; ++number) {
     if (isTried(known, number)) continue;
-    std::fprintf(stderr, "%s creates or destroys something, and is not tried here\n",
-                 kCallNames[number]);
-    CHECK(false);
+    FAIL_CHECK(std::string(kCallNames[number]) << " creates or destroys, and is not tried here");
   }
   Fixture test;
   Attacker last(test, 0);
   test.main = last.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
-  CHECK(test.main != 0 && test.quota.used() == 0 && test.held() == test.contextMemory);
+  CHECK(test.main != 0);
+  CHECK(test.quota.used() == 0);
+  CHECK(test.held() == test.contextMemory);
   std::vector<Action> list;
   for (const auto& [number, action] : known) list.push_back(action);
   std::vector<std::thread> threads;
@@ -515,33 +518,20 @@ void testRaces() {
   for (std::thread& thread : threads) thread.join();
   for (const auto& [number, action] : known) {
     if (test.succeeded.contains(number)) continue;
-    std::fprintf(stderr, "%s never succeeded\n", kCallNames[static_cast<int>(number)]);
-    CHECK(false);
+    FAIL_CHECK(std::string(kCallNames[static_cast<int>(number)]) << " never succeeded");
   }
   synchronizeAll(last);
   endEstimates(last);
-  const std::uint64_t held =
-      test.held() - test.contextMemory;  // the node provides for the first context
-  if (test.quota.used() != held)
-    std::fprintf(stderr, "%zu bytes are charged, %zu are held\n", std::size_t{test.quota.used()},
-                 std::size_t{held});
+  // The node provides for the first context.
+  const std::uint64_t held = test.held() - test.contextMemory;
   CHECK(test.quota.used() == held);
   endEverything(last);
   test.session->pools.settle();
   CHECK(last.call(CallNumber::cuCtxDestroy_v2, test.main).status == CUDA_SUCCESS);
-  CHECK(test.quota.used() == 0 && test.held() == 0 && test.figures.pinned == 0);
+  CHECK(test.quota.used() == 0);
+  CHECK(test.held() == 0);
+  CHECK(test.figures.pinned == 0);
   CHECK(test.session->handles.size() <= 1);  // of the device's own pool
 }
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  library = count == 2 ? dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr) return 2;
-  testOrderedCallsNeedTickets();
-  testTicketsOfNoUse();
-  testTicketOfTwoThreads();
-  testTicketThatNeverComes();
-  testRaces();
-  return wire::test::checkedResult();
-}

@@ -1,24 +1,26 @@
-// One thread reports, and again after the interval.
+// One thread in each interval may report.
 #include "native/worker/reports/rate_limit.h"
+
+#include <doctest/doctest.h>
 
 #include <thread>
 #include <vector>
-
-#include "wire/test/check.h"
 
 namespace {
 
 using worker::RateLimit;
 
-void testAgainAfterAWhile() {
+TEST_CASE("a report is allowed again after the interval") {
   RateLimit limit;
   const auto now = RateLimit::Clock::now();
-  CHECK(limit.allows(now) && !limit.allows(now) &&
-        !limit.allows(now + RateLimit::kInterval - std::chrono::nanoseconds(1)));
-  CHECK(limit.allows(now + RateLimit::kInterval) && !limit.allows(now + RateLimit::kInterval));
+  CHECK(limit.allows(now));
+  CHECK(!limit.allows(now));
+  CHECK(!limit.allows(now + RateLimit::kInterval - std::chrono::nanoseconds(1)));
+  CHECK(limit.allows(now + RateLimit::kInterval));
+  CHECK(!limit.allows(now + RateLimit::kInterval));
 }
 
-void testThreads() {
+TEST_CASE("one of several threads may report") {
   RateLimit limit;
   const auto now = RateLimit::Clock::now();
   std::atomic<int> said{0};
@@ -32,9 +34,3 @@ void testThreads() {
 }
 
 }  // namespace
-
-int main() {
-  testAgainAfterAWhile();
-  testThreads();
-  return wire::test::checkedResult();
-}

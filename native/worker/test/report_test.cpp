@@ -1,10 +1,9 @@
 #include "native/worker/reports/report.h"
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
-#include "wire/test/check.h"
-
-int main() {
+TEST_CASE("events are lines of JSON") {
   int ends[2];
   CHECK(pipe(ends) == 0);
   worker::Report report(ends[1]);
@@ -21,5 +20,4 @@ int main() {
   CHECK(std::string_view(text, bytes) ==
         "{\"event\":\"started\",\"pid\":12,\"gpu\":{\"name\":\"a "
         "\\\"GPU\\\"\\u000a\",\"memory\":7}}\n{\"event\":\"nothing\"}\n");
-  return wire::test::checkedResult();
 }

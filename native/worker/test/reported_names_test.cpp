@@ -1,28 +1,32 @@
 // Each name is new once; invalid names and names beyond the limit are ignored.
 #include "native/worker/reports/reported_names.h"
 
-#include "wire/test/check.h"
+#include <doctest/doctest.h>
 
 namespace {
 
 using worker::ReportedNames;
 
-void testOnce() {
+TEST_CASE("a name is new once") {
   ReportedNames calls;
-  CHECK(calls.isNew("cuGraphCreate") && calls.isNew("cuMemcpy2D with arrays") &&
-        calls.isNew("cuTexRefGetArray_v2"));
+  CHECK(calls.isNew("cuGraphCreate"));
+  CHECK(calls.isNew("cuMemcpy2D with arrays"));
+  CHECK(calls.isNew("cuTexRefGetArray_v2"));
   CHECK(!calls.isNew("cuGraphCreate"));
 }
 
-void testNoNames() {
+TEST_CASE("an invalid or long name is ignored") {
   ReportedNames calls;
-  CHECK(!calls.isNew("") && !calls.isNew("cu\n") && !calls.isNew("cu\"") &&
-        !calls.isNew("cu\x80") && !calls.isNew({"\0", 1}));
+  CHECK(!calls.isNew(""));
+  CHECK(!calls.isNew("cu\n"));
+  CHECK(!calls.isNew("cu\""));
+  CHECK(!calls.isNew("cu\x80"));
+  CHECK(!calls.isNew({"\0", 1}));
   CHECK(!calls.isNew(std::string(ReportedNames::kLongestName + 1, 'a')));
   CHECK(calls.isNew(std::string(ReportedNames::kLongestName, 'a')));
 }
 
-void testMost() {
+TEST_CASE("names beyond the limit are ignored") {
   ReportedNames calls;
   std::size_t news = 0;
   for (std::size_t i = 0; i < 2 * ReportedNames::kMost; ++i)
@@ -31,10 +35,3 @@ void testMost() {
 }
 
 }  // namespace
-
-int main() {
-  testOnce();
-  testNoNames();
-  testMost();
-  return wire::test::checkedResult();
-}

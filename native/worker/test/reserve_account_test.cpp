@@ -1,10 +1,11 @@
 #include "native/worker/accounts/reserve_account.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "native/worker/test/quota_file.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -23,37 +24,41 @@ worker::Driver driverOfTwoLimits() {
   return driver;
 }
 
-void testLimits() {
+TEST_CASE("a raised limit of a context is charged until the context ends") {
   const worker::Driver driver = driverOfTwoLimits();
   worker::Quota quota;
   worker::ReserveAccount reserves(driver, quota, 100);
   current = context(1);
-  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 28) == CUDA_SUCCESS && quota.used() == 20);
-  CHECK(reserves.setLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 3) == CUDA_SUCCESS && quota.used() == 21);
-  CHECK(reserves.setLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 1000) == CUDA_SUCCESS &&
-        quota.used() == 21);
+  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 28) == CUDA_SUCCESS);
+  CHECK(quota.used() == 20);
+  CHECK(reserves.setLimit(CU_LIMIT_PRINTF_FIFO_SIZE, 3) == CUDA_SUCCESS);
+  CHECK(quota.used() == 21);
+  CHECK(reserves.setLimit(CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 1000) == CUDA_SUCCESS);
+  CHECK(quota.used() == 21);
 
-  // What nobody has measured stays at most where it is.
+  // A limit whose memory is unknown can only be lowered.
   constexpr auto kUnknown = static_cast<CUlimit>(99);
-  CHECK(reserves.setLimit(kUnknown, 3) == CUDA_ERROR_NOT_SUPPORTED &&
-        reserves.setLimit(kUnknown, 2) == CUDA_SUCCESS);
-  CHECK(worker::ReserveAccount::isUnknown(kUnknown) && quota.used() == 21);
+  CHECK(reserves.setLimit(kUnknown, 3) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(reserves.setLimit(kUnknown, 2) == CUDA_SUCCESS);
+  CHECK(worker::ReserveAccount::isUnknown(kUnknown));
+  CHECK(quota.used() == 21);
 
-  // Where a driver has a depth, it is refused like where the driver has none.
-  CHECK(reserves.setLimit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 3) == CUDA_ERROR_UNSUPPORTED_LIMIT &&
-        quota.used() == 21);
+  // A synchronization depth is refused, as by a driver that has none.
+  CHECK(reserves.setLimit(CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH, 3) == CUDA_ERROR_UNSUPPORTED_LIMIT);
+  CHECK(quota.used() == 21);
 
-  // To and fro costs what the most cost, and what the driver refuses costs nothing.
+  // The charge is that of the highest value; a value that the driver refuses costs nothing.
   for (const std::size_t value : {4, 28, 4, 28})
     reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, value);
   CHECK(quota.used() == 21);
   answer = CUDA_ERROR_INVALID_VALUE;
-  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128) == CUDA_ERROR_INVALID_VALUE &&
-        quota.used() == 21);
+  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 128) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(quota.used() == 21);
   answer = CUDA_SUCCESS;
 
   current = context(2);
-  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 9) == CUDA_SUCCESS && quota.used() == 22);
+  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 9) == CUDA_SUCCESS);
+  CHECK(quota.used() == 22);
   reserves.ended(context(1));
   reserves.ended(context(1));
   CHECK(quota.used() == 1);
@@ -78,15 +83,14 @@ worker::Driver driverOfLaunches() {
 
 constexpr std::uint64_t kPage = 2 << 20;
 
-void testPendingLaunches() {
+TEST_CASE("pending launches are charged by what an H200 takes") {
   constexpr CUlimit kLimit = CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
   const worker::Driver driver = driverOfLaunches();
   worker::Quota quota;
   worker::ReserveAccount reserves(driver, quota, 100);
   current = context(1);
 
-  // What an H200 took, in pages (driver 580.159, 2026-11-23): the charge covers it, with one page
-  // to spare.
+  // Pages that an H200 took (driver 580.159, 2026-11-23): the charge is at most one page more.
   const std::pair<std::size_t, std::uint64_t> measured[] = {
       {0, 0},        {1000, 0},     {2048, 0},      {2049, 2},      {2842, 4},      {3000, 5},
       {4096, 9},     {4097, 11},    {8192, 28},     {10000, 37},    {20000, 82},    {65536, 284},
@@ -94,24 +98,28 @@ void testPendingLaunches() {
       {~0UL, 2671},  {65536, 284},  {2048, 0}};
   for (const auto& [value, pages] : measured) {
     CHECK(reserves.setLimit(kLimit, value) == CUDA_SUCCESS);
-    CHECK(quota.used() >= pages * kPage && quota.used() <= (pages == 0 ? 0 : pages + 1) * kPage);
+    CHECK(quota.used() >= pages * kPage);
+    CHECK(quota.used() <= (pages == 0 ? 0 : pages + 1) * kPage);
   }
-  CHECK(launches == 2048 && quota.used() == 0);
+  CHECK(launches == 2048);
+  CHECK(quota.used() == 0);
 
-  // A driver that lowers the value further, one that refuses, and a context that ends.
+  // The driver lowers the value further, the driver refuses, the context ends.
   mostLaunches = 4096;
-  CHECK(reserves.setLimit(kLimit, 65536) == CUDA_SUCCESS && launches == 4096 &&
-        quota.used() == 10 * kPage);
+  CHECK(reserves.setLimit(kLimit, 65536) == CUDA_SUCCESS);
+  CHECK(launches == 4096);
+  CHECK(quota.used() == 10 * kPage);
   answer = CUDA_ERROR_INVALID_VALUE;
-  CHECK(reserves.setLimit(kLimit, 65536) == answer && reserves.setLimit(kLimit, 0) == answer &&
-        quota.used() == 10 * kPage);
+  CHECK(reserves.setLimit(kLimit, 65536) == answer);
+  CHECK(reserves.setLimit(kLimit, 0) == answer);
+  CHECK(quota.used() == 10 * kPage);
   answer = CUDA_SUCCESS;
   mostLaunches = 599186;
   reserves.ended(context(1));
   CHECK(quota.used() == 0);
 }
 
-void testPendingLaunchesBeyondQuota() {
+TEST_CASE("a limit beyond the quota is refused") {
   constexpr CUlimit kLimit = CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT;
   const worker::Driver driver = driverOfLaunches();
   worker::Quota quota;
@@ -121,15 +129,19 @@ void testPendingLaunchesBeyondQuota() {
   worker::ReserveAccount reserves(driver, quota, 100);
   current = context(1);
   launches = 2048;
-  for (const std::size_t value : {std::size_t{65536}, ~std::size_t{0}})
-    CHECK(reserves.setLimit(kLimit, value) == CUDA_ERROR_OUT_OF_MEMORY && launches == 2048 &&
-          quota.used() == 0);
-  CHECK(reserves.setLimit(kLimit, 4096) == CUDA_SUCCESS && quota.used() == 10 * kPage);
-  CHECK(reserves.setLimit(kLimit, 65536) == CUDA_ERROR_OUT_OF_MEMORY && launches == 4096 &&
-        quota.used() == 10 * kPage);
+  for (const std::size_t value : {std::size_t{65536}, ~std::size_t{0}}) {
+    CHECK(reserves.setLimit(kLimit, value) == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(launches == 2048);
+    CHECK(quota.used() == 0);
+  }
+  CHECK(reserves.setLimit(kLimit, 4096) == CUDA_SUCCESS);
+  CHECK(quota.used() == 10 * kPage);
+  CHECK(reserves.setLimit(kLimit, 65536) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(launches == 4096);
+  CHECK(quota.used() == 10 * kPage);
 }
 
-void testHeap() {
+TEST_CASE("the heap of a context is charged once") {
   const worker::Driver driver = driverOfTwoLimits();
   worker::Quota quota;
   const std::string path = worker::test::makeQuotaFile(250);
@@ -137,24 +149,21 @@ void testHeap() {
   unlink(path.c_str());
   worker::ReserveAccount reserves(driver, quota, 100);
   current = nullptr;
-  CHECK(reserves.takeHeap() && quota.used() == 100);
+  CHECK(reserves.takeHeap());
+  CHECK(quota.used() == 100);
   current = context(1);
-  CHECK(reserves.takeHeap() && reserves.takeHeap() && quota.used() == 200);
+  CHECK(reserves.takeHeap());
+  CHECK(reserves.takeHeap());
+  CHECK(quota.used() == 200);
   current = context(2);
-  CHECK(!reserves.takeHeap() && quota.used() == 200);
-  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 59) == CUDA_ERROR_OUT_OF_MEMORY &&
-        quota.used() == 200);
+  CHECK(!reserves.takeHeap());
+  CHECK(quota.used() == 200);
+  CHECK(reserves.setLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 59) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(quota.used() == 200);
   reserves.ended(context(1));
   CHECK(quota.used() == 100);
-  CHECK(reserves.takeHeap() && quota.used() == 200);
+  CHECK(reserves.takeHeap());
+  CHECK(quota.used() == 200);
 }
 
 }  // namespace
-
-int main() {
-  testLimits();
-  testPendingLaunches();
-  testPendingLaunchesBeyondQuota();
-  testHeap();
-  return wire::test::checkedResult();
-}

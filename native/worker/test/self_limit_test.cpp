@@ -1,9 +1,9 @@
-// A session that keeps to its share by itself, in virtual time.
+// A session that limits itself to its share, in virtual time.
 #include "native/worker/gate/self_limit.h"
 
-#include <initializer_list>
+#include <doctest/doctest.h>
 
-#include "wire/test/check.h"
+#include <initializer_list>
 
 namespace {
 
@@ -12,7 +12,7 @@ using worker::SelfLimit;
 
 constexpr std::uint64_t kMillisecond = 1'000'000, kSecond = 1000 * kMillisecond, kStep = 10'000;
 
-/// A session that always has work, which ends so long after its window.
+/// A session that always has work, of which `drain` is left at the end of its window.
 struct Played {
   std::uint32_t share;
   std::uint64_t drain;
@@ -32,20 +32,21 @@ struct Played {
   }
 };
 
-void testTheShareIsKept() {
+TEST_CASE("a session keeps to its share") {
   for (const std::uint32_t share : {10'000u, 50'000u, 500'000u}) {
     for (const std::uint64_t drain : {std::uint64_t{0}, kMillisecond, 200 * kMillisecond}) {
       Played played{.share = share, .drain = drain};
       played.run(20 * kSecond);
       const std::uint64_t part = 20 * kSecond / 1'000'000 * share;
       const std::uint64_t window = 100 * kMillisecond / 1'000'000 * share;
-      CHECK(played.used <= part + 2 * window + drain && played.used + drain >= part * 9 / 10);
+      CHECK(played.used <= part + 2 * window + drain);
+      CHECK(played.used + drain >= part * 9 / 10);
     }
   }
 }
 
-/// Nothing at first, and nothing saved up beyond a little.
-void testNothingIsSavedUp() {
+// And it has nothing at first.
+TEST_CASE("an idle session saves little up") {
   SelfLimit limit;
   const SelfLimit::State waits{
       .share = 50'000, .grant = Grant::closed, .waiting = true, .running = false};
@@ -54,7 +55,8 @@ void testNothingIsSavedUp() {
   CHECK(limit.decide(waits, kSecond + limit.rest()) == Grant::window);
   SelfLimit::State idle = waits;
   idle.waiting = false;
-  CHECK(limit.decide(idle, 2 * kSecond) == Grant::closed && limit.rest() == ~std::uint64_t{0});
+  CHECK(limit.decide(idle, 2 * kSecond) == Grant::closed);
+  CHECK(limit.rest() == ~std::uint64_t{0});
   CHECK(limit.decide(waits, 3600 * kSecond) == Grant::window);
   SelfLimit::State uses = waits;
   uses.grant = Grant::window;
@@ -63,7 +65,7 @@ void testNothingIsSavedUp() {
   CHECK(limit.decide(uses, 3600 * kSecond + 6 * kMillisecond) == Grant::closed);
 }
 
-void testAWindowEndsWithItsWork() {
+TEST_CASE("a window ends with its work") {
   SelfLimit limit;
   limit.decide({.share = 500'000, .grant = Grant::closed, .waiting = true, .running = false},
                kSecond);
@@ -71,16 +73,9 @@ void testAWindowEndsWithItsWork() {
                      2 * kSecond) == Grant::window);
   CHECK(limit.decide({.share = 500'000, .grant = Grant::window, .waiting = false, .running = false},
                      2 * kSecond + 1) == Grant::closed);
-  // What is still running is waited for.
+  // The next window waits for running work.
   CHECK(limit.decide({.share = 500'000, .grant = Grant::closed, .waiting = true, .running = true},
                      2 * kSecond + 2) == Grant::closed);
 }
 
 }  // namespace
-
-int main() {
-  testTheShareIsKept();
-  testNothingIsSavedUp();
-  testAWindowEndsWithItsWork();
-  return wire::test::checkedResult();
-}

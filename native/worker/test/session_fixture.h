@@ -1,4 +1,4 @@
-// A session whose client is the test: it gives frames to the generated dispatch, as threads of the
+// A session whose client is the test: it passes frames to the generated dispatch, as threads of the
 // worker do.
 #pragma once
 
@@ -14,7 +14,6 @@
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
-#include "wire/test/check.h"
 #include "worker_bodies.h"
 
 namespace worker::test {
@@ -48,7 +47,6 @@ class Frames {
     return {status, wire::Decoder(answer_.data(), reply.size()).get<std::uint64_t>()};
   }
 
-  /// A copy of what the thread sees: also for what only the driver's objects can say.
   Thread thread;
 
  private:

@@ -1,7 +1,8 @@
-// The end of a session: what a client sent before it went is read, and nothing that a process of it
-// sends later.
+// The end of a session: everything that a client sent before it ended is read, and nothing that one
+// of its processes sends later.
 #include "native/worker/session/session.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,7 +20,6 @@
 
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -30,7 +30,8 @@ class DeadProcess {
     if (pid_ == 0) _exit(0);
     pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
     pollfd exit{pidfd, POLLIN, 0};
-    CHECK(pidfd >= 0 && poll(&exit, 1, -1) == 1);
+    CHECK(pidfd >= 0);
+    CHECK(poll(&exit, 1, -1) == 1);
   }
   ~DeadProcess() {
     close(pidfd);
@@ -47,7 +48,7 @@ class DeadProcess {
 
 std::atomic<std::uint64_t> configurations{0};
 
-/// For functions that the test does not look at.
+/// Functions that the test does not need.
 template <class R, class... A>
 void succeed(R (*&function)(A...)) {
   function = [](A...) { return R{}; };
@@ -82,7 +83,7 @@ struct Fixture {
   Fixture(const Fixture&) = delete;
   Fixture& operator=(const Fixture&) = delete;
 
-  /// The client as the worker sees it: gone, with what it sent before.
+  /// Serves a client that has exited.
   std::string serve() {
     const DeadProcess client;
     return session->serve(client.pidfd,
@@ -105,7 +106,7 @@ void publish(wire::ClientChannel& channel, CallNumber call, std::uint64_t ticket
   channel.publish(frame, static_cast<std::uint16_t>(call), flags, ticket);
 }
 
-void testMessagesOfADeadClientAreRead() {
+TEST_CASE("messages of a client that has exited are read") {
   Fixture& test = Fixture::make();
   test.send(wire::MessageKind::unsupported, "cuGraphCreate");
   test.send(wire::MessageKind::unsupported, "cuGraphDestroy");
@@ -115,8 +116,8 @@ void testMessagesOfADeadClientAreRead() {
   CHECK(events.find("cuGraphDestroy") != std::string::npos);
 }
 
-/// A forked child could send the rest, or never do so.
-void testHalfAMessageHoldsNothingUp() {
+// A forked child could send the rest, or never do so.
+TEST_CASE("half a message does not delay the end") {
   Fixture& test = Fixture::make();
   test.send(wire::MessageKind::unsupported, "cuGraphCreate");
   const wire::MessageHeader header{wire::MessageKind::unsupported, 100, 0};
@@ -126,8 +127,8 @@ void testHalfAMessageHoldsNothingUp() {
   CHECK(::send(test.socket[1], &header, sizeof header, MSG_NOSIGNAL) < 0);
 }
 
-/// Also those of a thread whose first message lies in the socket, in the order of their tickets.
-void testFramesOfADeadClientAreRead() {
+// Also those of a thread whose first message is still in the socket.
+TEST_CASE("frames of a client that has exited are read in the order of their tickets") {
   Fixture& test = Fixture::make();
   constexpr std::uint64_t kFrames = 1000;
   const std::unique_ptr<wire::ClientChannel> channels[] = {wire::ClientChannel::create(),
@@ -141,10 +142,3 @@ void testFramesOfADeadClientAreRead() {
 }
 
 }  // namespace
-
-int main() {
-  testMessagesOfADeadClientAreRead();
-  testHalfAMessageHoldsNothingUp();
-  testFramesOfADeadClientAreRead();
-  return wire::test::checkedResult();
-}

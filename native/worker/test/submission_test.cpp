@@ -31,7 +31,7 @@
 #include "native/arbiter/mailbox_file.h"
 #include "native/arbiter/test/played.h"
 #include "submissions.h"
-#include "wire/test/check.h"
+#include "test/unit/program.h"
 
 namespace {
 
@@ -51,14 +51,14 @@ constexpr const char* kKernel = R"(.version 7.0
 }
 )";
 
-// What the calls below are given.
+// Arguments of the calls below.
 CUcontext context = nullptr;
 CUdeviceptr to = 0, from = 0;
 std::vector<std::byte> host(kLarge);
 CUfunction kernel = nullptr;
 CUevent event = nullptr;
 CUmemoryPool pool = nullptr;
-CUstream stream = nullptr;  // the default one, or what a per-thread variant takes for it
+CUstream stream = nullptr;  // the default stream
 void** parameters() {
   static void* place = &to;
   return &place;
@@ -184,7 +184,7 @@ const std::map<std::string_view, Invocation> kMarkers{
 };
 #undef MARKER
 
-/// Null when there is none.
+/// Null if there is none.
 const Invocation* invocationOf(std::string_view name) {
   for (const auto* all : {&kInvocations, &kMarkers})
     if (const auto found = all->find(name); found != all->end()) return &found->second;
@@ -248,7 +248,7 @@ class Proxy {
   std::thread thread_;
 };
 
-/// All that is done before the first submission; none of it waits for a grant.
+/// Prepares the session for submissions, with calls that wait for no grant.
 void prepare() {
   CUmodule module = nullptr;
   if (cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&context, 0) != CUDA_SUCCESS ||
@@ -259,7 +259,7 @@ void prepare() {
       cuModuleLoadData(&module, kKernel) != CUDA_SUCCESS ||
       cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS) {
     std::fprintf(stderr, "the session cannot be prepared\n");
-    std::exit(1);
+    std::_Exit(1);
   }
 }
 
@@ -284,7 +284,7 @@ class PlayedArbiter {
   arbiter::Mailbox* mailbox = nullptr;
 
   void accept() { connection_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC); }
-  /// The first word.
+  /// Sends the first grant.
   void introduce() {
     const int file = arbiter::createMailbox(mailbox);
     if (file < 0) std::abort();
@@ -312,7 +312,8 @@ class Submitter {
  public:
   Submitter(const Invocation& invocation, std::size_t bytes)
       : thread_([this, &invocation, bytes] {
-          CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS && succeeds(invocation, bytes));
+          CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+          CHECK(succeeds(invocation, bytes));
           done = true;
         }) {}
   ~Submitter() { thread_.join(); }
@@ -324,7 +325,8 @@ class Submitter {
 
 void passesOnlyWithAGrant(const PlayedArbiter& played, std::string_view name,
                           const Invocation& invocation, std::size_t bytes) {
-  const int failures = wire::test::failures;
+  CAPTURE(std::string(name));
+  CAPTURE(bytes);
   {
     const Submitter submitter(invocation, bytes);
     CHECK(comesTrue([&] { return played.waits() || submitter.done; }));
@@ -333,13 +335,21 @@ void passesOnlyWithAGrant(const PlayedArbiter& played, std::string_view name,
   }
   const std::uint32_t word = played.set(Grant::closed);
   CHECK(comesTrue([&] { return played.mailbox->drained.load() == word; }));
-  if (wire::test::failures != failures)
-    std::fprintf(stderr, "%.*s of %zu bytes\n", static_cast<int>(name.size()), name.data(), bytes);
 }
 
-int testGrants(const std::string& directory, const char* worker, const char* driver) {
+/// A directory for sockets.
+struct Directory {
+  char path[32] = "/tmp/submission-test-XXXXXX";
+  Directory() { REQUIRE(mkdtemp(path) != nullptr); }
+  ~Directory() { rmdir(path); }
+};
+
+const char* worker() { return unit::argument(0, "the path of nvidia-virtual-worker"); }
+const char* driver() { return unit::argument(1, "the path of the simulated driver"); }
+
+void testGrants(const std::string& directory) {
   PlayedArbiter played(directory + "/arbiter.sock");
-  Proxy proxy(directory, worker, driver);
+  Proxy proxy(directory, worker(), driver());
   prepare();
   {
     // The arbiter is there and has said nothing yet.
@@ -360,35 +370,34 @@ int testGrants(const std::string& directory, const char* worker, const char* dri
     passesOnlyWithAGrant(played, name, *found, kSmall);
     if (found->sizes == Sizes::all) passesOnlyWithAGrant(played, name, *found, kLarge);
   }
-  return wire::test::checkedResult();
 }
 
-/// A grant is given only once all that was charged before has been earned, less what may be saved
-/// up. Both sides of the comparison are the arbiter's; a machine that is slow makes only the right
-/// one larger.
+/// A grant is given only once all earlier charges have been earned, less what may be saved up. Both
+/// sides of the comparison come from the arbiter; a slow machine makes only the right one larger.
 void isCharged(arbiter::test::Control& control, Time begin, std::string_view name,
                const Invocation& invocation) {
+  CAPTURE(std::string(name));
   constexpr Time kSaved = 5 * arbiter::kMillisecond;  // 5 % of 100 ms
   for (int grants = 0; grants < 2;) {
     const arbiter::TimeUse before = control.figures()["tenant"];
     CHECK(succeeds(invocation, kSmall));
     const Time passed = arbiter::test::monotonic() - begin;
     const arbiter::TimeUse after = control.figures()["tenant"];
-    if (after.windows == before.windows) continue;  // the window of the one before was still open
+    if (after.windows == before.windows)
+      continue;  // the window of the last submission was still open
     ++grants;
-    const bool within = before.granted + before.overrun <= passed * 5 / 100 + kSaved;
-    CHECK(within && after.granted + after.overrun > before.granted + before.overrun);
-    if (!within) std::fprintf(stderr, "%.*s\n", static_cast<int>(name.size()), name.data());
+    CHECK(before.granted + before.overrun <= passed * 5 / 100 + kSaved);
+    CHECK(after.granted + after.overrun > before.granted + before.overrun);
   }
 }
 
-int testAccounts(const std::string& directory, const char* worker, const char* driver,
-                 const char* arbiter) {
+void testAccounts(const std::string& directory) {
+  const char* arbiter = unit::argument(2, "the path of nvidia-virtual-arbiter");
   const std::string path = directory + "/arbiter.sock";
   const pid_t pid = fork();
   if (pid == 0) execl(arbiter, arbiter, "--socket", path.c_str(), nullptr), _exit(127);
   {
-    Proxy proxy(directory, worker, driver);
+    Proxy proxy(directory, worker(), driver());
     arbiter::test::Control control(path);
     prepare();
     const Time begin = arbiter::test::monotonic();
@@ -401,41 +410,28 @@ int testAccounts(const std::string& directory, const char* worker, const char* d
   kill(pid, SIGTERM);
   waitpid(pid, nullptr, 0);
   for (const char* file : {"", ".lock"}) unlink((path + file).c_str());
-  return wire::test::checkedResult();
 }
 
-void testTheListIsComplete() {
+TEST_CASE("every call that submits work is tried") {
   std::set<std::string_view> listed(std::begin(kSubmissions), std::end(kSubmissions));
   for (const std::string_view name : listed) {
     if (invocationOf(name) != nullptr) continue;
-    CHECK(false);
-    std::fprintf(stderr, "%.*s submits work, and kInvocations lacks it\n",
-                 static_cast<int>(name.size()), name.data());
+    FAIL_CHECK(std::string(name) << " submits work, and kInvocations lacks it");
   }
   for (const auto* all : {&kInvocations, &kMarkers})
     for (const auto& [name, invocation] : *all) CHECK(listed.contains(name));
 }
 
-/// A program has one session in its life, so each part is a process.
-template <class Part>
-void run(Part part) {
-  const pid_t child = fork();
-  if (child == 0) std::exit(part());
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+// A program has one session in its life, so these cases run in processes of their own.
+
+TEST_CASE("work passes only with a grant") {
+  const Directory directory;
+  unit::inChild([&] { testGrants(directory.path); });
+}
+
+TEST_CASE("work that passes is charged") {
+  const Directory directory;
+  unit::inChild([&] { testAccounts(directory.path); });
 }
 
 }  // namespace
-
-/// `submission_test WORKER DRIVER ARBITER`
-int main(int, char** arguments) {
-  const char *worker = arguments[1], *driver = arguments[2], *arbiter = arguments[3];
-  char directory[] = "/tmp/submission-test-XXXXXX";
-  if (mkdtemp(directory) == nullptr) return std::perror(directory), 1;
-  testTheListIsComplete();
-  run([&] { return testGrants(directory, worker, driver); });
-  run([&] { return testAccounts(directory, worker, driver, arbiter); });
-  rmdir(directory);
-  return wire::test::checkedResult();
-}

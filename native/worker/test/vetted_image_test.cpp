@@ -1,7 +1,8 @@
-// Which images the driver may see, as what, and what is told of them: variables of PTX as they are
-// declared, sections of machine code, the largest of a fat binary's entries.
+// Which images the driver may see, as what, and their facts: variables of PTX as they are declared,
+// sections of machine code, the largest of the entries of a fat binary.
 #include "native/worker/images/vetted_image.h"
 
+#include <doctest/doctest.h>
 #include <elf.h>
 #include <lz4.h>
 #include <zstd.h>
@@ -15,7 +16,6 @@
 
 #include "native/fatbin/fatbin.h"
 #include "wire/image.h"
-#include "wire/test/check.h"
 
 namespace {
 
@@ -45,12 +45,13 @@ std::string ptx(const std::string& declarations) {
   return "\n.version 8.0\n.target sm_80\n.address_size 64\n" + declarations + std::string(1, '\0');
 }
 
-/// What the declarations take, or -1 when they are refused.
+/// The bytes of the declarations, or -1 if they are refused.
 std::int64_t declared(const std::string& declarations) {
   const auto vetted = vet({ptx(declarations)});
   if (vetted->status() == CUDA_SUCCESS) return static_cast<std::int64_t>(vetted->facts().memory);
-  CHECK(vetted->status() == CUDA_ERROR_INVALID_PTX && !vetted->sentence().empty() &&
-        vetted->pointer() == nullptr);
+  CHECK(vetted->status() == CUDA_ERROR_INVALID_PTX);
+  CHECK(!vetted->sentence().empty());
+  CHECK(vetted->pointer() == nullptr);
   return -1;
 }
 
@@ -113,7 +114,7 @@ struct Elf {
     header.e_shstrndx = 2;
     sections[0] = {.sh_name = 1,
                    .sh_type = SHT_NOBITS,
-                   .sh_size = globalBytes};  // no flag: the name is what the loader goes by
+                   .sh_size = globalBytes};  // no flag: the loader decides by the name
     sections[1] = {
         .sh_name = 12, .sh_type = SHT_NOBITS, .sh_flags = SHF_ALLOC, .sh_size = sharedBytes};
     sections[2] = {.sh_type = SHT_STRTAB,
@@ -145,7 +146,7 @@ std::string changed(Change change) {
   return elf.image();
 }
 
-void testDeclarations() {
+TEST_CASE("variables of PTX have the size of their declaration") {
   CHECK(declared("") == 0);
   CHECK(declared(".visible .global .align 4 .b8 big[1073741824];\n") == 1073741824);
   CHECK(declared(".global .align 8 .f64 one;\n.const .align 4 .b32 table[300][5] = {1, 2};\n") ==
@@ -156,18 +157,18 @@ void testDeclarations() {
   CHECK(declared(".visible .entry k()\n{\n .loc 1 2 3\n ld.global.f32 %f1, [%rd1];\n @!%p1 "
                  "st.const.v4.f32 [x], {%f1, %f2};\nL:\n ret;\n}") == 0);
   CHECK(declared(".global .b8 a[100000], b[100000];") == 2 * 100352);
-  CHECK(declared(".global .v4 .f32 a[1024];") == 16384 &&
-        declared(".global .b128 a[1024];") == 16384);
+  CHECK(declared(".global .v4 .f32 a[1024];") == 16384);
+  CHECK(declared(".global .b128 a[1024];") == 16384);
   CHECK(declared(".global .attribute(.managed) .align 8 .b8 a[1024];") == 1024);
-  CHECK(declared(".global .b8 a[] = {1, 2, 3};") == 512 &&
-        declared(".global .b32 a[][1024] = {{1}, {2, 3}};") == 8192);
+  CHECK(declared(".global .b8 a[] = {1, 2, 3};") == 512);
+  CHECK(declared(".global .b32 a[][1024] = {{1}, {2, 3}};") == 8192);
   CHECK(declared(".global .b64 a[1] = {0xFF(generic(b)+4)};\n.weak .global .b64 c = b - 4;") ==
         1024);
   CHECK(declared(".weak .global .u32 a[1024];.common .global .u32 b[1024];") == 8192);
 }
 
-/// The exploits and what is like them.
-void testTricks() {
+// Exploits, and texts like them.
+TEST_CASE("a hidden size is found") {
   for (const char* size : {"[0x40000000]", "[0X40000000]", "[0x40000000U]", "[010000000000]",
                            "[0b1000000000000000000000000000000]", "[1073741824U]",
                            "[1024][1024][1024]", "[32768][0x8000]"}) {
@@ -176,15 +177,16 @@ void testTricks() {
   const std::string big = ".global .b8 a[1073741824];";
   CHECK(declared(".file 1 \"/*\"\n" + big + "\n.file 2 \"*/\"\n") == 1 << 30);
   CHECK(declared(".file 1 \"//\" " + big) == 1 << 30);
-  CHECK(declared("/* /* */ " + big) == 1 << 30 && declared("/*/ */" + big) == 1 << 30 &&
-        declared("// \\\n" + big) == 1 << 30);
+  CHECK(declared("/* /* */ " + big) == 1 << 30);
+  CHECK(declared("/*/ */" + big) == 1 << 30);
+  CHECK(declared("// \\\n" + big) == 1 << 30);
   CHECK(declared("// \r" + big) == 0);
-  CHECK(declared(".global.b8 a[1073741824];") == 1 << 30 &&
-        declared(".visible.global.align 4.b8 a[1];") == -1);
+  CHECK(declared(".global.b8 a[1073741824];") == 1 << 30);
+  CHECK(declared(".visible.global.align 4.b8 a[1];") == -1);
   CHECK(declared(".extern .global .b8 a[1073741824];") ==
-        1 << 30);  // ptxas makes it where nobody else does
-  CHECK(declared(".visible .entry k() {" + big + "ret;}") == 1 << 30 &&
-        declared(".func f() {{" + big + "} ret;}") == 1 << 30);
+        1 << 30);  // ptxas defines it if no module does
+  CHECK(declared(".visible .entry k() {" + big + "ret;}") == 1 << 30);
+  CHECK(declared(".func f() {{" + big + "} ret;}") == 1 << 30);
   CHECK(declared(".visible .entry k() { .loc 1 2 3 " + big + "}") == 1 << 30);
   CHECK(declared(".visible .entry k() { .loc 1 2 3, function_name L + 4, inlined_at 1 2 3 " + big +
                  "}") == 1 << 30);
@@ -201,8 +203,7 @@ void testTricks() {
         1 << 30);
 }
 
-/// What could be read in two ways, or not at all.
-void testUnreadable() {
+TEST_CASE("what is ambiguous or unreadable is refused") {
   for (const char* text : {".global .b8 a[99999999999999999999999];",
                            ".global .b8 a[09];",
                            ".global .b8 a[16*4];",
@@ -242,18 +243,23 @@ void testUnreadable() {
                            ".file \"a\"",
                            ".visible .entry k() { .loc 1 2 3, function_name L.global .b8 x[64]; }",
                            ".visible .entry k() { .loc 1 2 3.global .b8 x[64]; }"}) {
-    if (declared(text) != -1) std::fprintf(stderr, "it is not refused: %s\n", text), CHECK(false);
+    CAPTURE(std::string(text));
+    CHECK(declared(text) == -1);
   }
 }
 
-void testKinds() {
-  CHECK(refused("") && refused(std::string(1, '\0')) && refused("text") &&
-        refused(std::string("text\0", 5)));
+TEST_CASE("what is neither text, ELF nor fat binary is refused") {
+  CHECK(refused(""));
+  CHECK(refused(std::string(1, '\0')));
+  CHECK(refused("text"));
+  CHECK(refused(std::string("text\0", 5)));
   CHECK(refused(".version 8.0"));  // no end
-  CHECK(refused(ptx("") + "x") && refused(ptx("") + ".global .b8 a[1073741824];") &&
-        status(ptx("") + std::string(8, '\0')) == CUDA_SUCCESS);
-  CHECK(refused(std::string("!<arch>\n\0", 9)) && refused(std::string("BC\xc0\xde\0", 5)) &&
-        refused(std::string("\x01\xee\x55\x1e\0", 5)));
+  CHECK(refused(ptx("") + "x"));
+  CHECK(refused(ptx("") + ".global .b8 a[1073741824];"));
+  CHECK(status(ptx("") + std::string(8, '\0')) == CUDA_SUCCESS);
+  CHECK(refused(std::string("!<arch>\n\0", 9)));
+  CHECK(refused(std::string("BC\xc0\xde\0", 5)));
+  CHECK(refused(std::string("\x01\xee\x55\x1e\0", 5)));
 
   struct Wrapper {
     std::uint32_t magic, version;
@@ -262,15 +268,17 @@ void testKinds() {
   for (const std::uint32_t version : {1u, 2u}) {
     std::string wrapper;
     append(wrapper, Wrapper{wire::kWrapperMagic, version, 0x4141414141414141, 0x4141414141414141});
-    CHECK(refused(wrapper) && refused(wrapper + std::string(1, '\0')));
+    CHECK(refused(wrapper));
+    CHECK(refused(wrapper + std::string(1, '\0')));
     CHECK(vet({fatbinOf(ptx("")), wrapper})->status() == CUDA_ERROR_INVALID_IMAGE);
-    CHECK(refused(fatbinOf(wrapper)) && refused(fatbinOf(wrapper, fatbin::kElf)));
+    CHECK(refused(fatbinOf(wrapper)));
+    CHECK(refused(fatbinOf(wrapper, fatbin::kElf)));
   }
-  CHECK(vet({ptx(""), ptx("")})->status() == CUDA_ERROR_INVALID_IMAGE &&
-        vet({})->status() == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(vet({ptx(""), ptx("")})->status() == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(vet({})->status() == CUDA_ERROR_INVALID_IMAGE);
 }
 
-void testCubins() {
+TEST_CASE("sections of machine code that take memory count") {
   CHECK(memory(elf(1 << 20, 4096)) == 1 << 20);
   CHECK(memory(changed([](Elf& e) { e.sections[0].sh_addralign = 1 << 30; })) ==
         (1 << 20) + (1 << 30) - 1);
@@ -280,37 +288,37 @@ void testCubins() {
   CHECK(memory(changed([](Elf& e) { e.sections[0].sh_type = SHT_LOPROC + 7; })) == 1 << 20);
   CHECK(memory(changed([](Elf& e) { e.sections[0].sh_size = ~std::uint64_t{0}; })) ==
         std::uint64_t{1} << 50);
-  // Sections that lie over each other are placed one by one.
+  // Overlapping sections are placed one by one.
   CHECK(memory(changed([](Elf& e) {
           for (int i : {0, 1})
             e.sections[i] = {.sh_name = 1, .sh_type = SHT_PROGBITS, .sh_size = 200};
         })) == 400);
-  CHECK(refused(changed([](Elf& e) { e.header.e_shentsize = 0; })) &&
-        refused(changed([](Elf& e) { e.header.e_shentsize = 32; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shentsize = 0; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shentsize = 32; })));
   CHECK(refused(changed([](Elf& e) { e.header.e_ident[EI_CLASS] = ELFCLASS32; })));
   CHECK(refused(changed([](Elf& e) { e.header.e_ident[EI_DATA] = ELFDATA2MSB; })));
-  CHECK(refused(changed([](Elf& e) { e.header.e_machine = EM_X86_64; })) &&
-        refused(changed([](Elf& e) { e.header.e_type = ET_DYN; })));
-  CHECK(refused(changed([](Elf& e) { e.header.e_shnum = 0; })) &&
-        refused(changed([](Elf& e) { e.header.e_shnum = 0xff00; })));
-  CHECK(refused(changed([](Elf& e) { e.header.e_shoff = ~std::uint64_t{0} - 8; })) &&
-        refused(changed([](Elf& e) { e.header.e_shnum = 200; })));
-  CHECK(refused(changed([](Elf& e) { e.header.e_phnum = 1; })) &&
-        refused(changed([](Elf& e) { e.header.e_shstrndx = 9; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_machine = EM_X86_64; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_type = ET_DYN; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shnum = 0; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shnum = 0xff00; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shoff = ~std::uint64_t{0} - 8; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shnum = 200; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_phnum = 1; })));
+  CHECK(refused(changed([](Elf& e) { e.header.e_shstrndx = 9; })));
   CHECK(refused(changed([](Elf& e) {
     e.header.e_phnum = 1, e.header.e_phentsize = sizeof(Elf64_Phdr), e.header.e_phoff = 1 << 20;
   })));
-  CHECK(refused(changed([](Elf& e) { e.sections[0].sh_type = SHT_PROGBITS; })) &&
-        refused(changed([](Elf& e) { e.sections[0].sh_name = 999; })));
-  CHECK(refused(changed([](Elf& e) { e.sections[0].sh_addralign = 3; })) &&
-        refused(changed([](Elf& e) { e.sections[3].sh_entsize = 1; })));
-  CHECK(refused(changed([](Elf& e) { e.sections[3].sh_offset = 1 << 20; })) &&
-        refused(changed([](Elf& e) { e.sections[2].sh_size -= 1; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[0].sh_type = SHT_PROGBITS; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[0].sh_name = 999; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[0].sh_addralign = 3; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[3].sh_entsize = 1; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[3].sh_offset = 1 << 20; })));
+  CHECK(refused(changed([](Elf& e) { e.sections[2].sh_size -= 1; })));
   CHECK(refused(
       changed([](Elf& e) { e.sections[1].sh_size = 1 << 21; })));  // shared memory larger than any
 }
 
-void testFatbins() {
+TEST_CASE("the largest entry of a fat binary counts") {
   const std::string text = ptx(".global .u32 x[1024];\n");
   CHECK(memory(fatbinOf(text)) == 4096);
   CHECK(memory(fatbinOf(elf(1 << 20, 0), fatbin::kElf)) == 1 << 20);
@@ -320,27 +328,27 @@ void testFatbins() {
   CHECK(vet({fatbinOf(text), fatbinOf(text), fatbinOf(text)})->facts().memory == 8192);
   for (const std::uint64_t flags : {fatbin::kLz4, fatbin::kZstd}) {
     CHECK(memory(compressed(text, flags, text.size())) == 4096);
-    CHECK(refused(compressed(text, flags, text.size() + 1)) &&
-          refused(compressed(text, flags, text.size() - 1)));
-    CHECK(refused(compressed(text, flags, ~std::uint64_t{0})) &&
-          refused(compressed(text, flags, std::uint64_t{2} << 30)));
+    CHECK(refused(compressed(text, flags, text.size() + 1)));
+    CHECK(refused(compressed(text, flags, text.size() - 1)));
+    CHECK(refused(compressed(text, flags, ~std::uint64_t{0})));
+    CHECK(refused(compressed(text, flags, std::uint64_t{2} << 30)));
     CHECK(refused(compressed(text, flags | 0x1000, text.size())));
   }
-  CHECK(refused(compressed(text, fatbin::kLz4 | fatbin::kZstd, text.size())) &&
-        refused(compressed(text, 0, text.size())));
+  CHECK(refused(compressed(text, fatbin::kLz4 | fatbin::kZstd, text.size())));
+  CHECK(refused(compressed(text, 0, text.size())));
   const auto header = [&](auto change) {
     fatbin::Entry damaged = entry;
     change(damaged);
     return fatbinOf({{damaged, text}});
   };
-  CHECK(refused(header([](fatbin::Entry& e) { e.optionsOffset = 60; })) &&
-        refused(header([](fatbin::Entry& e) { e.optionsOffset = 1 << 30; })));
+  CHECK(refused(header([](fatbin::Entry& e) { e.optionsOffset = 60; })));
+  CHECK(refused(header([](fatbin::Entry& e) { e.optionsOffset = 1 << 30; })));
   CHECK(refused(header([](fatbin::Entry& e) { e.nameOffset = 60, e.nameSize = 5; })));
   CHECK(refused(header([](fatbin::Entry& e) { e.nameOffset = 1, e.nameSize = ~0u; })));
-  CHECK(refused(header([](fatbin::Entry& e) { e.headerSize = 63; })) &&
-        refused(header([](fatbin::Entry& e) { e.headerSize = 1 << 30; })));
+  CHECK(refused(header([](fatbin::Entry& e) { e.headerSize = 63; })));
+  CHECK(refused(header([](fatbin::Entry& e) { e.headerSize = 1 << 30; })));
 
-  // The driver sees what can be sized, in a wrapper made here, and nothing else.
+  // The driver sees what can be sized, in a wrapper of our own, and nothing else.
   const auto seen = [](const worker::VettedImage& image, unsigned& version) {
     struct {
       std::uint32_t magic, version;
@@ -352,15 +360,20 @@ void testFatbins() {
     version = wrapper.version;
     fatbin::Header made;
     std::memcpy(&made, wrapper.data, sizeof made);
-    CHECK(made.magic == wire::kFatbinMagic && made.headerSize == sizeof made);
-    if (version == 2)
-      CHECK(wrapper.objects != nullptr && wrapper.objects[0] != nullptr &&
-            wrapper.objects[1] == nullptr);
+    CHECK(made.magic == wire::kFatbinMagic);
+    CHECK(made.headerSize == sizeof made);
+    if (version == 2) {
+      REQUIRE(wrapper.objects != nullptr);
+      CHECK(wrapper.objects[0] != nullptr);
+      CHECK(wrapper.objects[1] == nullptr);
+    }
     return std::string(wrapper.data, sizeof made + made.size);
   };
   unsigned version = 0;
-  CHECK(seen(*vet({fatbinOf(text)}), version) == fatbinOf(text) && version == 1);
-  CHECK(seen(*vet({fatbinOf(text), fatbinOf(text)}), version) == fatbinOf(text) && version == 2);
+  CHECK(seen(*vet({fatbinOf(text)}), version) == fatbinOf(text));
+  CHECK(version == 1);
+  CHECK(seen(*vet({fatbinOf(text), fatbinOf(text)}), version) == fatbinOf(text));
+  CHECK(version == 2);
   fatbin::Entry unknown = entry;
   unknown.kind = 8;
   CHECK(seen(*vet({fatbinOf({{unknown, "?"}, {entry, text}, {entry, ptx(".global .b8 a[N];")}})}),
@@ -368,9 +381,8 @@ void testFatbins() {
   CHECK(refused(fatbinOf(ptx(".global .b8 a[N];"))));
 }
 
-/// Whatever is damaged, nothing is read beyond the end (the sanitizers tell), and something is
-/// said.
-void testDamaged() {
+// Sanitizers notice a read outside.
+TEST_CASE("a damaged image is refused, and nothing outside of it is read") {
   std::minstd_rand random(1);
   for (const std::string& whole :
        {elf(100, 1), fatbinOf(ptx(".global .u32 x[10];\n")), fatbinOf(elf(100, 1), fatbin::kElf),
@@ -386,28 +398,18 @@ void testDamaged() {
   }
 }
 
-void testNames() {
-  CHECK(!mayPrint(ptx("")) && !mayPrint(elf(1, 1)) && !mayPrint(fatbinOf(ptx(".global .u32 x;"))));
+TEST_CASE("calls of printf and malloc are found by name") {
+  CHECK(!mayPrint(ptx("")));
+  CHECK(!mayPrint(elf(1, 1)));
+  CHECK(!mayPrint(fatbinOf(ptx(".global .u32 x;"))));
   CHECK(mayPrint(ptx(".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n")));
   CHECK(mayPrint(fatbinOf(ptx("call (r), vprintf, (f, a);\n"))));
-  CHECK(!mayAllocate(ptx("call (r), vprintf, (f, a);\n")) &&
-        !mayAllocate(ptx(".func mallocator()")));
-  CHECK(mayAllocate(ptx("call (r), malloc, (s);\n")) &&
-        mayAllocate(fatbinOf(ptx("call.uni (r),\nmalloc,\n(s);\n"))));
-  CHECK(mayAllocate(elf(1, 1) + std::string("\0malloc\0", 8)) &&
-        mayAllocate(ptx("call (r), __nv_aligned_device_malloc, (s, a);\n")));
+  CHECK(!mayAllocate(ptx("call (r), vprintf, (f, a);\n")));
+  CHECK(!mayAllocate(ptx(".func mallocator()")));
+  CHECK(mayAllocate(ptx("call (r), malloc, (s);\n")));
+  CHECK(mayAllocate(fatbinOf(ptx("call.uni (r),\nmalloc,\n(s);\n"))));
+  CHECK(mayAllocate(elf(1, 1) + std::string("\0malloc\0", 8)));
+  CHECK(mayAllocate(ptx("call (r), __nv_aligned_device_malloc, (s, a);\n")));
 }
 
 }  // namespace
-
-int main() {
-  testDeclarations();
-  testTricks();
-  testUnreadable();
-  testKinds();
-  testCubins();
-  testFatbins();
-  testDamaged();
-  testNames();
-  return wire::test::checkedResult();
-}
