@@ -53,8 +53,8 @@ CUresult place(const Volume& volume, std::size_t layer, std::uint64_t& address, 
 
 CUmemorytype memoryType(std::uint64_t address, Side side) {
   if (side == Side::device) return CU_MEMORYTYPE_DEVICE;
-  return side == Side::host || !insideAllocation(address, 1) ? CU_MEMORYTYPE_HOST
-                                                             : CU_MEMORYTYPE_DEVICE;
+  const auto found = Allocations::all().find(address);
+  return side == Side::host || !found || found->host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
 }  // namespace

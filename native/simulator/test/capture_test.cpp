@@ -272,4 +272,43 @@ TEST_CASE("one stream may be captured in one thread and another run in a second"
   OK(DRIVER(cuMemFree_v2)(p));
 }
 
+/// Captures two branches, launches the graph often, and checks what they store.
+void captureAndLaunch(CUcontext context) {
+  OK(DRIVER(cuCtxSetCurrent)(context));
+  const CUdeviceptr p = allocate();
+  const CUstream origin = createStream(), other = createStream();
+  const CUevent event = createEvent();
+  for (std::uint32_t round = 1; round <= 10; ++round) {
+    begin(origin, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    launchStore(origin, p, round);
+    OK(DRIVER(cuEventRecord)(event, origin));
+    OK(DRIVER(cuStreamWaitEvent)(other, event, 0));
+    launchStore(other, p + 4, round);
+    launchStore(origin, p + 8, round);
+    OK(DRIVER(cuEventRecord)(event, other));
+    OK(DRIVER(cuStreamWaitEvent)(origin, event, 0));
+    const CUgraph graph = end(origin);
+    const CUgraphExec exec = instantiate(graph);
+    for (int i = 0; i < 5; ++i) launch(exec, i % 2 == 0 ? origin : other);
+    OK(DRIVER(cuStreamSynchronize)(origin));
+    std::uint32_t words[3] = {};
+    OK(DRIVER(cuMemcpyDtoHAsync_v2)(words, p, sizeof words, origin));
+    OK(DRIVER(cuStreamSynchronize)(origin));
+    for (const std::uint32_t word : words) CHECK(word == round);
+    destroy(graph, exec);
+  }
+  OK(DRIVER(cuEventDestroy_v2)(event));
+  OK(DRIVER(cuStreamDestroy_v2)(origin));
+  OK(DRIVER(cuStreamDestroy_v2)(other));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
+TEST_CASE("threads capture and launch graphs at once") {
+  const CUcontext context = usePrimaryContext();
+  storeKernel();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(captureAndLaunch, context);
+  for (auto& thread : threads) thread.join();
+}
+
 }  // namespace
