@@ -56,7 +56,7 @@ class ClientChannel {
   /// bytes stay valid until the next begin().
   Decoder awaitReply(ReplyHeader& header);
 
-  /// The first error of a call that did not wait since it was last taken; 0 when there was none.
+  /// The first error of a call that did not wait since either end took one; 0 when there was none.
   std::int32_t takeDeferredError();
 
   /// Call when the worker is gone, on any thread. Every present and future wait of this channel
@@ -102,6 +102,9 @@ class WorkerChannel {
 
   /// Stores the error of a call that does not wait. The first one stays until the client takes it.
   void deferError(std::int32_t status);
+
+  /// The error that the client has not taken, which it now gets with a reply; 0 when there is none.
+  std::int32_t takeDeferredError();
 
   /// The client is gone. next() returns the frames that lie in the ring, at most a ring's bytes,
   /// and then false. Call it on another thread.

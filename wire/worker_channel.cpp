@@ -129,6 +129,8 @@ void WorkerChannel::deferError(std::int32_t status) {
   barrier::setFirst(memory_->deferredError, status);
 }
 
+std::int32_t WorkerChannel::takeDeferredError() { return barrier::take(memory_->deferredError); }
+
 void WorkerChannel::drain() {
   barrier::end(draining_);
   wake(memory_->workerSeat.sleeps);

@@ -85,9 +85,6 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (!reply.ok()) [[unlikely]]
     return CUDA_ERROR_DEVICE_UNAVAILABLE;
   thread_->session->awaitText(header.text);
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0 && header.status == 0)
-      [[unlikely]]
-    header.status = deferred;
   if (wire::isFault(header.status)) [[unlikely]]
     thread_->session->noteFault();
   const auto status = static_cast<CUresult>(header.status);

@@ -33,7 +33,8 @@ void Thread::serve() {
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
-    const CUresult status = execute(header, payload, reply);
+    CUresult status = wantsReply ? earlierError() : CUDA_SUCCESS;
+    if (status == CUDA_SUCCESS) status = execute(header, payload, reply);
     finish(header, reply, status);
     reader_.answers(false);
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
@@ -41,6 +42,10 @@ void Thread::serve() {
   if (channel_->end() == wire::ChannelEnd::nonsense)
     session.fail("the client wrote a frame that is not valid");
 }
+
+/// The client returns it in place of the call's own answer, so the call must not run: the program
+/// would never get the object or memory that it makes.
+CUresult Thread::earlierError() { return static_cast<CUresult>(channel_->takeDeferredError()); }
 
 CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,
                          wire::Encoder& reply) {

@@ -136,6 +136,7 @@ class Thread {
   /// order.
   bool awaitTurn(const wire::FrameHeader& header);
   void leaveTurn();
+  CUresult earlierError();
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
   std::unique_ptr<wire::WorkerChannel> channel_;

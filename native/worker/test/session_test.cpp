@@ -1,5 +1,5 @@
 // The end of a session: everything that a client sent before it ended is read, and nothing that one
-// of its processes sends later.
+// of its processes sends later. And the error of an earlier call, which comes in place of a call.
 #include "native/worker/session/session.h"
 
 #include <doctest/doctest.h>
@@ -46,6 +46,7 @@ class DeadProcess {
   pid_t pid_;
 };
 
+std::atomic<int> allocations{0};
 std::atomic<std::uint64_t> configurations{0};
 
 /// Functions that the test does not need.
@@ -72,6 +73,10 @@ struct Fixture {
     session = std::make_unique<worker::Session>(socket[0], *report, quota, figures, output,
                                                 worker::Limits{});
     worker::forEachFunction([&]<auto Member>(const char*) { succeed(session->driver.*Member); });
+    session->driver.cuMemAlloc_v2 = [](CUdeviceptr* address, std::size_t) {
+      *address = ++allocations;
+      return CUDA_SUCCESS;
+    };
     session->driver.cuCtxSetCacheConfig = [](CUfunc_cache) {
       return ++configurations, CUDA_SUCCESS;
     };
@@ -139,6 +144,32 @@ TEST_CASE("frames of a client that has exited are read in the order of their tic
   for (const auto& channel : channels) test.send(wire::MessageKind::channel, "", channel->file());
   CHECK(test.serve() == "client exited");
   CHECK(configurations == kFrames);
+}
+
+// The program gets only the error, so it would never get the memory.
+TEST_CASE("a call that returns the error of an earlier call does not run") {
+  Fixture& test = Fixture::make();
+  auto channel = wire::ClientChannel::create();
+  std::thread server([&, end = wire::WorkerChannel::attach(channel->file())]() mutable {
+    worker::Thread(*test.session, std::move(end)).serve();
+  });
+  std::uint64_t ticket = 0;
+  const auto allocate = [&] {
+    publish(*channel, CallNumber::cuMemAlloc_v2, ++ticket, 64, wire::kFrameWantsReply);
+    wire::ReplyHeader reply{};
+    channel->awaitReply(reply);
+    return reply.status;
+  };
+  CHECK(allocate() == CUDA_SUCCESS);
+  CHECK(allocations == 1);
+  publish(*channel, CallNumber::cuCtxDestroy_v2, ++ticket, 12345, 0);  // no such context
+  CHECK(allocate() == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(allocations == 1);
+  CHECK(allocate() == CUDA_SUCCESS);
+  CHECK(allocations == 2);
+  CHECK(channel->takeDeferredError() == 0);
+  channel.reset();
+  server.join();
 }
 
 }  // namespace
