@@ -8,13 +8,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "wire/received_files.h"
+
 namespace wire {
 
 namespace {
-
-// A message has at most one file. There is room for more, so that extra files of a hostile peer are
-// received and closed.
-constexpr std::size_t kFilesReceived = 8;
 
 // Waits if the socket is non-blocking: the event loop of the accepting end sets that for both ends.
 // False on an error.
@@ -46,43 +44,25 @@ void drop(msghdr& message, std::size_t sent) {
   message.msg_iov->iov_len -= sent;
 }
 
-// Takes the files that came with a part of the message: the first one is `file`, any other is
-// closed. False when there was another.
-bool takeFiles(msghdr& part, int& file) {
-  bool single = (part.msg_flags & MSG_CTRUNC) == 0;
-  for (cmsghdr* entry = CMSG_FIRSTHDR(&part); entry != nullptr; entry = CMSG_NXTHDR(&part, entry)) {
-    if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (entry->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int received;
-      std::memcpy(&received, CMSG_DATA(entry) + i * sizeof(int), sizeof(int));
-      if (file < 0) {
-        file = received;
-      } else {
-        close(received);
-        single = false;
-      }
-    }
-  }
-  return single;
+// A message has at most one file. Closes any other; false if there was another.
+bool takeFiles(const std::vector<int>& files, int& file) {
+  if (files.empty()) return true;
+  const int first = keepFirst(files);
+  if (file >= 0) return close(first), false;
+  file = first;
+  return files.size() == 1;
 }
 
 // Receives exactly `bytes`, and at most one file with them.
 bool receiveAll(int socket, void* data, std::size_t bytes, int& file) {
   auto* at = static_cast<std::byte*>(data);
+  std::vector<int> files;
   while (bytes > 0) {
-    alignas(cmsghdr) char control[CMSG_SPACE(kFilesReceived * sizeof(int))];
-    iovec into{at, bytes};
-    msghdr part{};
-    part.msg_iov = &into;
-    part.msg_iovlen = 1;
-    part.msg_control = control;
-    part.msg_controllen = sizeof(control);
-    const ssize_t received = recvmsg(socket, &part, MSG_CMSG_CLOEXEC);
-    if (received < 0 && retry(socket, POLLIN)) continue;
-    if (received <= 0 || !takeFiles(part, file)) return false;
-    at += received;
-    bytes -= static_cast<std::size_t>(received);
+    const Received received = receiveWithFiles(socket, at, bytes, files);
+    if (received.bytes < 0 && retry(socket, POLLIN)) continue;
+    if (received.bytes <= 0 || !takeFiles(files, file) || !received.whole) return false;
+    at += received.bytes;
+    bytes -= static_cast<std::size_t>(received.bytes);
   }
   return true;
 }

@@ -5,20 +5,19 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "native/closer/disposal.h"
+#include "wire/received_files.h"
 
 namespace {
 
@@ -40,22 +39,10 @@ struct Packet {
 /// Receives a packet. Returns the bytes after the header, or a negative number at the end of the
 /// control socket. `file`: the descriptor in the packet, or -1.
 std::int64_t receive(Packet& packet, int& file) {
-  file = -1;
-  iovec into{&packet, sizeof packet};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &into;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t bytes = 0;
-  do {
-    bytes = recvmsg(kControl, &message, MSG_CMSG_CLOEXEC);
-  } while (bytes < 0 && errno == EINTR);
+  std::vector<int> files;
+  const ssize_t bytes = wire::receiveWithFiles(kControl, &packet, sizeof packet, files).bytes;
+  file = wire::keepFirst(files);
   if (bytes < static_cast<ssize_t>(sizeof(Header))) return -1;
-  const cmsghdr* entry = CMSG_FIRSTHDR(&message);
-  if (entry != nullptr && entry->cmsg_type == SCM_RIGHTS)
-    std::memcpy(&file, CMSG_DATA(entry), sizeof file);
   return bytes - static_cast<std::int64_t>(sizeof(Header));
 }
 

@@ -1,17 +1,14 @@
 #include "native/worker/driver/warm.h"
 
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include "native/worker/descriptors.h"
 #include "native/worker/driver/cache.h"
+#include "wire/received_files.h"
 
 namespace worker {
 
@@ -26,20 +23,6 @@ std::vector<wire::AddressRange> reserveWindows() {
     if (wire::reserve(candidate)) reserved.push_back(candidate);
   }
   return reserved;
-}
-
-/// The files of a packet. If there are not exactly three, closes them and returns none.
-std::vector<int> filesOf(msghdr& packet) {
-  std::vector<int> files;
-  for (cmsghdr* entry = CMSG_FIRSTHDR(&packet); entry != nullptr;
-       entry = CMSG_NXTHDR(&packet, entry)) {
-    if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
-    files.resize((entry->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(files.data(), CMSG_DATA(entry), files.size() * sizeof(int));
-  }
-  if (files.size() == kFiles) return files;
-  for (const int file : files) close(file);
-  return {};
 }
 
 /// Moves the files to their fixed descriptors. Those are open already, so no file of the packet has
@@ -86,26 +69,18 @@ bool WarmDriver::suits(const Options& wanted, const Environment& environmentWant
 
 std::vector<std::string> awaitAssignment(std::string& sentence) {
   std::string text(kMaxArgumentBytes, '\0');
-  iovec into{text.data(), text.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))];
-  msghdr packet{};
-  packet.msg_iov = &into;
-  packet.msg_iovlen = 1;
-  packet.msg_control = control;
-  packet.msg_controllen = sizeof control;
-  ssize_t received = 0;
-  do {
-    received = recvmsg(kConnection, &packet, MSG_CMSG_CLOEXEC);
-  } while (received < 0 && errno == EINTR);
-  if (received <= 0) return {};
-  const std::vector<int> files = filesOf(packet);
-  if (files.empty() || (packet.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  std::vector<int> files;
+  const wire::Received received =
+      wire::receiveWithFiles(kConnection, text.data(), text.size(), files);
+  if (received.bytes <= 0) return {};
+  if (files.size() != kFiles || !received.whole) {
+    for (const int file : files) close(file);
     sentence =
         "the warm worker was sent an assignment without its three files, or one that is too long";
     return {};
   }
   takePlaces(files);
-  return split(std::string_view(text).substr(0, received));
+  return split(std::string_view(text).substr(0, received.bytes));
 }
 
 }  // namespace worker

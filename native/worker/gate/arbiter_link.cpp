@@ -9,8 +9,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "native/worker/reports/log.h"
+#include "wire/received_files.h"
 #include "wire/wait.h"
 
 namespace worker {
@@ -72,20 +74,13 @@ void ArbiterLink::poke() const { send(file_, "w", 1, MSG_NOSIGNAL | MSG_DONTWAIT
 
 bool ArbiterLink::receive() {
   char bytes[64];
-  iovec data{bytes, sizeof bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t count = recvmsg(file_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+  std::vector<int> files;
+  const ssize_t count =
+      wire::receiveWithFiles(file_, bytes, sizeof bytes, files, MSG_DONTWAIT).bytes;
+  if (count < 0 && errno == EAGAIN) return true;
+  const int memory = wire::keepFirst(files);
   if (count <= 0) return disconnect(), false;
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return true;
-  int memory = -1;
-  std::memcpy(&memory, CMSG_DATA(header), sizeof memory);
+  if (memory < 0) return true;
   const bool mapped = map(memory);
   close(memory);
   if (mapped) return true;
