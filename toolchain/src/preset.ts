@@ -8,7 +8,7 @@ import { closingLine } from './test-counts.js';
 
 const USAGE =
   'Usage: node toolchain/dist/preset.js PRESET [--only DIRECTORY] [--test NAME]... ' +
-  '  (the C++ tests of one CMake preset, of one directory, and single ones: worker/races)';
+  '  (the C++ tests of one CMake preset, one directory, or one program: worker/races)';
 
 await runMain(async () => {
   const { values, positionals } = parseArgs({
@@ -26,7 +26,8 @@ await runMain(async () => {
   const [preset, ...rest] = positionals;
   if (preset === undefined || rest.length > 0) throw new ToolchainError(USAGE);
   const progress = showProgress(`Building ${preset}`);
-  // Tests are named by the last part of their directory, and their programs by both.
+  // The last part of a test's directory is AREA. A test AREA/NAME that has a program of its own has
+  // AREA_NAME_test.
   const directories = values.only === undefined ? [] : [values.only];
   const single = values.test ?? [];
   const targets = [
