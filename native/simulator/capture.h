@@ -24,8 +24,8 @@ struct Capture {
   const std::uint64_t id;  ///< unique in the process
   const CUstreamCaptureMode mode;
   const std::thread::id thread = std::this_thread::get_id();
-  const std::shared_ptr<Graph> graph;
-  const bool ownsGraph;  ///< the graph was made for the capture
+  std::shared_ptr<Graph> graph;  ///< null after the end, because events keep the capture
+  const bool ownsGraph;          ///< the graph was made for the capture
   const std::weak_ptr<Stream> origin;
   Context& context;  ///< of the origin
   bool valid = true;

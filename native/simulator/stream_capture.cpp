@@ -35,7 +35,24 @@ CUresult implicit(Stream& stream) {
   return status;
 }
 
+/// A kernel that may begin before the kernels that it follows have ended depends on an earlier
+/// point of them.
+void dependProgrammatically(StreamCapture& position, const Work& work) {
+  const auto* kernel = std::get_if<KernelWork>(&work);
+  if (kernel == nullptr) return;
+  const auto found = kernel->attributes.find(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+  if (found == kernel->attributes.end() ||
+      found->second.programmaticStreamSerializationAllowed == 0)
+    return;
+  for (Edge& edge : position.dependencies) {
+    if (!std::holds_alternative<KernelWork>(edge.node->work) || !isDefault(edge.data)) continue;
+    edge.data.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    edge.data.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+  }
+}
+
 CUresult append(StreamCapture& position, Work work) {
+  dependProgrammatically(position, work);
   GraphNode* node = nullptr;
   const CUresult status =
       addNode(*position.capture->graph, position.dependencies, std::move(work), node);
@@ -177,6 +194,7 @@ void finish(Capture& capture) {
     if (const auto stream = weak.lock()) stream->capture = nullptr;
   }
   capture.graph->capturing = false;
+  capture.graph = nullptr;
   endCapture(capture);
 }
 

@@ -1,110 +1,11 @@
-// Stream capture: which calls become nodes, and how streams join a capture.
-#include <atomic>
+// How streams and threads take part in a capture.
 #include <cstdint>
-#include <cstring>
 #include <thread>
 #include <vector>
 
-#include "native/simulator/test/graph_test.h"
+#include "native/simulator/test/capture_test.h"
 
 namespace {
-
-constexpr CUstreamCaptureMode kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-CUstream createStream(unsigned flags = CU_STREAM_NON_BLOCKING) {
-  CUstream stream = nullptr;
-  OK(DRIVER(cuStreamCreate)(&stream, flags));
-  return stream;
-}
-
-CUevent createEvent() {
-  CUevent event = nullptr;
-  OK(DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
-  return event;
-}
-
-void begin(CUstream stream, CUstreamCaptureMode mode = kRelaxed) {
-  OK(DRIVER(cuStreamBeginCapture_v2)(stream, mode));
-}
-
-CUgraph end(CUstream stream) {
-  CUgraph graph = nullptr;
-  OK(DRIVER(cuStreamEndCapture)(stream, &graph));
-  return graph;
-}
-
-void launchStore(CUstream stream, CUdeviceptr at, std::uint32_t value) {
-  Store kernel{storeKernel(), at, value};
-  OK(DRIVER(cuLaunchKernel)(storeKernel(), 1, 1, 1, 1, 1, 1, 0, stream, kernel.arguments, nullptr));
-}
-
-std::vector<CUgraphNode> nodesOf(CUgraph graph) {
-  size_t count = 0;
-  OK(DRIVER(cuGraphGetNodes)(graph, nullptr, &count));
-  std::vector<CUgraphNode> nodes(count);
-  OK(DRIVER(cuGraphGetNodes)(graph, nodes.data(), &count));
-  return nodes;
-}
-
-CUgraphNodeType typeOf(CUgraphNode node) {
-  CUgraphNodeType type{};
-  OK(DRIVER(cuGraphNodeGetType)(node, &type));
-  return type;
-}
-
-size_t dependencyCount(CUgraphNode node) {
-  size_t count = 0;
-  OK(DRIVER(cuGraphNodeGetDependencies_v2)(node, nullptr, nullptr, &count));
-  return count;
-}
-
-CUstreamCaptureStatus statusOf(CUstream stream) {
-  CUstreamCaptureStatus status{};
-  OK(DRIVER(cuStreamIsCapturing)(stream, &status));
-  return status;
-}
-
-TEST_CASE("the calls of a stream become nodes and run only when the graph is launched") {
-  usePrimaryContext();
-  const CUdeviceptr p = allocate(), q = allocate();
-  const CUstream stream = createStream();
-  std::uint32_t result[2] = {};
-  std::string text;
-  begin(stream);
-  CHECK(statusOf(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  OK(DRIVER(cuMemsetD32Async)(p, 5, 2, stream));
-  launchStore(stream, p, 9);
-  OK(DRIVER(cuMemcpyDtoDAsync_v2)(q, p, 8, stream));
-  OK(DRIVER(cuMemcpyDtoHAsync_v2)(result, q, 8, stream));
-  OK(DRIVER(cuLaunchHostFunc)(
-      stream, [](void* word) { static_cast<std::string*>(word)->push_back('h'); }, &text));
-  const CUgraph graph = end(stream);
-  CHECK(statusOf(stream) == CU_STREAM_CAPTURE_STATUS_NONE);
-  CHECK(text.empty());
-  CHECK(valueAt(p) == 0);
-  const auto nodes = nodesOf(graph);
-  REQUIRE(nodes.size() == 5);
-  CHECK(typeOf(nodes[0]) == CU_GRAPH_NODE_TYPE_MEMSET);
-  CHECK(typeOf(nodes[1]) == CU_GRAPH_NODE_TYPE_KERNEL);
-  CHECK(typeOf(nodes[2]) == CU_GRAPH_NODE_TYPE_MEMCPY);
-  CHECK(typeOf(nodes[3]) == CU_GRAPH_NODE_TYPE_MEMCPY);
-  CHECK(typeOf(nodes[4]) == CU_GRAPH_NODE_TYPE_HOST);
-  CHECK(dependencyCount(nodes[0]) == 0);
-  for (std::size_t i = 1; i < nodes.size(); ++i) CHECK(dependencyCount(nodes[i]) == 1);
-  const CUgraphExec exec = instantiate(graph);
-  for (int i = 0; i < 2; ++i) {
-    std::memset(result, 0, sizeof result);
-    launch(exec, stream);
-    OK(DRIVER(cuStreamSynchronize)(stream));
-    CHECK(result[0] == 9);
-    CHECK(result[1] == 5);
-  }
-  CHECK(text == "hh");
-  destroy(graph, exec);
-  OK(DRIVER(cuStreamDestroy_v2)(stream));
-  OK(DRIVER(cuMemFree_v2)(p));
-  OK(DRIVER(cuMemFree_v2)(q));
-}
 
 TEST_CASE("streams fork and join through events") {
   usePrimaryContext();
@@ -203,51 +104,6 @@ TEST_CASE("a stream captures into a graph that exists") {
   destroy(graph, exec);
   OK(DRIVER(cuStreamDestroy_v2)(stream));
   OK(DRIVER(cuMemFree_v2)(p));
-}
-
-TEST_CASE("memory in stream order becomes memory nodes") {
-  usePrimaryContext();
-  const CUdeviceptr result = allocate();
-  const CUstream stream = createStream();
-  CUdeviceptr p = 0;
-  begin(stream);
-  OK(DRIVER(cuMemAllocAsync)(&p, 4096, stream));
-  launchStore(stream, p, 31);
-  OK(DRIVER(cuMemcpyDtoDAsync_v2)(result, p, 4, stream));
-  OK(DRIVER(cuMemFreeAsync)(p, stream));
-  const CUgraph graph = end(stream);
-  const auto nodes = nodesOf(graph);
-  REQUIRE(nodes.size() == 4);
-  CHECK(typeOf(nodes[0]) == CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-  CHECK(typeOf(nodes[3]) == CU_GRAPH_NODE_TYPE_MEM_FREE);
-  const CUgraphExec exec = instantiate(graph);
-  launch(exec, stream);
-  launch(exec, stream);
-  CHECK(valueAt(result) == 31);
-  destroy(graph, exec);
-  OK(DRIVER(cuDeviceGraphMemTrim)(0));
-  OK(DRIVER(cuStreamDestroy_v2)(stream));
-  OK(DRIVER(cuMemFree_v2)(result));
-}
-
-TEST_CASE("an external event becomes a node") {
-  usePrimaryContext();
-  const CUstream stream = createStream();
-  const CUevent event = createEvent();
-  begin(stream);
-  OK(DRIVER(cuStreamWaitEvent)(stream, event, CU_EVENT_WAIT_EXTERNAL));
-  OK(DRIVER(cuEventRecordWithFlags)(event, stream, CU_EVENT_RECORD_EXTERNAL));
-  const CUgraph graph = end(stream);
-  const auto nodes = nodesOf(graph);
-  REQUIRE(nodes.size() == 2);
-  CHECK(typeOf(nodes[0]) == CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-  CHECK(typeOf(nodes[1]) == CU_GRAPH_NODE_TYPE_EVENT_RECORD);
-  const CUgraphExec exec = instantiate(graph);
-  launch(exec, stream);
-  OK(DRIVER(cuEventSynchronize)(event));
-  destroy(graph, exec);
-  OK(DRIVER(cuEventDestroy_v2)(event));
-  OK(DRIVER(cuStreamDestroy_v2)(stream));
 }
 
 TEST_CASE("one stream may be captured in one thread and another run in a second") {
