@@ -19,12 +19,15 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
     const earlier = byName.get(call.name);
     if (earlier)
       call.place.fail(
-        `${call.name} is described already in ${earlier.place.file}:${earlier.place.line}.`,
+        `${call.name} is already described in ${earlier.place.file}:${earlier.place.line}.`,
       );
     byName.set(call.name, call);
     for (const { name, version } of call.names) {
       const other = entryPoints.get(`${name}@${version}`);
-      if (other) call.place.fail(`${name} from version ${version} on is ${other.name} already.`);
+      if (other)
+        call.place.fail(
+          `${name} since version ${version} is already an entry point of ${other.name}.`,
+        );
       entryPoints.set(`${name}@${version}`, call);
     }
     checkCall(call, types);
@@ -35,33 +38,31 @@ export function checkCalls(calls: readonly Call[], types: TypeTable): void {
 /** A call of mode "same" must name a call with the same parameters. */
 function checkSame(call: Call, calls: ReadonlyMap<string, Call>): void {
   if ((call.mode === 'same') !== (call.same !== undefined))
-    call.place.fail(`${call.name}: "mode: same" and "same: CALL" belong together.`);
+    call.place.fail(`${call.name}: "mode: same" and "same: CALL" require each other.`);
   if (call.same === undefined) return;
   const target =
     calls.get(call.same) ??
-    call.place.fail(`${call.name}: ${call.same} is no call of cuda-api/calls/.`);
+    call.place.fail(`${call.name}: ${call.same} is not described in cuda-api/calls/.`);
   if (target.mode === 'same' || doesNothing(target) || target.internal) {
-    call.place.fail(`${call.name}: ${call.same} does nothing of its own (mode: ${target.mode}).`);
+    call.place.fail(`${call.name}: ${call.same} has no implementation (mode: ${target.mode}).`);
   }
   if (call.perThread)
-    call.place.fail(`${call.name} has a per-thread variant, which "mode: same" cannot say.`);
+    call.place.fail(`${call.name}: "mode: same" does not support a per-thread variant.`);
   if (
     call.parameters.map(({ type }) => type).join() !==
     target.parameters.map(({ type }) => type).join()
   ) {
-    call.place.fail(
-      `${call.name}: ${call.same} has other parameters, so the two are not the same.`,
-    );
+    call.place.fail(`${call.name}: "mode: same" requires the parameters of ${call.same}.`);
   }
 }
 
-/** What only calls that do nothing may say: the result, and the reason of a refusal. */
+/** `result` requires the mode "constant", and `why` the mode "refused". */
 function checkResult(call: Call): void {
   const wanted = { result: call.mode === 'constant', why: call.mode === 'refused' };
   if (wanted.result !== (call.result !== undefined))
-    call.place.fail(`${call.name}: "mode: constant" and "result: CUDA_…" belong together.`);
+    call.place.fail(`${call.name}: "mode: constant" and "result: CUDA_…" require each other.`);
   if (wanted.why !== (call.why !== undefined))
-    call.place.fail(`${call.name}: "mode: refused" and "why: REASON" belong together.`);
+    call.place.fail(`${call.name}: "mode: refused" and "why: REASON" require each other.`);
 }
 
 function checkCall(call: Call, types: TypeTable): void {
@@ -71,25 +72,25 @@ function checkCall(call: Call, types: TypeTable): void {
   if (!travels(call)) {
     if (call.workerCustom || call.frameCustom)
       call.place.fail(
-        `${call.name} never reaches the worker (mode: ${call.mode}): ` +
-          'it has no frame and no body there.',
+        `${call.name} is not sent to the worker (mode: ${call.mode}): ` +
+          'remove "worker: custom" and "frame: custom".',
       );
     if (!call.ordered)
       call.place.fail(
-        `${call.name} never reaches the worker (mode: ${call.mode}): it has no place in the order.`,
+        `${call.name} is not sent to the worker (mode: ${call.mode}): remove "ordered: false".`,
       );
   }
   if ((doesNothing(call) || call.mode === 'same') && call.clientCustom) {
-    call.place.fail(`${call.name} (mode: ${call.mode}): nothing of it is written by hand.`);
+    call.place.fail(`${call.name} has no body (mode: ${call.mode}): remove "client: custom".`);
   }
   if (call.frameCustom && !call.internal && !call.clientCustom)
     call.place.fail(
-      `${call.name} has a frame of its own: write "client: custom" too, no stub is generated.`,
+      `${call.name}: "frame: custom" requires "client: custom", as no stub is generated.`,
     );
   if (call.frameCustom && call.workerCustom)
     call.place.fail(
-      `${call.name} has a frame of its own: its whole body in the worker is written by hand ` +
-        'anyway.',
+      `${call.name}: "frame: custom" already implies a custom body in the worker: ` +
+        'remove "worker: custom".',
     );
   if (
     !call.ordered &&
@@ -98,24 +99,22 @@ function checkCall(call: Call, types: TypeTable): void {
     )
   )
     call.place.fail(
-      `${call.name} names an object that another call may destroy, so it keeps a place ` +
-        'in the order: no "ordered: false".',
+      `${call.name} uses an object that another call may destroy, so it must be ordered: ` +
+        'remove "ordered: false".',
     );
   for (const parameter of call.parameters) {
     if (!types.knows(parameter.type))
       parameter.place.fail(
         `${call.name}: the type of ${parameter.name} is not declared in cuda-api/types/.`,
       );
-    if (hasFrame(call)) checkTravelling(call, parameter, types);
+    if (hasFrame(call)) checkFrame(call, parameter, types);
     else if (isDescribed(parameter))
       parameter.place.fail(
-        `${call.name} has no generated frame: ${parameter.name} needs its type and name only.`,
+        `${call.name} has no generated frame: ${parameter.name} takes only a type and a name.`,
       );
   }
   if (hasFrame(call) && call.perThread && !call.clientCustom && !streamParameter(call)) {
-    call.place.fail(
-      `${call.name} has a per-thread variant but no CUstream: write "client: custom".`,
-    );
+    call.place.fail(`${call.name} has a per-thread variant but no CUstream: add "client: custom".`);
   }
   checkSubmission(call);
   checkAllocates(call, types);
@@ -125,23 +124,21 @@ function checkCall(call: Call, types: TypeTable): void {
 function checkWindow(call: Call): void {
   if (!travels(call))
     call.place.fail(
-      `${call.name} never reaches the worker (mode: ${call.mode}): it needs no window.`,
+      `${call.name} is not sent to the worker (mode: ${call.mode}): remove "window".`,
     );
   if (!call.ordered)
-    call.place.fail(
-      `${call.name} keeps no place in the order of submission, so it cannot wait for a window.`,
-    );
+    call.place.fail(`${call.name}: an unordered call cannot wait for a window: remove "window".`);
   if (call.mode === 'wait')
     call.place.fail(
-      `${call.name} lets other calls go before it submits ` +
-        '(mode: wait), so it cannot wait for a window.',
+      `${call.name}: a call of mode "wait" gives up its place in the order of submission, ` +
+        'so it cannot wait for a window: remove "window".',
     );
   if (!hasFrame(call)) return;
   if (!streamParameter(call))
-    call.place.fail(`${call.name} has no CUstream to need a window for: write "frame: custom".`);
+    call.place.fail(`${call.name}: "window" requires a CUstream, or "frame: custom".`);
   if (call.window === 'small' && sizeParameters(call).length !== 1)
     call.place.fail(
-      `${call.name}: "window: small" needs one size_t, the bytes that are copied, ` +
+      `${call.name}: "window: small" requires exactly one size_t, the number of copied bytes, ` +
         'or "frame: custom".',
     );
 }
@@ -157,18 +154,18 @@ function checkSubmission(call: Call): void {
     (streamParameter(call) ?? call.perThread) !== undefined;
   if (mayGiveWork && !call.submits)
     call.place.fail(
-      `${call.name} has a stream: write "submits: kernel", "copy", "memset", "marker", ` +
-        `or "nothing" if it takes none of the GPU's time.`,
+      `${call.name} has a stream: add "submits: kernel", "copy", "memset", "marker", ` +
+        'or "nothing" if it uses no GPU time.',
     );
   if (travels(call) && givesWork(call) !== (call.window !== undefined)) {
     call.place.fail(
-      `${call.name}: a call that travels has a "window" if it submits work, ` +
-        `and only then (submits: ${call.submits}).`,
+      `${call.name}: a call that is sent to the worker has a "window" ` +
+        `if and only if it submits work (submits: ${call.submits}).`,
     );
   }
   if ((call.window === 'marker') !== (call.submits === 'marker' && travels(call)))
     call.place.fail(
-      `${call.name}: "window: marker" belongs to "submits: marker" (submits: ${call.submits}).`,
+      `${call.name}: "window: marker" requires "submits: marker" (submits: ${call.submits}).`,
     );
 }
 
@@ -180,7 +177,7 @@ function checkAllocates(call: Call, types: TypeTable): void {
   if (!travels(call)) {
     if (call.allocates)
       call.place.fail(
-        `${call.name} never reaches the worker (mode: ${call.mode}): it takes no memory there.`,
+        `${call.name} is not sent to the worker (mode: ${call.mode}): remove "allocates".`,
       );
     return;
   }
@@ -189,8 +186,8 @@ function checkAllocates(call: Call, types: TypeTable): void {
   );
   if (given && !call.allocates)
     call.place.fail(
-      `${call.name} gives ${given.type}: "allocates" is missing, whether it takes memory: ` +
-        'nothing, device or host.',
+      `${call.name} returns ${given.type}: "allocates" is missing. ` +
+        'Add "allocates: nothing", "device" or "host".',
     );
 }
 
@@ -201,15 +198,14 @@ function isTaken(type: string, types: TypeTable): boolean {
 function checkName(call: Call): void {
   if (!call.internal) return;
   if (/^cu[A-Z]/.test(call.name))
-    call.place.fail(
-      `${call.name} is internal: its name does not begin with "cu", which is CUDA's own.`,
-    );
-  if (!travels(call)) call.place.fail(`${call.name} is internal: its mode is async, call or wait.`);
+    call.place.fail(`${call.name} is internal: its name must not begin with "cu".`);
+  if (!travels(call))
+    call.place.fail(`${call.name} is internal: its mode must be async, call or wait.`);
   if (call.clientCustom || call.names.length > 0)
-    call.place.fail(`${call.name} is internal: no program can call it.`);
+    call.place.fail(`${call.name} is internal: remove "names" and "client: custom".`);
 }
 
-function checkTravelling(call: Call, parameter: Parameter, types: TypeTable): void {
+function checkFrame(call: Call, parameter: Parameter, types: TypeTable): void {
   if (parameter.direction === 'value') checkValue(call, parameter, types);
   else checkPointer(call, parameter, types);
 }
@@ -222,10 +218,10 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
   const fail = (sentence: string): never =>
     parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
   const { type, direction } = parameter;
-  if (!isPointer(type)) fail(`is no pointer, so it cannot be "${direction}".`);
-  if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
+  if (!isPointer(type)) fail(`is not a pointer, so it cannot be "${direction}".`);
+  if (parameter.destroys) fail('is not a handle, so it cannot be destroyed.');
   if (direction === 'string' && type !== 'const char*')
-    fail('is a string: its type is const char*.');
+    fail('is a string: its type must be const char*.');
   checkOwner(call, parameter, types);
   if (direction === 'string' || direction === 'pointer') return;
   const element = withoutConst(pointee(type));
@@ -235,18 +231,18 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
     const why = types.whyNotBytes(element);
     if (why)
       fail(
-        `cannot travel: ${why}. Write "frame: custom", or "pointer" for an address that ` +
-          'is not followed.',
+        `cannot be sent: ${why}. Use "frame: custom", or "pointer" for an address that ` +
+          'is not dereferenced.',
       );
-  } else if (direction === 'inout') fail('is a handle: "in" or "out".');
+  } else if (direction === 'inout') fail('is a handle: use "in" or "out".');
   if (types.handleKind(element) && parameter.optional && direction === 'in')
-    fail('is a handle: it is 0 when there is none, not a null pointer.');
+    fail('is a handle: an absent one is 0, not a null pointer. Remove "?".');
   if (parameter.optional && parameter.count !== undefined && direction === 'out')
-    fail('is an array that is answered: it has no "?".');
+    fail('is an output array, which cannot be optional: remove "?".');
   if (direction === 'in' && parameter.count !== undefined && !type.startsWith('const '))
-    fail(`is ${type}: an array that is read is const.`);
+    fail(`is ${type}: an input array must be const.`);
   if (direction !== 'in' && call.mode === 'async')
-    fail('is an answer, and an async call has none.');
+    fail('is an output, but an async call has no reply.');
   checkCount(call, parameter, types);
 }
 
@@ -255,19 +251,19 @@ function checkValue(call: Call, parameter: Parameter, types: TypeTable): void {
     parameter.place.fail(`${call.name}: ${parameter.name} ${sentence}`);
   if (isPointer(parameter.type))
     fail(
-      'is a pointer: say what it is (out, in, inout, string, pointer …), or write "frame: custom".',
+      'is a pointer: add its direction (out, in, inout, string, pointer …), or "frame: custom".',
     );
-  if (parameter.owner !== undefined) fail('is no new handle, so it has no owner.');
+  if (parameter.owner !== undefined) fail('is not a new handle, so it cannot have an owner.');
   const handle = types.handleKind(parameter.type);
   if (handle === undefined) {
     const why = types.whyNotBytes(parameter.type);
-    if (why) fail(`cannot travel: ${why}. Write "frame: custom".`);
-    if (parameter.destroys) fail('is no handle, so it cannot be destroyed.');
+    if (why) fail(`cannot be sent: ${why}. Use "frame: custom".`);
+    if (parameter.destroys) fail('is not a handle, so it cannot be destroyed.');
   }
   if (parameter.destroys && (!call.ordered || call.mode === 'wait')) {
     fail(
-      'is destroyed, so the call must keep its place in the order: not "wait", ' +
-        'not "ordered: false".',
+      'is destroyed, so the call must keep its place in the order: use neither "mode: wait" ' +
+        'nor "ordered: false".',
     );
   }
 }
@@ -277,14 +273,14 @@ function checkCount(call: Call, parameter: Parameter, types: TypeTable): void {
   const count = call.parameters.find((other) => other.name === parameter.count);
   if (!count)
     parameter.place.fail(
-      `${call.name}: ${parameter.count}, the length of ${parameter.name}, is no parameter.`,
+      `${call.name}: ${parameter.count}, the length of ${parameter.name}, is not a parameter.`,
     );
   else if (
     count.direction !== 'value' ||
     !/^(size_t|unsigned|int|u?int\d+_t)/.test(types.resolve(count.type))
   ) {
     parameter.place.fail(
-      `${call.name}: ${count.name}, the length of ${parameter.name}, is no number.`,
+      `${call.name}: ${count.name}, the length of ${parameter.name}, is not an integer.`,
     );
   }
 }
@@ -292,13 +288,15 @@ function checkCount(call: Call, parameter: Parameter, types: TypeTable): void {
 function checkOwner(call: Call, parameter: Parameter, types: TypeTable): void {
   if (parameter.owner === undefined) return;
   if (parameter.direction !== 'out' || !types.handleKind(pointee(parameter.type))) {
-    parameter.place.fail(`${call.name}: ${parameter.name} is no new handle, so it has no owner.`);
+    parameter.place.fail(
+      `${call.name}: ${parameter.name} is not a new handle, so it cannot have an owner.`,
+    );
   }
   const owner = call.parameters.find((other) => other.name === parameter.owner);
   if (owner?.direction !== 'value' || !types.handleKind(owner.type)) {
     parameter.place.fail(
       `${call.name}: ${parameter.owner}, the owner of ${parameter.name}, ` +
-        'is no handle among the parameters.',
+        'is not a parameter with a handle.',
     );
   }
 }

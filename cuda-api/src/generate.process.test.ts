@@ -21,7 +21,7 @@ function generate(...args: string[]): { status: number | null; stderr: string } 
   });
 }
 
-test('a file that is right already is not written again', () => {
+test('does not write a file again that did not change', () => {
   const times = (): Record<string, number> =>
     Object.fromEntries(
       readdirSync(join(directory, 'out')).map((name) => [
@@ -31,22 +31,22 @@ test('a file that is right already is not written again', () => {
     );
   expect(generate('--out', 'out').status).toBe(0);
   const before = times();
-  appendFileSync(join(directory, 'calls/toy.yaml'), '# A remark.\n');
+  appendFileSync(join(directory, 'calls/toy.yaml'), '# A comment.\n');
   expect(generate('--out', 'out').status).toBe(0);
   expect(times()).toEqual(before);
   expect(Object.keys(before).length).toBeGreaterThan(10);
 });
 
-test('a mistake is named by file and line, and nothing is written', () => {
+test('reports an error with file and line, and writes nothing', () => {
   appendFileSync(join(directory, 'driver.yaml'), '- cuNowhere\n');
   expect(generate('--out', 'out')).toMatchObject({
     status: 1,
-    stderr: 'driver.yaml:2: cuNowhere is no call of cuda-api/calls/.\n',
+    stderr: 'driver.yaml:2: cuNowhere is not described in cuda-api/calls/.\n',
   });
   expect(readdirSync(directory)).not.toContain('out');
 });
 
-test('without anything to do, or with an unknown option, it says how it is used', () => {
+test('without anything to do, or with an unknown option, it prints its usage', () => {
   expect(generate('--outward')).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('Usage: node cuda-api/dist/generate.js'),

@@ -7,18 +7,18 @@ import { readSpecification } from './specification.js';
 const GOLDEN = fileURLToPath(new URL('../golden/', import.meta.url));
 const EXPECTED = `${GOLDEN}expected/`;
 
-// When the output is to change:
+// After a change of the output:
 // node cuda-api/dist/generate.js --specification cuda-api/golden/specification --out
 // cuda-api/golden/expected --coverage cuda-api/golden/expected/coverage.md
 describe('a specification with every word of the vocabulary', () => {
   const specification = readSpecification(`${GOLDEN}specification`);
   const files = outputs(specification).set('coverage.md', emitCoverage(specification));
 
-  test('makes the expected files and no others', () => {
+  test('generates the expected files and no others', () => {
     expect([...files.keys()].sort()).toEqual(readdirSync(EXPECTED).sort());
   });
 
-  test.each([...files.keys()])('makes %s as expected', (name) => {
+  test.each([...files.keys()])('generates %s as expected', (name) => {
     expect(files.get(name)).toBe(readFileSync(EXPECTED + name, 'utf8'));
   });
 });
@@ -27,7 +27,7 @@ describe('the specification of the driver API', () => {
   const repository = fileURLToPath(new URL('../../', import.meta.url));
   const specification = readSpecification(`${repository}cuda-api`);
 
-  test('is what docs/coverage.md says (else: node cuda-api/dist/generate.js --coverage docs/coverage.md)', () => {
+  test('matches docs/coverage.md (to update it: node cuda-api/dist/generate.js --coverage docs/coverage.md)', () => {
     expect(readFileSync(`${repository}docs/coverage.md`, 'utf8')).toBe(emitCoverage(specification));
   });
 
@@ -36,7 +36,7 @@ describe('the specification of the driver API', () => {
     expect(map.match(/^ {4}cu\w+;$/gm)).toHaveLength(637);
   });
 
-  test('names every error of the driver', () => {
+  test('has a name and a description for every error of the driver', () => {
     expect(outputs(specification).get('error_texts.h')).not.toContain('""');
   });
 });

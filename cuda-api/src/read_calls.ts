@@ -37,9 +37,7 @@ export function readCall(entry: Located): Call {
   const name = found.call?.text() ?? entry.fail('"call" is missing.');
   const internal = readFlag(found.internal, false);
   if (!internal && !found.names)
-    entry.fail(
-      `"names" is missing: what is cuGetProcAddress asked for, and from which version on?`,
-    );
+    entry.fail('"names" is missing: names for cuGetProcAddress, each with its first version.');
   return {
     name,
     place: entry,
@@ -51,7 +49,9 @@ export function readCall(entry: Located): Call {
         .map(({ key, value }) => ({ name: key.text(), version: value.integer() })) ?? [],
     ...readPerThread(found.ptsz, found.ptds),
     parameters: found.parameters?.items().map(readParameter) ?? [],
-    mode: (found.mode ?? entry.fail(`"mode" is missing: one of ${MODES.join(', ')}.`)).oneOf(MODES),
+    mode: (found.mode ?? entry.fail(`"mode" is missing. Use one of: ${MODES.join(', ')}.`)).oneOf(
+      MODES,
+    ),
     ...(found.same ? { same: found.same.text() } : {}),
     ...(found.result ? { result: found.result.text() } : {}),
     ...(found.why ? { why: found.why.text() } : {}),
@@ -73,7 +73,7 @@ function readPerThread(
   ptsz: Located | undefined,
   ptds: Located | undefined,
 ): Pick<Call, 'perThread'> {
-  if (ptsz && ptds) return ptds.fail('a call has a ptsz or a ptds variant, not both.');
+  if (ptsz && ptds) return ptds.fail('a call cannot have both a ptsz and a ptds variant.');
   if (ptsz) return { perThread: { suffix: 'ptsz', version: ptsz.integer() } };
   if (ptds) return { perThread: { suffix: 'ptds', version: ptds.integer() } };
   return {};
@@ -114,7 +114,7 @@ function readWords(place: Located, text: string): Omit<Parameter, 'type' | 'name
     else if (owner !== undefined) words.owner = owner;
     else
       place.fail(
-        `"${word}" is no word for a parameter; known are: ` +
+        `"${word}" is not a known word for a parameter. Known words: ` +
           'out, out?, in, in?, inout, in[n], in?[n], out[n], string, pointer, destroys, ' +
           'owner=NAME.',
       );

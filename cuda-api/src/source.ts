@@ -64,7 +64,7 @@ export class Located {
 
   /** A scalar as written, without quotes. */
   text(): string {
-    if (!isScalar(this.node)) return this.fail('a text is expected here.');
+    if (!isScalar(this.node)) return this.fail('a string is expected here.');
     const { value, source } = this.node;
     return typeof value === 'string' ? value : (source ?? String(value));
   }
@@ -72,14 +72,15 @@ export class Located {
   integer(): number {
     const value = isScalar(this.node) ? this.node.value : undefined;
     if (typeof value !== 'number' || !Number.isSafeInteger(value))
-      return this.fail('a whole number is expected here.');
+      return this.fail('an integer is expected here.');
     return value;
   }
 
   oneOf<Word extends string>(words: readonly Word[]): Word {
     const text = this.text();
     return (
-      words.find((word) => word === text) ?? this.fail(`"${text}" is none of: ${words.join(', ')}.`)
+      words.find((word) => word === text) ??
+      this.fail(`"${text}" is not one of: ${words.join(', ')}.`)
     );
   }
 
@@ -92,7 +93,7 @@ export class Located {
   /** The pairs of a mapping, in order. */
   pairs(): { key: Located; value: Located }[] {
     const node = this.node;
-    if (!isMap(node)) return this.fail('names and values (`name: value`) are expected here.');
+    if (!isMap(node)) return this.fail('a mapping (`name: value`) is expected here.');
     return node.items.map((pair) => {
       const key = this.at(pair.key as ParsedNode);
       return {
@@ -111,7 +112,7 @@ export class Located {
       const name = key.text();
       const match =
         known.find((each) => each === name) ??
-        key.fail(`"${name}" is not known here; known are: ${known.join(', ')}.`);
+        key.fail(`"${name}" is not a known key. Known keys: ${known.join(', ')}.`);
       found[match] = value;
     }
     return found;

@@ -16,8 +16,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** What is wrong with the golden specification and one more file. */
-function mistake(file: string, text: string): SpecificationError {
+/** The error for the golden specification with one more file. */
+function errorOf(file: string, text: string): SpecificationError {
   writeFileSync(join(directory, file), text);
   try {
     readSpecification(directory);
@@ -36,53 +36,48 @@ function parameters(...list: string[]): string {
   return call('  mode: call', '  parameters:', ...list.map((each) => `    - ${each}`));
 }
 
-test('the golden specification itself is accepted', () => {
+test('accepts the golden specification', () => {
   expect(() => readSpecification(directory)).not.toThrow();
 });
 
-describe('a mistake in a call is refused with file and line', () => {
+describe('reports an error in a call with file and line', () => {
   test.each<[string, string, number, RegExp]>([
-    ['no list', 'cuWrong: 1\n', 1, /a list is expected/],
-    [
-      'YAML that does not parse',
-      '- call: cuWrong\n  names: {cuWrong: 2000\n- call: cuOther\n',
-      3,
-      /./,
-    ],
+    ['not a list', 'cuWrong: 1\n', 1, /a list is expected/],
+    ['invalid YAML', '- call: cuWrong\n  names: {cuWrong: 2000\n- call: cuOther\n', 3, /./],
     ['no name', '- mode: local\n', 1, /"call" is missing/],
-    ['no version', '- call: cuWrong\n  mode: local\n', 1, /"names" is missing/],
+    ['no names', '- call: cuWrong\n  mode: local\n', 1, /"names" is missing/],
     ['no mode', call(), 1, /"mode" is missing/],
     [
-      'a mode that does not exist',
+      'an unknown mode',
       call('  mode: fast'),
       3,
-      /"fast" is none of: unsupported, refused, constant, local/,
+      /"fast" is not one of: unsupported, refused, constant, local/,
     ],
+    ['an unknown key', call('  mode: local', '  waits: true'), 4, /"waits" is not a known key/],
     [
-      'a key that does not exist',
-      call('  mode: local', '  waits: true'),
-      4,
-      /"waits" is not known here/,
-    ],
-    [
-      'a version that is no number',
+      'a version that is not a number',
       '- call: cuWrong\n  mode: local\n  names: {cuWrong: new}\n',
       3,
-      /a whole number/,
+      /an integer is expected/,
     ],
     [
-      'a call described twice',
+      'a call that is described twice',
       call('  mode: local') + call('  mode: local'),
       4,
-      /described already in calls\/wrong.yaml:1/,
+      /already described in calls\/wrong.yaml:1/,
     ],
     [
-      'an entry point taken already',
+      'a duplicate entry point',
       '- call: cuWrong\n  mode: local\n  names: {cuToyOpen: 3000}\n',
       1,
-      /cuToyOpen from version 3000 on is cuToyOpen_v2/,
+      /cuToyOpen since version 3000 is already an entry point of cuToyOpen_v2/,
     ],
-    ['both variants', call('  mode: local', '  ptsz: 7000', '  ptds: 7000'), 5, /not both/],
+    [
+      'a ptsz and a ptds variant',
+      call('  mode: local', '  ptsz: 7000', '  ptds: 7000'),
+      5,
+      /both a ptsz and a ptds/,
+    ],
     [
       'a type that is not declared',
       parameters('CUthing thing'),
@@ -91,152 +86,152 @@ describe('a mistake in a call is refused with file and line', () => {
     ],
     ['a parameter without a name', parameters('int'), 5, /"int" is not a type and a name/],
     [
-      'a word that does not exist',
+      'an unknown word for a parameter',
       parameters('int* x: outward'),
       5,
-      /"outward" is no word for a parameter/,
+      /"outward" is not a known word for a parameter/,
     ],
     [
       'a pointer without a direction',
       parameters('int n', 'int* x'),
       6,
-      /x is a pointer: say what it is/,
+      /x is a pointer: add its direction/,
     ],
-    ['a value as an answer', parameters('int x: out'), 5, /x is no pointer/],
-    ['an answer that is const', parameters('const int* x: out'), 5, /cannot be "out"/],
-    ['a string that is none', parameters('char* x: string'), 5, /its type is const char\*/],
+    ['an output that is not a pointer', parameters('int x: out'), 5, /x is not a pointer/],
+    ['a const output', parameters('const int* x: out'), 5, /cannot be "out"/],
+    ['a string of another type', parameters('char* x: string'), 5, /must be const char\*/],
     [
       'a struct with pointers',
       parameters('const CUtoyNode* x: in'),
       5,
-      /CUtoyNode holds callback, and CUtoyCallback is a pointer/,
+      /CUtoyNode contains callback, and CUtoyCallback is a pointer/,
     ],
     [
-      'a length that is no parameter',
+      'a length that is not a parameter',
       parameters('const int* x: in[count]'),
       5,
-      /count, the length of x, is no parameter/,
+      /count, the length of x, is not a parameter/,
     ],
     [
-      'a length that is no number',
+      'a length that is not an integer',
       parameters('const int* x: in[count]', 'CUstream count'),
       5,
-      /count, the length of x, is no number/,
+      /count, the length of x, is not an integer/,
     ],
     [
-      'an owner that is no handle',
+      'an owner that is not a handle',
       parameters('CUmodule* x: out owner=n', 'int n'),
       5,
-      /n, the owner of x, is no handle/,
+      /n, the owner of x, is not a parameter with a handle/,
     ],
-    ['a new object of unknown cost', parameters('CUstream* x: out'), 1, /"allocates" is missing/],
     [
-      'memory that a local call takes',
+      'a new object without "allocates"',
+      parameters('CUstream* x: out'),
+      1,
+      /"allocates" is missing/,
+    ],
+    [
+      'a local call that allocates',
       call('  mode: local', '  allocates: host'),
       1,
-      /it takes no memory there/,
+      /remove "allocates"/,
     ],
     [
-      'a kind of memory that does not exist',
+      'an unknown kind of memory',
       call('  mode: call', '  allocates: much'),
       4,
-      /"much" is none of: nothing, device, host/,
+      /"much" is not one of: nothing, device, host/,
     ],
     [
-      'an object without a place in the order',
+      'an unordered call with a handle',
       call('  mode: call', '  ordered: false', '  parameters:', '    - CUstream x'),
       1,
-      /cuWrong names an object that another call may destroy/,
+      /cuWrong uses an object that another call may destroy/,
     ],
-    ['a destroyed number', parameters('int x: destroys'), 5, /x is no handle/],
-    ['a handle that may be null', parameters('const CUstream* x: in?'), 5, /0 when there is none/],
+    ['a destroyed number', parameters('int x: destroys'), 5, /x is not a handle/],
+    ['an optional handle', parameters('const CUstream* x: in?'), 5, /an absent one is 0/],
     [
-      'a description of a call that has no frame',
+      'a described parameter of a call without a frame',
       call('  mode: local', '  parameters:', '    - int* x: out'),
       5,
-      /needs its type and name only/,
+      /takes only a type and a name/,
     ],
     [
-      'an answer of an async call',
+      'an output of an async call',
       call('  mode: async', '  parameters:', '    - int* x: out'),
       5,
-      /async call has none/,
+      /async call has no reply/,
     ],
     [
-      'a destroying call that waits',
+      'a destroying call of mode "wait"',
       call('  mode: wait', '  parameters:', '    - CUstream x: destroys'),
       5,
       /keep its place in the order/,
     ],
     [
-      'a local call with a frame',
+      'a local call with a custom frame',
       call('  mode: local', '  frame: custom'),
       1,
-      /never reaches the worker/,
+      /is not sent to the worker/,
     ],
     [
-      'a frame of its own without a client',
+      'a custom frame without a custom client',
       call('  mode: call', '  frame: custom'),
       1,
-      /write "client: custom" too/,
+      /"frame: custom" requires "client: custom"/,
     ],
     [
-      'a frame of its own and a body',
+      'a custom frame and a custom worker',
       call('  mode: call', '  client: custom', '  worker: custom', '  frame: custom'),
       1,
-      /written by hand anyway/,
+      /remove "worker: custom"/,
     ],
     [
-      'an unsupported call with a body',
+      'an unsupported call with a custom client',
       call('  mode: unsupported', '  client: custom'),
       1,
-      /nothing of it is written by hand/,
+      /remove "client: custom"/,
     ],
     [
-      'a variant without a stream',
+      'a per-thread variant without a stream',
       call('  mode: call', '  ptds: 7000', '  submits: nothing'),
       1,
       /per-thread variant but no CUstream/,
     ],
-    ['the same as nothing', call('  mode: same'), 1, /belong together/],
+    ['mode "same" without a call', call('  mode: same'), 1, /require each other/],
     [
-      'the same as a call that is not there',
+      'the same as an unknown call',
       call('  mode: same', '  same: cuNowhere'),
       1,
-      /cuNowhere is no call/,
+      /cuNowhere is not described/,
     ],
     [
-      'the same as a call that is not supported',
+      'the same as an unsupported call',
       call('  mode: same', '  same: cuToyLink'),
       1,
-      /does nothing of its own \(mode: unsupported\)/,
+      /has no implementation \(mode: unsupported\)/,
     ],
     [
-      'a variant of a call that is the same',
+      'mode "same" with a per-thread variant',
       call('  mode: same', '  same: cuToyInit', '  ptsz: 7000'),
       1,
-      /"mode: same" cannot say/,
+      /"mode: same" does not support a per-thread variant/,
     ],
     [
       'the same as a call with other parameters',
       call('  mode: same', '  same: cuToyInit'),
       1,
-      /has other parameters/,
+      /requires the parameters of cuToyInit/,
     ],
+    ['a window for a local call', call('  mode: local', '  window: always'), 1, /remove "window"/],
     [
-      'a window for a call that does not travel',
-      call('  mode: local', '  window: always'),
-      1,
-      /needs no window/,
-    ],
-    [
-      'a window without an order',
+      'a window for an unordered call',
       call('  mode: call', '  ordered: false', '  window: always'),
       1,
       /cannot wait for a window/,
     ],
     [
-      'a window for a call that waits',
+      'a window for a call of mode "wait"',
       call('  mode: wait', '  window: always'),
       1,
       /cannot wait for a window/,
@@ -245,10 +240,10 @@ describe('a mistake in a call is refused with file and line', () => {
       'a window without a stream',
       call('  mode: call', '  window: always'),
       1,
-      /no CUstream to need a window for/,
+      /"window" requires a CUstream/,
     ],
     [
-      'a window for a copy of unknown length',
+      'a window for a copy without a size',
       call(
         '  mode: call',
         '  submits: copy',
@@ -257,31 +252,31 @@ describe('a mistake in a call is refused with file and line', () => {
         '    - CUstream stream',
       ),
       1,
-      /needs one size_t, the bytes that are copied/,
+      /requires exactly one size_t, the number of copied bytes/,
     ],
     [
-      'a window of another kind',
+      'an unknown window',
       call('  mode: call', '  window: large'),
       4,
-      /"large" is none of: always, small/,
+      /"large" is not one of: always, small/,
     ],
     [
-      'a stream without a word about work',
+      'a stream without "submits"',
       call('  mode: call', '  parameters:', '    - CUstream stream'),
       1,
-      /write "submits: kernel"/,
+      /add "submits: kernel"/,
     ],
     [
-      'a variant without a word about work',
+      'a per-thread variant without "submits"',
       call('  mode: local', '  ptds: 7000'),
       1,
-      /write "submits: kernel"/,
+      /add "submits: kernel"/,
     ],
     [
       'work without a window',
       call('  mode: call', '  submits: copy', '  parameters:', '    - CUstream stream'),
       1,
-      /has a "window" if it submits work, and only then \(submits: copy\)/,
+      /has a "window" if and only if it submits work \(submits: copy\)/,
     ],
     [
       'a window without work',
@@ -293,10 +288,10 @@ describe('a mistake in a call is refused with file and line', () => {
         '    - CUstream stream',
       ),
       1,
-      /has a "window" if it submits work, and only then \(submits: nothing\)/,
+      /has a "window" if and only if it submits work \(submits: nothing\)/,
     ],
     [
-      'a marker that waits as work does',
+      'a marker with the window of other work',
       call(
         '  mode: call',
         '  submits: marker',
@@ -305,39 +300,39 @@ describe('a mistake in a call is refused with file and line', () => {
         '    - CUstream stream',
       ),
       1,
-      /"window: marker" belongs to "submits: marker" \(submits: marker\)/,
+      /"window: marker" requires "submits: marker" \(submits: marker\)/,
     ],
     [
-      'work of another kind',
+      'an unknown kind of work',
       call('  mode: local', '  submits: heat'),
       4,
-      /"heat" is none of: kernel, copy, memset, marker, nothing/,
+      /"heat" is not one of: kernel, copy, memset, marker, nothing/,
     ],
     [
-      'an internal call with a name of CUDA',
+      "an internal call with a name like CUDA's",
       '- call: cuWrong\n  internal: true\n  mode: call\n',
       1,
-      /does not begin with "cu"/,
+      /must not begin with "cu"/,
     ],
     [
       'an internal call that is exported',
       '- call: wrong\n  internal: true\n  mode: call\n  names: {wrong: 1}\n',
       1,
-      /no program can call it/,
+      /is internal: remove "names"/,
     ],
   ])('%s', (_, text, line, sentence) => {
-    const error = mistake(CALLS, text);
+    const error = errorOf(CALLS, text);
     expect([error.file, error.line]).toEqual([CALLS, line]);
     expect(error.sentence).toMatch(sentence);
     expect(error.message).toBe(`${CALLS}:${line}: ${error.sentence}`);
   });
 });
 
-describe('a mistake in a type is refused with file and line', () => {
+describe('reports an error in a type with file and line', () => {
   test.each<[string, string, number, RegExp]>([
-    ['no type at all', '- value: 3\n', 1, /a type is one of: enum, handle/],
+    ['an unknown kind of type', '- value: 3\n', 1, /a type is one of: enum, handle/],
     [
-      'a field that is none',
+      'a field without a name',
       '- struct: CUwrong\n  fields:\n    - int\n',
       3,
       /"int" is not a type and a name/,
@@ -349,51 +344,51 @@ describe('a mistake in a type is refused with file and line', () => {
       /CUwrong uses CUthing/,
     ],
     [
-      'a word that no field knows',
+      'an unknown word for a field',
       '- struct: CUwrong\n  fields:\n    - void* x: hidden\n',
       3,
-      /"hidden" is none of: opaque/,
+      /"hidden" is not one of: opaque/,
     ],
     [
-      'a value that is no number',
+      'a value that is not a number',
       '- enum: CUwrong\n  values:\n    CU_A: 1\n    CU_B: two\n',
       4,
-      /a whole number/,
+      /an integer is expected/,
     ],
     [
-      'a type declared twice',
+      'a type that is declared twice',
       '- typedef: CUdevice\n  type: int\n',
       1,
-      /declared already in types\/toy.yaml/,
+      /already declared in types\/toy.yaml/,
     ],
     [
-      'types that need each other',
+      'types that depend on each other',
       '- typedef: CUone\n  type: CUtwo\n- typedef: CUtwo\n  type: CUone\n',
       1,
-      /needs itself/,
+      /depends on itself/,
     ],
     ['a handle without a tag', '- handle: CUwrong\n', 1, /"tag" is missing/],
   ])('%s', (_, text, line, sentence) => {
-    const error = mistake(TYPES, text);
+    const error = errorOf(TYPES, text);
     expect([error.file, error.line]).toEqual([TYPES, line]);
     expect(error.sentence).toMatch(sentence);
   });
 });
 
-describe('a mistake in driver.yaml is refused with file and line', () => {
+describe('reports an error in driver.yaml with file and line', () => {
   test.each<[string, number, RegExp]>([
-    ['- cuToyInit\n- cuNowhere\n', 2, /cuNowhere is no call/],
-    ['- cuToyOpen_v2\n', 1, /cuToyOpen_v2 is in the table already: it travels/],
+    ['- cuToyInit\n- cuNowhere\n', 2, /cuNowhere is not described/],
+    ['- cuToyOpen_v2\n', 1, /cuToyOpen_v2 is already in the table, because it is sent/],
   ])('%j', (text, line, sentence) => {
-    const error = mistake('driver.yaml', text);
+    const error = errorOf('driver.yaml', text);
     expect([error.file, error.line]).toEqual(['driver.yaml', line]);
     expect(error.sentence).toMatch(sentence);
   });
 });
 
-test('a second mistake does not hide the first', () => {
+test('reports the first of two errors', () => {
   const toy = readFileSync(join(directory, 'calls/toy.yaml'), 'utf8');
-  const error = mistake(
+  const error = errorOf(
     'calls/toy.yaml',
     toy.replace('mode: wait', 'mode: wat').replace('- size_t bytes', '- size_t'),
   );

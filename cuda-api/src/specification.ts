@@ -57,10 +57,11 @@ function readDriverSymbols(directory: string, calls: readonly Call[]): string[] 
   const exported = new Set(calls.filter((call) => !call.internal).map((call) => call.name));
   for (const entry of listed) {
     const name = entry.text();
-    if (!exported.has(name)) entry.fail(`${name} is no call of cuda-api/calls/.`);
+    if (!exported.has(name)) entry.fail(`${name} is not described in cuda-api/calls/.`);
     if (symbols.has(name))
       entry.fail(
-        `${name} is in the table already${travels(find(calls, name)) ? ': it travels' : ''}.`,
+        `${name} is already in the table` +
+          `${travels(find(calls, name)) ? ', because it is sent to the worker' : ''}.`,
       );
     symbols.add(name);
   }

@@ -46,7 +46,7 @@ export class TypeTable {
       const earlier = this.byName.get(declaration.name);
       if (earlier)
         declaration.place.fail(
-          `${declaration.name} is declared already in ${earlier.place.file}:${earlier.place.line}.`,
+          `${declaration.name} is already declared in ${earlier.place.file}:${earlier.place.line}.`,
         );
       this.byName.set(declaration.name, declaration);
     }
@@ -93,7 +93,8 @@ export class TypeTable {
     const order: TypeDeclaration[] = [];
     const visit = (declaration: TypeDeclaration): void => {
       if (done.has(declaration.name)) return;
-      if (open.has(declaration.name)) declaration.place.fail(`${declaration.name} needs itself.`);
+      if (open.has(declaration.name))
+        declaration.place.fail(`${declaration.name} depends on itself.`);
       open.add(declaration.name);
       for (const name of neededNames(declaration)) {
         const needed = this.byName.get(name);
@@ -167,7 +168,7 @@ export class TypeTable {
         const why = this.whyMembersNotBytes(owner, member.members);
         if (why) return why;
       } else if (!member.opaque && this.whyNotBytes(member.type)) {
-        return `${owner} holds ${member.name}, and ${this.whyNotBytes(member.type)}`;
+        return `${owner} contains ${member.name}, and ${this.whyNotBytes(member.type)}`;
       }
     }
     return null;
