@@ -67,6 +67,7 @@ class Parser {
   void registers(Function& function);
   void bodyVariables(Function& function, Space space, Linkage linkage);
   void label(Function& function, std::string_view name);
+  void closeLabels(Function& function);
   Prototype prototype();
   void instruction(Function& function);
   Operand operand(Function& function);
@@ -81,6 +82,11 @@ class Parser {
   Token token_;
   Scopes scopes_;
   int levels_ = 0;
+  struct LabelScope {
+    std::size_t firstInstruction;
+    std::unordered_map<std::string_view, std::uint32_t> labels;
+  };
+  std::vector<LabelScope> labelScopes_;  ///< inside of the function's own
 };
 
 }  // namespace simulator::ptx

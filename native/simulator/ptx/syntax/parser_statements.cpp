@@ -1,5 +1,8 @@
 // Function bodies: declarations, labels, instructions, operands.
+#include <algorithm>
 #include <bit>
+#include <string>
+#include <utility>
 
 #include "native/simulator/ptx/syntax/parser_state.h"
 
@@ -21,8 +24,14 @@ void Parser::statement(Function& function) {
   if (token_.kind == Token::Kind::End)
     fail("the text ends inside function '" + std::string(function.name) + "'");
   if (accept(';')) return;
-  if (accept('{')) return scopes_.open();
-  if (accept('}')) return scopes_.close();
+  if (accept('{')) {
+    labelScopes_.push_back({function.instructions.size(), {}});
+    return scopes_.open();
+  }
+  if (accept('}')) {
+    if (!labelScopes_.empty()) closeLabels(function);
+    return scopes_.close();
+  }
   if (accept(".pragma")) return skipPragma();
   if (accept(".section")) return skipBraces();
   const Linkage how = linkage();
@@ -86,7 +95,27 @@ void Parser::label(Function& function, std::string_view name) {
     } while (accept(','));
     expect(';');
   } else {
-    function.labels[name] = static_cast<std::uint32_t>(function.instructions.size());
+    auto& labels = labelScopes_.empty() ? function.labels : labelScopes_.back().labels;
+    labels[name] = static_cast<std::uint32_t>(function.instructions.size());
+  }
+}
+
+/// A label of an inner scope may be there several times in a function: where inline assembly has
+/// it. It gets a name that no text can have, also where instructions of the scope name it.
+void Parser::closeLabels(Function& function) {
+  const LabelScope scope = std::move(labelScopes_.back());
+  labelScopes_.pop_back();
+  for (const auto& [name, index] : scope.labels) {
+    const std::string& unique =
+        function.innerLabels.emplace_front(std::string(name) + " " + std::to_string(index));
+    function.labels[unique] = index;
+    for (auto& [table, targets] : function.branchTargets)
+      std::replace(targets.begin(), targets.end(), name, std::string_view(unique));
+    for (std::size_t i = scope.firstInstruction; i < function.instructions.size(); ++i) {
+      for (Operand& operand : function.instructions[i].operands) {
+        if (operand.kind == Operand::Kind::Symbol && operand.name == name) operand.name = unique;
+      }
+    }
   }
 }
 

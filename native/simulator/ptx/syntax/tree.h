@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <forward_list>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -88,6 +89,7 @@ struct Function {
   std::uint32_t parameters = 0;
   std::vector<Instruction> instructions;
   std::unordered_map<std::string_view, std::uint32_t> labels;  ///< to an index into instructions
+  std::forward_list<std::string> innerLabels;                  ///< whose names the parser made
   std::unordered_map<std::string_view, Prototype> prototypes;
   std::unordered_map<std::string_view, std::vector<std::string_view>> branchTargets;
   std::array<std::uint32_t, 3> maximumThreads{};   ///< .maxntid

@@ -79,6 +79,22 @@ $end:
   for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == expected[t % 4]);
 }
 
+// Inline assembly brings the same label into a function several times.
+TEST_CASE("inner scopes have labels of their own") {
+  const auto out = runKernel(R"(
+  mov.u32 %r2, 0;
+  mov.u32 %r3, 0;
+  { AGAIN: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 5; @%p1 bra AGAIN; }
+  { AGAIN: add.u32 %r3, %r3, 10; setp.lt.u32 %p1, %r3, %r1;
+    { .reg .pred %inner; setp.lt.u32 %inner, %r3, 20; @%inner bra AGAIN; }
+    @%p1 bra AGAIN; }
+  add.u32 %r2, %r2, %r3;
+  st.global.u32 [%rd3], %r2;
+)",
+                             32);
+  for (std::uint32_t t = 0; t < 32; ++t) CHECK(out[t] == (t <= 20 ? 25u : t <= 30 ? 35u : 45u));
+}
+
 // The lane that holds the lock has left the loop in which the others wait.
 TEST_CASE("lanes of a warp take turns in a lock") {
   const auto out = runKernel(R"(
