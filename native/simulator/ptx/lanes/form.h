@@ -75,6 +75,7 @@ enum class Op : std::uint8_t {
   Copy,
   Pack,
   Unpack,
+  PackSaturated,
   PredicateAnd,
   PredicateOr,
   PredicateXor,
@@ -147,6 +148,11 @@ enum class Op : std::uint8_t {
   Elect,
   WarpBarrier,
   ActiveMask,
+  // matrix.cpp
+  MultiplyMatrices,
+  LoadMatrixRows,
+  StoreMatrixRows,
+  TransposeMatrix,
 };
 
 enum class Compare : std::uint8_t {

@@ -74,6 +74,31 @@ struct Brain {
   }
 };
 
+/// Formats of 8 bits. What is too large becomes the largest number.
+struct E4M3 {
+  static constexpr u8 kNan = 0x7f, kLargest = 0x7e;
+  static double widen(u8 v) {
+    const int size = v & 0x7f, mantissa = size & 7, exponent = size >> 3;
+    if (size == kNan) return __builtin_nan("");
+    const double value = exponent ? (8 + mantissa) * bitsAs<double>(u64(1023 - 10 + exponent) << 52)
+                                  : mantissa * 0x1p-9;
+    return v & 0x80 ? -value : value;
+  }
+  static u8 narrow(double value) {
+    if (value != value) return kNan;
+    const u32 bits = rounded<4, -6, 5>(value, Rounding::Nearest), size = bits & 0xff;
+    return u8((bits >> 1 & 0x80) | (size < kLargest ? size : kLargest));
+  }
+};
+struct E5M2 {
+  static constexpr u8 kLargest = 0x7b;
+  static double widen(u8 v) { return Half::widen(u16(v << 8)); }
+  static u8 narrow(double value) {
+    const u32 bits = rounded<3, -14, 5>(value, Rounding::Nearest);
+    return (bits & 0x7f) == 0x7c ? u8((bits & 0x80) | kLargest) : u8(bits);
+  }
+};
+
 inline u32 roundedToTf32(double value, Rounding rounding) {
   return rounded<11, -126, 8>(value, rounding) << 13;
 }

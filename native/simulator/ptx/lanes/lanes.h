@@ -89,6 +89,7 @@ Handler selectConvert(const Form& form);
 Handler selectMemory(const Form& form);
 Handler selectAtomic(const Form& form);
 Handler selectWarp(const Form& form);
+Handler selectMatrix(const Form& form);
 
 Handler select(const Form& form);
 

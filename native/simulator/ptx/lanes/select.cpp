@@ -14,6 +14,7 @@ Handler select(const Form& form) {
   }
   if (form.op >= Op::Load && form.op <= Op::Touch) return selectMemory(form);
   if (form.op >= Op::AtomAdd && form.op <= Op::AtomCompare) return selectAtomic(form);
+  if (form.op >= Op::MultiplyMatrices) return selectMatrix(form);
   if (form.op >= Op::ShuffleUp) return selectWarp(form);
   if (form.op >= Op::VideoAdd && form.op <= Op::VideoSet) return selectVideo(form);
   if (form.type == Type::U16x2 || form.type == Type::S16x2) return selectVideo(form);

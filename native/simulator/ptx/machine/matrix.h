@@ -1,6 +1,7 @@
-// Matrix instructions of a warp: wmma.
+// Matrix instructions of a warp: wmma, mma, ldmatrix, stmatrix, movmatrix.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "native/simulator/ptx/machine/warp.h"
@@ -8,41 +9,82 @@
 
 namespace simulator::ptx {
 
-/// The part of a matrix that each lane holds. Lane l's element e is number (l * perLane + e) modulo
-/// the number of all, counted along the rows. CUDA leaves this order open. A matrix with fewer
-/// elements than the registers hold is there several times.
+/// What a matrix is made of. B1 stands for words of 32 bits.
+enum class Element : std::uint8_t {
+  None,
+  F16,
+  BF16,
+  TF32,
+  F32,
+  F64,
+  E4M3,
+  E5M2,
+  S8,
+  U8,
+  S4,
+  U4,
+  S32,
+  B1
+};
+
+constexpr unsigned bitsOf(Element element) {
+  switch (element) {
+    case Element::F64: return 64;
+    case Element::F16:
+    case Element::BF16: return 16;
+    case Element::E4M3:
+    case Element::E5M2:
+    case Element::S8:
+    case Element::U8: return 8;
+    case Element::S4:
+    case Element::U4: return 4;
+    default: return 32;
+  }
+}
+constexpr unsigned registerBytesOf(Element element) { return element == Element::F64 ? 8 : 4; }
+constexpr unsigned elementsInRegister(Element element) {
+  return 8 * registerBytesOf(element) / bitsOf(element);
+}
+constexpr bool isWhole(Element element) { return element >= Element::S8; }
+
+/// How the lanes of a warp hold a matrix. Linear: wmma, whose order CUDA leaves open; lane l's
+/// element e is number (l * elements of a lane + e) modulo the number of all, counted along the
+/// rows. Tiles: mma. Quads: mma.m8n8k4 of f16, where groups of 8 lanes multiply matrices of their
+/// own, which lie below each other here.
+enum class Arrangement : std::uint8_t { Linear, Tiles, Quads };
+
+/// One operand of a product: where the registers' elements belong in the matrix.
 struct Fragment {
-  std::uint8_t rows = 0, columns = 0, perLane = 0;
-  Type type = Type::None;
+  static constexpr unsigned kRegisters = 8;
+  Element element = Element::None;
+  std::uint8_t registers = 0;
+  std::uint16_t step = 1;  ///< from an element of a register to the next
+  std::array<std::array<std::uint16_t, kLanes>, kRegisters> first{};  ///< by register and lane
+  bool operator==(const Fragment&) const = default;
+};
+
+/// d = a * b + c, where a has `rows` x `depth` elements and b `depth` x `columns`.
+struct MatrixProduct {
+  std::uint16_t rows = 0, columns = 0, depth = 0;
+  bool quads = false;        ///< row i is multiplied with columns i / 8 * 8 and following ones of b
+  bool saturates = false;    ///< .satfinite
+  bool conjunction = false;  ///< of bits: .and, not .xor
+  Fragment d, a, b, c;
+  bool operator==(const MatrixProduct&) const = default;
 };
 
 /// A load or store of at most four registers of a fragment; in Operation::detail and ::target.
 struct MatrixAccess {
-  Fragment fragment;
+  std::uint8_t rows = 0, columns = 0, perLane = 0;
+  std::uint8_t bytes = 0;  ///< of an element
   std::uint8_t first = 0;  ///< of the lane's elements: where the registers begin
   bool columnMajor = false;
-  bool shared = false;  ///< the address is one of shared memory
-  std::uint8_t unused = 0;
-};
-
-/// d = a * b + c, where a has `rows` x `depth` elements and b `depth` x `columns`; in
-/// Operation::immediate.
-struct MatrixProduct {
-  std::uint8_t rows = 0, columns = 0, depth = 0;
-  Type a = Type::None, b = Type::None, c = Type::None, d = Type::None;
-  bool saturates = false;
+  bool shared = false;       ///< the address is one of shared memory
+  std::uint8_t divisor = 1;  ///< elements of the stride that are one of ours
 };
 
 /// Slots 0 to 3: registers; kAddress: the address; 5: the stride in elements.
 const Operation* loadMatrix(Warp& w, const Operation* op, std::uint32_t mask);
 const Operation* storeMatrix(Warp& w, const Operation* op, std::uint32_t mask);
-/// Slots 0 and 1: temporaries of 16 bytes a lane for the result; 2 and 3, 4 and 5, 6 and 7: those
-/// of a, b and c. `detail` has the elements that a lane holds of d, a, b and c, eight bits each.
-/// All lanes of the warp run it at once.
-const Operation* multiplyMatrices(Warp& w, const Operation* op, std::uint32_t mask);
-/// Slot 0: a temporary; 1 to 4: registers of `width` bytes.
-const Operation* gatherFragment(Warp& w, const Operation* op, std::uint32_t mask);
-/// Slots 0 to 3: registers of `width` bytes; 4: a temporary.
-const Operation* spreadFragment(Warp& w, const Operation* op, std::uint32_t mask);
 
 }  // namespace simulator::ptx

@@ -80,6 +80,8 @@ struct Constant {
   std::uint64_t bits = 0;    ///< the number, or what is added to the address
 };
 
+struct MatrixProduct;
+
 struct Code {
   std::string name;
   std::vector<Operation> operations;
@@ -87,7 +89,8 @@ struct Code {
   std::unique_ptr<std::uint8_t[]> constantStorage;
   std::uint8_t* constantBank = nullptr;  ///< aligned, inside constantStorage
   std::vector<CallSite> calls;
-  std::vector<std::vector<std::uint32_t>> tables;  ///< of brx.idx: operation indices
+  std::vector<std::vector<std::uint32_t>> tables;              ///< of brx.idx: operation indices
+  std::vector<std::shared_ptr<const MatrixProduct>> products;  ///< named by number
   std::vector<ParameterPlace> parameters;
   std::vector<ParameterPlace> results;
   std::uint32_t frameBytes = 0;

@@ -5,9 +5,7 @@
 #include "native/simulator/ptx/program/lowerer.h"
 
 namespace simulator::ptx {
-namespace {
 
-/// An mxcsr with all exceptions masked that rounds so, and flushes subnormals if asked.
 std::uint32_t environmentFor(Rounding rounding, bool flush) {
   constexpr std::uint32_t kMasked = 0x1f80, kFlush = 0x8040;
   const std::uint32_t direction = rounding == Rounding::Down   ? 1
@@ -16,6 +14,8 @@ std::uint32_t environmentFor(Rounding rounding, bool flush) {
                                                                : 0;
   return kMasked | direction << 13 | (flush ? kFlush : 0);
 }
+
+namespace {
 
 bool needsEnvironment(const Form& form) {
   return form.flush || form.rounding == Rounding::Down || form.rounding == Rounding::Up ||

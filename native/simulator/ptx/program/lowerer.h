@@ -9,12 +9,17 @@
 
 #include "native/simulator/ptx/lanes/form.h"
 #include "native/simulator/ptx/machine/checks.h"
+#include "native/simulator/ptx/machine/matrix.h"
 #include "native/simulator/ptx/program/control_flow.h"
+#include "native/simulator/ptx/program/fragments.h"
 #include "native/simulator/ptx/program/modifiers.h"
 #include "native/simulator/ptx/program/program.h"
 #include "native/simulator/ptx/syntax/failure.h"
 
 namespace simulator::ptx {
+
+/// An mxcsr with all exceptions masked that rounds so, and flushes subnormals if asked.
+std::uint32_t environmentFor(Rounding rounding, bool flush);
 
 class Lowerer {
  public:
@@ -104,6 +109,7 @@ class Lowerer {
   void pack(const Instruction&, Type type);
   void unpack(const Instruction&, Type type);
   void convert(const Instruction&, Modifiers&);
+  void packConverted(const Instruction&, Modifiers&);
   void takeComparison(const Instruction&, Modifiers&, Form& form);
   void setPredicate(const Instruction&, Modifiers&);
   void setValue(const Instruction&, Modifiers&);
@@ -116,19 +122,35 @@ class Lowerer {
   void access(const Instruction&, Modifiers&, bool loads);
   /// Emits a memory operation, with the checks that are on.
   void emitAccess(Operation op, const Access& access);
-  void atomic(const Instruction&, Modifiers&);
   void convertAddress(const Instruction&, Modifiers&);
   void isSpace(const Instruction&, Modifiers&);
   void mapRank(const Instruction&, Modifiers&);
-  void copyAsync(const Instruction&, Modifiers&);
+  void rankOf(const Instruction&, Modifiers&);
   void allocateLocal(const Instruction&, Modifiers&);
-  void memoryBarrierObject(const Instruction&, Modifiers&);
-  void memoryBarrierArrive(const Instruction&);
   void ignored(const Instruction&, Modifiers&);
+  void cachePolicy(const Instruction&, Modifiers&);
   void fence(const Instruction&, Modifiers&);
   /// Fills the address of a memory operation; answers the space that it really is in.
   Space addressOperand(Operation& op, const Instruction& instruction, const Operand& operand,
                        Space space);
+
+  // decode_atomic.cpp
+  void atomic(const Instruction&, Modifiers&);
+  Operation beginAtomic(const Instruction& instruction, Form& form, Access& checked);
+  void emitAtomic(const Instruction& instruction, Operation op, const Form& form,
+                  const Access& checked);
+  void vectorAtomic(const Instruction& instruction, Form form, Access checked, unsigned count);
+
+  // decode_async.cpp
+  void copyAsync(const Instruction&, Modifiers&);
+  void takenBytes(Operation& op, const Instruction& instruction, std::size_t operands);
+  void storeAsync(const Instruction&, Modifiers&);
+  void memoryBarrierObject(const Instruction&, Modifiers&);
+  void memoryBarrierArrive(const Instruction&);
+  void memoryBarrierArrival(const Instruction&, Modifiers&, Operation op);
+  void memoryBarrierWait(const Instruction&, Modifiers&, Operation op);
+  /// `bytes` have come, of those that the mbarrier expects.
+  void completeTransactions(const Instruction& instruction, const Operand& barrier, Slot bytes);
 
   // decode_warp.cpp
   void shuffle(const Instruction&, Modifiers&);
@@ -145,9 +167,22 @@ class Lowerer {
   // decode_matrix.cpp
   void matrix(const Instruction&, Modifiers&);
   void matrixAccess(const Instruction&, Modifiers&, bool loads);
-  void matrixProduct(const Instruction&, Modifiers&);
-  unsigned gatherMatrix(const Instruction& instruction, const Operand& fragment, Type type,
-                        Slot* temporaries);
+  void matrixProduct(const Instruction&, Modifiers&, bool fragments);
+  struct Multiplication {
+    MatrixProduct product;
+    Arrangement arrangement{};
+    Rounding rounding{};
+    bool columnMajorA = false, columnMajorB = false;
+  };
+  Multiplication takeMultiplication(const Instruction&, Modifiers&, bool fragments);
+  void placeFragment(const Instruction& instruction, std::size_t index, const FragmentShape& shape,
+                     Fragment& fragment);
+  void matrixRows(const Instruction&, Modifiers&);
+  void transposeMatrix(const Instruction&, Modifiers&);
+  Operation carrier(const Instruction& instruction, const Operand& operand, Element element,
+                    bool result);
+  std::uint32_t productNumber(const MatrixProduct& product);
+  void converge(const Instruction& instruction);
 
   // decode_control.cpp
   void branch(const Instruction&, Modifiers&);

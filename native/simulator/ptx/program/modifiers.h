@@ -4,7 +4,9 @@
 
 #include <array>
 #include <initializer_list>
+#include <span>
 #include <string_view>
+#include <utility>
 
 #include "native/simulator/ptx/lanes/form.h"
 #include "native/simulator/ptx/syntax/types.h"
@@ -20,6 +22,18 @@ class Modifiers {
   bool takeAny(std::initializer_list<std::string_view> words);
   /// The first type that is left; None when there is none.
   Type takeType();
+  /// The value of the first word that `names` has; `none` when there is none.
+  template <class T>
+  T takeFirst(std::span<const std::pair<std::string_view, T>> names, T none) {
+    for (std::size_t i = 0; i < count_; ++i) {
+      for (const auto& [name, value] : names) {
+        if (words_[i] != name) continue;
+        words_[i] = {};
+        return value;
+      }
+    }
+    return none;
+  }
   Rounding takeRounding();
   bool takeCompare(Compare& compare, Type type);
   Boolean takeBoolean();

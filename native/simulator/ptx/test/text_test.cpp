@@ -14,9 +14,9 @@ void refused(const std::string& body, const std::string& sentence) {
 
 TEST_CASE("the error message names the line and the instruction") {
   const std::string line = "ptx line 18: ";
-  refused("wmma.load.a.sync.aligned.row.m8n8k128.global.b1 {%r1}, [%rd1];",
+  refused("wmma.load.a.sync.aligned.row.m8n8k64.global.b1 {%r1}, [%rd1];",
           line +
-              "instruction 'wmma.load.a.sync.aligned.row.m8n8k128.global.b1' is not implemented by "
+              "instruction 'wmma.load.a.sync.aligned.row.m8n8k64.global.b1' is not implemented by "
               "the simulated GPU");
   refused("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
           line + "instruction 'tex.2d.v4.f32.f32' is not implemented by the simulated GPU");

@@ -61,6 +61,7 @@ Forms allForms() {
   atomicForms(forms);
   spaceForms(forms);
   warpForms(forms);
+  matrixForms(forms);
   return forms;
 }
 

@@ -94,6 +94,7 @@ void memoryForms(Forms& forms);
 void atomicForms(Forms& forms);
 void spaceForms(Forms& forms);
 void warpForms(Forms& forms);
+void matrixForms(Forms& forms);
 
 Forms allForms();
 /// Spellings of the table's opcodes that are no PTX. They have no reference.
