@@ -127,6 +127,32 @@ struct ExtremeNarrow {
   }
 };
 
+/// The compiler calls a library for 16 bytes; the host has one instruction.
+bool replaceWide(uint128* p, uint128& before, uint128 next) {
+  u64 low = u64(before), high = u64(before >> 64);
+  bool done;
+  asm volatile("lock cmpxchg16b %1"
+               : "=@ccz"(done), "+m"(*p), "+a"(low), "+d"(high)
+               : "b"(u64(next)), "c"(u64(next >> 64))
+               : "memory");
+  before = uint128(high) << 64 | low;
+  return done;
+}
+struct ExchangeWide {
+  static uint128 run(uint128* p, uint128 b, uint128) {
+    uint128 before = 0;
+    while (!replaceWide(p, before, b)) {
+    }
+    return before;
+  }
+};
+struct CompareWide {
+  static uint128 run(uint128* p, uint128 expected, uint128 wanted) {
+    replaceWide(p, expected, wanted);
+    return expected;
+  }
+};
+
 template <class F, class T, Space space, bool keep>
 const Operation* atomically(Warp& w, const Operation* op, u32 mask) {
   w.spin();
@@ -217,6 +243,11 @@ Handler selectAtomic(const Form& form) {
     case Type::B16:
       return form.op == Op::AtomCompare || form.op == Op::AtomExchange ? integers<u16, s16>(form)
                                                                        : nullptr;
+    case Type::B128:
+      if (form.noReturn) return nullptr;
+      return form.op == Op::AtomExchange  ? placed<ExchangeWide, uint128>(form)
+             : form.op == Op::AtomCompare ? placed<CompareWide, uint128>(form)
+                                          : nullptr;
     case Type::B32:
     case Type::U32:
     case Type::S32: return integers<u32, s32>(form);

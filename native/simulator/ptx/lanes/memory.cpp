@@ -46,12 +46,16 @@ const Operation* load(Warp& w, const Operation* op, u32 mask) {
   if (op->flags & Operation::kSpinning) w.spin();
   alignas(64) u64 address[32];
   if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
+    if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
+      readNeighbours(w.at<M>(op->slot[0]), address[0]);
+      return op + 1;
+    }
+  }
   if (count == 2) {
     loadLanes<M, R, 2>(w, op, mask, address);
   } else if (count == 4) {
     loadLanes<M, R, 4>(w, op, mask, address);
-  } else if (sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
-    readNeighbours(w.at<M>(op->slot[0]), address[0]);
   } else {
     loadLanes<M, R, 1>(w, op, mask, address);
   }
@@ -63,12 +67,16 @@ const Operation* store(Warp& w, const Operation* op, u32 mask) {
   const unsigned count = op->width;
   alignas(64) u64 address[32];
   if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
+    if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
+      writeNeighbours(address[0], w.at<M>(op->slot[0]));
+      return op + 1;
+    }
+  }
   if (count == 2) {
     storeLanes<M, R, 2>(w, op, mask, address);
   } else if (count == 4) {
     storeLanes<M, R, 4>(w, op, mask, address);
-  } else if (sizeof(M) == sizeof(R) && mask == kAllLanes && consecutive(address, sizeof(M))) {
-    writeNeighbours(address[0], w.at<M>(op->slot[0]));
   } else {
     storeLanes<M, R, 1>(w, op, mask, address);
   }
@@ -110,11 +118,18 @@ const Operation* fromGeneric(Warp& w, const Operation* op, u32 mask) {
   assign<D>(w, op->slot[0], mask, [=](int i) { return D(a[i] & kWindowOffset); });
   return op + 1;
 }
+/// The block of the cluster in whose shared memory an address is.
+u32 rankOf(const Warp& w, u64 address) {
+  const u32 named = u32((address & kWindowOffset) >> kRankShift);
+  return named ? named - 1 : w.block->rank;
+}
 const Operation* isSpace(Warp& w, const Operation* op, u32 mask) {
   const u64* a = w.at<u64>(op->slot[1]);
   u32 bits = 0;
-  for (int i = 0; i < 32; ++i)
-    bits |= u32(a[i] >> kWindowShift == u64(op->immediate) >> kWindowShift) << i;
+  for (int i = 0; i < 32; ++i) {
+    const bool own = !op->width || rankOf(w, a[i]) == w.block->rank;
+    bits |= u32(own && a[i] >> kWindowShift == u64(op->immediate) >> kWindowShift) << i;
+  }
   w.assignPredicate(op->slot[0], bits, mask);
   return op + 1;
 }
@@ -128,6 +143,13 @@ const Operation* mapRank(Warp& w, const Operation* op, u32 mask) {
     const u64 offset = a[i] & ((1ull << kRankShift) - 1);
     return T((u64(a[i]) & ~kWindowOffset) | u64(rank[i] + 1) << kRankShift | offset);
   });
+  return op + 1;
+}
+
+template <class T>
+const Operation* getRank(Warp& w, const Operation* op, u32 mask) {
+  const T* a = w.at<T>(op->slot[1]);
+  assign<u32>(w, op->slot[0], mask, [&](int i) { return rankOf(w, a[i]); });
   return op + 1;
 }
 
@@ -190,6 +212,8 @@ struct Parameters {
 
 template <class K, Space s, class M>
 Handler registers(const Form& form) {
+  if constexpr (sizeof(M) == 16)
+    return form.sourceBytes == 16 ? K::template pick<s, M, M>() : nullptr;
   switch (form.sourceBytes) {
     case 2: return K::template pick<s, M, u16>();
     case 4: return K::template pick<s, M, u32>();
@@ -212,6 +236,7 @@ Handler types(const Form& form) {
     case 2: return registers<K, s, u16>(form);
     case 4: return registers<K, s, u32>(form);
     case 8: return registers<K, s, u64>(form);
+    case 16: return registers<K, s, uint128>(form);
     default: return nullptr;
   }
 }
@@ -246,6 +271,7 @@ Handler selectMemory(const Form& form) {
     case Op::FromGeneric: return windows(form);
     case Op::IsSpace: return isSpace;
     case Op::MapRank: return bytesOf(form.type) == 8 ? mapRank<u64> : mapRank<u32>;
+    case Op::GetRank: return bytesOf(form.type) == 8 ? getRank<u64> : getRank<u32>;
     case Op::CopyAsync: return copyAsync;
     default: return nullptr;
   }

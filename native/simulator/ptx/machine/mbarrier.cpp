@@ -9,11 +9,13 @@
 namespace simulator::ptx {
 namespace {
 
-/// What our mbarrier keeps in its 64 opaque bits.
+/// What our mbarrier keeps in its 64 opaque bits. Programs compare a phase with the one before it
+/// at most.
 struct Object {
   std::uint64_t expected : 20;
   std::uint64_t pending : 20;
-  std::uint64_t phase : 24;
+  std::uint64_t transactions : 21;  ///< bytes that are still to come; a complement if negative
+  std::uint64_t phase : 3;
 };
 static_assert(sizeof(Object) == 8);
 
@@ -41,34 +43,70 @@ const Operation* eachObject(Warp& w, const Operation* op, std::uint32_t mask, F 
   return op + 1;
 }
 
+/// Ends the phase if nothing is left to wait for.
+void settle(Object& object) {
+  if (object.pending != 0 || object.transactions != 0) return;
+  object.pending = object.expected;
+  ++object.phase;
+}
+
+void release(Warp& w, unsigned lane, const Object& object) {
+  if (Races* races = racesOf(w))
+    races->release(w, lane, reinterpret_cast<std::uint64_t>(&object), true);
+}
+
 }  // namespace
 
 const Operation* mbarrierInit(Warp& w, const Operation* op, std::uint32_t mask) {
   const std::uint32_t* count = w.at<std::uint32_t>(op->slot[1]);
   return eachObject(w, op, mask, [&](Object& object, unsigned lane) {
-    object = {count[lane] & 0xfffff, count[lane] & 0xfffff, 0};
+    object = {count[lane] & 0xfffff, count[lane] & 0xfffff, 0, 0};
   });
 }
 
 const Operation* mbarrierInvalidate(Warp& w, const Operation* op, std::uint32_t mask) {
-  return eachObject(w, op, mask, [](Object& object, unsigned) { object = {0, 0, 0}; });
+  return eachObject(w, op, mask, [](Object& object, unsigned) { object = {0, 0, 0, 0}; });
 }
 
 const Operation* mbarrierArrive(Warp& w, const Operation* op, std::uint32_t mask) {
   const std::uint32_t* count = op->uses & 2 ? w.at<std::uint32_t>(op->slot[1]) : nullptr;
+  const std::uint32_t* bytes = op->uses & 4 ? w.at<std::uint32_t>(op->slot[2]) : nullptr;
   return eachObject(w, op, mask, [&](Object& object, unsigned lane) {
     const Object before = object;
-    if (Races* races = racesOf(w))
-      races->release(w, lane, reinterpret_cast<std::uint64_t>(&object), true);
+    release(w, lane, object);
+    if (bytes) object.transactions += bytes[lane];
     const std::uint64_t arriving = count ? count[lane] : 1;
+    if (op->width) object.expected -= arriving;
     object.pending = object.pending > arriving ? object.pending - arriving : 0;
-    if (object.pending == 0) {
-      object.pending = object.expected;
-      ++object.phase;
-    }
+    settle(object);
     if (op->defines & 1)
       w.at<std::uint64_t>(op->slot[0])[lane] = std::bit_cast<std::uint64_t>(before);
   });
+}
+
+const Operation* mbarrierExpect(Warp& w, const Operation* op, std::uint32_t mask) {
+  const std::uint32_t* bytes = w.at<std::uint32_t>(op->slot[1]);
+  return eachObject(w, op, mask,
+                    [&](Object& object, unsigned lane) { object.transactions += bytes[lane]; });
+}
+
+const Operation* mbarrierComplete(Warp& w, const Operation* op, std::uint32_t mask) {
+  const std::uint32_t* bytes = w.at<std::uint32_t>(op->slot[1]);
+  return eachObject(w, op, mask, [&](Object& object, unsigned lane) {
+    release(w, lane, object);
+    object.transactions -= bytes[lane];
+    settle(object);
+  });
+}
+
+const Operation* mbarrierPending(Warp& w, const Operation* op, std::uint32_t mask) {
+  const std::uint64_t* state = w.at<std::uint64_t>(op->slot[1]);
+  std::uint32_t* count = w.at<std::uint32_t>(op->slot[0]);
+  for (std::uint32_t left = mask; left; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    count[lane] = static_cast<std::uint32_t>(std::bit_cast<Object>(state[lane]).pending);
+  }
+  return op + 1;
 }
 
 const Operation* mbarrierTest(Warp& w, const Operation* op, std::uint32_t mask) {

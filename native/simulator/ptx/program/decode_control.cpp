@@ -176,6 +176,8 @@ const Lowerer::Decoders& Lowerer::decoders() {
       {"cvta", &L::convertAddress},
       {"isspacep", &L::isSpace},
       {"mapa", &L::mapRank},
+      {"getctarank", &L::rankOf},
+      {"createpolicy", &L::cachePolicy},
       {"cp", &L::copyAsync},
       {"alloca", &L::allocateLocal},
       {"stacksave", &L::allocateLocal},

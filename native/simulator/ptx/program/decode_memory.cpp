@@ -1,11 +1,10 @@
-// ld, st, atom, red, cvta, isspacep, cp.async, alloca, fences.
+// ld, st, cvta, isspacep, mapa, alloca, fences.
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "native/simulator/ptx/machine/call.h"
 #include "native/simulator/ptx/machine/control.h"
-#include "native/simulator/ptx/machine/mbarrier.h"
 #include "native/simulator/ptx/program/legality.h"
 #include "native/simulator/ptx/program/lowerer.h"
 
@@ -72,9 +71,9 @@ void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool 
   const Operand &value = operand(instruction, loads ? 0 : 1),
                 &where = operand(instruction, loads ? 1 : 0);
   const bool vector = value.kind == Operand::Kind::Vector;
-  if (form.type == Type::None || bytesOf(form.type) > 8 ||
-      (vector ? value.elements.size() : 1) != lanes)
-    unsupported(instruction);
+  const bool whole = form.type == Type::B128 && lanes == 1;
+  const bool scalar = isOneOf(form.type, {Type::F32, Type::F64}) || isInteger(form.type);
+  require((scalar || whole) && (vector ? value.elements.size() : 1) == lanes, instruction);
   Operation op;
   guard(op, instruction);
   form.space = addressOperand(op, instruction, where, form.space);
@@ -92,7 +91,8 @@ void Lowerer::access(const Instruction& instruction, Modifiers& modifiers, bool 
     }
     const Type as = form.sourceBytes == 2   ? Type::B16
                     : form.sourceBytes == 4 ? Type::B32
-                                            : Type::B64;
+                    : form.sourceBytes == 8 ? Type::B64
+                                            : Type::B128;
     const bool literal =
         element(i).kind == Operand::Kind::Float || element(i).kind == Operand::Kind::Float32;
     if (loads) {
@@ -126,44 +126,8 @@ void Lowerer::load(const Instruction& instruction, Modifiers& modifiers) {
   access(instruction, modifiers, true);
 }
 void Lowerer::store(const Instruction& instruction, Modifiers& modifiers) {
+  if (modifiers.take("async")) return storeAsync(instruction, modifiers);
   access(instruction, modifiers, false);
-}
-
-void Lowerer::atomic(const Instruction& instruction, Modifiers& modifiers) {
-  static constexpr std::pair<std::string_view, Op> kNames[] = {
-      {"add", Op::AtomAdd},    {"and", Op::AtomAnd}, {"or", Op::AtomOr},
-      {"xor", Op::AtomXor},    {"min", Op::AtomMin}, {"max", Op::AtomMax},
-      {"inc", Op::AtomInc},    {"dec", Op::AtomDec}, {"exch", Op::AtomExchange},
-      {"cas", Op::AtomCompare}};
-  Access checked{.kind = Access::Kind::Atomic, .strong = true};
-  checked.release = modifiers.takeAny({"release", "acq_rel"});
-  checked.narrow = modifiers.take("cta");
-  modifiers.takeMemoryHints();
-  const bool unflushed = modifiers.take("noftz");
-  Form form{.op = Op::ActiveMask};
-  form.noReturn = modifiers.opcode() == "red";
-  form.space = modifiers.takeSpace();
-  for (const auto& [name, op] : kNames) {
-    if (form.op == Op::ActiveMask && modifiers.take(name)) form.op = op;
-  }
-  form.type = modifiers.takeType();
-  require(legalAtomic(form, unflushed), instruction);
-  Operation op;
-  guard(op, instruction);
-  const unsigned first = form.noReturn ? 0 : 1;
-  const Space space = addressOperand(op, instruction, operand(instruction, first), form.space);
-  if (space == Space::Local || space == Space::Param) unsupported(instruction);
-  use(op, 1, source(instruction, operand(instruction, first + 1), form.type));
-  const bool compares = form.op == Op::AtomCompare;
-  if (compares) use(op, 2, source(instruction, operand(instruction, first + 2), form.type));
-  if (instruction.operands.size() != first + (compares ? 3 : 2)) unsupported(instruction);
-  if (!form.noReturn) define(op, 0, destination(instruction, operand(instruction, 0), form.type));
-  op.target = static_cast<std::uint32_t>(code_.operations.size());
-  op.run = laneKernel(form);
-  if (!op.run) unsupported(instruction);
-  checked.space = space;
-  checked.bytes = bytesOf(form.type);
-  emitAccess(op, checked);
 }
 
 void Lowerer::convertAddress(const Instruction& instruction, Modifiers& modifiers) {
@@ -186,8 +150,10 @@ void Lowerer::convertAddress(const Instruction& instruction, Modifiers& modifier
 }
 
 void Lowerer::isSpace(const Instruction& instruction, Modifiers& modifiers) {
+  const bool cluster = modifiers.hasAny({"shared::cluster"});
   const Space space = modifiers.takeSpace();
   Operation op = begin(instruction, Form{.op = Op::IsSpace});
+  op.width = space == Space::Shared && !cluster;
   const std::uint64_t window = space == Space::Shared  ? kSharedWindow
                                : space == Space::Local ? kLocalWindow
                                : space == Space::Param ? kParameterWindow
@@ -209,41 +175,14 @@ void Lowerer::mapRank(const Instruction& instruction, Modifiers& modifiers) {
   emit(op);
 }
 
-void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
-  if (!modifiers.take("async")) unsupported(instruction);
-  if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"}))
-    return;  // it has happened already
-  if (modifiers.take("mbarrier")) {
-    const bool counted = !modifiers.take("noinc");
-    modifiers.takeAny({"arrive", "b64"});
-    modifiers.takeSpace();
-    // Without .noinc the arrival is expected in addition to the others. The copies are done, so it
-    // leaves the count as it was.
-    return counted ? emit(begin(instruction, nothing)) : memoryBarrierArrive(instruction);
-  }
-  modifiers.takeMemoryHints();
-  modifiers.take("L2::cache_hint");
-  if (!modifiers.takeAny({"shared", "shared::cta"}) || !modifiers.take("global"))
-    unsupported(instruction);
-  Operation op = begin(instruction, Form{.op = Op::CopyAsync});
-  Operation from;
-  addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
-  addressOperand(from, instruction, operand(instruction, 1), Space::Global);
-  if (!(from.flags & Operation::kWideAddress))
-    malformed(instruction, "the source's address has 64 bits");
-  use(op, 0, from.slot[Operation::kAddress]);
-  op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(from.immediate));
-  const std::uint64_t bytes = operand(instruction, 2).bits;
-  if (bytes != 4 && bytes != 8 && bytes != 16)
-    malformed(instruction, "cp.async copies 4, 8 or 16 bytes");
-  op.width = static_cast<std::uint8_t>(bytes);
-  if (instruction.operands.size() > 3) {
-    if (operand(instruction, 3).kind == Operand::Kind::Register &&
-        registers_[operand(instruction, 3).index] == Type::Pred)
-      unsupported(instruction);
-    use(op, 1, source(instruction, operand(instruction, 3), Type::U32));
-  }
-  emitAccess(op, {.kind = Access::Kind::Copy, .space = Space::Shared, .bytes = op.width});
+void Lowerer::rankOf(const Instruction& instruction, Modifiers& modifiers) {
+  modifiers.takeSpace();
+  const Type type = modifiers.takeType();
+  require(type == Type::U32 || type == Type::U64, instruction);
+  Operation op = begin(instruction, Form{.op = Op::GetRank, .type = type});
+  use(op, 1, source(instruction, operand(instruction, 1), type));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::U32));
+  emit(op);
 }
 
 void Lowerer::allocateLocal(const Instruction& instruction, Modifiers& modifiers) {
@@ -261,42 +200,17 @@ void Lowerer::allocateLocal(const Instruction& instruction, Modifiers& modifiers
   emit(op);
 }
 
-void Lowerer::memoryBarrierArrive(const Instruction& instruction) {
-  Operation op = begin(instruction, mbarrierArrive);
-  addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
-  emit(op);
-}
-
-void Lowerer::memoryBarrierObject(const Instruction& instruction, Modifiers& modifiers) {
-  modifiers.takeMemoryHints();
-  const bool parity = modifiers.take("parity"), noComplete = modifiers.take("noComplete");
-  const Space space = modifiers.takeSpace();
-  modifiers.take("b64");
-  Handler handler = nullptr;
-  if (modifiers.take("init")) handler = mbarrierInit;
-  if (modifiers.take("inval")) handler = mbarrierInvalidate;
-  if (modifiers.take("arrive")) handler = mbarrierArrive;
-  if (modifiers.takeAny({"test_wait", "try_wait"})) handler = mbarrierTest;
-  Operation op = begin(instruction, handler);
-  op.detail = space == Space::Shared;
-  const bool hasResult = handler == mbarrierArrive || handler == mbarrierTest;
-  const std::size_t at = hasResult ? 1 : 0;
-  addressOperand(op, instruction, operand(instruction, at), space);
-  if (instruction.operands.size() > at + 1) {
-    const bool state = handler == mbarrierTest && !parity;
-    use(op, 1, source(instruction, operand(instruction, at + 1), state ? Type::B64 : Type::U32));
-  }
-  op.width = parity;
-  if (noComplete && handler != mbarrierArrive) unsupported(instruction);
-  if (handler == mbarrierArrive)
-    define(op, 0, destination(instruction, operand(instruction, 0), Type::B64));
-  if (handler == mbarrierTest)
-    define(op, 0, destination(instruction, operand(instruction, 0), Type::Pred));
-  emit(op);
-}
-
 void Lowerer::ignored(const Instruction& instruction, Modifiers& modifiers) {
   modifiers = Modifiers(instruction.text.substr(0, instruction.text.find('.')));
+}
+
+/// createpolicy: nothing looks at what it answers.
+void Lowerer::cachePolicy(const Instruction& instruction, Modifiers& modifiers) {
+  ignored(instruction, modifiers);
+  Operation op = begin(instruction, Form{.op = Op::Copy, .type = Type::B64});
+  use(op, 1, number(0, 8));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::B64));
+  emit(op);
 }
 
 void Lowerer::fence(const Instruction& instruction, Modifiers& modifiers) {

@@ -15,6 +15,16 @@ bool maySaturate(Type to, Type from) {
                                         : bytesOf(to) <= bytesOf(from);
 }
 
+bool isSmallPair(Type type) { return type == Type::E4M3x2 || type == Type::E5M2x2; }
+
+/// Between pairs of 8 bits and others.
+bool betweenPairs(const Form& form) {
+  const bool small = isSmallPair(form.type);
+  const Type other = small ? form.from : form.type;
+  return form.rounding == Rounding::Nearest && !form.flush && !form.saturate &&
+         form.finite == small && (other == Type::F16x2 || (small && other == Type::F32));
+}
+
 bool toNarrow(const Form& form) {
   const Rounding rounding = form.rounding;
   if (form.from != Type::F32 || form.flush || form.saturate) return false;
@@ -38,6 +48,7 @@ bool betweenFloats(const Form& form) {
 }  // namespace
 
 bool legalConversion(const Form& form) {
+  if (isSmallPair(form.type) || isSmallPair(form.from)) return betweenPairs(form);
   if (isOneOf(form.type, {Type::F16x2, Type::BF16x2, Type::TF32})) return toNarrow(form);
   if (form.relu || form.finite)
     return isOneOf(form.type, {Type::F16, Type::BF16}) && toNarrow(form);
@@ -74,6 +85,15 @@ bool legalSet(const Form& form) {
   return isWord(to) || to == Type::F32 || to == Type::F16 || (to == Type::BF16 && !form.flush);
 }
 
+bool legalAtomicVector(const Form& form, unsigned count) {
+  const bool global = form.space == Space::Global || form.space == Space::Generic;
+  if (!global) return false;
+  if (form.type == Type::F32) return form.op == Op::AtomAdd && count <= 4;
+  if (form.op != Op::AtomAdd && form.op != Op::AtomMin && form.op != Op::AtomMax) return false;
+  if (form.type == Type::F16 || form.type == Type::BF16) return true;
+  return (form.type == Type::F16x2 || form.type == Type::BF16x2) && count <= 4;
+}
+
 bool legalAtomic(const Form& form, bool unflushed) {
   const Type type = form.type;
   const bool narrow = isHalf(type) || isBrain(type);
@@ -88,8 +108,9 @@ bool legalAtomic(const Form& form, bool unflushed) {
     case Op::AtomMax: return isWhole(type) && bytesOf(type) >= 4;
     case Op::AtomInc:
     case Op::AtomDec: return type == Type::U32;
-    case Op::AtomExchange: return !form.noReturn && (type == Type::B32 || type == Type::B64);
-    case Op::AtomCompare: return !form.noReturn && isBits(type);
+    case Op::AtomExchange:
+      return !form.noReturn && isOneOf(type, {Type::B32, Type::B64, Type::B128});
+    case Op::AtomCompare: return !form.noReturn && (isBits(type) || type == Type::B128);
     default: return false;
   }
 }

@@ -39,5 +39,6 @@ bool legalComparison(Compare compare, bool unsignedWord, Type type, bool flush);
 bool legalSet(const Form& form);
 /// `unflushed` says that .noftz is there.
 bool legalAtomic(const Form& form, bool unflushed);
+bool legalAtomicVector(const Form& form, unsigned count);
 
 }  // namespace simulator::ptx

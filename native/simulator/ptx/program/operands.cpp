@@ -73,7 +73,8 @@ Slot Lowerer::sourceRegister(const Instruction& instruction, const Operand& oper
 }
 
 Slot Lowerer::special(const Instruction& instruction, const Operand& operand, unsigned bytes) {
-  if (operand.name == "%pm0" || operand.name.starts_with("%pm")) return number(0, bytes);
+  if (operand.name.starts_with("%pm") || operand.name == "%current_graph_exec")
+    return number(0, bytes);
   unsigned width = 0;
   const int which = specialNumber(operand.name, width);
   if (which < 0) malformed(instruction, "unknown register '" + std::string(operand.name) + "'");

@@ -28,6 +28,8 @@ enum class Type : std::uint8_t {
   F16x2,
   BF16,
   BF16x2,
+  E4M3x2,
+  E5M2x2,
   TF32,
   F32,
   F64,
@@ -51,7 +53,9 @@ constexpr unsigned bytesOf(Type type) {
     case Type::U16:
     case Type::S16:
     case Type::F16:
-    case Type::BF16: return 2;
+    case Type::BF16:
+    case Type::E4M3x2:
+    case Type::E5M2x2: return 2;
     case Type::B32:
     case Type::U32:
     case Type::S32:

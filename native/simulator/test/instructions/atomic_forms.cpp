@@ -124,8 +124,148 @@ void atoms(Forms& forms) {
     addAtom(forms, kAtoms[3], false, {".global", kGlobal}, words, "global");
 }
 
+struct Vector {
+  const char* type;
+  unsigned count;
+  bool onlyAdd;
+};
+// Of .v2 with 16-bit elements a program has the packed type.
+constexpr Vector kVectors[] = {
+    {"f32", 2, true},     {"f32", 4, true},     {"f16", 4, false},   {"f16", 8, false},
+    {"bf16", 4, false},   {"bf16", 8, false},   {"f16x2", 2, false}, {"f16x2", 4, false},
+    {"bf16x2", 2, false}, {"bf16x2", 4, false},
+};
+
+/// How an element of a vector changes. PTX says nothing of NaN and of zeros with different signs
+/// for min and max: they are not compared.
+struct Change {
+  std::string operation;
+  Format format;
+  u64 next(u64 a, u64 b) const {
+    if (operation == "add") return floatSum(a, b, 0, format, format == kF32);
+    const int less = order(decode(a, format), decode(b, format));
+    return (less == 1) == (operation == "max") ? a : b;
+  }
+  bool open(u64 a, u64 b) const {
+    const Real x = decode(a, format), y = decode(b, format);
+    return x.isNan() || y.isNan() || (operation != "add" && x.isZero() && y.isZero());
+  }
+};
+
+/// 8 or 16 bytes of memory: %s0 and %s1; the operands are %s2 and %s3, or %s1.
+void addVector(Forms& forms, const Vector& vector, const std::string& operation, bool returns) {
+  const std::string type = vector.type;
+  const bool narrow = type != "f32", halves = type == "f16" || type == "bf16";
+  const Change change{operation, formatNamed(type)};
+  const unsigned bits = change.format.bits(), registerWidth = halves ? 16 : 32,
+                 words = vector.count * registerWidth <= 64 ? 1 : 2, inWord = 64 / registerWidth;
+  const std::string name = std::string(returns ? "atom" : "red") + ".global." + operation +
+                           (narrow ? ".noftz" : "") + ".v" + std::to_string(vector.count) + "." +
+                           type;
+  std::string body = "st.global.b64 [%to], %s0;", list, before;
+  if (words == 2) body += "st.global.b64 [%to+8], %s1;";
+  for (unsigned word = 0; word < words; ++word) {
+    std::string part;
+    for (unsigned i = 0; i < inWord; ++i) {
+      const std::string number = std::to_string(word * inWord + i);
+      body += ".reg .b" + std::to_string(registerWidth) + " %v" + number + ", %o" + number + ";";
+      part += (i ? ", %v" : "%v") + number;
+      list += (list.empty() ? "%v" : ", %v") + number;
+      before += (before.empty() ? "%o" : ", %o") + number;
+    }
+    body += "mov.b64 {" + part + "}, %s" + std::to_string(words + word) + ";";
+  }
+  body += name + (returns ? " {" + before + "}, " : " ") + "[%to], {" + list + "};";
+  for (unsigned word = 0; word < words; ++word) {
+    const auto after = [=](const u64* s, u64* d) {
+      for (unsigned at = 0; at < 64; at += bits)
+        d[0] |= change.next(cut(s[word] >> at, bits), cut(s[words + word] >> at, bits)) << at;
+    };
+    const Check check = [=](const u64* s, u64 wanted, u64 got) {
+      for (unsigned at = 0; at < 64; at += bits) {
+        const u64 a = cut(s[word] >> at, bits), b = cut(s[words + word] >> at, bits);
+        if (cut(wanted >> at, bits) != cut(got >> at, bits) && !change.open(a, b)) return false;
+      }
+      return true;
+    };
+    const std::string end = "ld.global.b64 %d0, [%to+" + std::to_string(8 * word) + "];";
+    const std::vector<Kind> sources(2 * words, Kind::Int64);
+    forms.push_back({name,
+                     {Kind::Int64},
+                     sources,
+                     body + end,
+                     [=](const u64* s, u64* d) {
+                       d[0] = 0;
+                       after(s, d);
+                     },
+                     check,
+                     "word " + std::to_string(word)});
+    if (!returns) continue;
+    std::string part;
+    for (unsigned i = 0; i < inWord; ++i)
+      part += (i ? ", %o" : "%o") + std::to_string(word * inWord + i);
+    forms.push_back({name,
+                     {Kind::Int64},
+                     sources,
+                     body + "mov.b64 %d0, {" + part + "};",
+                     [=](const u64* s, u64* d) { d[0] = s[word]; },
+                     {},
+                     "before, word " + std::to_string(word)});
+  }
+}
+
+void vectors(Forms& forms) {
+  for (const Vector& vector : kVectors) {
+    for (const char* operation : {"add", "min", "max"}) {
+      if (vector.onlyAdd && operation[0] != 'a') continue;
+      for (const bool returns : {true, false}) addVector(forms, vector, operation, returns);
+    }
+  }
+}
+
+/// 16 bytes at once: the memory has %s0 and %s1, %q1 has %s2 and %s3.
+void wholes(Forms& forms, const Place& place) {
+  const std::string space = place.space, plain = space + ".b64";
+  const std::string start = place.setup + (".reg .b128 %q0, %q1, %q2; st" + plain) +
+                            " [%a], %s0; st" + plain +
+                            " [%a+8], %s1; mov.b128 %q1, {%s2, %s3}; mov.b128 %q0, {%s0, %s1};";
+  const std::string after = "ld" + plain + " %d0, [%a]; ld" + plain + " %d1, [%a+8];",
+                    before = "mov.b128 {%d0, %d1}, %q2;";
+  const auto add = [&](const std::string& name, const std::string& body, bool exchanged,
+                       const char* remark) {
+    forms.push_back({name,
+                     std::vector<Kind>(2, Kind::Int64),
+                     std::vector<Kind>(4, Kind::Int64),
+                     start + body,
+                     [=](const u64* s, u64* d) {
+                       d[0] = s[exchanged ? 2 : 0];
+                       d[1] = s[exchanged ? 3 : 1];
+                     },
+                     {},
+                     remark});
+  };
+  const std::string load = "ld" + space + ".b128", store = "st" + space + ".b128",
+                    exchange = "atom" + space + ".exch.b128",
+                    compare = "atom" + space + ".cas.b128";
+  add(load, load + " %q2, [%a];" + before, false, "");
+  add(store, store + " [%a], %q1;" + after, true, "");
+  add(exchange, exchange + " %q2, [%a], %q1;" + after, true, "after");
+  add(exchange, exchange + " %q2, [%a], %q1;" + before, false, "before");
+  add(compare, compare + " %q2, [%a], %q0, %q1;" + after, true, "equal");
+  add(compare, compare + " %q2, [%a], %q0, %q1;" + before, false, "before");
+  add(compare,
+      "xor.b64 %x0, %s1, 1; mov.b128 %q0, {%s0, %x0};" + compare + " %q2, [%a], %q0, %q1;" + after,
+      false, "different");
+}
+
 }  // namespace
 
-void atomicForms(Forms& forms) { atoms(forms); }
+void atomicForms(Forms& forms) {
+  atoms(forms);
+  vectors(forms);
+  for (const Place& place :
+       {Place{".global", kGlobal}, Place{".shared", kShared}, Place{"", kGlobal}})
+    wholes(forms, place);
+}
 
 }  // namespace instructions

@@ -62,6 +62,7 @@ Forms allForms() {
   spaceForms(forms);
   warpForms(forms);
   matrixForms(forms);
+  asyncForms(forms);
   return forms;
 }
 

@@ -95,6 +95,7 @@ void atomicForms(Forms& forms);
 void spaceForms(Forms& forms);
 void warpForms(Forms& forms);
 void matrixForms(Forms& forms);
+void asyncForms(Forms& forms);
 
 Forms allForms();
 /// Spellings of the table's opcodes that are no PTX. They have no reference.

@@ -86,7 +86,9 @@ std::string statements(std::string body, bool guarded) {
   for (std::size_t at = 0; at < body.size();) {
     const std::size_t end = body.find(';', at);
     const std::size_t begin = body.find_first_not_of(" \n", at);
-    text += (guarded ? "  @%odd " : "  ") + body.substr(begin, end - begin) + ";\n";
+    const bool declares = body.compare(begin, 5, ".reg ") == 0;
+    if (!guarded || !declares)
+      text += (guarded ? "  @%odd " : "  ") + body.substr(begin, end - begin) + ";\n";
     at = end + 1;
   }
   for (std::size_t at = 0; guarded && (at = text.find("%d", at)) != std::string::npos;)

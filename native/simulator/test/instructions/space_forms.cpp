@@ -1,4 +1,4 @@
-// Address conversion, constants, cp.async, mbarrier, the stack, fences and hints.
+// Address conversion, constants, the stack, fences and hints.
 #include "native/simulator/test/instructions/memory_shared.h"
 
 namespace instructions {
@@ -47,7 +47,8 @@ void spaces(Forms& forms) {
                            local = std::string(kLocal) + "cvta.local.u64 %a, %a;";
   const Row rows[] = {{"global", kGlobal}, {"shared", shared.c_str()}, {"local", local.c_str()}};
   for (const Row& row : rows) {
-    for (const char* asked : {"global", "shared", "local", "const", "shared::cta"}) {
+    for (const char* asked :
+         {"global", "shared", "local", "const", "shared::cta", "shared::cluster"}) {
       const std::string name = std::string("isspacep.") + asked;
       const bool is = std::string(asked).starts_with(row.from);
       forms.push_back({name,
@@ -131,71 +132,25 @@ void stacks(Forms& forms) {
                    {}});
 }
 
-void asynchronousCopies(Forms& forms) {
-  for (const unsigned bytes : {4u, 8u, 16u}) {
-    for (const char* cache : {"ca", "cg"}) {
-      if (cache[1] == 'g' && bytes != 16) continue;
-      for (const int taken : {-1, 0, 3, 4}) {
-        const std::string name = std::string("cp.async.") + cache + ".shared.global";
-        const std::string size =
-            std::to_string(bytes) + (taken < 0 ? "" : ", " + std::to_string(taken));
-        const std::string body =
-            std::string(kShared) +
-            "mov.b64 %x0, 0x1122334455667788; st.shared.b64 [%a], %x0; st.shared.b64 [%a+8], %x0;" +
-            name + " [%a32], [%from], " + size +
-            "; cp.async.commit_group; cp.async.wait_group 0; ld.shared.b64 %d0, [%a]; "
-            "ld.shared.b64 %d1, [%a+8];";
-        const auto reference = [=](const u64* s, u64* d) {
-          constexpr u64 kFill = 0x1122334455667788;
-          const u128 source = static_cast<u128>(s[1]) << 64 | s[0];
-          const unsigned copied = taken < 0 ? bytes : static_cast<unsigned>(taken);
-          u128 memory = static_cast<u128>(kFill) << 64 | kFill;
-          for (unsigned i = 0; i < bytes; ++i) {
-            memory &= ~(static_cast<u128>(255) << (8 * i));
-            if (i < copied) memory |= (source >> (8 * i) & 255) << (8 * i);
-          }
-          d[0] = static_cast<u64>(memory);
-          d[1] = static_cast<u64>(memory >> 64);
-        };
-        forms.push_back({name,
-                         {Kind::Int64, Kind::Int64},
-                         {Kind::Int64, Kind::Int64},
-                         body,
-                         reference,
-                         {},
-                         size});
-      }
-    }
+/// Without a cluster a block is the only one of its own.
+void ranks(Forms& forms) {
+  const auto zero = [](const u64*, u64* d) { d[0] = 0; };
+  for (const char* text :
+       {"getctarank.shared::cluster.u32 %d0, %a32", "getctarank.shared::cluster.u64 %d0, %a",
+        "cvta.shared.u64 %a, %a; getctarank.u64 %d0, %a"}) {
+    const std::string body = text, last = body.substr(body.find("getctarank"));
+    forms.push_back(
+        {last.substr(0, last.find(' ')), {Kind::Int32}, {}, kShared + body + ";", zero, {}, {}});
   }
-}
-
-void barrierObjects(Forms& forms) {
-  const std::string start =
-      std::string(kShared) +
-      "mbarrier.init.shared.b64 [%a], 2; mbarrier.arrive.shared.b64 %x0, [%a];";
-  const auto is = [](bool value) { return [=](const u64*, u64* d) { d[0] = value; }; };
-  const std::string end = "mbarrier.inval.shared.b64 [%a];";
-  const auto add = [&](const char* name, const std::string& body, bool value) {
-    forms.push_back({name,
-                     {Kind::Pred},
-                     {},
-                     start + body + end,
-                     is(value),
-                     {},
-                     value ? "complete" : "incomplete"});
-  };
-  const std::string arrive = "mbarrier.arrive.shared.b64 %x1, [%a];";
-  add("mbarrier.test_wait.shared.b64", "mbarrier.test_wait.shared.b64 %d0, [%a], %x0;", false);
-  add("mbarrier.test_wait.shared.b64", arrive + "mbarrier.test_wait.shared.b64 %d0, [%a], %x0;",
-      true);
-  add("mbarrier.try_wait.shared.b64", arrive + "mbarrier.try_wait.shared.b64 %d0, [%a], %x0;",
-      true);
-  add("mbarrier.test_wait.parity.shared.b64", "mbarrier.test_wait.parity.shared.b64 %d0, [%a], 0;",
-      false);
-  add("mbarrier.test_wait.parity.shared.b64",
-      arrive + "mbarrier.test_wait.parity.shared.b64 %d0, [%a], 0;", true);
-  add("mbarrier.test_wait.parity.shared.b64",
-      arrive + "mbarrier.test_wait.parity.shared.b64 %d0, [%a], 1;", false);
+  const std::string mapped = "mapa.shared::cluster.u32";
+  forms.push_back({mapped,
+                   {Kind::Int64},
+                   {Kind::Int64},
+                   std::string(kShared) + "st.shared.b64 [%a], %s0;" + mapped +
+                       " %t0, %a32, 0; ld.shared::cluster.b64 %d0, [%t0];",
+                   [](const u64* s, u64* d) { d[0] = s[0]; },
+                   {},
+                   {}});
 }
 
 }  // namespace
@@ -204,8 +159,7 @@ void spaceForms(Forms& forms) {
   hints(forms);
   spaces(forms);
   stacks(forms);
-  asynchronousCopies(forms);
-  barrierObjects(forms);
+  ranks(forms);
 }
 
 }  // namespace instructions

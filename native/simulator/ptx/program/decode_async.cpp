@@ -1,0 +1,135 @@
+// cp.async, st.async, mbarrier. Copies happen at once; what waits for them finds them done.
+#include <string_view>
+#include <utility>
+
+#include "native/simulator/ptx/machine/control.h"
+#include "native/simulator/ptx/machine/mbarrier.h"
+#include "native/simulator/ptx/program/lowerer.h"
+
+namespace simulator::ptx {
+
+/// The last operands of cp.async: bytes to take, or a predicate that says to take none.
+void Lowerer::takenBytes(Operation& op, const Instruction& instruction, std::size_t operands) {
+  if (operands <= 3) return;
+  const Operand& taken = operand(instruction, 3);
+  const bool ignores =
+      taken.kind == Operand::Kind::Register && registers_[taken.index] == Type::Pred;
+  if (!ignores) return use(op, 1, source(instruction, taken, Type::U32));
+  Operation selection = begin(instruction, Form{.op = Op::Select, .type = Type::B32});
+  use(selection, 1, number(0, 4));
+  use(selection, 2, number(op.width, 4));
+  predicateSource(selection, 3, instruction, taken);
+  define(selection, 0, temporary(Type::B32));
+  emit(selection);
+  use(op, 1, selection.slot[0]);
+}
+
+void Lowerer::copyAsync(const Instruction& instruction, Modifiers& modifiers) {
+  require(modifiers.take("async"), instruction);
+  if (modifiers.takeAny({"commit_group", "wait_group", "wait_all"})) return;
+  if (modifiers.take("mbarrier")) {
+    const bool counted = !modifiers.take("noinc");
+    modifiers.takeAny({"arrive", "b64"});
+    modifiers.takeSpace();
+    // Without .noinc the arrival is expected in addition to the others. The copies are done, so it
+    // leaves the count as it was.
+    return counted ? emit(begin(instruction, nothing)) : memoryBarrierArrive(instruction);
+  }
+  modifiers.takeMemoryHints();
+  const bool hinted = modifiers.take("L2::cache_hint");
+  require(modifiers.takeAny({"shared", "shared::cta"}) && modifiers.take("global"), instruction);
+  Operation op = begin(instruction, Form{.op = Op::CopyAsync});
+  Operation from;
+  addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
+  addressOperand(from, instruction, operand(instruction, 1), Space::Global);
+  if (!(from.flags & Operation::kWideAddress))
+    malformed(instruction, "the source's address has 64 bits");
+  use(op, 0, from.slot[Operation::kAddress]);
+  op.target = static_cast<std::uint32_t>(static_cast<std::int32_t>(from.immediate));
+  const std::uint64_t bytes = operand(instruction, 2).bits;
+  if (bytes != 4 && bytes != 8 && bytes != 16)
+    malformed(instruction, "cp.async copies 4, 8 or 16 bytes");
+  op.width = static_cast<std::uint8_t>(bytes);
+  takenBytes(op, instruction, instruction.operands.size() - hinted);
+  emitAccess(op, {.kind = Access::Kind::Copy, .space = Space::Shared, .bytes = op.width});
+}
+
+/// st.async: a store, after which its bytes have come.
+void Lowerer::storeAsync(const Instruction& instruction, Modifiers& modifiers) {
+  require(modifiers.take("mbarrier::complete_tx::bytes") && modifiers.hasAny({"shared::cluster"}) &&
+              instruction.operands.size() == 3,
+          instruction);
+  Modifiers words = modifiers;
+  const unsigned count = words.take("v4") ? 4 : words.take("v2") ? 2 : 1;
+  const unsigned bytes = count * bytesOf(words.takeType());
+  access(instruction, modifiers, false);
+  completeTransactions(instruction, operand(instruction, 2), number(bytes, 4));
+}
+
+void Lowerer::completeTransactions(const Instruction& instruction, const Operand& barrier,
+                                   Slot bytes) {
+  Operation op = begin(instruction, mbarrierComplete);
+  addressOperand(op, instruction, barrier, Space::Shared);
+  use(op, 1, bytes);
+  emit(op);
+}
+
+void Lowerer::memoryBarrierArrive(const Instruction& instruction) {
+  Operation op = begin(instruction, mbarrierArrive);
+  addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
+  emit(op);
+}
+
+void Lowerer::memoryBarrierArrival(const Instruction& instruction, Modifiers& modifiers,
+                                   Operation op) {
+  op.run = mbarrierArrive;
+  modifiers.take("noComplete");
+  const bool expects = modifiers.take("expect_tx");
+  addressOperand(op, instruction, operand(instruction, 1), Space::Shared);
+  if (instruction.operands.size() > 2)
+    use(op, expects ? 2 : 1, source(instruction, operand(instruction, 2), Type::U32));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::B64));
+  emit(op);
+}
+
+void Lowerer::memoryBarrierWait(const Instruction& instruction, Modifiers& modifiers,
+                                Operation op) {
+  op.run = mbarrierTest;
+  op.width = modifiers.take("parity");
+  addressOperand(op, instruction, operand(instruction, 1), Space::Shared);
+  use(op, 1, source(instruction, operand(instruction, 2), op.width ? Type::U32 : Type::B64));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::Pred));
+  emit(op);
+}
+
+void Lowerer::memoryBarrierObject(const Instruction& instruction, Modifiers& modifiers) {
+  static constexpr std::pair<std::string_view, Handler> kPlain[] = {
+      {"init", mbarrierInit},
+      {"inval", mbarrierInvalidate},
+      {"expect_tx", mbarrierExpect},
+      {"complete_tx", mbarrierComplete}};
+  modifiers.takeMemoryHints();
+  modifiers.takeSpace();
+  require(modifiers.take("b64"), instruction);
+  Operation op = begin(instruction, nothing);
+  op.width = modifiers.take("arrive_drop");
+  if (op.width || modifiers.take("arrive")) return memoryBarrierArrival(instruction, modifiers, op);
+  if (modifiers.takeAny({"test_wait", "try_wait"}))
+    return memoryBarrierWait(instruction, modifiers, op);
+  if (modifiers.take("pending_count")) {
+    op.run = mbarrierPending;
+    use(op, 1, source(instruction, operand(instruction, 1), Type::B64));
+    define(op, 0, destination(instruction, operand(instruction, 0), Type::U32));
+    return emit(op);
+  }
+  for (const auto& [name, handler] : kPlain) {
+    if (modifiers.take(name)) op.run = handler;
+  }
+  require(op.run != nothing, instruction);
+  addressOperand(op, instruction, operand(instruction, 0), Space::Shared);
+  if (op.run != mbarrierInvalidate)
+    use(op, 1, source(instruction, operand(instruction, 1), Type::U32));
+  emit(op);
+}
+
+}  // namespace simulator::ptx
