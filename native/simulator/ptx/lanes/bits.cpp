@@ -270,6 +270,22 @@ const Operation* unpack(Warp& w, const Operation* op, u32 mask) {
   return op + 1;
 }
 
+/// cvt.pack: a above b, each clamped to `width` bits; c above them if there is one.
+const Operation* packSaturated(Warp& w, const Operation* op, u32 mask) {
+  const s32 *a = w.at<s32>(op->slot[1]), *b = w.at<s32>(op->slot[2]);
+  const u32* c = op->uses & 8 ? w.at<u32>(op->slot[3]) : nullptr;
+  const unsigned bits = op->width;
+  const s32 least = op->detail ? -(1 << (bits - 1)) : 0,
+            most = (1 << (op->detail ? bits - 1 : bits)) - 1;
+  const u32 kept = (1u << bits) - 1;
+  const auto clamped = [=](s32 v) { return u32(v < least ? least : v > most ? most : v) & kept; };
+  assign<u32>(w, op->slot[0], mask, [=](int i) {
+    const u32 above = c ? c[i] << (2 * bits) : 0;
+    return above | clamped(a[i]) << bits | clamped(b[i]);
+  });
+  return op + 1;
+}
+
 u32 source(Warp& w, Slot slot) { return w.predicate(slot); }
 template <class F>
 const Operation* predicates(Warp& w, const Operation* op, u32 mask) {
@@ -349,6 +365,7 @@ Handler words(const Form& form) {
 Handler packing(const Form& form) {
   const unsigned whole = bytesOf(form.type), part = bytesOf(form.from);
   const bool packs = form.op == Op::Pack;
+  if (whole == 16 && part == 8) return packs ? pack<uint128, u64> : unpack<uint128, u64>;
   if (whole == 8 && part == 4) return packs ? pack<u64, u32> : unpack<u64, u32>;
   if (whole == 8 && part == 2) return packs ? pack<u64, u16> : unpack<u64, u16>;
   if (whole == 4 && part == 2) return packs ? pack<u32, u16> : unpack<u32, u16>;
@@ -377,6 +394,7 @@ u32 bitsOf(const u32* truth) {
 Handler selectBits(const Form& form) {
   if (form.type == Type::Pred) return ofPredicates(form.op);
   if (form.op == Op::Pack || form.op == Op::Unpack) return packing(form);
+  if (form.op == Op::PackSaturated) return packSaturated;
   switch (bytesOf(form.type)) {
     case 2: return sized<u16>(form);
     case 4:

@@ -238,6 +238,39 @@ const Operation* toPair(Warp& w, const Operation* op, u32 mask) {
   assign<u32>(w, op->slot[0], mask, [&](int i) { return result[i]; });
   return op + 1;
 }
+double onlyPositive(double v, const Operation* op) {
+  return op->immediate & kRelu && !(v > 0) && v == v ? 0.0 : v;
+}
+template <class N>
+u16 smallPair(double a, double b, const Operation* op) {
+  return u16(N::narrow(onlyPositive(a, op)) << 8 | N::narrow(onlyPositive(b, op)));
+}
+template <class N>
+const Operation* toSmallPair(Warp& w, const Operation* op, u32 mask) {
+  const float *a = w.at<float>(op->slot[1]), *b = w.at<float>(op->slot[2]);
+  alignas(64) u16 result[32];
+  for (int i = 0; i < 32; ++i) result[i] = smallPair<N>(a[i], b[i], op);
+  assign<u16>(w, op->slot[0], mask, [&](int i) { return result[i]; });
+  return op + 1;
+}
+template <class N>
+const Operation* pairToSmallPair(Warp& w, const Operation* op, u32 mask) {
+  const u32* a = w.at<u32>(op->slot[1]);
+  alignas(64) u16 result[32];
+  for (int i = 0; i < 32; ++i)
+    result[i] = smallPair<N>(Half::widen(u16(a[i] >> 16)), Half::widen(u16(a[i])), op);
+  assign<u16>(w, op->slot[0], mask, [&](int i) { return result[i]; });
+  return op + 1;
+}
+template <class N>
+const Operation* smallPairToPair(Warp& w, const Operation* op, u32 mask) {
+  const u16* a = w.at<u16>(op->slot[1]);
+  alignas(64) u32 result[32];
+  const auto one = [op](u32 v) { return u32(Half::narrow(onlyPositive(N::widen(u8(v)), op))); };
+  for (int i = 0; i < 32; ++i) result[i] = one(a[i] >> 8) << 16 | one(a[i]);
+  assign<u32>(w, op->slot[0], mask, [&](int i) { return result[i]; });
+  return op + 1;
+}
 const Operation* toTf32(Warp& w, const Operation* op, u32 mask) {
   const float* a = w.at<float>(op->slot[1]);
   constexpr u32 kInfinity = 0x7f800000, kLargest = 0x7f7fe000, kSign = 0x80000000;
@@ -383,10 +416,22 @@ Handler betweenFloats(const Form& form) {
   }
 }
 
+Handler pairs(const Form& form) {
+  const bool wide = form.from == Type::F32;
+  switch (form.type) {
+    case Type::E4M3x2: return wide ? toSmallPair<E4M3> : pairToSmallPair<E4M3>;
+    case Type::E5M2x2: return wide ? toSmallPair<E5M2> : pairToSmallPair<E5M2>;
+    case Type::BF16x2: return toPair<Brain>;
+    default: break;
+  }
+  if (wide) return toPair<Half>;
+  return form.from == Type::E4M3x2 ? smallPairToPair<E4M3> : smallPairToPair<E5M2>;
+}
+
 }  // namespace
 
 Handler selectConvert(const Form& form) {
-  if (form.op == Op::ConvertPair) return form.type == Type::F16x2 ? toPair<Half> : toPair<Brain>;
+  if (form.op == Op::ConvertPair) return pairs(form);
   const bool toFloat = isFloat(form.type), fromFloating = isFloat(form.from);
   if (toFloat && fromFloating) return betweenFloats(form);
   if (toFloat) return fromInteger(form);

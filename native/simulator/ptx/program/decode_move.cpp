@@ -6,11 +6,18 @@
 #include "native/simulator/ptx/program/lowerer.h"
 
 namespace simulator::ptx {
+namespace {
+
+Type partOf(unsigned bytes) {
+  return bytes == 8 ? Type::B64 : bytes == 4 ? Type::B32 : bytes == 2 ? Type::B16 : Type::None;
+}
+
+}  // namespace
 
 void Lowerer::pack(const Instruction& instruction, Type type) {
   const std::vector<Operand>& parts = operand(instruction, 1).elements;
   const unsigned bytes = parts.empty() ? 0 : bytesOf(type) / static_cast<unsigned>(parts.size());
-  const Type part = bytes == 4 ? Type::B32 : bytes == 2 ? Type::B16 : Type::None;
+  const Type part = partOf(bytes);
   Operation op = begin(instruction, Form{.op = Op::Pack, .type = type, .from = part});
   for (unsigned i = 0; i < parts.size(); ++i) use(op, 1 + i, source(instruction, parts[i], part));
   define(op, 0, destination(instruction, operand(instruction, 0), type));
@@ -20,7 +27,7 @@ void Lowerer::pack(const Instruction& instruction, Type type) {
 void Lowerer::unpack(const Instruction& instruction, Type type) {
   const std::vector<Operand>& parts = operand(instruction, 0).elements;
   const unsigned bytes = parts.empty() ? 0 : bytesOf(type) / static_cast<unsigned>(parts.size());
-  const Type part = bytes == 4 ? Type::B32 : bytes == 2 ? Type::B16 : Type::None;
+  const Type part = partOf(bytes);
   Operation op = begin(instruction, Form{.op = Op::Unpack, .type = type, .from = part});
   op.width = static_cast<std::uint8_t>(parts.size());
   use(op, 4, source(instruction, operand(instruction, 1), type));
@@ -31,13 +38,34 @@ void Lowerer::unpack(const Instruction& instruction, Type type) {
 
 void Lowerer::move(const Instruction& instruction, Modifiers& modifiers) {
   const Type type = modifiers.takeType();
-  require(isPlain(type) || type == Type::Pred, instruction);
+  require(isPlain(type) || type == Type::Pred || type == Type::B128, instruction);
   if (operand(instruction, 0).kind == Operand::Kind::Vector) return unpack(instruction, type);
   if (operand(instruction, 1).kind == Operand::Kind::Vector) return pack(instruction, type);
+  require(type != Type::B128, instruction);
   regular(instruction, {.op = Op::Copy, .type = type}, 1);
 }
 
+/// cvt.pack: two saturated numbers below the lower bits of a third.
+void Lowerer::packConverted(const Instruction& instruction, Modifiers& modifiers) {
+  static constexpr std::pair<std::string_view, int> kNames[] = {
+      {"u16", 16}, {"s16", -16}, {"u8", 8}, {"s8", -8},
+      {"u4", 4},   {"s4", -4},   {"u2", 2}, {"s2", -2}};
+  const int bits = modifiers.takeFirst<int>(kNames, 0);
+  const bool small = bits < 16 && bits > -16;
+  require(
+      bits != 0 && modifiers.take("sat") && modifiers.take("s32") && modifiers.take("b32") == small,
+      instruction);
+  Operation op = begin(instruction, Form{.op = Op::PackSaturated, .type = Type::B32});
+  op.width = static_cast<std::uint8_t>(bits < 0 ? -bits : bits);
+  op.detail = bits < 0;
+  for (unsigned i = 1; i <= (small ? 3 : 2); ++i)
+    use(op, i, source(instruction, operand(instruction, i), Type::B32));
+  define(op, 0, destination(instruction, operand(instruction, 0), Type::B32));
+  emit(op);
+}
+
 void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
+  if (modifiers.take("pack")) return packConverted(instruction, modifiers);
   Form form{.op = Op::Convert, .rounding = modifiers.takeRounding()};
   form.saturate = modifiers.take("sat");
   form.finite = modifiers.take("satfinite");
@@ -46,8 +74,11 @@ void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
   form.type = modifiers.takeType();
   form.from = modifiers.takeType();
   require(legalConversion(form), instruction);
-  const bool pair = form.type == Type::F16x2 || form.type == Type::BF16x2;
-  if (pair) form.op = Op::ConvertPair;
+  const bool small = isOneOf(form.type, {Type::E4M3x2, Type::E5M2x2}) ||
+                     form.from == Type::E4M3x2 || form.from == Type::E5M2x2;
+  const bool pairs = small || form.type == Type::F16x2 || form.type == Type::BF16x2;
+  const bool pair = pairs && form.from == Type::F32;
+  if (pairs) form.op = Op::ConvertPair;
   const Operand &to = operand(instruction, 0), &from = operand(instruction, 1);
   form.sourceBytes = registerBytes(from, form.from);
   Operation op = begin(instruction, form);
@@ -56,7 +87,7 @@ void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
   if (form.flush) op.flags |= Operation::kFlushes;
   if (form.saturate) op.flags |= Operation::kNegatedSource;
   const bool narrow =
-      form.type == Type::F16 || form.type == Type::BF16 || form.type == Type::TF32 || pair;
+      form.type == Type::F16 || form.type == Type::BF16 || form.type == Type::TF32 || pairs;
   if (!isFloat(form.from)) {
     op.detail = static_cast<std::uint32_t>(narrow ? static_cast<int>(form.rounding)
                                                   : static_cast<int>(form.from));
@@ -69,10 +100,7 @@ void Lowerer::convert(const Instruction& instruction, Modifiers& modifiers) {
                         form.rounding == Rounding::Up;
   if (directed && (form.type == Type::F32 || form.type == Type::F64)) {
     op.inner = std::exchange(op.run, withRounding);
-    op.detail = 0x1f80 | (form.rounding == Rounding::Down ? 1u
-                          : form.rounding == Rounding::Up ? 2u
-                                                          : 3u)
-                             << 13;
+    op.detail = environmentFor(form.rounding, false);
   }
   use(op, 1, source(instruction, from, form.from, true));
   if (pair) use(op, 2, source(instruction, operand(instruction, 2), form.from));

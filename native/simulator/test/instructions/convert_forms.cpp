@@ -1,4 +1,6 @@
 // cvt: every legal pair of types, with rounding, .ftz, .sat, .relu and .satfinite.
+#include <cmath>
+
 #include "native/simulator/test/instructions/float_shared.h"
 
 namespace instructions {
@@ -152,6 +154,107 @@ void pairs(Forms& forms) {
   }
 }
 
+/// A format of 8 bits: e4m3, whose largest exponent has numbers, or e5m2.
+struct Small {
+  explicit Small(const std::string& name) : fraction(name.starts_with("e4m3") ? 3 : 2) {}
+  unsigned fraction;
+  unsigned largest() const { return fraction == 3 ? 0x7e : 0x7b; }
+  unsigned infinity() const { return fraction == 3 ? 0x80 : 0x7c; }
+  int bias() const { return fraction == 3 ? 7 : 15; }
+  /// Of a number without sign.
+  double value(unsigned code) const {
+    const unsigned mantissa = code & ((1u << fraction) - 1), exponent = code >> fraction;
+    const unsigned hidden = exponent ? 1u << fraction : 0;
+    return std::ldexp(hidden + mantissa, static_cast<int>(exponent ? exponent : 1) - bias() -
+                                             static_cast<int>(fraction));
+  }
+  /// The nearest of all numbers; of two, the even one.
+  unsigned nearest(double size) const {
+    unsigned best = 0;
+    for (unsigned code = 1; code <= largest(); ++code) {
+      const double nearer = std::fabs(value(code) - size) - std::fabs(value(best) - size);
+      if (nearer < 0 || (nearer == 0 && code % 2 == 0)) best = code;
+    }
+    return best;
+  }
+  unsigned narrow(double v, bool relu) const {
+    if (std::isnan(v)) return 0x7f;
+    if (relu && !(v > 0)) return 0;
+    const double size = std::fabs(v);
+    return (std::signbit(v) ? 0x80 : 0) | (size >= value(largest()) ? largest() : nearest(size));
+  }
+};
+
+double doubleOf(u64 bits, const Format& format) {
+  const Real real = decode(cut(bits, format.bits()), format);
+  if (real.isNan()) return std::nan("");
+  const double size = real.isInfinite() ? HUGE_VAL
+                      : real.isZero()
+                          ? 0.0
+                          : std::ldexp(static_cast<double>(real.mantissa), real.exponent);
+  return real.negative ? -size : size;
+}
+
+void smallPairs(Forms& forms) {
+  for (const std::string& name : expand("cvt.rn.satfinite(|.relu).(e4m3x2|e5m2x2).(f32|f16x2)")) {
+    const Words words(name);
+    const Small to(words.last(1));
+    const bool relu = words.has("relu"), wide = words.last() == "f32";
+    const auto reference = [=](const u64* s, u64* d) {
+      const double above = wide ? doubleOf(s[0], kF32) : doubleOf(s[0] >> 16, kF16),
+                   below = wide ? doubleOf(s[1], kF32) : doubleOf(s[0], kF16);
+      d[0] = to.narrow(above, relu) << 8 | to.narrow(below, relu);
+    };
+    const std::vector<Kind> sources =
+        wide ? std::vector<Kind>{Kind::F32, Kind::F32} : std::vector<Kind>{Kind::F16x2};
+    forms.push_back({name, {Kind::Int16}, sources, {}, reference, {}, {}});
+  }
+  for (const std::string& name : expand("cvt.rn(|.relu).f16x2.(e4m3x2|e5m2x2)")) {
+    const Words words(name);
+    const Small from(words.last());
+    const bool relu = words.has("relu");
+    const auto one = [=](u64 code) -> u64 {
+      const auto size = static_cast<unsigned>(code & 0x7f);
+      const bool negative = code & 0x80;
+      if (size > from.infinity() || size == 0x7f) return kF16.nan;
+      if (relu && negative) return 0;
+      const u64 sign = negative ? kF16.sign() : 0;
+      if (size == from.infinity()) return sign | kF16.infinity();
+      Real exact = realOf(static_cast<i128>(std::ldexp(from.value(size), 16)));
+      if (!exact.isZero()) exact.exponent -= 16;
+      return sign | encode(exact, kF16, Rounding::Nearest);
+    };
+    const auto reference = [=](const u64* s, u64* d) {
+      d[0] = one(s[0] >> 8 & 0xff) << 16 | one(s[0] & 0xff);
+    };
+    forms.push_back({name, {Kind::Int32}, {Kind::Int16}, {}, reference, {}, {}});
+  }
+}
+
+void packed(Forms& forms) {
+  for (const char* pattern :
+       {"cvt.pack.sat.(u16|s16).s32", "cvt.pack.sat.(u8|s8|u4|s4|u2|s2).s32.b32"}) {
+    for (const std::string& name : expand(pattern)) {
+      const Words words(name);
+      const bool three = words.last() == "b32";
+      const Integer to{static_cast<unsigned>(std::stoi(words[3].substr(1))), words[3][0] == 's'};
+      const auto reference = [=](const u64* s, u64* d) {
+        const auto one = [&](u64 v) {
+          return cut(static_cast<u128>(clampTo(numberIn(v, {32, true}), to)), to.bits);
+        };
+        d[0] = (three ? s[2] << (2 * to.bits) : 0) | one(s[0]) << to.bits | one(s[1]);
+      };
+      forms.push_back({name,
+                       {Kind::Int32},
+                       std::vector<Kind>(three ? 3 : 2, Kind::Int32),
+                       {},
+                       reference,
+                       {},
+                       {}});
+    }
+  }
+}
+
 }  // namespace
 
 void convertForms(Forms& forms) {
@@ -179,6 +282,8 @@ void convertForms(Forms& forms) {
   all(forms, "cvt(.rn|.rz)(|.relu).tf32.f32");
   all(forms, "cvt.rna(|.satfinite).tf32.f32");
   pairs(forms);
+  smallPairs(forms);
+  packed(forms);
 }
 
 }  // namespace instructions
