@@ -51,10 +51,11 @@ void unpackAs(Warp& w, const Operation* op, const Fragment& fragment, T* matrix)
   constexpr unsigned kBits = bitsOf(element), kCount = 32 / kBits;
   for (unsigned r = 0; r < fragment.registers; ++r) {
     const u32* value = w.at<u32>(op->slot[r]);
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      T* to = matrix + fragment.first[r][lane];
-      for (unsigned e = 0; e < kCount; ++e)
-        to[e * fragment.step] = valueOf<element, T>(value[lane] >> (e * kBits));
+    for (unsigned e = 0; e < kCount; ++e) {
+      alignas(64) T decoded[kLanes];
+      FOR_LANES(i) decoded[i] = valueOf<element, T>(value[i] >> (e * kBits));
+      T* to = matrix + e * fragment.step;
+      for (unsigned lane = 0; lane < kLanes; ++lane) to[fragment.first[r][lane]] = decoded[lane];
     }
   }
 }
@@ -132,18 +133,28 @@ struct Different {
   }
 };
 
-/// sum += a * b, where F multiplies and adds.
-template <class F, class T>
-void accumulate(const MatrixProduct& product, const T* a, const T* b, T* sum) {
-  const unsigned columns = product.columns, width = product.quads ? 4 * columns : columns;
+/// sum += a * b, where F multiplies and adds. A row of the sum stays in registers.
+template <unsigned columns, class F, class T>
+void accumulateRows(const MatrixProduct& product, const T* a, const T* b, T* sum) {
+  const unsigned width = product.quads ? 4 * columns : columns;
   for (unsigned row = 0; row < product.rows; ++row) {
     const T* line = product.quads ? b + row / 8 * 8 : b;
-    T* to = sum + row * columns;
+    alignas(64) T total[columns];
+    std::memcpy(total, sum + row * columns, sizeof total);
     for (unsigned k = 0; k < product.depth; ++k) {
       const T factor = a[row * product.depth + k];
       for (unsigned column = 0; column < columns; ++column)
-        to[column] = F::run(factor, line[k * width + column], to[column]);
+        total[column] = F::run(factor, line[k * width + column], total[column]);
     }
+    std::memcpy(sum + row * columns, total, sizeof total);
+  }
+}
+template <class F, class T>
+void accumulate(const MatrixProduct& product, const T* a, const T* b, T* sum) {
+  switch (product.columns) {
+    case 8: return accumulateRows<8, F>(product, a, b, sum);
+    case 16: return accumulateRows<16, F>(product, a, b, sum);
+    default: return accumulateRows<32, F>(product, a, b, sum);
   }
 }
 
