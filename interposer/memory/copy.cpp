@@ -119,7 +119,7 @@ CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_MEMCPY2D copy = *pCopy;
   if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return unsupported("cuMemcpy2D with arrays", "this build lacks it");
+    return unsupported("cuMemcpy2D with arrays", "this version does not implement it");
   if (copy.WidthInBytes == 0 || copy.Height == 0) return CUDA_SUCCESS;
   if (copy.srcPitch == 0) copy.srcPitch = copy.WidthInBytes + copy.srcXInBytes;
   if (copy.dstPitch == 0) copy.dstPitch = copy.WidthInBytes + copy.dstXInBytes;

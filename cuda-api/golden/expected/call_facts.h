@@ -1,18 +1,18 @@
 // Generated. Do not edit, change cuda-api/.
-// What cuda-api/calls/ says of the calls that travel.
+// Facts from cuda-api/calls/ about the calls that are sent to the worker.
 #pragma once
 
 #include "call_numbers.h"
 #include "wire/handle_table.h"
 
-/// Memory that a call takes: of the GPU, or pinned memory of the host.
+/// Kind of memory that a call allocates. `host` is pinned memory.
 enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
   Allocates allocates;
-  wire::HandleKind gives;    ///< an object of this kind
-  wire::HandleKind destroys; ///< an object of this kind
+  wire::HandleKind gives;    ///< kind of the object that it creates
+  wire::HandleKind destroys; ///< kind of the object that it destroys
 };
 
 inline constexpr CallFacts kCallFacts[kCallCount + 1] = {

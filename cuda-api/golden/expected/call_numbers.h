@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// The numbers of the calls that cross from interposer to worker. Both are of one build, which kBuildId proves.
+// Numbers of the calls that the interposer sends to the worker. Equal kBuildId: equal numbers.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0xf8985c2506dc3395;
+inline constexpr std::uint64_t kBuildId = 0x833d54b1e2b3d658;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",
@@ -41,5 +41,5 @@ inline constexpr const char* kCallNames[kCallCount + 1] = {
     "toyStage",
 };
 
-/// For logs; any number is allowed.
+/// For logs. Accepts any number.
 inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? number : 0]; }

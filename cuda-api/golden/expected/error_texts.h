@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// What cuGetErrorName and cuGetErrorString answer.
+// Results of cuGetErrorName and cuGetErrorString.
 #pragma once
 
 #include "cuda_abi.h"

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Calls made in the worker.
+// Sends a call to the worker, which executes it.
 #pragma once
 
 #include "cuda_abi.h"

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Entry points that give the GPU work.
+// Entry points that submit work to the GPU.
 #pragma once
 
 #include <string_view>

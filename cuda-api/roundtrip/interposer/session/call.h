@@ -1,4 +1,4 @@
-// A double of interposer/session/call.h: the worker's side runs inside wait() and enqueue().
+// Test double of interposer/session/call.h: wait() and enqueue() run the worker's side.
 #pragma once
 
 #include <array>
