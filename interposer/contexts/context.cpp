@@ -155,8 +155,6 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
   if (--record.retained > 0 || !record.live) return CUDA_SUCCESS;
   record.live = false;
   const CUresult status = remote::cuDevicePrimaryCtxRelease_v2(dev);
-  // The error may be that of an earlier call. Then the context was not released.
-  if (status != CUDA_SUCCESS) remote::cuDevicePrimaryCtxRelease_v2(dev);
   staging = forgetContentOf(context, record);
   return status;
 }

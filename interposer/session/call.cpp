@@ -46,10 +46,6 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   channel_ = thread_->openChannel(*session);
   if (channel_ == nullptr || session->lost()) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
-  if (const auto deferred = channel_->takeDeferredError(); deferred != 0) [[unlikely]] {
-    if (wire::isFault(deferred)) session->noteFault();
-    return status_ = static_cast<CUresult>(deferred), false;
-  }
   if (!followContext(*session, *thread_)) [[unlikely]]
     return status_ = CUDA_ERROR_DEVICE_UNAVAILABLE, false;
   number_ = number;
@@ -100,7 +96,11 @@ CUresult Call::enqueue(bool plausible) {
     wire::Decoder reply;
     return wait(reply);
   }
-  return publish(0);
+  if (const CUresult status = publish(0); status != CUDA_SUCCESS) return status;
+  const auto earlier = channel_->takeDeferredError();
+  if (wire::isFault(earlier)) [[unlikely]]
+    thread_->session->noteFault();
+  return static_cast<CUresult>(earlier);
 }
 
 CUresult constant(CUresult result) {

@@ -33,13 +33,12 @@ class Call {
   CUresult status() const { return status_; }
 
   /// Sends and waits. On success `reply` holds what follows the status; it stays valid until the
-  /// thread's next call. An error may be that of an earlier call that did not wait; then this call
-  /// has not run.
+  /// thread's next call. An error may be that of an earlier call that did not wait.
   CUresult wait(wire::Decoder& reply);
 
-  /// Sends and returns at once; an error comes back with a later call, which does not run. Waits
-  /// when the call is not `plausible`, inside a Waiting scope, without a current context, and after
-  /// a fault: then the program needs the driver's answer at once.
+  /// Sends and returns at once; an error comes back with a later call. Waits when the call is not
+  /// `plausible`, inside a Waiting scope, without a current context, and after a fault: then the
+  /// program needs the driver's answer at once.
   CUresult enqueue(bool plausible = true);
 
  private:

@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0x833d54b1e2b3d658;
+inline constexpr std::uint64_t kBuildId = 0x112c892ec83ded16;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

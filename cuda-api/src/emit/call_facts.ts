@@ -20,13 +20,14 @@ enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
+  bool makes;                ///< may give the program an object, memory or an address
   Allocates allocates;
   wire::HandleKind gives;    ///< kind of the object that it creates
   wire::HandleKind destroys; ///< kind of the object that it destroys
 };
 
 inline constexpr CallFacts kCallFacts[kCallCount + 1] = {
-    {false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
+    {false, false, Allocates::nothing, wire::HandleKind::none, wire::HandleKind::none},
 ${rows.join('\n')}
 };
 `;
@@ -41,5 +42,5 @@ function row(call: Call, types: TypeTable): string {
   const kinds = [given, destroyed && types.handleKind(destroyed.type)].map(
     (kind) => `wire::HandleKind::${kind ?? 'none'}`,
   );
-  return `    {${call.ordered}, Allocates::${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`;
+  return `    {${call.ordered}, ${call.allocates !== undefined}, Allocates::${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`;
 }

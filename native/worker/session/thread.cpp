@@ -19,6 +19,12 @@ std::uint64_t spinFor(const Gate& gate) {
   return gate.outranks() ? arbiter::kPromptNanoseconds : 100'000;
 }
 
+/// Whether the call may make something that the program never gets if an earlier call's error is
+/// returned. Such a call does not run then.
+bool makes(const wire::FrameHeader& header) {
+  return header.call <= kCallCount && kCallFacts[header.call].makes;
+}
+
 }  // namespace
 
 void Thread::serve() {
@@ -33,8 +39,10 @@ void Thread::serve() {
     const bool timed = wantsReply && ++roundTrips_ % Figures::kRoundTripsPerSample == 0;
     const std::uint64_t begin = timed ? wire::monotonicNanoseconds() : 0;
     wire::Encoder reply = channel_->replyEncoder();
-    CUresult status = wantsReply ? earlierError() : CUDA_SUCCESS;
-    if (status == CUDA_SUCCESS) status = execute(header, payload, reply);
+    const CUresult earlier = wantsReply ? earlierError() : CUDA_SUCCESS;
+    CUresult status = earlier;
+    if (earlier == CUDA_SUCCESS || !makes(header)) status = execute(header, payload, reply);
+    if (status == CUDA_SUCCESS) status = earlier;
     finish(header, reply, status);
     reader_.answers(false);
     if (timed) session.figures.sampleRoundTrip(wire::monotonicNanoseconds() - begin);
@@ -43,8 +51,7 @@ void Thread::serve() {
     session.fail("the client wrote a frame that is not valid");
 }
 
-/// The client returns it in place of the call's own answer, so the call must not run: the program
-/// would never get the object or memory that it makes.
+/// The error of a call that did not wait, which the reply brings.
 CUresult Thread::earlierError() { return static_cast<CUresult>(channel_->takeDeferredError()); }
 
 CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,

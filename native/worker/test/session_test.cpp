@@ -147,19 +147,20 @@ TEST_CASE("frames of a client that has exited are read in the order of their tic
 }
 
 // The program gets only the error, so it would never get the memory.
-TEST_CASE("a call that returns the error of an earlier call does not run") {
+TEST_CASE("a call that returns the error of an earlier call runs, unless it allocates") {
   Fixture& test = Fixture::make();
   auto channel = wire::ClientChannel::create();
   std::thread server([&, end = wire::WorkerChannel::attach(channel->file())]() mutable {
     worker::Thread(*test.session, std::move(end)).serve();
   });
   std::uint64_t ticket = 0;
-  const auto allocate = [&] {
-    publish(*channel, CallNumber::cuMemAlloc_v2, ++ticket, 64, wire::kFrameWantsReply);
+  const auto call = [&](CallNumber number) {
+    publish(*channel, number, ++ticket, 1, wire::kFrameWantsReply);
     wire::ReplyHeader reply{};
     channel->awaitReply(reply);
     return reply.status;
   };
+  const auto allocate = [&] { return call(CallNumber::cuMemAlloc_v2); };
   CHECK(allocate() == CUDA_SUCCESS);
   CHECK(allocations == 1);
   publish(*channel, CallNumber::cuCtxDestroy_v2, ++ticket, 12345, 0);  // no such context
@@ -167,6 +168,10 @@ TEST_CASE("a call that returns the error of an earlier call does not run") {
   CHECK(allocations == 1);
   CHECK(allocate() == CUDA_SUCCESS);
   CHECK(allocations == 2);
+  const std::uint64_t before = configurations;
+  publish(*channel, CallNumber::cuCtxDestroy_v2, ++ticket, 12345, 0);
+  CHECK(call(CallNumber::cuCtxSetCacheConfig) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(configurations == before + 1);
   CHECK(channel->takeDeferredError() == 0);
   channel.reset();
   server.join();
