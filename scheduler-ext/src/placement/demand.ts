@@ -89,7 +89,7 @@ export class Demand {
   }
 }
 
-/** What a fault of another tenant can reach is only for those who ask for it. */
+/** A pod without a mode gets exclusive GPUs, where no fault of another tenant affects it. */
 function needOf({
   container,
   init,
