@@ -43,7 +43,8 @@ void endCapture(Capture& capture);
 
 /// For calls that a capture cannot see and that a program might need at each launch, or that wait:
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and invalidates the captures that forbid them to this
-/// thread. Locks graphMutex().
+/// thread. Locks graphMutex(). The calls that use it are those that a driver 580 on an H200
+/// forbids.
 CUresult unsafeInCapture();
 
 /// Runs the body of such a call: body(Context&).

@@ -78,7 +78,7 @@ DRIVER_CALL cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevicept
     Context* peers[2];
     const CUresult status = findPeers(dstContext, srcContext, peers);
     if (status != CUDA_SUCCESS) return status;
-    const CUresult waits = waitInCapture(stream);
+    const CUresult waits = refusedInCapture(stream);
     if (waits != CUDA_SUCCESS) return waits;
     for (Context* peer : peers) synchronize(*peer);
     const CUresult submitted =

@@ -18,15 +18,13 @@ bool known(std::uint64_t address) { return Allocations::all().find(address).has_
 
 CUresult submit(const Copy& copy, Stream& stream, bool synchronous) {
   if (copy.width == 0 || copy.rows == 0) return CUDA_SUCCESS;
-  CUresult status = check(copy);
+  const CUresult status = check(copy);
   if (status != CUDA_SUCCESS) return status;
   const auto node = captured(stream, [&](Work& work) {
     work = CopyWork{parametersOf(copy), &stream.context};
     return CUDA_SUCCESS;
   });
   if (node) return *node;
-  if (synchronous) status = unsafeInCapture();
-  if (status != CUDA_SUCCESS) return status;
   const bool fromPageable = !known(copy.source), toPageable = !known(copy.destination);
   const std::size_t bytes = sourceExtent(copy);
   if (fromPageable && !toPageable && !synchronous && bytes <= kStaged) {

@@ -83,6 +83,9 @@ struct Label {
   std::string operator()(const FreeWork& freeing) const {
     return "MEM_FREE" + memory(*freeing.memory, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS);
   }
+  std::string operator()(const WriteWork& writing) const {
+    return "BATCH_MEM_OP\\naddress " + hex(writing.address);
+  }
 
  private:
   std::string event(const Event* event) const {

@@ -55,9 +55,18 @@ CUresult instantiate(CUgraphExec* phGraphExec, Graph& graph, unsigned long long 
   return CUDA_SUCCESS;
 }
 
+/// Runs body(Graph&) of an instantiation, which a capture may forbid.
+template <class Body>
+CUresult instantiating(CUgraph hGraph, Body&& body) {
+  return inDriver([&]() -> CUresult {
+    const CUresult status = unsafeInCapture();
+    return status == CUDA_SUCCESS ? onGraph(hGraph, body) : status;
+  });
+}
+
 CUresult instantiateLogged(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
                            char* logBuffer, size_t bufferSize) {
-  return onGraph(hGraph, [&](Graph& graph) {
+  return instantiating(hGraph, [&](Graph& graph) {
     Failure failure;
     const CUresult status = instantiate(phGraphExec, graph, 0, failure);
     if (phErrorNode != nullptr) *phErrorNode = handleOf<CUgraphNode>(failure.node);
@@ -112,7 +121,7 @@ CUresult inStream(CUgraphExec hGraphExec, CUstream hStream, Body&& body) {
 
 DRIVER_CALL cuGraphInstantiateWithFlags(CUgraphExec* phGraphExec, CUgraph hGraph,
                                         unsigned long long flags) {
-  return onGraph(hGraph, [&](Graph& graph) -> CUresult {
+  return instantiating(hGraph, [&](Graph& graph) -> CUresult {
     Failure failure;
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;
     return instantiate(phGraphExec, graph, flags, failure);
@@ -132,7 +141,7 @@ DRIVER_CALL cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGrap
                                          CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams) {
   if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Failure failure{CUDA_GRAPH_INSTANTIATE_ERROR, nullptr};
-  CUresult status = onGraph(hGraph, [&](Graph& graph) {
+  CUresult status = instantiating(hGraph, [&](Graph& graph) {
     return instantiate(phGraphExec, graph, instantiateParams->flags, failure);
   });
   instantiateParams->hErrNode_out = handleOf<CUgraphNode>(failure.node);

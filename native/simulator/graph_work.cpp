@@ -2,6 +2,7 @@
 #include "native/simulator/graph_work.h"
 
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "native/simulator/context.h"
@@ -16,11 +17,11 @@ namespace simulator {
 namespace {
 
 /// In the order of Work.
-constexpr std::array kTypes{CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,
-                            CU_GRAPH_NODE_TYPE_MEMSET,     CU_GRAPH_NODE_TYPE_HOST,
-                            CU_GRAPH_NODE_TYPE_GRAPH,      CU_GRAPH_NODE_TYPE_EMPTY,
-                            CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_EVENT_RECORD,
-                            CU_GRAPH_NODE_TYPE_MEM_ALLOC,  CU_GRAPH_NODE_TYPE_MEM_FREE};
+constexpr std::array kTypes{
+    CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
+    CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_GRAPH,        CU_GRAPH_NODE_TYPE_EMPTY,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+    CU_GRAPH_NODE_TYPE_MEM_FREE,   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
 static_assert(kTypes.size() == std::variant_size_v<Work>);
 
 CUresult contextOf(CUcontext handle, Context*& context) {
@@ -122,6 +123,12 @@ struct Runnable {
   }
   std::function<void()> operator()(const FreeWork& freeing) const {
     return [memory = freeing.memory] { memory->setAccessible(false); };
+  }
+  std::function<void()> operator()(const WriteWork& writing) const {
+    return [writing] {
+      std::atomic_ref(*reinterpret_cast<cuuint32_t*>(writing.address))
+          .store(writing.value, std::memory_order_release);
+    };
   }
   template <class Other>
   std::function<void()> operator()(const Other&) const {

@@ -72,8 +72,14 @@ struct FreeWork {
   std::shared_ptr<GraphMemory> memory;
 };
 
+/// A batch of one memory operation: a captured cuStreamWriteValue32.
+struct WriteWork {
+  CUdeviceptr address = 0;
+  cuuint32_t value = 0;
+};
+
 using Work = std::variant<KernelWork, CopyWork, MemsetWork, HostWork, ChildWork, EmptyWork,
-                          WaitWork, RecordWork, AllocateWork, FreeWork>;
+                          WaitWork, RecordWork, AllocateWork, FreeWork, WriteWork>;
 
 CUgraphNodeType typeOf(const Work& work);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "native/simulator/attributes.h"
+#include "native/simulator/capture.h"
 #include "native/simulator/context.h"
 #include "native/simulator/driver_call.h"
 
@@ -78,7 +79,7 @@ DRIVER_CALL cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
 }
 
 DRIVER_CALL cuCtxSetLimit(CUlimit limit, size_t value) {
-  return inContext([&](Context& context) -> CUresult {
+  return outsideCapture([&](Context& context) -> CUresult {
     if (static_cast<unsigned>(limit) >= kLimits) return CUDA_ERROR_INVALID_VALUE;
     if (!settable(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
     const CUresult status = rounded(limit, value);

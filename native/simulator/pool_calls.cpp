@@ -207,6 +207,8 @@ DRIVER_CALL cuMemPoolDestroy(CUmemoryPool pool) {
 
 DRIVER_CALL cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   return onPool(pool, [&](Pool& found) -> CUresult {
+    const CUresult status = unsafeInCapture();
+    if (status != CUDA_SUCCESS) return status;
     found.trim(minBytesToKeep);
     return CUDA_SUCCESS;
   });

@@ -64,7 +64,7 @@ CUresult join(const StreamCapture& recorded, Stream& stream) {
   if (!recorded.capture->valid) return CUDA_ERROR_INVALID_VALUE;
   if (isLegacy(stream)) {
     recorded.capture->valid = false;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
   }
   stream.capture = std::make_shared<StreamCapture>(recorded);
   recorded.capture->streams.push_back(stream.weak_from_this());

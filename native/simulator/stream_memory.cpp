@@ -14,7 +14,10 @@ DRIVER_CALL cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_
       return CUDA_ERROR_INVALID_VALUE;
     if (addr % sizeof value != 0 || !insideAllocation(addr, sizeof value))
       return CUDA_ERROR_INVALID_VALUE;
-    const auto status = captured(target, [](Work&) { return CUDA_ERROR_NOT_SUPPORTED; });
+    const auto status = captured(target, [&](Work& work) {
+      work = WriteWork{addr, value};
+      return CUDA_SUCCESS;
+    });
     if (status) return *status;
     target.submit([=] {
       std::atomic_ref(*reinterpret_cast<cuuint32_t*>(addr)).store(value, std::memory_order_release);

@@ -107,6 +107,24 @@ TEST_CASE("memory in stream order becomes memory nodes") {
   OK(DRIVER(cuMemFree_v2)(result));
 }
 
+TEST_CASE("a word that is written in stream order becomes a node") {
+  usePrimaryContext();
+  const CUdeviceptr p = allocate();
+  const CUstream stream = createStream();
+  begin(stream);
+  OK(DRIVER(cuStreamWriteValue32_v2)(stream, p, 19, 0));
+  const CUgraph graph = end(stream);
+  const auto nodes = nodesOf(graph);
+  REQUIRE(nodes.size() == 1);
+  CHECK(typeOf(nodes[0]) == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+  const CUgraphExec exec = instantiate(graph);
+  launch(exec, stream);
+  CHECK(valueAt(p) == 19);
+  destroy(graph, exec);
+  OK(DRIVER(cuStreamDestroy_v2)(stream));
+  OK(DRIVER(cuMemFree_v2)(p));
+}
+
 TEST_CASE("an external event becomes a node") {
   usePrimaryContext();
   const CUstream stream = createStream();

@@ -1,4 +1,5 @@
 // What a capture forbids, and how it ends then.
+#include <cstdint>
 #include <thread>
 
 #include "native/simulator/test/graph_test.h"
@@ -75,8 +76,8 @@ TEST_CASE("a capture begins once, and not in the legacy stream") {
   EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
          DRIVER(cuStreamBeginCapture_v2)(CU_STREAM_LEGACY, kRelaxed));
   begin(mine.stream);
-  CHECK(DRIVER(cuStreamBeginCapture_v2)(mine.stream, kRelaxed) != CUDA_SUCCESS);
-  ends(mine.stream);
+  EXPECT(CUDA_ERROR_ILLEGAL_STATE, DRIVER(cuStreamBeginCapture_v2)(mine.stream, kRelaxed));
+  endsWell(mine.stream);
   CUgraph graph = nullptr;
   EXPECT(CUDA_ERROR_ILLEGAL_STATE, DRIVER(cuStreamEndCapture)(mine.stream, &graph));
 }
@@ -141,6 +142,41 @@ TEST_CASE("the mode of a capture says which threads may allocate memory") {
   OK(DRIVER(cuThreadExchangeStreamCaptureMode)(&mode));
   CHECK(mode == kRelaxed);
   endsWell(mine.stream);
+}
+
+TEST_CASE("a capture forbids instantiation and limits, but not copies in the legacy stream") {
+  usePrimaryContext();
+  Objects mine;
+  std::uint32_t word = 1;
+  begin(mine.stream, kGlobal);
+  OK(DRIVER(cuMemcpyHtoD_v2)(mine.p, &word, sizeof word));
+  OK(DRIVER(cuMemcpyDtoH_v2)(&word, mine.p, sizeof word));
+  OK(DRIVER(cuMemsetD8_v2)(mine.p, 0, 4));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemFreeAsync)(mine.p, mine.stream));
+  endsWell(mine.stream);
+  const CUgraph graph = create();
+  CUgraphExec exec = nullptr;
+  begin(mine.stream, kThreadLocal);
+  EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+         DRIVER(cuGraphInstantiateWithFlags)(&exec, graph, 0));
+  isInvalidated(mine.stream);
+  begin(mine.stream, kGlobal);
+  EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, DRIVER(cuCtxSetLimit)(CU_LIMIT_STACK_SIZE, 4096));
+  isInvalidated(mine.stream);
+  begin(mine.stream);
+  exec = instantiate(graph);
+  EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, DRIVER(cuGraphLaunch)(exec, mine.stream));
+  isInvalidated(mine.stream);
+  destroy(graph, exec);
+}
+
+TEST_CASE("the legacy stream does not join a capture") {
+  usePrimaryContext();
+  Objects mine;
+  begin(mine.stream);
+  OK(DRIVER(cuEventRecord)(mine.event, mine.stream));
+  EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, DRIVER(cuStreamWaitEvent)(nullptr, mine.event, 0));
+  isInvalidated(mine.stream);
 }
 
 TEST_CASE("the legacy stream cannot be used while a blocking stream captures") {
