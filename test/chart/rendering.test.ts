@@ -6,9 +6,9 @@ import { REMOVE_OPTIONS, SERVE_OPTIONS } from '@nvidia-virtual/device-plugin/opt
 import { NODE_OPTIONS } from '@nvidia-virtual/gpu-proxy/configuration/schema';
 import { allMetrics } from '@nvidia-virtual/gpu-proxy/metrics/list';
 import { BINDING_TIMEOUT } from '@nvidia-virtual/scheduler-ext/extender/binder';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
 import { EXTENDER_OPTIONS, WEBHOOK_OPTIONS } from '@nvidia-virtual/scheduler-ext/options';
-import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
+import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
+import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/testing/webhook-configurations';
 import { writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
 import { optionsOf } from '@nvidia-virtual/service/configuration/option';
 import { REPOSITORY } from '@nvidia-virtual/toolchain/repository';

@@ -8,7 +8,7 @@ import type { Strategy } from '../placement/placement.js';
 import { Judge } from '../placement/verdict.js';
 import type { Preemptor } from './preemption.js';
 
-export interface RetryOptions {
+interface RetryOptions {
   readonly api: ApiServer;
   readonly cluster: Cluster;
   readonly strategy: Strategy;

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
-import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/extender/scheduler-configuration';
+import { schedulerConfiguration } from '@nvidia-virtual/scheduler-ext/testing/scheduler-configuration';
 import { ControlPlane } from '../../kubernetes/control-plane.js';
 import { pod } from '../../kubernetes/scheduler/objects.js';
 import { REPOSITORY } from '../../paths.js';

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { V1Secret } from '@kubernetes/client-node';
 import { ApiServer } from '@nvidia-virtual/kube-common/api-server';
 import { ANNOTATION, SCHEDULER_NAME } from '@nvidia-virtual/kube-common/names';
-import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/webhook/configurations';
+import { webhookConfigurations } from '@nvidia-virtual/scheduler-ext/testing/webhook-configurations';
 import { WebhookService, writersOf } from '@nvidia-virtual/scheduler-ext/webhook/webhook-service';
 import { until } from '@nvidia-virtual/service/testing/eventually';
 import { pino } from 'pino';

@@ -1,5 +1,5 @@
 import { ANNOTATION, INVENTORY_ANNOTATION, RESOURCE } from '@nvidia-virtual/kube-common/names';
-import type { Writers } from './validation.js';
+import type { Writers } from '../webhook/validation.js';
 
 interface ConfigurationOptions {
   /** The name of both objects. */
