@@ -232,6 +232,12 @@ const Operation* loadRows(Warp& w, const Operation* op, u32 mask) {
     readOnce<kRowBytes>(row[i], address[i]);
   }
   for (unsigned matrix = 0; matrix < op->width; ++matrix) {
+    if (!op->detail) {  // a register has the rows one behind the other
+      alignas(64) u32 words[kLanes];
+      std::memcpy(words, row[8 * matrix], sizeof words);
+      assign<u32>(w, op->slot[matrix], mask, [&](int i) { return words[i]; });
+      continue;
+    }
     u16* to = halves(w, op->slot[matrix]);
     for (u32 left = mask; left; left &= left - 1) {
       const unsigned lane = unsigned(__builtin_ctz(left));

@@ -12,6 +12,24 @@ bool consecutive(const u64* address, u64 step) {
   return different == 0;
 }
 
+bool same(const u64* address) {
+  if (address[0] != address[31]) return false;
+  u64 different = 0;
+  FOR_LANES(i) different |= address[i] ^ address[0];
+  return different == 0;
+}
+
+/// All lanes read one place, once: a coefficient, an element of a tile's row.
+template <class M, class R, unsigned count>
+[[gnu::always_inline]] inline void loadForAll(Warp& w, const Operation* op, u32 mask, u64 address) {
+  M element[count];
+  readOnce<sizeof element>(element, address);
+  for (unsigned k = 0; k < count; ++k) {
+    const R value = R(element[k]);
+    assign<R>(w, op->slot[k], mask, [=](int) { return value; });
+  }
+}
+
 /// M: type in memory; R: register. `count` elements of each lane are one access.
 template <class M, class R, unsigned count>
 [[gnu::always_inline]] inline void loadLanes(Warp& w, const Operation* op, u32 mask,
@@ -51,6 +69,12 @@ const Operation* load(Warp& w, const Operation* op, u32 mask) {
       readNeighbours(w.at<M>(op->slot[0]), address[0]);
       return op + 1;
     }
+  }
+  if (same(address)) {
+    if (count == 1) loadForAll<M, R, 1>(w, op, mask, address[0]);
+    if (count == 2) loadForAll<M, R, 2>(w, op, mask, address[0]);
+    if (count == 4) loadForAll<M, R, 4>(w, op, mask, address[0]);
+    return op + 1;
   }
   if (count == 2) {
     loadLanes<M, R, 2>(w, op, mask, address);
