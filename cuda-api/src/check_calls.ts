@@ -182,7 +182,11 @@ function checkAllocates(call: Call, types: TypeTable): void {
     return;
   }
   const given = call.parameters.find(
-    ({ type }) => isPointer(type) && !type.startsWith('const ') && isTaken(pointee(type), types),
+    ({ type, direction }) =>
+      direction !== 'in' &&
+      isPointer(type) &&
+      !type.startsWith('const ') &&
+      isTaken(pointee(type), types),
   );
   if (given && !call.allocates)
     call.place.fail(
@@ -239,7 +243,8 @@ function checkPointer(call: Call, parameter: Parameter, types: TypeTable): void 
     fail('is a handle: an absent one is 0, not a null pointer. Remove "?".');
   if (parameter.optional && parameter.count !== undefined && direction === 'out')
     fail('is an output array, which cannot be optional: remove "?".');
-  if (direction === 'in' && parameter.count !== undefined && !type.startsWith('const '))
+  const mayChange = !type.startsWith('const ') && !types.handleKind(element);
+  if (direction === 'in' && parameter.count !== undefined && mayChange)
     fail(`is ${type}: an input array must be const.`);
   if (direction !== 'in' && call.mode === 'async')
     fail('is an output, but an async call has no reply.');

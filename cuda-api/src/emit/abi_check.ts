@@ -27,7 +27,7 @@ ${main?.[1].join('\n') ?? ''}
 ${others.map(([header, lines]) => `\n#if __has_include(<${header}>)\n#include <${header}>\n${lines.join('\n')}\n#endif\n`).join('')}`;
 }
 
-const PREAMBLE = `// These make cuda.h declare all versions of every function, and rename none.
+const PREAMBLE = `// All versions of every function are declared, and nothing is renamed, when these are defined.
 #define __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>

@@ -8,7 +8,7 @@ export function emitCallNumbers({ calls }: Specification, others: Iterable<strin
   const names = calls.filter(({ call }) => travels(call)).map(({ call }) => call.name);
   const hash = createHash('sha256');
   for (const text of [...names, ...others]) hash.update(text).update('\0');
-  return `${BANNER}// Numbers of the calls that the interposer sends to the worker. Equal kBuildId: equal numbers.
+  return `${BANNER}// The numbers of the calls that cross from interposer to worker. Both are of one build, which kBuildId proves.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr const char* kCallNames[kCallCount + 1] = {
 ${names.map((name) => `    "${name}",`).join('\n')}
 };
 
-/// For logs. Accepts any number.
+/// For logs; any number is allowed.
 inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? number : 0]; }
 `;
 }

@@ -9,7 +9,7 @@ const HOW: Readonly<Record<Exclude<Mode, 'same' | 'constant' | 'refused'>, strin
   wait: 'answered by the worker, may wait for the GPU',
 };
 
-/** docs/coverage.md: how each function is implemented. */
+/** docs/coverage.md: what each function does. */
 export function emitCoverage({ calls }: Specification): string {
   const exported = calls.filter(({ call }) => !call.internal);
   const refused = exported.filter(({ call }) => call.mode === 'refused').map(({ call }) => call);

@@ -3,7 +3,7 @@ import { BANNER } from './text.js';
 
 /** driver.h: the driver's functions that the worker uses. */
 export function emitDriverHeader({ driverSymbols }: Specification): string {
-  return `${BANNER}// Functions of the real or simulated driver, found by dlsym. A missing function is null.
+  return `${BANNER}// The driver, real or simulated, as the worker reaches it: by dlopen. A function that it lacks is null.
 #pragma once
 
 #include "cuda_abi.h"
@@ -14,13 +14,13 @@ struct Driver {
 ${driverSymbols.map((name) => `  decltype(&::${name}) ${name} = nullptr;`).join('\n')}
 };
 
-/// Calls \`visit\` for each function, with a pointer to its member and its name.
+/// Calls \`visit\` with each function of the table, as a pointer to its member, and its name.
 template <class Visit>
 void forEachFunction(Visit visit) {
 ${driverSymbols.map((name) => `  visit.template operator()<&Driver::${name}>("${name}");`).join('\n')}
 }
 
-/// Fills the table from \`library\`, a handle of dlopen. False if it has none of the functions.
+/// Finds every function in \`library\`, as dlopen gave it. False when it has none of them.
 bool load(void* library, Driver& driver);
 
 }  // namespace worker

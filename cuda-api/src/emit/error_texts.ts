@@ -8,7 +8,7 @@ export function emitErrorTexts({ types }: Specification): string {
   const rows = values.map(
     ({ name, text }) => `    {${name}, "${name}", ${JSON.stringify(text ?? '')}},`,
   );
-  return `${BANNER}// Results of cuGetErrorName and cuGetErrorString.
+  return `${BANNER}// What cuGetErrorName and cuGetErrorString answer.
 #pragma once
 
 #include "cuda_abi.h"

@@ -19,7 +19,7 @@ export function emitExports(specification: Specification): string {
 
 namespace {
 
-/// Stream 0 of a per-thread variant is the default stream of the thread.
+/// In a program built for per-thread default streams, stream 0 means the thread's own.
 inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
 }  // namespace
@@ -42,7 +42,7 @@ function emitExport(symbol: string, call: Call, perThread: boolean): string {
 
 function answer(symbol: string, call: Call): string {
   if (call.mode === 'constant') return `interposer::constant(${call.result})`;
-  const reason = JSON.stringify(call.why ?? 'this version does not implement it');
+  const reason = JSON.stringify(call.why ?? 'this build lacks it');
   return `interposer::unsupported("${symbol}", ${reason})`;
 }
 
@@ -69,7 +69,7 @@ ${names.sort().join('\n')}
 `;
 }
 
-/** entry_points.cpp: the table of cuGetProcAddress, sorted by name, then version. */
+/** entry_points.cpp: what cuGetProcAddress answers, sorted by name, then version. */
 export function emitEntryPoints(specification: Specification): string {
   const rows = symbols(specification).flatMap(({ symbol, call, perThread }) =>
     call.names.map(({ name, version }) => ({
@@ -114,7 +114,7 @@ export function emitInterposerBodies({ calls }: Specification): string {
         : parameterList(call.parameters);
       return `CUresult ${call.name}(${parameters});`;
     });
-  return `${BANNER}// Hand-written bodies of exported functions. \`defaultStream\`: 0, or CU_STREAM_PER_THREAD.
+  return `${BANNER}// Bodies of exported functions that are written by hand. \`defaultStream\` is 0, or CU_STREAM_PER_THREAD in the per-thread variant.
 #pragma once
 
 #include "cuda_abi.h"

@@ -11,7 +11,7 @@ export function emitHandleKinds({ types }: Specification): string {
         ]
       : [];
   });
-  return `${BANNER}// The kind of handle for each type that is sent as a handle.
+  return `${BANNER}// Which kind of handle stands for a value of each type of the API that travels as a handle.
 #pragma once
 
 #include "cuda_abi.h"

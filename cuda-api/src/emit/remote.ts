@@ -9,7 +9,7 @@ export function emitRemoteHeader({ calls }: Specification): string {
   const prototypes = calls
     .filter(({ call }) => hasFrame(call))
     .map(({ call }) => `CUresult ${call.name}(${parameterList(call.parameters)});`);
-  return `${BANNER}// Sends a call to the worker, which executes it.
+  return `${BANNER}// Calls made in the worker.
 #pragma once
 
 #include "cuda_abi.h"
@@ -158,7 +158,7 @@ function awaitReply(call: Call, types: TypeTable): string[] {
   ];
 }
 
-/** Decodes the whole reply before it writes any output of the program. */
+/** Decodes the whole answer before it writes any of it to the program. */
 function decode({ type, name, count }: Parameter, types: TypeTable): string[] {
   const element = pointee(type);
   const isHandle = types.handleKind(element) !== undefined;

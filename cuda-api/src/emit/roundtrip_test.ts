@@ -4,12 +4,12 @@ import type { Specification } from '../specification.js';
 import type { TypeTable } from '../type_table.js';
 import { BANNER, indent, parameterList } from './text.js';
 
-/** Number of elements of each array. */
+/** How many elements the arrays have. */
 const ELEMENTS = 3;
 
 /**
- * roundtrip_test.cpp: a test case for each generated call. It checks the arguments that the driver
- * gets, and the outputs that the program gets.
+ * roundtrip_test.cpp: a test case for each generated call. The driver gets the program's arguments,
+ * and the program the driver's answer.
  */
 export function emitRoundtripTest({ calls, types }: Specification): string {
   const travelling = calls.map(({ call }) => call).filter(travels);
@@ -49,7 +49,7 @@ ${generated.map((call) => emitTest(call, types)).join('\n\n')}
 }
 
 /**
- * Checks the driver's arguments and sets its outputs. The seed of a parameter is its position.
+ * Checks the driver's arguments and gives its answer. The seed of a parameter is its position.
  */
 function driverBody(call: Call, types: TypeTable): string {
   const lines = call.parameters.flatMap((parameter, index) => {
@@ -80,7 +80,7 @@ function driverBody(call: Call, types: TypeTable): string {
   return `{\n${indent(['++roundtrip::record().executed;', ...lines, 'return CUDA_SUCCESS;'].join('\n'))}\n}`;
 }
 
-/** The value of a parameter at the client (`handle`) or at the driver (`object`). */
+/** A value as the client has it (`handle`) or as the driver gets it (`object`). */
 function given(
   { type, name }: Parameter,
   index: number,
@@ -126,7 +126,7 @@ function emitTest(call: Call, types: TypeTable): string {
       ]),
     ...nullable.map((parameter) => `roundtrip::testNull([&] { return ${invoke(parameter)}; });`),
   ];
-  return `TEST_CASE("${call.name} reaches the driver complete, or is refused") {\n${indent(lines.join('\n'))}\n}`;
+  return `TEST_CASE("${call.name} reaches the driver whole, or is refused") {\n${indent(lines.join('\n'))}\n}`;
 }
 
 function argument({ name, direction, count }: Parameter): string {
@@ -161,7 +161,7 @@ function declareArgument(
   return `${element} ${name}[${ELEMENTS}] = {${elements.join(', ')}};`;
 }
 
-/** Restores an argument that the call changes, because the call is repeated. */
+/** Restores what the call changes, because it is made again. */
 function resetArgument({ type, name, direction }: Parameter, index: number): string[] {
   return direction === 'inout' ? [`  ${name} = roundtrip::value<${pointee(type)}>(${index});`] : [];
 }

@@ -11,7 +11,7 @@ export function emitSubmissions({ calls }: Specification): string {
     .map(({ call }) => call)
     .filter((call) => givesWork(call) && !call.internal)
     .flatMap((call) => [call.name, perThreadSymbol(call)].filter((symbol) => symbol !== null));
-  return `${BANNER}// Entry points that submit work to the GPU.
+  return `${BANNER}// Entry points that give the GPU work.
 #pragma once
 
 #include <string_view>
