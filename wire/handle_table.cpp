@@ -94,6 +94,13 @@ std::uint64_t HandleTable::rootOf(std::uint64_t handle) const {
   return barrier::glance(found->handle);
 }
 
+std::uint64_t HandleTable::parentOf(std::uint64_t handle) const {
+  std::lock_guard lock(mutex_);
+  const Slot* found = slotOf(handle);
+  if (handle == 0 || found == nullptr || barrier::glance(found->handle) != handle) return 0;
+  return found->parent == kNone ? 0 : barrier::glance(slot(found->parent).handle);
+}
+
 void HandleTable::bind(std::uint64_t handle, void* object) {
   std::lock_guard lock(mutex_);
   const std::uint32_t index = indexOf(handle);

@@ -64,6 +64,8 @@ class HandleTable {
   /// The root of the handle's chain of parents; the handle itself if it has no parent; 0 if it has
   /// ended.
   std::uint64_t rootOf(std::uint64_t handle) const;
+  /// The handle that this one ends with; 0 if it has none, or has ended.
+  std::uint64_t parentOf(std::uint64_t handle) const;
   /// The object's handle; 0 if it has none.
   std::uint64_t handleOf(HandleKind kind, void* object) const;
   /// Sets the object of a fixed handle (a primary context). Null clears it, and ends the handles

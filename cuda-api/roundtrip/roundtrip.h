@@ -1,5 +1,5 @@
-// Runs both ends of every generated call in one process, without rings: dispatch.cpp decodes
-// directly what remote.cpp encoded. Test doubles in this directory replace
+// Both ends of every generated call in one process, without rings: what remote.cpp encodes is
+// decoded by dispatch.cpp at once. The doubles beside this file stand in for
 // interposer/session/call.h and native/worker/session/thread.h. Used by the generated
 // roundtrip_test.cpp.
 #pragma once
@@ -22,12 +22,12 @@ namespace roundtrip {
 
 inline constexpr std::size_t kNothingCut = ~std::size_t{0};
 
-/// The call under test, as recorded by the doubles.
+/// What the doubles saw of the call under test.
 struct Record {
   std::vector<std::byte> request;
   std::uint16_t number = 0;
   std::size_t replyBytes = 0;
-  std::size_t replyCut = kNothingCut;  ///< bytes of the reply that the client receives
+  std::size_t replyCut = kNothingCut;  ///< bytes of the reply that the client gets to see
   int executed = 0;
   int refused = 0;
   int ticketsPassed = 0;
@@ -36,13 +36,13 @@ struct Record {
 Record& record();
 worker::Thread& thread();
 
-/// Makes a call. Then executes its request and its reply truncated at every byte, and with extra
-/// bytes.
+/// Makes a call, then executes its request and its reply cut at every byte, and with bytes left
+/// over.
 void test(const std::function<CUresult()>& call);
 /// Makes a call that must be refused before anything is executed.
 void testNull(const std::function<CUresult()>& call);
 
-/// A value whose bytes all differ from those of other seeds.
+/// A value that no other seed has, in every byte of it.
 template <class T>
 T value(int seed) {
   T made{};
@@ -56,7 +56,7 @@ bool same(const T& one, const T& two) {
   return std::memcmp(&one, &two, sizeof one) == 0;
 }
 
-/// The worker's object for a seed, and the client's handle of it.
+/// The worker's object of a seed, and the handle that the client has for it.
 inline constexpr std::uint64_t kHandleBits = 0x5a00'0000'0000;
 template <class T>
 T object(int seed) {

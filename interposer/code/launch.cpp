@@ -1,59 +1,15 @@
 // Kernel launches. The first launch of each shape waits for the driver's verdict; later ones are
 // enqueued.
-#include <cstring>
-
+#include "wire/launch.h"
 #include "interposer/code/kernels.h"
+#include "interposer/code/parameters.h"
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
-#include "wire/launch.h"
 
 namespace interposer {
 
 namespace {
-
-/// A kernel's parameters as the program gave them: an array of pointers, or one buffer.
-struct Parameters {
-  const std::vector<KernelParameter>* layout = nullptr;
-  void** pointers = nullptr;
-  const std::byte* buffer = nullptr;
-  std::size_t bytes = 0;
-};
-
-CUresult readParameters(Kernel& kernel, void** kernelParams, void** extra, Parameters& parameters) {
-  if (const CUresult status = kernel.parameters(parameters.layout); status != CUDA_SUCCESS)
-    return status;
-  if (extra == nullptr) {
-    if (kernelParams == nullptr && !parameters.layout->empty()) return CUDA_ERROR_INVALID_VALUE;
-    parameters.pointers = kernelParams;
-    parameters.bytes = kernel.parameterBytes();
-    return CUDA_SUCCESS;
-  }
-  if (kernelParams != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
-      parameters.buffer = static_cast<const std::byte*>(extra[1]);
-    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      parameters.bytes = *static_cast<const std::size_t*>(extra[1]);
-    else
-      return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (parameters.buffer == nullptr && parameters.bytes > 0) return CUDA_ERROR_INVALID_VALUE;
-  return parameters.bytes <= kernel.parameterBytes()
-             ? CUDA_SUCCESS
-             : CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;  // as recorded
-}
-
-void encodeParameters(wire::Encoder& encoder, const Parameters& parameters) {
-  std::byte* to = encoder.space(parameters.bytes);
-  if (to == nullptr) return;
-  if (parameters.buffer != nullptr) {
-    std::memcpy(to, parameters.buffer, parameters.bytes);
-    return;
-  }
-  void** pointer = parameters.pointers;
-  for (const auto& [offset, size] : *parameters.layout) std::memcpy(to + offset, *pointer++, size);
-}
 
 std::uint64_t digest(std::span<const CUlaunchAttribute> attributes) {
   std::uint64_t hash = attributes.empty() ? 0 : 0xcbf29ce484222325u;
@@ -116,7 +72,7 @@ CUresult launch(CallNumber number, wire::LaunchFrame frame,
   if (!call.begin(number, sizeof frame + 24 + parameters.bytes + attributes.size_bytes(), kOrdered))
     return call.status();
   call.encoder().put(frame);
-  encodeParameters(call.encoder(), parameters);
+  if (std::byte* to = call.encoder().space(parameters.bytes)) copyParameters(to, parameters);
   if (number == CallNumber::cuLaunchKernelEx)
     call.encoder().putBytes(attributes.data(), attributes.size_bytes());
   if (known) return call.enqueue();

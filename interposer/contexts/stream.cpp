@@ -5,38 +5,6 @@
 
 namespace interposer {
 
-/// Streams cannot capture yet (cuStreamBeginCapture is not supported), so none does.
-CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* captureStatus) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (captureStatus == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *captureStatus = CU_STREAM_CAPTURE_STATUS_NONE;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                cuuint64_t*) {
-  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t*, CUgraph*, const CUgraphNode**, size_t*) {
-  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus* captureStatus_out,
-                                   cuuint64_t*, CUgraph*, const CUgraphNode**,
-                                   const CUgraphEdgeData**, size_t*) {
-  return interposer::cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
-  thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (mode == nullptr || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
-  std::swap(*mode, current);
-  return CUDA_SUCCESS;
-}
-
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pctx == nullptr) return CUDA_ERROR_INVALID_VALUE;

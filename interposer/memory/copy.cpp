@@ -2,6 +2,7 @@
 // enqueued. A small pageable copy travels in the frame or the reply. A large one is staged.
 #include <cstring>
 
+#include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/host_memory.h"
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/memory/staging.h"
@@ -41,6 +42,20 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   return CUDA_SUCCESS;
 }
 
+/// A pageable copy of a stream that captures runs when the graph does.
+CUresult captureLinear(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes,
+                       CUstream stream) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = source;
+  copy.dstDevice = destination;
+  copy.WidthInBytes = copy.srcPitch = copy.dstPitch = bytes;
+  copy.Height = copy.Depth = copy.srcHeight = copy.dstHeight = 1;
+  return captureCopy(copy, stream);
+}
+
+CUdeviceptr unified(const void* host) { return reinterpret_cast<CUdeviceptr>(host); }
+
 CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
                   bool synchronise) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
@@ -48,6 +63,8 @@ CUresult copyHtoD(CUdeviceptr destination, const void* source, std::size_t bytes
   if (source == nullptr || destination == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(source, bytes))
     return copyPinnedHtoD(destination, source, bytes, stream, synchronise);
+  if (!synchronise && captures(stream))
+    return captureLinear(destination, unified(source), bytes, stream);
   if (bytes <= wire::kInlineCopyBytes)
     return copyInlineHtoD(destination, source, bytes, stream, synchronise);
   return stageHtoD(destination, source, bytes, stream, synchronise);
@@ -60,6 +77,8 @@ CUresult copyDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUst
   if (destination == nullptr || source == 0) return CUDA_ERROR_INVALID_VALUE;
   if (isPinned(destination, bytes))
     return copyPinnedDtoH(destination, source, bytes, stream, synchronise);
+  if (!synchronise && captures(stream))
+    return captureLinear(unified(destination), source, bytes, stream);
   if (bytes <= wire::kInlineCopyBytes) return copyInlineDtoH(destination, source, bytes, stream);
   return stageDtoH(destination, source, bytes, stream);
 }
@@ -71,17 +90,9 @@ CUresult copyDtoD(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
   return remote::cuMemcpyDtoDAsync_v2(destination, source, bytes, stream);
 }
 
-/// Device memory: allocated by this process, or in an address range that only drivers use.
-bool isDevice(CUdeviceptr address) {
-  if (isAllocated(address, 1)) return true;
-  for (const auto& range : wire::deviceRanges()) {
-    if (range.contains(address, 1)) return true;
-  }
-  return false;
-}
-
 /// Pageable to pageable: natively done in stream order by the driver.
 CUresult copyHtoH(void* destination, const void* source, std::size_t bytes, CUstream stream) {
+  if (captures(stream)) return captureLinear(unified(destination), unified(source), bytes, stream);
   if (const CUresult status = remote::cuStreamSynchronize(stream); status != CUDA_SUCCESS)
     return status;
   return std::memcpy(destination, source, bytes), CUDA_SUCCESS;
@@ -114,12 +125,24 @@ void* resolve(CUmemorytype& type, CUdeviceptr device, const void* host) {
   return hostAddress(device);
 }
 
+CUresult captureRows(const CUDA_MEMCPY2D& rows, CUstream stream) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcXInBytes = rows.srcXInBytes, copy.srcY = rows.srcY;
+  copy.srcMemoryType = rows.srcMemoryType, copy.srcHost = rows.srcHost;
+  copy.srcDevice = rows.srcDevice, copy.srcPitch = rows.srcPitch;
+  copy.dstXInBytes = rows.dstXInBytes, copy.dstY = rows.dstY;
+  copy.dstMemoryType = rows.dstMemoryType, copy.dstHost = rows.dstHost;
+  copy.dstDevice = rows.dstDevice, copy.dstPitch = rows.dstPitch;
+  copy.WidthInBytes = rows.WidthInBytes, copy.Height = rows.Height, copy.Depth = 1;
+  return captureCopy(copy, stream);
+}
+
 CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_MEMCPY2D copy = *pCopy;
   if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return unsupported("cuMemcpy2D with arrays", "this version does not implement it");
+    return unsupported("cuMemcpy2D with arrays", "this build lacks it");
   if (copy.WidthInBytes == 0 || copy.Height == 0) return CUDA_SUCCESS;
   if (copy.srcPitch == 0) copy.srcPitch = copy.WidthInBytes + copy.srcXInBytes;
   if (copy.dstPitch == 0) copy.dstPitch = copy.WidthInBytes + copy.dstXInBytes;
@@ -134,6 +157,7 @@ CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise
                   copy.dstXInBytes)) {
     return copy2D(copy, stream, synchronise);
   }
+  if (!synchronise && captures(stream)) return captureRows(copy, stream);
   return stage2D(copy, stream, synchronise);
 }
 

@@ -9,6 +9,14 @@ bool isAllocated(CUdeviceptr address, std::size_t bytes) {
   return Session::current()->deviceRanges.contains(address, bytes);
 }
 
+bool isDevice(CUdeviceptr address) {
+  if (isAllocated(address, 1)) return true;
+  for (const auto& range : wire::deviceRanges()) {
+    if (range.contains(address, 1)) return true;
+  }
+  return false;
+}
+
 CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
                         CUstream stream, bool synchronise) {
   Call call;

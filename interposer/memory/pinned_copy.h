@@ -10,6 +10,8 @@ namespace interposer {
 
 /// Whether the process has allocated this device memory: a copy there needs no answer.
 bool isAllocated(CUdeviceptr address, std::size_t bytes);
+/// Device memory: allocated by this process, or in an address range that only drivers use.
+bool isDevice(CUdeviceptr address);
 
 CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t bytes,
                         CUstream stream, bool synchronise);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 
+#include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/parallel_copy.h"
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/session/call.h"
@@ -157,6 +158,7 @@ std::shared_ptr<void> closeStaging(CUcontext context) {
 
 CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream,
                    bool synchronise) {
+  const RelaxedCapture relaxed;
   CUresult status = CUDA_SUCCESS;
   const auto staging = Staging::ofContext(status);
   if (staging == nullptr) return status;
@@ -175,6 +177,7 @@ CUresult stageHtoD(CUdeviceptr destination, const void* source, std::size_t byte
 }
 
 CUresult stageDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+  const RelaxedCapture relaxed;
   CUresult status = CUDA_SUCCESS;
   const auto staging = Staging::ofContext(status);
   if (staging == nullptr) return status;
@@ -295,6 +298,7 @@ CUresult stage2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise) {
     if (const CUresult status = stageWideRows(copy, stream); status != CUDA_SUCCESS) return status;
     return wait(stream, synchronise);
   }
+  const RelaxedCapture relaxed;
   CUresult status = CUDA_SUCCESS;
   const auto staging = Staging::ofContext(status);
   if (staging == nullptr) return status;

@@ -92,7 +92,7 @@ CUresult Call::wait(wire::Decoder& reply) {
 CUresult Call::enqueue(bool plausible) {
   const Session& session = *thread_->session;
   if (!plausible || thread_->waiting > 0 || thread_->context() == nullptr ||
-      session.synchronous() || session.faulted()) [[unlikely]] {
+      session.synchronous() || session.faulted() || session.capturing()) [[unlikely]] {
     wire::Decoder reply;
     return wait(reply);
   }

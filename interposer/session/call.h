@@ -37,8 +37,8 @@ class Call {
   CUresult wait(wire::Decoder& reply);
 
   /// Sends and returns at once; an error comes back with a later call. Waits when the call is not
-  /// `plausible`, inside a Waiting scope, without a current context, and after a fault: then the
-  /// program needs the driver's answer at once.
+  /// `plausible`, inside a Waiting scope, without a current context, during a capture, and after a
+  /// fault: then the program needs the driver's answer at once.
   CUresult enqueue(bool plausible = true);
 
  private:

@@ -276,6 +276,12 @@ void Session::receiveCallback(const wire::Message& message) {
   });
 }
 
+/// Answers may arrive in another order than the worker gave them.
+void Session::noteCaptures(std::uint64_t state) {
+  std::uint64_t known = captures_.load();
+  while (state >> 32 > known >> 32 && !captures_.compare_exchange_weak(known, state)) continue;
+}
+
 void Session::writeText(const wire::Message& message) {
   if (message.header.id == wire::kLogStream)
     log("%.*s", static_cast<int>(message.payload.size()),

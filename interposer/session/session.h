@@ -62,6 +62,11 @@ class Session {
   bool faulted() const { return faulted_.load(std::memory_order_relaxed); }
   void noteFault() { faulted_.store(true, std::memory_order_relaxed); }
 
+  /// Whether a stream of this process may be capturing.
+  bool capturing() const { return (captures_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
+  /// What the worker says of captures: their number, and in the upper half how often it changed.
+  void noteCaptures(std::uint64_t state);
+
  private:
   CUresult connect();
   /// Connects to the proxy, also to one that is just being restarted.
@@ -81,6 +86,7 @@ class Session {
   std::vector<wire::DeviceInfo> devices_;
   std::atomic<bool> lost_{false};
   std::atomic<bool> faulted_{false};
+  std::atomic<std::uint64_t> captures_{0};
 
   std::mutex sendMutex_;
   std::atomic<std::uint64_t> lastMemory_{0};

@@ -35,6 +35,7 @@ struct Thread {
   /// By their handles: where findKernel() looks first.
   std::array<std::pair<std::uint64_t, std::shared_ptr<Kernel>>, kKernelsRemembered> kernels{};
   unsigned waiting = 0;  ///< above 0: all calls wait for their replies (Waiting in call.h)
+  CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
   std::unique_ptr<wire::ClientChannel> channel;
   Session* session = nullptr;  ///< of the channel

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// These make cuda.h declare all versions of every function, and rename none.
+// All versions of every function are declared, and nothing is renamed, when these are defined.
 #define __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>

@@ -1,19 +1,19 @@
 // Generated. Do not edit, change cuda-api/.
-// Facts from cuda-api/calls/ about the calls that are sent to the worker.
+// What cuda-api/calls/ says of the calls that travel.
 #pragma once
 
 #include "call_numbers.h"
 #include "wire/handle_table.h"
 
-/// Kind of memory that a call allocates. `host` is pinned memory.
+/// Memory that a call takes: of the GPU, or pinned memory of the host.
 enum class Allocates : std::uint8_t { nothing, device, host };
 
 struct CallFacts {
   bool ordered;              ///< has a ticket
   bool makes;                ///< may give the program an object, memory or an address
   Allocates allocates;
-  wire::HandleKind gives;    ///< kind of the object that it creates
-  wire::HandleKind destroys; ///< kind of the object that it destroys
+  wire::HandleKind gives;    ///< an object of this kind
+  wire::HandleKind destroys; ///< an object of this kind
 };
 
 inline constexpr CallFacts kCallFacts[kCallCount + 1] = {

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Numbers of the calls that the interposer sends to the worker. Equal kBuildId: equal numbers.
+// The numbers of the calls that cross from interposer to worker. Both are of one build, which kBuildId proves.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0x112c892ec83ded16;
+inline constexpr std::uint64_t kBuildId = 0xe7f847841d18fc9e;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",
@@ -41,5 +41,5 @@ inline constexpr const char* kCallNames[kCallCount + 1] = {
     "toyStage",
 };
 
-/// For logs. Accepts any number.
+/// For logs; any number is allowed.
 inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? number : 0]; }

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Functions of the real or simulated driver, found by dlsym. A missing function is null.
+// The driver, real or simulated, as the worker reaches it: by dlopen. A function that it lacks is null.
 #pragma once
 
 #include "cuda_abi.h"
@@ -22,7 +22,7 @@ struct Driver {
   decltype(&::cuToyInit) cuToyInit = nullptr;
 };
 
-/// Calls `visit` for each function, with a pointer to its member and its name.
+/// Calls `visit` with each function of the table, as a pointer to its member, and its name.
 template <class Visit>
 void forEachFunction(Visit visit) {
   visit.template operator()<&Driver::cuToyOpen_v2>("cuToyOpen_v2");
@@ -40,7 +40,7 @@ void forEachFunction(Visit visit) {
   visit.template operator()<&Driver::cuToyInit>("cuToyInit");
 }
 
-/// Fills the table from `library`, a handle of dlopen. False if it has none of the functions.
+/// Finds every function in `library`, as dlopen gave it. False when it has none of them.
 bool load(void* library, Driver& driver);
 
 }  // namespace worker

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Results of cuGetErrorName and cuGetErrorString.
+// What cuGetErrorName and cuGetErrorString answer.
 #pragma once
 
 #include "cuda_abi.h"

@@ -8,13 +8,13 @@
 
 namespace {
 
-/// Stream 0 of a per-thread variant is the default stream of the thread.
+/// In a program built for per-thread default streams, stream 0 means the thread's own.
 inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
 
 }  // namespace
 
 EXPORT CUresult cuToyInit(unsigned int flags) { return interposer::cuToyInit(flags); }
-EXPORT CUresult cuToyLink(CUtoyNode*) { return interposer::unsupported("cuToyLink", "this version does not implement it"); }
+EXPORT CUresult cuToyLink(CUtoyNode*) { return interposer::unsupported("cuToyLink", "this build lacks it"); }
 EXPORT CUresult cuToyExport(CUtoyNode*) { return interposer::unsupported("cuToyExport", "a toy stays in its room"); }
 EXPORT CUresult cuToyOld(unsigned int) { return interposer::constant(CUDA_ERROR_INVALID_VALUE); }
 EXPORT CUresult cuToyOpen(CUstream* stream, CUdevice device) { return cuToyOpen_v2(stream, device); }

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// The kind of handle for each type that is sent as a handle.
+// Which kind of handle stands for a value of each type of the API that travels as a handle.
 #pragma once
 
 #include "cuda_abi.h"

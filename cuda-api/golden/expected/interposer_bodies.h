@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Hand-written bodies of exported functions. `defaultStream`: 0, or CU_STREAM_PER_THREAD.
+// Bodies of exported functions that are written by hand. `defaultStream` is 0, or CU_STREAM_PER_THREAD in the per-thread variant.
 #pragma once
 
 #include "cuda_abi.h"

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Sends a call to the worker, which executes it.
+// Calls made in the worker.
 #pragma once
 
 #include "cuda_abi.h"

@@ -99,7 +99,7 @@ CUresult driver_cuToyAsk(int* answer, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-TEST_CASE("cuToyOpen_v2 reaches the driver complete, or is refused") {
+TEST_CASE("cuToyOpen_v2 reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyOpen_v2 = &driver_cuToyOpen_v2;
   CUstream stream{};
   CUdevice device = roundtrip::value<CUdevice>(1);
@@ -113,7 +113,7 @@ TEST_CASE("cuToyOpen_v2 reaches the driver complete, or is refused") {
   roundtrip::testNull([&] { return remote::cuToyOpen_v2(nullptr, device); });
 }
 
-TEST_CASE("cuToyClose reaches the driver complete, or is refused") {
+TEST_CASE("cuToyClose reaches the driver whole, or is refused") {
   CUstream stream = roundtrip::handle<CUstream>(0);
   roundtrip::test([&] {
     const CUresult status = remote::cuToyClose(stream);
@@ -125,7 +125,7 @@ TEST_CASE("cuToyClose reaches the driver complete, or is refused") {
   CHECK(roundtrip::record().removed.front() == (std::uint64_t)stream);
 }
 
-TEST_CASE("cuToyWait reaches the driver complete, or is refused") {
+TEST_CASE("cuToyWait reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyWait = &driver_cuToyWait;
   CUstream stream = roundtrip::handle<CUstream>(0);
   roundtrip::test([&] {
@@ -136,7 +136,7 @@ TEST_CASE("cuToyWait reaches the driver complete, or is refused") {
   CHECK(roundtrip::record().ticketsPassed > 0);
 }
 
-TEST_CASE("cuToyMark reaches the driver complete, or is refused") {
+TEST_CASE("cuToyMark reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyMark = &driver_cuToyMark;
   CUstream stream = roundtrip::handle<CUstream>(0);
   roundtrip::test([&] {
@@ -147,7 +147,7 @@ TEST_CASE("cuToyMark reaches the driver complete, or is refused") {
   CHECK(roundtrip::record().ticketsPassed == 0);
 }
 
-TEST_CASE("cuToyFill reaches the driver complete, or is refused") {
+TEST_CASE("cuToyFill reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyFill = &driver_cuToyFill;
   unsigned long long address = roundtrip::value<unsigned long long>(0);
   CUtoyBox box = roundtrip::value<CUtoyBox>(1);
@@ -162,7 +162,7 @@ TEST_CASE("cuToyFill reaches the driver complete, or is refused") {
   roundtrip::testNull([&] { return remote::cuToyFill(address, nullptr, &device, stream); });
 }
 
-TEST_CASE("cuToyPaint reaches the driver complete, or is refused") {
+TEST_CASE("cuToyPaint reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyPaint = &driver_cuToyPaint;
   unsigned long long address = roundtrip::value<unsigned long long>(0);
   size_t bytes = roundtrip::value<size_t>(1);
@@ -175,7 +175,7 @@ TEST_CASE("cuToyPaint reaches the driver complete, or is refused") {
   CHECK(roundtrip::record().ticketsPassed == 0);
 }
 
-TEST_CASE("cuToyPlay reaches the driver complete, or is refused") {
+TEST_CASE("cuToyPlay reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyPlay = &driver_cuToyPlay;
   CUmodule module = roundtrip::handle<CUmodule>(0);
   CUstream stream = roundtrip::handle<CUstream>(1);
@@ -187,7 +187,7 @@ TEST_CASE("cuToyPlay reaches the driver complete, or is refused") {
   CHECK(roundtrip::record().ticketsPassed == 0);
 }
 
-TEST_CASE("cuToyLoad reaches the driver complete, or is refused") {
+TEST_CASE("cuToyLoad reaches the driver whole, or is refused") {
   CUmodule module{};
   const char* name = "name 1";
   const void* image = roundtrip::object<const void*>(2);
@@ -202,7 +202,7 @@ TEST_CASE("cuToyLoad reaches the driver complete, or is refused") {
   roundtrip::testNull([&] { return remote::cuToyLoad(&module, nullptr, image); });
 }
 
-TEST_CASE("cuToyPart reaches the driver complete, or is refused") {
+TEST_CASE("cuToyPart reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyPart = &driver_cuToyPart;
   CUmemGenericAllocationHandle part{};
   size_t bytes{};
@@ -218,7 +218,7 @@ TEST_CASE("cuToyPart reaches the driver complete, or is refused") {
   roundtrip::testNull([&] { return remote::cuToyPart(nullptr, &bytes, module); });
 }
 
-TEST_CASE("cuToyGather reaches the driver complete, or is refused") {
+TEST_CASE("cuToyGather reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyGather = &driver_cuToyGather;
   CUstream streams[3] = {roundtrip::handle<CUstream>(0 + 16 * 0), roundtrip::handle<CUstream>(0 + 16 * 1), roundtrip::handle<CUstream>(0 + 16 * 2)};
   CUtoyOrder orders[3] = {roundtrip::value<CUtoyOrder>(1 + 16 * 0), roundtrip::value<CUtoyOrder>(1 + 16 * 1), roundtrip::value<CUtoyOrder>(1 + 16 * 2)};
@@ -244,7 +244,7 @@ TEST_CASE("cuToyGather reaches the driver complete, or is refused") {
   roundtrip::testNull([&] { return remote::cuToyGather(streams, orders, more, count, modules, sizes, nullptr); });
 }
 
-TEST_CASE("cuToyAsk reaches the driver complete, or is refused") {
+TEST_CASE("cuToyAsk reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyAsk = &driver_cuToyAsk;
   int answer{};
   CUdevice device = roundtrip::value<CUdevice>(1);

@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Entry points that submit work to the GPU.
+// Entry points that give the GPU work.
 #pragma once
 
 #include <string_view>

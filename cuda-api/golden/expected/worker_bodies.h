@@ -1,5 +1,5 @@
 // Generated. Do not edit, change cuda-api/.
-// Hand-written bodies of calls in the worker.
+// Bodies of calls in the worker that are written by hand.
 #pragma once
 
 #include "cuda_abi.h"
@@ -10,18 +10,17 @@
 
 namespace worker {
 
-/// Executes a frame: decodes it, calls the driver or a body below, encodes the outputs.
+/// Executes one frame: decodes it, calls the driver or the body below, encodes the answers.
 /// Defined in dispatch.cpp.
 CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, wire::Encoder& out);
 
-// Called instead of the driver's function. Handles are already those of the driver.
+// Instead of the driver's function; handles are the driver's already.
 CUresult cuToyClose(Thread& thread, CUstream stream);
 CUresult cuToyLoad(Thread& thread, CUmodule* module, const char* name, const void* image);
 
-// Bodies with a custom frame. A body:
-// - decodes the frame, and returns Thread::refuseFrame() if it is malformed;
-// - calls Thread::passTicket() before it blocks in the driver (cuMemcpyDtoH_v2);
-// - if it has a `window`, calls Thread::awaitWindow() right before it submits work.
+// With a frame of their own: the body decodes it and answers Thread::refuseFrame() when it does not
+// parse. One that may block in the driver (cuMemcpyDtoH_v2) calls Thread::passTicket() first. One
+// that is told of a window calls Thread::awaitWindow() right before it gives the driver work.
 CUresult cuToyCopy(Thread& thread, wire::Decoder& in, wire::Encoder& out, Window window);
 CUresult toyStage(Thread& thread, wire::Decoder& in, wire::Encoder& out);
 

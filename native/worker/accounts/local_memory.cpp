@@ -36,18 +36,27 @@ bool LocalMemory::reserve(CUcontext context, std::uint64_t bytesPerThread) {
 }
 
 bool LocalMemory::reserveFor(CUfunction function, CUstream stream) {
+  return reserveFor(function, contextOf(stream));
+}
+
+bool LocalMemory::reserveFor(CUfunction function, CUcontext context) {
   int bytes = 0;
   const CUresult status =
       driver_.cuFuncGetAttribute(&bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
   return status != CUDA_SUCCESS || bytes < 0 ||
-         reserve(contextOf(stream), static_cast<std::uint64_t>(bytes));
+         reserve(context != nullptr ? context : contextOf(nullptr),
+                 static_cast<std::uint64_t>(bytes));
 }
 
 /// The driver accepts a kernel as a function for launches, but not for attributes (driver 580).
 bool LocalMemory::reserveFor(CUkernel kernel, CUstream stream) {
+  return reserveFor(kernel, contextOf(stream));
+}
+
+bool LocalMemory::reserveFor(CUkernel kernel, CUcontext context) {
   CUfunction function = nullptr;
   return driver_.cuKernelGetFunction(&function, kernel) != CUDA_SUCCESS ||
-         reserveFor(function, stream);
+         reserveFor(function, context);
 }
 
 /// Streams 0 to 2 belong to the current context. It is also the answer if the driver does not know

@@ -29,6 +29,9 @@ class LocalMemory {
   /// context that is not current.
   bool reserveFor(CUfunction function, CUstream stream);
   bool reserveFor(CUkernel kernel, CUstream stream);
+  /// The same for a node of a graph; null: in the current context.
+  bool reserveFor(CUfunction function, CUcontext context);
+  bool reserveFor(CUkernel kernel, CUcontext context);
   void ended(CUcontext context);
 
  private:

@@ -7,16 +7,17 @@ namespace worker {
 
 namespace {
 
-/// One enqueued host function. Deletes itself after it has run.
+/// One enqueued host function. Deletes itself after it has run, unless a graph holds it.
 struct PendingCallback {
   Session& session;
   wire::Callback callback;
+  bool captured = false;
 };
 
 void runPending(PendingCallback* pending) {
   Session& session = pending->session;
   session.callbacks.run(session.connection, session.output, pending->callback);
-  delete pending;
+  if (!pending->captured) delete pending;
 }
 
 void runHostFunction(void* pending) { runPending(static_cast<PendingCallback*>(pending)); }
@@ -45,11 +46,23 @@ CUresult ownedByDriver(CUresult status, PendingCallback* pending) {
 
 }  // namespace
 
+void runInClient(void* hostFunction) {
+  const auto& [session, function, userData] = *static_cast<HostFunction*>(hostFunction);
+  session.callbacks.run(session.connection, session.output,
+                        {wire::CallbackKind::hostFunction, CUDA_SUCCESS, function, userData, 0, 0});
+}
+
 CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
   CUstream stream = nullptr;
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::hostFunction, stream, status);
   if (pending == nullptr) return status;
+  if (thread.isCaptured(stream)) {
+    HostFunction* function =
+        thread.session.hostFunctions.of(pending->callback.function, pending->callback.userData);
+    delete pending;
+    return thread.driver.cuLaunchHostFunc(stream, runInClient, function);
+  }
   thread.awaitWindow(window, stream, 0, {});
   return ownedByDriver(thread.driver.cuLaunchHostFunc(stream, runHostFunction, pending), pending);
 }
@@ -59,6 +72,7 @@ CUresult cuStreamAddCallback(Thread& thread, wire::Decoder& in, wire::Encoder&, 
   CUresult status = CUDA_SUCCESS;
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::streamCallback, stream, status);
   if (pending == nullptr) return status;
+  pending->captured = thread.isCaptured(stream);
   thread.awaitWindow(window, stream, 0, {});
   return ownedByDriver(thread.driver.cuStreamAddCallback(stream, runStreamCallback, pending, 0),
                        pending);

@@ -60,6 +60,8 @@ CUresult cuMemcpyHtoDAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&,
     return status;
   if (copy.source != 0 && !thread.session.shared.contains(copy.source, copy.bytes))
     return CUDA_ERROR_INVALID_VALUE;
+  // A captured copy runs later and more than once, when the frame is gone.
+  if (copy.source == 0 && thread.isCaptured(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const void* source = copy.source != 0 ? pointer(copy.source) : content.data();
   thread.awaitWindow(window, stream, copy.bytes, {kHostToDevice, copy.bytes});
   const CUresult status =
@@ -78,6 +80,8 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
     return status;
   if (copy.destination != 0 && !thread.session.shared.contains(copy.destination, copy.bytes))
     return CUDA_ERROR_INVALID_VALUE;
+  if (copy.destination == 0 && thread.isCaptured(stream))
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   void* destination = copy.destination != 0 ? pointer(copy.destination) : out.putSpace(copy.bytes);
   if (destination == nullptr) return thread.refuseFrame();
   thread.awaitWindow(window, stream, copy.bytes, {kDeviceToHost, copy.bytes});

@@ -23,8 +23,10 @@ std::uint64_t rounded(std::uint64_t bytes) {
 /// Charges the quota. If it is full, waits for pending frees of pools and streams, then retries.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
+  const RelaxedCapture relaxed(thread.driver, session.captures);
   if (session.quota.tryCharge(bytes)) return true;
-  if (session.pools.settle() || session.pendingFrees != 0) {
+  const bool mayWait = !session.captures.any();  // it would invalidate the capture
+  if ((session.pools.settle() || session.pendingFrees != 0) && mayWait) {
     thread.passTicket();
     thread.driver.cuCtxSynchronize();
   }
@@ -64,6 +66,15 @@ void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
 /// thread may be freeing right now. The driver then returns the error for the context or the
 /// address.
 constexpr CUdeviceptr kNowhere = 1;
+
+/// Frees memory of no allocation call: memory of a graph's node, or none.
+template <class Free>
+CUresult freeOther(Thread& thread, CUdeviceptr address, Free free) {
+  if (!thread.session.graphMemory.gives(address)) return free(address == 0 ? 0 : kNowhere);
+  const CUresult status = free(address);
+  thread.session.graphMemory.settle();
+  return status;
+}
 
 /// Calls `free` on a charged address; calls `refund` with its charge on success.
 template <class Free, class Refund>
@@ -131,6 +142,7 @@ CUresult allocateFrom(Thread& thread, CUmemoryPool pool, size_t bytes, CUstream 
                       CUdeviceptr* address, Allocate allocate) {
   const CUresult status =
       thread.session.pools.allocate(pool, bytes, stream, address, allocate, [&] {
+        if (thread.session.captures.any()) return CUDA_SUCCESS;  // would invalidate the capture
         thread.passTicket(stream);
         return thread.driver.cuCtxSynchronize();
       });
@@ -203,12 +215,14 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
     return thread.session.pools.free(
                dptr, [&] { return free(dptr); }, status)
                ? status
-               : free(dptr == 0 ? 0 : kNowhere);
+               : freeOther(thread, dptr, free);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { thread.session.quota.refund(freed.bytes); });
 }
 
+/// A captured allocation becomes a node, whose memory is charged with the executable graph.
 CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {
+  if (thread.isCaptured(hStream)) return thread.driver.cuMemAllocAsync(dptr, bytesize, hStream);
   CUmemoryPool pool = nullptr;
   if (const CUresult status = poolOf(thread, hStream, &pool); status != CUDA_SUCCESS) return status;
   return allocateFrom(thread, pool, bytesize, hStream, dptr,
@@ -217,6 +231,8 @@ CUresult cuMemAllocAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize, CUs
 
 CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytesize,
                                  CUmemoryPool pool, CUstream hStream) {
+  if (thread.isCaptured(hStream))
+    return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
   return allocateFrom(thread, pool, bytesize, hStream, dptr, [&] {
     return thread.driver.cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream);
   });
@@ -224,6 +240,7 @@ CUresult cuMemAllocFromPoolAsync(Thread& thread, CUdeviceptr* dptr, size_t bytes
 
 /// Also frees memory of cuMemAlloc_v2.
 CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
+  if (thread.isCaptured(hStream)) return thread.driver.cuMemFreeAsync(dptr, hStream);
   const auto free = [&](CUdeviceptr address) {
     return thread.driver.cuMemFreeAsync(address, hStream);
   };
@@ -233,7 +250,7 @@ CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
     return thread.session.pools.free(
                dptr, [&] { return free(dptr); }, status)
                ? status
-               : free(dptr == 0 ? 0 : kNowhere);
+               : freeOther(thread, dptr, free);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { refundBehind(thread, hStream, freed); });
 }

@@ -27,7 +27,10 @@ CUresult cuStreamCreateWithPriority(Thread& thread, CUstream* phStream, unsigned
 
 CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
   const CUresult status = thread.driver.cuStreamDestroy_v2(hStream);
-  if (status == CUDA_SUCCESS) thread.session.streams.destroyed(hStream);
+  if (status == CUDA_SUCCESS) {
+    thread.session.streams.destroyed(hStream);
+    thread.session.handles.remove(thread.session.captures.ended(hStream, nullptr, false));
+  }
   thread.session.codeEnded();
   return status;
 }
@@ -36,6 +39,7 @@ CUresult cuStreamDestroy_v2(Thread& thread, CUstream hStream) {
 /// Not if the code may print: only cuStreamSynchronize guarantees that the output has arrived.
 CUresult cuStreamSynchronize(Thread& thread, CUstream hStream) {
   const bool quick = thread.justLaunched(hStream) && !thread.session.codeMayPrint &&
+                     !thread.session.captures.any() &&
                      thread.completion.follow(hStream, thread.session.contexts.endings());
   thread.passTicket(hStream);
   return quick && thread.completion.await() ? CUDA_SUCCESS

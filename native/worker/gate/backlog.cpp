@@ -79,14 +79,15 @@ std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) c
   for (const Lane& lane : lanes_) {
     const bool quiet = all || now - lane.last >= kQuiet;
     if ((lane.unmeasured || !lane.work.empty()) && quiet)
-      questions.push_back({.stream = lane.stream, .last = lane.last});
+      questions.push_back({.stream = lane.stream, .before = lane.before, .last = lane.last});
   }
   return questions;
 }
 
 std::vector<Backlog::Question> Backlog::streams() const {
   std::vector<Question> questions;
-  for (const Lane& lane : lanes_) questions.push_back({.stream = lane.stream, .last = lane.last});
+  for (const Lane& lane : lanes_)
+    questions.push_back({.stream = lane.stream, .before = lane.before, .last = lane.last});
   return questions;
 }
 
@@ -105,9 +106,29 @@ void Backlog::ask(std::vector<Question>& questions) const {
 bool Backlog::hasEnded(const Question& question) const {
   if (question.marker != nullptr)
     return driver_.cuEventQuery(question.marker) != CUDA_ERROR_NOT_READY;
-  return driver_.cuStreamQuery(question.stream == CU_STREAM_PER_THREAD
-                                   ? CU_STREAM_LEGACY
-                                   : question.stream) != CUDA_ERROR_NOT_READY;
+  const CUstream stream =
+      question.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : question.stream;
+  if (!captures(stream)) return driver_.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+  return question.before == nullptr ||
+         driver_.cuEventQuery(question.before) != CUDA_ERROR_NOT_READY;
+}
+
+/// A query of a stream that captures would invalidate the capture.
+bool Backlog::captures(CUstream stream) const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_.cuStreamIsCapturing != nullptr &&
+         (driver_.cuStreamIsCapturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+          status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+void Backlog::aboutToCapture(CUstream stream) {
+  for (Lane& lane : lanes_) {
+    const bool isDefault = lane.stream <= CU_STREAM_PER_THREAD;
+    if (lane.stream != stream && !isDefault) continue;
+    const CUstream behind = lane.stream != stream ? CU_STREAM_LEGACY : stream;
+    if (captures(behind) || (lane.before == nullptr && !take(lane.before))) continue;
+    driver_.cuEventRecord(lane.before, behind);
+  }
 }
 
 /// Markers recorded during the queries come after those that were queried.
@@ -209,7 +230,8 @@ bool Backlog::isUncertain(std::uint64_t now) const {
 void Backlog::stopMeasuring() {
   for (const Marker& marker : markers_) free_.push_back(marker.event);
   markers_.clear();
-  for (Lane& lane : lanes_) lane = Lane{.stream = lane.stream, .last = lane.last};
+  for (Lane& lane : lanes_)
+    lane = Lane{.stream = lane.stream, .last = lane.last, .before = lane.before};
   guess_ = unknown_ = 0;
 }
 
@@ -218,7 +240,10 @@ void Backlog::startMeasuring() {
 }
 
 void Backlog::forget(CUstream stream) {
-  if (const Lane* lane = find(stream)) guess_ -= lane->guess;
+  if (const Lane* lane = find(stream)) {
+    guess_ -= lane->guess;
+    if (lane->before != nullptr) free_.push_back(lane->before);
+  }
   std::erase_if(lanes_, [&](const Lane& lane) { return lane.stream == stream; });
 }
 

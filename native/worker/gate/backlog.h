@@ -34,7 +34,8 @@ class Backlog {
   struct Question {
     CUstream stream = nullptr;
     CUevent marker = nullptr;
-    std::uint64_t last = 0;  ///< when the stream was used last
+    CUevent before = nullptr;  ///< of a stream that captures: behind its last work
+    std::uint64_t last = 0;    ///< when the stream was used last
     bool done = false;
   };
 
@@ -72,6 +73,9 @@ class Backlog {
   /// Work is measured from now on. Streams in use may have work that was not.
   void startMeasuring();
 
+  /// The stream is about to capture, and cannot be queried then, nor can default streams that wait
+  /// for it. The context must be current.
+  void aboutToCapture(CUstream stream);
   /// The stream is about to end: it may not be asked for any more.
   void forget(CUstream stream);
   /// The context is about to end, and its events with it.
@@ -85,6 +89,7 @@ class Backlog {
     std::uint64_t guess = 0;
     std::vector<Durations::Index> work;
     std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
+    CUevent before = nullptr;           ///< recorded behind the work before the last capture
   };
   struct Marker {
     CUstream stream = nullptr;
@@ -106,6 +111,7 @@ class Backlog {
   void mark(Lane& lane, std::size_t unknown);
   void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
   bool take(CUevent& event);
+  bool captures(CUstream stream) const;
   bool hasEnded(const Question& question) const;
 
   const Driver& driver_;

@@ -295,6 +295,14 @@ void Gate::forget(CUcontext context) {
   ++generation_;
 }
 
+/// Without an arbiter's thread nobody asks.
+void Gate::aboutToCapture(CUstream stream) {
+  if (path_.empty()) return;
+  const CUcontext context = currentContext();
+  const std::lock_guard lock(mutex_);
+  backlogs_.of(context).aboutToCapture(stream);
+}
+
 void Gate::forget(CUevent event) {
   const std::lock_guard lock(mutex_);
   timed_.erase(event);

@@ -75,6 +75,12 @@ class Gate {
   void forget(CUcontext context);
   void forget(CUevent event);
 
+  /// Call before a stream of the current context begins a capture, or joins one.
+  void aboutToCapture(CUstream stream);
+  /// While it is held, the gate asks the driver about no stream: one that begins to capture in
+  /// between would be invalidated.
+  std::unique_lock<std::mutex> blind() { return std::unique_lock(looking_); }
+
   /// Events with timing: a window does not end between two of them that are close.
   void created(CUevent event, unsigned flags);
   void recorded(CUevent event);
@@ -191,6 +197,11 @@ class Gate::Pass {
       gate_.submitted(*this);
     inside_.store(0, std::memory_order_release);
   }
+  /// The same, for work that a capture took: it does not run.
+  void leaveUnmeasured() { measured_ = false, leave(); }
+  /// What work was submitted to, if it is measured.
+  bool measures() const { return measured_; }
+  CUstream stream() const { return stream_; }
   /// The current context has changed, and the default streams with it.
   void contextChanged() {
     generation_ = 0;

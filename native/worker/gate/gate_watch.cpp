@@ -44,6 +44,10 @@ void Gate::wake() const {
 void Gate::run() {
   prctl(PR_SET_NAME, "gate");
   prctl(PR_SET_TIMERSLACK, 1);  // nanoseconds
+  // The queries of this thread must not invalidate a capture of the program.
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  if (driver_.cuThreadExchangeStreamCaptureMode != nullptr)
+    driver_.cuThreadExchangeStreamCaptureMode(&mode);
   for (;;) {
     const bool connected = link_.connected() || link_.connect(path_);
     Clock rest = connected || !link_.isOpenWithoutArbiter() ? watch() : kForEver;

@@ -19,6 +19,13 @@ void Callbacks::run(Connection& connection, Output& output, wire::Callback callb
   finished_.wait(lock, [&] { return !running_.contains(id); });
 }
 
+void Callbacks::post(Connection& connection, const wire::Callback& callback) {
+  std::unique_lock lock(mutex_);
+  const std::uint64_t id = ++last_;
+  lock.unlock();
+  connection.send(wire::MessageKind::callback, id, std::as_bytes(std::span(&callback, 1)));
+}
+
 void Callbacks::done(std::uint64_t id) {
   const std::lock_guard lock(mutex_);
   running_.erase(id);

@@ -17,6 +17,8 @@ class Callbacks {
  public:
   /// Called on a thread of the driver. Sends the callback to the client and waits until it has run.
   void run(Connection& connection, Output& output, wire::Callback callback);
+  /// The same, without waiting. Any thread.
+  void post(Connection& connection, const wire::Callback& callback);
   /// The client reports that it has run.
   void done(std::uint64_t id);
 

@@ -18,8 +18,11 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       limits(most),
       handles(&account.handles()),
       output(printed),
+      captures(driver),
+      hostFunctions(*this),
       images(account),
       pools(driver, account),
+      graphMemory(driver, account),
       contexts(account, counted, most.contextMemory),
       streams(account, most.streamMemory),
       localMemory(driver, account),
@@ -27,7 +30,11 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       held(driver, account),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   output.setWake(wake_);
-  quota.setReclaim([this] { pools.trim(); });
+  quota.setReclaim([this] {
+    const RelaxedCapture relaxed(driver, captures);
+    pools.trim();
+    graphMemory.trim();
+  });
   quota.setRefused([this](std::uint64_t bytes) { reportOverQuota(bytes); });
 }
 
@@ -65,6 +72,7 @@ void Session::awaitUnused(const Uses::Slot& own, const void* object) {
 }
 
 void Session::contextEnded(CUcontext context) {
+  for (const std::uint64_t graph : captures.ended(context)) handles.remove(graph);
   contexts.ended(context);
   held.contextEnded(context);
   images.forgetOwned(context);

@@ -10,6 +10,7 @@
 
 #include "driver.h"
 #include "native/worker/accounts/context_account.h"
+#include "native/worker/accounts/graph_memory.h"
 #include "native/worker/accounts/held_memory.h"
 #include "native/worker/accounts/image_account.h"
 #include "native/worker/accounts/limits.h"
@@ -26,10 +27,13 @@
 #include "native/worker/reports/report.h"
 #include "native/worker/reports/reported_names.h"
 #include "native/worker/session/callbacks.h"
+#include "native/worker/session/captures.h"
 #include "native/worker/session/connection.h"
+#include "native/worker/session/host_functions.h"
 #include "native/worker/session/output.h"
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
+#include "native/worker/session/user_objects.h"
 #include "native/worker/session/uses.h"
 #include "wire/fault.h"
 #include "wire/handle_table.h"
@@ -57,10 +61,14 @@ class Session {
   SharedMemory shared;
   Output& output;
   Callbacks callbacks;
+  Captures captures;
+  HostFunctions hostFunctions;
+  UserObjects userObjects;
   WarmContext warmContext;
   PhysicalMemory physicalMemory;
   ImageAccount images;
   PoolAccount pools;
+  GraphMemory graphMemory;
   ContextAccount contexts;
   StreamAccount streams;
   LocalMemory localMemory;

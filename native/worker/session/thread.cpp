@@ -57,6 +57,7 @@ CUresult Thread::earlierError() { return static_cast<CUresult>(channel_->takeDef
 CUresult Thread::execute(const wire::FrameHeader& header, wire::Decoder& payload,
                          wire::Encoder& reply) {
   const CUresult status = dispatch(*this, header, payload, reply);
+  const RelaxedCapture relaxed(driver, session.captures);
   const bool fits = codeFits();
   beforeCode_.reset();
   image_ = 0;
@@ -99,7 +100,10 @@ void Thread::passTicket(const void* used) {
   leaveTurn();
 }
 
+/// A stream that has just joined a capture must get no marker of the gate.
 void Thread::leaveTurn() {
+  const RelaxedCapture relaxed(driver, session.captures);
+  if (pass_.measures() && isCaptured(pass_.stream())) pass_.leaveUnmeasured();
   pass_.leave();
   session.turn.pass(ticket_);
   ticket_ = 0;
@@ -147,6 +151,7 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUstream
   auto& launched = launched_[bits % launched_.size()];
   if (launched == std::pair(function, stream) && codeChanges_ == session.codeChanges()) [[likely]]
     return true;
+  const RelaxedCapture relaxed(driver, session.captures);
   const unsigned changes = session.codeChanges();
   if (changes != codeChanges_) forgetLaunched();
   codeChanges_ = changes;
@@ -157,6 +162,14 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUstream
     return false;
   launched = {function, stream};
   return true;
+}
+
+bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUcontext context) {
+  const RelaxedCapture relaxed(driver, session.captures);
+  LocalMemory& account = session.localMemory;
+  return wire::handleKind(handle) == wire::HandleKind::kernel
+             ? account.reserveFor(reinterpret_cast<CUkernel>(function), context)
+             : account.reserveFor(function, context);
 }
 
 std::uint64_t Thread::currentContext() const {

@@ -75,9 +75,15 @@ class Thread {
   /// the work's duration depends on.
   void awaitWindow(Window window, CUstream stream, std::uint64_t bytes,
                    std::initializer_list<std::uint64_t> shape) {
+    if (isCaptured(stream)) return;
     if (window == Window::marker && session.gate.letsMarkerPass()) return;
     if (window == Window::small && bytes > wire::kSmallCopyBytes) return session.gate.copied(bytes);
     pass_.enter(stream, shape);
+  }
+  /// Whether the driver captures work for the stream instead of running it. Then the call passes
+  /// neither the gate nor the accounts.
+  bool isCaptured(CUstream stream) const {
+    return session.captures.any() && session.captures.includes(stream);
   }
   /// The current context has changed.
   void contextChanged() { pass_.contextChanged(), forgetLaunched(); }
@@ -99,6 +105,8 @@ class Thread {
   /// Whether the quota has room for the local memory of a kernel that is about to be launched.
   /// Quick for one that was launched into the stream before.
   bool localMemoryFits(std::uint64_t handle, CUfunction function, CUstream stream);
+  /// The same for a node of a graph that runs in the context; null: in the current one.
+  bool localMemoryFits(std::uint64_t handle, CUfunction function, CUcontext context);
 
   /// Passes the ticket on, so that the session's next call runs: for a body that is about to wait
   /// in the driver. Until the call returns, no call destroys the current context or `used`: the

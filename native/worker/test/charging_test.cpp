@@ -267,6 +267,20 @@ void allocateHost(Fixture& test) {
   munmap(reinterpret_cast<void*>(address), bytes);
 }
 
+/// The memory of a node is taken at the latest when the graph is launched.
+void launchMemoryNode(Fixture& test) {
+  const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
+  const auto node = worker::test::addNode(*test.frames, graph, worker::test::memoryNode(5 * kMiB));
+  CHECK(node.status == CUDA_SUCCESS);
+  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  test.give(CallNumber::cuGraphLaunch, exec, std::uint64_t{0});
+  test.give(CallNumber::cuCtxSynchronize);
+  test.give(CallNumber::cuMemFreeAsync, node.second, std::uint64_t{0});
+  test.give(CallNumber::cuCtxSynchronize);
+  test.give(CallNumber::cuGraphExecDestroy, exec);
+  test.give(CallNumber::cuDeviceGraphMemTrim, CUdevice{0});
+}
+
 std::map<CallNumber, Invocation> invocations() {
   using enum CallNumber;
   const auto streams = [](CallNumber number, auto... arguments) {
@@ -308,6 +322,7 @@ std::map<CallNumber, Invocation> invocations() {
       {cuLaunchKernel, [](Fixture& test) { launch(test, cuLaunchKernel); }},
       {cuLaunchKernelEx, [](Fixture& test) { launch(test, cuLaunchKernelEx); }},
       {cuLaunchCooperativeKernel, [](Fixture& test) { launch(test, cuLaunchCooperativeKernel); }},
+      {cuGraphInstantiateWithFlags, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
   };
 }
@@ -405,6 +420,23 @@ TEST_CASE("a call beyond the quota does not reach the driver") {
   CHECK(test.frames->call(CallNumber::cuMemAllocPitch_v2, std::size_t{1}, std::size_t{2048}, 4u)
             .status == CUDA_SUCCESS);
   CHECK(test.quota.used() == kLimit);
+}
+
+TEST_CASE("the memory of an executable graph is charged before it is made, returned with it") {
+  Fixture test;
+  const std::uint64_t before = test.quota.used();
+  const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
+  CHECK(worker::test::addNode(*test.frames, graph, worker::test::memoryNode(64 * kMiB)).status ==
+        CUDA_SUCCESS);
+  CHECK(test.quota.used() == before);
+  const std::uint64_t exec = test.give(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull);
+  CHECK(test.quota.used() == before + 64 * kMiB);
+  test.give(CallNumber::cuGraphExecDestroy, exec);
+  CHECK(test.quota.used() == before);
+  CHECK(test.quota.charge(kLimit - before - 32 * kMiB));
+  CHECK(test.frames->call(CallNumber::cuGraphInstantiateWithFlags, graph, 0ull).status ==
+        CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(test.quota.used() == kLimit - 32 * kMiB);
 }
 
 // Those of the host, and managed ones, would pin the worker's memory.

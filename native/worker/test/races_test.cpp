@@ -55,7 +55,8 @@ class Client {
     publish(number, ticket, wire::kFrameWantsReply, encode);
     wire::ReplyHeader header{};
     wire::Decoder reply = channel_->awaitReply(header);
-    return {static_cast<CUresult>(header.status), reply.get<std::uint64_t>()};
+    const auto first = reply.get<std::uint64_t>();
+    return {static_cast<CUresult>(header.status), first, reply.get<std::uint64_t>()};
   }
 
   template <class Encode>
@@ -284,6 +285,44 @@ class Attacker {
       if (number == CallNumber::cuLaunchKernelEx) out.putBytes(nullptr, 0);
     });
   }
+  /// A node without dependencies. `more`: the last arguments of the call.
+  template <class... T>
+  void addNode(CallNumber number, T... more) {
+    make(wire::HandleKind::graphNode, number, pick(wire::HandleKind::graph), std::uint64_t{0},
+         std::uint64_t{0}, more...);
+  }
+  void addMemory() {
+    const std::uint64_t graph = pick(wire::HandleKind::graph);
+    const Reply reply = worker::test::addNode(*this, graph, worker::test::memoryNode(kMiB));
+    if (reply.status != CUDA_SUCCESS) return;
+    test_.objects.add(wire::HandleKind::graphNode, reply.handle);
+    test_.objects.add(kMemory, reply.second);
+    call(CallNumber::cuGraphAddMemFreeNode, graph, std::uint64_t{8}, reply.handle, std::uint64_t{1},
+         reply.second);
+  }
+  void findInClone() {
+    const std::uint64_t graph = pick(wire::HandleKind::graph);
+    const Reply clone = call(CallNumber::cuGraphClone, graph);
+    if (clone.status != CUDA_SUCCESS) return;
+    test_.objects.add(wire::HandleKind::graph, clone.handle);
+    for (int i = 0; i < 4; ++i)
+      call(CallNumber::cuGraphNodeFindInClone, pick(wire::HandleKind::graphNode), clone.handle);
+  }
+  /// Relaxed, because another mode forbids what other threads do.
+  void capture() {
+    const std::uint64_t stream = pick(wire::HandleKind::stream);
+    call(CallNumber::cuStreamBeginCapture_v2, stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    call(CallNumber::cuEventRecord, pick(wire::HandleKind::event), stream);
+    launch(CallNumber::cuLaunchKernel, wire::HandleKind::function);
+    const Reply info = call(CallNumber::cuStreamGetCaptureInfo_v3, stream);
+    if (info.status == CUDA_SUCCESS) call(CallNumber::cuGraphDestroy, info.second);
+    make(wire::HandleKind::graph, CallNumber::cuStreamEndCapture, stream);
+  }
+  /// Of threads whose context ended in the middle of one.
+  void endCaptures() {
+    for (const std::uint64_t each : test_.objects.all(wire::HandleKind::stream))
+      make(wire::HandleKind::graph, CallNumber::cuStreamEndCapture, each);
+  }
   void allocateHost() {
     const std::uint64_t id = ++test_.files;
     test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
@@ -314,6 +353,10 @@ std::map<CallNumber, Action> actions() {
   const auto plain = [](CallNumber number, auto... arguments) {
     return Action([=](Attacker& one) { one.call(number, arguments...); });
   };
+  CUDA_MEMSET_NODE_PARAMS memset{};
+  memset.elementSize = memset.height = memset.width = 1;
+  CUgraphNodeParams empty{};
+  empty.type = CU_GRAPH_NODE_TYPE_EMPTY;
   const CUmemLocation device = worker::test::devicePool().location;
   CUmemAccessDesc access{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   return {
@@ -425,6 +468,39 @@ std::map<CallNumber, Action> actions() {
       {cuLaunchKernel,
        [](Attacker& one) { one.launch(cuLaunchKernel, one.random() % 2 ? function : kernel); }},
       {cuLaunchKernelEx, [](Attacker& one) { one.launch(cuLaunchKernelEx, function); }},
+      {cuGraphCreate, make(graph, cuGraphCreate, 0u)},
+      {cuGraphClone, [](Attacker& one) { one.make(graph, cuGraphClone, one.pick(graph)); }},
+      {cuGraphDestroy, end(graph, cuGraphDestroy)},
+      {cuGraphAddEmptyNode, [](Attacker& one) { one.addNode(cuGraphAddEmptyNode); }},
+      {cuGraphAddMemsetNode,
+       [=](Attacker& one) {
+         CUDA_MEMSET_NODE_PARAMS params = memset;
+         params.dst = one.pick(kMemory);
+         one.addNode(cuGraphAddMemsetNode, params, one.test().main);
+       }},
+      {cuGraphAddChildGraphNode,
+       [](Attacker& one) { one.addNode(cuGraphAddChildGraphNode, one.pick(graph)); }},
+      {cuGraphAddEventRecordNode,
+       [](Attacker& one) { one.addNode(cuGraphAddEventRecordNode, one.pick(event)); }},
+      {cuGraphAddEventWaitNode,
+       [](Attacker& one) { one.addNode(cuGraphAddEventWaitNode, one.pick(event)); }},
+      {cuGraphAddMemFreeNode, [](Attacker& one) { one.addMemory(); }},
+      {cuGraphAddNode_v2,
+       [=](Attacker& one) { worker::test::addNode(one, one.pick(graph), empty); }},
+      {cuGraphChildGraphNodeGetGraph, use(graphNode, cuGraphChildGraphNodeGetGraph)},
+      {cuGraphEventRecordNodeGetEvent, use(graphNode, cuGraphEventRecordNodeGetEvent)},
+      {cuGraphEventWaitNodeGetEvent, use(graphNode, cuGraphEventWaitNodeGetEvent)},
+      {cuGraphNodeFindInClone, [](Attacker& one) { one.findInClone(); }},
+      {cuGraphDestroyNode, end(graphNode, cuGraphDestroyNode)},
+      {cuGraphInstantiateWithFlags,
+       [](Attacker& one) {
+         one.make(graphExec, cuGraphInstantiateWithFlags, one.pick(graph), 0ull);
+       }},
+      {cuGraphLaunch,
+       [](Attacker& one) { one.call(cuGraphLaunch, one.pick(graphExec), one.pick(stream)); }},
+      {cuGraphExecDestroy, end(graphExec, cuGraphExecDestroy)},
+      {cuStreamEndCapture, [](Attacker& one) { one.capture(); }},
+      {cuStreamGetCaptureInfo_v3, use(stream, cuStreamGetCaptureInfo_v3)},
       {cuLaunchCooperativeKernel,
        [](Attacker& one) { one.launch(cuLaunchCooperativeKernel, function); }},
   };
@@ -451,11 +527,14 @@ void endEverything(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
   for (const std::uint64_t each : objects.all(kMemory)) one.call(cuMemFree_v2, each);
+  one.call(cuDeviceGraphMemTrim, CUdevice{0});  // graphs keep what they gave back
   for (const std::uint64_t each : objects.all(wire::HandleKind::memoryPool))
     one.call(cuMemPoolDestroy, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::genericAllocation)) {
     while (one.call(cuMemRelease, each).status == CUDA_SUCCESS) continue;
   }
+  for (const std::uint64_t each : objects.all(wire::HandleKind::graph))
+    one.call(cuGraphDestroy, each);
   for (int i = 0; i < kHostPlaces; ++i) one.call(cuMemFreeHost, one.test().host + i * kHostBytes);
   for (const std::uint64_t each : objects.all(wire::HandleKind::stream))
     one.call(cuStreamDestroy_v2, each);
@@ -466,10 +545,14 @@ void endEverything(Attacker& one) {
   one.call(cuDevicePrimaryCtxReset_v2, CUdevice{0});
 }
 
-/// Ends objects that are charged by an estimate: code and addresses. Others are charged exactly.
+/// Ends objects that are charged by an estimate: code, addresses, memory of graphs. Others are
+/// charged exactly.
 void endEstimates(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
+  for (const std::uint64_t each : objects.all(wire::HandleKind::graphExec))
+    one.call(cuGraphExecDestroy, each);
+  one.call(cuDeviceGraphMemTrim, CUdevice{0});
   for (const std::uint64_t each : objects.all(kRange)) {
     one.call(cuMemUnmap, each, kPiece);
     one.call(cuMemAddressFree, each, kPiece);
@@ -484,11 +567,13 @@ void endEstimates(Attacker& one) {
 void synchronizeAll(Attacker& one) {
   for (const std::uint64_t each : one.test().objects.all(wire::HandleKind::context)) {
     one.setCurrent(each);
+    one.endCaptures();
     one.call(CallNumber::cuCtxSynchronize);
   }
   one.setCurrent(wire::primaryContextHandle(0));
   one.call(CallNumber::cuCtxSynchronize);
   one.setCurrent(one.test().main);
+  one.endCaptures();
   CHECK(one.call(CallNumber::cuCtxSynchronize).status == CUDA_SUCCESS);
   one.test().session->pools.settle();
 }

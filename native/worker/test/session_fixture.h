@@ -23,6 +23,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 struct Reply {
   CUresult status = CUDA_SUCCESS;
   std::uint64_t handle = 0;  ///< the first word behind the status
+  std::uint64_t second = 0;
 };
 
 /// Calls dispatch() as one thread of the worker does, without a ring.
@@ -44,7 +45,9 @@ class Frames {
     wire::FrameHeader header{};
     header.call = static_cast<std::uint16_t>(number);
     const CUresult status = dispatch(thread, header, in, reply);
-    return {status, wire::Decoder(answer_.data(), reply.size()).get<std::uint64_t>()};
+    wire::Decoder words(answer_.data(), reply.size());
+    const auto first = words.get<std::uint64_t>();
+    return {status, first, words.get<std::uint64_t>()};
   }
 
   Thread thread;
@@ -80,6 +83,18 @@ Reply load(Client& client, Session& session, CallNumber number, std::uint64_t id
   });
 }
 
+/// The frame of cuGraphAddNode_v2 for a node without dependencies, edges and pointers.
+template <class Client>
+Reply addNode(Client& client, std::uint64_t graph, const CUgraphNodeParams& params) {
+  return client.send(CallNumber::cuGraphAddNode_v2, [&](wire::Encoder& frame) {
+    frame.put(graph);
+    frame.put<std::uint64_t>(0);
+    frame.put<std::uint64_t>(0);
+    frame.put(params);
+    frame.put<std::uint64_t>(0);
+  });
+}
+
 inline CUmemPoolProps devicePool() {
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -92,6 +107,14 @@ inline CUmemAllocationProp deviceMemory() {
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   return properties;
+}
+
+inline CUgraphNodeParams memoryNode(std::size_t bytes) {
+  CUgraphNodeParams params{};
+  params.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+  params.alloc.poolProps = devicePool();
+  params.alloc.bytesize = bytes;
+  return params;
 }
 
 }  // namespace worker::test

@@ -58,6 +58,8 @@ std::vector<std::byte> host(kLarge);
 CUfunction kernel = nullptr;
 CUevent event = nullptr;
 CUmemoryPool pool = nullptr;
+CUgraph graph = nullptr;
+CUgraphExec exec = nullptr;
 CUstream stream = nullptr;  // the default stream
 void** parameters() {
   static void* place = &to;
@@ -66,6 +68,12 @@ void** parameters() {
 const CUlaunchConfig* configuration() {
   static const CUlaunchConfig one{1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, 0};
   return &one;
+}
+CUresult instantiate(decltype(&cuGraphInstantiateWithParams) call) {
+  CUDA_GRAPH_INSTANTIATE_PARAMS upload{};
+  upload.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+  CUgraphExec made = nullptr;
+  return call(&made, graph, &upload);
 }
 const CUDA_MEMCPY2D* rows(std::size_t bytes) {
   static thread_local CUDA_MEMCPY2D copy;
@@ -113,6 +121,12 @@ const std::map<std::string_view, Invocation> kInvocations{
     SUBMISSION(Sizes::all, cuLaunchKernelEx, ptsz, configuration(), kernel, parameters(), nullptr),
     SUBMISSION(Sizes::all, cuLaunchCooperativeKernel, ptsz, kernel, 1, 1, 1, 1, 1, 1, 0, stream,
                parameters()),
+    SUBMISSION(Sizes::small, cuGraphLaunch, ptsz, exec, stream),
+    SUBMISSION(Sizes::small, cuGraphUpload, ptsz, exec, stream),
+    {"cuGraphInstantiateWithParams",
+     {Sizes::small, [](std::size_t) { return instantiate(cuGraphInstantiateWithParams); }}},
+    {"cuGraphInstantiateWithParams_ptsz",
+     {Sizes::small, [](std::size_t) { return instantiate(cuGraphInstantiateWithParams_ptsz); }}},
     SUBMISSION(Sizes::all, cuMemsetD8_v2, ptds, to, 1, bytes),
     SUBMISSION(Sizes::all, cuMemsetD16_v2, ptds, to, 1, bytes / 2),
     SUBMISSION(Sizes::all, cuMemsetD32_v2, ptds, to, 1, bytes / 4),
@@ -248,6 +262,17 @@ class Proxy {
   std::thread thread_;
 };
 
+CUresult makeGraph() {
+  CUDA_MEMSET_NODE_PARAMS memset{};
+  memset.dst = to, memset.elementSize = 4, memset.width = kSmall / 4, memset.height = 1;
+  CUgraphNode node = nullptr;
+  if (const CUresult status = cuGraphCreate(&graph, 0); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = cuGraphAddMemsetNode(&node, graph, nullptr, 0, &memset, context);
+      status != CUDA_SUCCESS)
+    return status;
+  return cuGraphInstantiateWithFlags(&exec, graph, 0);
+}
+
 /// Prepares the session for submissions, with calls that wait for no grant.
 void prepare() {
   CUmodule module = nullptr;
@@ -257,7 +282,8 @@ void prepare() {
       cuEventCreate(&event, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
       cuDeviceGetDefaultMemPool(&pool, 0) != CUDA_SUCCESS ||
       cuModuleLoadData(&module, kKernel) != CUDA_SUCCESS ||
-      cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS) {
+      cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS ||
+      makeGraph() != CUDA_SUCCESS) {
     std::fprintf(stderr, "the session cannot be prepared\n");
     std::_Exit(1);
   }

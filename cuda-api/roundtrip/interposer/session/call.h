@@ -1,4 +1,4 @@
-// Test double of interposer/session/call.h: wait() and enqueue() run the worker's side.
+// A double of interposer/session/call.h: the worker's side runs inside wait() and enqueue().
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Test double of native/worker/session/thread.h: a handle is its object with some bits flipped.
+// A double of native/worker/session/thread.h: a handle is its object with some bits flipped.
 #pragma once
 
 #include <cstdint>

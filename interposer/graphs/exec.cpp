@@ -1,0 +1,117 @@
+// Executable graphs. The first launch of one waits for the driver's verdict; later ones are
+// enqueued, unless the graph allocates memory: then the driver may refuse any of them.
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "interposer/session/call.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+
+namespace interposer {
+
+namespace {
+
+struct Execs {
+  std::shared_mutex mutex;
+  std::unordered_map<std::uint64_t, bool> mayEnqueue;  ///< of those that were launched
+};
+
+Execs& execs() {
+  static Execs* const instance = new Execs;
+  return *instance;
+}
+
+enum class Launch { first, enqueued, awaited };
+
+Launch nextLaunch(CUgraphExec exec) {
+  const std::shared_lock lock(execs().mutex);
+  const auto found = execs().mayEnqueue.find(number(exec));
+  if (found == execs().mayEnqueue.end()) return Launch::first;
+  return found->second ? Launch::enqueued : Launch::awaited;
+}
+
+void noteLaunched(CUgraphExec exec) {
+  unsigned takesMemory = 1;
+  if (remote::graphExecFacts(exec, &takesMemory) != CUDA_SUCCESS) return;
+  const std::lock_guard lock(execs().mutex);
+  execs().mayEnqueue[number(exec)] = takesMemory == 0;
+}
+
+}  // namespace
+
+CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
+  const Launch launch = nextLaunch(hGraph);
+  const Waiting waiting(launch != Launch::enqueued);
+  const CUresult status = remote::cuGraphLaunch(hGraph, hStream);
+  if (status == CUDA_SUCCESS && launch == Launch::first) noteLaunched(hGraph);
+  return status;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
+  const CUresult status = remote::cuGraphExecDestroy(hGraphExec);
+  if (status != CUDA_SUCCESS) return status;
+  const std::lock_guard lock(execs().mutex);
+  execs().mayEnqueue.erase(number(hGraphExec));
+  return status;
+}
+
+/// The driver has written nothing to the log of the earlier versions since CUDA 12.
+CUresult cuGraphInstantiate(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                            char* logBuffer, size_t bufferSize) {
+  if (phErrorNode != nullptr) *phErrorNode = nullptr;
+  if (logBuffer != nullptr && bufferSize > 0) *logBuffer = '\0';
+  return remote::cuGraphInstantiateWithFlags(phGraphExec, hGraph, 0);
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec* phGraphExec, CUgraph hGraph, CUgraphNode* phErrorNode,
+                               char* logBuffer, size_t bufferSize) {
+  return interposer::cuGraphInstantiate(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+/// The upload is a call of its own, which waits for a window of GPU time.
+CUresult cuGraphInstantiateWithParams(CUgraphExec* phGraphExec, CUgraph hGraph,
+                                      CUDA_GRAPH_INSTANTIATE_PARAMS* instantiateParams,
+                                      CUstream defaultStream) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (instantiateParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUDA_GRAPH_INSTANTIATE_PARAMS& params = *instantiateParams;
+  const bool upload = (params.flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
+  params.hErrNode_out = nullptr;
+  const CUresult status = remote::cuGraphInstantiateWithFlags(
+      phGraphExec, hGraph,
+      params.flags & ~static_cast<cuuint64_t>(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
+  params.result_out =
+      status == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  if (status != CUDA_SUCCESS || !upload) return status;
+  const CUstream stream = params.hUploadStream;
+  return remote::cuGraphUpload(*phGraphExec, stream != nullptr ? stream : defaultStream);
+}
+
+CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+                              CUgraphExecUpdateResultInfo* resultInfo) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  if (resultInfo == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuGraphExecUpdate_v2, 16, kOrdered)) return call.status();
+  call.encoder().put(number(hGraphExec));
+  call.encoder().put(number(hGraph));
+  wire::Decoder reply;
+  const CUresult status = call.wait(reply);
+  const auto result = reply.get<CUgraphExecUpdateResult>();
+  const auto node = reply.get<std::uint64_t>();
+  const auto from = reply.get<std::uint64_t>();
+  if (reply.ok()) *resultInfo = {result, handle<CUgraphNode>(node), handle<CUgraphNode>(from)};
+  return status;
+}
+
+CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode* hErrorNode_out,
+                           CUgraphExecUpdateResult* updateResult_out) {
+  CUgraphExecUpdateResultInfo info{};
+  const CUresult status = interposer::cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+  if (hErrorNode_out != nullptr) *hErrorNode_out = info.errorNode;
+  if (updateResult_out != nullptr) *updateResult_out = info.result;
+  return status;
+}
+
+}  // namespace interposer

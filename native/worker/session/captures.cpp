@@ -1,0 +1,62 @@
+#include "native/worker/session/captures.h"
+
+#include <algorithm>
+
+namespace worker {
+
+/// The legacy stream answers with an error while a stream that it waits for captures, and leaves
+/// that capture alone.
+bool Captures::includes(CUstream stream) const {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver_.cuStreamIsCapturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+bool Captures::fills(std::uint64_t graph) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(list_, [&](const Capture& each) { return each.graph == graph; });
+}
+
+void Captures::began(const Capture& capture) {
+  const std::lock_guard lock(mutex_);
+  std::erase(list_, capture);
+  list_.push_back(capture);
+  changed();
+}
+
+std::uint64_t Captures::ended(CUstream stream, const void* owner, bool succeeded) {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find(list_, Capture{stream, owner, nullptr, 0, false});
+  if (found == list_.end()) return 0;
+  const std::uint64_t graph = found->made && !succeeded ? found->graph : 0;
+  list_.erase(found);
+  changed();
+  return graph;
+}
+
+std::vector<std::uint64_t> Captures::ended(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::uint64_t> graphs;
+  const auto ended = [&](const Capture& each) {
+    if (each.context == context && each.made) graphs.push_back(each.graph);
+    return each.context == context;
+  };
+  if (std::erase_if(list_, ended) > 0) changed();
+  return graphs;
+}
+
+void Captures::changed() {
+  const std::uint64_t changes = (state_.load() >> 32) + 1;
+  state_.store(changes << 32 | list_.size());
+}
+
+RelaxedCapture::RelaxedCapture(const Driver& driver, const Captures& captures)
+    : driver_(driver), wanted_(captures.any()) {
+  if (wanted_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (wanted_) driver_.cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
+}  // namespace worker

@@ -1,0 +1,71 @@
+// Which streams of the session capture. The driver decides what a capture holds; this list says
+// whether one is under way, so that calls outside of captures ask the driver nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "cuda_abi.h"
+#include "driver.h"
+
+namespace worker {
+
+/// Thread-safe.
+class Captures {
+ public:
+  explicit Captures(const Driver& driver) : driver_(driver) {}
+
+  /// A capture, by the stream in which it began. `owner` tells per-thread streams apart.
+  struct Capture {
+    CUstream stream;
+    const void* owner;
+    CUcontext context;
+    std::uint64_t graph;  ///< handle
+    bool made;            ///< by the capture, which destroys the graph unless it succeeds
+    bool operator==(const Capture& other) const {
+      return stream == other.stream && owner == other.owner;
+    }
+  };
+
+  bool any() const { return (state_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
+  /// The number of captures in the lower half, the number of their changes in the upper one.
+  std::uint64_t state() const { return state_.load(); }
+  /// Whether the driver captures work for the stream, or refuses it because of a capture.
+  bool includes(CUstream stream) const;
+  /// Whether a stream captures into this graph.
+  bool fills(std::uint64_t graph) const;
+
+  void began(const Capture& capture);
+  /// The capture of the stream has ended. Returns the handle of a graph that has ended with it
+  /// unless `succeeded`, or 0.
+  std::uint64_t ended(CUstream stream, const void* owner, bool succeeded);
+  /// The captures of a context have ended with it. Returns the handles of their graphs.
+  std::vector<std::uint64_t> ended(CUcontext context);
+
+ private:
+  void changed();
+
+  const Driver& driver_;
+  std::atomic<std::uint64_t> state_{0};
+  mutable std::mutex mutex_;
+  std::vector<Capture> list_;
+};
+
+/// While it lives, calls of this thread that a capture would forbid do not invalidate it: for the
+/// worker's own calls.
+class RelaxedCapture {
+ public:
+  RelaxedCapture(const Driver& driver, const Captures& captures);
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const Driver& driver_;
+  const bool wanted_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+};
+
+}  // namespace worker
