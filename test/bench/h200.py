@@ -24,7 +24,7 @@ REPOSITORY = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / 'conformance'))
 import record  # finds the compiler and the libraries to link
 
-PROGRAMS = ['first_kernel', 'launches', 'copies', 'module_load']
+PROGRAMS = ['first_kernel', 'launches', 'copies', 'module_load', 'graph_replay']
 FRAMEWORKS = ['torch_operations', 'resnet50_train', 'gpt2_generate', 'cupy_sum', 'jax_sum']
 ROUNDS = 3
 # Limits of remoted / native: maximum for times, minimum for bandwidths.
