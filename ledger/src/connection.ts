@@ -87,9 +87,9 @@ export class Connection {
       disconnect(this.#newest);
       // For a failed connection, the client only reports that it is closed. The socket has the
       // cause.
-      const spoken =
+      const answered =
         isRefusal(error) || error instanceof LedgerError || error instanceof TimeoutError;
-      throw explain(spoken ? error : (failure ?? error), this.#target);
+      throw explain(answered ? error : (failure ?? error), this.#target);
     }
   }
 

@@ -14,12 +14,12 @@
 namespace worker {
 
 struct Options {
-  bool inventory = false;  ///< print the GPUs and exit
-  bool presence = false;   ///< print which GPUs the driver sees and exit
-  std::string processes;   ///< NVML's library: print who holds how much of the GPUs, and exit
-  unsigned watch = 0;  ///< milliseconds: print that again and again, until nobody reads it; 0: once
-  bool warm = false;   ///< start the driver now, and wait to be told whom to serve
-  std::string driver;  ///< what dlopen gets
+  bool inventory = false;      ///< print the GPUs and exit
+  bool presence = false;       ///< print which GPUs the driver sees and exit
+  std::string processes;       ///< NVML's library: print who holds how much of the GPUs, and exit
+  unsigned watch = 0;          ///< milliseconds: repeat that until the reader is gone; 0: once
+  bool warm = false;           ///< start the driver now, and wait to be told whom to serve
+  std::string driver;          ///< what dlopen gets
   std::string simulatedState;  ///< where simulated GPUs keep what all processes hold; empty: this
                                ///< one has them for itself
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all

@@ -47,7 +47,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* 65532 is nobody's in particular: our images need no user of their own. */}}
+{{/* 65532 is an arbitrary unprivileged user; the images require no specific one. */}}
 {{- define "nvidia-virtual.unprivilegedPod" }}
 securityContext:
   runAsNonRoot: true

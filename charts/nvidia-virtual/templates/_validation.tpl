@@ -73,13 +73,13 @@ nothing.
 {{- if and .Values.monitoring.serviceMonitor
   .Values.networkPolicy.enabled
   (not .Values.networkPolicy.metricsFrom) }}
-- monitoring.serviceMonitor is true, and networkPolicy.metricsFrom lets nobody read metrics:
+- monitoring.serviceMonitor is true, but networkPolicy.metricsFrom is empty, which blocks metrics:
   set networkPolicy.metricsFrom to the namespace of Prometheus, for example --set-json
   'networkPolicy.metricsFrom=[{"namespaceSelector":{"matchLabels":{
   "kubernetes.io/metadata.name":"monitoring"}}}]', or networkPolicy.enabled=false.
 {{- end }}
 {{- if eq .Release.Namespace "default" }}
-- The namespace is default, and what runs here is privileged on GPU nodes:
-  install it into one of its own, with -n nvidia-virtual --create-namespace.
+- The namespace is default, but this product is privileged on GPU nodes:
+  install it into its own namespace, with -n nvidia-virtual --create-namespace.
 {{- end }}
 {{- end }}

@@ -39,7 +39,7 @@ const BUSY_WINDOW_MS = 60_000;
 interface Watched {
   /** Whether the last readings exceeded the quota. */
   beyond: boolean[];
-  /** Killed processes that still exist. Nobody can use their memory. */
+  /** Killed processes that still exist. No program can use their memory. */
   ended: ReadonlySet<number>;
   readonly busy: { readonly at: number; readonly byGpu: ReadonlyMap<string, number> }[];
   readonly since: number;

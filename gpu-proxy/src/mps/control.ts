@@ -107,7 +107,7 @@ export class MpsControl {
    * Blocks until they are gone or a timeout passes.
    */
   quit(): void {
-    // Nobody needs its answer any more, and the daemon may be waiting for the rest of its input.
+    // Its answer is no longer needed, and the daemon may be waiting for the rest of its input.
     this.#asking?.kill('SIGKILL');
     const processes = this.#processes().map(({ identity }) => identity);
     if (processes.length === 0) return;

@@ -56,8 +56,7 @@ class HeldMemory {
   const Driver& driver_;
   Quota& quota_;
   std::mutex mutex_;
-  std::map<CUcontext, std::uint64_t>
-      contexts_;  ///< bytes that each holds and nobody is charged for
+  std::map<CUcontext, std::uint64_t> contexts_;  ///< bytes that each holds without a charge
   std::set<std::pair<std::uint64_t, CUcontext>> used_;
   std::uint64_t charged_ = 0;  ///< by settle()
 };

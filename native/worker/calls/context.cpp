@@ -81,7 +81,7 @@ CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev)
 }
 
 /// The warm context exists before the program retains it. It has the default flags; for other flags
-/// it is dropped and created anew.
+/// it is released and created again.
 CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned int asked) {
   const unsigned flags = withoutDumps(asked);
   if (flags == 0 && thread.session.warmContext.holds(dev)) return CUDA_SUCCESS;

@@ -21,7 +21,7 @@ class WarmContext {
     return device == kDevice ? std::exchange(context_, nullptr) : nullptr;
   }
 
-  /// Call before the program changes the primary context of `device`; it is then created anew.
+  /// Call before the program changes the primary context of `device`; it is then created again.
   void drop(const Driver& driver, CUdevice device) {
     if (take(device) != nullptr) driver.cuDevicePrimaryCtxRelease_v2(device);
   }

@@ -145,8 +145,8 @@ bool Gate::awaitGrant(Pass& pass, std::uint32_t word) {
 /// Sleeps, and spins around the expected time of the change if there are processors for that.
 void Gate::awaitChange(std::uint32_t word) {
   arbiter::Mailbox& mailbox = link_.mailbox();
-  // Another page may be put in place of this one, and whoever sleeps on a word of this one would
-  // not be woken.
+  // Another page may replace this one, and a thread that sleeps on a word of this page would not be
+  // woken.
   const std::uint32_t changes = link_.changes().load(std::memory_order_acquire);
   if (mailbox.grant.load(std::memory_order_acquire) != word) return;
   if (!link_.isRuled())

@@ -146,7 +146,7 @@ void Gate::become(std::uint32_t word) {
   if (word == word_ && page == page_) return;  // a new page must be told everything again
   page_ = page;
   const Grant grant = grantOf(word);
-  // The gate may have been open meanwhile: nobody wakes this thread for that.
+  // The gate may have been open meanwhile, which does not wake this thread.
   const bool wasOpen =
       last_ == Grant::open || arbiter::numberOf(word) != arbiter::numberOf(word_) + 1;
   for (auto& [context, backlog] : backlogs_) {

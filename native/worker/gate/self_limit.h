@@ -13,7 +13,7 @@ class SelfLimit {
   struct State {
     std::uint32_t share;   ///< parts of a million of the time; above 0
     arbiter::Grant grant;  ///< that holds
-    bool waiting;          ///< work stands at the gate
+    bool waiting;          ///< work waits at the gate
     bool running;          ///< work that was let in may not have ended
   };
 

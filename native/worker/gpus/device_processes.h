@@ -9,7 +9,7 @@ namespace worker {
 /// Prints it as one JSON object, {"gpus":[{"uuid","processes":[{"pid","memory","busy"}]}]}: bytes,
 /// and the microseconds in which kernels of the process ran since the line before.
 /// options.processes names libnvidia-ml.so.1; with options.watch there is a line per interval, and
-/// the function returns once nobody reads them. Returns the exit status.
+/// the function returns when the reader is gone. Returns the exit status.
 int printDeviceProcesses(const Options& options);
 
 }  // namespace worker

@@ -5,7 +5,7 @@
 namespace worker {
 
 /// Maximum lines of one session. A program can cause a line with every call, and without a proxy
-/// nobody empties the file.
+/// the file is never emptied.
 inline constexpr int kMostLines = 1000;
 
 void log(const char* format, ...) __attribute__((format(printf, 1, 2)));

@@ -31,8 +31,8 @@ class Readers {
     std::atomic<bool> answers_{false};
   };
 
-  /// The client is gone. Waits until the threads have executed the frames that lie in their rings,
-  /// but not for calls whose answer nobody awaits any more, and for half a second at most.
+  /// The client is gone. Waits until the threads have executed the frames in their rings, but not
+  /// for calls whose reply is no longer awaited, and for half a second at most.
   void drain();
 
  private:

@@ -18,7 +18,7 @@ export interface PodIdentity {
 /** Free slots of each GPU, by its index on the node. */
 export type Free = readonly number[];
 
-/** The search ends here: more containers than that, in more ways, nobody has. */
+/** Limit on steps of the search. Real pods need fewer. */
 const MOST_STEPS = 5000;
 
 /**

@@ -48,7 +48,7 @@ class Checker {
   Races* races() { return races_.get(); }
   void blockBegins(Block& block);
   void blockEnds(const Block& block);
-  /// Memory that the device's heap hands out anew.
+  /// Memory that the device's heap allocates again.
   void allocated(std::uint64_t address, std::uint64_t bytes);
 
   // barriers

@@ -15,7 +15,7 @@ struct Warp;
 struct Operation;
 
 /// Runs one operation for the lanes in `mask`; answers the operation to go on with, null when the
-/// warp must be scheduled anew.
+/// warp must be rescheduled.
 using Handler = const Operation* (*)(Warp&, const Operation*, std::uint32_t mask);
 
 /// Where an operand lies: a byte offset into the frame's registers or, with the top bit, into the

@@ -3,7 +3,7 @@
 //
 // A thread's clock ticks when it releases. Two accesses to the same bytes, one of them a write,
 // race if neither thread knows that the other had got so far. Knowledge travels by barriers,
-// bar.warp.sync, mbarriers, and from a release to whoever reads the location strongly.
+// bar.warp.sync, mbarriers, and from a release to each strong read of the location.
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 //
 // Operations lie in memory in an order in which every path leads upwards and loops are contiguous
 // (control_flow.cpp). Of the places where lanes wait, the first in that order (in the innermost
-// call) runs; whoever arrives where others wait joins them. So lanes meet at the earliest point
+// call) runs; lanes that arrive where others wait join them. So lanes meet at the earliest point
 // that they have in common, without a stack of reconvergence points, and any control flow will do.
 // A loop that waits for lanes further on would starve them: after many spins others get a turn.
 #include <bit>

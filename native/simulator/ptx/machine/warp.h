@@ -55,7 +55,7 @@ struct Warp {
   std::uint32_t active;       ///< lanes that run now
   std::uint32_t carry;        ///< CC.CF of each lane
   const Operation* frontier;  ///< the first place at which other lanes wait: arriving there, the
-                              ///< warp is scheduled anew
+                              ///< warp is rescheduled
   std::int32_t
       turn;  ///< operations left before other warps of the block get their turn; a load ends it
   std::int32_t budget;     ///< arrivals left before other blocks get theirs

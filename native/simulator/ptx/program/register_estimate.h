@@ -8,7 +8,7 @@
 namespace simulator::ptx {
 
 /// Registers of 32 bits that hold values at the same time where most do. An estimate of what
-/// NVIDIA's assembler allocates, low rather than high: a value that the assembler can make anew, or
+/// NVIDIA's assembler allocates, low rather than high: a value that the assembler can recompute, or
 /// keeps in constant memory or uniform registers, counts nothing.
 std::uint32_t estimateRegisters(const Function& function, const ControlFlow& flow,
                                 const RegisterEffects& effects);

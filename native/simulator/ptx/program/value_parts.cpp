@@ -87,7 +87,7 @@ bool ValueParts::uniformOperand(const Operand& operand) const {
   }
 }
 
-/// Its result is the same for all threads of a warp, or cheaper to make anew than to keep.
+/// Its result is the same for all threads of a warp, or cheaper to recompute than to keep.
 bool ValueParts::isUniform(std::uint32_t i) {
   const Instruction& instruction = function_.instructions[i];
   const auto writes = effects_.writes(i);
@@ -115,7 +115,7 @@ bool ValueParts::isUniform(std::uint32_t i) {
 }
 
 /// An address that one instruction makes of a 32-bit index and a uniform base: the index is kept,
-/// the address made anew at each use.
+/// the address recomputed at each use.
 bool ValueParts::isIndexed(const Instruction& instruction) {
   if (instruction.operands.size() < 2 || instruction.operands[0].kind != Operand::Kind::Register)
     return false;
