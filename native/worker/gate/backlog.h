@@ -118,8 +118,8 @@ class Backlog {
   const CUcontext context_;
   const CUdevice gpu_;
   Durations& durations_;
-  std::vector<Lane> lanes_;  ///< of every stream that was used and has not ended: work that nobody
-                             ///< knows of would run outside of windows
+  std::vector<Lane> lanes_;  ///< of every used stream that has not ended: unknown work would run
+                             ///< outside of windows
   std::deque<Marker> markers_;
   std::vector<CUevent> free_;
   std::uint64_t lastDone_ = 0;

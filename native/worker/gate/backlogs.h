@@ -50,8 +50,8 @@ class Backlogs {
   /// until the next one.
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, std::uint64_t limit,
                  std::uint64_t now);
-  /// The counts mislead where the gate closed between two launches that belong together: nobody
-  /// counts behind an open one. What remains then is one GPU with nothing to do, and another that
+  /// The counts are wrong if the gate closed between two launches that belong together, because an
+  /// open gate does not count. What remains then is one GPU with nothing to do, and another that
   /// gets nothing done since the gate closed. The launch that it waits for may stand behind others.
   bool isAwaited(const Backlog& backlog, std::uint64_t closedSince, std::uint64_t now) const;
   /// Resets the counts that catchesUp() compares.

@@ -42,7 +42,7 @@ class Durations {
   /// It took so long, alone.
   void set(Index index, double nanoseconds) { places_[index].nanoseconds = clamped(nanoseconds); }
   /// It was part of work that took `ratio` times what is guessed of all of it. Nears that slowly:
-  /// other parts may be to blame, or whoever looked came late. To be called once for such work,
+  /// other parts may be to blame, or the check was late. To be called once for such work,
   /// however often it is part of it.
   void correct(Index index, double ratio) {
     set(index, at(index) * (1 + kStep * (std::clamp(ratio, 0.25, 4.0) - 1)));

@@ -1,4 +1,4 @@
-// The words of an opcode: "ld.global.nc.v4.f32". Whoever decodes it takes the words that it
+// The words of an opcode: "ld.global.nc.v4.f32". A decoder takes the words that it
 // understands; what is left over at the end means that the instruction is not implemented.
 #pragma once
 
