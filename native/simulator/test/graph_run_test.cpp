@@ -29,24 +29,30 @@ CUstream createStream() {
 
 TEST_CASE("a branch does not wait for another one") {
   usePrimaryContext();
-  std::uint32_t* word = nullptr;
-  OK(DRIVER(cuMemHostAlloc)(reinterpret_cast<void**>(&word), sizeof *word, 0));
-  const std::atomic_ref<std::uint32_t> seen(*word);
-  seen = 0;
+  const CUdeviceptr p = allocate();
+  CUevent event = nullptr;
+  OK(DRIVER(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
   const CUgraph graph = create();
   Gate gate;
   const CUgraphNode root = addEmpty(graph);
   addHost(graph, Gate::wait, &gate, {root});
-  addStore(graph, reinterpret_cast<CUdeviceptr>(word), 3, {root});
+  const CUgraphNode store = addStore(graph, p, 3, {root});
+  CUgraphNode record = nullptr;
+  OK(DRIVER(cuGraphAddEventRecordNode)(&record, graph, &store, 1, event));
   const CUgraphExec exec = instantiate(graph);
   launch(exec);
   const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (seen == 0 && std::chrono::steady_clock::now() < late) std::this_thread::yield();
-  CHECK(seen == 3);
+  CUresult status = CUDA_ERROR_NOT_READY;
+  while (status == CUDA_ERROR_NOT_READY && std::chrono::steady_clock::now() < late) {
+    std::this_thread::yield();
+    status = DRIVER(cuEventQuery)(event);
+  }
+  CHECK(status == CUDA_SUCCESS);
   gate.release();
-  OK(DRIVER(cuCtxSynchronize)());
+  CHECK(valueAt(p) == 3);
   destroy(graph, exec);
-  OK(DRIVER(cuMemFreeHost)(word));
+  OK(DRIVER(cuEventDestroy_v2)(event));
+  OK(DRIVER(cuMemFree_v2)(p));
 }
 
 TEST_CASE("launches of one executable graph run one after the other") {
