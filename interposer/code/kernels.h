@@ -2,7 +2,9 @@
 // the driver (kernel_answers.h).
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,6 +27,13 @@ struct KernelParameter {
   std::uint32_t size;
 };
 
+/// What a function carries for cuLaunch and cuLaunchGrid.
+struct LegacyLaunch {
+  std::array<unsigned, 3> block{};
+  unsigned sharedBytes = 0;
+  std::vector<std::byte> arguments;
+};
+
 struct Kernel {
   std::uint64_t handle = 0;
   std::string name;
@@ -41,6 +50,7 @@ struct Kernel {
 
   std::mutex mutex;                           ///< guards what follows
   std::map<CUcontext, CUfunction> functions;  ///< of a CUkernel: its function in each context
+  LegacyLaunch legacyLaunch;
 
  private:
   std::atomic<bool> known_{false};  ///< whether the layout is set; it never changes then

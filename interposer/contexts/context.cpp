@@ -39,14 +39,6 @@ ContextRecord& recordOf(CUcontext context, CUdevice device, bool primary) {
   return entry->second;
 }
 
-/// The status of calls while this context is current. As natively, a destroyed context and none
-/// give different errors.
-CUresult usable(CUcontext context) {
-  ContextRecord record;
-  if (context == nullptr || !findContext(context, record)) return CUDA_ERROR_INVALID_CONTEXT;
-  return record.live ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
 void push(CUcontext context) {
   Thread& thread = Thread::current();
   thread.contexts.push_back(context);
@@ -81,6 +73,14 @@ bool findContext(CUcontext context, ContextRecord& record) {
   if (found == contexts().records.end()) return false;
   record = found->second;
   return true;
+}
+
+CUresult changeCurrentContext(const std::function<CUresult(ContextRecord&)>& change) {
+  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
+  const std::lock_guard lock(contexts().mutex);
+  const auto found = contexts().records.find(Thread::current().context());
+  if (found == contexts().records.end()) return CUDA_ERROR_INVALID_CONTEXT;
+  return found->second.live ? change(found->second) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 unsigned contextChanges() { return contexts().changes.load(std::memory_order_relaxed); }
@@ -301,35 +301,6 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
   ContextRecord record;
   if (!findContext(ctx, record)) return CUDA_ERROR_INVALID_CONTEXT;
   *device = record.device;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetFlags(unsigned int* flags) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  ContextRecord record;
-  if (const CUresult status = usable(Thread::current().context()); status != CUDA_SUCCESS)
-    return status;
-  findContext(nullptr, record);
-  *flags = record.flags | CU_CTX_MAP_HOST;  // always on since CUDA 3.2, and so reported (recorded)
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int* version) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (version == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  ContextRecord record;
-  if (!findContext(ctx, record)) return CUDA_ERROR_INVALID_CONTEXT;
-  *version = record.apiVersion;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetId(CUcontext ctx, unsigned long long* ctxId) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (ctxId == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  ContextRecord record;
-  if (!findContext(ctx, record)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-  *ctxId = record.id;
   return CUDA_SUCCESS;
 }
 

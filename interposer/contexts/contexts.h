@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "cuda_abi.h"
 
@@ -13,6 +14,7 @@ struct ContextRecord {
   bool live = false;      ///< false: destroyed, or a primary context without a retain
   unsigned retained = 0;  ///< of a primary context
   unsigned flags = 0;
+  unsigned attached = 0;       ///< cuCtxAttach less cuCtxDetach
   unsigned apiVersion = 3020;  ///< what the driver reports (recorded)
   std::uint64_t id = 0;        ///< unique in the process, as cuCtxGetId promises
 };
@@ -20,6 +22,8 @@ struct ContextRecord {
 /// The record of a context handle as a copy; false for a number that never was one. Null names the
 /// calling thread's current context.
 bool findContext(CUcontext context, ContextRecord& record);
+/// Runs change(record) on the calling thread's current context. The error if there is none.
+CUresult changeCurrentContext(const std::function<CUresult(ContextRecord&)>& change);
 /// Whether the context existed and has ended; false if unknown.
 bool isDestroyed(CUcontext context);
 /// The error of a call that names an unknown object: it may have ended with the current context.

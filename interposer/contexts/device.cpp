@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "interposer/session/call.h"
@@ -66,6 +67,15 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice dev) {
   if (bytes == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *bytes = device->totalMemory;
   return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(unsigned int* bytes, CUdevice dev) {
+  std::size_t all = 0;
+  const CUresult status = interposer::cuDeviceTotalMem_v2(bytes == nullptr ? nullptr : &all, dev);
+  if (status == CUDA_SUCCESS)
+    *bytes =
+        static_cast<unsigned>(std::min<std::size_t>(all, std::numeric_limits<unsigned>::max()));
+  return status;
 }
 
 CUresult cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice dev) {

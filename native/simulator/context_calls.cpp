@@ -19,11 +19,13 @@ constexpr unsigned kApiVersion = 3020;
 
 CUcontext handle(const Context* context) { return handleOf<CUcontext>(context); }
 
+bool areContextFlags(unsigned flags) {
+  return (flags & ~kContextFlags) == 0 && std::popcount(flags & CU_CTX_SCHED_MASK) <= 1;
+}
+
 CUresult create(CUcontext* pctx, unsigned flags, CUdevice dev) {
   return inDriver([&]() -> CUresult {
-    if (pctx == nullptr || (flags & ~kContextFlags) != 0 ||
-        std::popcount(flags & CU_CTX_SCHED_MASK) > 1)
-      return CUDA_ERROR_INVALID_VALUE;
+    if (pctx == nullptr || !areContextFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
     Device* device = findDevice(dev);
     if (device == nullptr) return CUDA_ERROR_INVALID_DEVICE;
     auto* context = new Context(*device, false);
@@ -160,8 +162,8 @@ DRIVER_CALL cuCtxGetFlags(unsigned int* flags) {
 
 DRIVER_CALL cuCtxSetFlags(unsigned int flags) {
   return inContext([&](Context& context) -> CUresult {
-    if ((flags & ~kContextFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    context.flags = flags;
+    if (!areContextFlags(flags)) return CUDA_ERROR_INVALID_VALUE;
+    context.flags = flags & ~static_cast<unsigned>(CU_CTX_COREDUMP_ENABLE);
     return CUDA_SUCCESS;
   });
 }

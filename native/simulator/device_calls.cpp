@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "native/simulator/atomic_capabilities.h"
 #include "native/simulator/attributes.h"
+#include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/machine.h"
@@ -118,5 +120,23 @@ DRIVER_CALL cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType, CUdevice
     if (pi == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *pi = 0;  // partitions of multiprocessors exist only under MPS
     return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuDeviceGetHostAtomicCapabilities(unsigned int* capabilities,
+                                              const CUatomicOperation* operations,
+                                              unsigned int count, CUdevice dev) {
+  return onDevice(dev, [&](Device&) -> CUresult {
+    return answerAtomics(capabilities, operations, count, 0);  // none over PCIe, as an H200
+  });
+}
+
+DRIVER_CALL cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                       CUflushGPUDirectRDMAWritesScope scope) {
+  return inContext([&](Context&) -> CUresult {
+    const bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                       (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                        scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

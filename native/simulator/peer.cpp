@@ -1,5 +1,6 @@
 // Access from one simulated GPU to another's memory.
 #include "native/simulator/allocations.h"
+#include "native/simulator/atomic_capabilities.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
@@ -38,6 +39,19 @@ DRIVER_CALL cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CU
       case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: *value = 0; return CUDA_SUCCESS;
       default: return CUDA_ERROR_INVALID_VALUE;
     }
+  });
+}
+
+DRIVER_CALL cuDeviceGetP2PAtomicCapabilities(unsigned int* capabilities,
+                                             const CUatomicOperation* operations,
+                                             unsigned int count, CUdevice srcDevice,
+                                             CUdevice dstDevice) {
+  return onDevices(srcDevice, dstDevice, [&]() -> CUresult {
+    if (srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
+    constexpr unsigned kScalars = CU_ATOMIC_CAPABILITY_SIGNED | CU_ATOMIC_CAPABILITY_UNSIGNED |
+                                  CU_ATOMIC_CAPABILITY_REDUCTION | CU_ATOMIC_CAPABILITY_SCALAR_32 |
+                                  CU_ATOMIC_CAPABILITY_SCALAR_64;
+    return answerAtomics(capabilities, operations, count, kScalars);
   });
 }
 

@@ -56,6 +56,11 @@ CUresult cuCtxDestroy_v2(Thread& thread, CUcontext ctx) {
   return status;
 }
 
+CUresult cuCtxSetFlags(Thread& thread, unsigned flags) {
+  return thread.driver.cuCtxSetFlags != nullptr ? thread.driver.cuCtxSetFlags(withoutDumps(flags))
+                                                : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
   if (limit == CU_LIMIT_STACK_SIZE && !thread.session.localMemory.reserve(value))
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -65,6 +65,13 @@ void** parameters() {
   static void* place = &to;
   return &place;
 }
+/// A launch of before CUDA 4.
+template <class Launch, class... Arguments>
+CUresult afterArguments(Launch launch, Arguments... arguments) {
+  CUresult status = cuFuncSetBlockShape(kernel, 1, 1, 1);
+  if (status == CUDA_SUCCESS) status = cuParamSetv(kernel, 0, &to, sizeof to);
+  return status == CUDA_SUCCESS ? launch(arguments...) : status;
+}
 const CUlaunchConfig* configuration() {
   static const CUlaunchConfig one{1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, 0};
   return &one;
@@ -139,6 +146,12 @@ const std::map<std::string_view, Invocation> kInvocations{
     SUBMISSION(Sizes::all, cuMemsetD2D8Async, ptsz, to, kRow, 1, kRow, bytes / kRow, stream),
     SUBMISSION(Sizes::all, cuMemsetD2D16Async, ptsz, to, kRow, 1, kRow / 2, bytes / kRow, stream),
     SUBMISSION(Sizes::all, cuMemsetD2D32Async, ptsz, to, kRow, 1, kRow / 4, bytes / kRow, stream),
+    {"cuLaunch", {Sizes::all, [](std::size_t) { return afterArguments(cuLaunch, kernel); }}},
+    {"cuLaunchGrid",
+     {Sizes::all, [](std::size_t) { return afterArguments(cuLaunchGrid, kernel, 1, 1); }}},
+    {"cuLaunchGridAsync",
+     {Sizes::all,
+      [](std::size_t) { return afterArguments(cuLaunchGridAsync, kernel, 1, 1, stream); }}},
 };
 #undef SUBMISSION
 
