@@ -6,7 +6,7 @@ import type { Rule } from './rule.js';
 const run = promisify(execFile);
 
 /** The last commit before this rule. */
-const BASE = '6c71910a32fc92529ac17a10b6c17eaaf4f84d85';
+const BASE = '2ba512c2a92f27841f1907fb3404033ca0d3818d';
 const LONGEST = 72;
 
 export const commitSubjects: Rule = {
