@@ -12,8 +12,8 @@ CUresult cuCtxGetFlags(unsigned int* flags) {
     return status == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : status;
   }
   return changeCurrentContext([&](const ContextRecord& record) {
-    // CU_CTX_MAP_HOST is always on since CUDA 3.2, and so reported (recorded).
-    *flags = record.flags | CU_CTX_MAP_HOST;
+    // CU_CTX_MAP_HOST is always on since CUDA 3.2; the driver reports it of primary contexts only.
+    *flags = record.flags | (record.primary ? unsigned{CU_CTX_MAP_HOST} : 0u);
     return CUDA_SUCCESS;
   });
 }

@@ -155,7 +155,8 @@ DRIVER_CALL cuCtxGetDevice_v2(CUdevice* device, CUcontext ctx) {
 DRIVER_CALL cuCtxGetFlags(unsigned int* flags) {
   return inContextDespiteFault([&](Context& context) -> CUresult {
     if (flags == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *flags = context.flags.load() | CU_CTX_MAP_HOST;
+    // Reported of primary contexts only (H200).
+    *flags = context.flags.load() | (context.primary ? unsigned{CU_CTX_MAP_HOST} : 0u);
     return CUDA_SUCCESS;
   });
 }
