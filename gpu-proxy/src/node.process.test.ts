@@ -237,7 +237,7 @@ test('the user of an allocation is told of every limit that a program reaches', 
     PINNED_MEMORY_REACHED: expect.stringContaining(
       'requested 5 MiB of pinned host memory and got CUDA_ERROR_OUT_OF_MEMORY',
     ),
-    HANDLES_REACHED: expect.stringContaining('the 32 open handles'),
+    HANDLES_REACHED: expect.stringContaining('have 32 open handles'),
     SESSIONS_FULL: expect.stringContaining(`process ${second.pid} was refused: all 1 sessions`),
     THREADS_REACHED: expect.stringContaining('more than 1 threads of its allocation used CUDA'),
   });

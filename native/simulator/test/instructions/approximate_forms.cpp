@@ -61,7 +61,8 @@ bool within(Exact exact, u64 got, const Format& format, const Bound& bound, bool
     return value == 0 ? std::signbit(exact) == std::signbit(value)
                       : std::fabs(value) <= bound.absolute;
   if (flush && value == 0)
-    return std::fabs(exact) - margin < tiny && std::signbit(exact) == std::signbit(value);
+    return std::fabs(exact) - margin < tiny &&
+           (std::signbit(exact) == std::signbit(value) || std::fabs(exact) <= margin);
   if (flush && std::fabs(value) < tiny) return false;
   // A result is a number of its format, so half of a place comes on top for the exact one not being
   // so.

@@ -8,7 +8,8 @@ namespace {
 
 constexpr u64 kFill = 0x1122334455667788;
 
-/// Each lane by itself, without a guarded copy: for bodies with labels.
+/// Each lane by itself, without a guarded copy: for bodies with labels, and with cache policies,
+/// which have to be the same in all lanes (else an H200 reports an illegal instruction).
 WarpReference eachLane(const Reference& reference) {
   return [=](const u64(*s)[4], u64(*d)[2]) {
     for (unsigned lane = 0; lane < 32; ++lane) reference(s[lane], d[lane]);
@@ -37,7 +38,11 @@ void addCopy(Forms& forms, const std::string& name, unsigned bytes, const std::s
     d[1] = static_cast<u64>(memory >> 64);
   };
   const std::vector<Kind> words{Kind::Int64, Kind::Int64};
-  forms.push_back({name, words, words, body, reference, {}, std::to_string(bytes) + operands});
+  const std::string remark = std::to_string(bytes) + operands;
+  if (name.ends_with("cache_hint"))
+    forms.push_back({name, words, words, body, {}, {}, remark, eachLane(reference)});
+  else
+    forms.push_back({name, words, words, body, reference, {}, remark});
 }
 
 void copies(Forms& forms) {
@@ -258,7 +263,7 @@ void policies(Forms& forms) {
     const std::string body = text +
                              "; st.global.L2::cache_hint.b64 [%to], %s0, %x0; "
                              "ld.global.L2::cache_hint.b64 %d0, [%to], %x0;";
-    forms.push_back({name, {Kind::Int64}, {Kind::Int64}, body, same, {}, {}});
+    forms.push_back({name, {Kind::Int64}, {Kind::Int64}, body, {}, {}, {}, eachLane(same)});
   }
   const auto sum = [](const u64* s, u64* d) { d[0] = s[0] + s[0]; };
   const std::string start =
@@ -269,18 +274,20 @@ void policies(Forms& forms) {
                      {Kind::Int64},
                      {Kind::Int64},
                      start + name + " %x1, [%to], %s0, %x0; ld.global.b64 %d0, [%to];",
-                     sum,
                      {},
-                     {}});
+                     {},
+                     {},
+                     eachLane(sum)});
   }
   const std::string red = "red.global.add.L2::cache_hint.u64";
   forms.push_back({red,
                    {Kind::Int64},
                    {Kind::Int64},
                    start + red + " [%to], %s0, %x0; ld.global.b64 %d0, [%to];",
-                   sum,
                    {},
-                   {}});
+                   {},
+                   {},
+                   eachLane(sum)});
 }
 
 }  // namespace

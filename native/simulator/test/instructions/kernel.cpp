@@ -99,7 +99,7 @@ std::string statements(std::string body, bool guarded) {
 }  // namespace
 
 std::string bareModuleFor(std::span<const Form> forms) {
-  std::string text = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n";
+  std::string text = ".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n";
   for (const Form& form : forms) {
     std::string registers = "{ ";
     for (std::size_t i = 0; i < form.sources.size(); ++i)
@@ -113,7 +113,7 @@ std::string bareModuleFor(std::span<const Form> forms) {
 
 std::string moduleFor(std::span<const Form> forms) {
   std::string text =
-      ".version 8.6\n.target sm_90\n.address_size 64\n.const .align 8 .u64 table[8] = {0, "
+      ".version 8.7\n.target sm_90\n.address_size 64\n.const .align 8 .u64 table[8] = {0, "
       "0x0101010101010101, 0x0202020202020202, "
       "0x0303030303030303, 0x0404040404040404, 0x0505050505050505, 0x0606060606060606, "
       "0x0707070707070707};\n";
