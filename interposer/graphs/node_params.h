@@ -2,6 +2,7 @@
 // program may read it until the node ends or is changed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "cuda_abi.h"

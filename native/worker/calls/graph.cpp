@@ -1,12 +1,12 @@
 // Graphs: their nodes, what they are made into, and what the driver says of them. A graph's memory
 // is charged by accounts/graph_memory.h, local memory of its kernels when a node names one.
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <vector>
 
 #include "native/worker/calls/graph_node.h"
 #include "native/worker/session/thread.h"
+#include "wire/anonymous_file.h"
 #include "wire/graph.h"
 #include "worker_bodies.h"
 
@@ -345,7 +345,7 @@ CUresult cuGraphDebugDotPrint(Thread& thread, wire::Decoder& in, wire::Encoder& 
   CUgraph graph = nullptr;
   if (const CUresult status = thread.find<CUgraph>(handle, &graph); status != CUDA_SUCCESS)
     return status;
-  const int file = memfd_create("graph", MFD_CLOEXEC);
+  const int file = wire::createAnonymousFile("graph", MFD_CLOEXEC);
   if (file < 0) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::string path = "/proc/self/fd/" + std::to_string(file);
   const CUresult status = thread.driver.cuGraphDebugDotPrint(graph, path.c_str(), flags);
