@@ -69,3 +69,11 @@ int main(int count, char** arguments) {
   if (unit::ranNothing) return std::cerr << "No test case matches the filters.\n", 2;
   return unit::skipped ? unit::kSkipped : 0;
 }
+
+#ifdef __SANITIZE_THREAD__
+/// The C library reuses the stack and thread-local storage of a detached thread that has ended. It
+/// orders that by locks that ThreadSanitizer does not see.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
+  return "race:_dl_deallocate_tls\n";
+}
+#endif
