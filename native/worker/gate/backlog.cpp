@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "native/worker/driver/capture_status.h"
+
 namespace worker {
 
 namespace {
@@ -114,12 +116,7 @@ bool Backlog::hasEnded(const Question& question) const {
 }
 
 /// A query of a stream that captures would invalidate the capture.
-bool Backlog::captures(CUstream stream) const {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver_.cuStreamIsCapturing != nullptr &&
-         (driver_.cuStreamIsCapturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-          status != CU_STREAM_CAPTURE_STATUS_NONE);
-}
+bool Backlog::captures(CUstream stream) const { return takesPartInCapture(driver_, stream); }
 
 void Backlog::aboutToCapture(CUstream stream) {
   for (Lane& lane : lanes_) {

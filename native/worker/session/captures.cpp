@@ -2,15 +2,11 @@
 
 #include <algorithm>
 
+#include "native/worker/driver/capture_status.h"
+
 namespace worker {
 
-/// The legacy stream answers with an error while a stream that it waits for captures, and leaves
-/// that capture alone.
-bool Captures::includes(CUstream stream) const {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return driver_.cuStreamIsCapturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
+bool Captures::includes(CUstream stream) const { return takesPartInCapture(driver_, stream); }
 
 bool Captures::fills(std::uint64_t graph) const {
   const std::lock_guard lock(mutex_);

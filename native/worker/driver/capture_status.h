@@ -1,0 +1,17 @@
+#pragma once
+
+#include "driver.h"
+
+namespace worker {
+
+/// Whether the driver captures work for the stream, or refuses it because of a capture. The legacy
+/// stream answers with an error while a stream that it waits for captures, and leaves that capture
+/// alone.
+inline bool takesPartInCapture(const Driver& driver, CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return driver.cuStreamIsCapturing != nullptr &&
+         (driver.cuStreamIsCapturing(stream, &status) == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT ||
+          status != CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+}  // namespace worker
