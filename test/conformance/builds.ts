@@ -5,6 +5,7 @@ import { REPOSITORY } from '../paths.js';
 /** One build of one program, as listed by record.py. */
 export interface Build {
   readonly name: string;
+  readonly files: readonly string[];
   readonly hash: string;
   readonly memory: string | null;
   readonly unordered: string | null;
@@ -18,6 +19,14 @@ const RECORDER = path.join(REPOSITORY, 'test', 'conformance', 'record.py');
 
 export function listBuilds(): Build[] {
   return JSON.parse(python(['list'])) as Build[];
+}
+
+/** The day on which the files of a program last changed: YYYY-MM-DD, or `now` if not committed. */
+export function lastChange(files: readonly string[]): string {
+  const programs = path.join(REPOSITORY, 'test', 'conformance', 'programs');
+  const args = ['log', '-1', '--format=%as', '--', ...files];
+  const done = spawnSync('git', args, { cwd: programs, encoding: 'utf8' });
+  return done.stdout?.trim() || 'now';
 }
 
 /** Compiles what changed. @throws Error with the compiler's output */

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { runChild } from '../child.js';
 import { REPOSITORY } from '../paths.js';
-import { type Build, compileBuilds, cudaHome, listBuilds } from './builds.js';
+import { type Build, compileBuilds, cudaHome, lastChange, listBuilds } from './builds.js';
 import { type Column, columns, commandFor, MODES, type Mode } from './modes.js';
 import {
   difference,
@@ -75,6 +75,7 @@ async function main(): Promise<number> {
   if (values.json !== undefined)
     writeFileSync(values.json, `${JSON.stringify(results, null, 1)}\n`);
   printTable(chosen, results);
+  printNotRecorded(builds);
   const failed = results.filter(({ problem }) => problem !== null).length;
   console.log(`${results.length - failed} passed, ${failed} failed`);
   return failed > 0 ? 1 : 0;
@@ -132,6 +133,14 @@ function recorded(build: Build): Recording | string {
   return current
     ? recording
     : 'its recording was made from other sources; record it again: test/h200.sh record';
+}
+
+/** Programs that judge themselves, and that no real GPU has confirmed. */
+function printNotRecorded(builds: readonly Build[]): void {
+  const missing = builds.filter((build) => !existsSync(recordingOf(build)));
+  if (missing.length === 0) return;
+  const dated = missing.map(({ name, files }) => `${name} (since ${lastChange(files)})`);
+  console.log(`${missing.length} not recorded: ${dated.join(', ')}`);
 }
 
 function printTable(chosen: readonly Column[], results: readonly Result[]): void {
