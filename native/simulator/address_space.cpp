@@ -14,7 +14,8 @@ namespace simulator {
 namespace {
 
 bool reaches(const Context& context, const Allocation& allocation) {
-  if (!allocation.accessible) return false;
+  // Kernels reach arrays through textures and surfaces only.
+  if (!allocation.accessible || allocation.kind == MemoryKind::array) return false;
   if (allocation.host() || allocation.kind == MemoryKind::managed) return true;
   if (allocation.kind == MemoryKind::mapped) return allocation.access.contains(&context.device);
   if (allocation.device == &context.device) return true;

@@ -30,6 +30,7 @@ enum class MemoryKind {
   managed,
   mapped,
   graph,
+  array,
   hostAllocated,
   hostRegistered
 };

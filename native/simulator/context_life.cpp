@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "native/simulator/address_space.h"
+#include "native/simulator/array.h"
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/event.h"
@@ -100,6 +101,8 @@ void destroy(Context& context) {
   }
   forget<Stream>(context);
   forget<Event>(context);
+  forget<Array>(context);
+  forget<MipmappedArray>(context);
   for (const auto& module : modules) unload(*module);
   freeAll(context);
   Allocations::all().changeAccess([&] { context.peers.clear(); });

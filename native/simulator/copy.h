@@ -9,7 +9,13 @@
 namespace simulator {
 
 /// The kinds of memory that a copy accepts on one side.
-enum class Side { device, host, any };
+enum class Side { device, host, any, array };
+
+/// Where a copy begins in an array.
+struct ArrayPlace {
+  CUarray array = nullptr;
+  std::size_t x = 0, y = 0, z = 0;
+};
 
 /// Layers of rows of bytes; a linear copy is one row.
 struct Copy {
@@ -24,9 +30,11 @@ struct Copy {
   std::size_t layers = 1;
   std::size_t destinationLayer = 0;  ///< bytes from one layer to the next
   std::size_t sourceLayer = 0;
+  ArrayPlace toArray{};  ///< of Side::array, whose address is known, too
+  ArrayPlace fromArray{};
 };
 
-/// Reads the description of a copy. Arrays are not supported.
+/// Reads the description of a copy, and checks that it stays inside of arrays.
 CUresult describe(const CUDA_MEMCPY3D& request, Copy& copy);
 /// The description of a copy, for a node of a graph.
 CUDA_MEMCPY3D parametersOf(const Copy& copy);

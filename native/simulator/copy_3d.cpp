@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "native/simulator/array.h"
 #include "native/simulator/copy.h"
+#include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
 
 namespace simulator {
@@ -10,11 +12,20 @@ namespace {
 
 constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max() / 4;
 
-/// One side of a copy: where it begins, and the distances of its rows and layers.
+/// One side of a request.
 struct Volume {
   CUmemorytype type;
   std::uint64_t host, device;
+  CUarray array;
   std::size_t x, y, z, pitch, height;
+};
+
+/// Where one side lies: its first byte, and the distances of its rows and layers.
+struct Place {
+  std::uint64_t address = 0;
+  std::size_t pitch = 0, layer = 0;
+  Side side = Side::any;
+  std::size_t elementBytes = 0;  ///< of an array
 };
 
 /// False if the product is larger than any memory.
@@ -23,32 +34,58 @@ bool multiply(std::size_t a, std::size_t b, std::size_t& product) {
   return a == 0 || b <= kMost / a;
 }
 
-/// Fills in distances that the program left out, and checks that rows and layers do not overlap.
-bool complete(Volume& volume, const CUDA_MEMCPY3D& request, std::size_t& layer) {
+/// The distances of rows and layers: those that the program left out follow from the copy's width
+/// and height. False if rows or layers overlap.
+bool measure(const Volume& volume, const CUDA_MEMCPY3D& request, Place& place) {
   const std::size_t width = volume.x + request.WidthInBytes;
   const std::size_t height = volume.y + request.Height;
   if (volume.x > kMost || volume.y > kMost || width > kMost || height > kMost) return false;
-  if (volume.pitch == 0) volume.pitch = width;
-  if (volume.height == 0) volume.height = height;
+  place.pitch = volume.pitch == 0 ? width : volume.pitch;
+  const std::size_t rowsOfLayer = volume.height == 0 ? height : volume.height;
   const bool rows = request.Height > 1 || request.Depth > 1;
-  if ((rows && volume.pitch < width) || (request.Depth > 1 && volume.height < height)) return false;
+  if ((rows && place.pitch < width) || (request.Depth > 1 && rowsOfLayer < height)) return false;
   std::size_t whole = 0;
-  return multiply(volume.pitch, volume.height, layer) &&
-         multiply(layer, std::max<std::size_t>(request.Depth, 1), whole) &&
-         multiply(layer, volume.z, whole) && multiply(volume.pitch, volume.y, whole);
+  return multiply(place.pitch, rowsOfLayer, place.layer) &&
+         multiply(place.layer, std::max<std::size_t>(request.Depth, 1), whole) &&
+         multiply(place.layer, volume.z, whole) && multiply(place.pitch, volume.y, whole);
 }
 
-CUresult place(const Volume& volume, std::size_t layer, std::uint64_t& address, Side& side) {
+bool inside(std::size_t begin, std::size_t count, std::size_t extent) {
+  return begin <= extent && count <= extent - begin;
+}
+
+CUresult placeInArray(const Volume& volume, const CUDA_MEMCPY3D& request, Place& place) {
+  const auto array = Handles<Array>::all().find(volume.array);
+  if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  place.side = Side::array;
+  place.elementBytes = array->elementBytes();
+  place.pitch = array->rowBytes();
+  place.layer = array->layerBytes();
+  if (volume.x % place.elementBytes != 0 || request.WidthInBytes % place.elementBytes != 0 ||
+      !inside(volume.x, request.WidthInBytes, place.pitch) ||
+      !inside(volume.y, request.Height, array->rows()) ||
+      !inside(volume.z, request.Depth, array->layers()))
+    return CUDA_ERROR_INVALID_VALUE;
+  place.address = array->address + volume.z * place.layer + volume.y * place.pitch + volume.x;
+  return CUDA_SUCCESS;
+}
+
+CUresult placeInMemory(const Volume& volume, const CUDA_MEMCPY3D& request, Place& place) {
   switch (volume.type) {
-    case CU_MEMORYTYPE_HOST: side = Side::host; break;
-    case CU_MEMORYTYPE_DEVICE: side = Side::device; break;
-    case CU_MEMORYTYPE_UNIFIED: side = Side::any; break;
-    case CU_MEMORYTYPE_ARRAY: return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_MEMORYTYPE_HOST: place.side = Side::host; break;
+    case CU_MEMORYTYPE_DEVICE: place.side = Side::device; break;
+    case CU_MEMORYTYPE_UNIFIED: place.side = Side::any; break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
-  address = side == Side::host ? volume.host : volume.device;
-  address += volume.z * layer + volume.y * volume.pitch + volume.x;
+  if (!measure(volume, request, place)) return CUDA_ERROR_INVALID_VALUE;
+  place.address = place.side == Side::host ? volume.host : volume.device;
+  place.address += volume.z * place.layer + volume.y * place.pitch + volume.x;
   return CUDA_SUCCESS;
+}
+
+CUresult locate(const Volume& volume, const CUDA_MEMCPY3D& request, Place& place) {
+  return volume.type == CU_MEMORYTYPE_ARRAY ? placeInArray(volume, request, place)
+                                            : placeInMemory(volume, request, place);
 }
 
 CUmemorytype memoryType(std::uint64_t address, Side side) {
@@ -57,48 +94,89 @@ CUmemorytype memoryType(std::uint64_t address, Side side) {
   return side == Side::host || !found || found->host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
 }
 
-}  // namespace
-
-CUresult describe(const CUDA_MEMCPY3D& request, Copy& copy) {
-  Volume source{request.srcMemoryType, reinterpret_cast<std::uint64_t>(request.srcHost),
-                request.srcDevice,     request.srcXInBytes,
-                request.srcY,          request.srcZ,
-                request.srcPitch,      request.srcHeight};
-  Volume destination{request.dstMemoryType, reinterpret_cast<std::uint64_t>(request.dstHost),
-                     request.dstDevice,     request.dstXInBytes,
-                     request.dstY,          request.dstZ,
-                     request.dstPitch,      request.dstHeight};
-  if (request.srcLOD != 0 || request.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (!complete(source, request, copy.sourceLayer) ||
-      !complete(destination, request, copy.destinationLayer))
-    return CUDA_ERROR_INVALID_VALUE;
-  copy.width = request.WidthInBytes;
-  copy.rows = request.Height;
-  copy.layers = request.Depth;
-  copy.sourcePitch = source.pitch;
-  copy.destinationPitch = destination.pitch;
-  const CUresult status = place(source, copy.sourceLayer, copy.source, copy.from);
-  if (status != CUDA_SUCCESS) return status;
-  return place(destination, copy.destinationLayer, copy.destination, copy.to);
-}
-
-CUDA_MEMCPY3D parametersOf(const Copy& copy) {
-  CUDA_MEMCPY3D parameters{};
+void describeSource(const Copy& copy, CUDA_MEMCPY3D& parameters) {
+  if (copy.from == Side::array) {
+    const auto& [array, x, y, z] = copy.fromArray;
+    parameters.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    parameters.srcArray = array;
+    parameters.srcXInBytes = x;
+    parameters.srcY = y;
+    parameters.srcZ = z;
+    return;
+  }
   parameters.srcMemoryType = memoryType(copy.source, copy.from);
-  parameters.dstMemoryType = memoryType(copy.destination, copy.to);
   if (parameters.srcMemoryType == CU_MEMORYTYPE_HOST) {
     parameters.srcHost = reinterpret_cast<const void*>(copy.source);
   } else {
     parameters.srcDevice = copy.source;
   }
+  parameters.srcPitch = copy.sourcePitch;
+  parameters.srcHeight =
+      copy.sourcePitch == 0 || copy.layers <= 1 ? copy.rows : copy.sourceLayer / copy.sourcePitch;
+}
+
+void describeDestination(const Copy& copy, CUDA_MEMCPY3D& parameters) {
+  if (copy.to == Side::array) {
+    const auto& [array, x, y, z] = copy.toArray;
+    parameters.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    parameters.dstArray = array;
+    parameters.dstXInBytes = x;
+    parameters.dstY = y;
+    parameters.dstZ = z;
+    return;
+  }
+  parameters.dstMemoryType = memoryType(copy.destination, copy.to);
   if (parameters.dstMemoryType == CU_MEMORYTYPE_HOST) {
     parameters.dstHost = reinterpret_cast<void*>(copy.destination);
   } else {
     parameters.dstDevice = copy.destination;
   }
-  parameters.srcPitch = copy.sourcePitch;
   parameters.dstPitch = copy.destinationPitch;
-  parameters.srcHeight = parameters.dstHeight = copy.rows;
+  parameters.dstHeight = copy.destinationPitch == 0 || copy.layers <= 1
+                             ? copy.rows
+                             : copy.destinationLayer / copy.destinationPitch;
+}
+
+}  // namespace
+
+CUresult describe(const CUDA_MEMCPY3D& request, Copy& copy) {
+  const Volume source{request.srcMemoryType, reinterpret_cast<std::uint64_t>(request.srcHost),
+                      request.srcDevice,     request.srcArray,
+                      request.srcXInBytes,   request.srcY,
+                      request.srcZ,          request.srcPitch,
+                      request.srcHeight};
+  const Volume destination{request.dstMemoryType, reinterpret_cast<std::uint64_t>(request.dstHost),
+                           request.dstDevice,     request.dstArray,
+                           request.dstXInBytes,   request.dstY,
+                           request.dstZ,          request.dstPitch,
+                           request.dstHeight};
+  if (request.srcLOD != 0 || request.dstLOD != 0) return CUDA_ERROR_INVALID_VALUE;
+  Place from, to;
+  CUresult status = locate(source, request, from);
+  if (status == CUDA_SUCCESS) status = locate(destination, request, to);
+  if (status != CUDA_SUCCESS) return status;
+  if (from.elementBytes != 0 && to.elementBytes != 0 && from.elementBytes != to.elementBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  copy = {.destination = to.address,
+          .source = from.address,
+          .width = request.WidthInBytes,
+          .rows = request.Height,
+          .destinationPitch = to.pitch,
+          .sourcePitch = from.pitch,
+          .to = to.side,
+          .from = from.side,
+          .layers = request.Depth,
+          .destinationLayer = to.layer,
+          .sourceLayer = from.layer,
+          .toArray = {request.dstArray, request.dstXInBytes, request.dstY, request.dstZ},
+          .fromArray = {request.srcArray, request.srcXInBytes, request.srcY, request.srcZ}};
+  return CUDA_SUCCESS;
+}
+
+CUDA_MEMCPY3D parametersOf(const Copy& copy) {
+  CUDA_MEMCPY3D parameters{};
+  describeSource(copy, parameters);
+  describeDestination(copy, parameters);
   parameters.WidthInBytes = copy.width;
   parameters.Height = copy.rows;
   parameters.Depth = copy.layers;

@@ -46,7 +46,10 @@ struct Label {
   }
   std::string operator()(const CopyWork& copying) const {
     const auto name = [](CUmemorytype type) {
-      return type == CU_MEMORYTYPE_HOST ? "H" : type == CU_MEMORYTYPE_DEVICE ? "D" : "U";
+      return type == CU_MEMORYTYPE_HOST     ? "H"
+             : type == CU_MEMORYTYPE_DEVICE ? "D"
+             : type == CU_MEMORYTYPE_ARRAY  ? "A"
+                                            : "U";
     };
     const CUDA_MEMCPY3D& copy = copying.parameters;
     std::string text =
