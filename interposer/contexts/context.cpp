@@ -7,7 +7,7 @@
 #include "interposer/code/kernels.h"
 #include "interposer/contexts/contexts.h"
 #include "interposer/export_tables/context_storage.h"
-#include "interposer/memory/staging.h"
+#include "interposer/memory/staging_chunks.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"

@@ -1,15 +1,13 @@
 #include "interposer/graphs/pageable_copy.h"
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "interposer/graphs/elements.h"
 #include "interposer/graphs/node_params.h"
-#include "interposer/memory/host_memory.h"
-#include "interposer/memory/pinned_copy.h"
+#include "interposer/memory/block.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -18,24 +16,12 @@ namespace interposer {
 
 namespace {
 
-/// One end of a copy, if it is in memory of the program.
-struct HostEnd {
-  std::byte* begin = nullptr;  ///< null: the end is elsewhere
-  std::size_t pitch = 0;
-  std::size_t slice = 0;  ///< bytes from one layer to the next
-};
-
-struct Copy {
-  CUDA_MEMCPY3D params;  ///< as the program gave them
-  HostEnd from, to;
+struct Copy : Block {
   std::byte* staging = nullptr;  ///< null: both ends are in the program
   CUuserObject object = nullptr;
 
-  std::size_t rows() const { return std::max<std::size_t>(params.Height, 1); }
-  std::size_t layers() const { return std::max<std::size_t>(params.Depth, 1); }
-  std::size_t bytes() const { return params.WidthInBytes * rows() * layers(); }
-  HostEnd packed() const { return {staging, params.WidthInBytes, params.WidthInBytes * rows()}; }
-  bool sameWay(const Copy& other) const {
+  HostEnd packed() const { return packedAt(staging); }
+  bool sameWay(const Block& other) const {
     return (from.begin == nullptr) == (other.from.begin == nullptr) &&
            (to.begin == nullptr) == (other.to.begin == nullptr);
   }
@@ -53,52 +39,6 @@ Ended& ended() {
   return *instance;
 }
 
-bool isHost(CUmemorytype type, CUdeviceptr unified) {
-  return type == CU_MEMORYTYPE_HOST || (type == CU_MEMORYTYPE_UNIFIED && !isDevice(unified));
-}
-
-HostEnd hostEnd(CUmemorytype type, const void* host, CUdeviceptr unified, std::size_t pitch,
-                std::size_t height, std::size_t x, std::size_t y, std::size_t z) {
-  if (!isHost(type, unified)) return {};
-  const void* base = type == CU_MEMORYTYPE_HOST ? host : reinterpret_cast<const void*>(unified);
-  auto* begin = static_cast<std::byte*>(const_cast<void*>(base));
-  return {begin + z * pitch * height + y * pitch + x, pitch, pitch * height};
-}
-
-/// A pitch or height of 0 stands for that of the copy.
-Copy readCopy(const CUDA_MEMCPY3D& params) {
-  const auto orWidth = [&](std::size_t pitch, std::size_t x) {
-    return pitch != 0 ? pitch : params.WidthInBytes + x;
-  };
-  const auto orRows = [&](std::size_t height, std::size_t y) {
-    return height != 0 ? height : std::max<std::size_t>(params.Height, 1) + y;
-  };
-  Copy copy{params, {}, {}};
-  copy.from =
-      hostEnd(params.srcMemoryType, params.srcHost, params.srcDevice,
-              orWidth(params.srcPitch, params.srcXInBytes), orRows(params.srcHeight, params.srcY),
-              params.srcXInBytes, params.srcY, params.srcZ);
-  copy.to =
-      hostEnd(params.dstMemoryType, params.dstHost, params.dstDevice,
-              orWidth(params.dstPitch, params.dstXInBytes), orRows(params.dstHeight, params.dstY),
-              params.dstXInBytes, params.dstY, params.dstZ);
-  return copy;
-}
-
-bool isReachable(const HostEnd& end, const Copy& copy) {
-  if (end.begin == nullptr) return true;
-  return isPinned(end.begin, (copy.layers() - 1) * end.slice + (copy.rows() - 1) * end.pitch +
-                                 copy.params.WidthInBytes);
-}
-
-void copyRows(const HostEnd& to, const HostEnd& from, const Copy& copy) {
-  for (std::size_t layer = 0; layer < copy.layers(); ++layer) {
-    for (std::size_t row = 0; row < copy.rows(); ++row)
-      std::memcpy(to.begin + layer * to.slice + row * to.pitch,
-                  from.begin + layer * from.slice + row * from.pitch, copy.params.WidthInBytes);
-  }
-}
-
 /// What the host node calls, on the thread that runs host functions.
 void runCopy(void* argument) {
   const Copy& copy = *static_cast<Copy*>(argument);
@@ -113,30 +53,11 @@ void noteEnded(void* argument) {
   ended().copies.push_back(static_cast<Copy*>(argument));
 }
 
-/// The same copy with its end in the program replaced by pinned memory.
-CUDA_MEMCPY3D throughStaging(const Copy& copy) {
-  CUDA_MEMCPY3D params = copy.params;
-  if (copy.from.begin != nullptr) {
-    params.srcMemoryType = CU_MEMORYTYPE_HOST;
-    params.srcHost = copy.staging;
-    params.srcPitch = copy.params.WidthInBytes;
-    params.srcHeight = copy.rows();
-    params.srcXInBytes = params.srcY = params.srcZ = 0;
-  } else {
-    params.dstMemoryType = CU_MEMORYTYPE_HOST;
-    params.dstHost = copy.staging;
-    params.dstPitch = copy.params.WidthInBytes;
-    params.dstHeight = copy.rows();
-    params.dstXInBytes = params.dstY = params.dstZ = 0;
-  }
-  return params;
-}
-
 /// A copy with its pinned memory, owned by a user object that the caller moves into a graph.
 CUresult make(const CUDA_MEMCPY3D& params, Copy*& made) {
   const RelaxedCapture relaxed;
   releaseStaging();
-  auto copy = std::make_unique<Copy>(readCopy(params));
+  auto copy = std::make_unique<Copy>(Copy{readBlock(params)});
   if (copy->from.begin == nullptr || copy->to.begin == nullptr) {
     void* memory = nullptr;
     if (const CUresult status =
@@ -163,7 +84,7 @@ CUresult addNodes(CUgraph graph, Copy& copy, CUcontext context) {
     CUgraphNode only = nullptr;
     return interposer::cuGraphAddHostNode(&only, graph, nullptr, 0, &host);
   }
-  const CUDA_MEMCPY3D params = throughStaging(copy);
+  const CUDA_MEMCPY3D params = throughPinned(copy, copy.staging);
   CUgraphNode nodes[2]{};
   const auto addHost = [&](CUgraphNode* node, const CUgraphNode* after, std::size_t count) {
     return interposer::cuGraphAddHostNode(node, graph, after, count, &host);
@@ -228,14 +149,14 @@ bool look(CUgraphNode node, Inside& inside) {
 
 /// Makes the nodes inside do another copy of the same kind.
 CUresult replace(const Inside& inside, const CUDA_MEMCPY3D& params) {
-  if (!inside.copy->sameWay(readCopy(params))) return CUDA_ERROR_NOT_SUPPORTED;
+  if (!inside.copy->sameWay(readBlock(params))) return CUDA_ERROR_NOT_SUPPORTED;
   Copy* copy = nullptr;
   if (const CUresult status = make(params, copy); status != CUDA_SUCCESS) return status;
   CUresult status =
       remote::cuGraphRetainUserObject(inside.child, copy->object, 1, CU_GRAPH_USER_OBJECT_MOVE);
   if (status != CUDA_SUCCESS) return remote::cuUserObjectRelease(copy->object, 1), status;
   if (inside.device != nullptr) {
-    const CUDA_MEMCPY3D staged = throughStaging(*copy);
+    const CUDA_MEMCPY3D staged = throughPinned(*copy, copy->staging);
     status = interposer::cuGraphMemcpyNodeSetParams(inside.device, &staged);
   }
   const CUDA_HOST_NODE_PARAMS host{runCopy, copy};
@@ -247,11 +168,7 @@ CUresult replace(const Inside& inside, const CUDA_MEMCPY3D& params) {
 
 }  // namespace
 
-bool isPageable(const CUDA_MEMCPY3D& params) {
-  if (params.WidthInBytes == 0) return false;
-  const Copy copy = readCopy(params);
-  return !isReachable(copy.from, copy) || !isReachable(copy.to, copy);
-}
+bool isPageable(const CUDA_MEMCPY3D& params) { return isPageable(readBlock(params)); }
 
 CUresult addPageableCopy(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencies,
                          const CUgraphEdgeData* edges, std::size_t count,
@@ -278,7 +195,7 @@ CUresult setPageableCopyInExec(CUgraphExec exec, CUgraphNode node, const CUgraph
   const bool is = look(node, inside);
   done = is || isPageable(params.memcpy.copyParams);
   if (!done) return CUDA_SUCCESS;
-  if (!is || !inside.copy->sameWay(readCopy(params.memcpy.copyParams)))
+  if (!is || !inside.copy->sameWay(readBlock(params.memcpy.copyParams)))
     return CUDA_ERROR_NOT_SUPPORTED;
   return withChild(params, [&](CUgraph child) {
     return remote::cuGraphExecChildGraphNodeSetParams(exec, node, child);

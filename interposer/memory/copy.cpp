@@ -111,56 +111,6 @@ CUresult copyAny(CUdeviceptr dst, CUdeviceptr src, std::size_t bytes, CUstream s
   return copyHtoH(hostAddress(dst), hostAddress(src), bytes, stream);
 }
 
-bool reachable2D(CUmemorytype type, const void* host, std::size_t pitch, std::size_t y,
-                 const CUDA_MEMCPY2D& copy, std::size_t x) {
-  if (type != CU_MEMORYTYPE_HOST) return true;
-  const auto* first = static_cast<const std::byte*>(host) + y * pitch + x;
-  return isPinned(first, (copy.Height - 1) * pitch + copy.WidthInBytes);
-}
-
-/// Resolves CU_MEMORYTYPE_UNIFIED by the address.
-void* resolve(CUmemorytype& type, CUdeviceptr device, const void* host) {
-  if (type != CU_MEMORYTYPE_UNIFIED) return const_cast<void*>(host);
-  type = isDevice(device) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-  return hostAddress(device);
-}
-
-CUresult captureRows(const CUDA_MEMCPY2D& rows, CUstream stream) {
-  CUDA_MEMCPY3D copy{};
-  copy.srcXInBytes = rows.srcXInBytes, copy.srcY = rows.srcY;
-  copy.srcMemoryType = rows.srcMemoryType, copy.srcHost = rows.srcHost;
-  copy.srcDevice = rows.srcDevice, copy.srcPitch = rows.srcPitch;
-  copy.dstXInBytes = rows.dstXInBytes, copy.dstY = rows.dstY;
-  copy.dstMemoryType = rows.dstMemoryType, copy.dstHost = rows.dstHost;
-  copy.dstDevice = rows.dstDevice, copy.dstPitch = rows.dstPitch;
-  copy.WidthInBytes = rows.WidthInBytes, copy.Height = rows.Height, copy.Depth = 1;
-  return captureCopy(copy, stream);
-}
-
-CUresult copyAny2D(const CUDA_MEMCPY2D* pCopy, CUstream stream, bool synchronise) {
-  if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  CUDA_MEMCPY2D copy = *pCopy;
-  if (copy.srcMemoryType == CU_MEMORYTYPE_ARRAY || copy.dstMemoryType == CU_MEMORYTYPE_ARRAY)
-    return unsupported("cuMemcpy2D with arrays", "this build lacks it");
-  if (copy.WidthInBytes == 0 || copy.Height == 0) return CUDA_SUCCESS;
-  if (copy.srcPitch == 0) copy.srcPitch = copy.WidthInBytes + copy.srcXInBytes;
-  if (copy.dstPitch == 0) copy.dstPitch = copy.WidthInBytes + copy.dstXInBytes;
-  if (copy.srcPitch < copy.WidthInBytes + copy.srcXInBytes ||
-      copy.dstPitch < copy.WidthInBytes + copy.dstXInBytes)
-    return CUDA_ERROR_INVALID_VALUE;
-  copy.srcHost = resolve(copy.srcMemoryType, copy.srcDevice, copy.srcHost);
-  copy.dstHost = resolve(copy.dstMemoryType, copy.dstDevice, copy.dstHost);
-  if (reachable2D(copy.srcMemoryType, copy.srcHost, copy.srcPitch, copy.srcY, copy,
-                  copy.srcXInBytes) &&
-      reachable2D(copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY, copy,
-                  copy.dstXInBytes)) {
-    return copy2D(copy, stream, synchronise);
-  }
-  if (!synchronise && captures(stream)) return captureRows(copy, stream);
-  return stage2D(copy, stream, synchronise);
-}
-
 }  // namespace
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
@@ -189,15 +139,6 @@ CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr s
                                    defaultStream);
 }
 
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* pCopy, CUstream defaultStream) {
-  return copyAny2D(pCopy, defaultStream, true);
-}
-
-/// The driver handles the difference between the two calls: rows that are not aligned to a pitch.
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* pCopy, CUstream defaultStream) {
-  return copyAny2D(pCopy, defaultStream, true);
-}
-
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
                               CUstream hStream) {
   return copyHtoD(dstDevice, srcHost, ByteCount, hStream, false);
@@ -215,10 +156,6 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
   return copyAny(dst, src, ByteCount, hStream, false);
-}
-
-CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* pCopy, CUstream hStream) {
-  return copyAny2D(pCopy, hStream, false);
 }
 
 }  // namespace interposer

@@ -40,14 +40,4 @@ CUresult copyPinnedDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   return synchronise || !isAllocated(source, bytes) ? call.wait(reply) : call.enqueue();
 }
 
-CUresult copy2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise) {
-  Call call;
-  if (!call.begin(CallNumber::cuMemcpy2DAsync_v2, sizeof copy + 16, kOrdered)) return call.status();
-  call.encoder().put(copy);
-  call.encoder().put(number(stream));
-  call.encoder().put<std::uint32_t>(synchronise);
-  wire::Decoder reply;
-  return call.wait(reply);
-}
-
 }  // namespace interposer

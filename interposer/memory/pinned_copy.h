@@ -17,7 +17,5 @@ CUresult copyPinnedHtoD(CUdeviceptr destination, const void* source, std::size_t
                         CUstream stream, bool synchronise);
 CUresult copyPinnedDtoH(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream,
                         bool synchronise);
-/// Both ends on the device or pinned.
-CUresult copy2D(const CUDA_MEMCPY2D& copy, CUstream stream, bool synchronise);
 
 }  // namespace interposer

@@ -1,5 +1,9 @@
 #include "wire/copy.h"
 
+#include <array>
+#include <bit>
+
+#include "native/worker/calls/copy_operands.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -8,7 +12,7 @@ namespace worker {
 namespace {
 
 /// Kind of a copy. With the size, it is the key of the copy's expected duration.
-enum Way : std::uint64_t { kHostToDevice = 1, kDeviceToHost, kRows };
+enum Way : std::uint64_t { kHostToDevice = 1, kDeviceToHost, kBlock };
 
 /// Waits for the stream if the client waits for the copy. Other threads of the session continue
 /// meanwhile.
@@ -23,8 +27,8 @@ CUresult counted(Figures::Word& word, std::uint64_t bytes, CUresult status) {
   return status;
 }
 
-/// The byte counter for the direction of a 2D copy; null for a copy from host to host.
-Figures::Word* wayOf(Figures& figures, const CUDA_MEMCPY2D& copy) {
+/// The byte counter for the direction of a copy; null for a copy from host to host.
+Figures::Word* wayOf(Figures& figures, const CUDA_MEMCPY3D& copy) {
   const bool fromHost = copy.srcMemoryType == CU_MEMORYTYPE_HOST;
   const bool toHost = copy.dstMemoryType == CU_MEMORYTYPE_HOST;
   if (fromHost) return toHost ? nullptr : &figures.bytesHostToDevice;
@@ -33,20 +37,38 @@ Figures::Word* wayOf(Figures& figures, const CUDA_MEMCPY2D& copy) {
 
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// Whether the rows of a 2D copy are device memory, or lie within memory shared with the client.
-bool reachable(const Thread& thread, CUmemorytype type, const void* host, std::uint64_t pitch,
-               std::uint64_t y, std::uint64_t x, const CUDA_MEMCPY2D& copy) {
-  if (type == CU_MEMORYTYPE_DEVICE) return true;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;  // so that the sum below cannot overflow
-  if (type != CU_MEMORYTYPE_HOST || pitch > kMost || y > kMost || x > kMost ||
-      copy.Height > kMost || copy.WidthInBytes > kMost)
-    return false;
-  const auto offset =
-      static_cast<unsigned __int128>(pitch) * (y + copy.Height - 1) + x + copy.WidthInBytes;
-  const auto begin = reinterpret_cast<std::uint64_t>(host);
-  return offset <= kMost &&
-         thread.session.shared.contains(begin, static_cast<std::uint64_t>(offset));
-}
+/// A copy of layers of rows. Its frame has the structure with handles in place of objects, the
+/// stream, and whether the client waits.
+struct BlockFrame {
+  CUDA_MEMCPY3D copy;
+  CUstream stream = nullptr;
+  bool synchronise = false;
+  std::array<std::uint64_t, 2> contexts{};  ///< handles in a CUDA_MEMCPY3D_PEER
+
+  CUresult decode(Thread& thread, wire::Decoder& in) {
+    copy = in.get<CUDA_MEMCPY3D>();
+    const auto handle = in.get<std::uint64_t>();
+    synchronise = in.get<std::uint32_t>() != 0;
+    if (!in.finished()) return thread.refuseFrame();
+    if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS)
+      return status;
+    contexts = {reinterpret_cast<std::uint64_t>(copy.reserved0),
+                reinterpret_cast<std::uint64_t>(copy.reserved1)};
+    return resolveOperands(thread, copy);
+  }
+  std::uint64_t bytes() const { return copy.WidthInBytes * copy.Height * copy.Depth; }
+  /// A copy within the device uses memory bandwidth, so it needs a window whatever its size.
+  void awaitWindow(Thread& thread, Window window) const {
+    const bool inside =
+        copy.srcMemoryType != CU_MEMORYTYPE_HOST && copy.dstMemoryType != CU_MEMORYTYPE_HOST;
+    thread.awaitWindow(inside ? Window::always : window, stream, bytes(),
+                       {kBlock, copy.WidthInBytes, copy.Height, copy.Depth});
+  }
+  CUresult end(Thread& thread, CUresult status) const {
+    if (Figures::Word* way = wayOf(thread.session.figures, copy)) counted(*way, bytes(), status);
+    return finish(thread, status, stream, synchronise);
+  }
+};
 
 }  // namespace
 
@@ -91,29 +113,24 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   return finish(thread, status, stream, copy.synchronise != 0 || copy.destination == 0);
 }
 
-CUresult cuMemcpy2DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
-  const auto copy = in.get<CUDA_MEMCPY2D>();
-  const auto handle = in.get<std::uint64_t>();
-  const auto synchronise = in.get<std::uint32_t>();
-  if (!in.finished() || copy.Height == 0) return thread.refuseFrame();
-  CUstream stream = nullptr;
-  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS)
-    return status;
-  if (!reachable(thread, copy.srcMemoryType, copy.srcHost, copy.srcPitch, copy.srcY,
-                 copy.srcXInBytes, copy) ||
-      !reachable(thread, copy.dstMemoryType, copy.dstHost, copy.dstPitch, copy.dstY,
-                 copy.dstXInBytes, copy)) {
-    return CUDA_ERROR_INVALID_VALUE;
+CUresult cuMemcpy3DAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
+  BlockFrame frame;
+  if (const CUresult status = frame.decode(thread, in); status != CUDA_SUCCESS) return status;
+  frame.awaitWindow(thread, window);
+  return frame.end(thread, thread.driver.cuMemcpy3DAsync_v2(&frame.copy, frame.stream));
+}
+
+CUresult cuMemcpy3DPeerAsync(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
+  BlockFrame frame;
+  if (const CUresult status = frame.decode(thread, in); status != CUDA_SUCCESS) return status;
+  auto copy = std::bit_cast<CUDA_MEMCPY3D_PEER>(frame.copy);
+  for (CUcontext* context : {&copy.srcContext, &copy.dstContext}) {
+    const std::uint64_t handle = frame.contexts[context == &copy.srcContext ? 0 : 1];
+    if (const CUresult status = thread.find<CUcontext>(handle, context); status != CUDA_SUCCESS)
+      return status;
   }
-  // A copy within the device uses memory bandwidth, so it needs a window whatever its size.
-  const bool inside =
-      copy.srcMemoryType == CU_MEMORYTYPE_DEVICE && copy.dstMemoryType == CU_MEMORYTYPE_DEVICE;
-  thread.awaitWindow(inside ? Window::always : window, stream, copy.WidthInBytes * copy.Height,
-                     {kRows, copy.WidthInBytes, copy.Height});
-  const CUresult status = thread.driver.cuMemcpy2DAsync_v2(&copy, stream);
-  if (Figures::Word* way = wayOf(thread.session.figures, copy))
-    counted(*way, copy.WidthInBytes * copy.Height, status);
-  return finish(thread, status, stream, synchronise != 0);
+  frame.awaitWindow(thread, window);
+  return frame.end(thread, thread.driver.cuMemcpy3DPeerAsync(&copy, frame.stream));
 }
 
 CUresult cuMemcpyDtoDAsync_v2(Thread& thread, CUdeviceptr dstDevice, CUdeviceptr srcDevice,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "native/worker/calls/copy_operands.h"
 #include "native/worker/session/thread.h"
 #include "wire/launch.h"
 #include "worker_bodies.h"
@@ -21,33 +22,6 @@ CUresult findIn(const Thread& thread, T& object) {
 template <class T>
 CUresult findAny(const Thread& thread, T& object) {
   return object == nullptr ? CUDA_SUCCESS : findIn(thread, object);
-}
-
-/// Whether a block of rows lies within memory that is shared with the client.
-bool isShared(const Thread& thread, const void* host, std::size_t pitch, std::size_t height,
-              const std::array<std::size_t, 3>& at, const CUDA_MEMCPY3D& copy) {
-  constexpr std::size_t kMost = std::size_t{1} << 40;  // so that the sums below cannot overflow
-  for (const std::size_t each :
-       {pitch, height, at[0], at[1], at[2], copy.WidthInBytes, copy.Height, copy.Depth}) {
-    if (each > kMost) return false;
-  }
-  using Wide = unsigned __int128;
-  const Wide width = std::max(pitch, copy.WidthInBytes);
-  const Wide rows = std::max(height, copy.Height);
-  if (rows > kMost / std::max<Wide>(width, 1)) return false;
-  const Wide depth = Wide{at[2]} + std::max<std::size_t>(copy.Depth, 1) - 1;
-  const Wide last = Wide{at[1]} + std::max<std::size_t>(copy.Height, 1) - 1;
-  const Wide bytes = depth * width * rows + last * width + at[0] + copy.WidthInBytes;
-  return bytes <= kMost && thread.session.shared.contains(reinterpret_cast<std::uint64_t>(host),
-                                                          static_cast<std::uint64_t>(bytes));
-}
-
-/// An end of a copy that may be anywhere is memory of the device unless it is shared with the
-/// client: the driver would take it for the worker's own.
-void decideType(CUmemorytype& type, const void*& host, CUdeviceptr device, bool shared) {
-  if (type != CU_MEMORYTYPE_UNIFIED) return;
-  type = shared ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-  if (shared) host = reinterpret_cast<const void*>(device);
 }
 
 /// The handle of a kernel's function; 0 if the program cannot know it.
@@ -231,37 +205,9 @@ CUresult NodeParams::resolveKernel(Thread& thread) {
 }
 
 CUresult NodeParams::resolveCopy(const Thread& thread) {
-  CUDA_MEMCPY3D& copy = params_.memcpy.copyParams;
   if (const CUresult status = findAny(thread, params_.memcpy.copyCtx); status != CUDA_SUCCESS)
     return status;
-  const auto shared = [&](const void* host, std::size_t pitch, std::size_t height,
-                          std::array<std::size_t, 3> at) {
-    return isShared(thread, host, pitch, height, at, copy);
-  };
-  const std::array from{copy.srcXInBytes, copy.srcY, copy.srcZ};
-  const std::array to{copy.dstXInBytes, copy.dstY, copy.dstZ};
-  const auto* source = reinterpret_cast<const void*>(copy.srcDevice);
-  const auto* target = reinterpret_cast<const void*>(copy.dstDevice);
-  const void* host = copy.dstHost;
-  decideType(copy.srcMemoryType, copy.srcHost, copy.srcDevice,
-             shared(source, copy.srcPitch, copy.srcHeight, from));
-  decideType(copy.dstMemoryType, host, copy.dstDevice,
-             shared(target, copy.dstPitch, copy.dstHeight, to));
-  copy.dstHost = const_cast<void*>(host);
-  if ((copy.srcMemoryType == CU_MEMORYTYPE_HOST &&
-       !shared(copy.srcHost, copy.srcPitch, copy.srcHeight, from)) ||
-      (copy.dstMemoryType == CU_MEMORYTYPE_HOST &&
-       !shared(copy.dstHost, copy.dstPitch, copy.dstHeight, to)))
-    return CUDA_ERROR_INVALID_VALUE;
-  for (CUarray* array : {&copy.srcArray, &copy.dstArray}) {
-    const CUmemorytype type = array == &copy.srcArray ? copy.srcMemoryType : copy.dstMemoryType;
-    if (type != CU_MEMORYTYPE_ARRAY)
-      *array = nullptr;
-    else if (const CUresult status = findIn(thread, *array); status != CUDA_SUCCESS)
-      return status;
-  }
-  copy.reserved0 = copy.reserved1 = nullptr;
-  return CUDA_SUCCESS;
+  return resolveOperands(thread, params_.memcpy.copyParams);
 }
 
 /// Only memory of a GPU, as for pools: the quota does not cover other memory.

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "native/worker/calls/device_memory.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
-namespace {
-
-/// Size of an allocation on the GPU. Allocations of up to 1 MiB share pages; larger ones have pages
-/// of their own (measured, driver 580).
 std::uint64_t rounded(std::uint64_t bytes) {
   constexpr std::uint64_t kSmall = std::uint64_t{1} << 20;
   constexpr std::uint64_t kUnit = 512;
@@ -20,7 +17,6 @@ std::uint64_t rounded(std::uint64_t bytes) {
   return bytes > ~std::uint64_t{0} - unit ? bytes : (bytes + unit - 1) / unit * unit;
 }
 
-/// Charges the quota. If it is full, waits for pending frees of pools and streams, then retries.
 bool charge(Thread& thread, std::uint64_t bytes) {
   Session& session = thread.session;
   const RelaxedCapture relaxed(thread.driver, session.captures);
@@ -32,6 +28,14 @@ bool charge(Thread& thread, std::uint64_t bytes) {
   }
   return session.quota.charge(bytes);
 }
+
+void remember(Thread& thread, std::uint64_t key, std::uint64_t bytes) {
+  CUcontext context = nullptr;
+  thread.driver.cuCtxGetCurrent(&context);
+  thread.session.quota.remember(key, bytes, context);
+}
+
+namespace {
 
 /// The largest pitch that the driver may choose: the width, rounded up to 512 (H200, driver 580) or
 /// to the device's alignment if that is larger.
@@ -53,13 +57,6 @@ std::uint64_t widestPitch(const Driver& driver, std::uint64_t width) {
 std::uint64_t pitchedBytes(std::uint64_t pitch, std::uint64_t height) {
   std::uint64_t bytes = 0;
   return __builtin_mul_overflow(pitch, height, &bytes) ? ~std::uint64_t{0} : bytes;
-}
-
-/// Records the charge with the current context as owner, because the memory ends with the context.
-void remember(Thread& thread, CUdeviceptr address, std::uint64_t bytes) {
-  CUcontext context = nullptr;
-  thread.driver.cuCtxGetCurrent(&context);
-  thread.session.quota.remember(address, bytes, context);
 }
 
 /// An address that no allocation has. It is freed instead of an unknown address, which another

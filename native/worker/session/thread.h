@@ -122,8 +122,8 @@ class Thread {
   static bool endsWithContext(wire::HandleKind kind, std::uint64_t parent) {
     using enum wire::HandleKind;
     const wire::HandleKind of = wire::handleKind(parent);
-    return kind == stream || kind == event || (kind == module && of != function) ||
-           (kind == function && of == kernel);
+    return kind == stream || kind == event || kind == array || kind == mipmappedArray ||
+           (kind == module && of != function) || (kind == function && of == kernel);
   }
   template <class T>
   static constexpr bool isCode = std::is_same_v<T, CUfunction> || std::is_same_v<T, CUkernel> ||

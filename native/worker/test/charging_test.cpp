@@ -281,6 +281,8 @@ void launchMemoryNode(Fixture& test) {
   test.give(CallNumber::cuDeviceGraphMemTrim, CUdevice{0});
 }
 
+CUDA_ARRAY3D_DESCRIPTOR box(unsigned flags) { return {100, 90, 33, CU_AD_FORMAT_FLOAT, 2, flags}; }
+
 std::map<CallNumber, Invocation> invocations() {
   using enum CallNumber;
   const auto streams = [](CallNumber number, auto... arguments) {
@@ -307,6 +309,10 @@ std::map<CallNumber, Invocation> invocations() {
       {cuMemAllocPitch_v2, one(cuMemAllocPitch_v2, std::size_t{1000}, std::size_t{10'000}, 4u)},
       {cuMemAllocAsync, one(cuMemAllocAsync, std::size_t{kMiB}, std::uint64_t{0})},
       {cuMemAllocFromPoolAsync, allocateFromPool},
+      {cuArrayCreate_v2,
+       one(cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR{1000, 1000, CU_AD_FORMAT_UNSIGNED_INT8, 4})},
+      {cuArray3DCreate_v2, one(cuArray3DCreate_v2, box(0))},
+      {cuMipmappedArrayCreate, one(cuMipmappedArrayCreate, box(CUDA_ARRAY3D_LAYERED), 7u)},
       {cuMemCreate, one(cuMemCreate, std::size_t{4 * kMiB}, worker::test::deviceMemory(), 0ull)},
       {cuMemAddressReserve,
        one(cuMemAddressReserve, std::size_t{4 * kMiB}, std::size_t{0}, CUdeviceptr{0}, 0ull)},

@@ -61,6 +61,8 @@ CUmemoryPool pool = nullptr;
 CUgraph graph = nullptr;
 CUgraphExec exec = nullptr;
 CUstream stream = nullptr;  // the default stream
+CUstream own = nullptr;     // batches of copies refuse the default stream
+CUarray array = nullptr;    // of one dimension
 void** parameters() {
   static void* place = &to;
   return &place;
@@ -93,6 +95,46 @@ const CUDA_MEMCPY2D* rows(std::size_t bytes) {
   return &copy;
 }
 
+const CUDA_MEMCPY3D* box(std::size_t bytes) {
+  static thread_local CUDA_MEMCPY3D copy;
+  copy = {};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.srcDevice = from;
+  copy.dstDevice = to;
+  copy.srcPitch = copy.dstPitch = copy.WidthInBytes = kRow;
+  copy.srcHeight = copy.dstHeight = copy.Height = bytes / kRow / 2;
+  copy.Depth = 2;
+  return &copy;
+}
+const CUDA_MEMCPY3D_PEER* boxOfPeers(std::size_t bytes) {
+  static thread_local CUDA_MEMCPY3D_PEER copy;
+  std::memcpy(&copy, box(bytes), sizeof copy);
+  copy.srcContext = copy.dstContext = context;
+  return &copy;
+}
+std::size_t* sizeOf(std::size_t bytes) {
+  static thread_local std::size_t size;
+  return size = bytes, &size;
+}
+std::size_t* firstOfAll() {
+  static std::size_t first = 0;
+  return &first;
+}
+CUmemcpyAttributes* attributes() {
+  static CUmemcpyAttributes attributes{CU_MEMCPY_SRC_ACCESS_ORDER_STREAM, {}, {}, 0};
+  return &attributes;
+}
+CUDA_MEMCPY3D_BATCH_OP* operation(std::size_t bytes) {
+  static thread_local CUDA_MEMCPY3D_BATCH_OP copy;
+  copy = {};
+  copy.src.type = copy.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+  copy.src.op.ptr.ptr = from;
+  copy.dst.op.ptr.ptr = to;
+  copy.extent = {kRow, bytes / kRow, 1};
+  copy.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  return &copy;
+}
+
 /// Copies between host and device pass the gate when they are large: the copy engines do them, at
 /// the speed of the bus.
 enum class Sizes { all, small };
@@ -115,6 +157,23 @@ const std::map<std::string_view, Invocation> kInvocations{
     SUBMISSION(Sizes::all, cuMemcpyDtoD_v2, ptds, to, from, bytes),
     SUBMISSION(Sizes::all, cuMemcpy2D_v2, ptds, rows(bytes)),
     SUBMISSION(Sizes::all, cuMemcpy2DUnaligned_v2, ptds, rows(bytes)),
+    SUBMISSION(Sizes::all, cuMemcpyDtoA_v2, ptds, array, 0, from, bytes),
+    SUBMISSION(Sizes::all, cuMemcpyAtoD_v2, ptds, to, array, 0, bytes),
+    SUBMISSION(Sizes::small, cuMemcpyHtoA_v2, ptds, array, 0, host.data(), bytes),
+    SUBMISSION(Sizes::small, cuMemcpyAtoH_v2, ptds, host.data(), array, 0, bytes),
+    SUBMISSION(Sizes::all, cuMemcpyAtoA_v2, ptds, array, 0, array, kLarge, bytes),
+    SUBMISSION(Sizes::small, cuMemcpyHtoAAsync_v2, ptsz, array, 0, host.data(), bytes, stream),
+    SUBMISSION(Sizes::small, cuMemcpyAtoHAsync_v2, ptsz, host.data(), array, 0, bytes, stream),
+    SUBMISSION(Sizes::all, cuMemcpy3D_v2, ptds, box(bytes)),
+    SUBMISSION(Sizes::all, cuMemcpy3DAsync_v2, ptsz, box(bytes), stream),
+    SUBMISSION(Sizes::all, cuMemcpy3DPeer, ptds, boxOfPeers(bytes)),
+    SUBMISSION(Sizes::all, cuMemcpy3DPeerAsync, ptsz, boxOfPeers(bytes), stream),
+    SUBMISSION(Sizes::all, cuMemcpyBatchAsync, ptsz, &to, &from, sizeOf(bytes), 1, attributes(),
+               firstOfAll(), 1, nullptr, own),
+    SUBMISSION(Sizes::all, cuMemcpyBatchAsync_v2, ptsz, &to, &from, sizeOf(bytes), 1, attributes(),
+               firstOfAll(), 1, own),
+    SUBMISSION(Sizes::all, cuMemcpy3DBatchAsync, ptsz, 1, operation(bytes), nullptr, 0, own),
+    SUBMISSION(Sizes::all, cuMemcpy3DBatchAsync_v2, ptsz, 1, operation(bytes), 0, own),
     SUBMISSION(Sizes::small, cuMemcpyHtoDAsync_v2, ptsz, to, host.data(), bytes, stream),
     SUBMISSION(Sizes::small, cuMemcpyDtoHAsync_v2, ptsz, host.data(), from, bytes, stream),
     SUBMISSION(Sizes::all, cuMemcpyDtoDAsync_v2, ptsz, to, from, bytes, stream),
@@ -286,6 +345,11 @@ CUresult makeGraph() {
   return cuGraphInstantiateWithFlags(&exec, graph, 0);
 }
 
+CUresult makeArray() {
+  const CUDA_ARRAY_DESCRIPTOR descriptor{2 * kLarge / 16, 0, CU_AD_FORMAT_FLOAT, 4};
+  return cuArrayCreate_v2(&array, &descriptor);
+}
+
 /// Prepares the session for submissions, with calls that wait for no grant.
 void prepare() {
   CUmodule module = nullptr;
@@ -296,7 +360,8 @@ void prepare() {
       cuDeviceGetDefaultMemPool(&pool, 0) != CUDA_SUCCESS ||
       cuModuleLoadData(&module, kKernel) != CUDA_SUCCESS ||
       cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS ||
-      makeGraph() != CUDA_SUCCESS) {
+      makeGraph() != CUDA_SUCCESS || makeArray() != CUDA_SUCCESS ||
+      cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
     std::fprintf(stderr, "the session cannot be prepared\n");
     std::_Exit(1);
   }

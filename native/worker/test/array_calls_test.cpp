@@ -1,0 +1,203 @@
+// Frames of a hostile client about arrays and copies of blocks, with the simulated driver.
+#include <dlfcn.h>
+
+#include <memory>
+
+#include "native/worker/test/session_fixture.h"
+#include "test/unit/program.h"
+
+namespace {
+
+using worker::test::kMiB;
+
+constexpr std::uint64_t kLimit = 256 * kMiB;
+constexpr std::uint64_t kSharedBytes = 64 << 10;
+
+CUDA_ARRAY3D_DESCRIPTOR image(std::size_t width, std::size_t height, std::size_t depth = 0,
+                              unsigned flags = 0) {
+  return {width, height, depth, CU_AD_FORMAT_FLOAT, 4, flags};
+}
+
+/// A session with a context, and a piece of memory that it shares with its client.
+struct Fixture {
+  worker::Report report{-1};
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  std::unique_ptr<worker::Session> session;
+  std::unique_ptr<worker::test::Frames> frames;
+  std::uint64_t context = 0;
+  std::uint64_t shared = 0;
+
+  Fixture() {
+    const std::string path = worker::test::makeQuotaFile(kLimit);
+    CHECK(quota.open(path, 0, kLimit).empty());
+    unlink(path.c_str());
+    session =
+        std::make_unique<worker::Session>(-1, report, quota, figures, output, worker::Limits{});
+    const char* driver = unit::argument(0, "the path of the simulated driver");
+    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session->driver));
+    REQUIRE(session->driver.cuInit(0) == CUDA_SUCCESS);
+    frames = std::make_unique<worker::test::Frames>(*session);
+    context = give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    shared = reinterpret_cast<std::uint64_t>(
+        mmap(nullptr, kSharedBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    session->shared.window = {shared, shared + kSharedBytes};
+    session->shared.put(1, worker::test::memoryFile("", kSharedBytes, F_SEAL_SHRINK));
+    give(CallNumber::cuMemHostAlloc, std::uint64_t{1}, shared, kSharedBytes, 0u);
+  }
+  ~Fixture() {
+    frames->call(CallNumber::cuMemFreeHost, shared);
+    CHECK(frames->call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS);
+    CHECK(quota.used() == 0);
+    munmap(reinterpret_cast<void*>(shared), kSharedBytes);
+  }
+
+  template <class... T>
+  CUresult call(CallNumber number, T... arguments) {
+    return frames->call(number, arguments...).status;
+  }
+  template <class... T>
+  std::uint64_t give(CallNumber number, T... arguments) {
+    const worker::test::Reply reply = frames->call(number, arguments...);
+    CHECK(reply.status == CUDA_SUCCESS);
+    return reply.handle;
+  }
+  CUresult copy(const CUDA_MEMCPY3D& block) {
+    return call(CallNumber::cuMemcpy3DAsync_v2, block, std::uint64_t{0}, 1u);
+  }
+
+  /// From an array to the shared memory, rows of 64 bytes.
+  CUDA_MEMCPY3D download(std::uint64_t array) const {
+    CUDA_MEMCPY3D block{};
+    block.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    block.srcArray = reinterpret_cast<CUarray>(array);
+    block.dstMemoryType = CU_MEMORYTYPE_HOST;
+    block.dstHost = reinterpret_cast<void*>(shared);
+    block.WidthInBytes = block.dstPitch = 64;
+    block.Height = block.dstHeight = 4;
+    block.Depth = 1;
+    return block;
+  }
+};
+
+TEST_CASE("an array is charged until it or its context ends") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(1024, 1024));
+  CHECK(test.quota.used() == 16 * kMiB);
+  CHECK(test.call(CallNumber::cuArrayDestroy, array) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0);
+  CHECK(test.call(CallNumber::cuArrayDestroy, array) == CUDA_ERROR_INVALID_HANDLE);
+  test.give(CallNumber::cuArray3DCreate_v2, image(1024, 1024, 15));
+  CHECK(test.quota.used() == 256 * kMiB);
+  CHECK(test.call(CallNumber::cuArray3DCreate_v2, image(1, 1)) == CUDA_ERROR_OUT_OF_MEMORY);
+  const std::uint64_t other = test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+  CHECK(test.call(CallNumber::cuCtxDestroy_v2, test.context) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0);
+  test.context = other;
+}
+
+TEST_CASE("no descriptor takes memory without a charge") {
+  Fixture test;
+  constexpr std::size_t kMost = ~std::size_t{0};
+  for (const auto& descriptor :
+       {image(kMost, kMost, kMost), image(std::size_t{1} << 33, std::size_t{1} << 31),
+        image(std::size_t{1} << 31, std::size_t{1} << 31, std::size_t{1} << 31), image(0, kMost),
+        image(0, 0), image(16384, 16384, 0, ~0u)}) {
+    CHECK(test.call(CallNumber::cuArray3DCreate_v2, descriptor) != CUDA_SUCCESS);
+    CHECK(test.call(CallNumber::cuMipmappedArrayCreate, descriptor, ~0u) != CUDA_SUCCESS);
+    CHECK(test.quota.used() == 0);
+  }
+  CUDA_ARRAY3D_DESCRIPTOR strange = image(64, 64);
+  strange.Format = static_cast<CUarray_format>(-1);
+  strange.NumChannels = ~0u;
+  CHECK(test.call(CallNumber::cuArray3DCreate_v2, strange) != CUDA_SUCCESS);
+  CHECK(test.quota.used() == 0);
+}
+
+TEST_CASE("a level of a mipmapped array ends with it, and cannot be destroyed") {
+  Fixture test;
+  const std::uint64_t mipmap = test.give(CallNumber::cuMipmappedArrayCreate, image(64, 64), 3u);
+  const std::uint64_t charged = test.quota.used();
+  const std::uint64_t level = test.give(CallNumber::cuMipmappedArrayGetLevel, mipmap, 1u);
+  CHECK(test.call(CallNumber::cuArrayDestroy, level) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(test.call(CallNumber::cuArrayDestroy, mipmap) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(test.quota.used() == charged);
+  CHECK(test.copy(test.download(level)) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMipmappedArrayDestroy, mipmap) == CUDA_SUCCESS);
+  CHECK(test.copy(test.download(level)) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("a copy reaches memory of the host only where it is shared with the client") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  CUDA_MEMCPY3D block = test.download(array);
+  const auto from = [&](std::uint64_t offset) {
+    block.dstHost = reinterpret_cast<void*>(test.shared + offset);
+    return test.copy(block);
+  };
+  CHECK(from(0) == CUDA_SUCCESS);
+  CHECK(from(kSharedBytes - 4 * 64) == CUDA_SUCCESS);
+  CHECK(from(kSharedBytes - 4 * 64 + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(from(~std::uint64_t{0}) == CUDA_ERROR_INVALID_VALUE);
+  // Distances of rows that the driver would have to guess are those of the copy.
+  block.dstPitch = block.dstHeight = 0;
+  block.dstXInBytes = 8;
+  CHECK(from(kSharedBytes - 4 * 72) == CUDA_SUCCESS);
+  CHECK(from(kSharedBytes - 4 * 72 + 1) == CUDA_ERROR_INVALID_VALUE);
+  block = test.download(array);
+  block.dstPitch = 1;
+  CHECK(from(kSharedBytes - 4 * 64 + 1) == CUDA_ERROR_INVALID_VALUE);
+  for (std::size_t CUDA_MEMCPY3D::*field :
+       {&CUDA_MEMCPY3D::dstPitch, &CUDA_MEMCPY3D::dstY, &CUDA_MEMCPY3D::dstZ,
+        &CUDA_MEMCPY3D::dstXInBytes, &CUDA_MEMCPY3D::WidthInBytes, &CUDA_MEMCPY3D::Height,
+        &CUDA_MEMCPY3D::Depth}) {
+    for (const std::size_t value :
+         {std::size_t{kSharedBytes}, std::size_t{1} << 40, std::size_t{1} << 63, ~std::size_t{0}}) {
+      block = test.download(array);
+      block.dstHeight = 16;
+      block.*field = value;
+      CHECK(from(0) == CUDA_ERROR_INVALID_VALUE);
+    }
+  }
+}
+
+TEST_CASE("memory of the worker is no end of a copy, whatever type it is said to be") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  unsigned char secret[4 * 64] = {1};
+  CUDA_MEMCPY3D block = test.download(array);
+  for (const int type : {1, 2, 4, 0, 5, -1}) {
+    block.dstMemoryType = static_cast<CUmemorytype>(type);
+    block.dstHost = secret;
+    block.dstDevice = reinterpret_cast<CUdeviceptr>(secret);
+    CHECK(test.copy(block) == CUDA_ERROR_INVALID_VALUE);
+  }
+  CHECK(secret[0] == 1);
+  block.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  block.dstDevice = test.shared;
+  CHECK(test.copy(block) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a copy takes handles of arrays and contexts only") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  const std::uint64_t event = test.give(CallNumber::cuEventCreate, 0u);
+  const CUDA_MEMCPY3D block = test.download(array);
+  for (const std::uint64_t wrong : {std::uint64_t{0}, event, test.context, array + 16, test.shared})
+    CHECK(test.copy(test.download(wrong)) == CUDA_ERROR_INVALID_HANDLE);
+  CUDA_MEMCPY3D_PEER peer{};
+  std::memcpy(&peer, &block, sizeof peer);
+  const auto copy = [&] {
+    return test.call(CallNumber::cuMemcpy3DPeerAsync, peer, std::uint64_t{0}, 1u);
+  };
+  peer.srcContext = peer.dstContext = reinterpret_cast<CUcontext>(test.context);
+  CHECK(copy() == CUDA_SUCCESS);
+  peer.dstContext = reinterpret_cast<CUcontext>(event);
+  CHECK(copy() == CUDA_ERROR_INVALID_CONTEXT);
+  peer.dstContext = reinterpret_cast<CUcontext>(peer.srcContext);
+  peer.dstHost = &peer;
+  CHECK(copy() == CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
