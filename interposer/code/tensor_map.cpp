@@ -81,4 +81,29 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* tensorMap, CUtensorMapDataType ten
   return send(call, tensorMap);
 }
 
+CUresult cuTensorMapEncodeIm2colWide(
+    CUtensorMap* tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+    void* globalAddress, const cuuint64_t* globalDim, const cuuint64_t* globalStrides,
+    int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
+    cuuint32_t pixelsPerColumn, const cuuint32_t* elementStrides, CUtensorMapInterleave interleave,
+    CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+    CUtensorMapFloatOOBfill oobFill) {
+  if (tensorMap == nullptr || tensorRank < 3 || tensorRank > kMaxRank || globalDim == nullptr ||
+      elementStrides == nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Call call;
+  if (!call.begin(CallNumber::cuTensorMapEncodeIm2colWide, 320, kUnordered)) return call.status();
+  wire::Encoder& encoder = call.encoder();
+  encoder.put(std::array<std::uint32_t, 9>{tensorDataType, tensorRank, interleave, mode, swizzle,
+                                           l2Promotion, oobFill, channelsPerPixel,
+                                           pixelsPerColumn});
+  encoder.put(std::array<int, 2>{pixelBoxLowerCornerWidth, pixelBoxUpperCornerWidth});
+  encoder.put(globalAddress);
+  putArray(encoder, globalDim, tensorRank);
+  putArray(encoder, globalStrides, tensorRank - 1);
+  putArray(encoder, elementStrides, tensorRank);
+  return send(call, tensorMap);
+}
+
 }  // namespace interposer
