@@ -34,6 +34,8 @@ enum class HandleKind : std::uint8_t {
   userObject,
   greenContext,
   genericAllocation,
+  textureReference,
+  surfaceReference,
   count
 };
 

@@ -77,6 +77,7 @@ void Session::contextEnded(CUcontext context) {
   held.contextEnded(context);
   images.forgetOwned(context);
   shared.ended(context);
+  textureObjects.ended(context);
   streams.ended(context);
   localMemory.ended(context);
   reserves.ended(context);

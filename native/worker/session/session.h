@@ -33,6 +33,7 @@
 #include "native/worker/session/output.h"
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
+#include "native/worker/session/texture_objects.h"
 #include "native/worker/session/user_objects.h"
 #include "native/worker/session/uses.h"
 #include "wire/fault.h"
@@ -64,6 +65,7 @@ class Session {
   Captures captures;
   HostFunctions hostFunctions;
   UserObjects userObjects;
+  TextureObjects textureObjects{handles};
   WarmContext warmContext;
   PhysicalMemory physicalMemory;
   ImageAccount images;

@@ -123,6 +123,7 @@ class Thread {
     using enum wire::HandleKind;
     const wire::HandleKind of = wire::handleKind(parent);
     return kind == stream || kind == event || kind == array || kind == mipmappedArray ||
+           kind == textureReference || kind == surfaceReference ||
            (kind == module && of != function) || (kind == function && of == kernel);
   }
   template <class T>
