@@ -62,7 +62,6 @@ async function reads(...truths: readonly NodeSnapshot[]): Promise<void> {
 test('a published snapshot can be read', async () => {
   writer().publish(snapshot());
   await reads(snapshot());
-  expect((await reader.snapshots())[0]?.age).toBeLessThan(15_000);
 });
 
 test('an unknown node has no snapshot', async () => {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/unit/waiting.h"
 #include "wire/channel_memory.h"
 
 namespace wire {
@@ -147,8 +148,8 @@ TEST_CASE("a reply of full length arrives, and a longer one arrives empty") {
 TEST_CASE("a client waits while the ring is full") {
   Pair pair;
   constexpr std::size_t kFrames = 5000, kBytes = 1000 / 8 * 8;
-  std::thread worker([&] {
-    usleep(20'000);  // the client fills the ring and falls asleep meanwhile
+  std::thread worker([&, client = unit::threadId()] {
+    CHECK(unit::comesTrue([&] { return unit::isAsleep(client); }));  // behind the full ring
     FrameHeader header;
     Decoder payload;
     for (std::size_t i = 0; i < kFrames; ++i) {
@@ -164,22 +165,22 @@ TEST_CASE("a client waits while the ring is full") {
 
 TEST_CASE("a frame wakes a sleeping worker, and a reply a sleeping client") {
   Pair pair;
-  std::thread worker([&] {
+  const unit::Waiter worker([&, client = unit::threadId()] {
     FrameHeader header;
     Decoder payload;
     while (pair.worker->next(header, payload)) {
-      usleep(3'000);  // the client sleeps by now
+      CHECK(unit::comesTrue([&] { return unit::isAsleep(client); }));
       pair.worker->reply(pair.worker->replyEncoder(), 0, 0);
     }
   });
   for (int i = 0; i < 20; ++i) {
-    usleep(3'000);  // the worker sleeps by now
+    CHECK(worker.waits());
     send(*pair.client, 8, 1, kFrameWantsReply);
     ReplyHeader header;
     CHECK(pair.client->awaitReply(header).finished());
   }
   pair.worker->drain();
-  worker.join();
+  CHECK(unit::comesTrue([&] { return worker.ended(); }));
   CHECK(pair.worker->end() == ChannelEnd::drained);
 }
 

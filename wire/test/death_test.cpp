@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <random>
 #include <thread>
@@ -17,6 +18,7 @@ namespace {
 constexpr int kDeaths = 40;
 constexpr std::uint32_t kSeed = 7;
 constexpr std::size_t kBytes = 64;
+constexpr std::uint64_t kFrames = 3000;
 
 template <class Body>
 pid_t process(Body body) {
@@ -28,11 +30,15 @@ pid_t process(Body body) {
   return child;
 }
 
-// Kills the process after a delay of up to 3 ms, then tells this end.
+/// Frames that this end has seen or sent.
+std::atomic<std::uint64_t> progress{0};
+
+/// Kills the process after that many frames, then tells this end.
 template <class Tell>
-std::thread executioner(pid_t victim, unsigned microseconds, Tell tell) {
+std::thread executioner(pid_t victim, std::uint64_t frames, Tell tell) {
+  progress = 0;
   return std::thread([=] {
-    usleep(microseconds);
+    while (progress < frames) std::this_thread::yield();
     kill(victim, SIGKILL);
     waitpid(victim, nullptr, 0);
     tell();
@@ -59,10 +65,11 @@ TEST_CASE("a worker sees only whole frames of a client that is killed") {
         if (flags != 0 && !client->awaitReply(header).ok()) return;
       }
     });
-    std::thread end = executioner(child, random() % 3000, [&] { worker->drain(); });
+    std::thread end = executioner(child, random() % kFrames, [&] { worker->drain(); });
     FrameHeader header;
     Decoder payload;
     for (std::uint64_t number = 1; worker->next(header, payload); ++number) {
+      ++progress;
       CHECK(header.ticket == number);
       for (std::size_t i = 0; i < kBytes / 8; ++i) CHECK(payload.get<std::uint64_t>() == number);
       CHECK(payload.finished());
@@ -84,12 +91,13 @@ TEST_CASE("a client stops waiting for a worker that is killed") {
       Decoder payload;
       while (worker->next(header, payload)) worker->reply(worker->replyEncoder(), 0, 0);
     });
-    std::thread end = executioner(child, random() % 3000, [&] { client->abandon(); });
+    std::thread end = executioner(child, random() % kFrames, [&] { client->abandon(); });
     ReplyHeader header;
     for (std::uint64_t number = 1; !client->begin(kBytes).failed();
          ++number) {  // abandon() ends the wait for room in a full ring
       send(*client, number, flags);
       if (flags != 0 && !client->awaitReply(header).ok()) break;
+      ++progress;
     }
     end.join();
     CHECK(client->begin(0).failed());

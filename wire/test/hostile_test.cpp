@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "test/unit/waiting.h"
 #include "wire/channel.h"
 #include "wire/channel_memory.h"
 
@@ -111,8 +112,8 @@ TEST_CASE("a false count of replies is no reply") {
   Scene scene;
   scene.send(16, kFrameWantsReply);
   scene.memory->replies.store(5);
-  std::thread end([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::thread end([&, client = unit::threadId()] {
+    CHECK(unit::comesTrue([&] { return unit::isAsleep(client); }));
     scene.client->abandon();
   });
   ReplyHeader reply;

@@ -96,6 +96,7 @@ TEST_CASE("drain() and abandon() end every wait") {
   registerForProcessBarriers();
   for (int round = 0; round < 100; ++round) {
     SharedMapping channel;
+    std::atomic<int> frames{0};
     std::thread client([&] {
       ReplyHeader header;
       for (Encoder frame = channel.client->begin(8); !frame.failed();
@@ -107,11 +108,11 @@ TEST_CASE("drain() and abandon() end every wait") {
     std::thread worker([&] {
       FrameHeader header;
       Decoder payload;
-      while (channel.worker->next(header, payload)) {
+      for (; channel.worker->next(header, payload); ++frames) {
         if (round % 4 != 0) channel.worker->reply(channel.worker->replyEncoder(), 0, 0);
       }
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(round * 10));
+    while (frames < (round % 4 == 0 ? 1 : round)) std::this_thread::yield();
     channel.worker->drain();
     worker.join();
     channel.client->abandon();

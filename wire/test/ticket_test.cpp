@@ -5,8 +5,12 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <list>
 #include <thread>
 #include <vector>
+
+#include "test/unit/waiting.h"
 
 namespace wire {
 namespace {
@@ -24,12 +28,19 @@ TEST_CASE("threads take their turns in the order of tickets") {
   TicketTurn turn;
   std::uint64_t order = 0;  // guarded by the turn
   std::vector<std::thread> threads;
+  std::atomic<pid_t> ids[kThreads]{};
+  const auto othersSleep = [&](std::uint64_t thread) {
+    for (std::uint64_t other = 0; other < kThreads; ++other)
+      if (other != thread && !(ids[other] != 0 && unit::isAsleep(ids[other]))) return false;
+    return true;
+  };
   for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
+      ids[thread] = unit::threadId();
       for (std::uint64_t ticket = thread + 1; ticket <= kTurns; ticket += kThreads) {
         CHECK(turn.await(ticket));
         CHECK(++order == ticket);
-        if (ticket % 500 == 0) usleep(1000);
+        if (ticket % 500 == 0) CHECK(unit::comesTrue([&] { return othersSleep(thread); }));
         turn.pass(ticket);
       }
     });
@@ -94,14 +105,14 @@ TEST_CASE("of threads with the same ticket, one gets the turn") {
 
 TEST_CASE("stop() ends every wait") {
   TicketTurn turn;
-  std::vector<std::thread> threads;
+  std::list<unit::Waiter> threads;
   for (const std::uint64_t ticket :
        {std::uint64_t{2}, std::uint64_t{3}, std::uint64_t{18}, ~std::uint64_t{0}}) {
     threads.emplace_back([&, ticket] { CHECK(!turn.await(ticket)); });
+    CHECK(threads.back().waits());
   }
-  usleep(5000);
   turn.stop();
-  for (auto& thread : threads) thread.join();
+  threads.clear();
   CHECK(!turn.await(1));
   CHECK(!turn.await(0));
 }

@@ -21,24 +21,16 @@
 
 #include "native/arbiter/mailbox.h"
 #include "native/arbiter/schedule.h"
+#include "test/unit/waiting.h"
 
 namespace arbiter::test {
+
+using unit::comesTrue;
 
 inline Time monotonic() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kSecond + now.tv_nsec;
-}
-
-/// A time-out: long enough for any machine.
-inline constexpr Time kPatience = 60 * kSecond;
-
-template <class Condition>
-bool comesTrue(Condition condition) {
-  for (const Time end = monotonic() + kPatience; monotonic() < end; usleep(500)) {
-    if (condition()) return true;
-  }
-  return condition();
 }
 
 /// Tries until somebody listens.

@@ -1,11 +1,11 @@
 // Streams, events, host functions and default streams: what comes after what. Host functions that
 // wait make the order, never time.
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
 
 #include "native/simulator/test/driver_test.h"
+#include "test/unit/waiting.h"
 
 namespace {
 
@@ -266,18 +266,15 @@ TEST_CASE("a program that submits too much waits") {
   OK(DRIVER(cuCtxGetCurrent)(&context));
   Gate gate;
   gate.close(stream);
-  std::thread submitter([&] {
-    OK(DRIVER(cuCtxSetCurrent)(context));
-    for (; submitted < kMany; ++submitted) OK(DRIVER(cuLaunchHostFunc)(stream, count, &ran));
-  });
-  for (unsigned before = 0, now = 0; now == 0 || now != before; now = submitted) {
-    before = submitted;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  {
+    const unit::Waiter submitter([&] {
+      OK(DRIVER(cuCtxSetCurrent)(context));
+      for (; submitted < kMany; ++submitted) OK(DRIVER(cuLaunchHostFunc)(stream, count, &ran));
+    });
+    CHECK(submitter.waits());
+    CHECK(ran == 0);
+    gate.open();
   }
-  CHECK(submitted < kMany);
-  CHECK(ran == 0);
-  gate.open();
-  submitter.join();
   OK(DRIVER(cuStreamSynchronize)(stream));
   CHECK(ran == kMany);
   OK(DRIVER(cuStreamDestroy_v2)(stream));

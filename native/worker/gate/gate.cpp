@@ -30,9 +30,6 @@ constexpr std::uint64_t kGlanceEvery = 1'000'000;
 /// enters within that time.
 constexpr std::uint64_t kAtFirst = 600'000;
 
-/// Minimum gap between two pieces of work that counts as a pause.
-constexpr std::uint64_t kPause = 20'000;
-
 /// So many pieces of work for each GPU are let in after the gate has closed, so that it catches up
 /// with another.
 constexpr std::size_t kMostLate = Backlogs::kFew;
@@ -45,7 +42,8 @@ Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited)
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       waited_(waited),
       backlogs_(driver),
-      random_(static_cast<std::minstd_rand::result_type>(monotonicNanoseconds())) {}
+      random_(static_cast<std::minstd_rand::result_type>(monotonicNanoseconds())),
+      sampling_(monotonicNanoseconds()) {}
 
 Gate::~Gate() {
   {
@@ -260,17 +258,11 @@ void Gate::enter(Pass& pass, Clock came, Clock now) {
   pass.entered_ = pass.measured_ = true;
   pass.begin_ = now;
   freeMarkers_.store(kFreeMarkers, std::memory_order_relaxed);
-  if (idleSince_ != 0) {
-    pace_ = pace_ == arbiter::Pace::unknown ? arbiter::Pace::steady : paceUntil(came);
-    link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
+  if (pauses_.idleSince() != 0) {
+    pauses_.workCame(came);
+    link_.mailbox().idleSince.store(0, std::memory_order_release);
   }
   wakeIfAsleepFor(arbiter::kGapNanoseconds, now);
-}
-
-/// Of this window, if what comes next comes then, or nothing does.
-arbiter::Pace Gate::paceUntil(Clock then) const {
-  const bool paused = idleSince_ != 0 && then >= idleSince_ + kPause;
-  return paused && pace_ == arbiter::Pace::steady ? arbiter::Pace::pausing : pace_;
 }
 
 void Gate::submitted(Pass& pass) {

@@ -24,6 +24,8 @@
 #include "native/worker/gate/arbiter_link.h"
 #include "native/worker/gate/backlogs.h"
 #include "native/worker/gate/durations.h"
+#include "native/worker/gate/pauses.h"
+#include "native/worker/gate/sampling.h"
 #include "native/worker/gate/self_limit.h"
 #include "wire/process_barrier.h"
 
@@ -104,7 +106,6 @@ class Gate {
   bool admit(Pass& pass);
   bool admitLate(Pass& pass, std::uint32_t word);
   void enter(Pass& pass, Clock came, Clock now);
-  arbiter::Pace paceUntil(Clock then) const;
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
   void submitted(Pass& pass);
   Backlog& backlogOf(Pass& pass);
@@ -165,13 +166,11 @@ class Gate {
   std::size_t late_ = 0;                        ///< pieces of work admitted since the gate closed
   std::uint32_t answered_ = 0;  ///< the closed grant that was answered with `drained`
   Clock closedSince_ = 0;
-  Clock idleSince_ = 0;  ///< 0: work runs
+  Pauses pauses_;  ///< of this window, or of the last one
   bool toldIdle_ = false;
-  arbiter::Pace pace_ = arbiter::Pace::unknown;  ///< of this window, or of the last one
-  Clock asleepUntil_ = 0;                        ///< of the gate's thread
+  Clock asleepUntil_ = 0;  ///< of the gate's thread
   std::minstd_rand random_;
-  Clock nextSample_ = 0;    ///< 0: none, until something is submitted
-  Clock sampledUntil_ = 0;  ///< start of the time that the next sample covers
+  Sampling sampling_;  ///< behind an open gate
   bool ending_ = false;
   std::thread thread_;
 };

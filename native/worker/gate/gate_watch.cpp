@@ -29,11 +29,6 @@ constexpr std::uint64_t kHandover = 100'000;
 /// ms does, 2 ms does not).
 constexpr std::uint64_t kInterrupted = 500'000;
 
-/// Mean interval of samples behind an open gate.
-constexpr std::uint64_t kSampleEvery = 10'000'000;
-/// Added to the interval for each stream: a query costs 0.1 us.
-constexpr std::uint64_t kSampleRest = 20'000;
-
 }  // namespace
 
 void Gate::wake() const {
@@ -82,7 +77,8 @@ Gate::Clock Gate::limitItself() {
   const std::lock_guard lock(mutex_);
   const std::uint32_t word = link_.mailbox().grant.load();
   const Clock now = monotonicNanoseconds();
-  const bool idle = idleSince_ != 0 && now - idleSince_ >= arbiter::kGapNanoseconds;
+  const Clock since = pauses_.idleSince();
+  const bool idle = since != 0 && now - since >= arbiter::kGapNanoseconds;
   const Grant grant = limit_.decide(
       {.share = link_.shareWithoutArbiter(),
        .grant = grantOf(word),
@@ -115,30 +111,22 @@ Gate::Clock Gate::watch() {
   return link_.mailbox().grant.load() == word ? rest : 0;
 }
 
-/// Behind an open gate work is sampled, not measured. Sample times are random, so that they do not
-/// follow a program's period. A sample stands for the time since the one before; the first after a
-/// pause, for a mean interval.
+/// Behind an open gate work is sampled, not measured.
 Gate::Clock Gate::watchOpen(std::unique_lock<std::mutex>& lock) {
   const Clock now = monotonicNanoseconds();
-  if (nextSample_ == 0) {
-    nextSample_ = now + random_() % kSampleEvery;
-    sampledUntil_ = nextSample_ - kSampleEvery;
-  }
-  if (now < nextSample_) return nextSample_ - now;
+  if (!sampling_.isDue(now)) return sampling_.rest(now);
   const bool pause = seen_.exchange(Seen::nothing) != Seen::work;
   std::size_t asked = 0;
   const bool running = runs(lock, asked);
-  if (running) link_.mailbox().used.fetch_add(now - sampledUntil_, std::memory_order_relaxed);
+  if (running) link_.mailbox().used.fetch_add(sampling_.covers(now), std::memory_order_relaxed);
   Seen nothing = Seen::nothing;
   // A thread that is inside may be in a long call, and submit work at its end.
   if (pause && !running) barrier_.rare();
   const bool mayRest = pause && !running && !someoneInside();
   if (mayRest && seen_.compare_exchange_strong(nothing, Seen::nothingAndSleeps))
-    return nextSample_ = 0, kForEver;
-  const Clock rest = kSampleEvery / 2 + random_() % kSampleEvery + kSampleRest * asked;
-  sampledUntil_ = now;
-  nextSample_ = now + rest;
-  return rest;
+    return sampling_.stop(), kForEver;
+  sampling_.taken(now, asked);
+  return sampling_.rest(now);
 }
 
 void Gate::become(std::uint32_t word) {
@@ -155,13 +143,15 @@ void Gate::become(std::uint32_t word) {
     else if (wasOpen)
       backlog->startMeasuring();
   }
-  if (last_ == Grant::open)
-    link_.mailbox().idleSince.store(idleSince_ = 0, std::memory_order_release);
-  if (wasOpen) pace_ = arbiter::Pace::unknown;  // pauses behind the open gate were not observed
+  if (last_ == Grant::open) {
+    pauses_.gateOpened();
+    link_.mailbox().idleSince.store(0, std::memory_order_release);
+  }
+  if (wasOpen) pauses_.forgetPace();  // pauses behind the open gate were not observed
   if (grant == Grant::closed) barrier_.rare();
   word_ = word;
   last_ = grant;
-  nextSample_ = 0;
+  sampling_.stop();
   if (grant == Grant::closed) closedSince_ = monotonicNanoseconds();
   answered_ = 0;
   late_ = 0;
@@ -174,12 +164,13 @@ Gate::Clock Gate::watchWindow(Clock now) {
   // answer would never be seen idle.
   if (!backlogs_.empty() || someoneInside())
     return isAboutToClose(now) ? 0 : kLookEvery - random_() % (kLookEvery / 2);
-  if (idleSince_ == 0) {
-    link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
+  if (pauses_.idleSince() == 0) {
+    pauses_.workEnded(now);
+    link_.mailbox().idleSince.store(now, std::memory_order_release);
     toldIdle_ = false;
   }
-  if (now < idleSince_ + arbiter::kGapNanoseconds)
-    return idleSince_ + arbiter::kGapNanoseconds - now;
+  const Clock told = pauses_.idleSince() + arbiter::kGapNanoseconds;
+  if (now < told) return told - now;
   if (!toldIdle_) link_.poke();
   toldIdle_ = true;
   return kForEver;
@@ -196,9 +187,10 @@ Gate::Clock Gate::watchClosed(std::uint32_t word, Clock now, bool inside) {
                    !backlogs_.nearlyEmpty(now, kHandover, kInterrupted)))
     return untilHandover(now);
   answered_ = word;
-  link_.mailbox().pace.store(paceUntil(closedSince_), std::memory_order_relaxed);
-  pace_ = arbiter::Pace::unknown;
-  link_.mailbox().idleSince.store(idleSince_ = now, std::memory_order_release);
+  link_.mailbox().pace.store(pauses_.paceUntil(closedSince_), std::memory_order_relaxed);
+  pauses_.forgetPace();
+  pauses_.workEnded(now);
+  link_.mailbox().idleSince.store(now, std::memory_order_release);
   link_.mailbox().drained.store(word, std::memory_order_release);
   link_.poke();
   return drained ? kForEver : kLookEvery;

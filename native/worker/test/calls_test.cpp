@@ -18,6 +18,7 @@
 #include "native/worker/session/thread.h"
 #include "native/worker/test/quota_file.h"
 #include "test/unit/program.h"
+#include "test/unit/waiting.h"
 #include "wire/launch.h"
 #include "worker_bodies.h"
 
@@ -158,8 +159,8 @@ struct Fixture {
   std::uint64_t answer = 0;
 
   /// Runs `work` on another thread, as for another thread of the client.
-  std::thread beside(const std::function<void(worker::Thread&)>& work) {
-    return std::thread([this, work] {
+  unit::Waiter beside(const std::function<void(worker::Thread&)>& work) {
+    return unit::Waiter([this, work] {
       worker::Thread other(session, nullptr);
       CHECK(driver.cuCtxSetCurrent(context) == CUDA_SUCCESS);
       work(other);
@@ -186,7 +187,7 @@ TEST_CASE("memory that a stream is to free is charged until the stream frees it"
   CHECK(worker::cuMemAlloc_v2(test.thread, &memory, 100 * kMiB) == CUDA_SUCCESS);
   test.block();
   CHECK(worker::cuMemFreeAsync(test.thread, memory, test.stream) == CUDA_SUCCESS);
-  std::thread waiting = test.beside([](worker::Thread& thread) {
+  unit::Waiter waiting = test.beside([](worker::Thread& thread) {
     CUdeviceptr next = 0;
     CHECK(worker::cuMemAlloc_v2(thread, &next, 100 * kMiB) == CUDA_SUCCESS);
   });
@@ -254,23 +255,24 @@ TEST_CASE("a thread that waits for memory or work stops no other thread") {
   CHECK(worker::cuMemAllocAsync(test.thread, &small, kMiB, test.stream) == CUDA_SUCCESS);
   CHECK(worker::cuMemAllocAsync(test.thread, &large, 90 * kMiB, test.stream) == CUDA_SUCCESS);
   CHECK(test.quota.used() == 96 * kMiB);
-  const auto callsOfOthers = [&] {
-    for (int i = 0; i < 100; ++i, usleep(1000)) CHECK(test.session.pools.settle());
+  const auto callsOfOthers = [&](const unit::Waiter& beside) {
+    CHECK(beside.waits());
+    for (int i = 0; i < 100; ++i) CHECK(test.session.pools.settle());
   };
   test.block();
-  std::thread freeing = test.beside(
+  unit::Waiter freeing = test.beside(
       [&](worker::Thread& thread) { CHECK(worker::cuMemFree_v2(thread, small) == CUDA_SUCCESS); });
-  callsOfOthers();
+  callsOfOthers(freeing);
   test.release();
   freeing.join();
 
   test.block();
   CHECK(worker::cuMemFreeAsync(test.thread, large, test.stream) == CUDA_SUCCESS);
-  std::thread allocating = test.beside([&](worker::Thread& thread) {
+  unit::Waiter allocating = test.beside([&](worker::Thread& thread) {
     CUdeviceptr next = 0;
     CHECK(worker::cuMemAllocAsync(thread, &next, 96 * kMiB, nullptr) == CUDA_SUCCESS);
   });
-  callsOfOthers();
+  callsOfOthers(allocating);
   test.release();
   allocating.join();
 }

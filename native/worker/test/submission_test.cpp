@@ -32,12 +32,13 @@
 #include "native/arbiter/test/played.h"
 #include "submissions.h"
 #include "test/unit/program.h"
+#include "test/unit/waiting.h"
 
 namespace {
 
 using arbiter::Grant;
 using arbiter::Time;
-using arbiter::test::comesTrue;
+using unit::comesTrue;
 
 constexpr std::size_t kSmall = 4096, kLarge = std::size_t{1} << 20, kRow = 64;
 constexpr const char* kKernel = R"(.version 7.0
@@ -412,19 +413,12 @@ class PlayedArbiter {
 };
 
 /// A thread of the program that submits once and waits for the end of it.
-class Submitter {
- public:
+struct Submitter : unit::Waiter {
   Submitter(const Invocation& invocation, std::size_t bytes)
-      : thread_([this, &invocation, bytes] {
+      : Waiter([&invocation, bytes] {
           CHECK(cuCtxSetCurrent(context) == CUDA_SUCCESS);
           CHECK(succeeds(invocation, bytes));
-          done = true;
         }) {}
-  ~Submitter() { thread_.join(); }
-  std::atomic<bool> done{false};
-
- private:
-  std::thread thread_;
 };
 
 void passesOnlyWithAGrant(const PlayedArbiter& played, std::string_view name,
@@ -433,8 +427,8 @@ void passesOnlyWithAGrant(const PlayedArbiter& played, std::string_view name,
   CAPTURE(bytes);
   {
     const Submitter submitter(invocation, bytes);
-    CHECK(comesTrue([&] { return played.waits() || submitter.done; }));
-    CHECK(!submitter.done);
+    CHECK(comesTrue([&] { return played.waits() || submitter.ended(); }));
+    CHECK(!submitter.ended());
     played.set(Grant::window);
   }
   const std::uint32_t word = played.set(Grant::closed);
@@ -459,11 +453,10 @@ void testGrants(const std::string& directory) {
     // The arbiter is there and has said nothing yet.
     played.accept();
     const Submitter early(kInvocations.at("cuMemsetD8Async"), kSmall);
-    usleep(100'000);
-    CHECK(!early.done);
+    CHECK(early.waits());
     played.introduce();
-    CHECK(comesTrue([&] { return played.waits() || early.done; }));
-    CHECK(!early.done);
+    CHECK(comesTrue([&] { return played.waits() || early.ended(); }));
+    CHECK(!early.ended());
     played.set(Grant::window);
   }
   const std::uint32_t word = played.set(Grant::closed);

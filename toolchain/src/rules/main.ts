@@ -6,11 +6,13 @@ import { exportedSymbols, neededLibraries } from './interposer.js';
 import { knownHosts } from './known-hosts.js';
 import { logSentences } from './log-sentences.js';
 import { noOutput } from './no-output.js';
+import { noSleep } from './no-sleep.js';
 import { packageImports } from './package-imports.js';
 import { commentWidth, sentenceLength, tableCells } from './prose.js';
 
 const RULES = [
   noOutput,
+  noSleep,
   knownHosts,
   exportedSymbols,
   neededLibraries,

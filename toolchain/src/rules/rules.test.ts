@@ -5,6 +5,7 @@ import { compareExports, findForbiddenLibraries, readExportsMap } from './interp
 import { findUnknownHosts } from './known-hosts.js';
 import { findUntold } from './log-sentences.js';
 import { findOutput } from './no-output.js';
+import { findSleeps } from './no-sleep.js';
 import { findGpuProxyImport } from './package-imports.js';
 import { findLongCells, findLongLines, findLongSentences } from './prose.js';
 import type { TrackedFile } from './tracked-files.js';
@@ -33,6 +34,15 @@ test('findOutput() accepts sources and golden files', () => {
       file('cuda-api/golden/expected/x.h', '// Generated. Do not edit, change cuda-api/.'),
     ),
   ).toEqual([]);
+});
+
+test('findSleeps() finds the sleeps of tests', () => {
+  const wait = `${'set'}Timeout(resolve, 50)`;
+  expect(findSleeps(file('a/x_test.cpp', '\n  usleep(20);'))).toEqual([
+    'a/x_test.cpp:2 sleeps: wait for a condition.',
+  ]);
+  expect(findSleeps(file('a/x.test.ts', wait))).toHaveLength(1);
+  expect(findSleeps(file('a/x.ts', wait))).toEqual([]);
 });
 
 test('findUnknownHosts() names each unknown host once', () => {
