@@ -33,9 +33,11 @@ const TRICKS = {
   'a variable of a kernel':
     '.entry k() { .global .b8 x[1048576]; .reg .b64 a; mov.u64 a, x; st.global.b64 [a], a; ret; }',
   'a variable behind a .loc':
-    '.file 1 "a"\n.entry k() { .loc 1 2 3 .global .b8 x[1048576]; .reg .b64 a; mov.u64 a, x; st.global.b64 [a], a; ret; }',
+    '.file 1 "a"\n.entry k() { .loc 1 2 3 .global .b8 x[1048576]; .reg .b64 a; mov.u64 a, x; ' +
+    'st.global.b64 [a], a; ret; }',
   'an alignment': '.global .align 1048576 .b8 x[64];',
-  'an initial value': `.global .b32 x[][1024] = {${Array.from({ length: 256 }, () => '{1}').join()}};`,
+  'an initial value': `.global .b32 x[][1024] = \
+{${Array.from({ length: 256 }, () => '{1}').join()}};`,
   constants: '.const .b8 x[0xF000];',
 };
 
@@ -122,11 +124,13 @@ describe('the memory that the worker counts for a code image', () => {
         writeFileSync(
           file('source.cu'),
           `#include <cstdio>
-          __device__ int variable[100000]; __device__ int given[3] = {1, 2, 3}; __constant__ float constant[10]; __managed__ int managed;
+          __device__ int variable[100000]; __device__ int given[3] = {1, 2, 3}; __constant__ \
+float constant[10]; __managed__ int managed;
           __device__ __align__(4096) char aligned[10];
           __global__ void kernel(float *x) {
             __shared__ float shared[100];
-            shared[threadIdx.x] = x[0] + variable[5] + given[1] + constant[2] + managed + aligned[3];
+            shared[threadIdx.x] = x[0] + variable[5] + given[1] + constant[2] + managed + \
+aligned[3];
             __syncthreads();
             if (x[1] > 1) printf("%f", shared[3]), x[0] = *(float *)malloc(4);
           }`,

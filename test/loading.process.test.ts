@@ -8,7 +8,8 @@ const HOOKS = `export function resolve(specifier, context, next) {
   if (specifier === '@kubernetes/client-node') throw new Error('loaded by ' + context.parentURL);
   return next(specifier, context);
 }`;
-const REGISTER = `import { register } from 'node:module'; register(${JSON.stringify(asUrl(HOOKS))});`;
+const REGISTER = `import { register } from 'node:module'; \
+register(${JSON.stringify(asUrl(HOOKS))});`;
 
 function asUrl(source: string): string {
   return `data:text/javascript,${encodeURIComponent(source)}`;

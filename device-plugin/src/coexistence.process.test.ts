@@ -47,7 +47,8 @@ test("number 21: no slots are offered while NVIDIA's plugin offers GPUs that may
   await node.startProxy();
   await says(
     plugin,
-    `Node node-1 offers no nvidia-virtual/gpu: a plugin with 2 devices of ${NVIDIA} serves the same GPUs`,
+    `Node node-1 offers no nvidia-virtual/gpu: a plugin with 2 devices of ${NVIDIA} serves the ` +
+      `same GPUs`,
   );
   expect(node.kubelet.registrations).toEqual([]);
   gives();
@@ -148,7 +149,8 @@ describe('number 13: a default runtime that gives GPUs to containers that did no
     await node.startProxy();
     await says(
       plugin,
-      'Node node-1 offers no nvidia-virtual/gpu: its default container runtime gives the real GPUs to any pod',
+      'Node node-1 offers no nvidia-virtual/gpu: its default container runtime gives the real ' +
+        'GPUs to any pod',
     );
     expect(node.kubelet.registrations).toEqual([]);
   });

@@ -25,8 +25,10 @@ const THIS_CONTAINER: Container = {
 };
 
 /** Files that NVIDIA's runtime mounts into a container in any of its modes. */
-const INJECTED =
-  /^(\/proc\/driver\/nvidia(\/.*)?|\/dev\/nvidia.*|.*\/(nvidia-smi|libcuda\.so[.\d]*|libnvidia-[\w-]+\.so[.\d]*))$/;
+const INJECTED = new RegExp(
+  '^(/proc/driver/nvidia(/.*)?|/dev/nvidia.*|' +
+    '.*/(nvidia-smi|libcuda\\.so[.\\d]*|libnvidia-[\\w-]+\\.so[.\\d]*))$',
+);
 
 /**
  * Detects a default runtime that gives GPUs to any pod that sets NVIDIA_VISIBLE_DEVICES. The

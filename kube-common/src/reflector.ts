@@ -73,7 +73,8 @@ export class Reflector<Raw, T> {
   readonly condition = (): string | undefined =>
     this.#synced
       ? undefined
-      : `${this.#options.path} was not listed yet${this.#problem === undefined ? '.' : `: ${this.#problem}`}`;
+      : `${this.#options.path} was not listed ` +
+        `yet${this.#problem === undefined ? '.' : `: ${this.#problem}`}`;
 
   /** Undefined while the watch works; otherwise why the objects may be stale. */
   readonly lag = (): string | undefined => this.#problem;

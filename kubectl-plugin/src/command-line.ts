@@ -33,7 +33,8 @@ export interface CommandLine {
 
 const EXAMPLES = `
 Examples:
-  kubectl gpu-usage                     pods of the current namespace: quota and real use of memory and time
+  kubectl gpu-usage                     pods of the current namespace: quota and real use of \
+memory and time
   kubectl gpu-usage -A -l app=train     pods of all namespaces with this label
   kubectl gpu-usage pod train-0         one pod, container by container
   kubectl gpu-usage nodes               each GPU: what it has, what is granted, used and free
@@ -158,7 +159,8 @@ function readRequest(words: readonly string[]): Request {
   const kind = KINDS[what];
   if (kind === undefined)
     throw new PluginError('USAGE', {
-      reason: `"${what}" must be pods, pod NAME, nodes or node NAME (did you mean \`pod ${what}\`?)`,
+      reason:
+        `"${what}" must be pods, pod NAME, nodes or node NAME (did you mean \`pod ` + `${what}\`?)`,
     });
   return name === undefined ? { what: `${kind}s`, name } : { what: kind, name };
 }

@@ -27,7 +27,8 @@ test('namespace, name and selectors form the path', async () => {
   await client.nodes({});
   const root = `/apis/${API_VERSION}`;
   expect(kubectl.calls.map(([, , path]) => path)).toEqual([
-    `${root}/namespaces/a%20b/podgpuusages?labelSelector=app+in+%28x%2C+y%29&fieldSelector=node%3Dn`,
+    `${root}/namespaces/a%20b/podgpuusages?labelSelector=app+in+%28x%2C+y%29` +
+      '&fieldSelector=node%3Dn',
     `${root}/namespaces/a/podgpuusages/p%2Fq`,
     `${root}/nodegpuusages`,
   ]);

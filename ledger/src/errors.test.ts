@@ -11,7 +11,8 @@ test('README.md lists exactly the codes of LedgerError, with sentences', () => {
 test('LedgerError fills in its template', () => {
   const error = new LedgerError('NODE_TAKEN', { node: 'gpu-7', end: 'is gone' });
   expect(error.message).toBe(
-    'Another machine already keeps the ledger as node gpu-7. This one is left out until the other is gone. Give each machine a name of its own.',
+    'Another machine already keeps the ledger as node gpu-7. This one is left out until the ' +
+      'other is gone. Give each machine a name of its own.',
   );
   expect(error.code).toBe('NODE_TAKEN');
 });

@@ -24,7 +24,7 @@ const REFUSALS: readonly (readonly [RegExp, LedgerErrorCode])[] = [
 
 /** Messages of the system and the client for a closed connection. */
 const CLOSED =
-  /^(ECONNRESET|EPIPE) |Connection is closed|aborted due to connection close|Stream isn't writeable/;
+  /^(ECONNRESET|EPIPE) |Connection is closed|due to connection close|Stream isn't writeable/;
 
 /** Converts an error of the client to a LedgerError. */
 export function explain(error: unknown, target: RedisTarget): LedgerError {

@@ -119,7 +119,8 @@ test('a GPU claimed by another node excludes a node with all its GPUs', async ()
   const other = entryOf('you', 'node-2');
   const truth = snapshot({ node: 'node-2', gpus: ['GPU-2', 'GPU-1'] });
   expect((await other.put(client, truth))?.message).toBe(
-    'Node node-1 already keeps GPU GPU-1. Node node-2 is left out of the ledger until the other has been silent for 60 s. Let one gpu-proxy serve each GPU.',
+    'Node node-1 already keeps GPU GPU-1. Node node-2 is left out of the ledger until the ' +
+      'other has been silent for 60 s. Let one gpu-proxy serve each GPU.',
   );
   expect(await client.exists(KEYS.node('node-2'), KEYS.gpu('GPU-2'))).toBe(0);
   expect(await client.zrange(KEYS.nodes, 0, -1)).toEqual(['node-1']);

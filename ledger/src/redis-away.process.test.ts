@@ -103,7 +103,8 @@ test('kill -9, and a start without data', async () => {
     end: () => server.start(),
   });
   expect(sentence).toBe(
-    `Redis at ${server.address} cannot be reached: connection refused. Check that it runs, and that the address is right.`,
+    `Redis at ${server.address} cannot be reached: connection refused. Check that it runs, ` +
+      `and that the address is right.`,
   );
 });
 
@@ -161,7 +162,8 @@ test('SIGSTOP', async () => {
     end: () => server.resume(),
   });
   expect(sentence).toBe(
-    `Redis at ${server.address} gave no answer for 500 ms. Check whether it is paused, stopped or overloaded.`,
+    `Redis at ${server.address} gave no answer for 500 ms. Check whether it is paused, ` +
+      `stopped or overloaded.`,
   );
 });
 

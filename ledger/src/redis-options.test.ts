@@ -35,7 +35,8 @@ test.each([
 ])('%s is refused, without a password in the message', (url, value) => {
   expect(() => redisTarget({ url })).toThrow(LedgerError);
   expect(() => redisTarget({ url })).toThrow(
-    `redis.url is ${value}: allowed are redis://host[:port][/database], rediss:// for TLS, and unix:///path.`,
+    `redis.url is ${value}: allowed are redis://host[:port][/database], rediss:// for TLS, ` +
+      `and unix:///path.`,
   );
 });
 

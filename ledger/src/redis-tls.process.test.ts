@@ -54,7 +54,8 @@ test('TLS with a private CA', async () => {
 test('a server with an unknown CA or another name is not trusted', async () => {
   const { caFile: _, ...untrusting } = server.place;
   expect(await refusalOf(untrusting)).toBe(
-    `No TLS connection to Redis at ${server.address}: self-signed certificate in certificate chain. Check that it serves TLS there, and CA, certificate, key and server name.`,
+    `No TLS connection to Redis at ${server.address}: self-signed certificate in certificate ` +
+      `chain. Check that it serves TLS there, and CA, certificate, key and server name.`,
   );
   const url = server.url.replace('127.0.0.1', 'localhost');
   expect(await refusalOf({ ...server.place, url })).toContain(
@@ -72,7 +73,8 @@ test('TLS to a server without TLS, and no TLS to a server with TLS', async () =>
     await plain.remove();
   }
   expect(await refusalOf({ url: server.url.replace('rediss:', 'redis:') })).toBe(
-    `Redis at ${server.address} closed the connection. Check that it runs, and whether it expects TLS.`,
+    `Redis at ${server.address} closed the connection. Check that it runs, and whether it ` +
+      `expects TLS.`,
   );
 });
 
@@ -91,7 +93,8 @@ test('a server that requires a client certificate', async () => {
     expect(
       await refusalOf({ ...strict.place, ...certificates.client, keyFile: '/nonexistent' }),
     ).toBe(
-      'keyFile names /nonexistent, which cannot be read: no such file. Check the path and who may read the file.',
+      'keyFile names /nonexistent, which cannot be read: no such file. Check the path and who ' +
+        'may read the file.',
     );
   } finally {
     await strict.remove();

@@ -39,7 +39,8 @@ const canTrace = spawnSync('strace', ['true']).status === 0;
   () => {
     const log = path.join(state, 'calls');
     const script = `
-    const { prepareGrant } = await import(${JSON.stringify(pathToFileURL(path.resolve(import.meta.dirname, 'grant.js')))});
+    const { prepareGrant } = await \
+import(${JSON.stringify(pathToFileURL(path.resolve(import.meta.dirname, 'grant.js')))});
     process.stdout.write(prepareGrant(${JSON.stringify(state)}, ['a-00']).grant.id);`;
     const traced = [
       '-f',

@@ -13,7 +13,8 @@ test('a kubeconfig that cannot be read is wrong usage, with a sentence', async (
   expect([status, written]).toEqual([
     2,
     [
-      'nvidia-virtual-release-hooks: /nonexistent/config cannot be read as a kubeconfig: no such file or directory. Repair it, or name another file.\n',
+      'nvidia-virtual-release-hooks: /nonexistent/config cannot be read as a kubeconfig: no ' +
+        'such file or directory. Repair it, or name another file.\n',
     ],
   ]);
 });

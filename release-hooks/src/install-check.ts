@@ -61,7 +61,8 @@ async function findWorkloads({
   namespace,
   release,
 }: InstallCheckOptions): Promise<Workload[]> {
-  const labelSelector = `app.kubernetes.io/name=nvidia-virtual,app.kubernetes.io/instance=${release}`;
+  const instance = `app.kubernetes.io/instance=${release}`;
+  const labelSelector = `app.kubernetes.io/name=nvidia-virtual,${instance}`;
   const paths = KINDS.map((kind) => `/apis/apps/v1/namespaces/${namespace}/${kind}`);
   const lists = await Promise.all(
     paths.map((path) => api.request<{ items: Workload[] }>({ path, query: { labelSelector } })),

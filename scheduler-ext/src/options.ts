@@ -25,7 +25,9 @@ const COMMON = {
 export const EXTENDER_OPTIONS = {
   ...COMMON,
   listen: option(address, {
-    help: 'address for kube-scheduler; every client that reaches it can bind pods, so restrict access',
+    help:
+      'address for kube-scheduler; every client that reaches it can bind pods, so ' +
+      'restrict access',
     default: '127.0.0.1:8888',
   }),
   strategy: option(choice('binpack', 'spread'), {

@@ -161,7 +161,9 @@ test('the number of connections is limited', async () => {
 
 test('a Unix socket is private, replaces a stale one, and is removed with the service', async () => {
   const socket = path.join(directory, 'http.sock');
-  const left = `require('net').createServer().listen('${socket}', () => process.kill(process.pid, 'SIGKILL'))`;
+  const left =
+    `require('net').createServer().listen('${socket}', () => ` +
+    `process.kill(process.pid, 'SIGKILL'))`;
   expect(spawnSync(process.execPath, ['-e', left], { timeout: 60_000 }).signal).toBe('SIGKILL');
   expect(existsSync(socket)).toBe(true);
   await make().move({ path: socket });

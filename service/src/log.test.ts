@@ -54,7 +54,9 @@ test('a file that was moved away is created again', () => {
 
 test('a file that cannot be opened is refused, and logging continues to the former one', () => {
   const missing = path.join(directory, 'missing', 'log');
-  const sentence = `The log ${missing} cannot be opened: no such file or directory. Set another file with --log.`;
+  const sentence =
+    `The log ${missing} cannot be opened: no such file or directory. Set ` +
+    `another file with --log.`;
   expect(() => new Log({ file: missing })).toThrow(sentence);
   const log = new Log({ file });
   expect(() => log.reopen({ file: missing, level: 'fatal' })).toThrow(sentence);

@@ -34,7 +34,9 @@ export function renderBarChart({ title, axis, series, groups, reference }: BarCh
   const colours = COLOURS.slice(-series.length);
   const height = bottom + 44;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="Helvetica, Arial, sans-serif" font-size="12" fill="#24292f">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ` +
+      `${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="Helvetica, ` +
+      `Arial, sans-serif" font-size="12" fill="#24292f">`,
     `<title>${escaped(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" rx="6" fill="#ffffff"/>`,
     `<text x="16" y="26" font-size="15" font-weight="bold">${escaped(title)}</text>`,
@@ -52,7 +54,8 @@ export function renderBarChart({ title, axis, series, groups, reference }: BarCh
 function legend(series: readonly string[], colours: readonly string[]): string[] {
   const width = (WIDTH - 32) / 3;
   return series.flatMap((name, index) => [
-    `<rect x="${round(16 + index * width)}" y="40" width="12" height="12" fill="${colours[index]}"/>`,
+    `<rect x="${round(16 + index * width)}" y="40" width="12" height="12" ` +
+      `fill="${colours[index]}"/>`,
     `<text x="${round(34 + index * width)}" y="50">${escaped(name)}</text>`,
   ]);
 }
@@ -75,8 +78,10 @@ function bars(
   return [
     `<text x="${LEFT - 10}" y="${round(middle)}" text-anchor="end">${escaped(name)}</text>`,
     ...values.flatMap((value, index) => [
-      `<rect x="${LEFT}" y="${top + index * BAR}" width="${round(x(value) - LEFT)}" height="${BAR - 2}" fill="${colours[index]}"/>`,
-      `<text x="${WIDTH - 16}" y="${top + index * BAR + 10}" font-size="11" text-anchor="end">${value.toFixed(2)}</text>`,
+      `<rect x="${LEFT}" y="${top + index * BAR}" width="` +
+        `${round(x(value) - LEFT)}" height="${BAR - 2}" fill="${colours[index]}"/>`,
+      `<text x="${WIDTH - 16}" y="${top + index * BAR + 10}" font-size="11" ` +
+        `text-anchor="end">${value.toFixed(2)}</text>`,
     ]),
   ];
 }
@@ -93,7 +98,10 @@ function mark(
 }
 
 function line(x: number, top: number, bottom: number, colour: string, more = ''): string {
-  return `<line x1="${round(x)}" y1="${top}" x2="${round(x)}" y2="${bottom}" stroke="${colour}"${more}/>`;
+  return (
+    `<line x1="${round(x)}" y1="${top}" x2="` +
+    `${round(x)}" y2="${bottom}" stroke="${colour}"${more}/>`
+  );
 }
 
 /** Distance of ticks: 1, 2 or 5 times a power of ten, for four to ten ticks. */

@@ -14,7 +14,8 @@ import {
 } from './figures.js';
 
 const HELP = `Runs the benchmarks that need no GPU.
-  --json FILE   output file (default: build/bench/local.json; docs/performance.md is generated from test/bench/results/local.json)`;
+  --json FILE   output file (default: build/bench/local.json; docs/performance.md is generated \
+from test/bench/results/local.json)`;
 
 const COMPARISONS: readonly Comparison[] = [
   { name: 'ring.bare.enqueue_128' },

@@ -16,7 +16,8 @@ figures. A *limit* is a bound that a figure must keep. [How it was measured](#ho
 has machines, dates and methods. test/dist/bench/report.js generates this page and its pictures from
 test/bench/results/.`;
 
-const SHARING_COLUMNS = `A tenant's part is its rate divided by its native rate alone. Brackets have the p99 of a piece of
+const SHARING_COLUMNS = `A tenant's part is its rate divided by its native rate alone. Brackets \
+have the p99 of a piece of
 its work in ms.
 
 - *sliced*: natively, with the hardware's own time-slicing
@@ -36,7 +37,8 @@ two decoders and of four tenants with kernels of 50 us, two runs each in turns.
 On another machine of the same day, the same build made 0.942 (two decoders), 0.938 (four decoders)
 and 0.908 (four of 50 us). All other scenarios measured there kept their limits.
 
-A program with \`fixed\` 5 % that only records events leaves its busy neighbour 0.945 of the rate that
+A program with \`fixed\` 5 % that only records events leaves its busy neighbour 0.945 of the rate \
+that
 it has alone. When markers did not wait for windows, it was 0.753.`;
 
 const METHOD = `To measure again, run the command and put its JSON into test/bench/results/.
@@ -148,7 +150,8 @@ function gpuSection(results: GpuResults | undefined): string {
     results.errors.length > 0
       ? `\n\nWhat failed: ${results.errors.map((error) => error.split('\n')[0]).join('; ')}.`
       : '';
-  return `${title}\n\n${table(['figure', 'native', 'remoted', 'remoted / native', 'limit'], rows)}${errors}`;
+  const columns = ['figure', 'native', 'remoted', 'remoted / native', 'limit'];
+  return `${title}\n\n${table(columns, rows)}${errors}`;
 }
 
 function frameworkSection(results: FrameworkResults | undefined): string {
@@ -185,7 +188,10 @@ function sharingSection(results: SharingResults | undefined): string {
       ];
     },
   );
-  return `${title}\n\n${SHARING_COLUMNS}\n\n${table(['tenants', 'sliced', 'shared', 'limit'], rows)}\n\n${GUARDS}`;
+  return (
+    `${title}\n\n${SHARING_COLUMNS}\n\n` +
+    `${table(['tenants', 'sliced', 'shared', 'limit'], rows)}\n\n${GUARDS}`
+  );
 }
 
 function schedulingSection(results: LocalResults | undefined): string {

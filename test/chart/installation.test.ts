@@ -381,7 +381,8 @@ describe('the check after an installation', () => {
       expect.stringContaining('the pods of DaemonSet nvidia-virtual-node:'),
     ]);
     expect(output).toContain(
-      `kubectl label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=privileged --overwrite`,
+      `kubectl label namespace ${NAMESPACE} pod-security.kubernetes.io/enforce=privileged ` +
+        `--overwrite`,
     );
   });
 });
@@ -570,13 +571,15 @@ describe('an uninstallation', () => {
     );
     expect((await get('node', 'one')).metadata.annotations).toMatchObject({ other: 'kept' });
     const all =
-      'deployments,daemonsets,statefulsets,secrets,configmaps,services,leases,roles,rolebindings,networkpolicies,poddisruptionbudgets';
+      'deployments,daemonsets,statefulsets,secrets,configmaps,services,' +
+      'leases,roles,rolebindings,networkpolicies,poddisruptionbudgets';
     const names = (await admin('-n', NAMESPACE, 'get', all, '-o', 'name'))
       .split('\n')
       .filter((name) => name.includes('nvidia-virtual'));
     expect(names).toEqual([]);
     const cluster =
-      'clusterroles,clusterrolebindings,apiservices,validatingadmissionpolicies,validatingadmissionpolicybindings,priorityclasses';
+      'clusterroles,clusterrolebindings,apiservices,validatingadmissionpolicies,' +
+      'validatingadmissionpolicybindings,priorityclasses';
     expect(
       (await admin('get', cluster, '-o', 'name'))
         .split('\n')

@@ -98,7 +98,8 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
     const sorted = { ...outcome, stdout: sortUnordered(outcome.stdout, build.unordered), stderr };
     if (values.show)
       console.log(
-        `== ${build.name} (${column.name}), exit status ${sorted.status}\n${sorted.stdout}${sorted.stderr}`,
+        `== ${build.name} (${column.name}), exit status ` +
+          `${sorted.status}\n${sorted.stdout}${sorted.stderr}`,
       );
     if (build.judgesItself && !existsSync(recordingOf(build))) return ownJudgement(sorted);
     const recording = recorded(build);

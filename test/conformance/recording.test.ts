@@ -7,7 +7,8 @@ import {
 } from './recording.js';
 
 const TEXT =
-  'program: a\nhash: 1f\ngpu: G\ndriver: 1\ndate: 2026-01-01\nexit: 3\nstdout: 7 bytes\none\ntwo\nstderr: 0 bytes\n\n';
+  'program: a\nhash: 1f\ngpu: G\ndriver: 1\ndate: 2026-01-01\nexit: 3\nstdout: 7 ' +
+  'bytes\none\ntwo\nstderr: 0 bytes\n\n';
 
 describe('parseRecording', () => {
   test('parses the output of record.py', () => {

@@ -95,5 +95,8 @@ function firstLine(what: string, expected: string, found: string): string | unde
   const got = found.split('\n');
   const at = wanted.findIndex((line, i) => line !== got[i]);
   const line = at < 0 ? wanted.length : at;
-  return `${what}, line ${line + 1}: "${got[line] ?? '(end)'}" instead of "${wanted[line] ?? '(end)'}"`;
+  return (
+    `${what}, line ${line + 1}: "${got[line] ?? '(end)'}" instead of ` +
+    `"${wanted[line] ?? '(end)'}"`
+  );
 }

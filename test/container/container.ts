@@ -77,7 +77,8 @@ export class Container {
       ...Object.entries(image).map(([name, value]) => `${name}=${value}`),
       ...command,
     ];
-    const join = `for file in ${processFiles.join(' ')}; do echo $$ >$file || exit 9; done; exec "$@"`;
+    const join = `for file in ${processFiles.join(' ')}; do echo $$ >$file || exit 9; done; exec \
+"$@"`;
     const namespaces = [
       'unshare',
       '--mount',

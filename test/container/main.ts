@@ -8,12 +8,15 @@ import { Tally } from '../tally.js';
 import { playedCluster, realCluster } from './cluster.js';
 import { Scene, type StartedPod } from './scene.js';
 
-const HELP = `Tests a container, made by unshare, with only the result of Allocate: it sees its slice, and has no other access to the GPU.
+const HELP = `Tests a container, made by unshare, with only the result of Allocate: it sees its \
+slice, and has no other access to the GPU.
 Plugin, gpu-proxy and arbiter are plain processes; the test is kubelet and runtime. Root only.
   --backend real|simulated   (default: simulated; real trains with PyTorch)
   --api real|played          (default: real, with kube-apiserver; played without it)
-  --placement pod|none       where workers must be: below their pod, or in gpu-proxy's cgroup (default: pod)
-  --cgroups cgroupfs|systemd cgroup driver of the kubelet; systemd uses cgroup version 2 if available (default: cgroupfs)
+  --placement pod|none       where workers must be: below their pod, or in gpu-proxy's cgroup \
+(default: pod)
+  --cgroups cgroupfs|systemd cgroup driver of the kubelet; systemd uses cgroup version 2 if \
+available (default: cgroupfs)
   --show PATH                another file system of this machine that python3 needs; repeatable`;
 
 const { values } = parseArgs({

@@ -11,7 +11,8 @@ import { randomNumbers } from '../random.js';
 import { Tally } from '../tally.js';
 import { Server } from './server.js';
 
-const HELP = `Kills programs and workers with -9 at random moments, and checks that nothing is left behind.
+const HELP = `Kills programs and workers with -9 at random moments, and checks that nothing is \
+left behind.
   --kills N    number of kills (default: 200)
   --seed N     repeats the same moments (default: from the clock)`;
 const MEMORY = '256MiB';

@@ -40,14 +40,21 @@ const SCENARIOS: readonly (Scenario | NodeScenario)[] = [
 /** Scenarios in which the other container runtime could differ. */
 const OF_THE_RUNTIME = ['installation', 'sharing', 'stolen-socket', 'user-namespaces'];
 
-const HELP = `Tests the product in a real Kubernetes. By default this machine becomes its node, which requires root. If
-KUBECONFIG is set, the scenarios marked * run on that cluster instead.
-  --only NAMES        only these scenarios, separated by commas, after the installation that they need
-  --runtime NAME      ${RUNTIMES.join(' or ')} only; default: everything with the first, and some scenarios with the second
+const HELP = `Tests the product in a real Kubernetes. By default this machine becomes its node, \
+which requires root. If KUBECONFIG is set, the scenarios marked * run on that cluster instead.
+  --only NAMES        only these scenarios, separated by commas, after the installation that they \
+need
+  --runtime NAME      ${RUNTIMES.join(' or ')} only; default: everything with the first, and some \
+scenarios with the second
   --archives          only builds the images, and prints the archives that a node of a cluster needs
-  --set NAME=VALUE    a value of the chart for the cluster of KUBECONFIG, for example node.backend=real
+  --set NAME=VALUE    a value of the chart for the cluster of KUBECONFIG, for example \
+node.backend=real
 Scenarios:
-${SCENARIOS.map(({ name, anywhere, about }) => `  ${anywhere ? '*' : ' '} ${name.padEnd(16)} ${about}`).join('\n')}`;
+${SCENARIOS.map(helpOf).join('\n')}`;
+
+function helpOf({ name, anywhere, about }: Scenario | NodeScenario): string {
+  return `  ${anywhere ? '*' : ' '} ${name.padEnd(16)} ${about}`;
+}
 
 const { values } = parseArgs({
   options: {

@@ -10,7 +10,8 @@ import { Tally } from '../tally.js';
 const PROGRAMS = ['scans', 'sorts', 'selections', 'segments', 'synchronization'];
 /** Only PTX: the simulated GPU runs nothing else, and the assembler would take most of the time. */
 const FLAGS = ['-gencode', 'arch=compute_90,code=compute_90'];
-const HELP = `Runs algorithms of CUB, Thrust and libcu++ on the simulated GPU and compares the results with the host's.
+const HELP = `Runs algorithms of CUB, Thrust and libcu++ on the simulated GPU and compares the \
+results with the host's.
   --only LIST     of ${PROGRAMS.join(', ')} (default: all)
   --threads LIST  numbers of threads that run kernels (default: 2,4)
   --repeat N      how often each case runs (default: 2)

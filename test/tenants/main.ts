@@ -13,7 +13,8 @@ import { shares } from './shares.js';
 
 const CASES: readonly Case[] = [quota, bypass, sessions, shares, gangs, kills, malice];
 
-const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, or harms another.
+const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, \
+or harms another.
   --only NAMES   only these cases, separated by commas
   --kills N      number of kills (default: 300)
   --seed N       repeats the same moments (default: from the clock)

@@ -50,7 +50,9 @@ async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
   const [allocation] = await node.list();
   if (!allocation) throw new Error('the allocation is gone');
   tally.judge('the 65th program', await refusedWith(scene, allocation.socketPath));
-  const sentence = `all ${SESSIONS / ALLOCATIONS} sessions of allocation ${allocation.id} are in use. Wait until one ends`;
+  const sentence =
+    `all ${SESSIONS / ALLOCATIONS} sessions of allocation ${allocation.id} are in ` +
+    `use. Wait until one ends`;
   tally.judge(
     'the log of the proxy',
     (await until(() => node.log().includes(sentence), 5_000))

@@ -59,7 +59,9 @@ export async function divided(
   wishes: readonly Wish[],
   { aims = wishes.map(({ sharePercent }) => sharePercent), points = POINTS } = {},
 ): Promise<void> {
-  const name = `${wishes.map(({ sharePercent }) => sharePercent).join(':')} ${wishes[0]?.policy ?? 'POLICY_BURST'}`;
+  const name =
+    `${wishes.map(({ sharePercent }) => sharePercent).join(':')} ` +
+    `${wishes[0]?.policy ?? 'POLICY_BURST'}`;
   const times = await undisturbedTimesOf(scene, wishes, name);
   if (times === undefined) return;
   const sum = charged(times);

@@ -108,7 +108,8 @@ async function runStep(step: Step, onLine?: (line: string) => void): Promise<Out
   const seconds = Math.round((Date.now() - started) / 1000);
   // Print no counts here, so that they are not taken for the sum at the end.
   console.log(
-    `-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ${seconds} s`,
+    `-- ${step.name}: ${counts.failed > 0 ? `FAILED with status ${status}` : 'passed'} after ` +
+      `${seconds} s`,
   );
   return { step, counts };
 }

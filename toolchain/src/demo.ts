@@ -69,7 +69,8 @@ async function compileAll(compiler: CudaCompiler): Promise<string[]> {
 async function compile(compiler: CudaCompiler, source: string): Promise<string> {
   const input = path.join(SOURCES, source);
   const program = path.join(PROGRAMS, path.basename(source, '.cu'));
-  const line = `nvcc -O2 -o ${path.relative(REPOSITORY, program)} ${path.relative(REPOSITORY, input)}`;
+  const line =
+    `nvcc -O2 -o ${path.relative(REPOSITORY, program)} ` + `${path.relative(REPOSITORY, input)}`;
   if (isCurrent(program, [input, compiler.nvcc])) {
     console.log(`${line}   (unchanged)`);
     return program;

@@ -112,7 +112,9 @@ export async function ensurePrerequisites(wanted = PREREQUISITES, host = THIS_HO
     );
   if (!host.isRoot)
     throw new ToolchainError(
-      `Missing: ${names}. Install them with\n\n  sudo apt-get install -y ${packages.join(' ')}\n\nand try again.`,
+      `Missing: ${names}. Install them with\n\n  sudo apt-get install -y ` +
+        `${packages.join(' ')}\n\nand ` +
+        `try again.`,
     );
   process.stdout.write(`Missing: ${names}. Installing ${packages.join(' ')}.\n`);
   const installed = await host.install(packages);

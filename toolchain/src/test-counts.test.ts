@@ -40,7 +40,8 @@ test('readJestReport() counts a suite that could not run as failed', () => {
 
 test('readJunitReport() reads the totals of ctest', () => {
   const report =
-    '<?xml version="1.0"?>\n<testsuite name="x"\n\ttests="7"\n\tfailures="2"\n\tdisabled="0"\n\tskipped="1"\n\thostname="">';
+    '<?xml version="1.0"?>\n<testsuite ' +
+    'name="x"\n\ttests="7"\n\tfailures="2"\n\tdisabled="0"\n\tskipped="1"\n\thostname="">';
   expect(readJunitReport(file(report))).toEqual({ passed: 4, failed: 2, skipped: 1 });
 });
 

@@ -122,7 +122,10 @@ function memoryCell(pod: PodGpuUsage): string {
 }
 
 function timeCell(pod: PodGpuUsage): string {
-  return `${percent(sum(pod, ({ time }) => time.used))}/${percent(sum(pod, ({ time }) => time.share))}`;
+  return (
+    `${percent(sum(pod, ({ time }) => time.used))}/` +
+    `${percent(sum(pod, ({ time }) => time.share))}`
+  );
 }
 
 function gpuCell({ containers }: PodGpuUsage): string {

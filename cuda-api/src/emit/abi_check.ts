@@ -24,10 +24,20 @@ export function emitAbiCheck(specification: Specification): string {
   const [main, ...others] = [...checks].sort(([one], [two]) => (one < two ? -1 : 1));
   return `${BANNER}${PREAMBLE}
 ${main?.[1].join('\n') ?? ''}
-${others.map(([header, lines]) => `\n#if __has_include(<${header}>)\n#include <${header}>\n${lines.join('\n')}\n#endif\n`).join('')}`;
+${others.map(([header, lines]) => ifThere(header, lines)).join('')}`;
 }
 
-const PREAMBLE = `// All versions of every function are declared, and nothing is renamed, when these are defined.
+function ifThere(header: string, lines: readonly string[]): string {
+  return `
+#if __has_include(<${header}>)
+#include <${header}>
+${lines.join('\n')}
+#endif
+`;
+}
+
+const PREAMBLE = `// All versions of every function are declared, and nothing is renamed, when \
+these are defined.
 #define __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL_ODR
 #include <cuda.h>
@@ -75,7 +85,8 @@ function checkType(
       return [same(name, `${declaration.returns} (*)(${declaration.parameters.join(', ')})`)];
     case 'macro':
       return [
-        `static_assert(sameButSpaces(TEXT(${name}), ${JSON.stringify(expand(declaration, macros))}));`,
+        `static_assert(sameButSpaces(TEXT(` +
+          `${name}), ${JSON.stringify(expand(declaration, macros))}));`,
       ];
     case 'struct':
     case 'union': {
@@ -84,7 +95,8 @@ function checkType(
         `static_assert(sizeof(${name}) == ${layout.size} && alignof(${name}) == ${layout.align});`,
         ...fields.map(
           ({ path, offset, size }) =>
-            `static_assert(offsetof(${name}, ${path}) == ${offset} && sizeof(static_cast<${name}*>(nullptr)->${path}) == ${size});`,
+            `static_assert(offsetof(${name}, ` +
+            `${path}) == ${offset} && sizeof(static_cast<${name}*>(nullptr)->${path}) == ${size});`,
         ),
       ];
     }
@@ -102,7 +114,10 @@ function expand(macro: Macro, macros: ReadonlyMap<string, string>): string {
 }
 
 function checkPrototype(symbol: string, call: Call): string {
-  return `static_assert(std::is_same_v<decltype(&${symbol}), CUresult (*)(${typeList(call.parameters)})>, "${symbol}");`;
+  return (
+    `static_assert(std::is_same_v<decltype(&${symbol}), CUresult ` +
+    `(*)(${typeList(call.parameters)})>, "${symbol}");`
+  );
 }
 
 /** cudaTypedefs.h names the version of each prototype: PFN_cuMemAlloc_v3020. */

@@ -44,5 +44,8 @@ function row(call: Call, types: TypeTable): string {
   const kinds = [given, destroyed && types.handleKind(destroyed.type)].map(
     (kind) => `wire::HandleKind::${kind ?? 'none'}`,
   );
-  return `    {${call.ordered}, ${call.allocates !== undefined}, Allocates::${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`;
+  return (
+    `    {${call.ordered}, ${call.allocates !== undefined}, Allocates::` +
+    `${call.allocates ?? 'nothing'}, ${kinds.join(', ')}},  // ${call.name}`
+  );
 }

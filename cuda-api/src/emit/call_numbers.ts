@@ -8,7 +8,8 @@ export function emitCallNumbers({ calls }: Specification, others: Iterable<strin
   const names = calls.filter(({ call }) => travels(call)).map(({ call }) => call.name);
   const hash = createHash('sha256');
   for (const text of [...names, ...others]) hash.update(text).update('\0');
-  return `${BANNER}// The numbers of the calls that cross from interposer to worker. Both are of one build, which kBuildId proves.
+  return `${BANNER}// The numbers of the calls that cross from interposer to worker. Both are of \
+one build, which kBuildId proves.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +28,7 @@ ${names.map((name) => `    "${name}",`).join('\n')}
 };
 
 /// For logs; any number is allowed.
-inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? number : 0]; }
+inline const char* callName(std::uint16_t number) { return kCallNames[number <= kCallCount ? \
+number : 0]; }
 `;
 }

@@ -36,7 +36,8 @@ ${rows.join('\n')}
 
 }  // namespace
 
-CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, wire::Encoder& out) {
+CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, \
+wire::Encoder& out) {
   if (header.call == 0 || header.call > kCallCount) return thread.refuseFrame();
   return kHandlers[header.call](thread, in, out);
 }
@@ -47,7 +48,11 @@ CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder
 
 /** The body awaits the window, because only the body knows the stream. */
 function emitWindowed({ name, window }: Call): string {
-  return `CUresult dispatch_${name}(Thread& thread, wire::Decoder& in, wire::Encoder& out) {\n  return worker::${name}(thread, in, out, Window::${window});\n}`;
+  return (
+    `CUresult ` +
+    `dispatch_${name}(Thread& thread, wire::Decoder& in, wire::Encoder& out) {\n  return ` +
+    `worker::${name}(thread, in, out, Window::${window});\n}`
+  );
 }
 
 /** Reported right before the work is submitted. Its duration depends on its sizes and its code. */
@@ -62,7 +67,8 @@ function awaitWindow(call: Call, types: TypeTable): string[] {
     ...code.map(({ name }) => `${name}Number`),
   ].join(', ');
   return [
-    `thread.awaitWindow(Window::${call.window}, ${streamParameter(call)?.name}, ${bytes}, {${shape}});`,
+    `thread.awaitWindow(Window::${call.window}, ` +
+      `${streamParameter(call)?.name}, ${bytes}, {${shape}});`,
   ];
 }
 
@@ -76,7 +82,8 @@ function emitHandler(call: Call, types: TypeTable): string {
     'driver.',
   );
   const parameters = call.parameters.map(argument);
-  const invocation = `${execute}(${[...(call.workerCustom ? ['thread'] : []), ...parameters].join(', ')})`;
+  const given = [...(call.workerCustom ? ['thread'] : []), ...parameters];
+  const invocation = `${execute}(${given.join(', ')})`;
   const lines = [
     ...call.parameters.flatMap((parameter) => decode(parameter, types)),
     ...call.parameters.flatMap((parameter) => refuseLength(parameter, types)),
@@ -103,7 +110,11 @@ function emitHandler(call: Call, types: TypeTable): string {
         ]),
   ];
   const outName = answers.length > 0 ? ' out' : '';
-  return `CUresult dispatch_${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`;
+  return (
+    `CUresult ` +
+    `dispatch_${call.name}(Thread& thread, wire::Decoder& in, ` +
+    `wire::Encoder&${outName}) {\n${indent(lines.join('\n'))}\n}`
+  );
 }
 
 /** The objects that identify the code, not the place where it runs. */
@@ -150,7 +161,8 @@ function decode(parameter: Parameter, types: TypeTable): string[] {
   const isHandle = types.handleKind(element) !== undefined;
   if (count !== undefined || optional) {
     return [
-      `const auto ${listName(parameter, isHandle)} = in.getArray<${isHandle ? 'std::uint64_t' : element}>(wire::kMaxFrameBytes);`,
+      `const auto ${listName(parameter, isHandle)} = in.getArray<` +
+        `${isHandle ? 'std::uint64_t' : element}>(wire::kMaxFrameBytes);`,
     ];
   }
   if (isHandle) return [`const auto ${name}Number = in.get<std::uint64_t>();`];
@@ -170,7 +182,8 @@ function refuseLength(parameter: Parameter, types: TypeTable): string[] {
   const wrong =
     count === undefined
       ? `${list}.size() > 1`
-      : `${optional ? `!${list}.empty() && ` : ''}${list}.size() != static_cast<std::size_t>(${count})`;
+      : `${optional ? `!${list}.empty() && ` : ''}${list}.size() != ` +
+        `static_cast<std::size_t>(${count})`;
   return [`if (${wrong}) return thread.refuseFrame();`];
 }
 
@@ -183,7 +196,10 @@ function resolve(parameter: Parameter, types: TypeTable): string[] {
   const isHandle = types.handleKind(element) !== undefined;
   if (direction === 'out') {
     if (count === undefined) return [`${element} ${name}{};`];
-    const refuse = `if (static_cast<std::size_t>(${count}) > wire::kReplyBytes / ${types.layout(element).size}) return CUDA_ERROR_INVALID_VALUE;`;
+    const refuse =
+      `if (static_cast<std::size_t>(${count}) > wire::kReplyBytes / ` +
+      `${types.layout(element).size}) return ` +
+      `CUDA_ERROR_INVALID_VALUE;`;
     return [refuse, `std::vector<${element}> ${name}(${count});`];
   }
   if (count !== undefined) {
@@ -197,7 +213,8 @@ function resolve(parameter: Parameter, types: TypeTable): string[] {
   }
   if (optional)
     return [
-      `const ${element}* const ${name}Pointer = ${name}List.empty() ? nullptr : ${name}List.data();`,
+      `const ${element}* const ${name}Pointer = ` +
+        `${name}List.empty() ? nullptr : ${name}List.data();`,
     ];
   return isHandle ? find(element, `${name}Number`, name) : [];
 }
@@ -208,7 +225,9 @@ function find(
   variable: string | null,
   target = `&${variable}`,
 ): string[] {
-  const look = `if (const CUresult status = thread.find<${type}>(${number}, ${target}); status != CUDA_SUCCESS) return status;`;
+  const look =
+    `if (const CUresult status = ` +
+    `thread.find<${type}>(${number}, ${target}); status != CUDA_SUCCESS) return status;`;
   return variable === null ? [look] : [`${type} ${variable}{};`, look];
 }
 
@@ -218,7 +237,9 @@ function encode(parameter: Parameter, types: TypeTable): string[] {
   const kind = types.handleKind(element);
   const add = (value: string): string => {
     const owner = parameter.owner === undefined ? '' : `, ${parameter.owner}Number`;
-    return `out.put<std::uint64_t>(thread.add(wire::HandleKind::${kind}, ${types.find(element)?.kind === 'handle' ? value : `reinterpret_cast<void*>(${value})`}${owner}));`;
+    const isPointer = types.find(element)?.kind === 'handle';
+    const pointer = isPointer ? value : `reinterpret_cast<void*>(${value})`;
+    return `out.put<std::uint64_t>(thread.add(wire::HandleKind::${kind}, ${pointer}${owner}));`;
   };
   if (count === undefined) return [kind ? add(name) : `out.put(${name});`];
   return kind

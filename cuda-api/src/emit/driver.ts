@@ -3,7 +3,8 @@ import { BANNER } from './text.js';
 
 /** driver.h: the driver's functions that the worker uses. */
 export function emitDriverHeader({ driverSymbols }: Specification): string {
-  return `${BANNER}// The driver, real or simulated, as the worker reaches it: by dlopen. A function that it lacks is null.
+  return `${BANNER}// The driver, real or simulated, as the worker reaches it: by dlopen. A \
+function that it lacks is null.
 #pragma once
 
 #include "cuda_abi.h"
@@ -17,7 +18,7 @@ ${driverSymbols.map((name) => `  decltype(&::${name}) ${name} = nullptr;`).join(
 /// Calls \`visit\` with each function of the table, as a pointer to its member, and its name.
 template <class Visit>
 void forEachFunction(Visit visit) {
-${driverSymbols.map((name) => `  visit.template operator()<&Driver::${name}>("${name}");`).join('\n')}
+${driverSymbols.map(visit).join('\n')}
 }
 
 /// Finds every function in \`library\`, as dlopen gave it. False when it has none of them.
@@ -53,4 +54,8 @@ ${driverSymbols.map((name) => `  found |= find(library, "${name}", driver.${name
 
 }  // namespace worker
 `;
+}
+
+function visit(name: string): string {
+  return `  visit.template operator()<&Driver::${name}>("${name}");`;
 }

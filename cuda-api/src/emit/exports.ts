@@ -20,7 +20,8 @@ export function emitExports(specification: Specification): string {
 namespace {
 
 /// In a program built for per-thread default streams, stream 0 means the thread's own.
-inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : stream; }
+inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : \
+stream; }
 
 }  // namespace
 
@@ -32,12 +33,21 @@ ${symbols(specification)
 
 function emitExport(symbol: string, call: Call, perThread: boolean): string {
   if (doesNothing(call))
-    return `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return ${answer(symbol, call)}; }`;
+    return (
+      `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return ` +
+      `${answer(symbol, call)}; }`
+    );
   if (call.same !== undefined) {
-    return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${call.same}(${argumentList(call.parameters)}); }`;
+    return (
+      `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ` +
+      `${call.same}(${argumentList(call.parameters)}); }`
+    );
   }
   const space = hasInterposerBody(call) ? 'interposer' : 'remote';
-  return `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ${space}::${call.name}(${exportArguments(call, perThread)}); }`;
+  return (
+    `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ` +
+    `${space}::${call.name}(${exportArguments(call, perThread)}); }`
+  );
 }
 
 function answer(symbol: string, call: Call): string {
@@ -114,7 +124,8 @@ export function emitInterposerBodies({ calls }: Specification): string {
         : parameterList(call.parameters);
       return `CUresult ${call.name}(${parameters});`;
     });
-  return `${BANNER}// Bodies of exported functions that are written by hand. \`defaultStream\` is 0, or CU_STREAM_PER_THREAD in the per-thread variant.
+  return `${BANNER}// Bodies of exported functions that are written by hand. \`defaultStream\` is \
+0, or CU_STREAM_PER_THREAD in the per-thread variant.
 #pragma once
 
 #include "cuda_abi.h"

@@ -7,11 +7,13 @@ export function emitHandleKinds({ types }: Specification): string {
     const kind = types.handleKind(name);
     return kind
       ? [
-          `template <>\nstruct HandleOf<${name}> {\n  static constexpr auto kind = wire::HandleKind::${kind};\n};`,
+          `template <>\nstruct ` +
+            `HandleOf<${name}> {\n  static constexpr auto kind = wire::HandleKind::${kind};\n};`,
         ]
       : [];
   });
-  return `${BANNER}// Which kind of handle stands for a value of each type of the API that travels as a handle.
+  return `${BANNER}// Which kind of handle stands for a value of each type of the API that \
+travels as a handle.
 #pragma once
 
 #include "cuda_abi.h"

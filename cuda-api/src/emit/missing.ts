@@ -8,7 +8,8 @@ import { BANNER, symbols, typeList } from './text.js';
 export function emitMissing(specification: Specification): string {
   const definitions = symbols(specification).map(
     ({ symbol, call }) =>
-      `MISSING CUresult ${symbol}(${typeList(call.parameters)}) { return ${call.result ?? 'CUDA_ERROR_NOT_SUPPORTED'}; }`,
+      `MISSING CUresult ${symbol}(${typeList(call.parameters)}) { return ` +
+      `${call.result ?? 'CUDA_ERROR_NOT_SUPPORTED'}; }`,
   );
   return `${BANNER}#include "cuda_abi.h"
 

@@ -52,14 +52,19 @@ function emitCall(call: Call, types: TypeTable): string {
   const lines = [
     ...new Set(call.parameters.flatMap(measure)),
     'interposer::Call call;',
-    `if (!call.begin(CallNumber::${call.name}, ${payloadBound(call, types)}, interposer::${order})) return call.status();`,
+    `if (!call.begin(CallNumber::${call.name}, ` +
+      `${payloadBound(call, types)}, interposer::${order})) return ` +
+      `call.status();`,
     ...call.parameters.flatMap(refuseNull),
     ...call.parameters.flatMap((parameter) => encode(parameter, types)),
     ...(call.mode === 'async'
       ? [`return call.enqueue(${plausible(call, types)});`]
       : awaitReply(call, types)),
   ];
-  return `CUresult ${call.name}(${parameterList(call.parameters)}) {\n${indent(lines.join('\n'))}\n}`;
+  return (
+    `CUresult ${call.name}(${parameterList(call.parameters)}) {\n` +
+    `${indent(lines.join('\n'))}\n}`
+  );
 }
 
 /**
@@ -69,7 +74,9 @@ function measure({ type, name, direction, count }: Parameter): string[] {
   if (direction === 'string')
     return [`const std::size_t ${name}Bytes = ${name} == nullptr ? 0 : std::strlen(${name}) + 1;`];
   if (count === undefined) return [];
-  const refuse = `if (static_cast<std::size_t>(${count}) > wire::kMaxFrameBytes) return CUDA_ERROR_INVALID_VALUE;`;
+  const refuse =
+    `if (static_cast<std::size_t>(${count}) > wire::kMaxFrameBytes) return ` +
+    `CUDA_ERROR_INVALID_VALUE;`;
   return direction === 'in'
     ? [refuse, `const std::size_t ${name}Bytes = ${count} * sizeof(${pointee(type)});`]
     : [refuse];
@@ -166,7 +173,8 @@ function decode({ type, name, count }: Parameter, types: TypeTable): string[] {
   if (count === undefined) return [`const auto ${name}Reply = reply.get<${travelling}>();`];
   return [
     `const auto ${name}Reply = reply.getArray<${travelling}>(wire::kReplyBytes);`,
-    `if (${name}Reply.size() != static_cast<std::size_t>(${count})) return CUDA_ERROR_DEVICE_UNAVAILABLE;`,
+    `if (${name}Reply.size() != ` +
+      `static_cast<std::size_t>(${count})) return CUDA_ERROR_DEVICE_UNAVAILABLE;`,
   ];
 }
 

@@ -16,16 +16,23 @@ export function emitRoundtripTest({ calls, types }: Specification): string {
   const generated = travelling.filter(hasFrame);
   const bodies = travelling.map((call) => {
     if (call.frameCustom)
-      return `CUresult ${call.name}(Thread&, wire::Decoder&, wire::Encoder&${call.window ? ', Window' : ''}) { return CUDA_ERROR_NOT_SUPPORTED; }`;
+      return (
+        `CUresult ${call.name}(Thread&, wire::Decoder&, ` +
+        `wire::Encoder&${call.window ? ', Window' : ''}) { return CUDA_ERROR_NOT_SUPPORTED; }`
+      );
     const head = `CUresult ${call.name}(${parameterList(call.parameters)})`;
     if (!call.workerCustom) return null;
-    return `${head.replace('(', `(Thread&${call.parameters.length === 0 ? '' : ', '}`)} ${driverBody(call, types)}`;
+    return (
+      `${head.replace('(', `(Thread&${call.parameters.length === 0 ? '' : ', '}`)} ` +
+      `${driverBody(call, types)}`
+    );
   });
   const drivers = generated
     .filter((call) => !call.workerCustom)
     .map(
       (call) =>
-        `CUresult driver_${call.name}(${parameterList(call.parameters)}) ${driverBody(call, types)}`,
+        `CUresult ` +
+        `driver_${call.name}(${parameterList(call.parameters)}) ${driverBody(call, types)}`,
     );
   return `${BANNER}#include "native/worker/session/thread.h"
 #include "remote.h"
@@ -77,7 +84,8 @@ function driverBody(call: Call, types: TypeTable): string {
     if (direction === 'in') return [read];
     return direction === 'inout' ? [read, write] : [write];
   });
-  return `{\n${indent(['++roundtrip::record().executed;', ...lines, 'return CUDA_SUCCESS;'].join('\n'))}\n}`;
+  const body = ['++roundtrip::record().executed;', ...lines, 'return CUDA_SUCCESS;'];
+  return `{\n${indent(body.join('\n'))}\n}`;
 }
 
 /** A value as the client has it (`handle`) or as the driver gets it (`object`). */
@@ -99,8 +107,10 @@ function emitTest(call: Call, types: TypeTable): string {
   const nullable = call.parameters.filter(
     ({ direction, optional }) => !optional && direction !== 'value' && direction !== 'pointer',
   );
+  const argumentsBut = (nulled?: Parameter): string[] =>
+    call.parameters.map((each) => (each === nulled ? 'nullptr' : argument(each)));
   const invoke = (nulled?: Parameter): string =>
-    `remote::${call.name}(${call.parameters.map((parameter) => (parameter === nulled ? 'nullptr' : argument(parameter))).join(', ')})`;
+    `remote::${call.name}(${argumentsBut(nulled).join(', ')})`;
   const lines = [
     ...(call.workerCustom
       ? []
@@ -126,7 +136,10 @@ function emitTest(call: Call, types: TypeTable): string {
       ]),
     ...nullable.map((parameter) => `roundtrip::testNull([&] { return ${invoke(parameter)}; });`),
   ];
-  return `TEST_CASE("${call.name} reaches the driver whole, or is refused") {\n${indent(lines.join('\n'))}\n}`;
+  return (
+    `TEST_CASE("${call.name} reaches the driver whole, or is refused") ` +
+    `{\n${indent(lines.join('\n'))}\n}`
+  );
 }
 
 function argument({ name, direction, count }: Parameter): string {
@@ -180,6 +193,7 @@ function expectAnswer(
       : `roundtrip::value<${element}>(${text})`;
   if (count === undefined) return [`CHECK(roundtrip::same(${name}, ${of(seed)}));`];
   return [
-    `for (int i = 0; i < ${ELEMENTS}; ++i) CHECK(roundtrip::same(${name}[i], ${of(`${seed} + 16 * i`)}));`,
+    `for (int i = 0; i < ${ELEMENTS}; ++i) CHECK(roundtrip::same(` +
+      `${name}[i], ${of(`${seed} + 16 * i`)}));`,
   ];
 }

@@ -10,7 +10,8 @@ export function emitWorkerBodies({ calls }: Specification): string {
     .filter((call) => call.frameCustom)
     .map(
       (call) =>
-        `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& out${call.window ? ', Window window' : ''});`,
+        `CUresult ${call.name}(Thread& thread, wire::Decoder& in, wire::Encoder& ` +
+        `out${call.window ? ', Window window' : ''});`,
     );
   return `${BANNER}// Bodies of calls in the worker that are written by hand.
 #pragma once
@@ -25,7 +26,8 @@ namespace worker {
 
 /// Executes one frame: decodes it, calls the driver or the body below, encodes the answers.
 /// Defined in dispatch.cpp.
-CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, wire::Encoder& out);
+CUresult dispatch(Thread& thread, const wire::FrameHeader& header, wire::Decoder& in, \
+wire::Encoder& out);
 
 // Instead of the driver's function; handles are the driver's already.
 ${bodies.join('\n')}

@@ -45,7 +45,8 @@ function gpuTable(gpus: readonly GpuMessage[]): string[] {
     modeOf(gpu),
     gpu.warmWorkers === 0
       ? 'none'
-      : `${gpu.warmWorkers}, which hold ${formatMemorySize(gpu.warmWorkers * gpu.contextMemoryBytes)}`,
+      : `${gpu.warmWorkers}, which hold ` +
+        `${formatMemorySize(gpu.warmWorkers * gpu.contextMemoryBytes)}`,
   ]);
   const notes = gpus.some((gpu) => modeOf(gpu) === 'concurrent') ? [CONCURRENT_NOTE] : [];
   return [...formatTable(headings, rows), ...notes];

@@ -46,7 +46,9 @@ test('quotas, one context each and warm workers never exceed the memory', () => 
     memory: 3 * GiB,
   });
   expect(() => admission(2).admit({ ...WISH, gpus: ['0'], memory: 3 * GiB + 1 }, present)).toThrow(
-    'GPU 0 (GPU-a) has 3 GiB left for a quota, but 3 GiB was requested. Of its 10 GiB, 3 GiB are the quotas of 1 allocation, 2 GiB are for CUDA contexts including the new one, and 2 GiB for warm workers or the MPS server.',
+    'GPU 0 (GPU-a) has 3 GiB left for a quota, but 3 GiB was requested. Of its 10 GiB, 3 GiB ' +
+      'are the quotas of 1 allocation, 2 GiB are for CUDA contexts including the new one, and ' +
+      '2 GiB for warm workers or the MPS server.',
   );
 });
 
@@ -56,7 +58,8 @@ test('the sum of fixed shares never exceeds 100', () => {
   const wish = { ...WISH, gpus: ['GPU-A'], policy: 'fixed' } as const;
   expect(admission().admit({ ...wish, share: 40 }, present).gpus).toEqual(['GPU-a']);
   expect(() => admission().admit({ ...wish, share: 41 }, present)).toThrow(
-    'GPU 0 (GPU-a) has 40 % of its time left for fixed shares, but 41 % was requested: 60 % is reserved.',
+    'GPU 0 (GPU-a) has 40 % of its time left for fixed shares, but 41 % was requested: 60 % ' +
+      'is reserved.',
   );
 });
 
@@ -68,7 +71,8 @@ test('best fit: the fullest GPU with enough room is chosen', () => {
   expect(choose(GiB, allocation(['GPU-b'], 18 * GiB))).toEqual(['GPU-a']);
   expect(choose(GiB, allocation(['GPU-b'], 15 * GiB))).toEqual(['GPU-b']);
   expect(() => choose(20 * GiB)).toThrow(
-    'No GPU has 20 GiB in exclusive mode left: 0 (GPU-a) (exclusive) has 9 GiB and 100 %; 1 (GPU-b)',
+    'No GPU has 20 GiB in exclusive mode left: 0 (GPU-a) (exclusive) has 9 GiB and 100 %; 1 ' +
+      '(GPU-b)',
   );
 });
 

@@ -170,7 +170,9 @@ export class Admission {
 
   #leftOn(gpu: GpuRecord, present: readonly AllocationSpecification[]): string {
     const memory = formatMemorySize(this.memoryLeft(gpu, present));
-    return `${describe(gpu)} (${gpu.mode}) has ${memory} and ${this.fixedShareLeft(gpu, present)} %`;
+    return (
+      `${describe(gpu)} (${gpu.mode}) has ` + `${memory} and ${this.fixedShareLeft(gpu, present)} %`
+    );
   }
 }
 

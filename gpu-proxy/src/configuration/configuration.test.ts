@@ -121,7 +121,8 @@ test('lists and mappings are parsed equally from flags, environment and file', (
 
 test('all errors are reported at once, with place, value and allowed values', () => {
   const yaml =
-    'window: 5\nlimits:\n  handles: [1, 2]\n  colour: red\ngpu: [0, GPU-1]\nledger: full\n"":\n  - 1\n';
+    'window: 5\nlimits:\n  handles: [1, 2]\n  colour: red\ngpu: [0, GPU-1]\nledger: ' +
+    'full\n"":\n  - 1\n';
   const known = optionsOf(NODE_OPTIONS).map(({ key }) => key.split('.')[0]);
   const names = [...new Set(known)].join(', ');
   expect(
@@ -136,9 +137,11 @@ test('all errors are reported at once, with place, value and allowed values', ()
       'NVIDIA_VIRTUAL_LIMITS_THREADS is "0", but must be a whole number from 1 to 65536.',
       `${file}:1: window is "5", but must be a duration from 1ms to 100ms in us, ms or s.`,
       `${file}:3: limits.handles is a list, but must be a whole number from 16 to 16777216.`,
-      `${file}:4: limits.colour is not an option. The options are sessions, pinnedMemory, threads, handles.`,
+      `${file}:4: limits.colour is not an option. The options are sessions, pinnedMemory, ` +
+        `threads, handles.`,
       `${file}:5: gpu is "GPU-1", but must be a GPU's index (0, 1, ...) or UUID (GPU-...).`,
-      `${file}:6: ledger is "full", but must be names and values; names are url, username, passwordFile, tls.`,
+      `${file}:6: ledger is "full", but must be names and values; names are url, username, ` +
+        `passwordFile, tls.`,
       `${file}:7:  is not an option. The options are ${names}.`,
     ].sort(),
   );
@@ -162,7 +165,8 @@ test.each([
 
 test('a file that cannot be read is refused', () => {
   expect(problemsOf({ flags: ['--config', '/nonexistent.yaml'] })).toEqual([
-    '/nonexistent.yaml is not a valid configuration: no such file or directory. Fix it, or set another file with --config.',
+    '/nonexistent.yaml is not a valid configuration: no such file or directory. Fix it, or ' +
+      'set another file with --config.',
   ]);
 });
 

@@ -4,7 +4,8 @@ import { CONFIGURATION_FILE, NODE_OPTIONS } from './schema.js';
 
 const INTRODUCTION = `# Configuration of gpu-proxy
 
-An option of \`gpu-proxy serve\` can be set in three places. A flag overrides an environment variable,
+An option of \`gpu-proxy serve\` can be set in three places. A flag overrides an environment \
+variable,
 and a variable overrides the configuration file, which \`--config\` names. Exceptions:
 
 - \`--config\` is no key of the file.
@@ -57,7 +58,8 @@ These options are flags only.
 `;
 
 const END = `
-\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/configuration/schema.ts\`. A test
+\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/configuration/schema.ts\`. \
+A test
 checks that it is current.
 `;
 

@@ -58,7 +58,8 @@ const FOLLOWER = `
   import { pino } from 'pino';
   import { loadConfiguration } from '${import.meta.dirname}/configuration.js';
   import { ConfigurationStore } from '${import.meta.dirname}/store.js';
-  const store = new ConfigurationStore(() => loadConfiguration({ flags: {}, environment: process.env }));
+  const store = new ConfigurationStore(() => loadConfiguration({ flags: {}, environment: \
+process.env }));
   const end = store.reloadOnHangup(pino({ enabled: false }));
   store.on('reloaded', (change) => {
     end();

@@ -134,7 +134,8 @@ test('the overrun limit is sent, and again when it changes', async () => {
   arbiter.overrunLimit = 86_401_000_000;
   await arbiter.refresh();
   expect(log[0]?.['msg']).toBe(
-    'The arbiter of GPU time refused a line: "86401" is not a limit of an overrun: give 0 (none) to 86400 seconds.',
+    'The arbiter of GPU time refused a line: "86401" is not a limit of an overrun: give 0 ' +
+      '(none) to 86400 seconds.',
   );
 });
 

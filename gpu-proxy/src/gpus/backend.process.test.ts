@@ -90,7 +90,8 @@ test('the driver of a host that is mounted into a container has its path on the 
 test('if there is no device, both directories are named', () => {
   const nowhere = path.join(root, 'nowhere');
   expect(() => chooseBackend('real', installation, hostMachine(nowhere, '/run/driver'))).toThrow(
-    `${nowhere}/run/driver/dev/nvidiactl: no such file or directory; ${nowhere}/dev/nvidiactl: no such file or directory`,
+    `${nowhere}/run/driver/dev/nvidiactl: no such file or directory; ${nowhere}/dev/nvidiactl: ` +
+      `no such file or directory`,
   );
 });
 
@@ -118,9 +119,11 @@ function withoutDevices(script: string): string {
     execFileSync('mknod', [device, 'c', '195', '255']);
     const script = `
     import { chooseBackend, hostMachine, THIS_MACHINE } from ${JSON.stringify(new URL('./backend.js', import.meta.url).href)};
-    const place = { deviceDirectories: ${JSON.stringify([path.dirname(device)])}, libraryDirectories: () => [${JSON.stringify(path.join(root, 'host'))}] };
+    const place = { deviceDirectories: ${JSON.stringify([path.dirname(device)])},
+      libraryDirectories: () => [${JSON.stringify(path.join(root, 'host'))}] };
     for (const machine of [hostMachine('/', '/'), THIS_MACHINE])
-      console.log(chooseBackend('auto', ${JSON.stringify(installation)}, { ...machine, ...place }).kind);`;
+      console.log(chooseBackend('auto', ${JSON.stringify(installation)}, { ...machine, ...place \
+}).kind);`;
     expect(withoutDevices(script)).toBe('real\nsimulated\n');
   },
 );

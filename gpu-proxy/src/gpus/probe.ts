@@ -20,7 +20,10 @@ export class GpuProbe {
   async whyNoWorker(gpu: GpuRecord): Promise<string | undefined> {
     const former = this.#hanging.get(gpu.uuid);
     if (former)
-      return `worker ${former.identity.pid}, which made the previous check, hangs and cannot be ended`;
+      return (
+        `worker ${former.identity.pid}, which made the previous check, hangs and cannot ` +
+        `be ended`
+      );
     return new Promise((resolve) => {
       const settle = (reason: string | undefined) => {
         clearInterval(looks);

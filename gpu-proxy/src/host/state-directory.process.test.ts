@@ -66,9 +66,12 @@ test.each([['99999999 1\n'], [`${process.pid} 1\n`], ['']])(
 );
 
 test('a killed process leaves no lock behind', async () => {
-  const script = `import(${JSON.stringify(new URL('./state-directory.js', import.meta.url).href)}).then(async ({ StateDirectory }) => {
+  const module = new URL('./state-directory.js', import.meta.url).href;
+  const script = `import(${JSON.stringify(module)}).then(async \
+({ StateDirectory }) => {
     const { Addon } = await import(${JSON.stringify(new URL('./addon.js', import.meta.url).href)});
-    StateDirectory.open(${JSON.stringify(place)}, new Addon(${JSON.stringify(locateInstallation().addon)}));
+    StateDirectory.open(${JSON.stringify(place)}, 
+      new Addon(${JSON.stringify(locateInstallation().addon)}));
     console.log('locked');
     setInterval(() => {}, 1000);
   })`;

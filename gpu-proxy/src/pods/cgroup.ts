@@ -11,8 +11,7 @@ export interface ContainerIdentity {
  * `pod<UID>` of the cgroupfs driver, or `...-pod<UID>.slice` of systemd's, where dashes are
  * underscores. A static pod's UID has none at all.
  */
-const POD =
-  /(?:^|-)pod([0-9a-f]{8}([-_]?)[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{4}\2[0-9a-f]{12})(?:\.slice)?(?=$|:)/;
+const POD = /(?:^|-)pod([0-9a-f]{8}([-_]?)(?:[0-9a-f]{4}\2){3}[0-9a-f]{12})(?:\.slice)?(?=$|:)/;
 /**
  * `<id>`, `cri-containerd-<id>.scope`, `crio-<id>.scope`, `docker-<id>.scope`, and containerd's
  * `<slice>:cri-containerd:<id>`.

@@ -21,7 +21,8 @@ test('slotMemory() is what a context per slot and the warm workers leave', () =>
 test('settings that leave too little memory are refused with the numbers', () => {
   expect(() => checkSlots([GPU], settings(100))).not.toThrow();
   expect(() => checkSlots([{ ...GPU, memory: 16 * GiB }], settings(30, 1))).toThrow(
-    'GPU 0 (GPU-1) has 16 GiB. Each of its 30 slots would hold 17.1 MiB, but a program needs at least 64 MiB',
+    'GPU 0 (GPU-1) has 16 GiB. Each of its 30 slots would hold 17.1 MiB, but a program needs ' +
+      'at least 64 MiB',
   );
 });
 

@@ -22,8 +22,12 @@ test('runChild() reports why a file cannot be started', async () => {
 test.each(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR1'] as const)(
   '%s reaches the program',
   async (signal) => {
-    const shell = `trap 'echo got; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.05; done`;
-    const script = `import { runChild } from '${CHILD}'; process.exitCode = await runChild('/bin/sh', ['sh', '-c', ${JSON.stringify(shell)}], process.env);`;
+    const shell = `trap 'echo got; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep \
+0.05; done`;
+    const script =
+      `import { runChild } from ` +
+      `'${CHILD}'; process.exitCode = await runChild('/bin/sh', ['sh', '-c', ` +
+      `${JSON.stringify(shell)}], process.env);`;
     // Its own session: no terminal sends the program a second signal.
     const parent = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -163,7 +163,8 @@ test('names that were not found are logged once: those of a runtime in one line,
     session.apply({ event: 'notFound', by: 'program', calls });
   session.end({ status: 0, signal: null }, 0);
   expect(lines.slice(0, 2).map(({ msg }) => msg)).toEqual([
-    'the CUDA runtime of the program knows calls that are not supported yet: cuGraph* (2), cuTexObjectCreate',
+    'the CUDA runtime of the program knows calls that are not supported yet: cuGraph* (2), ' +
+      'cuTexObjectCreate',
     'asked for and not supported: cuA, cuB',
   ]);
 });

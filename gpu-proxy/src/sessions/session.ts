@@ -198,7 +198,9 @@ export class Session {
     if (taken.length === 0) return;
     for (const call of taken) known.add(call);
     if (by === 'runtime') {
-      const sentence = `the CUDA runtime of the program knows calls that are not supported yet: ${summarizeCalls(taken)}`;
+      const sentence =
+        `the CUDA runtime of the program knows calls that are not supported ` +
+        `yet: ${summarizeCalls(taken)}`;
       this.logger.info({ pid: this.record.client.pid, calls: taken.join(',') }, sentence);
       return;
     }
@@ -234,7 +236,10 @@ export function summarizeCalls(calls: Iterable<string>): string {
 
 function describeDeath(exit: WorkerExit | undefined): string {
   if (!exit)
-    return 'worker died: its exit status is unknown, because the gpu-proxy that started it had ended';
+    return (
+      'worker died: its exit status is unknown, because the gpu-proxy that started it ' +
+      'had ended'
+    );
   return exit.signal
     ? `worker died: signal ${exit.signal}`
     : `worker died: exit status ${exit.status}`;

@@ -27,10 +27,12 @@ def files():
     left, right = socket.socketpair()
     inside = [lingering() for _ in range(each)]
     hidden.extend(inside)
-    socket.send_fds(left, [b"x"], [left.fileno(), right.fileno()] + [one.fileno() for one in inside])
+    socket.send_fds(left, [b"x"], [left.fileno(), right.fileno()] + [one.fileno() for one in \
+inside])
     socket.send_fds(right, [b"x"], [left.fileno(), right.fileno()])
     return [left, right]
-greeting = {"byte": b"x", "half": struct.pack("<IIQ", 1, 64, 0) + b"y" * 8, "header": struct.pack("<IIQ", 1, 64, 0)}[first]
+greeting = {"byte": b"x", "half": struct.pack("<IIQ", 1, 64, 0) + b"y" * 8, "header": \
+struct.pack("<IIQ", 1, 64, 0)}[first]
 peers, hidden = [], []
 sent = [(files(), socket.socket(socket.AF_UNIX)) for _ in range(connections)]
 attacker = os.fork()

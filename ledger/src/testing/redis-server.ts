@@ -242,7 +242,8 @@ function findProgram(): string {
     if (found !== undefined) return found;
   }
   throw new Error(
-    'redis-server was not found. Install it: `sudo apt-get install redis-tools` on Debian, which starts no daemon.',
+    'redis-server was not found. Install it: `sudo apt-get install redis-tools` on Debian, ' +
+      'which starts no daemon.',
   );
 }
 

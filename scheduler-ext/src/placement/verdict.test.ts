@@ -63,13 +63,15 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     false,
   ],
   [
-    'Nodes whose GPUs have 10 slots, and container main asks for 12 on one: spread them by nvidia-virtual/gpus',
+    'Nodes whose GPUs have 10 slots, and container main asks for 12 on one: spread them by ' +
+      'nvidia-virtual/gpus',
     demandOf(needOf('main', 12)),
     nodeWithUsed(0, 0),
     false,
   ],
   [
-    'Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 slots, or for less memory',
+    'Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 ' +
+      'slots, or for less memory',
     demandOf(needOf('main', 2, { memory: 40 * GIB })),
     nodeWithUsed(0),
     false,
@@ -100,7 +102,8 @@ test.each<[string, Demand, NodeGpus | undefined, boolean]>([
     true,
   ],
   [
-    'Nodes without 4 free slots on one GPU for container main, because 5 slots are held by pods that another scheduler placed on unknown GPUs',
+    'Nodes without 4 free slots on one GPU for container main, because 5 slots are held by ' +
+      'pods that another scheduler placed on unknown GPUs',
     one,
     foreign,
     true,

@@ -17,8 +17,10 @@ interface Webhook {
   readonly condition: { readonly name: string; readonly expression: string };
 }
 
-const ASKS_FOR_SLOTS = `(object.spec.containers + (has(object.spec.initContainers) ? object.spec.initContainers : [])).exists(container,
- has(container.resources) && ((has(container.resources.limits) && '${RESOURCE}' in container.resources.limits) ||
+const ASKS_FOR_SLOTS = `(object.spec.containers + (has(object.spec.initContainers) ? \
+object.spec.initContainers : [])).exists(container,
+ has(container.resources) && ((has(container.resources.limits) && \
+'${RESOURCE}' in container.resources.limits) ||
  (has(container.resources.requests) && '${RESOURCE}' in container.resources.requests)))`;
 const POD_RESOURCES = ['pods', 'pods/status', 'pods/resize', 'pods/ephemeralcontainers'];
 const BINDING_RESOURCES = ['pods/binding', 'bindings'];
@@ -57,10 +59,14 @@ function validating({ scheduler, plugin }: Writers): readonly Webhook[] {
   const changesOurs = `[${Object.values(ANNOTATION)
     .map((annotation) => `'${annotation}'`)
     .join(', ')}].exists(key, ${changed('key')})`;
-  const writesAssigned = `request.userInfo.username != '${scheduler}' && ${changed(`'${ANNOTATION.assigned}'`)}`;
-  const ownNode = `(!has(request.userInfo.extra) || !('authentication.kubernetes.io/node-name' in request.userInfo.extra) ||
+  const writesAssigned = `request.userInfo.username != \
+'${scheduler}' && ${changed(`'${ANNOTATION.assigned}'`)}`;
+  const ownNode = `(!has(request.userInfo.extra) || !('authentication.kubernetes.io/node-name' in \
+request.userInfo.extra) ||
  request.userInfo.extra['authentication.kubernetes.io/node-name'][0] == object.metadata.name)`;
-  const writesInventory = `!(request.userInfo.username == '${plugin}' && ${ownNode}) && ${changed(`'${INVENTORY_ANNOTATION}'`)}`;
+  const writesInventory =
+    `!(request.userInfo.username == ` +
+    `'${plugin}' && ${ownNode}) && ${changed(`'${INVENTORY_ANNOTATION}'`)}`;
   const both = ['CREATE', 'UPDATE'];
   const pods = `(request.operation == 'CREATE' && ${ASKS_FOR_SLOTS}) || ${changesOurs}`;
   return [

@@ -74,7 +74,9 @@ export const logTarget = one(
 /** @param more characters allowed after the first one, in addition to letters, digits and `._-` */
 function name(most: number, more = ''): Kind<string> {
   const pattern = new RegExp(`^[A-Za-z0-9][A-Za-z0-9._${more}-]{0,${most - 1}}$`);
-  const allowed = `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, starting with a letter or a digit`;
+  const allowed =
+    `up to ${most} of A-Z a-z 0-9 . _ ${more}${more && ' '}-, starting with a ` +
+    `letter or a digit`;
   return one('name', allowed, (text) => (pattern.test(text) ? text : undefined));
 }
 

@@ -41,7 +41,9 @@ export const SHARED_OPTIONS = {
     },
   },
   http: option(address, {
-    help: 'address of /metrics, /healthz and /readyz; without authentication, so use a private address',
+    help:
+      'address of /metrics, /healthz and /readyz; without authentication, so use a ' +
+      'private address',
     otherwise: 'not served',
     reloadable: true,
   }),

@@ -25,7 +25,8 @@ const HELP = `Measures the extender before a real API server, with a real kube-s
   --nodes COUNT  with 8 GPUs each (default: 5000)
   --pods COUNT   running pods (default: 20000)
   --binds COUNT  pods that kube-scheduler places (default: 1000)
-  --json FILE    output file (default: build/bench/scheduling.json; docs/performance.md is generated from test/bench/results/scheduling.json)`;
+  --json FILE    output file (default: build/bench/scheduling.json; docs/performance.md is \
+generated from test/bench/results/scheduling.json)`;
 
 const BUILD = path.join(REPOSITORY, 'build', 'bench');
 const { values } = parseArgs({
@@ -73,7 +74,8 @@ async function main(nodes: number, pods: number, binds: number): Promise<number>
     writeFileSync(values.json, `${JSON.stringify(results, null, 2)}\n`);
     for (const { name, value, unit, limit, holds } of figures) {
       console.log(
-        `${name}: ${value.toPrecision(4)} ${unit}${limit === undefined ? '' : `, ${limit}: ${holds ? 'holds' : 'DOES NOT HOLD'}`}`,
+        `${name}: ${value.toPrecision(4)} ` +
+          `${unit}${limit === undefined ? '' : `, ${limit}: ${holds ? 'holds' : 'DOES NOT HOLD'}`}`,
       );
     }
     return figures.every(({ holds }) => holds !== false) ? 0 : 1;

@@ -157,7 +157,10 @@ test('errors on the node are reported to the program and to its pod', async () =
  * Its parent is not notified of its exit before this process ends: to it the worker is unkillable.
  */
 async function withhold(pid: number): Promise<() => void> {
-  const seize = `import ctypes, sys; print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); sys.stdin.read()`;
+  const seize =
+    `import ctypes, sys; ` +
+    `print(ctypes.CDLL(None).ptrace(${PTRACE_SEIZE}, ${pid}, None, None), flush=True); ` +
+    `sys.stdin.read()`;
   const tracer = spawn('python3', ['-c', seize], { stdio: ['pipe', 'pipe', 'inherit'] });
   tracers.push(tracer);
   const [answer] = await once(tracer.stdout, 'data');

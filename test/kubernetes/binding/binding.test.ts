@@ -72,7 +72,8 @@ test('a pod with the socket of another is refused with a message', async () => {
   const refused = scene.run(thief.pod, victim.socket, ASKING);
   expect(await refused.finish()).toBe('init 100\n');
   expect(refused.stderr).toContain(
-    `allocation ${victim.id} is for container main of pod default/victim, but the process is in another pod.`,
+    `allocation ${victim.id} is for container main of pod default/victim, but the process is ` +
+      `in another pod.`,
   );
   await eventually(async () =>
     expect(await scene.events('thief')).toEqual([
@@ -208,7 +209,8 @@ test('number 22: a process of another container of the pod is refused', async ()
     const refused = scene.runIn(other.processFiles, socket, ASKING);
     expect(await refused.finish()).toBe('init 100\n');
     expect(refused.stderr).toContain(
-      'The GPU of pod default/pair is for container main, but a process of container sidecar tried to use it.',
+      'The GPU of pod default/pair is for container main, but a process of container sidecar ' +
+        'tried to use it.',
     );
   });
   await main.finish();
@@ -522,7 +524,8 @@ test('refusals of its programs are reported to a pod, also those while no gpu-pr
   const program = scene.run(
     pod,
     socket,
-    'start(); say("ready"); sys.stdin.readline(); say("more", alloc(900 * MiB)); sys.stdin.readline()',
+    'start(); say("ready"); sys.stdin.readline(); say("more", alloc(900 * MiB)); ' +
+      'sys.stdin.readline()',
   );
   await program.printed('ready');
   expect(await scene.ask(pod, socket)).toEqual([
@@ -558,7 +561,8 @@ test('refusals of its programs are reported to a pod, also those while no gpu-pr
 const WAYS_TO_A_CALL = `
 start()
 def ask(name, version, function=ctypes.c_void_p()):
-    must(name, b"cuMemAlloc", ctypes.byref(function), version, ctypes.c_uint64(0), *[None][: name.endswith("v2")])
+    must(name, b"cuMemAlloc", ctypes.byref(function), version, ctypes.c_uint64(0), *[None][: \
+name.endswith("v2")])
     return function.value
 def twice(address):
     call = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)(address)
@@ -566,7 +570,8 @@ def twice(address):
 by_name = ctypes.cast(cuda.cuMemAlloc_v2, ctypes.c_void_p).value
 own = ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_LOCAL | 8)  # RTLD_DEEPBIND
 handle = ctypes.cast(own.cuMemAlloc_v2, ctypes.c_void_p).value
-say(twice(by_name), *(twice(way) for way in (handle, ask("cuGetProcAddress", 12000), ask("cuGetProcAddress_v2", 13000))))
+say(twice(by_name), *(twice(way) for way in (handle, ask("cuGetProcAddress", 12000), \
+ask("cuGetProcAddress_v2", 13000))))
 `;
 
 test('number 7: the quota holds for all ways to look up a call', async () => {
@@ -625,7 +630,8 @@ test('slots assigned to a pod that has not connected yet are not given to a pod 
   const [said, why] = await scene.ask(large.pod, large.socket);
   expect(said).toBe('init 100\n');
   expect(why).toContain(
-    'GPU 0 (Simulated GPU) has 0 of its 10 slots free; GPU 1 (Simulated GPU) has 5 of its 10 slots free',
+    'GPU 0 (Simulated GPU) has 0 of its 10 slots free; GPU 1 (Simulated GPU) has 5 of its 10 ' +
+      'slots free',
   );
   expect(await scene.ask(ours.pod, ours.socket)).toEqual(['init 0\n', '']);
   expect(scene.specification(ours.id)).toMatchObject({ gpus: [first] });

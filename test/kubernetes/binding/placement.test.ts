@@ -36,7 +36,7 @@ test.each([
   ['0', 'systemd'],
   ['1', 'systemd'],
 ] as const)(
-  'with %s warm workers, a worker is in a cgroup below the pod of its program, and in none of the proxy, under %s',
+  'with %s warm workers, a worker is in a cgroup below the pod of its program, under %s',
   async (warm, driver) => {
     await begin(driver);
     await scene.serve({}, '--warm-workers', warm);

@@ -69,7 +69,8 @@ class PodProgram {
   ) {
     const [python, ...args] = cudaProgram(body);
     const words = [...wrapper, python as string, ...args];
-    const script = `for file in ${processFiles.join(' ')}; do echo $$ > $file || exit 9; done; exec "$@"`;
+    const script = `for file in ${processFiles.join(' ')}; do echo $$ > $file || exit 9; done; \
+exec "$@"`;
     this.process = spawn('sh', ['-c', script, 'sh', ...words], {
       env: {
         PATH: process.env['PATH'],
@@ -250,7 +251,9 @@ export class BindingScene {
    * at its usual path.
    */
   loginShell(socket: string): string[] {
-    const mounts = `mkdir -p /run/nvidia-virtual && mount --bind ${path.dirname(socket)} /run/nvidia-virtual`;
+    const mounts =
+      `mkdir -p /run/nvidia-virtual && mount --bind ` +
+      `${path.dirname(socket)} /run/nvidia-virtual`;
     const clean = [
       'env',
       '-i',

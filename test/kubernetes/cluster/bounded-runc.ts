@@ -16,9 +16,8 @@ const CAPABILITIES = { CAP_SYS_PTRACE: 19, CAP_SYS_ADMIN: 21, CAP_SYS_RESOURCE: 
  * and runc then refuses the container. The wrapper drops these capabilities.
  */
 export function writeRunc(): void {
-  const bounds = BigInt(
-    `0x${/^CapBnd:\s+(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? 'ffffffffffffffff'}`,
-  );
+  const bounding = /^CapBnd:\s+(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+  const bounds = BigInt(`0x${bounding ?? 'ffffffffffffffff'}`);
   const lacking = Object.entries(CAPABILITIES).filter(
     ([, bit]) => (bounds & (1n << BigInt(bit))) === 0n,
   );

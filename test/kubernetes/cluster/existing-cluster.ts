@@ -50,7 +50,8 @@ async function findNode(cluster: Cluster): Promise<string> {
   const [name, ...others] = names.flatMap((each) => /^node\/(.+)$/.exec(each)?.[1] ?? []);
   if (name === undefined || others.length > 0)
     throw new Error(
-      `The tests use exactly one node, and ${name === undefined ? 'none' : others.length + 1} of this ` +
+      `The tests use exactly one node, and ` +
+        `${name === undefined ? 'none' : others.length + 1} of this ` +
         `cluster has the label ${LABEL}. Set it: kubectl label node NAME ${LABEL}`,
     );
   return name;

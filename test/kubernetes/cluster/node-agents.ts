@@ -95,7 +95,8 @@ export function coreDns(plane: ControlPlane): Start {
   const file = path.join(NODE_DIRECTORY, 'Corefile');
   writeFileSync(
     file,
-    `.:53 {\n  bind ${NODE_ADDRESS}\n  errors\n  kubernetes ${DOMAIN} {\n    kubeconfig ${kubeconfig}\n  }\n}\n`,
+    `.:53 {\n  bind ${NODE_ADDRESS}\n  errors\n  kubernetes ` +
+      `${DOMAIN} {\n    kubeconfig ${kubeconfig}\n  }\n}\n`,
   );
   return { program: kubernetesTool('coredns'), args: ['-conf', file] };
 }

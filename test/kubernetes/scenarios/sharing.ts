@@ -15,7 +15,8 @@ export const sharing: Scenario = {
   name: 'sharing',
   anywhere: true,
   about:
-    'two pods share a GPU, each sees its own slice, and one that exceeds its quota does not affect others',
+    'two pods share a GPU, each sees its own slice, and one that exceeds its quota does not ' +
+    'affect others',
   async play({ cluster, tally, tenants }) {
     const { slotMemory, memory } = await nodeGpu(cluster);
     await tenants.apply(tenantPod('anna', { slots: 2 }), tenantPod('otto', { slots: 3 }));

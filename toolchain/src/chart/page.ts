@@ -15,7 +15,8 @@ values that contradict each other before it changes anything, with a sentence fo
 
 - What enters: the values below, and the images of [images/](../../images/).
 - What leaves: all objects of the product in a cluster, and hooks that check install and uninstall.
-- Begin reading at [values.yaml](values.yaml), then \`templates/node/\` and \`templates/scheduler/\`.
+- Begin reading at [values.yaml](values.yaml), then \`templates/node/\` and \
+\`templates/scheduler/\`.
 `;
 
 const END = `
@@ -30,7 +31,10 @@ export function valuesPage(sections: readonly ValuesSection[]): string {
 
 function sectionText({ title, introduction, values }: ValuesSection): string {
   const text = introduction === '' ? '' : `${introduction}\n\n`;
-  return `\n## ${title}\n\n${text}| value | default | meaning | allowed |\n| --- | --- | --- | --- |\n${values.map(row).join('')}`;
+  return (
+    `\n## ${title}\n\n${text}| value | default | meaning | allowed |\n| --- | --- | --- ` +
+    `| --- |\n${values.map(row).join('')}`
+  );
 }
 
 function row(value: ChartValue): string {

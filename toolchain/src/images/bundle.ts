@@ -4,8 +4,10 @@ import { build, type Plugin } from 'esbuild';
 import { REPOSITORY } from '../repository.js';
 
 /** Workspaces whose modules load files of their package by relative path. */
-const OURS =
-  /\/(service|node-state|gpu-proxy|device-plugin|scheduler-ext|release-hooks|usage-api|kube-common|ledger|cuda-api)\/dist\/.*\.js$/;
+const OURS = new RegExp(
+  '/(service|node-state|gpu-proxy|device-plugin|scheduler-ext|release-hooks|' +
+    'usage-api|kube-common|ledger|cuda-api)/dist/.*\\.js$',
+);
 /** Files that those modules load. */
 const FILES = ['node-state/proto', 'device-plugin/proto', 'kube-common/proto'];
 

@@ -40,7 +40,8 @@ export async function debianBase(say: (line: string) => void = () => {}): Promis
     const { status, output } = await runCommand('mmdebstrap', args);
     if (status !== 0)
       throw new ToolchainError(
-        `A Debian base image could not be created: \`mmdebstrap ${args.join(' ')}\` failed:\n${output}`,
+        `A Debian base image could not be created: \`mmdebstrap ` +
+          `${args.join(' ')}\` failed:\n${output}`,
       );
     renameSync(unfinished, archive);
   } finally {

@@ -8,7 +8,8 @@ import { buildProductImages } from './product-images.js';
 
 const HELP = `Builds the images of the chart with buildah.
   --tag TAG          of nvidia-virtual/node and nvidia-virtual/control (default: 0.1.0)
-  --base IMAGE       to build those two on, with Node 20 and glibc (default: what the Dockerfiles say)
+  --base IMAGE       to build those two on, with Node 20 and glibc (default: what the Dockerfiles \
+say)
   --registry NAME    before every name, for example a host and a path
   --archives DIR     also write each as an archive, for \`ctr images import\``;
 

@@ -49,6 +49,7 @@ function lockFileProblems(file: TrackedFile): string[] {
   const addresses = [...file.text().matchAll(/"resolved": "(https?:[^"]+)"/g)];
   return addresses.map(
     (match) =>
-      `${file.path} holds the download address ${match[1]}: run \`npm install --omit-lockfile-registry-resolved\`.`,
+      `${file.path} holds the download address ${match[1]}: run \`npm install ` +
+      `--omit-lockfile-registry-resolved\`.`,
   );
 }

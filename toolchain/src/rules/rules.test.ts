@@ -46,7 +46,9 @@ test('findSleeps() finds the sleeps of tests', () => {
 });
 
 test('findUnknownHosts() names each unknown host once', () => {
-  const text = `${SCHEME}github.com/x ${SCHEME}docs.nvidia.com/y http://localhost:1 ${SCHEME}packages.example/a ${SCHEME}packages.example/b`;
+  const text =
+    `${SCHEME}github.com/x ${SCHEME}docs.nvidia.com/y http://localhost:1 ` +
+    `${SCHEME}packages.example/a ${SCHEME}packages.example/b`;
   expect(findUnknownHosts(file('a.md', text))).toEqual([
     expect.stringContaining('a.md names packages.example:'),
   ]);
@@ -84,7 +86,9 @@ test('findForbiddenLibraries() allows only libc', () => {
 });
 
 test('findUndocumented() finds variables that the page does not list', () => {
-  const code = `getenv("NVIDIA_VIRTUAL_A"); process.env['NVIDIA_VIRTUAL_B']; build('-DNVIDIA_VIRTUAL_FUZZ=ON')`;
+  const code =
+    `getenv("NVIDIA_VIRTUAL_A"); process.env['NVIDIA_VIRTUAL_B']; ` +
+    `build('-DNVIDIA_VIRTUAL_FUZZ=ON')`;
   expect(findUndocumented('x.ts', code, 'explains `NVIDIA_VIRTUAL_A`')).toEqual([
     expect.stringContaining('x.ts reads NVIDIA_VIRTUAL_B'),
   ]);
@@ -100,7 +104,8 @@ test('findUndocumented() finds variables that the page does not list', () => {
 
 test('findUntold() finds messages that the page does not list', () => {
   const code =
-    'log("no GPU at %s: %zu bytes", path, n); log(\n      "all is lost"); log("%.*s", length, text);';
+    'log("no GPU at %s: %zu bytes", path, n); log(\n      "all is lost"); log("%.*s", length, ' +
+    'text);';
   expect(findUntold(file('interposer/x.cpp', code), 'it says: no GPU at …: … bytes')).toEqual([
     expect.stringContaining('interposer/x.cpp says "all is lost"'),
   ]);

@@ -6,7 +6,10 @@ import type { Logger } from 'pino';
 import { type FrontProxy, readFrontProxy } from './front-proxy.js';
 
 const NAME = 'extension-apiserver-authentication';
-const INCOMPLETE = `ConfigMap kube-system/${NAME} has no requestheader-client-ca-file. Start the Kubernetes API server with --requestheader-client-ca-file and --proxy-client-cert-file (the aggregation layer).`;
+const INCOMPLETE =
+  `ConfigMap ` +
+  `kube-system/${NAME} has no requestheader-client-ca-file. Start the Kubernetes API server ` +
+  `with --requestheader-client-ca-file and --proxy-client-cert-file (the aggregation layer).`;
 
 /** Watches the ConfigMap that says how the API server authenticates itself as front proxy. */
 export class FrontProxySource extends EventEmitter<{ changed: [proxy: FrontProxy] }> {

@@ -140,7 +140,9 @@ function messageOf(
   state: PodState,
   { gpuRequest, figures, trouble }: PodContext,
 ): string | undefined {
-  const silent = `Node ${pod.spec?.nodeName} has not reported its GPUs recently. Check the nvidia-virtual pod on that node.`;
+  const silent =
+    `Node ${pod.spec?.nodeName} has not reported its GPUs recently. Check the ` +
+    `nvidia-virtual pod on that node.`;
   const sentences = [
     state === 'Waiting' ? whyWaiting(pod) : state === 'Starting' ? whyStarting(pod) : undefined,
     gpuRequest.problem,
