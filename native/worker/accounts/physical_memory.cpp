@@ -53,6 +53,43 @@ std::uint64_t PhysicalMemory::unmapped(std::uint64_t address, std::uint64_t byte
   return total;
 }
 
+void PhysicalMemory::mappedInto(CUmemGenericAllocationHandle handle, const void* array,
+                                const void* context) {
+  const std::lock_guard lock(mutex_);
+  const auto known = handles_.find(handle);
+  if (known == handles_.end()) return;
+  Array& into = arrays_.try_emplace(array, Array{context, {}}).first->second;
+  if (into.allocations.insert(known->second).second) ++allocations_.at(known->second).mappings;
+}
+
+std::uint64_t PhysicalMemory::arrayEnded(const void* array) {
+  const std::lock_guard lock(mutex_);
+  const auto found = arrays_.find(array);
+  return found == arrays_.end() ? 0 : ended(found);
+}
+
+std::uint64_t PhysicalMemory::arraysEnded(const void* context) {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t total = 0;
+  for (auto array = arrays_.begin(); array != arrays_.end();) {
+    const auto next = std::next(array);
+    if (array->second.context == context) total += ended(array);
+    array = next;
+  }
+  return total;
+}
+
+std::uint64_t PhysicalMemory::ended(Arrays::iterator array) {
+  std::uint64_t total = 0;
+  for (const std::uint64_t number : array->second.allocations) {
+    const auto allocation = allocations_.find(number);
+    --allocation->second.mappings;
+    total += freed(allocation);
+  }
+  arrays_.erase(array);
+  return total;
+}
+
 /// Erases the allocation if it has no references and no mappings; neither handles_ nor mappings_
 /// names it then. Returns the bytes freed.
 std::uint64_t PhysicalMemory::freed(Allocations::iterator allocation) {

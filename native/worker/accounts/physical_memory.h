@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "cuda_abi.h"
@@ -23,6 +24,12 @@ class PhysicalMemory {
   std::pair<std::uint64_t, bool> released(CUmemGenericAllocationHandle handle);
   void mapped(CUmemGenericAllocationHandle handle, std::uint64_t address, std::uint64_t bytes);
   std::uint64_t unmapped(std::uint64_t address, std::uint64_t bytes);
+  /// The allocation is mapped into an array of the context (cuMemMapArrayAsync). It counts as
+  /// mapped until the array ends: what is unmapped in stream order is not followed.
+  void mappedInto(CUmemGenericAllocationHandle handle, const void* array, const void* context);
+  std::uint64_t arrayEnded(const void* array);
+  /// All arrays of the context have ended.
+  std::uint64_t arraysEnded(const void* context);
 
  private:
   struct Allocation {
@@ -34,14 +41,21 @@ class PhysicalMemory {
     std::uint64_t bytes;
     std::uint64_t allocation;
   };
+  struct Array {
+    const void* context;
+    std::set<std::uint64_t> allocations;
+  };
   using Allocations = std::map<std::uint64_t, Allocation>;
+  using Arrays = std::map<const void*, Array>;
   std::uint64_t freed(Allocations::iterator allocation);
+  std::uint64_t ended(Arrays::iterator array);
 
   std::mutex mutex_;
   std::uint64_t last_ = 0;
   Allocations allocations_;  ///< numbered in order of their creation
   std::map<CUmemGenericAllocationHandle, std::uint64_t> handles_;  ///< those with references
   std::map<std::uint64_t, Mapping> mappings_;                      ///< by address
+  Arrays arrays_;                                                  ///< with mapped memory
 };
 
 }  // namespace worker

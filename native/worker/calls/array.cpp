@@ -1,6 +1,7 @@
 // Arrays and mipmapped arrays. Their memory is charged before the driver takes it, and refunded
 // when they are destroyed or their context ends.
 #include <algorithm>
+#include <vector>
 
 #include "native/worker/accounts/array_memory.h"
 #include "native/worker/calls/device_memory.h"
@@ -73,6 +74,16 @@ std::uint64_t statedBytes(const Thread& thread, const Calls& calls) {
   return status == CUDA_SUCCESS && required.size > 0 ? required.size : ~std::uint64_t{0};
 }
 
+/// What the array takes. The program maps memory into some kinds of arrays itself; these need page
+/// tables, of 4 KiB for 2 MiB at most.
+template <class Calls>
+std::uint64_t bytesOf(const Thread& thread, const Calls& calls) {
+  const std::uint64_t most = mostArrayBytes(calls.descriptor, calls.levels);
+  constexpr unsigned kMapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+  if ((calls.descriptor.Flags & kMapped) != 0) return rounded(most / 512 + 4096);
+  return rounded(std::min(most, statedBytes(thread, calls)));
+}
+
 HeldMemory::Reading readHeld(const Thread& thread) {
   const RelaxedCapture relaxed(thread.driver, thread.session.captures);
   return thread.session.held.read();
@@ -93,12 +104,8 @@ bool isTooLarge(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
 template <class Calls>
 CUresult create(Thread& thread, const Calls& calls, typename Calls::Object* array) {
   if (isTooLarge(calls.descriptor)) return CUDA_ERROR_INVALID_VALUE;
-  // Memory is mapped by cuMemMapArrayAsync, which is not supported.
-  if ((calls.descriptor.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0)
-    return CUDA_ERROR_NOT_SUPPORTED;
   Quota& quota = thread.session.quota;
-  const std::uint64_t bytes =
-      rounded(std::min(mostArrayBytes(calls.descriptor, calls.levels), statedBytes(thread, calls)));
+  const std::uint64_t bytes = bytesOf(thread, calls);
   const HeldMemory::Reading before = readHeld(thread);
   if (!charge(thread, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = calls.create(array, 0);
@@ -123,13 +130,65 @@ CUresult destroy(Thread& thread, const Calls& calls, typename Calls::Object arra
   thread.passTicket(charge->owner);
   const CUresult status = calls.destroy(array);
   if (status == CUDA_SUCCESS)
-    session.quota.refund(charge->bytes);
+    session.quota.refund(charge->bytes + session.physicalMemory.arrayEnded(array));
   else
     session.quota.remember(keyOf(array), charge->bytes, charge->owner);
   return status;
 }
 
+/// The context of an array that was created; null for planes and levels, which have no charge.
+const void* contextOf(Thread& thread, const void* array) {
+  Quota& quota = thread.session.quota;
+  const auto charge = quota.take(keyOf(array));
+  if (!charge) return nullptr;
+  quota.remember(keyOf(array), charge->bytes, charge->owner);
+  return charge->owner;
+}
+
+/// Replaces handles by objects. `context`: that of the array, with which the mapping ends.
+CUresult resolve(Thread& thread, CUarrayMapInfo& info, const void*& context) {
+  const bool isArray = info.resourceType == CU_RESOURCE_TYPE_ARRAY;
+  if ((!isArray && info.resourceType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) ||
+      info.memHandleType != CU_MEM_HANDLE_TYPE_GENERIC)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto handle = reinterpret_cast<std::uint64_t>(info.resource.array);
+  if (const CUresult status = isArray
+                                  ? thread.find<CUarray>(handle, &info.resource.array)
+                                  : thread.find<CUmipmappedArray>(handle, &info.resource.mipmap);
+      status != CUDA_SUCCESS)
+    return status;
+  context = contextOf(thread, info.resource.array);
+  if (context == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  auto& memory = info.memHandle.memHandle;
+  if (info.memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+    return thread.find<CUmemGenericAllocationHandle>(memory, &memory);
+  memory = 0;
+  return info.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_VALUE;
+}
+
 }  // namespace
+
+/// Memory counts as mapped before the driver maps it: then it cannot be mapped without a charge.
+CUresult cuMemMapArrayAsync(Thread& thread, wire::Decoder& in, wire::Encoder&) {
+  const auto handle = in.get<std::uint64_t>();
+  const auto given = in.getArray<CUarrayMapInfo>(wire::kMaxFrameBytes);
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuMemMapArrayAsync == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  CUstream stream = nullptr;
+  if (const CUresult status = thread.find<CUstream>(handle, &stream); status != CUDA_SUCCESS)
+    return status;
+  std::vector<CUarrayMapInfo> list(given.begin(), given.end());
+  for (CUarrayMapInfo& info : list) {
+    const void* context = nullptr;
+    if (const CUresult status = resolve(thread, info, context); status != CUDA_SUCCESS)
+      return status;
+    if (info.memOperationType == CU_MEM_OPERATION_TYPE_MAP)
+      thread.session.physicalMemory.mappedInto(info.memHandle.memHandle, info.resource.array,
+                                               context);
+  }
+  return thread.driver.cuMemMapArrayAsync(list.data(), static_cast<unsigned>(list.size()), stream);
+}
 
 CUresult cuArrayCreate_v2(Thread& thread, CUarray* pHandle,
                           const CUDA_ARRAY_DESCRIPTOR* pAllocateArray) {

@@ -53,13 +53,14 @@ CUresult cuMemCreate(Thread& thread, CUmemGenericAllocationHandle* handle, size_
   if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE ||
       prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
       prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->allocFlags.gpuDirectRDMACapable != 0 ||
-      prop->allocFlags.usage != 0) {
+      (prop->allocFlags.usage & ~CU_MEM_CREATE_USAGE_TILE_POOL) != 0) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   CUmemAllocationProp properties{};
   properties.type = prop->type;
   properties.location = prop->location;
   properties.allocFlags.compressionType = prop->allocFlags.compressionType;
+  properties.allocFlags.usage = prop->allocFlags.usage;
   Quota& quota = thread.session.quota;
   if (!quota.charge(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult status = thread.driver.cuMemCreate(handle, size, &properties, flags);

@@ -78,6 +78,7 @@ void Session::contextEnded(CUcontext context) {
   images.forgetOwned(context);
   shared.ended(context);
   textureObjects.ended(context);
+  quota.refund(physicalMemory.arraysEnded(context));
   streams.ended(context);
   localMemory.ended(context);
   reserves.ended(context);

@@ -200,4 +200,70 @@ TEST_CASE("a copy takes handles of arrays and contexts only") {
   CHECK(copy() == CUDA_ERROR_INVALID_VALUE);
 }
 
+CUarrayMapInfo mapping(std::uint64_t array, std::uint64_t memory) {
+  CUarrayMapInfo info{};
+  info.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  info.resource.array = reinterpret_cast<CUarray>(array);
+  info.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+  info.memHandle.memHandle = memory;
+  return info;
+}
+
+CUresult map(Fixture& test, const CUarrayMapInfo& info) {
+  test.session->driver.cuMemMapArrayAsync = [](CUarrayMapInfo*, unsigned, CUstream) {
+    return CUDA_SUCCESS;
+  };
+  return test.frames
+      ->send(CallNumber::cuMemMapArrayAsync,
+             [&](wire::Encoder& frame) {
+               frame.put<std::uint64_t>(0);
+               frame.putBytes(&info, sizeof info);
+             })
+      .status;
+}
+
+TEST_CASE("memory that is mapped into an array is charged until both have ended") {
+  Fixture test;
+  const std::uint64_t memory =
+      test.give(CallNumber::cuMemCreate, std::size_t{8 * kMiB}, worker::test::deviceMemory(), 0ull);
+  const std::uint64_t before = test.quota.used();
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  CHECK(map(test, mapping(array, memory)) == CUDA_SUCCESS);
+  // The array ends with its own context, whichever is current when memory is mapped.
+  const std::uint64_t other = test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+  CHECK(map(test, mapping(array, memory)) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMemRelease, memory) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuCtxDestroy_v2, other) == CUDA_SUCCESS);
+  test.give(CallNumber::cuCtxSetCurrent, test.context);
+  CHECK(test.quota.used() > before);
+  CHECK(test.call(CallNumber::cuArrayDestroy, array) == CUDA_SUCCESS);
+  CHECK(test.quota.used() == before - 8 * kMiB);
+}
+
+TEST_CASE("memory is mapped into arrays only, and only memory of the program") {
+  Fixture test;
+  const std::uint64_t memory =
+      test.give(CallNumber::cuMemCreate, std::size_t{2 * kMiB}, worker::test::deviceMemory(), 0ull);
+  const std::uint64_t mipmap = test.give(CallNumber::cuMipmappedArrayCreate, image(64, 64), 3u);
+  const std::uint64_t level = test.give(CallNumber::cuMipmappedArrayGetLevel, mipmap, 1u);
+  CUarrayMapInfo info = mapping(mipmap, memory);
+  CHECK(map(test, info) == CUDA_ERROR_INVALID_HANDLE);
+  info.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  CHECK(map(test, info) == CUDA_SUCCESS);
+  info.memHandle.memHandle = level;
+  CHECK(map(test, info) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(map(test, mapping(level, memory)) == CUDA_ERROR_INVALID_VALUE);
+  for (const int wrong : {0, 3, -1}) {
+    info = mapping(level, memory);
+    info.memOperationType = static_cast<CUmemOperationType>(wrong);
+    CHECK(map(test, info) == CUDA_ERROR_INVALID_VALUE);
+    info.resourceType = static_cast<CUresourcetype>(wrong == 0 ? 2 : wrong);
+    CHECK(map(test, info) == CUDA_ERROR_INVALID_VALUE);
+  }
+  info = mapping(mipmap, memory);
+  info.memHandleType = static_cast<CUmemHandleType>(1);
+  CHECK(map(test, info) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.call(CallNumber::cuMemRelease, memory) == CUDA_SUCCESS);
+}
+
 }  // namespace

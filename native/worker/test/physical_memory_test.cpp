@@ -55,3 +55,22 @@ TEST_CASE("one unmap may cover several mappings") {
   CHECK(memory.unmapped(0x1000, 0x200) == 700);
   CHECK(memory.unmapped(0x1000, 0x200) == 0);
 }
+
+TEST_CASE("memory in an array is free when its handle is released and the array has ended") {
+  worker::PhysicalMemory memory;
+  int arrays[2] = {};
+  int contexts[2] = {};
+  memory.created(1, 100);
+  memory.created(2, 200);
+  memory.mappedInto(1, &arrays[0], &contexts[0]);
+  memory.mappedInto(1, &arrays[0], &contexts[0]);
+  memory.mappedInto(1, &arrays[1], &contexts[1]);
+  memory.mappedInto(2, &arrays[1], &contexts[1]);
+  memory.mappedInto(3, &arrays[1], &contexts[1]);
+  CHECK(memory.released(1) == std::pair(std::uint64_t{0}, true));
+  CHECK(memory.arrayEnded(&arrays[0]) == 0);
+  CHECK(memory.arrayEnded(&arrays[0]) == 0);
+  CHECK(memory.arraysEnded(&contexts[0]) == 0);
+  CHECK(memory.arraysEnded(&contexts[1]) == 100);
+  CHECK(memory.released(2) == std::pair(std::uint64_t{200}, true));
+}

@@ -357,6 +357,7 @@ std::map<CallNumber, Action> actions() {
   memset.elementSize = memset.height = memset.width = 1;
   CUgraphNodeParams empty{};
   empty.type = CU_GRAPH_NODE_TYPE_EMPTY;
+  const CUDA_ARRAY3D_DESCRIPTOR volume{256, 256, 2, CU_AD_FORMAT_FLOAT, 4, 0};
   const CUmemLocation device = worker::test::devicePool().location;
   CUmemAccessDesc access{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   return {
@@ -419,6 +420,16 @@ std::map<CallNumber, Action> actions() {
        [](Attacker& one) {
          one.call(cuMemFreeHost, one.test().host + one.random() % kHostPlaces * kHostBytes);
        }},
+      {cuArrayCreate_v2,
+       make(array, cuArrayCreate_v2, CUDA_ARRAY_DESCRIPTOR{256, 512, CU_AD_FORMAT_FLOAT, 4})},
+      {cuArray3DCreate_v2, make(array, cuArray3DCreate_v2, volume)},
+      {cuArrayDestroy, end(array, cuArrayDestroy)},
+      {cuMipmappedArrayCreate, make(mipmappedArray, cuMipmappedArrayCreate, volume, 2u)},
+      {cuMipmappedArrayGetLevel,
+       [](Attacker& one) {
+         one.make(array, cuMipmappedArrayGetLevel, one.pick(mipmappedArray), one.random() % 2);
+       }},
+      {cuMipmappedArrayDestroy, end(mipmappedArray, cuMipmappedArrayDestroy)},
       {cuMemCreate, make(genericAllocation, cuMemCreate, std::size_t{kPiece},
                          worker::test::deviceMemory(), 0ull)},
       {cuMemRelease, end(genericAllocation, cuMemRelease)},
@@ -515,12 +526,22 @@ bool canEnd(wire::HandleKind kind) {
                                                        // be called more than once
 }
 
+/// The simulated driver has no references and no arrays of planes.
+bool isSimulated(wire::HandleKind kind, CallNumber number) {
+  using enum CallNumber;
+  return kind != wire::HandleKind::textureReference && kind != wire::HandleKind::surfaceReference &&
+         number != cuArrayGetPlane && number != cuTexRefGetArray &&
+         number != cuTexRefGetMipmappedArray && number != cuSurfRefGetArray;
+}
+
 /// Enumerations give handles of children, as the calls that name one do.
 bool isTried(const std::map<CallNumber, Action>& known, std::size_t number) {
   const CallFacts& facts = kCallFacts[number];
   const bool wanted = facts.destroys != wire::HandleKind::none ||
                       facts.allocates != Allocates::nothing || canEnd(facts.gives);
-  return !wanted || known.contains(static_cast<CallNumber>(number));
+  const auto call = static_cast<CallNumber>(number);
+  return !wanted || known.contains(call) || !isSimulated(facts.gives, call) ||
+         !isSimulated(facts.destroys, call);
 }
 
 void endEverything(Attacker& one) {
@@ -535,6 +556,8 @@ void endEverything(Attacker& one) {
   }
   for (const std::uint64_t each : objects.all(wire::HandleKind::graph))
     one.call(cuGraphDestroy, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::array))
+    one.call(cuArrayDestroy, each);
   for (int i = 0; i < kHostPlaces; ++i) one.call(cuMemFreeHost, one.test().host + i * kHostBytes);
   for (const std::uint64_t each : objects.all(wire::HandleKind::stream))
     one.call(cuStreamDestroy_v2, each);
@@ -545,8 +568,8 @@ void endEverything(Attacker& one) {
   one.call(cuDevicePrimaryCtxReset_v2, CUdevice{0});
 }
 
-/// Ends objects that are charged by an estimate: code, addresses, memory of graphs. Others are
-/// charged exactly.
+/// Ends objects that are charged by an estimate: mipmapped arrays, code, addresses, memory of
+/// graphs. Others are charged exactly.
 void endEstimates(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
@@ -557,6 +580,8 @@ void endEstimates(Attacker& one) {
     one.call(cuMemUnmap, each, kPiece);
     one.call(cuMemAddressFree, each, kPiece);
   }
+  for (const std::uint64_t each : objects.all(wire::HandleKind::mipmappedArray))
+    one.call(cuMipmappedArrayDestroy, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::module))
     one.call(cuModuleUnload, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::library))
