@@ -14,7 +14,7 @@ inline constexpr std::size_t kMaxDevices = 64;
 /// Client to worker. The environment follows, as a sequence of NUL-terminated NAME=value.
 struct Hello {
   std::uint32_t version;  ///< kHelloVersion; the rest depends on it
-  std::uint32_t reserved;
+  std::uint32_t traces;   ///< 1: the client asks for the times of its work on the GPU
   std::uint64_t buildId;
   AddressRange window;             ///< window of shared host memory in the client
   std::uint8_t deviceRangesTaken;  ///< 1: the client could not keep deviceRanges() free, so the
@@ -28,7 +28,8 @@ struct Welcome {
   std::int32_t status;  ///< result of cuInit
   std::uint64_t buildId;
   std::int32_t driverVersion;  ///< the minimum of 13000 and the host driver's
-  std::uint32_t devices;
+  std::uint16_t devices;
+  std::uint16_t summarises;  ///< 1: the client prints a summary at its end
 };
 
 struct DeviceInfo {

@@ -86,6 +86,7 @@ constexpr Option kOptions[] = {
     {"--cache", "DIRECTORY", text<&Options::cache>},
     {"--allocations", "DIRECTORY", text<&Options::allocations>},
     {"--uid", "N", user},
+    {"--summary", "", set<&Options::summary>},
     {"--mps-pipes", "DIRECTORY", mpsPipes},
     {"--mps-threads", "PERCENT", mpsThreads},
     {"--mps-memory", "BYTES", mps<&Mps::memory>},

@@ -34,6 +34,7 @@ struct Options {
   std::string allocations;   ///< directory of all allocations, which goes out of sight
                              ///< (confinement.h); empty: there is none
   std::optional<uid_t> uid;  ///< user and group to serve as
+  bool summary = false;      ///< the client prints a summary of its calls and its work at its end
   Mps mps;
   Limits limits;
   std::vector<std::string> unknown;  ///< names of options that are not known here

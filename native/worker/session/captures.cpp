@@ -42,8 +42,8 @@ std::vector<std::uint64_t> Captures::ended(CUcontext context) {
 }
 
 void Captures::changed() {
-  const std::uint64_t changes = (state_.load() >> 32) + 1;
-  state_.store(changes << 32 | list_.size());
+  const std::uint64_t state = state_.load();
+  state_.store(((state >> 32) + 1) << 32 | (state & kTraced) | list_.size());
 }
 
 RelaxedCapture::RelaxedCapture(const Driver& driver, const Captures& captures)

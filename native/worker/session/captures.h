@@ -29,9 +29,15 @@ class Captures {
     }
   };
 
-  bool any() const { return (state_.load(std::memory_order_relaxed) & 0xffff'ffff) != 0; }
+  bool any() const { return (state_.load(std::memory_order_relaxed) & kCount) != 0; }
+  /// The same, or the session is traced: one question for what is rare.
+  bool anyOrTraced() const {
+    return (state_.load(std::memory_order_relaxed) & (kCount | kTraced)) != 0;
+  }
+  bool isTraced() const { return (state_.load(std::memory_order_relaxed) & kTraced) != 0; }
+  void trace() { state_.fetch_or(kTraced); }
   /// The number of captures in the lower half, the number of their changes in the upper one.
-  std::uint64_t state() const { return state_.load(); }
+  std::uint64_t state() const { return state_.load() & ~kTraced; }
   /// Whether the driver captures work for the stream, or refuses it because of a capture.
   bool includes(CUstream stream) const;
   /// Whether a stream captures into this graph.
@@ -45,6 +51,8 @@ class Captures {
   std::vector<std::uint64_t> ended(CUcontext context);
 
  private:
+  static constexpr std::uint64_t kTraced = 0x8000'0000, kCount = kTraced - 1;
+
   void changed();
 
   const Driver& driver_;

@@ -34,6 +34,7 @@
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
 #include "native/worker/session/texture_objects.h"
+#include "native/worker/session/timeline.h"
 #include "native/worker/session/user_objects.h"
 #include "native/worker/session/uses.h"
 #include "wire/fault.h"
@@ -81,6 +82,7 @@ class Session {
   std::atomic<bool> codeMayPrint{
       false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds};
+  Timeline timeline{driver};
 
   /// Forwards the driver's log of errors to the client (CUDA 12.9 and newer).
   void forwardDriverLog();

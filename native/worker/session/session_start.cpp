@@ -53,6 +53,7 @@ bool SessionStart::checkHello() {
     return fail(CUDA_ERROR_OUT_OF_MEMORY,
                 "the address range of the program's pinned memory is taken in the worker");
   session_.shared.window = hello_.window;
+  if (hello_.traces != 0 || options_.summary) session_.captures.trace();
   return true;
 }
 
@@ -131,8 +132,12 @@ bool SessionStart::fail(CUresult status, const std::string& sentence) {
 }
 
 void SessionStart::answer(std::span<const std::byte> rest, std::uint32_t devices) {
-  const wire::Welcome welcome{wire::kHelloVersion, static_cast<std::int32_t>(start_.status),
-                              kBuildId, start_.version, devices};
+  const wire::Welcome welcome{wire::kHelloVersion,
+                              static_cast<std::int32_t>(start_.status),
+                              kBuildId,
+                              start_.version,
+                              static_cast<std::uint16_t>(devices),
+                              static_cast<std::uint16_t>(options_.summary ? 1 : 0)};
   std::string payload(reinterpret_cast<const char*>(&welcome), sizeof welcome);
   payload.append(reinterpret_cast<const char*>(rest.data()), rest.size());
   session_.connection.send(wire::MessageKind::welcome, 0, std::as_bytes(std::span(payload)));

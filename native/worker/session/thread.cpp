@@ -28,7 +28,7 @@ bool makes(const wire::FrameHeader& header) {
 }  // namespace
 
 void Thread::serve() {
-  wire::FrameHeader header{};
+  wire::FrameHeader& header = frame_;
   wire::Decoder payload;
   while (!ended_ && channel_->next(header, payload, spinFor(session.gate))) {
     const bool wantsReply = (header.flags & wire::kFrameWantsReply) != 0;
@@ -83,7 +83,7 @@ bool Thread::awaitTurn(const wire::FrameHeader& header) {
 
 void Thread::finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status) {
   use_.release();
-  leaveTurn();
+  leaveTurn(status == CUDA_SUCCESS);
   if (status != CUDA_SUCCESS) session.noteFault(status);
   if ((header.flags & wire::kFrameWantsReply) != 0) {
     session.output.send(session.connection);
@@ -101,12 +101,48 @@ void Thread::passTicket(const void* used) {
 }
 
 /// A stream that has just joined a capture must get no marker of the gate.
-void Thread::leaveTurn() {
+void Thread::leaveTurn(bool submitted) {
   const RelaxedCapture relaxed(driver, session.captures);
+  if (traced_) [[unlikely]]
+    endTraced(submitted);
   if (pass_.measures() && isCaptured(pass_.stream())) pass_.leaveUnmeasured();
   pass_.leave();
   session.turn.pass(ticket_);
   ticket_ = 0;
+}
+
+/// What a capture takes does not run, so nobody waits for it. Markers are not traced.
+void Thread::awaitWindowOrCapture(Window window, CUstream stream, std::uint64_t bytes,
+                                  std::initializer_list<std::uint64_t> shape) {
+  if (isCaptured(stream)) return;
+  passGate(window, stream, bytes, shape);
+  if (!session.captures.isTraced() || window == Window::marker) return;
+  const RelaxedCapture relaxed(driver, session.captures);
+  const auto number = reinterpret_cast<std::uint64_t>(stream);
+  wire::TimelineItem item{};
+  item.call = frame_.call;
+  item.stream = number <= 2 ? number : session.handles.handleOf(wire::HandleKind::stream, stream);
+  item.code = shape.size() > 0 ? *shape.begin() : 0;
+  item.bytes = bytes;
+  work_ = session.timeline.begin(stream, item);
+  workStream_ = stream;
+  traced_ = true;
+}
+
+void Thread::endTraced(bool submitted) {
+  traced_ = false;
+  session.timeline.end(workStream_, work_, submitted);
+}
+
+/// For a client that traces. Waiting, it holds up no other call, because it has no ticket.
+CUresult readTimeline(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const bool wait = in.get<std::uint32_t>() != 0;
+  if (!in.finished()) return thread.refuseFrame();
+  const RelaxedCapture relaxed(thread.driver, thread.session.captures);
+  std::vector<wire::TimelineItem> items;
+  out.put(thread.session.timeline.take(wait, wire::kMostTimelineItems, items));
+  out.putBytes(items.data(), items.size() * sizeof items.front());
+  return CUDA_SUCCESS;
 }
 
 /// finish() passes the ticket on, as for any frame.

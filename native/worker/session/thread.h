@@ -75,10 +75,9 @@ class Thread {
   /// the work's duration depends on.
   void awaitWindow(Window window, CUstream stream, std::uint64_t bytes,
                    std::initializer_list<std::uint64_t> shape) {
-    if (isCaptured(stream)) return;
-    if (window == Window::marker && session.gate.letsMarkerPass()) return;
-    if (window == Window::small && bytes > wire::kSmallCopyBytes) return session.gate.copied(bytes);
-    pass_.enter(stream, shape);
+    if (session.captures.anyOrTraced()) [[unlikely]]
+      return awaitWindowOrCapture(window, stream, bytes, shape);
+    passGate(window, stream, bytes, shape);
   }
   /// Whether the driver captures work for the stream instead of running it. Then the call passes
   /// neither the gate nor the accounts.
@@ -92,6 +91,9 @@ class Thread {
   void ends(T object) {
     session.awaitUnused(use_, (const void*)object);
     if constexpr (requires { session.gate.forget(object); }) session.gate.forget(object);
+    if constexpr (requires { session.timeline.forget(object); }) {
+      if (session.captures.anyOrTraced()) session.timeline.forget(object);
+    }
   }
 
   /// Call before code is loaded into the current context. At codeFits(), or the end of the frame,
@@ -117,6 +119,17 @@ class Thread {
   CUresult refuseFrame();
 
  private:
+  void passGate(Window window, CUstream stream, std::uint64_t bytes,
+                std::initializer_list<std::uint64_t> shape) {
+    if (window == Window::marker && session.gate.letsMarkerPass()) return;
+    if (window == Window::small && bytes > wire::kSmallCopyBytes) return session.gate.copied(bytes);
+    pass_.enter(stream, shape);
+  }
+  void awaitWindowOrCapture(Window window, CUstream stream, std::uint64_t bytes,
+                            std::initializer_list<std::uint64_t> shape);
+  /// The traced work has been submitted, or refused.
+  void endTraced(bool submitted);
+
   /// Whether the handle ends with the current context. Functions of a module end with the module,
   /// and a function's module has the function's context.
   static bool endsWithContext(wire::HandleKind kind, std::uint64_t parent) {
@@ -144,18 +157,22 @@ class Thread {
   /// Waits for the frame's turn. False after the session's end, or if the client violated the
   /// order.
   bool awaitTurn(const wire::FrameHeader& header);
-  void leaveTurn();
+  void leaveTurn(bool submitted = true);
   CUresult earlierError();
   void finish(const wire::FrameHeader& header, const wire::Encoder& reply, CUresult status);
 
   std::unique_ptr<wire::WorkerChannel> channel_;
   Gate::Pass pass_;
   Uses::Slot use_;
+  wire::FrameHeader frame_{};  ///< the current one
   std::uint64_t ticket_ = 0;
   std::uint64_t frames_ = 1;       ///< number of the current frame
   std::uint64_t launchFrame_ = 0;  ///< number of the last frame that launched a kernel
   CUstream launchedInto_ = nullptr;
   unsigned roundTrips_ = 0;
+  bool traced_ = false;  ///< the frame has begun `work_`
+  Timeline::Work work_;
+  CUstream workStream_ = nullptr;
   std::array<std::pair<CUfunction, CUstream>, 64> launched_{};  ///< by the bits of their addresses
   unsigned codeChanges_ = 0;  ///< value of the session's counter when these were launched
   mutable std::array<std::uint64_t, 64>
