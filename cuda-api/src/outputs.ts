@@ -16,6 +16,7 @@ import { emitMissing } from './emit/missing.js';
 import { emitRemote, emitRemoteHeader } from './emit/remote.js';
 import { emitRoundtripTest } from './emit/roundtrip_test.js';
 import { emitSubmissions } from './emit/submissions.js';
+import { emitTraceFacts } from './emit/trace_facts.js';
 import { emitWorkerBodies } from './emit/worker_bodies.js';
 import type { Specification } from './specification.js';
 
@@ -39,6 +40,7 @@ export function outputs(specification: Specification): Map<string, string> {
     ['remote.h', emitRemoteHeader(specification)],
     ['roundtrip_test.cpp', emitRoundtripTest(specification)],
     ['submissions.h', emitSubmissions(specification)],
+    ['trace_facts.cpp', emitTraceFacts(specification)],
     ['worker_bodies.h', emitWorkerBodies(specification)],
   ]);
   return files.set('call_numbers.h', emitCallNumbers(specification, files.values()));

@@ -9,6 +9,7 @@ const DETAILS = [
   'tag',
   'kind',
   'type',
+  'address',
   'align',
   'fields',
   'returns',
@@ -36,6 +37,7 @@ export function readType(entry: Located): TypeDeclaration {
         ...declared,
         type: normalise(need(entry, found, 'type').text()),
         ...handleKind,
+        address: found.address?.oneOf(['true']) === 'true',
       };
     case 'struct':
     case 'union':

@@ -31,6 +31,8 @@ interface Typedef extends Declared {
   kind: 'typedef';
   type: string;
   handleKind?: string;
+  /** Whether the number is an address, which people read in base 16. */
+  address: boolean;
 }
 
 export interface Aggregate extends Declared {

@@ -6,6 +6,7 @@
 #include "interposer/export_tables/export_tables.h"
 #include "interposer/session/call.h"
 #include "interposer/session/session.h"
+#include "interposer/trace/trace.h"
 #include "interposer_bodies.h"
 
 namespace interposer {
@@ -22,6 +23,7 @@ const ErrorText* errorText(CUresult error) {
 CUresult cuInit(unsigned int Flags) {
   if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = Session::open();
+  if (status == CUDA_SUCCESS) trace::sessionOpened();
   tellMissing();
   return status;
 }

@@ -17,6 +17,7 @@
 #include "call_numbers.h"
 #include "interposer/session/callback.h"
 #include "interposer/session/log.h"
+#include "interposer/trace/environment.h"
 #include "wire/process_barrier.h"
 
 extern char** environ;
@@ -121,6 +122,7 @@ std::string helloPayload(const wire::AddressRange& window) {
   hello.version = wire::kHelloVersion;
   hello.buildId = kBuildId;
   hello.window = window;
+  hello.traces = trace::isWanted() ? 1 : 0;
   hello.deviceRangesTaken = reserveDeviceRanges() ? 0 : 1;
   return std::string(reinterpret_cast<const char*>(&hello), sizeof hello) + driverEnvironment();
 }
@@ -215,6 +217,7 @@ CUresult Session::takeWelcome(const wire::Message& reply) {
     return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
   }
   driverVersion_ = welcome.driverVersion;
+  summarises_ = welcome.summarises != 0;
   devices_.resize(welcome.devices);
   std::memcpy(devices_.data(), rest, restBytes);
   return devices_.empty() ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;

@@ -37,6 +37,8 @@ class Session {
   int driverVersion() const { return driverVersion_; }
   /// True when every call waits for its answer: NVIDIA_VIRTUAL_SYNCHRONOUS=1.
   bool synchronous() const { return synchronous_; }
+  /// Whether the worker asks for a summary of the calls at the end.
+  bool summarises() const { return summarises_; }
 
   wire::TicketCounter tickets;
   wire::AddressWindow window;
@@ -82,6 +84,7 @@ class Session {
 
   int socket_ = -1;
   bool synchronous_ = false;
+  bool summarises_ = false;
   int driverVersion_ = 0;
   std::vector<wire::DeviceInfo> devices_;
   std::atomic<bool> lost_{false};

@@ -38,6 +38,7 @@ static_assert(sizeof(CUtoyOrder) == 4);
 static_assert(CU_TOY_BACKWARD == -1);
 static_assert(CU_TOY_FORWARD == 1);
 static_assert(std::is_same_v<CUdevice, int>);
+static_assert(std::is_same_v<CUtoyAddress, unsigned long long>);
 static_assert(std::is_same_v<CUstream, struct CUstream_st*>);
 static_assert(std::is_same_v<CUmodule, struct CUmod_st*>);
 static_assert(std::is_same_v<CUmemGenericAllocationHandle, unsigned long long>);
@@ -68,7 +69,7 @@ static_assert(std::is_same_v<decltype(&cuToyFill), CUresult (*)(unsigned long lo
 static_assert(std::is_same_v<decltype(&cuToyFill_ptsz), CUresult (*)(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream)>, "cuToyFill_ptsz");
 static_assert(std::is_same_v<decltype(&cuToyCopy), CUresult (*)(void*, const void*, size_t)>, "cuToyCopy");
 static_assert(std::is_same_v<decltype(&cuToyCopy_ptds), CUresult (*)(void*, const void*, size_t)>, "cuToyCopy_ptds");
-static_assert(std::is_same_v<decltype(&cuToyPaint), CUresult (*)(unsigned long long, size_t, CUstream)>, "cuToyPaint");
+static_assert(std::is_same_v<decltype(&cuToyPaint), CUresult (*)(CUtoyAddress, size_t, CUstream)>, "cuToyPaint");
 static_assert(std::is_same_v<decltype(&cuToyPlay), CUresult (*)(CUmodule, CUstream)>, "cuToyPlay");
 static_assert(std::is_same_v<decltype(&cuToyLoad), CUresult (*)(CUmodule*, const char*, const void*)>, "cuToyLoad");
 static_assert(std::is_same_v<decltype(&cuToyPart), CUresult (*)(CUmemGenericAllocationHandle*, size_t*, CUmodule)>, "cuToyPart");

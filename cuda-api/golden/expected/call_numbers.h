@@ -22,7 +22,7 @@ enum class CallNumber : std::uint16_t {
 };
 
 inline constexpr std::size_t kCallCount = 13;
-inline constexpr std::uint64_t kBuildId = 0xe7f847841d18fc9e;
+inline constexpr std::uint64_t kBuildId = 0x64fe3585dda3a0aa;
 
 inline constexpr const char* kCallNames[kCallCount + 1] = {
     "unknown call",

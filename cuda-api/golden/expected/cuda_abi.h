@@ -19,6 +19,7 @@ enum CUtoyOrder : int {
   CU_TOY_FORWARD = 1,
 };
 typedef int CUdevice;
+typedef unsigned long long CUtoyAddress;
 typedef struct CUstream_st* CUstream;
 typedef struct CUmod_st* CUmodule;
 typedef unsigned long long CUmemGenericAllocationHandle;
@@ -58,7 +59,7 @@ CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevi
 CUresult cuToyFill_ptsz(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
 CUresult cuToyCopy(void* to, const void* from, size_t bytes);
 CUresult cuToyCopy_ptds(void* to, const void* from, size_t bytes);
-CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
+CUresult cuToyPaint(CUtoyAddress address, size_t bytes, CUstream stream);
 CUresult cuToyPlay(CUmodule module, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);

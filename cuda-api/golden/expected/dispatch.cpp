@@ -73,7 +73,7 @@ CUresult dispatch_cuToyCopy(Thread& thread, wire::Decoder& in, wire::Encoder& ou
 }
 
 CUresult dispatch_cuToyPaint(Thread& thread, wire::Decoder& in, wire::Encoder&) {
-  const auto address = in.get<unsigned long long>();
+  const auto address = in.get<CUtoyAddress>();
   const auto bytes = in.get<size_t>();
   const auto streamNumber = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();

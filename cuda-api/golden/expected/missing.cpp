@@ -17,7 +17,7 @@ MISSING CUresult cuToyFill(unsigned long long, const CUtoyBox*, const CUdevice*,
 MISSING CUresult cuToyFill_ptsz(unsigned long long, const CUtoyBox*, const CUdevice*, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyCopy(void*, const void*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyCopy_ptds(void*, const void*, size_t) { return CUDA_ERROR_NOT_SUPPORTED; }
-MISSING CUresult cuToyPaint(unsigned long long, size_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+MISSING CUresult cuToyPaint(CUtoyAddress, size_t, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPlay(CUmodule, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyLoad(CUmodule*, const char*, const void*) { return CUDA_ERROR_NOT_SUPPORTED; }
 MISSING CUresult cuToyPart(CUmemGenericAllocationHandle*, size_t*, CUmodule) { return CUDA_ERROR_NOT_SUPPORTED; }

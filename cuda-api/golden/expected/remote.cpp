@@ -60,7 +60,7 @@ CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevi
   return call.enqueue();
 }
 
-CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) {
+CUresult cuToyPaint(CUtoyAddress address, size_t bytes, CUstream stream) {
   interposer::Call call;
   if (!call.begin(CallNumber::cuToyPaint, 24, interposer::kOrdered)) return call.status();
   call.encoder().put(address);

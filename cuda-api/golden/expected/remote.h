@@ -11,7 +11,7 @@ CUresult cuToyClose(CUstream stream);
 CUresult cuToyWait(CUstream stream);
 CUresult cuToyMark(CUstream stream);
 CUresult cuToyFill(unsigned long long address, const CUtoyBox* box, const CUdevice* device, CUstream stream);
-CUresult cuToyPaint(unsigned long long address, size_t bytes, CUstream stream);
+CUresult cuToyPaint(CUtoyAddress address, size_t bytes, CUstream stream);
 CUresult cuToyPlay(CUmodule module, CUstream stream);
 CUresult cuToyLoad(CUmodule* module, const char* name, const void* image);
 CUresult cuToyPart(CUmemGenericAllocationHandle* part, size_t* bytes, CUmodule module);

@@ -56,9 +56,9 @@ CUresult driver_cuToyFill(unsigned long long address, const CUtoyBox* box, const
   return CUDA_SUCCESS;
 }
 
-CUresult driver_cuToyPaint(unsigned long long address, size_t bytes, CUstream stream) {
+CUresult driver_cuToyPaint(CUtoyAddress address, size_t bytes, CUstream stream) {
   ++roundtrip::record().executed;
-  CHECK(roundtrip::same(address, roundtrip::value<unsigned long long>(0)));
+  CHECK(roundtrip::same(address, roundtrip::value<CUtoyAddress>(0)));
   CHECK(roundtrip::same(bytes, roundtrip::value<size_t>(1)));
   CHECK(roundtrip::same(stream, roundtrip::object<CUstream>(2)));
   return CUDA_SUCCESS;
@@ -164,7 +164,7 @@ TEST_CASE("cuToyFill reaches the driver whole, or is refused") {
 
 TEST_CASE("cuToyPaint reaches the driver whole, or is refused") {
   roundtrip::thread().driver.cuToyPaint = &driver_cuToyPaint;
-  unsigned long long address = roundtrip::value<unsigned long long>(0);
+  CUtoyAddress address = roundtrip::value<CUtoyAddress>(0);
   size_t bytes = roundtrip::value<size_t>(1);
   CUstream stream = roundtrip::handle<CUstream>(2);
   roundtrip::test([&] {

@@ -6,12 +6,18 @@ import {
   takesDefaultStream,
 } from '../calls.js';
 import type { Specification } from '../specification.js';
-import { argumentList, BANNER, parameterList, symbols, typeList } from './text.js';
+import { argumentList, BANNER, parameterList, symbols, tracedCalls, typeList } from './text.js';
 
-/** exports.cpp: every symbol of libcuda.so.1. */
+/**
+ * exports.cpp: every symbol of libcuda.so.1. A symbol jumps to its call's body through a table,
+ * which costs as many instructions as a direct jump. A trace replaces the table.
+ */
 export function emitExports(specification: Specification): string {
+  const calls = tracedCalls(specification);
+  const bodies = calls.map((call) => bodyOf(call, specification));
   return `${BANNER}#include "cuda_abi.h"
 #include "interposer/session/call.h"
+#include "interposer/trace/traced.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
@@ -23,42 +29,82 @@ namespace {
 inline CUstream perThread(CUstream stream) { return stream == nullptr ? CU_STREAM_PER_THREAD : \
 stream; }
 
+namespace answers {
+
+${calls.filter(doesNothing).map(emitAnswer).join('\n')}
+
+}  // namespace answers
+
+struct Bodies {
+${calls.map((call) => `  CUresult (*${call.name})(${bodyTypes(call, specification)});`).join('\n')}
+};
+
+Bodies bodies = {
+${bodies.map((body) => `    &${body},`).join('\n')}
+};
+
+using interposer::trace::Traced;
+constexpr Bodies kTraced = {
+${bodies.map((body, index) => `    &Traced<${index}, &${body}>::call,`).join('\n')}
+};
+
 }  // namespace
 
+void interposer::trace::traceCalls() { bodies = kTraced; }
+
 ${symbols(specification)
-  .map(({ symbol, call, perThread }) => emitExport(symbol, call, perThread))
+  .map(({ symbol, call, perThread }) => emitExport(symbol, call, perThread, specification))
   .join('\n')}
 `;
 }
 
-function emitExport(symbol: string, call: Call, perThread: boolean): string {
-  if (doesNothing(call))
-    return (
-      `EXPORT CUresult ${symbol}(${typeList(call.parameters)}) { return ` +
-      `${answer(symbol, call)}; }`
-    );
-  if (call.same !== undefined) {
-    return (
-      `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ` +
-      `${call.same}(${argumentList(call.parameters)}); }`
-    );
-  }
-  const space = hasInterposerBody(call) ? 'interposer' : 'remote';
+function emitExport(
+  symbol: string,
+  call: Call,
+  perThread: boolean,
+  specification: Specification,
+): string {
+  const stands = perThread && call.same === undefined;
+  const extra = takesDefaultStream(equivalent(call, specification));
+  const list = extra
+    ? argumentList(call.parameters, stands ? 'CU_STREAM_PER_THREAD' : 'nullptr')
+    : exportArguments(call, stands);
   return (
     `EXPORT CUresult ${symbol}(${parameterList(call.parameters)}) { return ` +
-    `${space}::${call.name}(${exportArguments(call, perThread)}); }`
+    `bodies.${call.name}(${list}); }`
   );
 }
 
-function answer(symbol: string, call: Call): string {
+/** The call that does the work of a call of mode "same". */
+function equivalent(call: Call, specification: Specification): Call {
+  const same = specification.calls.find((each) => each.call.name === call.same);
+  return same === undefined ? call : equivalent(same.call, specification);
+}
+
+function bodyOf(call: Call, specification: Specification): string {
+  const target = equivalent(call, specification);
+  if (doesNothing(target)) return `answers::${target.name}`;
+  return `${hasInterposerBody(target) ? 'interposer' : 'remote'}::${target.name}`;
+}
+
+function bodyTypes(call: Call, specification: Specification): string {
+  const target = equivalent(call, specification);
+  return [typeList(target.parameters), ...(takesDefaultStream(target) ? ['CUstream'] : [])].join(
+    ', ',
+  );
+}
+
+function emitAnswer(call: Call): string {
+  return `CUresult ${call.name}(${typeList(call.parameters)}) { return ${answer(call)}; }`;
+}
+
+function answer(call: Call): string {
   if (call.mode === 'constant') return `interposer::constant(${call.result})`;
   const reason = JSON.stringify(call.why ?? 'this build lacks it');
-  return `interposer::unsupported("${symbol}", ${reason})`;
+  return `interposer::unsupported("${call.name}", ${reason})`;
 }
 
 function exportArguments(call: Call, perThread: boolean): string {
-  if (takesDefaultStream(call))
-    return argumentList(call.parameters, perThread ? 'CU_STREAM_PER_THREAD' : 'nullptr');
   if (!perThread) return argumentList(call.parameters);
   const stream = streamParameter(call);
   return call.parameters

@@ -34,6 +34,11 @@ export function symbols({
     });
 }
 
+/** The calls that a trace shows, which number them in this order. */
+export function tracedCalls({ calls }: Specification): Call[] {
+  return calls.map(({ call }) => call).filter((call) => !call.internal);
+}
+
 export function indent(text: string, by = '  '): string {
   return text
     .split('\n')
