@@ -76,6 +76,7 @@ function addRun(program: Command, carryOut: CarryOut): void {
     .argument('[args...]', 'its arguments')
     .passThroughOptions()
     .option('--verbose', 'print at the end where the program ran, its quota and its usage')
+    .option('--summary', 'print a table of kernels, copies and driver calls when a process ends')
     .addHelpText('after', EXIT_STATUS_HELP)
     .action((name: string, args: string[], flags: Flags) =>
       carryOut((say) => run([name, ...args], flags, say)),

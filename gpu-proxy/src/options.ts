@@ -79,6 +79,12 @@ export const RUN_OPTIONS = {
     otherwise: 'the whole GPU; with --state all that is left',
   }),
   ...{ share, policy, priority, mode },
+  trace: option(filePath, {
+    help:
+      'write each driver call, kernel and copy to this file: for Perfetto if its name ends ' +
+      'in .json, else as text',
+    otherwise: 'none',
+  }),
 };
 
 /** Options of `serve` in addition to those of a node. */
@@ -93,7 +99,10 @@ export type ClientOptions = Values<typeof CLIENT_OPTIONS>;
 export type CreateOptions = Values<typeof CREATE_OPTIONS>;
 export type ListOptions = Values<typeof LIST_OPTIONS>;
 export type TopOptions = Values<typeof TOP_OPTIONS>;
-export type RunOptions = Values<typeof RUN_OPTIONS> & { readonly verbose: boolean };
+export type RunOptions = Values<typeof RUN_OPTIONS> & {
+  readonly verbose: boolean;
+  readonly summary: boolean;
+};
 
 /** Flags parsed by commander, by name. */
 export type Flags = Readonly<Record<string, unknown>>;

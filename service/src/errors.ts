@@ -27,6 +27,10 @@ const TABLE = {
   PROGRAM_MISSING: [127, '{program} was not found{where}. Check the name, or give a path.'],
   PROGRAM_NOT_EXECUTABLE: [126, '{program} is {kind} and cannot be executed. {hint}'],
   PROGRAM_NOT_STARTED: [126, '{program} could not be started: {reason}.'],
+  TRACE_NOT_CREATED: [
+    125,
+    'The trace {path} cannot be created: {reason}. Set another file with --trace.',
+  ],
   SOCKET_BUSY: [
     125,
     'Another gpu-proxy already serves {path}. Stop it, or choose another --socket.',

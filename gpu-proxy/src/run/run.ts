@@ -11,6 +11,7 @@ import { EmbeddedNode } from './embedded-node.js';
 import { findProgram } from './program.js';
 import type { Child, Say } from './run-callbacks.js';
 import { problemsOf, summaryOf } from './summary.js';
+import { TraceFile } from './trace-file.js';
 
 /** Options that describe an allocation. */
 const OF_ALLOCATION = [
@@ -26,15 +27,44 @@ const OF_ALLOCATION = [
  * Runs one program on a virtual GPU. Resolves to its exit status as a shell reports it.
  */
 export async function run(command: readonly string[], flags: Flags, say: Say): Promise<number> {
-  const options = { ...loadFlags(RUN_OPTIONS, flags), verbose: flags['verbose'] === true };
+  const options = {
+    ...loadFlags(RUN_OPTIONS, flags),
+    verbose: flags['verbose'] === true,
+    summary: flags['summary'] === true,
+  };
   refuseWhatOthersDecide(flags);
   const file = findProgram(command[0] as string);
   const installation = locateInstallation();
+  const trace = options.trace === undefined ? undefined : new TraceFile(options.trace);
   const child: Child = (socketPath) =>
-    runChild(file, command, clientEnvironment(installation, socketPath));
+    runChild(file, command, {
+      ...clientEnvironment(installation, socketPath),
+      ...traceEnvironment(options),
+    });
+  try {
+    return await runWith(command[0] as string, child, installation, options, say);
+  } finally {
+    trace?.close();
+  }
+}
+
+function traceEnvironment({ trace, summary }: RunOptions): NodeJS.ProcessEnv {
+  return {
+    ...(trace === undefined ? {} : { NVIDIA_VIRTUAL_TRACE: trace }),
+    ...(summary ? { NVIDIA_VIRTUAL_SUMMARY: '1' } : {}),
+  };
+}
+
+async function runWith(
+  program: string,
+  child: Child,
+  installation: Installation,
+  options: RunOptions,
+  say: Say,
+): Promise<number> {
   if (options.socket !== undefined) return runOnSocket(options.socket, child, options, say);
   if (options.state === undefined && options.allocation === undefined)
-    return runEmbedded(command[0] as string, child, installation, options, say);
+    return runEmbedded(program, child, installation, options, say);
   const { runOnNode } = await import('./run-on-node.js');
   return runOnNode(child, options, say);
 }
