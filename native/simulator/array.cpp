@@ -81,13 +81,13 @@ bool contradictory(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
 
 }  // namespace
 
-ArrayShape shapeOf(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+ImageShape shapeOf(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   const bool layered = descriptor.Flags & CUDA_ARRAY3D_LAYERED;
   if (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP)
-    return layered ? ArrayShape::layeredCubemap : ArrayShape::cubemap;
-  if (layered) return descriptor.Height == 0 ? ArrayShape::layered1d : ArrayShape::layered2d;
-  if (descriptor.Depth != 0) return ArrayShape::d3;
-  return descriptor.Height != 0 ? ArrayShape::d2 : ArrayShape::d1;
+    return layered ? ImageShape::layeredCubemap : ImageShape::cubemap;
+  if (layered) return descriptor.Height == 0 ? ImageShape::layered1d : ImageShape::layered2d;
+  if (descriptor.Depth != 0) return ImageShape::d3;
+  return descriptor.Height != 0 ? ImageShape::d2 : ImageShape::d1;
 }
 
 CUresult checkArray(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor,
@@ -103,16 +103,16 @@ CUresult checkArray(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descr
     return CUDA_ERROR_NOT_SUPPORTED;
   if (!hasChannels(descriptor.Format, descriptor.NumChannels) || contradictory(descriptor))
     return CUDA_ERROR_INVALID_VALUE;
-  const ArrayShape shape = shapeOf(descriptor);
+  const ImageShape shape = shapeOf(descriptor);
   bool fits = within(context, descriptor, kTexture[static_cast<std::size_t>(shape)]);
-  if (shape == ArrayShape::d3) fits |= within(context, descriptor, kAlternate);
+  if (shape == ImageShape::d3) fits |= within(context, descriptor, kAlternate);
   if (descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST)
     fits &= within(context, descriptor, kSurface[static_cast<std::size_t>(shape)]);
   if (descriptor.Flags & CUDA_ARRAY3D_TEXTURE_GATHER)
     fits &=
-        descriptor.Height != 0 && shape != ArrayShape::d3 && within(context, descriptor, kGather);
-  if (mipmapped && shape == ArrayShape::d1) fits &= within(context, descriptor, kMipmapped1d);
-  if (mipmapped && shape == ArrayShape::d2) fits &= within(context, descriptor, kMipmapped2d);
+        descriptor.Height != 0 && shape != ImageShape::d3 && within(context, descriptor, kGather);
+  if (mipmapped && shape == ImageShape::d1) fits &= within(context, descriptor, kMipmapped1d);
+  if (mipmapped && shape == ImageShape::d2) fits &= within(context, descriptor, kMipmapped2d);
   return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -7,14 +7,11 @@
 #include <vector>
 
 #include "cuda_abi.h"
-#include "native/simulator/array_format.h"
+#include "native/simulator/image.h"
 
 namespace simulator {
 
 struct Context;
-
-/// What an array is made of. Layers and faces of cubes count as depth.
-enum class ArrayShape { d1, d2, d3, layered1d, layered2d, cubemap, layeredCubemap };
 
 /// Elements lie in rows without gaps, and rows in layers without gaps.
 struct Array {
@@ -45,7 +42,7 @@ struct MipmappedArray {
   std::vector<std::shared_ptr<Array>> levels;
 };
 
-ArrayShape shapeOf(const CUDA_ARRAY3D_DESCRIPTOR& descriptor);
+ImageShape shapeOf(const CUDA_ARRAY3D_DESCRIPTOR& descriptor);
 /// Whether arrays of this descriptor exist on the device: extents, format, channels, flags.
 CUresult checkArray(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor,
                     bool mipmapped);

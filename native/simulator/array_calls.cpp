@@ -58,13 +58,13 @@ CUDA_ARRAY3D_DESCRIPTOR levelOf(CUDA_ARRAY3D_DESCRIPTOR descriptor, unsigned lev
   };
   halve(descriptor.Width);
   halve(descriptor.Height);
-  if (shapeOf(descriptor) == ArrayShape::d3) halve(descriptor.Depth);
+  if (shapeOf(descriptor) == ImageShape::d3) halve(descriptor.Depth);
   return descriptor;
 }
 
 unsigned mostLevels(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   std::size_t extent = std::max(descriptor.Width, descriptor.Height);
-  if (shapeOf(descriptor) == ArrayShape::d3) extent = std::max(extent, descriptor.Depth);
+  if (shapeOf(descriptor) == ImageShape::d3) extent = std::max(extent, descriptor.Depth);
   return static_cast<unsigned>(std::bit_width(extent));
 }
 

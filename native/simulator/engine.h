@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cuda_abi.h"
+#include "native/simulator/image.h"
 
 namespace simulator {
 
@@ -59,6 +60,7 @@ struct VariableInfo {
   std::uint64_t size = 0;
   std::uint64_t alignment = 1;
   bool constant = false;  ///< .const
+  bool opaque = false;    ///< .texref, .surfref: 8 bytes that hold the handle of an object
 };
 
 /// Why a text did not compile. The message names the line and the instruction, like the JIT's error
@@ -104,6 +106,7 @@ struct Output {
 /// The context's services for a kernel.
 struct Environment {
   const AddressSpace* memory = nullptr;
+  const Images* images = nullptr;  ///< null: none
   Output output;
   std::function<std::uint64_t(std::uint64_t)> deviceMalloc;  ///< returns 0 if the heap is full
   std::function<void(std::uint64_t)> deviceFree;

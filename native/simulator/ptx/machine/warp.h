@@ -90,6 +90,10 @@ struct Warp {
   alignas(64) std::uint64_t exchange[kLanes];
   alignas(64) std::uint32_t members[kLanes];
 
+  /// Operands of an operation that has more of them than slots: texture.h.
+  static constexpr unsigned kStaged = 10;
+  alignas(64) std::uint32_t staged[kStaged][kLanes];
+
   std::uint32_t clusterPhase[kLanes];
   alignas(64) std::uint32_t tid[3][kLanes];
 

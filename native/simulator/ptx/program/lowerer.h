@@ -10,6 +10,7 @@
 #include "native/simulator/ptx/lanes/form.h"
 #include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/matrix.h"
+#include "native/simulator/ptx/machine/texture.h"
 #include "native/simulator/ptx/program/control_flow.h"
 #include "native/simulator/ptx/program/fragments.h"
 #include "native/simulator/ptx/program/modifiers.h"
@@ -183,6 +184,22 @@ class Lowerer {
                     bool result);
   std::uint32_t productNumber(const MatrixProduct& product);
   void converge(const Instruction& instruction);
+
+  // decode_texture.cpp
+  void texture(const Instruction&, Modifiers&);
+  void imageQuery(const Instruction&, Modifiers&);
+  void surface(const Instruction&, Modifiers&);
+  void surfaceReduction(const Instruction&, Modifiers&);
+  /// The handle in a register, or in the variable that an operand names.
+  Slot imageHandle(const Instruction& instruction, const Operand& operand);
+  void stage(const Instruction& instruction, const Operand& operand, unsigned first, unsigned count,
+             Type type);
+  void stageCoordinates(const Instruction& instruction, const Operand& operand, Geometry geometry,
+                        Type type);
+  void defineFetched(Operation& op, const Instruction& instruction, Type type, unsigned count);
+  SurfaceAccess takeSurfaceAccess(const Instruction& instruction, Modifiers& modifiers);
+  void surfacePlace(Operation& op, const Instruction& instruction, const Operand& image,
+                    Geometry geometry);
 
   // decode_control.cpp
   void branch(const Instruction&, Modifiers&);

@@ -118,6 +118,7 @@ class Module {
                              shape.cooperative, parameters};
     simulator::Environment environment;
     environment.memory = &memory;
+    environment.images = &images;
     environment.output.text = [this](std::string_view text) { printed += text; };
     environment.output.assertion = [this](std::string_view text) { asserted += text; };
     environment.deviceMalloc = [this](std::uint64_t bytes) { return memory.allocate(bytes); };
@@ -133,6 +134,7 @@ class Module {
   }
 
   Memory memory;
+  simulator::Images images;
   simulator::CompileError error;
   std::unique_ptr<simulator::Program> program;
   std::vector<std::uint64_t> addresses;

@@ -18,8 +18,8 @@ TEST_CASE("the error message names the line and the instruction") {
           line +
               "instruction 'wmma.load.a.sync.aligned.row.m8n8k64.global.b1' is not implemented by "
               "the simulated GPU");
-  refused("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
-          line + "instruction 'tex.2d.v4.f32.f32' is not implemented by the simulated GPU");
+  refused("tex.2dms.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2, %r3, %r3}];",
+          line + "instruction 'tex.2dms.v4.f32.s32' is not implemented by the simulated GPU");
   refused("add.u32.wrong %r1, %r2, %r3;",
           line + "instruction 'add.u32.wrong' is not implemented by the simulated GPU");
   refused("add.u32 %r1, %r2, %rd3;",

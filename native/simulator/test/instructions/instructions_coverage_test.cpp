@@ -30,6 +30,10 @@ const std::map<std::string_view, const char*> kElsewhere{
     {"bar", "barrier_test.cpp"},     {"barrier", "barrier_test.cpp"},
     {"brkpt", "no effect to see"},   {"setmaxnreg", "no effect to see"},
     {"discard", "no effect to see"}, {"wmma", "tensor_cores.cu"},
+    {"tex", "texture_test.cpp"},     {"tld4", "texture_test.cpp"},
+    {"txq", "texture_test.cpp"},     {"suq", "texture_test.cpp"},
+    {"suld", "surface_test.cpp"},    {"sust", "surface_test.cpp"},
+    {"sured", "surface_test.cpp"},
 };
 
 TEST_CASE("every opcode has a form or another test") {

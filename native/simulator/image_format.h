@@ -1,4 +1,4 @@
-// The formats of elements of arrays and textures.
+// The formats of elements of images.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace simulator {
 
 /// How one channel is stored.
-struct ArrayFormat {
+struct ImageFormat {
   enum class Kind : std::uint8_t { unsignedInteger, signedInteger, floatingPoint };
   Kind kind;
   std::uint8_t bytes;         ///< of a channel
@@ -17,12 +17,12 @@ struct ArrayFormat {
 };
 
 /// Null: the simulated GPU does not have the format (compressed blocks, video planes).
-inline const ArrayFormat* formatOf(CUarray_format format) {
-  using Kind = ArrayFormat::Kind;
-  static constexpr ArrayFormat u8{Kind::unsignedInteger, 1}, u16{Kind::unsignedInteger, 2},
+inline const ImageFormat* formatOf(CUarray_format format) {
+  using Kind = ImageFormat::Kind;
+  static constexpr ImageFormat u8{Kind::unsignedInteger, 1}, u16{Kind::unsignedInteger, 2},
       u32{Kind::unsignedInteger, 4}, s8{Kind::signedInteger, 1}, s16{Kind::signedInteger, 2},
       s32{Kind::signedInteger, 4}, f16{Kind::floatingPoint, 2}, f32{Kind::floatingPoint, 4};
-  static constexpr ArrayFormat normalized[] = {
+  static constexpr ImageFormat normalized[] = {
       {Kind::unsignedInteger, 1, 1, true}, {Kind::unsignedInteger, 1, 2, true},
       {Kind::unsignedInteger, 1, 4, true}, {Kind::unsignedInteger, 2, 1, true},
       {Kind::unsignedInteger, 2, 2, true}, {Kind::unsignedInteger, 2, 4, true},
@@ -47,7 +47,7 @@ inline const ArrayFormat* formatOf(CUarray_format format) {
 
 /// Whether the format exists and may have this number of channels.
 inline bool hasChannels(CUarray_format format, unsigned channels) {
-  const ArrayFormat* found = formatOf(format);
+  const ImageFormat* found = formatOf(format);
   if (found == nullptr || (channels != 1 && channels != 2 && channels != 4)) return false;
   return found->channels == 0 || found->channels == channels;
 }
