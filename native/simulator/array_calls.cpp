@@ -7,6 +7,7 @@
 #include "native/simulator/driver_call.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/memory.h"
+#include "native/simulator/texture.h"
 
 using namespace simulator;
 
@@ -121,6 +122,7 @@ DRIVER_CALL cuArrayDestroy(CUarray hArray) {
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();
     if (Handles<Array>::all().remove(hArray) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    forgetImages(*array);
     releaseMemory(array->address);
     return CUDA_SUCCESS;
   });
@@ -179,7 +181,10 @@ DRIVER_CALL cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
     if (fault() != CUDA_SUCCESS) return fault();
     const auto removed = Handles<MipmappedArray>::all().remove(hMipmappedArray);
     if (removed == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    for (const auto& level : removed->levels) Handles<Array>::all().remove(level.get());
+    for (const auto& level : removed->levels) {
+      Handles<Array>::all().remove(level.get());
+      forgetImages(*level);
+    }
     releaseMemory(removed->levels.front()->address);
     return CUDA_SUCCESS;
   });

@@ -12,6 +12,7 @@
 #include "native/simulator/memory.h"
 #include "native/simulator/module.h"
 #include "native/simulator/stream_capture.h"
+#include "native/simulator/texture.h"
 
 namespace simulator {
 namespace {
@@ -101,6 +102,7 @@ void destroy(Context& context) {
   }
   forget<Stream>(context);
   forget<Event>(context);
+  forgetImages(context);
   forget<Array>(context);
   forget<MipmappedArray>(context);
   for (const auto& module : modules) unload(*module);

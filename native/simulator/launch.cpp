@@ -7,6 +7,7 @@
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/fault.h"
+#include "native/simulator/texture.h"
 
 namespace simulator {
 namespace {
@@ -39,7 +40,7 @@ CUresult readExtra(void** extra, std::vector<std::byte>& parameters) {
 }  // namespace
 
 void run(const Function& function, const LaunchRequest& request,
-         const std::vector<std::byte>& parameters) {
+         const std::vector<std::byte>& parameters, std::shared_ptr<const Images> images) {
   Context& context = function.module.context;
   Launch launch;
   launch.program = function.module.program.get();
@@ -54,6 +55,8 @@ void run(const Function& function, const LaunchRequest& request,
   launch.parameters = parameters;
   Environment environment;
   environment.memory = context.memory.get();
+  if (images == nullptr) images = currentImages();
+  environment.images = images.get();
   environment.output.text = [](std::string_view text) { write(stdout, text); };
   environment.output.assertion = [](std::string_view text) { write(stderr, text); };
   environment.deviceMalloc = [&](std::uint64_t bytes) { return context.heap.allocate(bytes); };

@@ -28,9 +28,10 @@ CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extr
 /// unknown.
 bool apply(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchRequest& request);
 /// Runs a kernel on this thread; an error becomes the fault of the process. Its output is in stdout
-/// when this returns.
+/// when this returns. `images`: the textures and surfaces of the time when it was launched; null:
+/// those of now.
 void run(const Function& function, const LaunchRequest& request,
-         const std::vector<std::byte>& parameters);
+         const std::vector<std::byte>& parameters, std::shared_ptr<const Images> images = nullptr);
 
 /// Returns the error of a launch that the driver refuses at once, or CUDA_SUCCESS.
 CUresult check(const Function& function, const LaunchRequest& request);

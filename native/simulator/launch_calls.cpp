@@ -8,6 +8,7 @@
 #include "native/simulator/handles.h"
 #include "native/simulator/launch.h"
 #include "native/simulator/stream_capture.h"
+#include "native/simulator/texture.h"
 
 using namespace simulator;
 
@@ -55,9 +56,9 @@ CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, vo
       if (*captures == CUDA_SUCCESS && event != nullptr) captureRecord(event, stream, 0);
       return *captures;
     }
-    const auto done = stream.submit([function, request, parameters = std::move(parameters)] {
-      run(*function, request, parameters);
-    });
+    const auto done =
+        stream.submit([function, request, parameters = std::move(parameters),
+                       images = currentImages()] { run(*function, request, parameters, images); });
     if (event != nullptr) event->record(done);
     return CUDA_SUCCESS;
   });
