@@ -6,8 +6,6 @@
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/block.h"
 #include "interposer/memory/block_copy.h"
-#include "interposer/memory/host_memory.h"
-#include "interposer/memory/pinned_copy.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -25,11 +23,40 @@ bool isKnown(CUmemcpySrcAccessOrder order) {
          order == CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/// Before pageable memory is read: the stream's earlier work may still write it if the source is
-/// accessed in the order of the stream.
-CUresult awaitSource(CUmemcpySrcAccessOrder order, CUstream stream) {
-  if (order != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || captures(stream)) return CUDA_SUCCESS;
-  return remote::cuStreamSynchronize(stream);
+bool isLine(const CUDA_MEMCPY3D& copy) {
+  return copy.srcMemoryType == CU_MEMORYTYPE_UNIFIED &&
+         copy.dstMemoryType == CU_MEMORYTYPE_UNIFIED && copy.Height == 1 && copy.Depth == 1;
+}
+
+/// One copy of a batch, as the order says in which its source is read. Sets `waits` if the batch
+/// must wait for the stream: the source is on the device and is to be read during the call.
+CUresult copyIn(const CUDA_MEMCPY3D& copy, CUmemcpySrcAccessOrder order, CUstream stream,
+                bool& waits) {
+  const Block block = readBlock(copy);
+  const bool fromProgram = block.from.begin != nullptr;
+  const bool readsNow = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL && !captures(stream);
+  // The stream's earlier work may still write pageable memory, which is read by this thread.
+  if (fromProgram && isPageable(block) && order == CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+      !captures(stream)) {
+    const CUresult status = remote::cuStreamSynchronize(stream);
+    if (status != CUDA_SUCCESS) return status;
+  }
+  waits |= readsNow && !fromProgram;
+  if (isLine(copy) && (!readsNow || isPageable(block)))
+    return interposer::cuMemcpyAsync(copy.dstDevice, copy.srcDevice, copy.WidthInBytes, stream);
+  return copyBlock(copy, {stream, false, false, readsNow});
+}
+
+CUresult finish(bool waits, CUstream stream) {
+  return waits ? remote::cuStreamSynchronize(stream) : CUDA_SUCCESS;
+}
+
+CUDA_MEMCPY3D lineOf(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+  copy.srcDevice = from, copy.dstDevice = to;
+  copy.WidthInBytes = bytes, copy.Height = copy.Depth = 1;
+  return copy;
 }
 
 /// The copies of a batch and their attributes.
@@ -55,14 +82,6 @@ struct Batch {
   }
 };
 
-CUresult copyOne(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUmemcpySrcAccessOrder order,
-                 CUstream stream) {
-  if (!isDevice(from) && !isPinned(reinterpret_cast<const void*>(from), bytes)) {
-    if (const CUresult status = awaitSource(order, stream); status != CUDA_SUCCESS) return status;
-  }
-  return interposer::cuMemcpyAsync(to, from, bytes, stream);
-}
-
 /// `failed`: the copy that is wrong; SIZE_MAX if the batch as a whole is.
 CUresult copyAll(const Batch& batch, std::size_t& failed, CUstream stream) {
   failed = SIZE_MAX;
@@ -71,13 +90,14 @@ CUresult copyAll(const Batch& batch, std::size_t& failed, CUstream stream) {
   for (std::size_t i = 0; i < batch.count; ++i) {
     if (batch.dsts[i] == 0 || batch.srcs[i] == 0) return failed = i, CUDA_ERROR_INVALID_VALUE;
   }
+  bool waits = false;
   for (std::size_t i = 0, kind = 0; i < batch.count; ++i) {
     if (kind + 1 < batch.kinds && batch.firsts[kind + 1] == i) ++kind;
-    const CUresult status = copyOne(batch.dsts[i], batch.srcs[i], batch.sizes[i],
-                                    batch.attributes[kind].srcAccessOrder, stream);
+    const CUresult status = copyIn(lineOf(batch.dsts[i], batch.srcs[i], batch.sizes[i]),
+                                   batch.attributes[kind].srcAccessOrder, stream, waits);
     if (status != CUDA_SUCCESS) return failed = i, status;
   }
-  return CUDA_SUCCESS;
+  return finish(waits, stream);
 }
 
 /// Bytes of what the extents and offsets of an operation count: elements of its arrays, else bytes.
@@ -137,28 +157,20 @@ CUresult readOperation(const CUDA_MEMCPY3D_BATCH_OP& operation, CUDA_MEMCPY3D& c
   return CUDA_SUCCESS;
 }
 
-CUresult copyOperation(const CUDA_MEMCPY3D_BATCH_OP& operation, CUstream stream) {
-  CUDA_MEMCPY3D copy{};
-  if (const CUresult status = readOperation(operation, copy); status != CUDA_SUCCESS) return status;
-  const Block block = readBlock(copy);
-  if (block.from.begin != nullptr && isPageable(block)) {
-    const CUresult status = awaitSource(operation.srcAccessOrder, stream);
-    if (status != CUDA_SUCCESS) return status;
-  }
-  return copyBlock(copy, {stream, false});
-}
-
 CUresult copyOperations(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations,
                         std::size_t& failed, unsigned long long flags, CUstream stream) {
   failed = SIZE_MAX;
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (count == 0 || operations == nullptr || flags != 0 || isLegacyDefault(stream))
     return CUDA_ERROR_INVALID_VALUE;
+  bool waits = false;
   for (std::size_t i = 0; i < count; ++i) {
-    const CUresult status = copyOperation(operations[i], stream);
+    CUDA_MEMCPY3D copy{};
+    CUresult status = readOperation(operations[i], copy);
+    if (status == CUDA_SUCCESS) status = copyIn(copy, operations[i].srcAccessOrder, stream, waits);
     if (status != CUDA_SUCCESS) return failed = i, status;
   }
-  return CUDA_SUCCESS;
+  return finish(waits, stream);
 }
 
 }  // namespace

@@ -132,7 +132,8 @@ CUresult copyBlock(CUDA_MEMCPY3D copy, const Run& run) {
   if ((block.from.begin != nullptr && copy.srcHost == nullptr) ||
       (block.to.begin != nullptr && copy.dstHost == nullptr))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!isPageable(block)) return send(copy, run);
+  const bool readsNow = run.readsNow && block.from.begin != nullptr;
+  if (!isPageable(block) && !readsNow) return send(copy, run);
   if (!run.synchronise && captures(run.stream)) {
     if (run.peer) copy.reserved0 = copy.reserved1 = nullptr;
     return captureCopy(copy, run.stream);

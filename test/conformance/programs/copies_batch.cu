@@ -75,6 +75,20 @@ static void lines(CUstream stream, bool old) {
   EXPECT_DRIVER(cuStreamSynchronize(stream));
   EXPECT_OK(cudaMemcpy(out.data(), b, bytes, cudaMemcpyDefault));
   EXPECT(out == numbers(2));
+  // Pinned memory that is read during the call may change at once, although the stream is busy.
+  int* much = nullptr;
+  constexpr std::size_t muchBytes = std::size_t{64} << 20;
+  EXPECT_OK(cudaMalloc(&much, muchBytes));
+  std::memcpy(pinned, second.data(), bytes);
+  for (int i = 0; i < 8; ++i) EXPECT_OK(cudaMemsetAsync(much, i, muchBytes, stream));
+  to[0] = at(a), from[0] = at(pinned);
+  attributes[0] = order(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
+  EXPECT_DRIVER(batch(1, 1, stream));
+  std::memset(pinned, 0, bytes);
+  EXPECT_DRIVER(cuStreamSynchronize(stream));
+  EXPECT_OK(cudaMemcpy(out.data(), a, bytes, cudaMemcpyDefault));
+  EXPECT(out == second);
+  EXPECT_OK(cudaFree(much));
   // What is wrong.
   EXPECT(batch(0, 1, stream) == CUDA_ERROR_INVALID_VALUE);
   EXPECT(batch(1, 2, stream) == CUDA_ERROR_INVALID_VALUE);
