@@ -32,6 +32,10 @@ void fill(worker::Driver& driver) {
   set(driver.cuFuncGetName, notFound);
   set(driver.cuKernelGetParamInfo, noParameter);
   set(driver.cuFuncGetParamInfo, noParameter);
+  // Without extents of the device, no array would be small enough to be made.
+  driver.cuDeviceGetAttribute = [](int* value, CUdevice_attribute, CUdevice) {
+    return *value = 1 << 17, CUDA_SUCCESS;
+  };
 }
 
 struct Fixture {

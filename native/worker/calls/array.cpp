@@ -95,15 +95,24 @@ bool fits(const Thread& thread, const HeldMemory::Reading& before) {
   return !thread.session.held.grew(before) || thread.session.held.settle();
 }
 
-/// Larger than any GPU's limits. The driver refuses it, too.
-bool isTooLarge(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 31;
-  return descriptor.Width > kMost || descriptor.Height > kMost || descriptor.Depth > kMost;
+/// Beyond the largest extent of the device's arrays. The driver refuses it, too: it must not look
+/// as if the quota were too small.
+bool isTooLarge(const Thread& thread, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+  std::uint64_t most = 0;
+  CUdevice device = 0;
+  thread.driver.cuCtxGetDevice(&device);
+  for (const CUdevice_attribute attribute :
+       {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH}) {
+    int extent = 0;
+    thread.driver.cuDeviceGetAttribute(&extent, attribute, device);
+    most = std::max(most, static_cast<std::uint64_t>(std::max(extent, 0)));
+  }
+  return descriptor.Width > most || descriptor.Height > most || descriptor.Depth > most;
 }
 
 template <class Calls>
 CUresult create(Thread& thread, const Calls& calls, typename Calls::Object* array) {
-  if (isTooLarge(calls.descriptor)) return CUDA_ERROR_INVALID_VALUE;
+  if (isTooLarge(thread, calls.descriptor)) return CUDA_ERROR_INVALID_VALUE;
   Quota& quota = thread.session.quota;
   const std::uint64_t bytes = bytesOf(thread, calls);
   const HeldMemory::Reading before = readHeld(thread);

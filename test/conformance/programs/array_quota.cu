@@ -1,5 +1,5 @@
 // Arrays take memory of the GPU, and give it back when they are destroyed or their context ends; what does not fit is refused.
-// conformance: flags=-lcuda judges=itself
+// conformance: flags=-lcuda judges=itself alone=yes memory=2GiB
 #include <vector>
 
 #include "expect.h"
