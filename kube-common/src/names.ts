@@ -16,6 +16,7 @@ export const ANNOTATION = {
   mode: 'nvidia-virtual/mode',
   gpuType: 'nvidia-virtual/gpu-type',
   gpuUuid: 'nvidia-virtual/gpu-uuid',
+  trace: 'nvidia-virtual/trace',
   assigned: 'nvidia-virtual/assigned',
 } as const;
 

@@ -57,6 +57,7 @@ test('readPodRequest() reads every annotation', () => {
     'nvidia-virtual/gpus': '2',
     'nvidia-virtual/policy': 'fixed',
     'nvidia-virtual/mode': 'exclusive',
+    'nvidia-virtual/trace': 'summary',
     'nvidia-virtual/gpu-type': 'H200, A100 ',
     'nvidia-virtual/gpu-uuid': 'GPU-1,GPU-2',
   };
@@ -71,6 +72,7 @@ test('readPodRequest() reads every annotation', () => {
         cores: 25,
         policy: 'fixed',
         mode: 'exclusive',
+        trace: 'summary',
       },
     ],
     gpuTypes: ['H200', 'A100'],
@@ -148,6 +150,7 @@ test.each([
   ['nvidia-virtual/gpus', '3', 'requests 4 nvidia-virtual/gpu over 3 GPUs'],
   ['nvidia-virtual/policy', 'Burst', 'must be burst or fixed'],
   ['nvidia-virtual/mode', 'mps', 'must be exclusive or concurrent'],
+  ['nvidia-virtual/trace', 'all', 'must be summary'],
   [
     'nvidia-virtual/cores',
     'other=5',
@@ -157,7 +160,7 @@ test.each([
   expect(problemsOf(pod({ [annotation]: value }))).toEqual([expect.stringContaining(said)]);
 });
 
-test.each(['memory', 'cores', 'gpus', 'policy', 'mode', 'gpu-type', 'gpu-uuid'])(
+test.each(['memory', 'cores', 'gpus', 'policy', 'mode', 'trace', 'gpu-type', 'gpu-uuid'])(
   'nvidia-virtual/%s has a limit of length',
   (name) => {
     const annotation = `nvidia-virtual/${name}`;

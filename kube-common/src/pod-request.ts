@@ -1,5 +1,5 @@
 import type { V1Container, V1Pod } from '@kubernetes/client-node';
-import type { Policy, SharingMode } from '@nvidia-virtual/ledger';
+import type { Policy, SharingMode, TraceMode } from '@nvidia-virtual/ledger';
 import { ANNOTATION, RESOURCE } from './names.js';
 import { QUANTITIES, readQuantity } from './quantity.js';
 
@@ -22,6 +22,8 @@ export interface ContainerRequest {
   readonly cores: number | undefined;
   readonly policy: Policy | undefined;
   readonly mode: SharingMode | undefined;
+  /** What its programs write to their standard error at their end. */
+  readonly trace: TraceMode | undefined;
 }
 
 /** The GPU request of a pod. */
@@ -70,6 +72,7 @@ const COUNT: Kind<number> = {
 };
 const POLICY = oneOf<Policy>('burst', 'fixed');
 const MODE = oneOf<SharingMode>('exclusive', 'concurrent');
+const TRACE = oneOf<TraceMode>('summary');
 
 /**
  * Reads slots and annotations of a pod. A value applies to every container that requests slots, or
@@ -90,12 +93,14 @@ export function readPodRequest(pod: V1Pod): PodRequest | undefined {
     values(ANNOTATION.gpus, COUNT),
   ];
   const [policy, mode] = [values(ANNOTATION.policy, POLICY), values(ANNOTATION.mode, MODE)];
+  const trace = values(ANNOTATION.trace, TRACE);
   const containers = asking.map(({ container, init, slots }) => {
     const shape = {
       memory: memory(container),
       cores: cores(container),
       policy: policy(container),
       mode: mode(container),
+      trace: trace(container),
     };
     const request = { container, init, slots, gpus: gpus(container) ?? 1, ...shape };
     problems.push(...contradictions(request));

@@ -54,6 +54,9 @@ export interface Owner {
 }
 
 /** Content of allocation.json. */
+/** What programs write to their standard error at their end: a table of calls and GPU work. */
+export type TraceMode = 'summary';
+
 export interface AllocationSpecification {
   readonly version: 1;
   /** 16 lowercase hexadecimal digits, random. */
@@ -71,6 +74,8 @@ export interface AllocationSpecification {
   readonly priority: number;
   readonly mode: SharingMode;
   readonly limits: Limits;
+  /** Undefined: nothing is traced, unless a program asks for it. */
+  readonly trace?: TraceMode | undefined;
   /** User id of its workers. Undefined: the proxy's. */
   readonly uid: number | undefined;
   readonly createdAt: string;

@@ -5,6 +5,7 @@ import type {
   Policy,
   SessionRecord,
   SharingMode,
+  TraceMode,
 } from '@nvidia-virtual/ledger';
 import { loadFlags } from '@nvidia-virtual/service/configuration/load';
 import { ProxyError, systemReason } from '@nvidia-virtual/service/errors';
@@ -34,10 +35,14 @@ export interface RequestedSpecification {
   readonly priority?: number | undefined;
   readonly mode?: SharingMode | undefined;
   readonly limits?: Partial<Limits> | undefined;
+  readonly trace?: TraceMode | undefined;
   readonly uid?: number | undefined;
 }
 
-type Checked = Pick<AllocationSpecification, 'share' | 'policy' | 'priority' | 'mode' | 'limits'>;
+type Checked = Pick<
+  AllocationSpecification,
+  'share' | 'policy' | 'priority' | 'mode' | 'limits' | 'trace'
+>;
 
 /** Validates the request and fills in defaults. @throws ProxyError OPTION_VALUE */
 export function checkRequest(requested: RequestedSpecification): Checked {
@@ -47,6 +52,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
     policy = DEFAULTS.policy,
     priority = DEFAULTS.priority,
     mode = DEFAULTS.mode,
+    trace,
     uid,
   } = requested;
   const limits = { ...DEFAULT_LIMITS, ...requested.limits };
@@ -57,6 +63,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
   require('policy', policy, POLICIES.includes(policy), POLICIES.join(' or '));
   require('priority', priority, isWhole(priority, -100, 100), 'a whole number, -100 to 100');
   require('mode', mode, SHARING_MODES.includes(mode), SHARING_MODES.join(' or '));
+  require('trace', trace, trace === undefined || trace === 'summary', 'summary');
   require('limits.sessions', limits.sessions, isWhole(
     limits.sessions,
     1,
@@ -74,7 +81,7 @@ export function checkRequest(requested: RequestedSpecification): Checked {
     ), 'a whole number above 0');
   if (uid !== undefined)
     require('uid', uid, isWhole(uid, 1, 2 ** 32 - 2), 'the number of a user other than root');
-  return { share, policy, priority, mode, limits };
+  return { share, policy, priority, mode, limits, trace };
 }
 
 function require(key: string, value: unknown, holds: boolean, allowed: string): void {

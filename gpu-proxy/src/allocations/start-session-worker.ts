@@ -73,7 +73,7 @@ function otherBuild({ directory, host }: SessionStart): string | undefined {
 }
 
 function workerOptions({ host, specification, ...start }: SessionStart): WorkerOptions {
-  const { memory, gpus, limits, uid, mode } = specification;
+  const { memory, gpus, limits, uid, mode, trace } = specification;
   const contextMemory = host.cost('contextMemory', gpus);
   const { slot } = start.record;
   return {
@@ -84,6 +84,7 @@ function workerOptions({ host, specification, ...start }: SessionStart): WorkerO
     gpus,
     limits,
     uid,
+    summary: trace === 'summary',
     contextMemory,
     streamMemory: host.cost('streamMemory', gpus),
     heapMemory: host.cost('heapMemory', gpus),

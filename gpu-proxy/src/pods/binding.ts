@@ -125,6 +125,7 @@ export class Binding {
       ...shape,
       priority: request.priority,
       mode: request.mode,
+      trace: request.trace,
       ...{ owner, grant },
     });
     logger.info(

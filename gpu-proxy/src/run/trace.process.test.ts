@@ -1,8 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { until } from '@nvidia-virtual/service/testing/eventually';
+import { locateInstallation } from '../host/installation.js';
 import { CommandUnderTest, gpuProxy, Place } from '../testing/command-under-test.js';
 import { cudaProgram } from '../testing/cuda-program.js';
+import { startNode } from '../testing/node-under-test.js';
+import { clientEnvironment } from './run.js';
 
 interface TraceEvent {
   readonly ph: string;
@@ -158,6 +163,23 @@ test('--summary prints a table at the end, and nothing else changes', async () =
   expect(stderr).toMatch(/^ GPU activities: +100\.00% +\S+ +7 +\S+ +\S+ +\S+ {2}spin$/m);
   expect(stderr).toMatch(/ 7 +\S+ +\S+ +\S+ {2}cuLaunchKernel$/m);
   expect(place.leftovers()).toEqual([]);
+});
+
+test('an allocation with `trace: summary` makes its programs print the table', async () => {
+  const { node } = await startNode(path.join(place.directory, 'state'));
+  const allocation = await node.create({ trace: 'summary' });
+  const [program, ...args] = cudaProgram(`${WORK}\nstart(); launch(7)`);
+  const env = clientEnvironment(locateInstallation(), allocation.socketPath);
+  const child = spawn(program as string, args, { env });
+  let stderr = '';
+  child.stderr.on('data', (data: Buffer) => {
+    stderr += data;
+  });
+  await once(child, 'close');
+  await node.delete(allocation, { force: true });
+  await node.close();
+  expect(stderr).toMatch(/^ GPU activities: .* 7 .* spin$/m);
+  expect(stderr).toMatch(/ 7 +\S+ +\S+ +\S+ {2}cuLaunchKernel$/m);
 });
 
 test('a trace that cannot be written is refused before the program starts', async () => {

@@ -37,6 +37,8 @@ export interface WorkerOptions extends DriverChoice {
    */
   readonly allocations: string | undefined;
   readonly uid: number | undefined;
+  /** Programs print a summary of their calls and their GPU work at their end. */
+  readonly summary: boolean;
   readonly limits: Limits;
 }
 
@@ -168,6 +170,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...given('--cache', options.cache),
     ...given('--allocations', options.allocations),
     ...given('--uid', options.uid),
+    ...(options.summary ? ['--summary'] : []),
     ...['--max-threads', String(options.limits.threads)],
     ...['--max-handles', String(options.limits.handles)],
     ...['--max-pinned', String(options.limits.pinnedMemory)],

@@ -49,7 +49,13 @@ export function needOf(
   slots: number,
   more: Partial<ContainerRequest> = {},
 ): ContainerRequest {
-  const open = { memory: undefined, cores: undefined, policy: undefined, mode: undefined };
+  const open = {
+    memory: undefined,
+    cores: undefined,
+    policy: undefined,
+    mode: undefined,
+    trace: undefined,
+  };
   return { container, init: false, slots, gpus: 1, ...open, ...more };
 }
 
