@@ -44,12 +44,13 @@ struct Message {
   int file = -1;  ///< owned by the receiver; -1: none
 };
 
-/// Sends one message, with at most one file descriptor. Returns false and sets errno if the peer is
-/// gone. Not thread-safe: callers serialise.
+/// Sends one message, with at most one file descriptor. Returns false if the peer is gone, or if
+/// the socket is full and the descriptor `end` is readable. Not thread-safe: callers serialise.
 bool sendMessage(int socket, MessageKind kind, std::uint64_t id, std::span<const std::byte> payload,
-                 int file = -1);
+                 int file = -1, int end = -1);
 
-/// Waits for one message. Returns false if the peer is gone or violates the format.
-bool receiveMessage(int socket, Message& message);
+/// Waits for one message. Returns false if the peer is gone or violates the format, or if more
+/// bytes do not come before the descriptor `end` is readable.
+bool receiveMessage(int socket, Message& message, int end = -1);
 
 }  // namespace wire

@@ -1,5 +1,9 @@
-// The connection to the client.
+// The connection to the client. A client that does not read, or sends half a message, delays
+// neither its own end nor that of the session: see endsWith().
 #pragma once
+
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -12,20 +16,31 @@ namespace worker {
 
 class Connection {
  public:
-  explicit Connection(int file) : file_(file) {}
+  explicit Connection(int file) : file_(file), end_(epoll_create1(EPOLL_CLOEXEC)) {}
+  ~Connection() { close(end_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
 
   int file() const { return file_; }
 
-  /// Any thread. False when the client is gone.
+  /// Once this descriptor is readable, no thread waits any longer for the client to read or write.
+  void endsWith(int descriptor) const {
+    epoll_event readable{EPOLLIN, {.fd = descriptor}};
+    epoll_ctl(end_, EPOLL_CTL_ADD, descriptor, &readable);
+  }
+
+  /// Any thread. False when the client is gone, or does not read and the end has come.
   bool send(wire::MessageKind kind, std::uint64_t id, std::span<const std::byte> payload) {
     const std::lock_guard lock(mutex_);
-    return wire::sendMessage(file_, kind, id, payload);
+    return wire::sendMessage(file_, kind, id, payload, -1, end_);
   }
-  /// One thread only. False at the client's end, or when it breaks the format.
-  bool receive(wire::Message& message) { return wire::receiveMessage(file_, message); }
+  /// One thread only. False at the client's end, when it breaks the format, or when the rest of the
+  /// message has not come before the end.
+  bool receive(wire::Message& message) { return wire::receiveMessage(file_, message, end_); }
 
  private:
   const int file_;
+  const int end_;     ///< epoll: readable from the end on
   std::mutex mutex_;  ///< of those that send
 };
 

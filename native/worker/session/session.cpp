@@ -28,7 +28,9 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       localMemory(driver, account),
       reserves(driver, account, most.heapMemory),
       held(driver, account),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      failed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  connection.endsWith(failed_);
   output.setWake(wake_);
   quota.setReclaim([this] {
     const RelaxedCapture relaxed(driver, captures);
@@ -108,6 +110,8 @@ void Session::fail(const std::string& why) {
     const std::lock_guard lock(failMutex_);
     if (failure_.empty()) failure_ = why;
   }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(failed_, &one, sizeof one);
   wake();
 }
 
@@ -217,6 +221,7 @@ void Session::drain(const std::function<void(int)>& serveChannel) {
 std::string Session::serve(int clientPidfd, const std::function<void(int)>& serveChannel) {
   // A pidfd, because a forked child of the client may keep the connection open.
   pollfd waits[] = {{connection.file(), POLLIN, 0}, {wake_, POLLIN, 0}, {clientPidfd, POLLIN, 0}};
+  if (clientPidfd >= 0) connection.endsWith(clientPidfd);
   for (;;) {
     if (poll(waits, clientPidfd >= 0 ? 3 : 2, settlePools() ? kPoolMilliseconds : -1) <= 0)
       continue;
@@ -224,11 +229,10 @@ std::string Session::serve(int clientPidfd, const std::function<void(int)>& serv
       std::uint64_t count = 0;
       [[maybe_unused]] const auto bytes = read(wake_, &count, sizeof count);
       output.send(connection);
-      const std::lock_guard lock(failMutex_);
-      if (!failure_.empty()) return failure_;
     }
-    if (waits[2].revents != 0 || (waits[0].revents != 0 && !receive(serveChannel)))
-      return drain(serveChannel), "client exited";
+    const bool gone = waits[2].revents != 0 || (waits[0].revents != 0 && !receive(serveChannel));
+    if (const std::lock_guard lock(failMutex_); !failure_.empty()) return failure_;
+    if (gone) return drain(serveChannel), "client exited";
   }
 }
 

@@ -134,7 +134,8 @@ class Session {
   void noteUnsupported(std::string_view call);
   void noteNotFound(std::string_view names, bool byRuntime);
 
-  int wake_;  ///< eventfd: output is waiting, or the session has failed
+  int wake_;    ///< eventfd: output is waiting, or the session has failed
+  int failed_;  ///< eventfd: the session has failed
   std::mutex failMutex_;
   std::string failure_;
   std::atomic<CUresult> fault_{CUDA_SUCCESS};

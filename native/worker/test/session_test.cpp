@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,7 @@
 
 #include "call_numbers.h"
 #include "native/worker/session/thread.h"
+#include "test/unit/waiting.h"
 
 namespace {
 
@@ -89,9 +91,9 @@ struct Fixture {
   Fixture& operator=(const Fixture&) = delete;
 
   /// Serves a client that has exited.
-  std::string serve() {
-    const DeadProcess client;
-    return session->serve(client.pidfd,
+  std::string serve() { return serve(DeadProcess().pidfd); }
+  std::string serve(int pidfd) {
+    return session->serve(pidfd,
                           [&](int channelFile) { worker::serveChannel(*session, channelFile); });
   }
   void send(wire::MessageKind kind, std::string_view text, int file = -1) {
@@ -130,6 +132,68 @@ TEST_CASE("half a message does not delay the end") {
   CHECK(test.serve() == "client exited");
   CHECK(test.events().find("cuGraphCreate") != std::string::npos);
   CHECK(::send(test.socket[1], &header, sizeof header, MSG_NOSIGNAL) < 0);
+}
+
+/// A process that waits until it is killed.
+class LivingProcess {
+ public:
+  LivingProcess() : pid_(fork()) {
+    while (pid_ == 0) pause();
+    pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  }
+  ~LivingProcess() {
+    kill();
+    close(pidfd);
+    waitpid(pid_, nullptr, 0);
+  }
+  LivingProcess(const LivingProcess&) = delete;
+  LivingProcess& operator=(const LivingProcess&) = delete;
+  void kill() const { ::kill(pid_, SIGKILL); }
+  int pidfd = -1;
+
+ private:
+  pid_t pid_;
+};
+
+/// serve() waits for a client that does not read all this text.
+struct Unread {
+  Fixture& test = Fixture::make();
+  LivingProcess client;
+  std::string reason;
+  unit::Waiter server{[this] { reason = test.serve(client.pidfd); }};
+  Unread() {
+    test.output.append(1, std::string(std::size_t{4} << 20, 'x'));
+    pollfd text{test.socket[1], POLLIN, 0};
+    CHECK(poll(&text, 1, -1) == 1);
+    CHECK(server.waits());
+  }
+};
+
+TEST_CASE("a client that does not read does not delay its end") {
+  Unread unread;
+  unread.client.kill();
+  unread.server.join();
+  CHECK(unread.reason == "client exited");
+}
+
+TEST_CASE("a client that does not read does not delay the end of its session") {
+  Unread unread;
+  unread.test.session->fail("it has overrun");
+  unread.server.join();
+  CHECK(unread.reason == "it has overrun");
+}
+
+TEST_CASE("a client that sends half a message does not delay the end of its session") {
+  Fixture& test = Fixture::make();
+  const LivingProcess client;
+  const wire::MessageHeader header{wire::MessageKind::unsupported, 100, 0};
+  CHECK(write(test.socket[1], &header, sizeof header) == sizeof header);
+  std::string reason;
+  unit::Waiter server([&] { reason = test.serve(client.pidfd); });
+  CHECK(server.waits());
+  test.session->fail("it has overrun");
+  server.join();
+  CHECK(reason == "it has overrun");
 }
 
 // Also those of a thread whose first message is still in the socket.
