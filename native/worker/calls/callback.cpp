@@ -46,10 +46,11 @@ CUresult ownedByDriver(CUresult status, PendingCallback* pending) {
 
 }  // namespace
 
-void runInClient(void* hostFunction) {
-  const auto& [session, function, userData] = *static_cast<HostFunction*>(hostFunction);
-  session.callbacks.run(session.connection, session.output,
-                        {wire::CallbackKind::hostFunction, CUDA_SUCCESS, function, userData, 0, 0});
+void runInClient(void* argument) {
+  const auto [session, function, userData] = HostFunctions::instance().find(argument);
+  session->callbacks.run(
+      session->connection, session->output,
+      {wire::CallbackKind::hostFunction, CUDA_SUCCESS, function, userData, 0, 0});
 }
 
 CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
@@ -58,10 +59,11 @@ CUresult cuLaunchHostFunc(Thread& thread, wire::Decoder& in, wire::Encoder&, Win
   PendingCallback* pending = decode(thread, in, wire::CallbackKind::hostFunction, stream, status);
   if (pending == nullptr) return status;
   if (thread.isCaptured(stream)) {
-    HostFunction* function =
-        thread.session.hostFunctions.of(pending->callback.function, pending->callback.userData);
+    void* argument = HostFunctions::instance().argumentFor(
+        thread.session, pending->callback.function, pending->callback.userData);
     delete pending;
-    return thread.driver.cuLaunchHostFunc(stream, runInClient, function);
+    if (argument == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+    return thread.driver.cuLaunchHostFunc(stream, runInClient, argument);
   }
   thread.awaitWindow(window, stream, 0, {});
   return ownedByDriver(thread.driver.cuLaunchHostFunc(stream, runHostFunction, pending), pending);

@@ -98,9 +98,9 @@ CUresult encodeHost(const Thread& thread, CUgraphNode node, CUgraphNodeParams& p
       status != CUDA_SUCCESS)
     return status;
   if (host.fn == runInClient) {
-    const auto* function = static_cast<const HostFunction*>(host.userData);
-    params.host.fn = reinterpret_cast<CUhostFn>(function->function);
-    params.host.userData = reinterpret_cast<void*>(function->userData);
+    const HostFunction function = HostFunctions::instance().find(host.userData);
+    params.host.fn = reinterpret_cast<CUhostFn>(function.function);
+    params.host.userData = reinterpret_cast<void*>(function.userData);
   }
   put(out, params);
   return CUDA_SUCCESS;
@@ -158,11 +158,11 @@ CUresult NodeParams::resolve(Thread& thread) {
     case CU_GRAPH_NODE_TYPE_MEMCPY: return resolveCopy(thread);
     case CU_GRAPH_NODE_TYPE_MEMSET: return findAny(thread, params_.memset.ctx);
     case CU_GRAPH_NODE_TYPE_HOST:
-      params_.host.userData =
-          thread.session.hostFunctions.of(reinterpret_cast<std::uint64_t>(params_.host.fn),
-                                          reinterpret_cast<std::uint64_t>(params_.host.userData));
+      params_.host.userData = HostFunctions::instance().argumentFor(
+          thread.session, reinterpret_cast<std::uint64_t>(params_.host.fn),
+          reinterpret_cast<std::uint64_t>(params_.host.userData));
       params_.host.fn = runInClient;
-      return CUDA_SUCCESS;
+      return params_.host.userData != nullptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     case CU_GRAPH_NODE_TYPE_GRAPH:
       // A graph that moves into its parent would need a new owner.
       if (params_.graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)

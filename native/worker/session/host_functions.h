@@ -1,12 +1,13 @@
 // Host functions of graphs. A graph, its clones and its executable graphs may run one any number of
-// times, and none of them says when it is gone. So each pair of function and argument has one
-// record, which lives as long as the session.
+// times, and none of them says when it is gone. So the driver gets no pointer to a record of the
+// node: its argument is the program's argument and the number of the function, in one word.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
-#include <utility>
+#include <tuple>
+#include <vector>
 
 #include "cuda_abi.h"
 
@@ -15,31 +16,32 @@ namespace worker {
 class Session;
 
 struct HostFunction {
-  Session& session;
+  Session* session;
   std::uint64_t function;  ///< address in the client
   std::uint64_t userData;  ///< of the client
 };
 
-/// Thread-safe.
+/// Of all sessions of the process. Thread-safe. Entries stay, and there are at most 65,535: one for
+/// each function, and one for each argument that is no address.
 class HostFunctions {
  public:
-  explicit HostFunctions(Session& session) : session_(session) {}
+  static HostFunctions& instance();
 
-  HostFunction* of(std::uint64_t function, std::uint64_t userData) {
-    const std::lock_guard lock(mutex_);
-    const auto [found, isNew] = records_.try_emplace(std::pair(function, userData),
-                                                     HostFunction{session_, function, userData});
-    return &found->second;
-  }
+  /// What the driver shall give runInClient(); null if there are too many functions.
+  void* argumentFor(Session& session, std::uint64_t function, std::uint64_t userData);
+  /// The function of such an argument.
+  HostFunction find(const void* argument) const;
 
  private:
-  Session& session_;
-  std::mutex mutex_;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, HostFunction> records_;
+  using Key = std::tuple<Session*, std::uint64_t, std::uint64_t>;
+
+  mutable std::mutex mutex_;
+  std::map<Key, std::uint64_t> numbers_;
+  std::vector<HostFunction> entries_;
 };
 
-/// What the driver calls for a HostFunction: runs it in the client, and returns when it has
-/// returned.
-void runInClient(void* hostFunction);
+/// What the driver calls for such an argument: runs the function in the client, and returns when it
+/// has returned.
+void runInClient(void* argument);
 
 }  // namespace worker

@@ -19,7 +19,6 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       handles(&account.handles()),
       output(printed),
       captures(driver),
-      hostFunctions(*this),
       images(account),
       pools(driver, account),
       graphMemory(driver, account),

@@ -64,7 +64,6 @@ class Session {
   Output& output;
   Callbacks callbacks;
   Captures captures;
-  HostFunctions hostFunctions;
   UserObjects userObjects;
   TextureObjects textureObjects{handles};
   WarmContext warmContext;
