@@ -94,23 +94,23 @@ std::vector<Backlog::Question> Backlog::streams() const {
 }
 
 /// Skips queries behind unfinished work of the same stream, because streams run in order.
-void Backlog::ask(std::vector<Question>& questions) const {
+void Backlog::ask(std::vector<Question>& questions, bool capturing) const {
   std::vector<CUstream> busy;
   for (Question& question : questions) {
     if (std::find(busy.begin(), busy.end(), question.stream) != busy.end()) continue;
-    question.done = hasEnded(question);
+    question.done = hasEnded(question, capturing);
     if (!question.done) busy.push_back(question.stream);
   }
 }
 
 /// Another thread's per-thread stream cannot be queried from here. The legacy stream waits for it,
 /// so that one is queried instead.
-bool Backlog::hasEnded(const Question& question) const {
+bool Backlog::hasEnded(const Question& question, bool capturing) const {
   if (question.marker != nullptr)
     return driver_.cuEventQuery(question.marker) != CUDA_ERROR_NOT_READY;
   const CUstream stream =
       question.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : question.stream;
-  if (!captures(stream)) return driver_.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+  if (!capturing || !captures(stream)) return driver_.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
   return question.before == nullptr ||
          driver_.cuEventQuery(question.before) != CUDA_ERROR_NOT_READY;
 }

@@ -44,8 +44,9 @@ class Backlog {
   /// Queries of all streams in use, measured or not.
   std::vector<Question> streams() const;
   /// Queries the driver; the context must be current. Leaves this object alone, so that work can be
-  /// submitted meanwhile. Streams and events must not be destroyed.
-  void ask(std::vector<Question>& questions) const;
+  /// submitted meanwhile. Streams and events must not be destroyed. `capturing`: a stream of the
+  /// program may capture.
+  void ask(std::vector<Question>& questions, bool capturing) const;
   /// Updates the estimate with the answers.
   void learn(const std::vector<Question>& answers, std::uint64_t now);
 
@@ -112,7 +113,7 @@ class Backlog {
   void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);
   bool take(CUevent& event);
   bool captures(CUstream stream) const;
-  bool hasEnded(const Question& question) const;
+  bool hasEnded(const Question& question, bool capturing) const;
 
   const Driver& driver_;
   const CUcontext context_;

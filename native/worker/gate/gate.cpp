@@ -37,8 +37,9 @@ const CUstream kNoStream = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
 }  // namespace
 
-Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited)
+Gate::Gate(const Driver& driver, std::atomic<std::uint64_t>& waited, const Captures& captures)
     : driver_(driver),
+      captures_(captures),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       waited_(waited),
       backlogs_(driver),

@@ -27,14 +27,16 @@
 #include "native/worker/gate/pauses.h"
 #include "native/worker/gate/sampling.h"
 #include "native/worker/gate/self_limit.h"
+#include "native/worker/session/captures.h"
 #include "wire/process_barrier.h"
 
 namespace worker {
 
 class Gate {
  public:
-  /// `waited`: incremented by the nanoseconds that work waits at the closed gate.
-  Gate(const Driver& driver, std::atomic<std::uint64_t>& waited);
+  /// `waited`: incremented by the nanoseconds that work waits at the closed gate. `captures`: of
+  /// the session; they begin only while blind() is held.
+  Gate(const Driver& driver, std::atomic<std::uint64_t>& waited, const Captures& captures);
   ~Gate();
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
@@ -135,6 +137,7 @@ class Gate {
   bool isAboutToClose(Clock now) const;
 
   const Driver& driver_;
+  const Captures& captures_;
   const wire::ThreadBarrier barrier_;
   ArbiterLink link_;
   SelfLimit limit_;  ///< of the gate's thread

@@ -223,7 +223,7 @@ void Gate::ask(Backlog& backlog, std::vector<Backlog::Question>& questions,
                std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   if (current_ != backlog.context()) driver_.cuCtxSetCurrent(current_ = backlog.context());
-  backlog.ask(questions);
+  backlog.ask(questions, captures_.any());
   lock.lock();
 }
 

@@ -80,7 +80,7 @@ class Session {
       0};  ///< cuMemFreeAsync of memory of no pool that has not run yet
   std::atomic<bool> codeMayPrint{
       false};  ///< some code image that was loaded names the device's printf
-  Gate gate{driver, figures.gateNanoseconds};
+  Gate gate{driver, figures.gateNanoseconds, captures};
   Timeline timeline{driver};
 
   /// Forwards the driver's log of errors to the client (CUDA 12.9 and newer).

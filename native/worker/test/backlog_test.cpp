@@ -38,7 +38,7 @@ struct Fixture {
   /// The work that `questions` ask for is done, and seen `took` after it was submitted.
   void see(std::vector<Backlog::Question> questions, std::uint64_t took) {
     now += took;
-    backlog.ask(questions);
+    backlog.ask(questions, false);
     backlog.learn(questions, now);
   }
   void run(std::uint64_t shape, int pieces, std::uint64_t took) {
@@ -102,6 +102,26 @@ TEST_CASE("work that found the GPU idle does not lengthen an estimate") {
   f.now += 100 * kMicrosecond;
   f.run(kShape, 20, 100 * kMicrosecond);
   CHECK(f.guessOf(kShape) == 8'750);
+}
+
+int questionsAboutCaptures = 0;
+
+TEST_CASE("the driver is asked about captures only while there is one") {
+  worker::Driver driver = playedDriver();
+  driver.cuStreamIsCapturing = [](CUstream, CUstreamCaptureStatus* status) {
+    ++questionsAboutCaptures;
+    return *status = CU_STREAM_CAPTURE_STATUS_ACTIVE, CUDA_SUCCESS;
+  };
+  driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; };
+  worker::Durations durations;
+  Backlog backlog{driver, nullptr, 0, durations};
+  backlog.note(stream);
+  auto questions = backlog.streams();
+  backlog.ask(questions, false);
+  CHECK(questionsAboutCaptures == 0);
+  backlog.ask(questions, true);
+  CHECK(questionsAboutCaptures == 1);
+  CHECK(questions.at(0).done);  // there was no work before the capture
 }
 
 }  // namespace

@@ -29,7 +29,10 @@ worker::Driver driver;
 CUcontext context = nullptr;
 CUdeviceptr memory = 0;
 std::atomic<std::uint64_t> waited{0};
+worker::Captures captures{driver};
 constexpr std::size_t kBytes = 4096;
+/// Stands for the stream that captures.
+const CUstream kCapturing = reinterpret_cast<CUstream>(~std::uintptr_t{0});
 
 /// Loads the driver once, and makes the primary context of the first of two GPUs current.
 struct WithDriver {
@@ -167,7 +170,7 @@ class Submitter {
 struct Fixture {
   std::string path;
   PlayedArbiter played;
-  Gate gate{driver, waited};
+  Gate gate{driver, waited, captures};
   Submitter submitter{gate};
   explicit Fixture(Grant grant) : path("/tmp/gate-test-" + std::to_string(getpid())), played(path) {
     gate.open(path);
@@ -181,7 +184,7 @@ struct Fixture {
 };
 
 TEST_CASE_FIXTURE(WithDriver, "without an arbiter everything passes") {
-  Gate gate(driver, waited);
+  Gate gate(driver, waited, captures);
   Submitter submitter(gate);
   const CUstream stream = createStream();
   for (int i = 0; i < 1000; ++i) submitter.submit(stream);
@@ -198,7 +201,7 @@ struct Through : unit::Waiter {
 // Neither without an arbiter, nor before its first grant, nor when it has gone without one.
 TEST_CASE_FIXTURE(WithDriver, "nothing passes before the first grant") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
-  Gate gate(driver, waited);
+  Gate gate(driver, waited, captures);
   gate.open(path);
   const Through early(gate);
   CHECK(early.waits());
@@ -213,7 +216,7 @@ TEST_CASE_FIXTURE(WithDriver, "nothing passes before the first grant") {
 // It obeys the next arbiter.
 TEST_CASE_FIXTURE(WithDriver, "a session with a share limits itself while the arbiter is away") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
-  Gate gate(driver, waited);
+  Gate gate(driver, waited, captures);
   gate.open(path);
   {
     PlayedArbiter played(path);
@@ -569,7 +572,7 @@ TEST_CASE_FIXTURE(WithDriver, "a thread between enter() and leave() delays the d
 
 TEST_CASE_FIXTURE(WithDriver, "a waiting thread passes when the arbiter dies") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
-  Gate gate(driver, waited);
+  Gate gate(driver, waited, captures);
   gate.open(path);
   for (int death = 0; death < 3; ++death) {
     auto played = std::make_unique<PlayedArbiter>(path);
@@ -586,7 +589,7 @@ TEST_CASE_FIXTURE(WithDriver, "a waiting thread passes when the arbiter dies") {
 TEST_CASE_FIXTURE(WithDriver, "a mailbox of another version sets no limit") {
   const std::string path = "/tmp/gate-test-" + std::to_string(getpid());
   PlayedArbiter played(path);
-  Gate gate(driver, waited);
+  Gate gate(driver, waited, captures);
   gate.open(path);
   played.introduce(Grant::closed, arbiter::kMailboxVersion + 1);
   Submitter(gate).submit(nullptr);  // an unknown version sets no limit
@@ -606,6 +609,72 @@ TEST_CASE_FIXTURE(WithDriver, "the record of a timed event is reported") {
   CHECK(f.played.mailbox->timedRecord.load() != 0);
   driver.cuEventDestroy_v2(timed);
   driver.cuEventDestroy_v2(untimed);
+}
+
+/// A stream that captures while it lives, as the worker begins captures.
+class Capture {
+ public:
+  Capture(Gate& gate, CUstream stream) : stream_(stream) {
+    gate.aboutToCapture(stream);
+    const auto blind = gate.blind();
+    CHECK(driver.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    captures.began({stream, nullptr, context, 0, false});
+  }
+  /// Ends with a graph of so many nodes; none if it was invalidated.
+  void end(std::size_t nodes) {
+    CUgraph graph = nullptr;
+    std::size_t count = 0;
+    CHECK(driver.cuStreamEndCapture(stream_, &graph) == CUDA_SUCCESS);
+    CHECK(driver.cuGraphGetNodes(graph, nullptr, &count) == CUDA_SUCCESS);
+    CHECK(count == nodes);
+    captures.ended(stream_, nullptr, true);
+    driver.cuGraphDestroy(graph);
+  }
+
+ private:
+  CUstream stream_;
+};
+
+void drainsBesideACapture(Grant before, CUstream busy, unsigned flags) {
+  Fixture f(before);
+  if (before != Grant::open) f.played.set(Grant::window);
+  CUstream stream = nullptr;
+  CHECK(driver.cuStreamCreate(&stream, flags) == CUDA_SUCCESS);
+  {
+    Hold hold(busy == kCapturing ? stream : busy);
+    f.submitter.submit(busy == kCapturing ? stream : busy);
+    Capture capture(f.gate, stream);
+    CHECK(driver.cuMemsetD8Async(memory, 1, kBytes, stream) == CUDA_SUCCESS);
+    drainsAfter(f, hold);
+    capture.end(1);
+  }
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
+}
+
+TEST_CASE_FIXTURE(WithDriver, "work before a capture is waited for, and the capture goes on") {
+  for (const Grant before : {Grant::open, Grant::closed}) {
+    const CUstream other = createStream();
+    for (const unsigned flags : {CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING}) {
+      drainsBesideACapture(before, kCapturing, flags);
+      drainsBesideACapture(before, CU_STREAM_LEGACY, flags);
+      drainsBesideACapture(before, other, flags);
+    }
+    driver.cuStreamDestroy_v2(other);
+  }
+}
+
+TEST_CASE_FIXTURE(WithDriver, "captured work is not waited for") {
+  Fixture f(Grant::open);
+  const CUstream stream = createStream();
+  Capture capture(f.gate, stream);
+  f.submitter.pass.enter(stream, {});
+  CHECK(driver.cuMemsetD8Async(memory, 1, kBytes, stream) == CUDA_SUCCESS);
+  f.submitter.pass.leaveUnmeasured();
+  CHECK(f.played.drained(f.played.set(Grant::closed)));
+  capture.end(1);
+  f.gate.forget(stream);
+  driver.cuStreamDestroy_v2(stream);
 }
 
 TEST_CASE_FIXTURE(WithDriver, "threads pass a gate that opens and closes quickly") {
