@@ -98,39 +98,34 @@ CUresult addNew(CUgraphNode* node, CUgraph graph, const CUgraphNode* dependencie
   return add(node, graph, {dependencies, nullptr, count}, params);
 }
 
-CUresult set(CUgraphNode node, const CUgraphNodeParams& params) {
+/// Both calls that change a node. `objects`: the handles before the parameters. `setPageable` does
+/// it for a copy that the worker cannot do, and says whether it is one.
+template <class SetPageable>
+CUresult change(CallNumber which, std::initializer_list<std::uint64_t> objects,
+                const CUgraphNodeParams& params, SetPageable setPageable) {
   if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
     bool done = false;
-    const CUresult status = setPageableCopy(node, params, done);
+    const CUresult status = setPageable(done);
     if (done) return status;
   }
   NodeFrame frame;
   if (const CUresult status = frame.read(params); status != CUDA_SUCCESS) return status;
   Call call;
-  if (!call.begin(CallNumber::cuGraphNodeSetParams, 8 + frame.bytes(), kOrdered))
-    return call.status();
-  call.encoder().put(number(node));
+  if (!call.begin(which, 8 * objects.size() + frame.bytes(), kOrdered)) return call.status();
+  for (const std::uint64_t object : objects) call.encoder().put(object);
   frame.put(call.encoder());
   wire::Decoder reply;
   return call.wait(reply);
 }
 
+CUresult set(CUgraphNode node, const CUgraphNodeParams& params) {
+  return change(CallNumber::cuGraphNodeSetParams, {number(node)}, params,
+                [&](bool& done) { return setPageableCopy(node, params, done); });
+}
+
 CUresult setInExec(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams& params) {
-  if (params.type == CU_GRAPH_NODE_TYPE_MEMCPY) {
-    bool done = false;
-    const CUresult status = setPageableCopyInExec(exec, node, params, done);
-    if (done) return status;
-  }
-  NodeFrame frame;
-  if (const CUresult status = frame.read(params); status != CUDA_SUCCESS) return status;
-  Call call;
-  if (!call.begin(CallNumber::cuGraphExecNodeSetParams, 16 + frame.bytes(), kOrdered))
-    return call.status();
-  call.encoder().put(number(exec));
-  call.encoder().put(number(node));
-  frame.put(call.encoder());
-  wire::Decoder reply;
-  return call.wait(reply);
+  return change(CallNumber::cuGraphExecNodeSetParams, {number(exec), number(node)}, params,
+                [&](bool& done) { return setPageableCopyInExec(exec, node, params, done); });
 }
 
 /// Runs `then` if the program gave the structure.

@@ -211,8 +211,7 @@ bool findPageableCopy(CUgraphNode node, CUDA_MEMCPY3D& copy) {
 
 bool captures(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return Session::current()->capturing() &&
-         remote::cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+  return interposer::cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
