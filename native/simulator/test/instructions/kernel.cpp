@@ -74,6 +74,13 @@ std::string stores(const Form& form, const char* registers, unsigned word) {
   return text;
 }
 
+/// An H200 reports an illegal instruction for these in a kernel without a cluster.
+std::string clusterOf(const Form& form) {
+  const bool needs = form.body.find("st.async") != std::string::npos ||
+                     form.body.find("red.async") != std::string::npos;
+  return needs ? ".explicitcluster\n.reqnctapercluster 1, 1, 1\n" : "";
+}
+
 std::string bodyOf(const Form& form) {
   if (!form.body.empty()) return form.body;
   std::string text = form.name + " %d0";
@@ -121,8 +128,8 @@ std::string moduleFor(std::span<const Form> forms) {
     const Form& form = forms[i];
     text += "// " + form.name + (form.remark.empty() ? "" : ", " + form.remark) +
             "\n.visible .entry f" + std::to_string(i) +
-            "(.param .u64 results, .param .u64 sources, .param .u64 number)\n{\n" +
-            declarations(form) + kAddresses + loads(form) + sentinels(form) +
+            "(.param .u64 results, .param .u64 sources, .param .u64 number)\n" + clusterOf(form) +
+            "{\n" + declarations(form) + kAddresses + loads(form) + sentinels(form) +
             statements(bodyOf(form), false) +
             (form.hasGuardedCopy() ? statements(bodyOf(form), true) : "") + stores(form, "%d", 0) +
             stores(form, "%g", 2) + "  ret;\n}\n";
