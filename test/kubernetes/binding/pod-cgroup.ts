@@ -24,9 +24,10 @@ export class PodCgroups {
   readonly #driver: CgroupDriver;
   readonly #parents: readonly string[];
 
-  /** @param name of the root */
+  /** @param name of the root, which is one of this process */
   constructor(name: string, driver: CgroupDriver = 'cgroupfs') {
-    this.#root = driver === 'systemd' ? `${name}.slice` : `kubepods-test-${name}`;
+    const own = `${name}${process.pid}`;
+    this.#root = driver === 'systemd' ? `${own}.slice` : `kubepods-test-${own}`;
     this.#driver = driver;
     const unified = UNIFIED.find((directory) =>
       existsSync(path.join(directory, 'cgroup.controllers')),
