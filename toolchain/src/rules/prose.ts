@@ -75,7 +75,7 @@ export function findLongSentences(file: TrackedFile): string[] {
   });
 }
 
-/** Splits paragraphs and list items at full stops, question marks, colons and semicolons. */
+/** Splits paragraphs and list items at full stops, question marks and colons. */
 function sentences(text: string): string[] {
   const blocks = proseLines(text)
     .map((line) => (/^\s*([-*]|\d+\.|#+) /.test(line) ? `\n${line}` : line))
@@ -85,7 +85,7 @@ function sentences(text: string): string[] {
     block
       .replace(/\s+/g, ' ')
       .trim()
-      .split(/(?<=[.?!:;][)"*`]*) /),
+      .split(/(?<=[.?!:][)"*`]*) /),
   );
 }
 

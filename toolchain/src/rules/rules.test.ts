@@ -161,7 +161,7 @@ test('findLongSentences() counts the words of each sentence of a page', () => {
   expect(findLongSentences(file('docs/a.md', `${ten} ${ten}\n${ten} more.`))).toEqual([
     expect.stringContaining('docs/a.md: 31 words: "one two'),
   ]);
-  expect(findLongSentences(file('docs/a.md', `${ten} ${ten}: ${ten}; ${ten}.`))).toEqual([]);
+  expect(findLongSentences(file('docs/a.md', `${ten} ${ten}: ${ten}. ${ten}.`))).toEqual([]);
   expect(findLongSentences(file('docs/a.md', `- ${ten} ${ten}\n- ${ten} ${ten}`))).toEqual([]);
   expect(findLongSentences(file('docs/a.md', `${ten} ${ten}\n\n${ten} ${ten}`))).toEqual([]);
   expect(findLongSentences(file('wire/README.md', `${ten} ${ten} ${ten} more.`))).toHaveLength(1);
