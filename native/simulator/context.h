@@ -16,6 +16,7 @@
 
 namespace simulator {
 
+class Completion;
 class Device;
 class Stream;
 struct Module;
@@ -36,7 +37,9 @@ struct Context {
   const std::unique_ptr<const AddressSpace> memory;  ///< the memory that its kernels may access
   Heap heap;                                         ///< heap of malloc in kernels
 
-  std::mutex submission;          ///< serialises the submission of operations to the context
+  std::mutex submission;  ///< serialises the submission of operations to the context
+  /// operations that all later ones follow; guarded by `submission`
+  std::vector<std::shared_ptr<const Completion>> awaited;
   std::mutex mutex;               ///< guards the members below
   unsigned retained = 0;          ///< primary contexts: cuDevicePrimaryCtxRetain minus Release
   std::size_t reservedBytes = 0;  ///< bytes reserved on the device until the context ends

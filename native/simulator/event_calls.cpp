@@ -23,6 +23,17 @@ CUresult onEvent(CUevent handle, Body&& body) {
   });
 }
 
+/// Runs body(Context&, std::shared_ptr<Event>) unless a stream of the context captures.
+template <class Body>
+CUresult onContextEvent(CUcontext hCtx, CUevent hEvent, Body&& body) {
+  return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) -> CUresult {
+    Context* context = nullptr;
+    CUresult status = findContext(hCtx, context);
+    if (status == CUDA_SUCCESS) status = waitInCapture(*context);
+    return status == CUDA_SUCCESS ? body(*context, event) : status;
+  });
+}
+
 CUresult record(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
@@ -96,6 +107,22 @@ DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
     if (status != CUDA_SUCCESS) return status;
     if (const auto recording = event->recording()) recording->wait();
     return fault();
+  });
+}
+
+DRIVER_CALL cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+  return onContextEvent(hCtx, hEvent, [](Context& context, const std::shared_ptr<Event>& event) {
+    if (&context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
+    event->record(workOf(context));
+    return CUDA_SUCCESS;
+  });
+}
+
+DRIVER_CALL cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+  return onContextEvent(hCtx, hEvent, [](Context& context, const std::shared_ptr<Event>& event) {
+    const auto recording = event->recording();
+    if (recording != nullptr && !recording->done()) awaitInAll(context, recording);
+    return CUDA_SUCCESS;
   });
 }
 

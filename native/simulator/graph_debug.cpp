@@ -86,8 +86,8 @@ struct Label {
   std::string operator()(const FreeWork& freeing) const {
     return "MEM_FREE" + memory(*freeing.memory, CU_GRAPH_DEBUG_DOT_FLAGS_MEM_FREE_NODE_PARAMS);
   }
-  std::string operator()(const WriteWork& writing) const {
-    return "BATCH_MEM_OP\\naddress " + hex(writing.address);
+  std::string operator()(const OperationsWork& batch) const {
+    return "BATCH_MEM_OP\\ncount " + std::to_string(batch.operations.size());
   }
 
  private:

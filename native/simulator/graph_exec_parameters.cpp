@@ -125,6 +125,14 @@ DRIVER_CALL cuGraphExecHostNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNo
   return set(hGraphExec, hNode, parameters);
 }
 
+DRIVER_CALL cuGraphExecBatchMemOpNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+                                               const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+  std::memcpy(&parameters.memOp, nodeParams, sizeof *nodeParams);  // v2 is as v1
+  return set(hGraphExec, hNode, parameters);
+}
+
 DRIVER_CALL cuGraphExecChildGraphNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
                                                CUgraph childGraph) {
   CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_GRAPH);

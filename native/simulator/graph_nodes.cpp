@@ -151,6 +151,15 @@ DRIVER_CALL cuGraphAddMemsetNode(CUgraphNode* phGraphNode, CUgraph hGraph,
   return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
 }
 
+DRIVER_CALL cuGraphAddBatchMemOpNode(CUgraphNode* phGraphNode, CUgraph hGraph,
+                                     const CUgraphNode* dependencies, size_t numDependencies,
+                                     const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters = parametersOf(CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+  std::memcpy(&parameters.memOp, nodeParams, sizeof *nodeParams);  // v2 is as v1
+  return add(phGraphNode, hGraph, dependencies, nullptr, numDependencies, parameters);
+}
+
 DRIVER_CALL cuGraphAddHostNode(CUgraphNode* phGraphNode, CUgraph hGraph,
                                const CUgraphNode* dependencies, size_t numDependencies,
                                const CUDA_HOST_NODE_PARAMS* nodeParams) {

@@ -167,6 +167,23 @@ DRIVER_CALL cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event) {
   return set(hNode, parameters);
 }
 
+DRIVER_CALL cuGraphBatchMemOpNodeGetParams(CUgraphNode hNode,
+                                           CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams_out) {
+  return get<OperationsWork>(hNode, nodeParams_out, [&](OperationsWork& batch) {
+    *nodeParams_out = {handleOf<CUcontext>(batch.context),
+                       static_cast<unsigned>(batch.operations.size()), batch.operations.data(),
+                       batch.flags};
+  });
+}
+DRIVER_CALL cuGraphBatchMemOpNodeSetParams(CUgraphNode hNode,
+                                           const CUDA_BATCH_MEM_OP_NODE_PARAMS* nodeParams) {
+  if (nodeParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  CUgraphNodeParams parameters{};
+  parameters.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  std::memcpy(&parameters.memOp, nodeParams, sizeof *nodeParams);  // v2 is as v1
+  return set(hNode, parameters);
+}
+
 DRIVER_CALL cuGraphMemAllocNodeGetParams(CUgraphNode hNode,
                                          CUDA_MEM_ALLOC_NODE_PARAMS* params_out) {
   return get<AllocateWork>(hNode, params_out, [&](AllocateWork& allocating) {

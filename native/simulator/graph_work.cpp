@@ -98,6 +98,15 @@ CUresult makeFree(CUdeviceptr dptr, Work& work) {
   return CUDA_SUCCESS;
 }
 
+CUresult makeOperations(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& given, Work& work) {
+  if (given.paramArray == nullptr || given.flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  OperationsWork batch{{given.paramArray, given.paramArray + given.count}, nullptr, given.flags};
+  CUresult status = contextOf(given.ctx, batch.context);
+  if (status == CUDA_SUCCESS) status = check(batch.operations);
+  if (status == CUDA_SUCCESS) work = std::move(batch);
+  return status;
+}
+
 struct Runnable {
   std::function<void()> operator()(const KernelWork& kernel) const {
     return [kernel, request = kernel.effective()] {
@@ -124,11 +133,8 @@ struct Runnable {
   std::function<void()> operator()(const FreeWork& freeing) const {
     return [memory = freeing.memory] { memory->setAccessible(false); };
   }
-  std::function<void()> operator()(const WriteWork& writing) const {
-    return [writing] {
-      std::atomic_ref(*reinterpret_cast<cuuint32_t*>(writing.address))
-          .store(writing.value, std::memory_order_release);
-    };
+  std::function<void()> operator()(const OperationsWork& batch) const {
+    return [operations = batch.operations] { run(operations); };
   }
   template <class Other>
   std::function<void()> operator()(const Other&) const {
@@ -163,9 +169,9 @@ CUresult makeWork(const CUgraphNodeParams& parameters, Work& work) {
       return makeEvent<RecordWork>(parameters.eventRecord.event, work);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return makeAllocate(parameters.alloc, work);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: return makeFree(parameters.free.dptr, work);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return makeOperations(parameters.memOp, work);
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL: return CUDA_ERROR_NOT_SUPPORTED;
     default: return CUDA_ERROR_INVALID_VALUE;
   }

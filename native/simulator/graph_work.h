@@ -10,6 +10,7 @@
 
 #include "cuda_abi.h"
 #include "native/simulator/launch.h"
+#include "native/simulator/memory_operations.h"
 
 namespace simulator {
 
@@ -72,14 +73,15 @@ struct FreeWork {
   std::shared_ptr<GraphMemory> memory;
 };
 
-/// A batch of one memory operation: a captured cuStreamWriteValue32.
-struct WriteWork {
-  CUdeviceptr address = 0;
-  cuuint32_t value = 0;
+/// A batch of memory operations.
+struct OperationsWork {
+  MemoryOperations operations;
+  Context* context = nullptr;
+  unsigned flags = 0;
 };
 
 using Work = std::variant<KernelWork, CopyWork, MemsetWork, HostWork, ChildWork, EmptyWork,
-                          WaitWork, RecordWork, AllocateWork, FreeWork, WriteWork>;
+                          WaitWork, RecordWork, AllocateWork, FreeWork, OperationsWork>;
 
 CUgraphNodeType typeOf(const Work& work);
 

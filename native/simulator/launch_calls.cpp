@@ -105,6 +105,21 @@ DRIVER_CALL cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsig
   return launch(f, hStream, request, kernelParams, nullptr);
 }
 
+/// One GPU, as its attributes say: barriers of several grids are not simulated.
+DRIVER_CALL cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launchParamsList,
+                                                 unsigned int numDevices, unsigned int flags) {
+  constexpr unsigned kFlags = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
+                              CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
+  if (launchParamsList == nullptr || numDevices == 0 || (flags & ~kFlags) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (numDevices > 1) return CUDA_ERROR_NOT_SUPPORTED;
+  const CUDA_LAUNCH_PARAMS& one = *launchParamsList;
+  if (one.hStream <= CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;  // a default stream
+  return cuLaunchCooperativeKernel(one.function, one.gridDimX, one.gridDimY, one.gridDimZ,
+                                   one.blockDimX, one.blockDimY, one.blockDimZ, one.sharedMemBytes,
+                                   one.hStream, one.kernelParams);
+}
+
 DRIVER_CALL cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** kernelParams,
                              void** extra) {
   if (config == nullptr || (config->numAttrs != 0 && config->attrs == nullptr))

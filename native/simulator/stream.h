@@ -67,6 +67,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool idle();
   /// Waits for all operations submitted so far.
   void synchronize();
+  /// The end of the work submitted so far; null if nothing was.
+  std::shared_ptr<const Completion> last();
   /// Called when the handle is destroyed. The object stays until its work has ended, so that the
   /// legacy stream and cuCtxSynchronize still wait for it.
   void retire();
@@ -85,6 +87,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::shared_ptr<Completion> performed_;
   bool started_ = false;  ///< guarded by context.submission
 };
+
+/// The end of all work that was submitted to the context so far.
+std::shared_ptr<const Completion> workOf(Context& context);
+/// All work that is submitted to the context from now on follows the operation.
+void awaitInAll(Context& context, const std::shared_ptr<const Completion>& operation);
 
 /// Finds the stream of a handle: null and CU_STREAM_LEGACY, CU_STREAM_PER_THREAD, or a handle of
 /// cuStreamCreate.

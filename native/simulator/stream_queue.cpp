@@ -53,6 +53,8 @@ std::vector<std::shared_ptr<const Completion>> Stream::predecessors() {
     if (&other != this && other.blocking() && other.last_ != nullptr && !other.last_->done())
       before.push_back(other.last_);
   };
+  std::erase_if(context.awaited, [](const auto& operation) { return operation->done(); });
+  before = context.awaited;
   if (context.legacy.get() == this) {
     for (const auto& stream : streamsOf(context)) add(*stream);
   } else if (blocking() && context.legacy != nullptr) {
@@ -129,6 +131,29 @@ void Stream::synchronize() {
     if (last_ != nullptr) pending.push_back(last_);
   }
   for (const auto& completion : pending) completion->wait();
+}
+
+std::shared_ptr<const Completion> Stream::last() {
+  const std::lock_guard order(context.submission);
+  return last_;
+}
+
+std::shared_ptr<const Completion> workOf(Context& context) {
+  Operation all;
+  for (const auto& stream : streamsOf(context)) {
+    if (auto last = stream->last(); last != nullptr && !last->done())
+      all.after.push_back(std::move(last));
+  }
+  return std::make_shared<Stream>(context, unsigned{CU_STREAM_NON_BLOCKING}, 0)
+      ->submit(std::move(all));
+}
+
+void awaitInAll(Context& context, const std::shared_ptr<const Completion>& operation) {
+  {
+    const std::lock_guard order(context.submission);
+    context.awaited.push_back(operation);
+  }
+  for (const auto& stream : streamsOf(context)) stream->submit(Operation{});  // busy until then
 }
 
 void Stream::retire() {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "native/worker/calls/copy_operands.h"
+#include "native/worker/calls/memory_operation.h"
 #include "native/worker/session/thread.h"
 #include "wire/launch.h"
 #include "worker_bodies.h"
@@ -239,6 +240,9 @@ CUresult NodeParams::resolveOperations(const Thread& thread) {
   if (content_.size() != operations.count * sizeof(CUstreamBatchMemOpParams))
     return CUDA_ERROR_INVALID_VALUE;
   operations.paramArray = reinterpret_cast<CUstreamBatchMemOpParams*>(content_.data());
+  if (const CUresult status = checkOperations(thread, {operations.paramArray, operations.count});
+      status != CUDA_SUCCESS)
+    return status;
   return findAny(thread, operations.ctx);
 }
 

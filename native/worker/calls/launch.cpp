@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
@@ -96,6 +97,20 @@ struct Configuration {
   }
 };
 
+/// Pointers to a kernel's parameters in a buffer, for calls that do not accept the buffer.
+CUresult pointersInto(const Thread& thread, CUfunction function,
+                      std::span<const std::byte> parameters, std::vector<void*>& pointers) {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  CUresult status = CUDA_SUCCESS;
+  while ((status = thread.driver.cuFuncGetParamInfo(function, pointers.size(), &offset, &size)) ==
+         CUDA_SUCCESS) {
+    if (offset + size > parameters.size()) return CUDA_ERROR_INVALID_VALUE;
+    pointers.push_back(const_cast<std::byte*>(parameters.data()) + offset);
+  }
+  return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;  // there are no more
+}
+
 CUresult counted(Thread& thread, CUstream stream, CUresult status) {
   thread.noteLaunch(stream);
   if (status == CUDA_SUCCESS) count(thread.session.figures.launches);
@@ -180,6 +195,30 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
   Extra extra(launch.parameters);
   return counted(thread, launch.stream,
                  thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
+}
+
+/// On one GPU, which is all that the client sends.
+CUresult cuLaunchCooperativeKernelMultiDevice(Thread& thread, wire::Decoder& in, wire::Encoder&,
+                                              Window window) {
+  LaunchRequest launch;
+  launch.decode(in);
+  const auto flags = in.get<unsigned>();
+  if (!in.finished()) return thread.refuseFrame();
+  if (thread.driver.cuLaunchCooperativeKernelMultiDevice == nullptr)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
+  std::vector<void*> pointers;
+  if (const CUresult status = pointersInto(thread, launch.function, launch.parameters, pointers);
+      status != CUDA_SUCCESS)
+    return status;
+  const auto& grid = launch.frame.grid;
+  const auto& block = launch.frame.block;
+  CUDA_LAUNCH_PARAMS one{launch.function, grid[0],        grid[1],  grid[2],
+                         block[0],        block[1],       block[2], launch.frame.sharedBytes,
+                         launch.stream,   pointers.data()};
+  launch.awaitWindow(thread, window);
+  return counted(thread, launch.stream,
+                 thread.driver.cuLaunchCooperativeKernelMultiDevice(&one, 1, flags));
 }
 
 CUresult cuOccupancyMaxActiveClusters(Thread& thread, wire::Decoder& in, wire::Encoder& out) {

@@ -127,6 +127,8 @@ void model(std::string_view function, const Arguments& arguments, std::size_t be
   if constexpr (std::is_same_v<Arguments,
                                std::tuple<const CUlaunchConfig*, CUfunction, void**, void**>>)
     watch->modelled += localMemory(std::get<1>(arguments));
+  if constexpr (std::is_same_v<Arguments, std::tuple<CUDA_LAUNCH_PARAMS*, unsigned, unsigned>>)
+    watch->modelled += localMemory(std::get<0>(arguments)->function);
   if constexpr (std::is_same_v<Arguments, std::tuple<void*, std::size_t, unsigned>>)
     watch->registered += std::get<1>(arguments);
   if (function == "cuMemAddressReserve") watch->modelled += 4096;
@@ -255,6 +257,19 @@ void launch(Fixture& test, CallNumber number) {
   CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
+void launchOnOneGpu(Fixture& test) {
+  wire::LaunchFrame frame = launchFrame(test.kernel());
+  frame.stream = test.give(CallNumber::cuStreamCreate, 0u);
+  const auto reply =
+      test.frames->send(CallNumber::cuLaunchCooperativeKernelMultiDevice, [&](wire::Encoder& out) {
+        out.put(frame);
+        out.put<std::uint64_t>(0);  // its parameter
+        out.put(0u);
+      });
+  CHECK(reply.status == CUDA_SUCCESS);
+  CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
 void allocateHost(Fixture& test) {
   const std::uint64_t bytes = 4 * kMiB;
   const auto address = reinterpret_cast<std::uint64_t>(
@@ -328,6 +343,7 @@ std::map<CallNumber, Invocation> invocations() {
       {cuLaunchKernel, [](Fixture& test) { launch(test, cuLaunchKernel); }},
       {cuLaunchKernelEx, [](Fixture& test) { launch(test, cuLaunchKernelEx); }},
       {cuLaunchCooperativeKernel, [](Fixture& test) { launch(test, cuLaunchCooperativeKernel); }},
+      {cuLaunchCooperativeKernelMultiDevice, launchOnOneGpu},
       {cuGraphInstantiateWithFlags, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
   };

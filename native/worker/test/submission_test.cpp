@@ -79,6 +79,20 @@ const CUlaunchConfig* configuration() {
   static const CUlaunchConfig one{1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, 0};
   return &one;
 }
+CUDA_LAUNCH_PARAMS* oneGrid() {
+  static CUstream own = nullptr;
+  static CUDA_LAUNCH_PARAMS one{kernel, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters()};
+  if (own == nullptr && cuStreamCreate(&own, CU_STREAM_DEFAULT) != CUDA_SUCCESS) return nullptr;
+  one.hStream = own;
+  return &one;
+}
+CUstreamBatchMemOpParams* operation() {
+  static thread_local CUstreamBatchMemOpParams one;
+  one = {};
+  one.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  one.writeValue.address = to;
+  return &one;
+}
 CUresult instantiate(decltype(&cuGraphInstantiateWithParams) call) {
   CUDA_GRAPH_INSTANTIATE_PARAMS upload{};
   upload.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
@@ -206,6 +220,9 @@ const std::map<std::string_view, Invocation> kInvocations{
     SUBMISSION(Sizes::all, cuMemsetD2D8Async, ptsz, to, kRow, 1, kRow, bytes / kRow, stream),
     SUBMISSION(Sizes::all, cuMemsetD2D16Async, ptsz, to, kRow, 1, kRow / 2, bytes / kRow, stream),
     SUBMISSION(Sizes::all, cuMemsetD2D32Async, ptsz, to, kRow, 1, kRow / 4, bytes / kRow, stream),
+    {"cuLaunchCooperativeKernelMultiDevice",
+     {Sizes::all,
+      [](std::size_t) { return cuLaunchCooperativeKernelMultiDevice(oneGrid(), 1, 0); }}},
     {"cuLaunch", {Sizes::all, [](std::size_t) { return afterArguments(cuLaunch, kernel); }}},
     {"cuLaunchGrid",
      {Sizes::all, [](std::size_t) { return afterArguments(cuLaunchGrid, kernel, 1, 1); }}},
@@ -249,6 +266,13 @@ const std::map<std::string_view, Invocation> kMarkers{
     MARKER(cuStreamWaitEvent, ptsz, stream, event, 0),
     MARKER(cuLaunchHostFunc, ptsz, stream, nothingToDo, nullptr),
     MARKER(cuStreamAddCallback, ptsz, stream, nothingToCall, nullptr, 0),
+    MARKER(cuStreamWriteValue32_v2, ptsz, stream, to, 1, 0),
+    MARKER(cuStreamWriteValue64_v2, ptsz, stream, to, 1, 0),
+    MARKER(cuStreamWaitValue32_v2, ptsz, stream, from, 0, CU_STREAM_WAIT_VALUE_GEQ),
+    MARKER(cuStreamWaitValue64_v2, ptsz, stream, from, 0, CU_STREAM_WAIT_VALUE_GEQ),
+    MARKER(cuStreamBatchMemOp_v2, ptsz, stream, 1, operation(), 0),
+    {"cuCtxRecordEvent", manyOf([] { return cuCtxRecordEvent(context, event); })},
+    {"cuCtxWaitEvent", manyOf([] { return cuCtxWaitEvent(context, event); })},
     {"cuMemAllocAsync",
      manyTaken([](CUdeviceptr* at) { return cuMemAllocAsync(at, kSmall, stream); },
                cuMemFreeAsync)},
