@@ -44,6 +44,12 @@ void* runQueue(void*) {
 
 bool insideCallback() { return runsCallbacks; }
 
+void asCallback(const std::function<void()>& run) {
+  const bool before = std::exchange(runsCallbacks, true);
+  run();
+  runsCallbacks = before;
+}
+
 void enqueueCallback(std::function<void()> run) {
   const std::lock_guard lock(queue().mutex);
   queue().pending.push_back(std::move(run));

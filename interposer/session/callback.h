@@ -10,6 +10,9 @@ namespace interposer {
 /// True on the thread that runs host functions: CUDA calls there are refused, as natively.
 bool insideCallback();
 
+/// Runs a function of the program on this thread, as one of those.
+void asCallback(const std::function<void()>& run);
+
 /// Enqueues `run` for that thread. The first call starts the thread.
 void enqueueCallback(std::function<void()> run);
 

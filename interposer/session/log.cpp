@@ -1,12 +1,17 @@
 #include "interposer/session/log.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "interposer/session/log_buffer.h"
 
 namespace interposer {
 
@@ -20,21 +25,44 @@ int openLog() {
   return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+/// Time, thread, source and severity, as the driver writes them.
+std::string stamp(const char* source) {
+  timeval now{};
+  gettimeofday(&now, nullptr);
+  tm local{};
+  localtime_r(&now.tv_sec, &local);
+  char text[96];
+  std::snprintf(text, sizeof text, "[%02d:%02d:%02d.%03d][%ld][%s][E]", local.tm_hour, local.tm_min,
+                local.tm_sec, static_cast<int>(now.tv_usec / 1000), syscall(SYS_gettid), source);
+  return text;
+}
+
+void write(const std::string& message) {
+  static const int file = openLog();
+  LogBuffer::instance().add(message, CU_LOG_LEVEL_ERROR);
+  if (file < 0) return;
+  const std::string line = message + '\n';
+  [[maybe_unused]] const auto written = ::write(file, line.data(), line.size());
+}
+
 }  // namespace
 
 void log(const char* format, ...) {
-  static const int file = openLog();
-  if (file < 0) return;
-  char line[1024];
+  char sentence[1024];
   std::va_list arguments;
   va_start(arguments, format);
-  const int prefix = std::snprintf(line, sizeof line, "nvidia-virtual: ");
-  const int length =
-      prefix + std::vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
+  std::vsnprintf(sentence, sizeof sentence, format, arguments);
   va_end(arguments);
-  const std::size_t bytes = length < static_cast<int>(sizeof line) - 1 ? length : sizeof line - 2;
-  line[bytes] = '\n';
-  [[maybe_unused]] const auto written = write(file, line, bytes + 1);
+  write(stamp("nvidia-virtual") + ' ' + sentence);
+}
+
+void logOf(const char* call, const char* sentence) {
+  write(stamp("CUDA") + '[' + call + "] " + sentence);
+}
+
+void logFromDriver(std::string_view message) {
+  const bool stamped = message.starts_with('[');
+  write(stamped ? std::string(message) : stamp("nvidia-virtual") + ' ' + std::string(message));
 }
 
 }  // namespace interposer

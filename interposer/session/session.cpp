@@ -287,8 +287,10 @@ void Session::noteCaptures(std::uint64_t state) {
 
 void Session::writeText(const wire::Message& message) {
   if (message.header.id == wire::kLogStream)
-    log("%.*s", static_cast<int>(message.payload.size()),
-        reinterpret_cast<const char*>(message.payload.data()));
+    asCallback([&] {
+      logFromDriver(
+          {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()});
+    });
   else
     std::fwrite(message.payload.data(), 1, message.payload.size(),
                 message.header.id == 2 ? stderr : stdout);

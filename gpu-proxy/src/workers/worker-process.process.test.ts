@@ -293,7 +293,7 @@ os.execv(sys.argv[1], sys.argv[1:])
   connection.destroy();
   const said = await outputOf(client);
   expect(said).toMatch(
-    /^nvidia-virtual: the GPU worker cannot be confined, so it does not serve: /m,
+    /^\[.*\[nvidia-virtual\]\[E\] the GPU worker cannot be confined, so it does not serve: /m,
   );
   expect(said).toMatch(/^800$/m); // CUDA_ERROR_NOT_PERMITTED
   if (started.exitCode === null) await once(started, 'exit');
