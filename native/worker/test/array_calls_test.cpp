@@ -266,4 +266,65 @@ TEST_CASE("memory is mapped into arrays only, and only memory of the program") {
   CHECK(test.call(CallNumber::cuMemRelease, memory) == CUDA_SUCCESS);
 }
 
+/// The frame of cuTexObjectCreate for an array, without a view.
+worker::test::Reply makeTexture(Fixture& test, CUDA_RESOURCE_DESC resource) {
+  CUDA_TEXTURE_DESC texture{};
+  return test.frames->send(CallNumber::cuTexObjectCreate, [&](wire::Encoder& frame) {
+    frame.put(resource);
+    frame.put(texture);
+    frame.putBytes(nullptr, 0);
+  });
+}
+
+CUDA_RESOURCE_DESC resourceOf(std::uint64_t array) {
+  CUDA_RESOURCE_DESC resource{};
+  resource.resType = CU_RESOURCE_TYPE_ARRAY;
+  resource.res.array.hArray = reinterpret_cast<CUarray>(array);
+  return resource;
+}
+
+TEST_CASE("a texture object is the driver's own value, and only of its context and kind") {
+  Fixture test;
+  const std::uint64_t array =
+      test.give(CallNumber::cuArray3DCreate_v2, image(16, 16, 0, CUDA_ARRAY3D_SURFACE_LDST));
+  const std::size_t handles = test.session->handles.size();
+  const worker::test::Reply texture = makeTexture(test, resourceOf(array));
+  CHECK(texture.status == CUDA_SUCCESS);
+  const std::uint64_t surface = test.give(CallNumber::cuSurfObjectCreate, resourceOf(array));
+  CHECK(test.session->handles.size() == handles + 2);
+  CHECK(wire::handleKind(texture.handle) == wire::HandleKind::none);
+  CHECK(test.call(CallNumber::cuTexObjectGetResourceDesc, texture.handle) == CUDA_SUCCESS);
+  for (const std::uint64_t wrong :
+       {std::uint64_t{0}, texture.handle + 1000, array, ~std::uint64_t{0}}) {
+    CHECK(test.call(CallNumber::cuTexObjectGetResourceDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(test.call(CallNumber::cuTexObjectGetTextureDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(test.call(CallNumber::cuTexObjectGetResourceViewDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(test.call(CallNumber::cuTexObjectDestroy, wrong) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(test.call(CallNumber::cuSurfObjectDestroy, wrong) == CUDA_ERROR_INVALID_VALUE);
+  }
+  const std::uint64_t other = test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.call(CallNumber::cuCtxDestroy_v2, other) == CUDA_SUCCESS);
+  test.give(CallNumber::cuCtxSetCurrent, test.context);
+  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.call(CallNumber::cuSurfObjectDestroy, surface) == CUDA_SUCCESS);
+  CHECK(test.session->handles.size() == handles);
+}
+
+TEST_CASE("a texture is made of arrays of the program only") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  const std::uint64_t event = test.give(CallNumber::cuEventCreate, 0u);
+  for (const std::uint64_t wrong : {std::uint64_t{0}, event, test.context, array + 16})
+    CHECK(makeTexture(test, resourceOf(wrong)).status == CUDA_ERROR_INVALID_HANDLE);
+  CUDA_RESOURCE_DESC resource = resourceOf(array);
+  resource.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  CHECK(makeTexture(test, resource).status == CUDA_ERROR_INVALID_HANDLE);
+  for (const int type : {4, 100, -1}) {
+    resource.resType = static_cast<CUresourcetype>(type);
+    CHECK(makeTexture(test, resource).status == CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
 }  // namespace
