@@ -13,6 +13,7 @@
 #include "native/simulator/module.h"
 #include "native/simulator/stream_capture.h"
 #include "native/simulator/texture.h"
+#include "native/simulator/texture_reference.h"
 
 namespace simulator {
 namespace {
@@ -103,6 +104,8 @@ void destroy(Context& context) {
   forget<Stream>(context);
   forget<Event>(context);
   forgetImages(context);
+  forget<TextureReference>(context);
+  forget<SurfaceReference>(context);
   forget<Array>(context);
   forget<MipmappedArray>(context);
   for (const auto& module : modules) unload(*module);

@@ -7,6 +7,7 @@
 #include "native/simulator/library.h"
 #include "native/simulator/memory.h"
 #include "native/simulator/module.h"
+#include "native/simulator/texture_reference.h"
 
 namespace simulator {
 namespace {
@@ -67,6 +68,7 @@ CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion
 void unload(Module& module) {
   const auto self = Handles<Module>::all().remove(&module);
   for (const auto& function : module.functions) Handles<Function>::all().remove(function.get());
+  forgetReferences(module);
   for (const std::uint64_t address : module.variables) {
     if (const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; }))
       release(*taken);

@@ -83,6 +83,31 @@ CUresult removeTexture(CUtexObject handle) {
   return CUDA_SUCCESS;
 }
 
+CUresult addSurface(const TextureObject& object, CUsurfObject& handle) {
+  const CUDA_RESOURCE_DESC& resource = object.resource;
+  if (resource.resType != CU_RESOURCE_TYPE_ARRAY || resource.flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto array = Handles<Array>::all().find(resource.res.array.hArray);
+  if (array == nullptr || !(array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
+    return CUDA_ERROR_INVALID_VALUE;
+  Objects& all = objects();
+  const std::lock_guard lock(all.mutex);
+  handle = all.next++;
+  all.surfaces.emplace(handle, object);
+  all.images.surfaces.emplace(handle, imageOf(*array));
+  all.current = nullptr;
+  return CUDA_SUCCESS;
+}
+
+CUresult removeSurface(CUsurfObject handle) {
+  Objects& all = objects();
+  const std::lock_guard lock(all.mutex);
+  if (all.surfaces.erase(handle) == 0) return CUDA_ERROR_INVALID_VALUE;
+  all.images.surfaces.erase(handle);
+  all.current = nullptr;
+  return CUDA_SUCCESS;
+}
+
 void forgetImages(const Array& array) {
   hide([&](const TextureObject& object) { return shows(object, array); });
 }
@@ -158,31 +183,13 @@ DRIVER_CALL cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc
 
 DRIVER_CALL cuSurfObjectCreate(CUsurfObject* pSurfObject, const CUDA_RESOURCE_DESC* pResDesc) {
   return inContext([&](Context& context) -> CUresult {
-    if (pSurfObject == nullptr || pResDesc == nullptr ||
-        pResDesc->resType != CU_RESOURCE_TYPE_ARRAY || pResDesc->flags != 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    const auto array = Handles<Array>::all().find(pResDesc->res.array.hArray);
-    if (array == nullptr || !(array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-      return CUDA_ERROR_INVALID_VALUE;
-    Objects& all = objects();
-    const std::lock_guard lock(all.mutex);
-    *pSurfObject = all.next++;
-    all.surfaces.emplace(*pSurfObject, TextureObject{context, *pResDesc, {}, std::nullopt});
-    all.images.surfaces.emplace(*pSurfObject, imageOf(*array));
-    all.current = nullptr;
-    return CUDA_SUCCESS;
+    if (pSurfObject == nullptr || pResDesc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return addSurface({context, *pResDesc, {}, std::nullopt}, *pSurfObject);
   });
 }
 
 DRIVER_CALL cuSurfObjectDestroy(CUsurfObject surfObject) {
-  return inContext([&](Context&) -> CUresult {
-    Objects& all = objects();
-    const std::lock_guard lock(all.mutex);
-    if (all.surfaces.erase(surfObject) == 0) return CUDA_ERROR_INVALID_VALUE;
-    all.images.surfaces.erase(surfObject);
-    all.current = nullptr;
-    return CUDA_SUCCESS;
-  });
+  return inContext([&](Context&) { return removeSurface(surfObject); });
 }
 
 DRIVER_CALL cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC* pResDesc, CUsurfObject surfObject) {

@@ -29,6 +29,8 @@ CUresult makeTexture(const TextureObject& object, Texture& texture);
 /// Adds an object under a new handle.
 CUresult addTexture(const TextureObject& object, CUtexObject& handle);
 CUresult removeTexture(CUtexObject handle);
+CUresult addSurface(const TextureObject& object, CUsurfObject& handle);
+CUresult removeSurface(CUsurfObject handle);
 
 /// Ends the objects of a context, and those that show an array that ends.
 void forgetImages(const Context& context);

@@ -1,4 +1,4 @@
-// Texture and surface references of before CUDA 5: their properties, and kernels that read and write arrays through those of a module. The simulated driver has none.
+// Texture and surface references, which only PTX and the driver API still have: bound to arrays and memory, asked about, used by kernels.
 // conformance: flags=-lcuda judges=itself
 #include <vector>
 
@@ -7,160 +7,150 @@
 
 #define EXPECT_DRIVER(...) expect((__VA_ARGS__) == CUDA_SUCCESS, #__VA_ARGS__, __LINE__)
 
-constexpr int w = 32, h = 16;
-
-static const char* const kImage = R"(
-.version 7.0
+static const char* const kModule = R"(
+.version 8.0
 .target sm_80
 .address_size 64
-.global .texref image;
-.global .surfref canvas;
-.visible .entry read(.param .u64 to) {
-  .reg .b32 %r<3>;
-  .reg .f32 %f<5>;
+.visible .global .texref image;
+.visible .global .surfref canvas;
+.visible .entry read(.param .u64 out)
+{
+  .reg .b32 %r<4>;
+  .reg .f32 %f<8>;
   .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
   mov.u32 %r1, %tid.x;
-  mov.u32 %r2, %ctaid.x;
-  tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [image, {%r1, %r2}];
-  mad.lo.u32 %r2, %r2, 32, %r1;
-  ld.param.u64 %rd1, [to];
-  mul.wide.u32 %rd2, %r2, 4;
-  add.u64 %rd3, %rd1, %rd2;
-  st.global.f32 [%rd3], %f1;
+  cvt.rn.f32.u32 %f1, %r1;
+  add.f32 %f1, %f1, 0f3F000000;
+  mov.f32 %f2, 0f3F000000;
+  tex.2d.v4.f32.f32 {%f3, %f4, %f5, %f6}, [image, {%f1, %f2}];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd2, %rd2, %rd1;
+  st.global.f32 [%rd2], %f3;
   ret;
 }
-.visible .entry write() {
-  .reg .b32 %r<5>;
+.visible .entry fetch(.param .u64 out)
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
   mov.u32 %r1, %tid.x;
-  mov.u32 %r2, %ctaid.x;
-  mad.lo.u32 %r3, %r2, 1000, %r1;
-  shl.b32 %r4, %r1, 2;
-  sust.b.2d.b32.trap [canvas, {%r4, %r2}], %r3;
+  tex.1d.v4.s32.s32 {%r2, %r3, %r4, %r5}, [image, {%r1}];
+  mul.wide.u32 %rd2, %r1, 4;
+  add.u64 %rd2, %rd2, %rd1;
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+.visible .entry write()
+{
+  .reg .b32 %r<4>;
+  .reg .f32 %f<2>;
+  mov.u32 %r1, %tid.x;
+  cvt.rn.f32.u32 %f1, %r1;
+  shl.b32 %r2, %r1, 2;
+  mov.u32 %r3, 1;
+  sust.b.2d.b32.trap [canvas, {%r2, %r3}], %f1;
   ret;
 }
 )";
 
-/// What is set is what is asked for.
-static void properties(CUtexref reference) {
-  CUarray_format format{};
-  CUaddress_mode address{};
+constexpr int kWidth = 16;
+
+static void launch(CUmodule module, const char* name, CUdeviceptr out) {
+  CUfunction function = nullptr;
+  void* parameters[] = {&out};
+  EXPECT_DRIVER(cuModuleGetFunction(&function, module, name));
+  EXPECT_DRIVER(cuLaunchKernel(function, 1, 1, 1, kWidth, 1, 1, 0, nullptr, parameters, nullptr));
+  EXPECT_DRIVER(cuCtxSynchronize());
+}
+
+static void questions() {
+  CUtexref reference = nullptr;
+  CUaddress_mode mode{};
   CUfilter_mode filter{};
-  int channels = 0, anisotropy = 0;
+  CUarray_format format{};
+  int channels = 0;
   unsigned flags = 0;
-  float bias = 0, low = 0, high = 0, colour[4] = {0.5f, 0.25f, 1, 0}, seen[4] = {};
-  EXPECT_DRIVER(cuTexRefSetFormat(reference, CU_AD_FORMAT_HALF, 2));
-  EXPECT_DRIVER(cuTexRefGetFormat(&format, &channels, reference));
-  EXPECT(format == CU_AD_FORMAT_HALF && channels == 2);
-  EXPECT_DRIVER(cuTexRefSetAddressMode(reference, 1, CU_TR_ADDRESS_MODE_BORDER));
-  EXPECT_DRIVER(cuTexRefGetAddressMode(&address, reference, 1));
-  EXPECT(address == CU_TR_ADDRESS_MODE_BORDER);
+  float bias = 0;
+  EXPECT_DRIVER(cuTexRefCreate(&reference));
+  EXPECT_DRIVER(cuTexRefSetAddressMode(reference, 1, CU_TR_ADDRESS_MODE_MIRROR));
   EXPECT_DRIVER(cuTexRefSetFilterMode(reference, CU_TR_FILTER_MODE_LINEAR));
-  EXPECT_DRIVER(cuTexRefGetFilterMode(&filter, reference));
-  EXPECT(filter == CU_TR_FILTER_MODE_LINEAR);
-  EXPECT_DRIVER(cuTexRefSetMipmapFilterMode(reference, CU_TR_FILTER_MODE_LINEAR));
-  EXPECT_DRIVER(cuTexRefGetMipmapFilterMode(&filter, reference));
-  EXPECT(filter == CU_TR_FILTER_MODE_LINEAR);
-  EXPECT_DRIVER(cuTexRefSetMipmapLevelBias(reference, 1.5f));
-  EXPECT_DRIVER(cuTexRefGetMipmapLevelBias(&bias, reference));
-  EXPECT(bias == 1.5f);
-  EXPECT_DRIVER(cuTexRefSetMipmapLevelClamp(reference, 1, 3));
-  EXPECT_DRIVER(cuTexRefGetMipmapLevelClamp(&low, &high, reference));
-  EXPECT(low == 1 && high == 3);
-  EXPECT_DRIVER(cuTexRefSetMaxAnisotropy(reference, 4));
-  EXPECT_DRIVER(cuTexRefGetMaxAnisotropy(&anisotropy, reference));
-  EXPECT(anisotropy == 4);
-  EXPECT_DRIVER(cuTexRefSetBorderColor(reference, colour));
-  EXPECT_DRIVER(cuTexRefGetBorderColor(seen, reference));
-  EXPECT(std::memcmp(seen, colour, sizeof seen) == 0);
+  EXPECT_DRIVER(cuTexRefSetFormat(reference, CU_AD_FORMAT_SIGNED_INT16, 2));
   EXPECT_DRIVER(cuTexRefSetFlags(reference, CU_TRSF_NORMALIZED_COORDINATES));
+  EXPECT_DRIVER(cuTexRefSetMipmapLevelBias(reference, 1.5f));
+  EXPECT_DRIVER(cuTexRefGetAddressMode(&mode, reference, 1));
+  EXPECT_DRIVER(cuTexRefGetFilterMode(&filter, reference));
+  EXPECT_DRIVER(cuTexRefGetFormat(&format, &channels, reference));
   EXPECT_DRIVER(cuTexRefGetFlags(&flags, reference));
-  EXPECT(flags == CU_TRSF_NORMALIZED_COORDINATES);
-}
-
-/// Memory and arrays, and the same array comes back.
-static void bindings(CUtexref reference, CUarray array) {
-  CUdeviceptr memory = 0, bound = 0;
-  std::size_t offset = 1;
-  CUarray seen = nullptr;
-  CUmipmappedArray mipmap = nullptr, seenMipmap = nullptr;
-  EXPECT_DRIVER(cuMemAlloc(&memory, 65536));
-  EXPECT_DRIVER(cuTexRefSetFormat(reference, CU_AD_FORMAT_FLOAT, 1));
-  EXPECT_DRIVER(cuTexRefSetAddress(&offset, reference, memory, 4096));
-  EXPECT_DRIVER(cuTexRefGetAddress(&bound, reference));
-  EXPECT(offset == 0 && bound == memory);
-  const CUDA_ARRAY_DESCRIPTOR rows{64, 16, CU_AD_FORMAT_FLOAT, 1};
-  EXPECT_DRIVER(cuTexRefSetAddress2D(reference, &rows, memory, 512));
-  EXPECT_DRIVER(cuTexRefGetAddress(&bound, reference));
-  EXPECT(bound == memory);
-  EXPECT_DRIVER(cuTexRefSetArray(reference, array, CU_TRSA_OVERRIDE_FORMAT));
-  EXPECT_DRIVER(cuTexRefGetArray(&seen, reference));
-  EXPECT(seen == array);
-  const CUDA_ARRAY3D_DESCRIPTOR levels{w, h, 0, CU_AD_FORMAT_FLOAT, 1, 0};
-  EXPECT_DRIVER(cuMipmappedArrayCreate(&mipmap, &levels, 3));
-  EXPECT_DRIVER(cuTexRefSetMipmappedArray(reference, mipmap, CU_TRSA_OVERRIDE_FORMAT));
-  EXPECT_DRIVER(cuTexRefGetMipmappedArray(&seenMipmap, reference));
-  EXPECT(seenMipmap == mipmap);
-  EXPECT_DRIVER(cuMipmappedArrayDestroy(mipmap));
-  EXPECT_DRIVER(cuMemFree(memory));
-}
-
-static void kernels(CUarray array) {
-  CUmodule module = nullptr;
-  CUfunction read = nullptr, write = nullptr;
-  CUtexref image = nullptr;
-  CUsurfref canvas = nullptr;
-  CUarray seen = nullptr;
-  CUdeviceptr to = 0;
-  EXPECT_DRIVER(cuModuleLoadData(&module, kImage));
-  EXPECT_DRIVER(cuModuleGetFunction(&read, module, "read"));
-  EXPECT_DRIVER(cuModuleGetFunction(&write, module, "write"));
-  EXPECT_DRIVER(cuModuleGetTexRef(&image, module, "image"));
-  EXPECT_DRIVER(cuModuleGetSurfRef(&canvas, module, "canvas"));
-  EXPECT(cuModuleGetTexRef(&image, module, "nothing") == CUDA_ERROR_NOT_FOUND);
-  EXPECT_DRIVER(cuMemAlloc(&to, w * h * 4));
-  std::vector<float> values(w * h), out(w * h);
-  for (int i = 0; i < w * h; ++i) values[i] = i * 0.5f;
-  CUDA_MEMCPY2D copy{};
-  copy.srcMemoryType = CU_MEMORYTYPE_HOST, copy.srcHost = values.data(), copy.srcPitch = w * 4;
-  copy.dstMemoryType = CU_MEMORYTYPE_ARRAY, copy.dstArray = array;
-  copy.WidthInBytes = w * 4, copy.Height = h;
-  EXPECT_DRIVER(cuMemcpy2D(&copy));
-  EXPECT_DRIVER(cuTexRefSetArray(image, array, CU_TRSA_OVERRIDE_FORMAT));
-  EXPECT_DRIVER(cuParamSetTexRef(read, CU_PARAM_TR_DEFAULT, image));
-  void* arguments[] = {&to};
-  EXPECT_DRIVER(cuLaunchKernel(read, h, 1, 1, w, 1, 1, 0, nullptr, arguments, nullptr));
-  EXPECT_DRIVER(cuMemcpyDtoH(out.data(), to, w * h * 4));
-  EXPECT(out == values);
-  EXPECT_DRIVER(cuSurfRefSetArray(canvas, array, 0));
-  EXPECT_DRIVER(cuSurfRefGetArray(&seen, canvas));
-  EXPECT(seen == array);
-  EXPECT_DRIVER(cuLaunchKernel(write, h, 1, 1, w, 1, 1, 0, nullptr, nullptr, nullptr));
-  std::vector<int> drawn(w * h);
-  copy = {};
-  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY, copy.srcArray = array;
-  copy.dstMemoryType = CU_MEMORYTYPE_HOST, copy.dstHost = drawn.data(), copy.dstPitch = w * 4;
-  copy.WidthInBytes = w * 4, copy.Height = h;
-  EXPECT_DRIVER(cuMemcpy2D(&copy));
-  bool same = true;
-  for (int i = 0; i < w * h; ++i) same = same && drawn[i] == i / w * 1000 + i % w;
-  EXPECT(same);
-  EXPECT_DRIVER(cuMemFree(to));
-  EXPECT_DRIVER(cuModuleUnload(module));
+  EXPECT_DRIVER(cuTexRefGetMipmapLevelBias(&bias, reference));
+  EXPECT(mode == CU_TR_ADDRESS_MODE_MIRROR && filter == CU_TR_FILTER_MODE_LINEAR);
+  EXPECT(format == CU_AD_FORMAT_SIGNED_INT16 && channels == 2);
+  EXPECT((flags & CU_TRSF_NORMALIZED_COORDINATES) != 0 && bias == 1.5f);
+  EXPECT_DRIVER(cuTexRefDestroy(reference));
 }
 
 int main() {
   EXPECT_OK(cudaFree(nullptr));
-  CUtexref reference = nullptr;
-  const CUresult made = cuTexRefCreate(&reference);
-  if (made == CUDA_ERROR_NOT_SUPPORTED) return verdict();
-  EXPECT(made == CUDA_SUCCESS);
-  CUarray array = nullptr;
-  const CUDA_ARRAY3D_DESCRIPTOR descriptor{w, h, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST};
+  CUmodule module = nullptr;
+  CUtexref image = nullptr;
+  CUsurfref canvas = nullptr;
+  CUdeviceptr out = 0, memory = 0;
+  EXPECT_DRIVER(cuModuleLoadData(&module, kModule));
+  EXPECT_DRIVER(cuModuleGetTexRef(&image, module, "image"));
+  EXPECT_DRIVER(cuModuleGetSurfRef(&canvas, module, "canvas"));
+  EXPECT(cuModuleGetTexRef(&image, module, "nothing") != CUDA_SUCCESS);
+  EXPECT_DRIVER(cuMemAlloc(&out, kWidth * 4));
+
+  const CUDA_ARRAY3D_DESCRIPTOR descriptor{kWidth, 2, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST};
+  CUarray array = nullptr, bound = nullptr;
   EXPECT_DRIVER(cuArray3DCreate(&array, &descriptor));
-  properties(reference);
-  bindings(reference, array);
-  EXPECT_DRIVER(cuTexRefDestroy(reference));
-  kernels(array);
+  std::vector<float> values(kWidth), got(kWidth);
+  for (int i = 0; i < kWidth; ++i) values[i] = i * 1.25f;
+  EXPECT_DRIVER(cuMemcpyHtoA(array, 0, values.data(), kWidth * 4));
+  EXPECT_DRIVER(cuTexRefSetAddressMode(image, 0, CU_TR_ADDRESS_MODE_CLAMP));
+  EXPECT_DRIVER(cuTexRefSetAddressMode(image, 1, CU_TR_ADDRESS_MODE_CLAMP));
+  EXPECT_DRIVER(cuTexRefSetFilterMode(image, CU_TR_FILTER_MODE_POINT));
+  EXPECT_DRIVER(cuTexRefSetArray(image, array, CU_TRSA_OVERRIDE_FORMAT));
+  EXPECT_DRIVER(cuTexRefGetArray(&bound, image));
+  EXPECT(bound == array);
+  launch(module, "read", out);
+  EXPECT_DRIVER(cuMemcpyDtoH(got.data(), out, kWidth * 4));
+  EXPECT(got == values);
+
+  EXPECT_DRIVER(cuSurfRefSetArray(canvas, array, 0));
+  EXPECT_DRIVER(cuSurfRefGetArray(&bound, canvas));
+  EXPECT(bound == array);
+  launch(module, "write", out);
+  CUDA_MEMCPY2D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+  copy.srcArray = array;
+  copy.srcY = 1;
+  copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+  copy.dstHost = got.data();
+  copy.WidthInBytes = kWidth * 4;
+  copy.Height = 1;
+  EXPECT_DRIVER(cuMemcpy2D(&copy));
+  for (int i = 0; i < kWidth; ++i) EXPECT(got[i] == float(i));
+
+  std::vector<int> numbers(kWidth), back(kWidth);
+  for (int i = 0; i < kWidth; ++i) numbers[i] = 7 * i - 3;
+  CUdeviceptr address = 0;
+  std::size_t offset = 1;
+  EXPECT_DRIVER(cuMemAlloc(&memory, kWidth * 4));
+  EXPECT_DRIVER(cuMemcpyHtoD(memory, numbers.data(), kWidth * 4));
+  EXPECT_DRIVER(cuTexRefSetFormat(image, CU_AD_FORMAT_SIGNED_INT32, 1));
+  EXPECT_DRIVER(cuTexRefSetFlags(image, CU_TRSF_READ_AS_INTEGER));
+  EXPECT_DRIVER(cuTexRefSetAddress(&offset, image, memory, kWidth * 4));
+  EXPECT_DRIVER(cuTexRefGetAddress(&address, image));
+  EXPECT(offset == 0 && address == memory);
+  launch(module, "fetch", out);
+  EXPECT_DRIVER(cuMemcpyDtoH(back.data(), out, kWidth * 4));
+  EXPECT(back == numbers);
+
+  questions();
+  EXPECT_DRIVER(cuModuleUnload(module));
   EXPECT_DRIVER(cuArrayDestroy(array));
+  EXPECT_DRIVER(cuMemFree(memory));
+  EXPECT_DRIVER(cuMemFree(out));
   return verdict();
 }
