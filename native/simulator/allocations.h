@@ -29,6 +29,7 @@ enum class MemoryKind {
   module,
   managed,
   mapped,
+  imported,
   graph,
   array,
   hostAllocated,

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "cuda_abi.h"
 #include "native/simulator/completion.h"
+#include "native/simulator/shared_event.h"
 
 namespace simulator {
 
@@ -13,13 +15,15 @@ struct Context;
 struct StreamCapture;
 
 struct Event {
-  Event(Context& context_, unsigned flags_) : context(context_), flags(flags_) {}
+  Event(Context& context_, unsigned flags_, std::shared_ptr<SharedEvent> shared_ = nullptr)
+      : context(context_), flags(flags_), shared(std::move(shared_)) {}
 
   Context& context;
   const unsigned flags;
+  const std::shared_ptr<SharedEvent> shared;  ///< of an event for several processes; else null
 
   bool timed() const { return (flags & CU_EVENT_DISABLE_TIMING) == 0; }
-  /// Null before the first record().
+  /// Null before the first record(). Only of this process: a shared event has a state of its own.
   std::shared_ptr<const Completion> recording() const {
     const std::lock_guard lock(mutex_);
     return recording_;

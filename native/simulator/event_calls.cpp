@@ -1,5 +1,6 @@
 // Calls about events.
 #include <chrono>
+#include <optional>
 
 #include "native/simulator/driver_call.h"
 #include "native/simulator/event.h"
@@ -34,13 +35,40 @@ CUresult onContextEvent(CUcontext hCtx, CUevent hEvent, Body&& body) {
   });
 }
 
+/// The operation of a record. That of a shared event runs even after a fault, because other
+/// processes wait for it.
+Operation positionOf(const Event& event) {
+  Operation operation;
+  if (event.shared == nullptr) return operation;
+  operation.always = true;
+  operation.run = [shared = event.shared, number = event.shared->record()] {
+    shared->finish(number);
+  };
+  return operation;
+}
+
+/// The wait for the latest record; empty if the stream has nothing to wait for.
+std::optional<Operation> waitFor(const Event& event) {
+  Operation operation;
+  if (event.shared != nullptr) {
+    const std::uint64_t number = event.shared->latest();
+    if (event.shared->done(number)) return std::nullopt;
+    operation.run = [shared = event.shared, number] { shared->wait(number); };
+    return operation;
+  }
+  auto recording = event.recording();
+  if (recording == nullptr || recording->done()) return std::nullopt;
+  operation.after.push_back(std::move(recording));
+  return operation;
+}
+
 CUresult record(CUevent hEvent, CUstream hStream, unsigned flags) {
   if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
   return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
     return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
       if (&stream.context != &event->context) return CUDA_ERROR_INVALID_HANDLE;
       if (const auto status = captureRecord(event, stream, flags)) return *status;
-      event->record(stream.submit(Operation{}));
+      event->record(stream.submit(positionOf(*event)));
       return CUDA_SUCCESS;
     });
   });
@@ -70,7 +98,10 @@ DRIVER_CALL cuEventCreate(CUevent* phEvent, unsigned int Flags) {
     if (phEvent == nullptr || (Flags & ~kCreateFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
     if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (Flags & CU_EVENT_DISABLE_TIMING) == 0)
       return CUDA_ERROR_INVALID_VALUE;
-    auto event = std::make_shared<Event>(context, Flags);
+    std::shared_ptr<SharedEvent> shared;
+    if ((Flags & CU_EVENT_INTERPROCESS) != 0 && (shared = SharedEvent::create()) == nullptr)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    auto event = std::make_shared<Event>(context, Flags, std::move(shared));
     *phEvent = handleOf<CUevent>(event.get());
     Handles<Event>::all().add(std::move(event));
     return CUDA_SUCCESS;
@@ -95,6 +126,8 @@ DRIVER_CALL cuEventQuery(CUevent hEvent) {
   return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
+    if (event->shared != nullptr)
+      return event->shared->done(event->shared->latest()) ? fault() : CUDA_ERROR_NOT_READY;
     const auto recording = event->recording();
     if (recording != nullptr && !recording->done()) return CUDA_ERROR_NOT_READY;
     return fault();
@@ -105,6 +138,7 @@ DRIVER_CALL cuEventSynchronize(CUevent hEvent) {
   return onEvent(hEvent, [](const std::shared_ptr<Event>& event) -> CUresult {
     const CUresult status = waitInCapture(*event);
     if (status != CUDA_SUCCESS) return status;
+    if (event->shared != nullptr) event->shared->wait(event->shared->latest());
     if (const auto recording = event->recording()) recording->wait();
     return fault();
   });
@@ -138,11 +172,7 @@ DRIVER_CALL cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
   return onEvent(hEvent, [&](const std::shared_ptr<Event>& event) {
     return onStream(hStream, [&](Context&, Stream& stream) -> CUresult {
       if (const auto status = captureWait(event, stream, Flags)) return *status;
-      auto recording = event->recording();
-      if (recording == nullptr || recording->done()) return CUDA_SUCCESS;
-      Operation operation;
-      operation.after.push_back(std::move(recording));
-      stream.submit(std::move(operation));
+      if (auto wait = waitFor(*event)) stream.submit(std::move(*wait));
       return CUDA_SUCCESS;
     });
   });

@@ -67,22 +67,38 @@ GraphRun::GraphRun(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)),
       recorded_(plan_->size()),
       awaited_(plan_->size()),
+      shared_(plan_->size()),
       waiting_(plan_->size()),
       left_(plan_->size()) {
   for (std::size_t i = 0; i < plan_->size(); ++i) {
     const Step& step = (*plan_)[i];
     waiting_[i] = step.dependencies;
     if (step.wait != nullptr) awaited_[i] = step.wait->recording();
+    if (step.wait != nullptr && step.wait->shared != nullptr)
+      shared_[i] = step.wait->shared->latest();
     if (step.record == nullptr) continue;
+    if (step.record->shared != nullptr) shared_[i] = step.record->shared->record();
     recorded_[i] = std::make_shared<Completion>();
     step.record->record(recorded_[i]);
   }
 }
 
 GraphRun::~GraphRun() {
-  for (const auto& completion : recorded_) {
-    if (completion != nullptr && !completion->done()) completion->finish();
+  for (std::size_t i = 0; i < recorded_.size(); ++i) {
+    if (recorded_[i] != nullptr && !recorded_[i]->done()) finishRecord(i);
   }
+}
+
+void GraphRun::finishRecord(std::size_t step) {
+  recorded_[step]->finish();
+  const auto& shared = (*plan_)[step].record->shared;
+  if (shared != nullptr) shared->finish(shared_[step]);
+}
+
+void GraphRun::await(std::size_t step) {
+  if (awaited_[step] != nullptr) awaited_[step]->wait();
+  const auto& event = (*plan_)[step].wait;
+  if (event != nullptr && event->shared != nullptr) event->shared->wait(shared_[step]);
 }
 
 void GraphRun::execute() {
@@ -91,9 +107,9 @@ void GraphRun::execute() {
 }
 
 void GraphRun::run(std::size_t step) {
-  if (awaited_[step] != nullptr) awaited_[step]->wait();
+  await(step);
   if ((*plan_)[step].run && fault() == CUDA_SUCCESS) (*plan_)[step].run();
-  if (recorded_[step] != nullptr) recorded_[step]->finish();
+  if (recorded_[step] != nullptr) finishRecord(step);
 }
 
 void GraphRun::work(bool helper) {

@@ -47,12 +47,15 @@ class GraphRun : public std::enable_shared_from_this<GraphRun> {
   /// Runs steps that are ready; a helper leaves when there is none.
   void work(bool helper);
   void run(std::size_t step);
+  void await(std::size_t step);
+  void finishRecord(std::size_t step);
   /// Asks for a helper for each ready step but the one that this thread takes. Requires mutex_.
   void askForHelp();
 
   const std::shared_ptr<const Plan> plan_;
   std::vector<std::shared_ptr<Completion>> recorded_;       ///< by step; null: it records nothing
   std::vector<std::shared_ptr<const Completion>> awaited_;  ///< by step; null: nothing to wait for
+  std::vector<std::uint64_t> shared_;  ///< by step: the record of an event that processes share
 
   std::mutex mutex_;
   std::condition_variable changed_;

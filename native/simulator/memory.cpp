@@ -12,12 +12,14 @@
 #include "native/simulator/graph_memory.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/pool.h"
+#include "native/simulator/shared_memory.h"
 #include "native/simulator/stream.h"
 
 namespace simulator {
 
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
-  const std::uint64_t address = Arena::instance().allocate(&context.device, bytes);
+  const auto sharing = kind == MemoryKind::device ? Sharing::possible : Sharing::none;
+  const std::uint64_t address = Arena::instance().allocate(&context.device, bytes, sharing);
   if (address == 0) return 0;
   Allocation allocation;
   allocation.begin = address;
@@ -32,6 +34,8 @@ std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
 }
 
 void release(const Allocation& allocation) {
+  endExport(allocation.begin);
+  if (allocation.kind == MemoryKind::imported) return unmapImported(allocation.begin);
   if (allocation.pool != nullptr) allocation.pool->giveBack(allocation.size);
   if (allocation.kind == MemoryKind::hostAllocated) freeHostPages(allocation);
   if (!allocation.host()) Arena::instance().release(allocation.begin);

@@ -10,6 +10,7 @@
 #include "native/simulator/device.h"
 #include "native/simulator/driver_call.h"
 #include "native/simulator/memory.h"
+#include "native/simulator/reservation.h"
 #include "wire/anonymous_file.h"
 
 namespace simulator {
@@ -54,33 +55,6 @@ VirtualMemory& state() {
 }
 
 bool wholePages(std::uint64_t value) { return value != 0 && value % kPageBytes == 0; }
-
-/// Readable and writable even without a mapping, so that a kernel that runs beside a wrong unmap
-/// does not crash the process.
-constexpr int kProtection = PROT_READ | PROT_WRITE;
-constexpr int kReservation = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-
-bool reserveAt(std::uint64_t address, std::uint64_t size) {
-  void* got = mmap(reinterpret_cast<void*>(address), size, kProtection,
-                   kReservation | MAP_FIXED_NOREPLACE, -1, 0);
-  if (got == MAP_FAILED) return false;
-  if (reinterpret_cast<std::uint64_t>(got) == address) return true;
-  munmap(got, size);
-  return false;
-}
-
-/// Reserves an aligned range anywhere; unmaps the surplus on both sides.
-std::uint64_t reserveAnywhere(std::uint64_t size, std::uint64_t alignment) {
-  constexpr std::uint64_t kPreferred = 0x2b8000000000;
-  void* got =
-      mmap(reinterpret_cast<void*>(kPreferred), size + alignment, kProtection, kReservation, -1, 0);
-  if (got == MAP_FAILED) return 0;
-  const auto begin = reinterpret_cast<std::uint64_t>(got);
-  const std::uint64_t aligned = (begin + alignment - 1) / alignment * alignment;
-  if (aligned > begin) munmap(got, aligned - begin);
-  munmap(reinterpret_cast<void*>(aligned + size), begin + alignment - aligned);
-  return aligned;
-}
 
 bool insideReservation(const VirtualMemory& memory, std::uint64_t begin, std::uint64_t size) {
   auto next = memory.reserved.upper_bound(begin);
