@@ -206,7 +206,7 @@ export class GpuNode extends EventEmitter<NodeEvents> {
     const allocation = this.#make(this.#specify(request), request);
     this.#allocations.set(allocation.id, allocation);
     try {
-      allocation.giveCache();
+      allocation.giveDirectories();
       if (!request.grant) await allocation.listen(request.socketPath);
     } catch (error) {
       this.#remove(allocation);

@@ -38,4 +38,7 @@ CUcontext primaryContext(CUdevice device);
 /// context in the worker.
 unsigned contextChanges();
 
+/// Whether the program ever had an event that other processes can use.
+bool sharesEvents();
+
 }  // namespace interposer

@@ -4,6 +4,7 @@
 #include <shared_mutex>
 #include <unordered_map>
 
+#include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -42,7 +43,8 @@ void noteLaunched(CUgraphExec exec) {
 
 CUresult cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
   const Launch launch = nextLaunch(hGraph);
-  const Waiting waiting(launch != Launch::enqueued);
+  // One of its nodes may record an event that another process uses.
+  const Waiting waiting(launch != Launch::enqueued || sharesEvents());
   const CUresult status = remote::cuGraphLaunch(hGraph, hStream);
   if (status == CUDA_SUCCESS && launch == Launch::first) noteLaunched(hGraph);
   return status;

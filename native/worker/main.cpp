@@ -107,6 +107,8 @@ std::string openFiles(const Options& options, Quota& quota, FiguresFile& figures
   if (warm == nullptr) openNvml(options);
   if (sentence.empty() && !options.quota.empty())
     sentence = quota.open(options.quota, options.quotaSlot, options.memoryLimit);
+  if (sentence.empty() && !options.sharing.empty())
+    sentence = Sharing::open(options.sharing, options.quotaSlot, quota.exports);
   if (sentence.empty() && !options.figures.empty()) sentence = figures.open(options.figures);
   if (!sentence.empty()) return sentence;
   if (options.allocations.empty())

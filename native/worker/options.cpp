@@ -76,6 +76,7 @@ constexpr Option kOptions[] = {
     {"--gpu", "INDEX|UUID", gpu},
     {"--quota", "FILE", text<&Options::quota>},
     {"--quota-slot", "N", number<&Options::quotaSlot>},
+    {"--sharing", "DIRECTORY", text<&Options::sharing>},
     {"--memory-limit", "BYTES", number<&Options::memoryLimit>},
     {"--context-charge", "BYTES", number<&Options::contextCharge>},
     {"--context-memory", "BYTES", limit<&Limits::contextMemory>},

@@ -25,6 +25,7 @@ struct Options {
   std::vector<std::string> gpus;  ///< indices or UUIDs; empty: all
   std::string quota;              ///< the quota file; empty: none
   unsigned quotaSlot = 0;
+  std::string sharing;            ///< directory of what the allocation's workers share; empty: none
   std::uint64_t memoryLimit = 0;  ///< bytes; 0: none
   std::uint64_t contextCharge =
       0;  ///< bytes that the session's first context costs the quota; 0: the node provides for it

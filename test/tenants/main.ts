@@ -10,8 +10,9 @@ import { quota } from './quota.js';
 import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
 import { shares } from './shares.js';
+import { sharing } from './sharing.js';
 
-const CASES: readonly Case[] = [quota, bypass, sessions, shares, gangs, kills, malice];
+const CASES: readonly Case[] = [quota, sharing, bypass, sessions, shares, gangs, kills, malice];
 
 const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, \
 or harms another.
@@ -43,6 +44,7 @@ async function main(cases: readonly Case[], count: number, seed: number): Promis
     neighbour: await compileProgram('tenants', 'neighbour'),
     quota: await compileProgram('tenants', 'quota'),
     heap: await compileProgram('tenants', 'heap'),
+    sharing: await compileProgram('tenants', 'sharing'),
     // Its functions replace those of the C library also in libraries that it loads.
     malice: await compileProgram('tenants', 'malice', ['-Xlinker', '--export-dynamic']),
   };

@@ -28,6 +28,7 @@ interface Programs {
   readonly neighbour: string;
   readonly quota: string;
   readonly heap: string;
+  readonly sharing: string;
   readonly malice: string;
 }
 

@@ -9,11 +9,12 @@ import {
   writeFileAtomically,
 } from '@nvidia-virtual/service/files';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
+import { ExportTable, SHARING } from './export-table.js';
 import { QuotaFile } from './quota.js';
 
 const HOLDER = 'holder.json';
 /** The files of an allocation except its specification and its socket. */
-const PARTS = ['cache', 'sessions', 'quota'] as const;
+const PARTS = ['cache', 'sessions', 'quota', SHARING] as const;
 
 /** Creates the directory atomically. Clients cannot connect before listen(). */
 export function makeAllocationDirectory(
@@ -37,6 +38,7 @@ export function readHolder(directory: string): ProcessIdentity | undefined {
 export function makeParts(directory: string, specification: AllocationSpecification): void {
   mkdirSync(path.join(directory, 'cache'), { mode: 0o700 });
   mkdirSync(path.join(directory, 'sessions'), { mode: 0o700 });
+  ExportTable.make(directory);
   QuotaFile.create(path.join(directory, 'quota'), specification.memory).close();
   writeSpecification(directory, specification);
 }

@@ -32,6 +32,7 @@ import {
 } from './allocation-directory.js';
 import type { AllocationHost } from './allocation-host.js';
 import { ClientSocket } from './client-socket.js';
+import { ExportTable, SHARING } from './export-table.js';
 import { QuotaFile } from './quota.js';
 import { sendRefusal } from './refusal.js';
 import { RefusalLog } from './refusal-log.js';
@@ -144,6 +145,8 @@ export class Allocation {
    */
   static load(directory: string, host: AllocationHost): Allocation {
     const specification = readSpecification(path.join(directory, SPECIFICATION));
+    const isOld = !existsSync(path.join(directory, SHARING)); // of a version without exports
+    if (isOld) ExportTable.make(directory);
     const allocation = new Allocation(
       directory,
       specification,
@@ -151,6 +154,7 @@ export class Allocation {
       host,
     );
     try {
+      if (isOld) allocation.giveDirectories();
       allocation.#takeSessionsOver();
     } catch (error) {
       allocation.leave();
@@ -205,13 +209,15 @@ export class Allocation {
   emptyCache(): void {
     rmSync(this.cache, { recursive: true, force: true });
     mkdirSync(this.cache, { mode: 0o700 });
-    this.giveCache();
+    this.giveDirectories();
   }
 
-  /** Makes the user of the workers the owner of the cache. */
-  giveCache(): void {
+  /** Makes the user of the workers the owner of the directories that they write to. */
+  giveDirectories(): void {
     const { uid } = this.#specification;
-    if (uid !== undefined) chownSync(this.cache, uid, uid);
+    if (uid === undefined) return;
+    for (const written of [this.cache, path.join(this.directory, SHARING)])
+      chownSync(written, uid, uid);
   }
 
   /** Bytes in use by all sessions together. */

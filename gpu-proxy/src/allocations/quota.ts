@@ -1,5 +1,7 @@
 import { closeSync, ftruncateSync, openSync, readSync, writeSync } from 'node:fs';
+import path from 'node:path';
 import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
+import { ExportTable } from './export-table.js';
 
 /**
  * The memory account of one allocation: a small file that all its workers map and update. gpu-proxy
@@ -29,31 +31,34 @@ export interface SlotUse {
 export class QuotaFile {
   readonly path: string;
   readonly #fd: number;
+  /** Undefined for an allocation of a version without exports. */
+  readonly #exports: ExportTable | undefined;
   readonly #taken = new Set<number>();
 
-  private constructor(path: string, fd: number) {
-    this.path = path;
+  private constructor(file: string, fd: number) {
+    this.path = file;
     this.#fd = fd;
+    this.#exports = ExportTable.open(path.dirname(file));
   }
 
   /** Creates the file, which must not exist. `limit` in bytes; 0: no limit. */
-  static create(path: string, limit: number): QuotaFile {
-    const fd = openSync(path, 'wx+', 0o600);
+  static create(file: string, limit: number): QuotaFile {
+    const fd = openSync(file, 'wx+', 0o600);
     const header = Buffer.alloc(16);
     header.writeUInt32LE(MAGIC, 0);
     header.writeUInt32LE(VERSION, 4);
     header.writeBigUInt64LE(BigInt(limit), LIMIT_OFFSET);
     ftruncateSync(fd, FILE_BYTES);
     writeSync(fd, header, 0, header.length, 0);
-    return new QuotaFile(path, fd);
+    return new QuotaFile(file, fd);
   }
 
   /**
    * Takes over the file of an earlier gpu-proxy. The caller claims the slots of its live workers
    * with claimSlot(), then calls clearOthers().
    */
-  static open(path: string): QuotaFile {
-    const quota = new QuotaFile(path, openSync(path, 'r+'));
+  static open(file: string): QuotaFile {
+    const quota = new QuotaFile(file, openSync(file, 'r+'));
     const header = quota.#read(0, 8);
     if (header.readUInt32LE(0) === MAGIC && header.readUInt32LE(4) === VERSION) return quota;
     quota.close();
@@ -83,8 +88,12 @@ export class QuotaFile {
     return undefined;
   }
 
-  /** Clears and frees a slot. Requires that its worker has exited. */
+  /**
+   * Clears and frees a slot. Requires that its worker has exited. What others hold of its exports
+   * is charged before its own memory is refunded.
+   */
   releaseSlot(slot: number): void {
+    this.#exports?.clearSlot(slot);
     writeSync(this.#fd, Buffer.alloc(SLOT_BYTES), 0, SLOT_BYTES, slotOffset(slot));
     this.#taken.delete(slot);
   }
@@ -104,15 +113,16 @@ export class QuotaFile {
 
   /** Bytes in use by all workers together. */
   readUsed(): number {
-    let used = 0;
+    let used = this.#exports?.readOrphaned() ?? 0;
     const slots = this.#read(SLOTS_OFFSET, SLOT_BYTES * MAX_SESSIONS);
     for (let slot = 0; slot < MAX_SESSIONS; slot++)
       used += Number(slots.readBigUInt64LE(slot * SLOT_BYTES));
     return used;
   }
 
-  /** Closes the descriptor. The file stays. */
+  /** Closes the descriptors. The files stay. */
   close(): void {
+    this.#exports?.close();
     closeSync(this.#fd);
   }
 

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import path from 'node:path';
 import type { AllocationSpecification, SessionRecord } from '@nvidia-virtual/ledger';
 import { readGrant } from '@nvidia-virtual/node-state/grant';
 import { driverOf } from '../gpus/backend.js';
@@ -13,6 +14,7 @@ import {
   workerArguments,
 } from '../workers/worker.js';
 import type { AllocationHost } from './allocation-host.js';
+import { SHARING } from './export-table.js';
 
 interface SessionStart {
   readonly host: AllocationHost;
@@ -81,6 +83,7 @@ function workerOptions({ host, specification, ...start }: SessionStart): WorkerO
     memoryLimit: memory,
     quotaPath: start.quotaPath,
     slot,
+    sharing: path.join(start.directory, SHARING),
     gpus,
     limits,
     uid,

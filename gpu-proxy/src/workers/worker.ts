@@ -14,6 +14,8 @@ export interface WorkerOptions extends DriverChoice {
   readonly memoryLimit: number;
   readonly quotaPath: string;
   readonly slot: number;
+  /** Directory that the workers of the allocation share. */
+  readonly sharing: string;
   /** Indices or UUIDs; empty: all. */
   readonly gpus: readonly string[];
   /** Bytes that the session's first context is charged to the quota. */
@@ -158,6 +160,7 @@ export function workerArguments(options: WorkerOptions): string[] {
     ...['--memory-limit', String(options.memoryLimit)],
     ...['--quota', options.quotaPath],
     ...['--quota-slot', String(options.slot)],
+    ...['--sharing', options.sharing],
     ...['--context-charge', String(options.contextCharge)],
     ...['--context-memory', String(options.contextMemory)],
     ...['--stream-memory', String(options.streamMemory)],

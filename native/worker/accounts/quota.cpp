@@ -88,7 +88,7 @@ Quota::~Quota() {
 }
 
 std::uint64_t Quota::used() const {
-  return file_ != nullptr ? file_->sum(&File::Slot::used) : ownUsed_;
+  return (file_ != nullptr ? file_->sum(&File::Slot::used) : ownUsed_) + exports.orphaned();
 }
 
 std::uint64_t Quota::own() const {
@@ -124,7 +124,7 @@ bool Quota::chargeUpTo(std::uint64_t limit, std::uint64_t bytes) {
     return true;
   }
   const wire::Locked locked(file_->mutex);
-  const std::uint64_t before = file_->sum(&File::Slot::used);
+  const std::uint64_t before = file_->sum(&File::Slot::used) + exports.orphaned();
   if (limit > 0 && (before > limit || bytes > limit - before)) return false;
   File::Slot& slot = file_->slots[slot_];
   std::atomic_ref(slot.used).store(slot.used + bytes, std::memory_order_relaxed);
@@ -181,6 +181,12 @@ void Quota::refundThread() { subtract(&File::Slot::threads, ownThreads_, 1u); }
 void Quota::remember(std::uint64_t key, std::uint64_t bytes, const void* owner) {
   const std::lock_guard lock(mutex_);
   charges_[key] = {bytes, owner};
+}
+
+std::optional<Quota::Charge> Quota::find(std::uint64_t key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = charges_.find(key);
+  return found == charges_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<Quota::Charge> Quota::take(std::uint64_t key) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "native/worker/accounts/export_table.h"
+
 namespace worker {
 
 class Quota {
@@ -26,7 +28,9 @@ class Quota {
 
   /// 0: no limit. Bytes.
   std::uint64_t limit() const { return limit_; }
-  /// Bytes that all workers of the allocation hold.
+  /// What the workers of the allocation export to each other.
+  ExportTable exports;
+  /// Bytes that all workers of the allocation hold, exported memory of dead workers included.
   std::uint64_t used() const;
   /// Bytes that this worker holds.
   std::uint64_t own() const;
@@ -61,6 +65,8 @@ class Quota {
     std::uint64_t bytes;
     const void* owner;
   };
+  /// The record of an address. Empty if unknown.
+  std::optional<Charge> find(std::uint64_t key);
   /// Removes the record before the address is freed, because another thread may get the address at
   /// once. The caller then refunds it, or remembers it again. Empty if unknown.
   std::optional<Charge> take(std::uint64_t key);

@@ -34,6 +34,12 @@ CUresult cuEventCreate(Thread& thread, CUevent* phEvent, unsigned int Flags) {
   return status;
 }
 
+/// Other processes cannot open it any more.
+CUresult cuEventDestroy_v2(Thread& thread, CUevent hEvent) {
+  thread.session.sharing.ended(ExportTable::Kind::event, reinterpret_cast<std::uint64_t>(hEvent));
+  return thread.driver.cuEventDestroy_v2(hEvent);
+}
+
 CUresult cuEventRecord(Thread& thread, CUevent hEvent, CUstream hStream) {
   thread.session.gate.recorded(hEvent);
   return thread.driver.cuEventRecord(hEvent, hStream);

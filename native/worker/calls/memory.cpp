@@ -213,6 +213,7 @@ CUresult cuMemFree_v2(Thread& thread, CUdeviceptr dptr) {
                dptr, [&] { return free(dptr); }, status)
                ? status
                : freeOther(thread, dptr, free);
+  thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { thread.session.quota.refund(freed.bytes); });
 }
@@ -248,6 +249,7 @@ CUresult cuMemFreeAsync(Thread& thread, CUdeviceptr dptr, CUstream hStream) {
                dptr, [&] { return free(dptr); }, status)
                ? status
                : freeOther(thread, dptr, free);
+  thread.session.sharing.ended(ExportTable::Kind::memory, dptr);
   return freeCharged(thread, dptr, *charge, free,
                      [&](const Quota::Charge& freed) { refundBehind(thread, hStream, freed); });
 }

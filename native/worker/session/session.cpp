@@ -19,6 +19,7 @@ Session::Session(int file, Report& owner, Quota& account, Figures& counted, Outp
       handles(&account.handles()),
       output(printed),
       captures(driver),
+      sharing(account.exports),
       images(account),
       pools(driver, account),
       graphMemory(driver, account),
@@ -74,6 +75,7 @@ void Session::awaitUnused(const Uses::Slot& own, const void* object) {
 
 void Session::contextEnded(CUcontext context) {
   for (const std::uint64_t graph : captures.ended(context)) handles.remove(graph);
+  sharing.contextEnded(context);
   contexts.ended(context);
   held.contextEnded(context);
   images.forgetOwned(context);

@@ -33,6 +33,7 @@
 #include "native/worker/session/output.h"
 #include "native/worker/session/readers.h"
 #include "native/worker/session/shared_memory.h"
+#include "native/worker/session/sharing.h"
 #include "native/worker/session/texture_objects.h"
 #include "native/worker/session/timeline.h"
 #include "native/worker/session/user_objects.h"
@@ -67,6 +68,7 @@ class Session {
   UserObjects userObjects;
   TextureObjects textureObjects{handles};
   WarmContext warmContext;
+  Sharing sharing;
   PhysicalMemory physicalMemory;
   ImageAccount images;
   PoolAccount pools;
