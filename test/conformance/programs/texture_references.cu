@@ -60,8 +60,32 @@ static void launch(CUmodule module, const char* name, CUdeviceptr out) {
   CUfunction function = nullptr;
   void* parameters[] = {&out};
   EXPECT_DRIVER(cuModuleGetFunction(&function, module, name));
+  CUtexref image = nullptr;
+  EXPECT_DRIVER(cuModuleGetTexRef(&image, module, "image"));
+  EXPECT_DRIVER(cuParamSetTexRef(function, CU_PARAM_TR_DEFAULT, image));
   EXPECT_DRIVER(cuLaunchKernel(function, 1, 1, 1, kWidth, 1, 1, 0, nullptr, parameters, nullptr));
   EXPECT_DRIVER(cuCtxSynchronize());
+}
+
+static void colours(CUtexref reference) {
+  float given[] = {0.25f, 0.5f, 0.75f, 1}, got[4] = {};
+  int anisotropy = 0;
+  EXPECT_DRIVER(cuTexRefSetBorderColor(reference, given));
+  EXPECT_DRIVER(cuTexRefGetBorderColor(got, reference));
+  EXPECT(std::memcmp(given, got, sizeof got) == 0);
+  EXPECT_DRIVER(cuTexRefSetMaxAnisotropy(reference, 4));
+  EXPECT_DRIVER(cuTexRefGetMaxAnisotropy(&anisotropy, reference));
+  EXPECT(anisotropy == 4);
+}
+
+static void levels(CUtexref reference) {
+  CUfilter_mode filter{};
+  float least = 0, most = 0;
+  EXPECT_DRIVER(cuTexRefSetMipmapFilterMode(reference, CU_TR_FILTER_MODE_LINEAR));
+  EXPECT_DRIVER(cuTexRefGetMipmapFilterMode(&filter, reference));
+  EXPECT_DRIVER(cuTexRefSetMipmapLevelClamp(reference, 1, 3.5f));
+  EXPECT_DRIVER(cuTexRefGetMipmapLevelClamp(&least, &most, reference));
+  EXPECT(filter == CU_TR_FILTER_MODE_LINEAR && least == 1 && most == 3.5f);
 }
 
 static void questions() {
@@ -86,7 +110,38 @@ static void questions() {
   EXPECT(mode == CU_TR_ADDRESS_MODE_MIRROR && filter == CU_TR_FILTER_MODE_LINEAR);
   EXPECT(format == CU_AD_FORMAT_SIGNED_INT16 && channels == 2);
   EXPECT((flags & CU_TRSF_NORMALIZED_COORDINATES) != 0 && bias == 1.5f);
+  colours(reference);
+  levels(reference);
   EXPECT_DRIVER(cuTexRefDestroy(reference));
+}
+
+static void mipmappedArray() {
+  CUtexref reference = nullptr;
+  CUmipmappedArray mipmaps = nullptr, bound = nullptr;
+  CUarray array = nullptr;
+  const CUDA_ARRAY3D_DESCRIPTOR descriptor{16, 16, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+  EXPECT_DRIVER(cuMipmappedArrayCreate(&mipmaps, &descriptor, 3));
+  EXPECT_DRIVER(cuTexRefCreate(&reference));
+  EXPECT_DRIVER(cuTexRefSetMipmappedArray(reference, mipmaps, CU_TRSA_OVERRIDE_FORMAT));
+  EXPECT_DRIVER(cuTexRefGetMipmappedArray(&bound, reference));
+  EXPECT(bound == mipmaps);
+  EXPECT(cuTexRefGetArray(&array, reference) != CUDA_SUCCESS);
+  EXPECT_DRIVER(cuTexRefDestroy(reference));
+  EXPECT_DRIVER(cuMipmappedArrayDestroy(mipmaps));
+}
+
+static void pitchedMemory() {
+  CUtexref reference = nullptr;
+  CUdeviceptr memory = 0, bound = 0;
+  std::size_t pitch = 0;
+  EXPECT_DRIVER(cuMemAllocPitch(&memory, &pitch, 64, 8, 4));
+  EXPECT_DRIVER(cuTexRefCreate(&reference));
+  const CUDA_ARRAY_DESCRIPTOR descriptor{16, 8, CU_AD_FORMAT_FLOAT, 1};
+  EXPECT_DRIVER(cuTexRefSetAddress2D(reference, &descriptor, memory, pitch));
+  EXPECT_DRIVER(cuTexRefGetAddress(&bound, reference));
+  EXPECT(bound == memory);
+  EXPECT_DRIVER(cuTexRefDestroy(reference));
+  EXPECT_DRIVER(cuMemFree(memory));
 }
 
 int main() {
@@ -148,6 +203,8 @@ int main() {
   EXPECT(back == numbers);
 
   questions();
+  mipmappedArray();
+  pitchedMemory();
   EXPECT_DRIVER(cuModuleUnload(module));
   EXPECT_DRIVER(cuArrayDestroy(array));
   EXPECT_DRIVER(cuMemFree(memory));

@@ -202,4 +202,9 @@ void Checker::misaligned(Warp& w, unsigned lane, const Operation* op, const Acce
        std::to_string(access.bytes) + " bytes at " + reports_.place(op)});
 }
 
+void Checker::image(Warp& w, unsigned lane, const Operation* op, const std::string& what) {
+  reports_.report(op, nullptr, "wrong access to an image: " + what,
+                  {reports_.thread(w, lane) + " makes it at " + reports_.place(op)});
+}
+
 }  // namespace simulator::ptx

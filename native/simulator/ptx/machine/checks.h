@@ -66,6 +66,8 @@ class Checker {
                std::uint64_t address);
   void misaligned(Warp& w, unsigned lane, const Operation* op, const Access& access,
                   std::uint64_t address);
+  /// A wrong access to a texture or surface; `what` says how.
+  void image(Warp& w, unsigned lane, const Operation* op, const std::string& what);
 
  private:
   Run& run_;

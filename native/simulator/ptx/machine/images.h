@@ -1,6 +1,7 @@
 // The objects that the handles of an operation name.
 #pragma once
 
+#include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
 
 namespace simulator::ptx {
@@ -35,5 +36,19 @@ class Known {
   std::uint64_t handle_ = 0;
   const Object* object_ = nullptr;
 };
+
+/// Ends the launch, with a report if the check for memory is on.
+inline const Operation* faultOfImage(Warp& w, const Operation* op, unsigned lane, CUresult fault,
+                                     const std::string& what) {
+  if (checks().memory) w.block->run->checker->image(w, lane, op, what);
+  return w.fault(fault, op);
+}
+
+inline const Operation* unknownImage(Warp& w, const Operation* op, unsigned lane,
+                                     const char* kind) {
+  const std::uint64_t handle = w.at<std::uint64_t>(op->slot[Operation::kAddress])[lane];
+  return faultOfImage(w, op, lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                      hexadecimal(handle) + " names no " + kind);
+}
 
 }  // namespace simulator::ptx

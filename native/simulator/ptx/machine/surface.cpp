@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <string>
 
 #include "native/simulator/ptx/machine/half.h"
 #include "native/simulator/ptx/machine/images.h"
@@ -52,6 +53,15 @@ Target locate(const Image& image, const SurfaceAccess& access,
               static_cast<std::uint64_t>(z) * level.layerBytes +
               static_cast<std::uint64_t>(y) * level.rowBytes + static_cast<std::uint64_t>(x),
           CUDA_SUCCESS};
+}
+
+/// For a report.
+std::string describe(const Image& image, const std::array<std::int64_t, 3>& at) {
+  const ImageLevel& level = image.levels.front();
+  return "(" + std::to_string(at[0]) + ", " + std::to_string(at[1]) + ", " + std::to_string(at[2]) +
+         ") in a surface of " + std::to_string(level.width) + " x " + std::to_string(level.height) +
+         " x " + std::to_string(level.depth) + " elements of " +
+         std::to_string(image.elementBytes()) + " bytes";
 }
 
 /// One channel of a formatted store.
@@ -135,9 +145,11 @@ const Operation* accessSurface(Warp& w, const Operation* op, std::uint32_t mask)
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const Image* image = known.find(w, op, lane);
-    if (image == nullptr) return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
-    const Target target = locate(*image, what, coordinatesOf(w, op, lane, what.geometry));
-    if (target.fault != CUDA_SUCCESS) return w.fault(target.fault, op);
+    if (image == nullptr) return unknownImage(w, op, lane, "surface");
+    const auto coordinates = coordinatesOf(w, op, lane, what.geometry);
+    const Target target = locate(*image, what, coordinates);
+    if (target.fault != CUDA_SUCCESS)
+      return faultOfImage(w, op, lane, target.fault, describe(*image, coordinates));
     access(w, op, lane, *image, what, target.address);
   }
   return op + 1;

@@ -77,13 +77,15 @@ const Operation* fetchTexture(Warp& w, const Operation* op, std::uint32_t mask) 
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const Texture* texture = known.find(w, op, lane);
-    if (texture == nullptr) return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
+    if (texture == nullptr) return unknownImage(w, op, lane, "texture");
     Sampling sampling(*texture, *w.processor->memory, fetch.geometry);
     const SamplePoint point = pointOf(w, lane, fetch);
     const Words words = fetch.gathers            ? sampling.gather(point, fetch.channel)
                         : fetch.wholeCoordinates ? sampling.texel(point, fetch.level)
                                                  : sampling.sample(point, fetch.level);
-    if (sampling.failed()) return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
+    if (sampling.failed())
+      return faultOfImage(w, op, lane, CUDA_ERROR_ILLEGAL_ADDRESS,
+                          "the memory of the texture is in no allocation");
     answer(w, op, lane, fetch.results, words);
   }
   return op + 1;
@@ -99,7 +101,7 @@ const Operation* queryImage(Warp& w, const Operation* op, std::uint32_t mask) {
     const Image* image = op->width == 1       ? surfaces.find(w, op, lane)
                          : texture == nullptr ? nullptr
                                               : &texture->image;
-    if (image == nullptr) return w.fault(CUDA_ERROR_ILLEGAL_ADDRESS, op);
+    if (image == nullptr) return unknownImage(w, op, lane, op->width == 1 ? "surface" : "texture");
     const std::uint32_t level = op->uses & 2 ? w.at<std::uint32_t>(op->slot[1])[lane] : 0;
     const bool normalized = texture != nullptr && texture->sampler.normalizedCoordinates;
     w.at<std::uint32_t>(op->slot[0])[lane] = ask(query, *image, level, normalized);

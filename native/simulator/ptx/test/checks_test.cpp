@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "native/simulator/ptx/test/harness.h"
+#include "native/simulator/ptx/test/images.h"
 #include "native/simulator/ptx/test/kernels.h"
 
 namespace {
@@ -344,6 +344,31 @@ $wait:
   ld.shared.u32 %r5, [%r4+64];
 )",
                   {.block = {64, 1, 1}}));
+}
+
+TEST_CASE("a wrong handle and a surface's edge are reported, reads of textures are clean") {
+  const std::string read =
+      "mov.u64 %rd4, 77;\n"
+      "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd4, {%r1}];\n"
+      "st.global.f32 [%rd3], %f1;";
+  const std::string wrong =
+      "mov.u64 %rd4, 78;\nmov.u32 %r2, 0;\n"
+      "suld.b.1d.b32.trap %r3, [%rd4, {%r2}];";
+  const std::string beyond =
+      "mov.u64 %rd4, 77;\nmov.u32 %r2, 64;\n"
+      "sust.b.1d.b32.trap [%rd4, {%r2}], %r1;";
+  const auto run = [](const std::string& body) {
+    test::Module module(test::kernel(body));
+    test::Volume volume(module, simulator::ImageShape::d1);
+    module.images.textures[test::kHandle] = {volume.image, {}};
+    module.images.surfaces[test::kHandle] = volume.image;
+    test::Buffer<std::uint32_t> out(module.memory, 64);
+    const CUresult result = module.run("k", {.block = {16, 1, 1}}, out.address(), out.address());
+    return Result{result, module.asserted, {}};
+  };
+  isClean(run(read));
+  reports(run(wrong), {"0x4e names no surface", "at " + lineOf(wrong, "suld.b")});
+  reports(run(beyond), {"(64, 0, 0) in a surface of 16 x 1 x 1 elements of 4 bytes"});
 }
 
 }  // namespace
