@@ -15,8 +15,9 @@ export class Tally {
     console.log(failure);
   }
 
-  skip(what: string, why: string): void {
-    this.#skipped++;
+  /** Records that checks were not made. */
+  skip(what: string, why: string, count = 1): void {
+    this.#skipped += count;
     console.log(`${what}: skipped, ${why}`);
   }
 

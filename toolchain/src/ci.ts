@@ -55,6 +55,7 @@ const LANES: readonly (readonly Step[])[] = [
     node('demo', path.join(TOOLCHAIN, 'demo.js')),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
+    tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
     tests('portable build', path.join('test', 'dist', 'portable', 'main.js')),
   ],
   [tests('AddressSanitizer and UBSan', path.join(TOOLCHAIN, 'preset.js'), 'asan')],

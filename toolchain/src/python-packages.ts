@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { runCommand } from './command.js';
 import { ToolchainError } from './errors.js';
@@ -24,12 +24,45 @@ export async function fetchPythonPackages(
 }
 
 /**
+ * Unpacks the source distribution of a package into a directory in the cache. pip unpacks it before
+ * it looks for what a build would need, so the failure of that does not matter.
+ * @param requirement NAME==VERSION
+ */
+export async function fetchPythonSource(directory: string, requirement: string): Promise<void> {
+  mkdirSync(path.dirname(directory), { recursive: true });
+  const unfinished = mkdtempSync(`${directory}.`);
+  try {
+    const options = ['--quiet', '--no-clean', '--no-deps', '--no-build-isolation'];
+    const python = await virtualEnvironment(unfinished);
+    const args = ['-m', 'pip', 'download', ...options, '--no-binary=:all:', requirement];
+    const { output } = await runCommand(python, args, {
+      cwd: unfinished,
+      env: { ...process.env, TMPDIR: unfinished },
+    });
+    renameUnlessThere(unpackedSource(unfinished, requirement, output), directory);
+  } finally {
+    rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+/** pip's directories are pip-download-RANDOM/NAME_DIGEST. */
+function unpackedSource(parent: string, requirement: string, output: string): string {
+  const name = requirement.split('==')[0];
+  const found = readdirSync(parent)
+    .filter((entry) => entry.startsWith('pip-download-'))
+    .flatMap((entry) => readdirSync(path.join(parent, entry)).map((d) => path.join(entry, d)))
+    .find((entry) => path.basename(entry).startsWith(`${name}_`));
+  if (found === undefined)
+    throw new ToolchainError(`The source of ${requirement} could not be fetched:\n${output}`);
+  return path.join(parent, found);
+}
+
+/**
  * Uses the pip of a virtual environment, because Debian's Python may have no pip and refuses
  * changes to the system's packages.
  */
 async function pipInstall(target: string, packages: readonly string[]): Promise<void> {
-  const environment = path.join(path.dirname(target), 'venv');
-  await must('python3', ['-m', 'venv', environment]);
+  const python = await virtualEnvironment(path.dirname(target));
   const options = [
     '--quiet',
     '--no-deps',
@@ -38,20 +71,21 @@ async function pipInstall(target: string, packages: readonly string[]): Promise<
     '--target',
     target,
   ];
-  await must(path.join(environment, 'bin', 'python'), [
-    '-m',
-    'pip',
-    'install',
-    ...options,
-    ...packages,
-  ]);
+  await must(python, ['-m', 'pip', 'install', ...options, ...packages]);
+}
+
+/** @returns the Python of a new virtual environment */
+async function virtualEnvironment(parent: string): Promise<string> {
+  const environment = path.join(parent, 'venv');
+  await must('python3', ['-m', 'venv', environment]);
+  return path.join(environment, 'bin', 'python');
 }
 
 async function must(command: string, args: readonly string[]): Promise<void> {
   const { status, output } = await runCommand(command, args);
   if (status !== 0)
     throw new ToolchainError(
-      `A compiler could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`,
+      `Python packages could not be fetched: \`${command} ${args.join(' ')}\` failed:\n${output}`,
     );
 }
 

@@ -1,0 +1,79 @@
+import path from 'node:path';
+
+/** A public test suite that runs on the simulated GPU through the product. */
+export interface Suite {
+  readonly name: string;
+  /** Python packages with their versions, dependencies included. */
+  readonly packages: readonly string[];
+  /** The package whose source distribution has the tests, if they are not among the packages. */
+  readonly source?: string;
+  /** Directory of the tests, below that of the packages or the source. */
+  readonly tests: string;
+  /** Directories with test files, below `tests`. */
+  readonly directories: readonly string[];
+  /** The test files that CI runs, within some minutes. */
+  readonly inCi: readonly string[];
+  readonly pytest: readonly string[];
+  /** Environment of the tests. @param packages directory of the packages */
+  environment(packages: string): NodeJS.ProcessEnv;
+}
+
+const PYTEST = [
+  'pytest==9.2.0',
+  'pytest-timeout==2.4.0',
+  'iniconfig==2.3.1',
+  'packaging==26.3',
+  'pluggy==1.7.0',
+  'pygments==2.21.0',
+];
+
+const COMPILERS = [
+  'nvidia-cuda-nvrtc==13.0.88',
+  'nvidia-cuda-runtime==13.0.96',
+  'nvidia-cuda-cccl==13.0.85',
+];
+
+function toolkit(packages: string): NodeJS.ProcessEnv {
+  const root = path.join(packages, 'nvidia', 'cu13');
+  return { CUDA_PATH: root, CUDA_HOME: root, LD_LIBRARY_PATH: path.join(root, 'lib') };
+}
+
+/** CuPy compiles its kernels with NVRTC when it runs; its own switch makes that emit PTX. */
+const CUPY: Suite = {
+  name: 'cupy',
+  packages: [
+    ...PYTEST,
+    ...COMPILERS,
+    'cupy-cuda13x==14.2.0',
+    'cuda-pathfinder==1.9.0',
+    'numpy==2.4.6',
+    'nvidia-cuda-crt==13.0.88',
+    'nvidia-cuda-nvcc==13.0.88',
+    'nvidia-curand==10.4.5.25',
+    'nvidia-nvvm==13.0.88',
+  ],
+  source: 'cupy==14.2.0',
+  tests: 'tests/cupy_tests',
+  directories: ['core_tests', 'indexing_tests', 'sorting_tests'],
+  inCi: [
+    'core_tests/test_elementwise.py',
+    'core_tests/test_raw.py',
+    'core_tests/test_reduction.py',
+    'core_tests/test_scan.py',
+    'core_tests/test_userkernel.py',
+    'indexing_tests/test_indexing.py',
+    'indexing_tests/test_insert.py',
+    'sorting_tests/test_count.py',
+    'sorting_tests/test_search.py',
+  ],
+  // Kernels that Jitify or nvcc compile take minutes, or are machine code.
+  pytest: ['-m', 'not multi_gpu and not slow', '-k', 'not itify and not NVCC and not nvcc'],
+  environment: (packages) => ({
+    ...toolkit(packages),
+    CUPY_COMPILE_WITH_PTX: '1',
+    // CuPy ignores that its machine code of CUB does not run, and returns what was in the memory.
+    CUPY_ACCELERATORS: '',
+  }),
+};
+
+export const SUITES: readonly Suite[] = [CUPY];
