@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { runChild } from '../child.js';
 import { REPOSITORY } from '../paths.js';
 import { type Build, compileBuilds, cudaHome, lastChange, listBuilds } from './builds.js';
+import { callsOf, notMade } from './coverage.js';
 import { type Column, columns, commandFor, MODES, type Mode } from './modes.js';
 import {
   difference,
@@ -22,7 +23,11 @@ const HELP = `Runs the conformance programs and compares the output with that of
   --jobs N        programs at a time (default: 2)
   --seconds N     timeout of a run (default: 60)
   --show          print the output of each run
+  --coverage      print the calls that work and that no program made with success; fail if any
   --json FILE     also write the results to this file`;
+
+/** With --coverage: the calls that programs made with success, by mode. */
+const made = new Map<Mode, Set<string>>();
 
 interface Result {
   readonly program: string;
@@ -38,6 +43,7 @@ const { values } = parseArgs({
     jobs: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '60' },
     show: { type: 'boolean', default: false },
+    coverage: { type: 'boolean', default: false },
     json: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -54,7 +60,8 @@ async function main(): Promise<number> {
   if (builds.length === 0)
     throw new Error(`no program is called ${values.only}; record.py list names them`);
   compileBuilds(values.build, await cudaHome());
-  const chosen = columns(modes());
+  // A trace shows the same calls in either column.
+  const chosen = columns(modes()).filter(({ synchronous }) => !(values.coverage && synchronous));
   const results: Result[] = [];
   const runs = builds.flatMap((build) => chosen.map((column) => ({ build, column })));
   const worker = async (pending: typeof runs) => {
@@ -78,7 +85,7 @@ async function main(): Promise<number> {
   printNotRecorded(builds);
   const failed = results.filter(({ problem }) => problem !== null).length;
   console.log(`${results.length - failed} passed, ${failed} failed`);
-  return failed > 0 ? 1 : 0;
+  return failed + printNotMade() > 0 ? 1 : 0;
 }
 
 function modes(): Mode[] {
@@ -90,8 +97,10 @@ function modes(): Mode[] {
 }
 
 async function check(build: Build, column: Column): Promise<string | undefined> {
-  const { command, args, env } = commandFor(build, column, values.build);
   const cwd = mkdtempSync(path.join(tmpdir(), 'conformance-'));
+  const traced = values.coverage && column.mode !== 'native' && !column.synchronous;
+  const trace = traced ? `${cwd}.json` : undefined;
+  const { command, args, env } = commandFor(build, column, values.build, trace);
   try {
     const outcome = await runChild(command, args, { cwd, env, seconds: Number(values.seconds) });
     const stderr = column.mode === 'simulated' ? withoutRemarks(outcome.stderr) : outcome.stderr;
@@ -105,6 +114,12 @@ async function check(build: Build, column: Column): Promise<string | undefined> 
     const recording = recorded(build);
     return typeof recording === 'string' ? recording : difference(recording, sorted);
   } finally {
+    if (trace !== undefined) {
+      const calls = made.get(column.mode) ?? new Set();
+      for (const call of callsOf(trace)) calls.add(call);
+      made.set(column.mode, calls);
+      rmSync(trace, { force: true });
+    }
     rmSync(cwd, { recursive: true, force: true });
   }
 }
@@ -142,6 +157,18 @@ function printNotRecorded(builds: readonly Build[]): void {
   if (missing.length === 0) return;
   const dated = missing.map(({ name, files }) => `${name} (since ${lastChange(files)})`);
   console.log(`${missing.length} not recorded: ${dated.join(', ')}`);
+}
+
+/** @returns the number of calls that work and that no program made with success */
+function printNotMade(): number {
+  let missing = 0;
+  for (const [mode, calls] of made) {
+    const names = notMade(calls, mode);
+    missing += names.length;
+    const list = names.length > 0 ? `: ${names.join(' ')}` : '';
+    console.log(`${mode}: ${names.length} calls that work were not made with success${list}`);
+  }
+  return missing;
 }
 
 function printTable(chosen: readonly Column[], results: readonly Result[]): void {

@@ -32,14 +32,21 @@ export function columns(modes: readonly Mode[]): Column[] {
   });
 }
 
-export function commandFor(build: Build, column: Column, directory: string): Command {
+/** @param trace file for a trace of the run; undefined: none */
+export function commandFor(
+  build: Build,
+  column: Column,
+  directory: string,
+  trace?: string,
+): Command {
   const binary = path.join(directory, build.name);
   const env = environment(path.join(directory, 'lib'), column.synchronous);
   if (column.mode === 'native') return { command: binary, args: [], env };
   const memory = build.memory === null ? [] : ['--memory', build.memory];
+  const traced = trace === undefined ? [] : ['--trace', trace];
   return {
     command: process.execPath,
-    args: [GPU_PROXY, 'run', '--backend', column.mode, ...memory, '--', binary],
+    args: [GPU_PROXY, 'run', '--backend', column.mode, ...memory, ...traced, '--', binary],
     env,
   };
 }
