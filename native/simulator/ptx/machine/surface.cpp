@@ -48,11 +48,15 @@ Target locate(const Image& image, const SurfaceAccess& access,
       return {nullptr, CUDA_ERROR_LAUNCH_FAILED};
     at = std::clamp<std::int64_t>(at, 0, last[axis]);
   }
-  if (x % bytes != 0) return {nullptr, CUDA_ERROR_MISALIGNED_ADDRESS};
-  return {reinterpret_cast<std::uint8_t*>(level.address) +
-              static_cast<std::uint64_t>(z) * level.layerBytes +
-              static_cast<std::uint64_t>(y) * level.rowBytes + static_cast<std::uint64_t>(x),
-          CUDA_SUCCESS};
+  std::uint8_t* const address = reinterpret_cast<std::uint8_t*>(level.address) +
+                                static_cast<std::uint64_t>(z) * level.layerBytes +
+                                static_cast<std::uint64_t>(y) * level.rowBytes +
+                                static_cast<std::uint64_t>(x);
+  // Rows have no gaps here, so only an atomic operation minds where they begin.
+  const bool atomic = access.kind == SurfaceAccess::Kind::reduce;
+  if (x % bytes != 0 || (atomic && reinterpret_cast<std::uint64_t>(address) % access.bytes != 0))
+    return {nullptr, CUDA_ERROR_MISALIGNED_ADDRESS};
+  return {address, CUDA_SUCCESS};
 }
 
 /// For a report.
