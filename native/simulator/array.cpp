@@ -67,6 +67,12 @@ bool within(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descriptor,
          fits(limits.depth, descriptor.Depth);
 }
 
+/// Whether a video frame has planes: pairs of rows and columns share their colour.
+bool isFrame(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
+  return descriptor.NumChannels == 3 && descriptor.Height != 0 && descriptor.Width % 2 == 0 &&
+         descriptor.Height % 2 == 0 && (descriptor.Flags & CUDA_ARRAY3D_CUBEMAP) == 0;
+}
+
 /// Extents and flags that name no shape at all.
 bool contradictory(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   const auto& [width, height, depth, format, channels, flags] = descriptor;
@@ -99,9 +105,11 @@ CUresult checkArray(const Context& context, const CUDA_ARRAY3D_DESCRIPTOR& descr
       CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
   if ((descriptor.Flags & ~(kAccepted | kLacking)) != 0 || !isKnown(descriptor.Format))
     return CUDA_ERROR_INVALID_VALUE;
-  if ((descriptor.Flags & kLacking) != 0 || formatOf(descriptor.Format) == nullptr)
+  const bool planar = descriptor.Format == CU_AD_FORMAT_NV12 && !mipmapped;
+  if ((descriptor.Flags & kLacking) != 0 || (formatOf(descriptor.Format) == nullptr && !planar))
     return CUDA_ERROR_NOT_SUPPORTED;
-  if (!hasChannels(descriptor.Format, descriptor.NumChannels) || contradictory(descriptor))
+  if (contradictory(descriptor) ||
+      !(planar ? isFrame(descriptor) : hasChannels(descriptor.Format, descriptor.NumChannels)))
     return CUDA_ERROR_INVALID_VALUE;
   const ImageShape shape = shapeOf(descriptor);
   bool fits = within(context, descriptor, kTexture[static_cast<std::size_t>(shape)]);

@@ -21,10 +21,13 @@ struct Array {
   Context& context;
   const CUDA_ARRAY3D_DESCRIPTOR descriptor;
   std::uint64_t address = 0;
-  bool isLevel = false;  ///< of a mipmapped array, which owns the memory
+  bool isPart = false;  ///< a level or plane of another array, which owns the memory
+  std::vector<std::shared_ptr<Array>> planes;  ///< of a video frame, which has no elements itself
 
+  /// 0 for a video frame.
   std::size_t elementBytes() const {
-    return std::size_t{formatOf(descriptor.Format)->bytes} * descriptor.NumChannels;
+    const ImageFormat* format = formatOf(descriptor.Format);
+    return format == nullptr ? 0 : std::size_t{format->bytes} * descriptor.NumChannels;
   }
   std::size_t rowBytes() const { return descriptor.Width * elementBytes(); }
   std::size_t rows() const { return descriptor.Height == 0 ? 1 : descriptor.Height; }

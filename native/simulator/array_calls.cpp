@@ -23,14 +23,37 @@ void releaseMemory(std::uint64_t address) {
   if (const auto taken = Allocations::all().take(address, isArray)) release(*taken);
 }
 
+/// The brightness of each pixel, and the colour of each four.
+void makePlanes(Array& frame) {
+  CUDA_ARRAY3D_DESCRIPTOR plane = frame.descriptor;
+  plane.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  for (const unsigned channels : {1u, 2u}) {
+    plane.Width = frame.descriptor.Width / channels;
+    plane.Height = frame.descriptor.Height / channels;
+    plane.NumChannels = channels;
+    frame.planes.push_back(std::make_shared<Array>(frame.context, plane));
+    frame.planes.back()->isPart = true;
+  }
+}
+
 CUresult create(CUarray* pHandle, const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   return outsideCapture([&](Context& context) -> CUresult {
     if (pHandle == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult status = checkArray(context, descriptor, false);
     if (status != CUDA_SUCCESS) return status;
     auto array = std::make_shared<Array>(context, descriptor);
-    array->address = memoryFor(context, array->bytes());
+    if (descriptor.Format == CU_AD_FORMAT_NV12) makePlanes(*array);
+    std::size_t bytes = array->bytes();
+    for (const auto& plane : array->planes) {
+      plane->address = bytes;
+      bytes += plane->bytes();
+    }
+    array->address = memoryFor(context, bytes);
     if (array->address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    for (const auto& plane : array->planes) {
+      plane->address += array->address;
+      Handles<Array>::all().add(plane);
+    }
     *pHandle = handleOf<CUarray>(array.get());
     Handles<Array>::all().add(std::move(array));
     return CUDA_SUCCESS;
@@ -46,7 +69,7 @@ CUresult on(Handle handle, Body&& body) {
   });
 }
 
-/// For what only arrays have that are sparse, deferred or planar, of which there are none.
+/// For what only arrays have that are sparse or deferred, of which there are none.
 template <class Object, class Handle>
 CUresult askOrdinary(Handle handle) {
   return on<Object>(handle, [&](Object&) { return CUDA_ERROR_INVALID_VALUE; });
@@ -74,7 +97,7 @@ CUresult makeLevels(MipmappedArray& mipmapped, unsigned count) {
   std::size_t bytes = 0;
   for (unsigned level = 0; level < count; ++level) {
     auto array = std::make_shared<Array>(mipmapped.context, levelOf(mipmapped.descriptor, level));
-    array->isLevel = true;
+    array->isPart = true;
     array->address = bytes;
     bytes += (array->bytes() + kLevelAlignment - 1) / kLevelAlignment * kLevelAlignment;
     mipmapped.levels.push_back(std::move(array));
@@ -118,11 +141,15 @@ DRIVER_CALL cuArrayDestroy(CUarray hArray) {
   return outsideCapture([&](Context&) -> CUresult {
     const auto array = Handles<Array>::all().find(hArray);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-    if (array->isLevel) return CUDA_ERROR_INVALID_VALUE;
+    if (array->isPart) return CUDA_ERROR_INVALID_VALUE;
     synchronizeAll();
     if (fault() != CUDA_SUCCESS) return fault();
     if (Handles<Array>::all().remove(hArray) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     forgetImages(*array);
+    for (const auto& plane : array->planes) {
+      Handles<Array>::all().remove(plane.get());
+      forgetImages(*plane);
+    }
     releaseMemory(array->address);
     return CUDA_SUCCESS;
   });
@@ -142,8 +169,12 @@ DRIVER_CALL cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS
                                                   CUmipmappedArray mipmap, CUdevice) {
   return askOrdinary<MipmappedArray>(mipmap);
 }
-DRIVER_CALL cuArrayGetPlane(CUarray*, CUarray hArray, unsigned int) {
-  return askOrdinary<Array>(hArray);
+DRIVER_CALL cuArrayGetPlane(CUarray* pPlaneArray, CUarray hArray, unsigned int planeIdx) {
+  return on<Array>(hArray, [&](Array& array) -> CUresult {
+    if (pPlaneArray == nullptr || planeIdx >= array.planes.size()) return CUDA_ERROR_INVALID_VALUE;
+    *pPlaneArray = handleOf<CUarray>(array.planes[planeIdx].get());
+    return CUDA_SUCCESS;
+  });
 }
 
 DRIVER_CALL cuMipmappedArrayCreate(CUmipmappedArray* pHandle,

@@ -56,7 +56,7 @@ bool inside(std::size_t begin, std::size_t count, std::size_t extent) {
 
 CUresult placeInArray(const Volume& volume, const CUDA_MEMCPY3D& request, Place& place) {
   const auto array = Handles<Array>::all().find(volume.array);
-  if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (array == nullptr || array->elementBytes() == 0) return CUDA_ERROR_INVALID_VALUE;
   place.side = Side::array;
   place.elementBytes = array->elementBytes();
   place.pitch = array->rowBytes();

@@ -97,7 +97,7 @@ CUresult elementBytes(const CUmemcpy3DOperand& operand, std::size_t& bytes) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER) return CUDA_SUCCESS;
   if (operand.type != CU_MEMCPY_OPERAND_TYPE_ARRAY) return CUDA_ERROR_INVALID_VALUE;
   const auto array = Handles<Array>::all().find(operand.op.array.array);
-  if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (array == nullptr || array->elementBytes() == 0) return CUDA_ERROR_INVALID_VALUE;
   bytes = array->elementBytes();
   return CUDA_SUCCESS;
 }

@@ -90,6 +90,7 @@ CUresult addSurface(const TextureObject& object, CUsurfObject& handle) {
   const auto array = Handles<Array>::all().find(resource.res.array.hArray);
   if (array == nullptr || !(array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
     return CUDA_ERROR_INVALID_VALUE;
+  if (array->elementBytes() == 0) return CUDA_ERROR_NOT_SUPPORTED;
   Objects& all = objects();
   const std::lock_guard lock(all.mutex);
   handle = all.next++;

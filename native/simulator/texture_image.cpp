@@ -78,6 +78,7 @@ CUresult makeImage(const Context& context, const CUDA_RESOURCE_DESC& resource, I
     case CU_RESOURCE_TYPE_ARRAY: {
       const auto array = Handles<Array>::all().find(resource.res.array.hArray);
       if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
+      if (array->elementBytes() == 0) return CUDA_ERROR_NOT_SUPPORTED;
       image = imageOf(*array);
       return CUDA_SUCCESS;
     }

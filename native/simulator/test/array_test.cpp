@@ -186,6 +186,26 @@ TEST_CASE("ordinary arrays have no planes, tiles and requirements") {
   OK(DRIVER(cuArrayDestroy)(array));
 }
 
+TEST_CASE("a video frame has planes") {
+  usePrimaryContext();
+  EXPECT(CUDA_ERROR_INVALID_VALUE, attempt({64, 33, 0, CU_AD_FORMAT_NV12, 3, 0}));
+  const CUarray frame = makeArray({64, 32, 0, CU_AD_FORMAT_NV12, 3, 0});
+  CUarray colours = nullptr, none = nullptr;
+  CUDA_ARRAY_DESCRIPTOR plane{};
+  OK(DRIVER(cuArrayGetPlane)(&colours, frame, 1));
+  OK(DRIVER(cuArrayGetDescriptor_v2)(&plane, colours));
+  CHECK(plane.Width == 32);
+  CHECK(plane.Height == 16);
+  CHECK(plane.NumChannels == 2);
+  std::vector<float> line(16);
+  OK(DRIVER(cuMemcpyAtoH_v2)(line.data(), colours, 0, 64));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyAtoH_v2)(line.data(), frame, 0, 64));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayGetPlane)(&none, frame, 2));
+  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuArrayDestroy)(colours));
+  OK(DRIVER(cuArrayDestroy)(frame));
+  EXPECT(CUDA_ERROR_INVALID_HANDLE, DRIVER(cuArrayGetDescriptor_v2)(&plane, colours));
+}
+
 TEST_CASE("a captured copy of an array becomes a node that names it") {
   usePrimaryContext();
   const CUarray array = makeArray(floats(8, 2, 0));
