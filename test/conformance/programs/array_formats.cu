@@ -36,8 +36,20 @@ static void format(CUarray_format format, int channels, double most) {
   EXPECT_DRIVER(cuArrayDestroy(array));
 }
 
+/// A plane without flags has a call of its own.
+static void plane() {
+  const CUDA_ARRAY_DESCRIPTOR given{24, 10, CU_AD_FORMAT_HALF, 2};
+  CUDA_ARRAY_DESCRIPTOR seen{};
+  CUarray array = nullptr;
+  EXPECT_DRIVER(cuArrayCreate(&array, &given));
+  EXPECT_DRIVER(cuArrayGetDescriptor(&seen, array));
+  EXPECT(seen.Width == 24 && seen.Height == 10 && seen.Format == CU_AD_FORMAT_HALF && seen.NumChannels == 2);
+  EXPECT_DRIVER(cuArrayDestroy(array));
+}
+
 int main() {
   EXPECT_OK(cudaFree(nullptr));
+  plane();
   format<unsigned char>(CU_AD_FORMAT_UNORM_INT8X1, 1, 255);
   format<unsigned char>(CU_AD_FORMAT_UNORM_INT8X2, 2, 255);
   format<unsigned char>(CU_AD_FORMAT_UNORM_INT8X4, 4, 255);

@@ -1,4 +1,4 @@
-// Planes of an array of video frames are arrays. The simulated GPU has no such format.
+// Planes of an array of video frames are arrays.
 // conformance: flags=-lcuda judges=itself
 #include <vector>
 

@@ -130,6 +130,8 @@ static void mipmappedArray() {
   EXPECT_DRIVER(cuMipmappedArrayDestroy(mipmaps));
 }
 
+extern "C" CUresult cuTexRefSetAddress2D_v2(CUtexref, const CUDA_ARRAY_DESCRIPTOR*, CUdeviceptr, std::size_t);
+
 static void pitchedMemory() {
   CUtexref reference = nullptr;
   CUdeviceptr memory = 0, bound = 0;
@@ -137,6 +139,7 @@ static void pitchedMemory() {
   EXPECT_DRIVER(cuMemAllocPitch(&memory, &pitch, 64, 8, 4));
   EXPECT_DRIVER(cuTexRefCreate(&reference));
   const CUDA_ARRAY_DESCRIPTOR descriptor{16, 8, CU_AD_FORMAT_FLOAT, 1};
+  EXPECT_DRIVER(cuTexRefSetAddress2D_v2(reference, &descriptor, memory, pitch));
   EXPECT_DRIVER(cuTexRefSetAddress2D(reference, &descriptor, memory, pitch));
   EXPECT_DRIVER(cuTexRefGetAddress(&bound, reference));
   EXPECT(bound == memory);
