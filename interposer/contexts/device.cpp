@@ -147,20 +147,22 @@ CUresult cuDeviceGetByPCIBusId(CUdevice* dev, const char* pciBusId) {
   return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/// Peer access between the devices of an allocation is not supported yet.
 CUresult cuDeviceCanAccessPeer(int* canAccessPeer, CUdevice dev, CUdevice peerDev) {
   const wire::DeviceInfo* device = nullptr;
   if (const CUresult status = find(dev, device); status != CUDA_SUCCESS) return status;
   if (const CUresult status = find(peerDev, device); status != CUDA_SUCCESS) return status;
   if (canAccessPeer == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *canAccessPeer = 0;
-  return CUDA_SUCCESS;
+  return remote::cuDeviceCanAccessPeer(canAccessPeer, dev, peerDev);
 }
 
-CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute, CUdevice srcDevice,
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
                                  CUdevice dstDevice) {
-  return srcDevice == dstDevice ? CUDA_ERROR_INVALID_DEVICE
-                                : interposer::cuDeviceCanAccessPeer(value, srcDevice, dstDevice);
+  const wire::DeviceInfo* device = nullptr;
+  if (const CUresult status = find(srcDevice, device); status != CUDA_SUCCESS) return status;
+  if (const CUresult status = find(dstDevice, device); status != CUDA_SUCCESS) return status;
+  if (srcDevice == dstDevice) return CUDA_ERROR_INVALID_DEVICE;
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return remote::cuDeviceGetP2PAttribute(value, attrib, srcDevice, dstDevice);
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int* pi, CUexecAffinityType, CUdevice dev) {

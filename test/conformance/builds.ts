@@ -8,6 +8,8 @@ export interface Build {
   readonly files: readonly string[];
   readonly hash: string;
   readonly memory: string | null;
+  /** How many simulated GPUs it gets. */
+  readonly gpus: number;
   readonly unordered: string | null;
   /** The program reads the GPU's free memory: nothing may run beside it. */
   readonly alone: boolean;

@@ -47,7 +47,7 @@ export function commandFor(
   return {
     command: process.execPath,
     args: [GPU_PROXY, 'run', '--backend', column.mode, ...memory, ...traced, '--', binary],
-    env,
+    env: { ...env, NVIDIA_VIRTUAL_SIMULATED_GPUS: String(build.gpus) },
   };
 }
 

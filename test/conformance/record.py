@@ -15,6 +15,7 @@ A build is a line in the first file of a program, `// conformance: KEY=VALUE...`
   flags="..."        flags of the compiler
   files=b.cu         further source files
   memory=64MiB       the quota under which the product runs it
+  gpus=2             how many simulated GPUs it gets; on a machine with fewer, it says so and ends
   unordered=PREFIX   consecutive lines that begin with PREFIX are sorted before they are compared,
                      because CUDA leaves their order open
   alone=yes          the program reads the GPU's free memory, so nothing else may run beside it
@@ -75,6 +76,7 @@ def builds():
                 'flags',
                 'files',
                 'memory',
+                'gpus',
                 'unordered',
                 'alone',
                 'judges',
@@ -93,6 +95,7 @@ def builds():
                     'flags': flags,
                     'hash': hash_of(sources_of(files), flags),
                     'memory': words.get('memory'),
+                    'gpus': int(words.get('gpus', 1)),
                     'unordered': words.get('unordered'),
                     'alone': 'alone' in words,
                     'judgesItself': 'judges' in words,
