@@ -133,10 +133,17 @@ CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream d
   return copyAny(dst, src, ByteCount, defaultStream, true);
 }
 
+/// Comes after all earlier work of both contexts, and before all later work. A stream orders the
+/// work of its own context only.
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                       CUcontext srcContext, size_t ByteCount, CUstream defaultStream) {
-  return remote::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount,
-                                   defaultStream);
+  for (const CUcontext context : {dstContext, srcContext}) {
+    if (const CUresult status = interposer::cuCtxSynchronize_v2(context); status != CUDA_SUCCESS)
+      return status;
+  }
+  const CUresult status = remote::cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext,
+                                                    ByteCount, defaultStream);
+  return status == CUDA_SUCCESS ? remote::cuStreamSynchronize(defaultStream) : status;
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void* srcHost, size_t ByteCount,
