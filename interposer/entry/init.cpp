@@ -67,9 +67,6 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
 }
 
 /// Profilers are out of reach; programs that bracket a region with these go on as without one.
-CUresult cuProfilerInitialize(const char*, const char*, CUoutput_mode) {
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
 CUresult cuProfilerStart() { return Session::ready(); }
 CUresult cuProfilerStop() { return Session::ready(); }
 
