@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "native/simulator/machine.h"
+
 namespace simulator {
 namespace {
 
@@ -88,8 +90,8 @@ constexpr Attribute kAttributes[] = {
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH, 2097120},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, 32768},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT, 32768},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, kComputeCapability / 10},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, kComputeCapability % 10},
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},  // or as the machine says, see below
+    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
     {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH, 32768},
     {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED, 1},
@@ -177,7 +179,13 @@ bool deviceAttribute(int device, int attribute, int& value) {
       std::find_if(std::begin(kAttributes), std::end(kAttributes),
                    [&](const Attribute& r) { return static_cast<int>(r.attribute) == attribute; });
   if (row == std::end(kAttributes)) return false;
-  value = attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? kFirstBus + device : row->value;
+  const auto capability = static_cast<int>(computeCapability());
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: value = kFirstBus + device; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: value = capability / 10; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: value = capability % 10; break;
+    default: value = row->value;
+  }
   return true;
 }
 

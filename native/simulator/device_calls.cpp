@@ -89,8 +89,8 @@ DRIVER_CALL cuDeviceGetAttribute(int* pi, CUdevice_attribute attrib, CUdevice de
 DRIVER_CALL cuDeviceComputeCapability(int* major, int* minor, CUdevice dev) {
   return onDevice(dev, [&](Device&) -> CUresult {
     if (major == nullptr || minor == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *major = kComputeCapability / 10;
-    *minor = kComputeCapability % 10;
+    *major = static_cast<int>(computeCapability() / 10);
+    *minor = static_cast<int>(computeCapability() % 10);
     return CUDA_SUCCESS;
   });
 }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "native/fatbin/fatbin.h"
-#include "native/simulator/attributes.h"
+#include "native/simulator/machine.h"
 
 namespace simulator {
 namespace {
@@ -55,10 +55,14 @@ struct Choice {
 /// PTX runs on its own and later compute capabilities. Architecture-specific text runs only on its
 /// architecture, and family-specific text only within its family.
 bool fits(const Entry& entry) {
-  if (entry.kind != fatbin::kPtx || entry.arch > kComputeCapability) return false;
-  if ((entry.flags & fatbin::kArchSpecific) != 0) return entry.arch == kComputeCapability;
-  if ((entry.flags & fatbin::kFamily) != 0) return entry.arch / 10 == kComputeCapability / 10;
+  if (entry.kind != fatbin::kPtx || entry.arch > computeCapability()) return false;
+  if ((entry.flags & fatbin::kArchSpecific) != 0) return entry.arch == computeCapability();
+  if ((entry.flags & fatbin::kFamily) != 0) return entry.arch / 10 == computeCapability() / 10;
   return true;
+}
+
+std::string capabilityText() {
+  return std::to_string(computeCapability() / 10) + "." + std::to_string(computeCapability() % 10);
 }
 
 bool better(const Entry& entry, const Entry& than) {
@@ -99,7 +103,8 @@ CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::str
     return CUDA_ERROR_INVALID_IMAGE;
   }
   if (!best) {
-    sentence = "The fat binary holds no PTX for compute capability 9.0 or lower" +
+    sentence = "The fat binary holds no PTX for compute capability " + capabilityText() +
+               " or lower" +
                (machineCode.empty() ? std::string() : " (machine code for " + machineCode + ")") +
                ", and the simulated GPU runs PTX only. Add -gencode "
                "arch=compute_80,code=compute_80 to nvcc's options.";

@@ -8,6 +8,7 @@
 #include "native/simulator/driver_call.h"
 #include "native/simulator/handles.h"
 #include "native/simulator/library.h"
+#include "native/simulator/machine.h"
 #include "native/simulator/module.h"
 #include "native/simulator/occupancy.h"
 
@@ -21,7 +22,7 @@ std::optional<int> compiledAttribute(const KernelInfo& info, int ptxVersion, int
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return static_cast<int>(info.localBytes);
     case CU_FUNC_ATTRIBUTE_NUM_REGS: return static_cast<int>(registersOf(info));
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: return ptxVersion;
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return static_cast<int>(kComputeCapability);
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return static_cast<int>(computeCapability());
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(kSharedPerBlock - std::min(kSharedPerBlock, info.staticSharedBytes));
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return -1;

@@ -11,6 +11,7 @@
 namespace simulator {
 namespace {
 
+constexpr unsigned kComputeCapability = 90;
 constexpr std::size_t kDefaultMemory = std::size_t{8} << 30;
 
 /// Parses "8589934592", "512MiB" or "8GiB". Empty if the text is missing or invalid.
@@ -42,6 +43,19 @@ std::size_t deviceMemory() {
 
 std::optional<std::size_t> contextMemory() {
   return parseSize(std::getenv("NVIDIA_VIRTUAL_SIMULATED_CONTEXT"));
+}
+
+unsigned computeCapability() {
+  static const unsigned reported = [] {
+    const char* text = std::getenv("NVIDIA_VIRTUAL_SIMULATED_COMPUTE_CAPABILITY");
+    unsigned major = 0, minor = 0;
+    int read = 0;
+    const bool whole = text != nullptr &&
+                       std::sscanf(text, "%2u.%1u%n", &major, &minor, &read) == 2 &&
+                       text[read] == 0;
+    return whole && major > 0 ? major * 10 + minor : kComputeCapability;
+  }();
+  return reported;
 }
 
 bool hasFailed(int index) {

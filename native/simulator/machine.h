@@ -19,6 +19,9 @@ std::size_t deviceMemory();
 /// NVIDIA_VIRTUAL_SIMULATED_CONTEXT: bytes that a context holds before any allocation; empty if the
 /// variable is not set.
 std::optional<std::size_t> contextMemory();
+/// NVIDIA_VIRTUAL_SIMULATED_COMPUTE_CAPABILITY: 75 for 7.5; 90 if the variable is not set or not a
+/// compute capability.
+unsigned computeCapability();
 /// Whether the file of NVIDIA_VIRTUAL_SIMULATED_FAILURES lists the index, one per line: that GPU
 /// has fallen off the bus.
 bool hasFailed(int index);

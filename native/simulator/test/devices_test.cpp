@@ -112,6 +112,27 @@ TEST_CASE("GPUs have memory of their own, and access to peers where it is enable
   });
 }
 
+TEST_CASE("a GPU reports the compute capability that the environment names") {
+  const auto reports = [](const char* text, int major, int minor) {
+    inChild(nullptr, [&] {
+      if (text != nullptr) setenv("NVIDIA_VIRTUAL_SIMULATED_COMPUTE_CAPABILITY", text, 1);
+      OK(DRIVER(cuInit)(0));
+      int value = 0, other = 0;
+      OK(DRIVER(cuDeviceGetAttribute)(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+      CHECK(value == major);
+      OK(DRIVER(cuDeviceGetAttribute)(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0));
+      CHECK(value == minor);
+      OK(DRIVER(cuDeviceComputeCapability)(&value, &other, 0));
+      CHECK(value == major);
+      CHECK(other == minor);
+    });
+  };
+  reports(nullptr, 9, 0);
+  reports("7.5", 7, 5);
+  reports("12.0", 12, 0);
+  for (const char* wrong : {"", "7", "x", "0.5", "8.0x"}) reports(wrong, 9, 0);
+}
+
 TEST_CASE("memory is refused once the GPU has none left") {
   inChild(nullptr, [] {
     OK(DRIVER(cuInit)(0));
