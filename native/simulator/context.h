@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Context {
   std::atomic<bool> everAlive{false};
   const std::unique_ptr<const AddressSpace> memory;  ///< the memory that its kernels may access
   Heap heap;                                         ///< heap of malloc in kernels
+  Heap launchBuffers;                                ///< parameters of launches by kernels
 
   std::mutex submission;  ///< serialises the submission of operations to the context
   /// operations that all later ones follow; guarded by `submission`
@@ -53,6 +55,8 @@ struct Context {
 
 Context* makePrimaryContext(Device& device);
 void setDefaultLimits(Context& context);
+/// Empty if the limit does not exist on this device.
+std::optional<std::size_t> limitOf(Context& context, int limit);
 /// Activates a context: sets limits, creates the legacy stream, reserves memory.
 CUresult activate(Context& context);
 /// Waits for the context's work and frees its objects.

@@ -28,14 +28,17 @@ void forget(const Context& context) {
   }
 }
 
+/// Bytes for each launch by a kernel that has not begun: the largest parameters that it may have.
+constexpr std::size_t kLaunchBytes = 4096;
+
 /// Allocates a heap of the size of the context's limit.
-Heap::Memory heapMemory(Context& context) {
-  std::size_t limit = 0;
+Heap::Memory heapMemory(Context& context, CUlimit limit, std::size_t unit) {
+  std::size_t bytes = 0;
   {
     const std::lock_guard lock(context.mutex);
-    limit = context.limits[CU_LIMIT_MALLOC_HEAP_SIZE];
+    bytes = context.limits[limit] * unit;
   }
-  return {allocate(context, limit, MemoryKind::heap), limit};
+  return {allocate(context, bytes, MemoryKind::heap), bytes};
 }
 
 }  // namespace
@@ -44,7 +47,10 @@ Context::Context(Device& device_, bool primary_)
     : device(device_),
       primary(primary_),
       memory(makeAddressSpace(*this)),
-      heap([this] { return heapMemory(*this); }) {
+      heap([this] { return heapMemory(*this, CU_LIMIT_MALLOC_HEAP_SIZE, 1); }),
+      launchBuffers([this] {
+        return heapMemory(*this, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, kLaunchBytes);
+      }) {
   Handles<Context>::all().add(std::shared_ptr<Context>(this, [](Context*) {}));
 }
 
@@ -55,6 +61,7 @@ CUresult activate(Context& context) {
   const std::size_t bytes = context.device.contextBytes();
   if (!context.device.charge(bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   context.heap.clear();
+  context.launchBuffers.clear();
   {
     const std::lock_guard order(context.submission);
     const std::lock_guard lock(context.mutex);

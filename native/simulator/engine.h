@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,8 @@ class Program {
   /// other variables and functions, so bind all variables before initialise().
   virtual void bind(std::size_t index, std::uint64_t address) = 0;
   virtual void initialise() = 0;
+  /// Whether its kernels may launch kernels.
+  virtual bool launchesKernels() const = 0;
 };
 
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
@@ -103,6 +106,26 @@ struct Output {
   std::function<void(std::string_view)> assertion;
 };
 
+/// What the functions of CUDA's device runtime ask the driver on behalf of a kernel. Thread-safe.
+class DeviceRuntime {
+ public:
+  virtual ~DeviceRuntime() = default;
+  /// Memory for the parameters of a launch; 0 if there is none left.
+  virtual std::uint64_t allocate(std::uint64_t bytes) = 0;
+  virtual void release(std::uint64_t address) = 0;
+  /// The error of a launch that the driver refuses, or CUDA_SUCCESS.
+  virtual CUresult checkLaunch(const Launch& launch) = 0;
+  virtual std::optional<std::size_t> limit(int limit) = 0;
+  virtual std::optional<int> deviceAttribute(int attribute) = 0;
+  virtual int functionAttribute(const Program& program, std::size_t kernel, int attribute) = 0;
+  virtual int blocksPerMultiprocessor(const Program& program, std::size_t kernel, unsigned threads,
+                                      std::size_t dynamicShared) = 0;
+  virtual int cacheConfig() = 0;
+  virtual int device() = 0;
+  virtual int deviceCount() = 0;
+  virtual int version() = 0;
+};
+
 /// The context's services for a kernel.
 struct Environment {
   const AddressSpace* memory = nullptr;
@@ -110,12 +133,13 @@ struct Environment {
   Output output;
   std::function<std::uint64_t(std::uint64_t)> deviceMalloc;  ///< returns 0 if the heap is full
   std::function<void(std::uint64_t)> deviceFree;
+  DeviceRuntime* runtime = nullptr;
 };
 
-/// Runs a kernel to its end on all cores, in one shared thread pool (limited by
-/// NVIDIA_VIRTUAL_SIMULATOR_THREADS). The first fault ends the launch: CUDA_ERROR_ILLEGAL_ADDRESS
-/// (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719, trap), ILLEGAL_INSTRUCTION
-/// (715)…
+/// Runs a kernel and all kernels that it launches to their end on all cores, in one shared thread
+/// pool (limited by NVIDIA_VIRTUAL_SIMULATOR_THREADS). The first fault ends the launch:
+/// CUDA_ERROR_ILLEGAL_ADDRESS (700), MISALIGNED_ADDRESS (716), ASSERT (710), LAUNCH_FAILED (719,
+/// trap), ILLEGAL_INSTRUCTION (715)…
 CUresult execute(const Launch& launch, const Environment& environment);
 
 /// Thread instructions that execute() has run in this process. For the benchmark.

@@ -56,6 +56,11 @@ std::uint64_t Heap::allocate(std::uint64_t bytes) {
   return begin;
 }
 
+bool Heap::prepare() {
+  const std::lock_guard lock(mutex_);
+  return reserve();
+}
+
 void Heap::release(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
   const auto node = allocated_.extract(address);

@@ -24,6 +24,8 @@ class Heap {
 
   /// Returns 0 if no free range is large enough. Addresses are multiples of 16.
   std::uint64_t allocate(std::uint64_t bytes);
+  /// Takes the memory now. False if there is none.
+  bool prepare();
   /// Ignores addresses that allocate() has not returned.
   void release(std::uint64_t address);
   /// Clears all records. The memory is freed with the context.

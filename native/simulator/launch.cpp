@@ -7,6 +7,7 @@
 #include "native/simulator/context.h"
 #include "native/simulator/device.h"
 #include "native/simulator/fault.h"
+#include "native/simulator/kernel_services.h"
 #include "native/simulator/texture.h"
 
 namespace simulator {
@@ -61,6 +62,8 @@ void run(const Function& function, const LaunchRequest& request,
   environment.output.assertion = [](std::string_view text) { write(stderr, text); };
   environment.deviceMalloc = [&](std::uint64_t bytes) { return context.heap.allocate(bytes); };
   environment.deviceFree = [&](std::uint64_t address) { context.heap.release(address); };
+  KernelServices services(context);
+  environment.runtime = &services;
   CUresult result = CUDA_SUCCESS;
   {
     const Device::Busy busy(context.device);

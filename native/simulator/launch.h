@@ -1,25 +1,15 @@
 // Parameters of a launch, before it becomes an operation of a stream.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "native/simulator/module.h"
+#include "native/simulator/launch_limits.h"
 
 namespace simulator {
 
 class Stream;
-
-struct LaunchRequest {
-  std::array<unsigned, 3> grid{};
-  std::array<unsigned, 3> block{};
-  std::array<unsigned, 3> cluster{1, 1, 1};
-  bool clusterGiven = false;
-  unsigned dynamicShared = 0;
-  bool cooperative = false;
-};
 
 /// Reads the arguments of a kernel from an array of pointers or from the buffer of `extra`.
 CUresult readParameters(const KernelInfo& info, void** kernelParams, void** extra,
@@ -32,8 +22,5 @@ bool apply(CUlaunchAttributeID id, const CUlaunchAttributeValue& value, LaunchRe
 /// those of now.
 void run(const Function& function, const LaunchRequest& request,
          const std::vector<std::byte>& parameters, std::shared_ptr<const Images> images = nullptr);
-
-/// Returns the error of a launch that the driver refuses at once, or CUDA_SUCCESS.
-CUresult check(const Function& function, const LaunchRequest& request);
 
 }  // namespace simulator

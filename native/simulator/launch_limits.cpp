@@ -1,6 +1,6 @@
-// Checks of launches before they run.
+#include "native/simulator/launch_limits.h"
+
 #include "native/simulator/attributes.h"
-#include "native/simulator/launch.h"
 #include "native/simulator/occupancy.h"
 
 namespace simulator {

@@ -63,6 +63,12 @@ void setDefaultLimits(Context& context) {
   context.limits[CU_LIMIT_SHMEM_SIZE] = kSharedPerBlockOptin;
 }
 
+std::optional<std::size_t> limitOf(Context& context, int limit) {
+  if (limit < 0 || limit >= kLimits || !exists(static_cast<CUlimit>(limit))) return std::nullopt;
+  const std::lock_guard lock(context.mutex);
+  return context.limits[static_cast<std::size_t>(limit)];
+}
+
 }  // namespace simulator
 
 using namespace simulator;
@@ -71,9 +77,9 @@ DRIVER_CALL cuCtxGetLimit(size_t* pvalue, CUlimit limit) {
   return inContext([&](Context& context) -> CUresult {
     if (pvalue == nullptr || static_cast<unsigned>(limit) >= kLimits)
       return CUDA_ERROR_INVALID_VALUE;
-    if (!exists(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-    const std::lock_guard lock(context.mutex);
-    *pvalue = context.limits[limit];
+    const auto value = limitOf(context, limit);
+    if (!value) return CUDA_ERROR_UNSUPPORTED_LIMIT;
+    *pvalue = *value;
     return CUDA_SUCCESS;
   });
 }

@@ -47,7 +47,9 @@ CUresult load(Context& context, std::shared_ptr<Program> program, int ptxVersion
   loaded->library = std::move(library);
   loaded->ptxVersion = ptxVersion;
   loaded->program = std::move(program);
-  if (!placeVariables(*loaded)) {
+  // The real driver, too, takes the memory for launches by kernels when it loads such code.
+  const bool prepared = !loaded->program->launchesKernels() || context.launchBuffers.prepare();
+  if (!prepared || !placeVariables(*loaded)) {
     unload(*loaded);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

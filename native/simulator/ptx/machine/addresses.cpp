@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "native/simulator/ptx/machine/multiprocessor.h"
+#include "native/simulator/ptx/runtime/error_texts.h"
 
 namespace simulator::ptx {
 namespace {
@@ -23,7 +24,7 @@ bool inGlobal(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
   if (address - workspace <= sizeof warp.block->run->gridWorkspace - bytes &&
       bytes <= sizeof warp.block->run->gridWorkspace)
     return true;
-  return warp.processor->memory->contains(address, bytes);
+  return warp.processor->memory->contains(address, bytes) || insideErrorTexts(address, bytes);
 }
 
 }  // namespace

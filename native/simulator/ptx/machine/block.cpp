@@ -122,6 +122,7 @@ void Block::begin(Run& launch, Multiprocessor& on, std::uint64_t number) {
   threads = aliveThreads = dims[0] * dims[1] * dims[2];
   clusterArrived = clusterPhase = 0;
   barriers.fill(Barrier{});
+  runtimeErrors.clear();
   prepareMemory();
   warps.resize((threads + kLanes - 1) / kLanes);
   for (std::uint32_t i = 0; i < warps.size(); ++i) prepareWarp(warps[i], i);

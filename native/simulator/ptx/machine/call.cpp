@@ -107,9 +107,13 @@ const Operation* callBuiltin(Warp& w, const Operation* op, std::uint32_t mask) {
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     std::uint64_t arguments[kBuiltinArguments] = {};
-    for (std::size_t i = 0; i < site.arguments.size() && i < kBuiltinArguments; ++i) {
-      std::memcpy(&arguments[i], localOf(w, lane, w.frame->localBase + site.arguments[i].offset),
-                  std::min(site.arguments[i].bytes, 8u));
+    std::size_t words = 0;
+    for (const ParameterPlace& place : site.arguments) {
+      const std::size_t taken = (place.bytes + 7) / 8;
+      if (words + taken > kBuiltinArguments) break;
+      std::memcpy(&arguments[words], localOf(w, lane, w.frame->localBase + place.offset),
+                  place.bytes);
+      words += taken;
     }
     std::uint64_t result = 0;
     const CUresult failure = runBuiltin(builtin, w, lane, arguments, result);

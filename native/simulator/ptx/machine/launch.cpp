@@ -9,6 +9,7 @@
 #include "native/simulator/ptx/machine/multiprocessor.h"
 #include "native/simulator/ptx/machine/thread_pool.h"
 #include "native/simulator/ptx/program/program.h"
+#include "native/simulator/ptx/runtime/children.h"
 
 namespace simulator {
 namespace ptx {
@@ -71,7 +72,7 @@ void participate(Run& run) {
 
 void Run::fail(CUresult code) {
   int none = CUDA_SUCCESS;
-  result.compare_exchange_strong(none, code);
+  family.result.compare_exchange_strong(none, code);
 }
 
 void Run::print(std::uint64_t block, std::string_view line) {
@@ -87,6 +88,12 @@ void Run::deliver() {
   }
   text.clear();
   textBytes = 0;
+}
+
+Children& Run::children() {
+  const std::lock_guard lock(childrenMutex);
+  if (!ownChildren) ownChildren = std::make_unique<Children>(family);
+  return *ownChildren;
 }
 
 bool Multiprocessor::claim(std::vector<Cluster>& resident) {
@@ -158,38 +165,50 @@ void Multiprocessor::work(Run& launch) {
   }
 }
 
-}  // namespace ptx
-
-CUresult execute(const Launch& launch, const Environment& environment) {
-  const auto& program = static_cast<const ptx::LinkedProgram&>(*launch.program);
-  if (launch.kernel >= program.kernels().size()) return CUDA_ERROR_INVALID_HANDLE;
+void runGrid(Family& family, const Launch& launch, unsigned depth) {
+  const auto& program = static_cast<const LinkedProgram&>(*launch.program);
   const KernelInfo& info = program.kernels()[launch.kernel];
-  if (launch.parameters.size() < info.parameterBytes) return CUDA_ERROR_INVALID_VALUE;
-  ptx::Run run{launch, environment, program, program.kernelCode(launch.kernel)};
+  Run run{launch, family.environment, program, program.kernelCode(launch.kernel), family, depth};
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (launch.grid[axis] == 0 || launch.block[axis] == 0 || launch.cluster[axis] == 0)
-      return CUDA_ERROR_INVALID_VALUE;
-    if (launch.grid[axis] % launch.cluster[axis]) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
     run.blocks *= launch.grid[axis];
     run.blocksPerCluster *= launch.cluster[axis];
   }
-  if (std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2] > 1024)
-    return CUDA_ERROR_INVALID_VALUE;
   run.staticSharedBytes = info.staticSharedBytes;
   run.sharedBytes = program.sharedBytes(launch.kernel, launch.dynamicSharedBytes);
   run.localBytes = info.localBytes;
   run.localStride = ((info.localBytes + 63) & ~63u) |
                     64;  // an odd number of cache lines, so that lanes do not share a set
-  run.gridId = ++ptx::launches;
-  run.multiprocessors = ptx::ThreadPool::shared().size();
-  std::unique_ptr<ptx::Checker> checker;
-  if (ptx::checks().any()) checker = std::make_unique<ptx::Checker>(run);
-  run.checker = checker.get();
-  const std::uint64_t helpers =
-      checker ? 0 : std::min<std::uint64_t>(run.blocks / run.blocksPerCluster - 1, 1024);
-  ptx::ThreadPool::shared().run(static_cast<unsigned>(helpers), [&run] { ptx::participate(run); });
+  run.gridId = ++launches;
+  run.multiprocessors = ThreadPool::shared().size();
+  {
+    std::unique_ptr<Checker> checker;
+    if (checks().any()) checker = std::make_unique<Checker>(run);
+    run.checker = checker.get();
+    const std::uint64_t helpers =
+        checker ? 0 : std::min<std::uint64_t>(run.blocks / run.blocksPerCluster - 1, 1024);
+    ThreadPool::shared().run(static_cast<unsigned>(helpers), [&run] { participate(run); });
+  }
   run.deliver();
-  return static_cast<CUresult>(run.result.load());
+  if (run.ownChildren) run.ownChildren->finish();
+}
+
+}  // namespace ptx
+
+CUresult execute(const Launch& launch, const Environment& environment) {
+  const auto kernels = launch.program->kernels();
+  if (launch.kernel >= kernels.size()) return CUDA_ERROR_INVALID_HANDLE;
+  if (launch.parameters.size() < kernels[launch.kernel].parameterBytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (launch.grid[axis] == 0 || launch.block[axis] == 0 || launch.cluster[axis] == 0)
+      return CUDA_ERROR_INVALID_VALUE;
+    if (launch.grid[axis] % launch.cluster[axis]) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  }
+  if (std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2] > 1024)
+    return CUDA_ERROR_INVALID_VALUE;
+  ptx::Family family(environment, ptx::checks().any());
+  ptx::runGrid(family, launch, 0);
+  return static_cast<CUresult>(family.result.load());
 }
 
 std::uint64_t executedThreadInstructions() { return ptx::executedInstructions.load(); }

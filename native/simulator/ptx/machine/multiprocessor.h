@@ -12,22 +12,26 @@
 
 #include "native/simulator/engine.h"
 #include "native/simulator/ptx/machine/warp.h"
+#include "native/simulator/ptx/runtime/family.h"
 
 namespace simulator::ptx {
 
 class Checker;
+class Children;
 class LinkedProgram;
 
 /// Shared memory behind the program's own, for cooperative groups larger than a warp:
 /// %reserved_smem_offset_*.
 inline constexpr std::uint32_t kReservedShared = 1024;
 
-/// One launch while it runs, shared by the threads that work on it.
+/// One grid while it runs, shared by the threads that work on it.
 struct Run {
   const Launch& launch;
   const Environment& environment;
   const LinkedProgram& program;
   const Code& kernel;
+  Family& family;
+  unsigned depth = 0;        ///< of launches by kernels; 0: launched by the host
   std::uint64_t blocks = 1;  ///< in the grid
   std::uint32_t blocksPerCluster = 1;
   std::uint32_t staticSharedBytes = 0;
@@ -38,7 +42,6 @@ struct Run {
   std::uint32_t multiprocessors = 1;
   Checker* checker = nullptr;  ///< null: no check is on
   std::atomic<std::uint64_t> claimed{0};
-  std::atomic<int> result{CUDA_SUCCESS};
   alignas(8) std::uint8_t gridWorkspace[32] = {};  ///< of grid.sync(), named by %envreg1 and 2
 
   std::mutex textMutex;
@@ -53,8 +56,16 @@ struct Run {
   void print(std::uint64_t block, std::string_view line);
   void deliver();
   void fail(CUresult code);
-  bool stopped() const { return result.load(std::memory_order_relaxed) != CUDA_SUCCESS; }
+  bool stopped() const { return family.stopped(); }
+  /// What its threads gave to streams.
+  Children& children();
+
+  std::mutex childrenMutex;
+  std::unique_ptr<Children> ownChildren;  ///< null: none of its threads used a stream
 };
+
+/// Runs a grid to its end, with all that it launches. A fault ends the family.
+void runGrid(Family& family, const Launch& launch, unsigned depth);
 
 /// Where in the grid the block with this number is.
 std::array<std::uint32_t, 3> blockPosition(const Run& run, std::uint64_t number);
@@ -84,6 +95,8 @@ struct Block {
   std::size_t localMapped = 0;
   std::uint32_t clusterArrived = 0;  ///< lanes at the cluster's barrier, in
   std::uint32_t clusterPhase = 0;    ///< this turn of it
+  /// Of each thread: what cudaGetLastError answers. Empty: no call failed.
+  std::vector<std::uint32_t> runtimeErrors;
 
   ~Block();
   void begin(Run& run, Multiprocessor& processor, std::uint64_t index);

@@ -89,6 +89,7 @@ void Lowerer::call(const Instruction& instruction, Modifiers& modifiers) {
     if (symbol.kind != Symbol::Kind::Function && builtin == Builtin::None) {
       throw Failure(instruction.line, "undefined reference to '" + std::string(callee.name) + "'");
     }
+    if (builtin >= Builtin::DeviceRuntime) program_.launches();
     op.run = builtin == Builtin::None ? callDirect : callBuiltin;
     op.detail = static_cast<std::uint32_t>(builtin);
     site.function = builtin == Builtin::None ? symbol.index : CallSite::kIndirect;

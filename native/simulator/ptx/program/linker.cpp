@@ -155,6 +155,16 @@ const Code* LinkedProgram::codeAt(std::uint64_t address) {
   return exact ? program->codes_[number].get() : nullptr;
 }
 
+std::pair<const LinkedProgram*, std::size_t> LinkedProgram::kernelAt(std::uint64_t address) {
+  const Code* code = codeAt(address);
+  if (code == nullptr) return {};
+  const LinkedProgram& program = of(*code);
+  for (std::size_t kernel = 0; kernel < program.kernelFunctions_.size(); ++kernel) {
+    if (&program.kernelCode(kernel) == code) return {&program, kernel};
+  }
+  return {};
+}
+
 LinkedProgram::~LinkedProgram() { Programs::all().remove(firstAddress_); }
 
 }  // namespace simulator::ptx

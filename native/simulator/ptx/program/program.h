@@ -40,6 +40,7 @@ class LinkedProgram final : public Program {
   std::span<const VariableInfo> variables() const override { return variables_; }
   void bind(std::size_t index, std::uint64_t address) override { addresses_[index] = address; }
   void initialise() override;
+  bool launchesKernels() const override { return launches_; }
 
   const Code& code(std::uint32_t function) const { return *codes_[function]; }
   const Code& kernelCode(std::size_t kernel) const { return *codes_[kernelFunctions_[kernel]]; }
@@ -54,6 +55,8 @@ class LinkedProgram final : public Program {
   }
   /// The function at an address; null when no program has one there.
   static const Code* codeAt(std::uint64_t address);
+  /// The kernel at an address, by its program and index; null when there is none.
+  static std::pair<const LinkedProgram*, std::size_t> kernelAt(std::uint64_t address);
   std::uint32_t sharedBytes(std::size_t kernel, std::uint32_t dynamic) const;
   /// "sum.cu:14", or the PTX line where the text has no line information.
   std::string place(const Operation* op) const;
@@ -65,6 +68,7 @@ class LinkedProgram final : public Program {
   const std::string& functionName(std::uint32_t function) const { return functionNames_[function]; }
   bool functionDefined(std::uint32_t function) const { return definitions_[function] != nullptr; }
   Symbol addBodyVariable(const Variable& variable);
+  void launches() { launches_ = true; }
 
  private:
   // linker.cpp
@@ -115,6 +119,7 @@ class LinkedProgram final : public Program {
       kernelShared_;  ///< by function, of kernels: offsets of its own variables
   std::vector<std::uint32_t> staticShared_;  ///< by function, of kernels
   std::uint32_t declaring_ = 0;
+  bool launches_ = false;
   std::uint64_t firstAddress_ = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "native/simulator/ptx/machine/addresses.h"
 #include "native/simulator/ptx/machine/checks.h"
 #include "native/simulator/ptx/machine/multiprocessor.h"
+#include "native/simulator/ptx/runtime/device_runtime.h"
 
 namespace simulator::ptx {
 namespace {
@@ -74,7 +75,11 @@ Builtin builtinNamed(std::string_view name) {
   if (name == "malloc") return Builtin::Malloc;
   if (name == "free") return Builtin::Free;
   if (name == "memcpy" || name == "memmove") return Builtin::Memcpy;
-  return name == "memset" ? Builtin::Memset : Builtin::None;
+  if (name == "memset") return Builtin::Memset;
+  const int function = runtimeFunction(name);
+  return function < 0 ? Builtin::None
+                      : static_cast<Builtin>(static_cast<std::uint32_t>(Builtin::DeviceRuntime) +
+                                             static_cast<std::uint32_t>(function));
 }
 
 bool readString(Warp& warp, unsigned lane, std::uint64_t address, std::string& text) {
@@ -103,9 +108,12 @@ CUresult runBuiltin(Builtin builtin, Warp& warp, unsigned lane, const std::uint6
       return CUDA_SUCCESS;
     case Builtin::Memcpy: return copyBytes(warp, lane, arguments, result);
     case Builtin::Memset: return fillBytes(warp, lane, arguments, result);
-    case Builtin::None: break;
+    case Builtin::None: return CUDA_ERROR_LAUNCH_FAILED;
+    default:
+      result = callRuntime(static_cast<int>(builtin) - static_cast<int>(Builtin::DeviceRuntime),
+                           {warp, lane, arguments});
+      return static_cast<CUresult>(warp.block->run->family.result.load());
   }
-  return CUDA_ERROR_LAUNCH_FAILED;
 }
 
 }  // namespace simulator::ptx

@@ -10,9 +10,20 @@
 
 namespace simulator::ptx {
 
-enum class Builtin : std::uint32_t { None, Vprintf, AssertFail, Malloc, Free, Memcpy, Memset };
+/// The values from DeviceRuntime on are the functions of device_runtime.h, in their order.
+enum class Builtin : std::uint32_t {
+  None,
+  Vprintf,
+  AssertFail,
+  Malloc,
+  Free,
+  Memcpy,
+  Memset,
+  DeviceRuntime
+};
 
-inline constexpr std::size_t kBuiltinArguments = 5;
+/// Words of 64 bits that the arguments of one call take, each argument a whole number of them.
+inline constexpr std::size_t kBuiltinArguments = 9;
 
 Builtin builtinNamed(std::string_view name);
 

@@ -123,6 +123,7 @@ class Module {
     environment.output.assertion = [this](std::string_view text) { asserted += text; };
     environment.deviceMalloc = [this](std::uint64_t bytes) { return memory.allocate(bytes); };
     environment.deviceFree = [this](std::uint64_t address) { memory.release(address); };
+    environment.runtime = runtime;
     return simulator::execute(launch, environment);
   }
 
@@ -139,6 +140,7 @@ class Module {
   std::unique_ptr<simulator::Program> program;
   std::vector<std::uint64_t> addresses;
   std::string printed, asserted;
+  simulator::DeviceRuntime* runtime = nullptr;
 };
 
 }  // namespace test
