@@ -1,11 +1,14 @@
 #include "native/simulator/fatbin.h"
 
+#include <elf.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "native/fatbin/fatbin.h"
 #include "native/simulator/machine.h"
@@ -119,6 +122,45 @@ CUresult readFatbin(const void* image, std::vector<std::string>& texts, std::str
   return CUDA_SUCCESS;
 }
 
+/// Whether machine code defines a function of this name.
+bool defines(const std::string& code, std::string_view name) {
+  const auto read = [&]<class T>(std::size_t offset, T& value) {
+    const bool inside = offset <= code.size() && sizeof value <= code.size() - offset;
+    if (inside) std::memcpy(&value, code.data() + offset, sizeof value);
+    return inside;
+  };
+  Elf64_Ehdr header{};
+  Elf64_Shdr table{}, names{};
+  if (!read(0, header)) return false;
+  for (unsigned i = 0; i < header.e_shnum && table.sh_type != SHT_SYMTAB; ++i) {
+    if (!read(header.e_shoff + i * sizeof table, table)) return false;
+  }
+  if (table.sh_type != SHT_SYMTAB || !read(header.e_shoff + table.sh_link * sizeof names, names))
+    return false;
+  Elf64_Sym symbol{};
+  for (std::size_t at = 0; at + sizeof symbol <= table.sh_size; at += sizeof symbol) {
+    if (!read(table.sh_offset + at, symbol)) return false;
+    const std::size_t text = names.sh_offset + symbol.st_name;
+    if (symbol.st_shndx != SHN_UNDEF && text <= code.size() &&
+        std::string_view(code).substr(text, name.size() + 1) == std::string(name) + '\0')
+      return true;
+  }
+  return false;
+}
+
+/// Whether the fat binary is CUDA's device runtime (libcudadevrt.a), whose functions the engine
+/// has.
+bool isDeviceRuntime(const void* image) {
+  bool found = false, looked = false;
+  fatbin::eachEntry(wholeFatbin(image), [&](const Entry& entry, std::span<const std::byte>,
+                                            std::span<const std::byte> payload) {
+    if (entry.kind != fatbin::kElf || std::exchange(looked, true)) return;
+    const auto code = fatbin::contentOf(entry, payload);
+    found = code && defines(*code, "__cudaCDP2LaunchDeviceV2");
+  });
+  return found;
+}
+
 CUresult readWrapper(const Wrapper& wrapper, std::vector<std::string>& texts,
                      std::string& sentence) {
   if (wrapper.version == 2 && wrapper.elements != nullptr) {
@@ -128,6 +170,7 @@ CUresult readWrapper(const Wrapper& wrapper, std::vector<std::string>& texts,
             "The list of a relocatable program's fat binaries is damaged. Build the program again.";
         return CUDA_ERROR_INVALID_IMAGE;
       }
+      if (isDeviceRuntime(wrapper.elements[i])) continue;
       const CUresult status = readFatbin(wrapper.elements[i], texts, sentence);
       if (status != CUDA_SUCCESS) return status;
     }

@@ -3,11 +3,13 @@
 #include "native/simulator/fatbin.h"
 
 #include <doctest/doctest.h>
+#include <elf.h>
 #include <lz4.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zstd.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -170,6 +172,50 @@ TEST_CASE("a wrapper leads to its fat binaries") {
   CHECK(read(&plain).texts == std::vector<std::string>{"one"});
   CHECK(read(&linked).texts == std::vector<std::string>{"one", "two"});
   CHECK(read(&empty).result == CUDA_ERROR_INVALID_IMAGE);
+}
+
+/// Machine code with one function, defined or only used.
+std::string machineCode(const char* name, bool defined) {
+  struct {
+    Elf64_Ehdr header{};
+    Elf64_Shdr sections[3]{};
+    Elf64_Sym symbol{};
+    char names[64] = "";
+  } code;
+  code.header.e_shoff = offsetof(decltype(code), sections);
+  code.header.e_shnum = 3;
+  code.sections[1].sh_type = SHT_SYMTAB;
+  code.sections[1].sh_offset = offsetof(decltype(code), symbol);
+  code.sections[1].sh_size = sizeof code.symbol;
+  code.sections[1].sh_link = 2;
+  code.sections[2].sh_offset = offsetof(decltype(code), names);
+  code.symbol.st_name = 1;
+  code.symbol.st_shndx = defined ? 1 : SHN_UNDEF;
+  std::snprintf(code.names + 1, sizeof code.names - 1, "%s", name);
+  return std::string(reinterpret_cast<const char*>(&code), sizeof code);
+}
+
+TEST_CASE("CUDA's device runtime is no part of the program") {
+  constexpr const char* kFunction = "__cudaCDP2LaunchDeviceV2";
+  const std::string cubin = fatbin({{2, 90, "linked"}}), program = fatbin({{1, 80, "one"}});
+  const auto with = [&](const std::string& code) {
+    const std::string library = fatbin({{2, 90, code, kZstd}, {1, 121, "newer"}});
+    const void* elements[] = {program.data(), library.data(), nullptr};
+    const Wrapper linked{0x466243b1, 2, cubin.data(), elements};
+    return read(&linked);
+  };
+  const std::string runtime = machineCode(kFunction, true);
+  CHECK(with(runtime).texts == std::vector<std::string>{"one"});
+  CHECK(with(machineCode(kFunction, false)).result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(with(machineCode("other", true)).result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  for (std::size_t size = 0; size + 64 < runtime.size(); ++size)
+    CHECK(with(runtime.substr(0, size)).result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  for (std::size_t at = 0; at < runtime.size(); ++at) {
+    std::string damaged = runtime;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    const CUresult result = with(damaged).result;
+    CHECK((result == CUDA_SUCCESS || result == CUDA_ERROR_NO_BINARY_FOR_GPU));
+  }
 }
 
 TEST_CASE("PTX text is an image, and machine code is not") {
