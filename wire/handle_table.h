@@ -33,6 +33,7 @@ enum class HandleKind : std::uint8_t {
   surface,
   userObject,
   greenContext,
+  resourceDescription,
   genericAllocation,
   textureReference,
   surfaceReference,

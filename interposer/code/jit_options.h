@@ -24,7 +24,7 @@ class JitOptions {
 
  private:
   void fill(CUjit_option buffer, CUjit_option size, std::span<const std::byte> text);
-  void* const* value(CUjit_option option) const;
+  void** value(CUjit_option option) const;
 
   unsigned count_;
   CUjit_option* options_;

@@ -102,6 +102,18 @@ CUresult currentDevice(CUdevice* device) {
   return CUDA_SUCCESS;
 }
 
+void contextMade(CUcontext context, CUdevice device) {
+  const std::lock_guard lock(contexts().mutex);
+  recordOf(context, device, false).live = true;
+  ++contexts().changes;
+}
+
+void contextEnded(CUcontext context) {
+  const std::lock_guard lock(contexts().mutex);
+  contexts().records[context].live = false;
+  ++contexts().changes;
+}
+
 CUcontext primaryContext(CUdevice device) {
   const auto context = handle<CUcontext>(wire::primaryContextHandle(device));
   const std::lock_guard lock(contexts().mutex);

@@ -34,6 +34,10 @@ CUresult currentDevice(CUdevice* device);
 /// The handle of a device's primary context, the same before and after it is retained.
 CUcontext primaryContext(CUdevice device);
 
+/// Records a green context's context as alive, or as ended. Its memory is the primary context's.
+void contextMade(CUcontext context, CUdevice device);
+void contextEnded(CUcontext context);
+
 /// A counter that changes when a context is created or destroyed: then a handle may mean another
 /// context in the worker.
 unsigned contextChanges();

@@ -14,8 +14,15 @@ CUresult cuStreamGetCtx(CUstream hStream, CUcontext* pctx) {
 }
 
 CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext* pCtx, CUgreenCtx* pGreenCtx) {
-  if (pGreenCtx != nullptr) *pGreenCtx = nullptr;
-  return interposer::cuStreamGetCtx(hStream, pCtx);
+  CUgreenCtx green = nullptr;
+  // A driver without green contexts has no streams of them.
+  if (interposer::cuStreamGetGreenCtx(hStream, &green) != CUDA_SUCCESS) green = nullptr;
+  if (pGreenCtx != nullptr) *pGreenCtx = green;
+  if (green == nullptr) return interposer::cuStreamGetCtx(hStream, pCtx);
+  CUdevice device = 0;
+  const CUresult status = remote::cuStreamGetDevice(hStream, &device);
+  if (status == CUDA_SUCCESS && pCtx != nullptr) *pCtx = primaryContext(device);
+  return status;
 }
 
 CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue* value_out) {

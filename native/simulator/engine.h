@@ -89,6 +89,9 @@ class Program {
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error);
 
+/// Why a text is no PTX; CUDA_SUCCESS if it is, up to a name that it does not define.
+CompileError checkText(std::string_view text);
+
 struct Launch {
   const Program* program = nullptr;
   std::size_t kernel = 0;  ///< index into program->kernels()

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "native/fatbin/container.h"
 #include "native/fatbin/fatbin.h"
 #include "native/simulator/machine.h"
 
@@ -183,6 +184,40 @@ CUresult readWrapper(const Wrapper& wrapper, std::vector<std::string>& texts,
   return readFatbin(wrapper.data, texts, sentence);
 }
 
+/// An ELF file ends with its table of sections, or with a section.
+std::size_t elfBytes(const void* image) {
+  const auto header = load<Elf64_Ehdr>(image);
+  const auto* base = static_cast<const std::byte*>(image);
+  std::size_t end = header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr);
+  for (unsigned i = 0; i < header.e_shnum; ++i) {
+    const auto section = load<Elf64_Shdr>(base + header.e_shoff + i * sizeof(Elf64_Shdr));
+    if (section.sh_type == SHT_PROGBITS)
+      end = std::max<std::size_t>(end, section.sh_offset + section.sh_size);
+  }
+  return end;
+}
+
+/// The texts of all fat binaries that a file holds: one that the linker made, or one of the host.
+CUresult readContained(std::span<const std::byte> file, std::vector<std::string>& texts,
+                       std::string& sentence) {
+  CUresult status = CUDA_SUCCESS;
+  bool skipped = false;
+  const bool whole = fatbin::eachFatbin(file, [&](std::span<const std::byte> part) {
+    const bool runtime = isDeviceRuntime(part.data());
+    skipped = skipped || runtime;
+    if (status == CUDA_SUCCESS && !runtime) status = readFatbin(part.data(), texts, sentence);
+  });
+  if (!whole) {
+    sentence = "The file is damaged: a length in it exceeds its size. Build it again.";
+    return CUDA_ERROR_INVALID_IMAGE;
+  }
+  if (status != CUDA_SUCCESS || skipped || !texts.empty()) return status;
+  sentence =
+      "The image is machine code, and the simulated GPU runs PTX only. Load PTX, or a fat binary "
+      "that holds some.";
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 /// PTX begins with comments and .version.
 bool looksLikePtx(const char* text) {
   for (;;) {
@@ -204,12 +239,8 @@ bool looksLikePtx(const char* text) {
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence) {
   if (isWrapper(image)) return readWrapper(load<Wrapper>(image), texts, sentence);
   if (isFatbin(image)) return readFatbin(image, texts, sentence);
-  if (isElf(image)) {
-    sentence =
-        "The image is machine code, and the simulated GPU runs PTX only. Load PTX, or a fat binary "
-        "that holds some.";
-    return CUDA_ERROR_NO_BINARY_FOR_GPU;
-  }
+  if (isElf(image))
+    return readContained({static_cast<const std::byte*>(image), elfBytes(image)}, texts, sentence);
   const auto* text = static_cast<const char*>(image);
   if (!looksLikePtx(text)) {
     sentence = "The image is neither PTX nor a fat binary.";
@@ -217,6 +248,26 @@ CUresult readImage(const void* image, std::vector<std::string>& texts, std::stri
   }
   texts.emplace_back(text);
   return CUDA_SUCCESS;
+}
+
+CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
+                       std::vector<std::string>& texts, std::string& sentence) {
+  const auto* text = reinterpret_cast<const char*>(data.data());
+  switch (type) {
+    case CU_JIT_INPUT_PTX:
+      texts.emplace_back(text, strnlen(text, data.size()));
+      if (looksLikePtx(texts.back().c_str())) return CUDA_SUCCESS;
+      sentence = "The input is not PTX.";
+      return CUDA_ERROR_INVALID_PTX;
+    case CU_JIT_INPUT_FATBINARY:
+      if (data.size() >= sizeof(Wrapper) && isWrapper(data.data()))
+        return readWrapper(load<Wrapper>(data.data()), texts, sentence);
+      [[fallthrough]];
+    case CU_JIT_INPUT_CUBIN:
+    case CU_JIT_INPUT_OBJECT:
+    case CU_JIT_INPUT_LIBRARY: return readContained(data, texts, sentence);
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
 }
 
 }  // namespace simulator

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,5 +16,10 @@ namespace simulator {
 /// CUDA_ERROR_NO_BINARY_FOR_GPU if none fits, and CUDA_ERROR_INVALID_IMAGE if the format is unknown
 /// or damaged. `sentence`: the reason.
 CUresult readImage(const void* image, std::vector<std::string>& texts, std::string& sentence);
+
+/// Reads the texts of an input of the linker: of PTX, or of all fat binaries that the input is or
+/// holds.
+CUresult readLinkInput(CUjitInputType type, std::span<const std::byte> data,
+                       std::vector<std::string>& texts, std::string& sentence);
 
 }  // namespace simulator

@@ -25,6 +25,11 @@ class Handles {
     const void* handle = object.get();
     objects_.emplace(handle, std::move(object));
   }
+  /// Adds another handle of an object.
+  void addAs(const void* handle, std::shared_ptr<Object> object) {
+    const std::unique_lock lock(mutex_);
+    objects_.emplace(handle, std::move(object));
+  }
   std::shared_ptr<Object> find(const void* handle) const {
     const std::shared_lock lock(mutex_);
     const auto found = objects_.find(handle);

@@ -44,6 +44,8 @@ CUresult launch(CUfunction f, CUstream hStream, const LaunchRequest& request, vo
     status = readParameters(function->info, kernelParams, extra, parameters);
     if (status != CUDA_SUCCESS) return status;
     const auto event = Handles<Event>::all().find(extras.completed);
+    if (extras.completed != nullptr && event == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    if (event != nullptr && event->timed()) return CUDA_ERROR_INVALID_VALUE;
     const auto captures = captured(stream, [&](Work& work) {
       KernelWork kernel = nodeOf(f, function, request, stream);
       kernel.parameters = parameters;

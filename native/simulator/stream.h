@@ -17,6 +17,7 @@
 namespace simulator {
 
 struct Context;
+struct GreenContext;
 struct StreamCapture;
 
 struct Operation {
@@ -50,6 +51,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const unsigned flags;
   const int priority;
   const std::uint64_t id;
+  std::shared_ptr<const GreenContext> green;  ///< null for an ordinary stream
   std::mutex attributesMutex;
   std::map<int, CUstreamAttrValue> attributes;  ///< set by cuStreamSetAttribute
   std::shared_ptr<StreamCapture> capture;  ///< null: it does not capture; guarded by graphMutex()

@@ -24,10 +24,19 @@ CUresult ContextAccount::make(CUdevice device, CUcontext* context,
 void ContextAccount::ended(CUcontext context) {
   endings_.fetch_add(1, std::memory_order_release);
   const std::lock_guard lock(mutex_);
+  if (contexts_.contains(context)) quota_.forgetOwned(context);
+  refund(context);
+}
+
+void ContextAccount::detached(CUcontext context) {
+  const std::lock_guard lock(mutex_);
+  refund(context);
+}
+
+void ContextAccount::refund(CUcontext context) {
   const auto found = contexts_.find(context);
   if (found == contexts_.end()) return;
   quota_.refund(found->second.charged);
-  quota_.forgetOwned(context);
   contexts_.erase(found);
   discount(figures_.contexts);
 }

@@ -26,10 +26,13 @@ class ContextAccount {
 
   /// The context has ended, with all its allocations. Unknown contexts are ignored.
   void ended(CUcontext context);
+  /// A green context has ended, and its allocations have not.
+  void detached(CUcontext context);
   /// How many contexts have ended. Registrations in a context end with it.
   unsigned endings() const { return endings_.load(std::memory_order_acquire); }
 
  private:
+  void refund(CUcontext context);
   struct Context {
     CUdevice device;
     std::uint64_t charged;

@@ -66,13 +66,14 @@ bool Image::decode(Thread& thread, wire::Decoder& in) {
   return true;
 }
 
-bool JitOptions::decode(wire::Decoder& in) {
+bool JitOptions::decode(wire::Decoder& in, Logs logs) {
   const auto count = in.get<std::uint64_t>();
   if (!in.ok() || count > kMaxOptions) return false;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto option = in.get<CUjit_option>();
     add(option, in.get<std::uint64_t>());
   }
+  if (logs == Logs::none) return in.ok();
   // Both logs are always requested: the worker's log shows the errors even if the program did not
   // ask.
   addLog(CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, information_);
@@ -108,6 +109,15 @@ void JitOptions::encodeLogs(wire::Encoder& out) const {
   };
   put(information_, informationRoom_);
   put(errors_, errorRoom_);
+  out.put(numberOf(CU_JIT_WALL_TIME));
+  out.put(numberOf(CU_JIT_THREADS_PER_BLOCK));
+}
+
+std::uint64_t JitOptions::numberOf(CUjit_option option) const {
+  const auto found = std::find(options_.begin(), options_.end(), option);
+  return found == options_.end()
+             ? 0
+             : reinterpret_cast<std::uint64_t>(values_[found - options_.begin()]);
 }
 
 }  // namespace worker

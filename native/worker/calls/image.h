@@ -30,21 +30,25 @@ class Image {
 /// JIT options of a load. The log buffers belong to the worker; their content is sent back.
 class JitOptions {
  public:
+  /// Whether the driver is asked for its logs. An input of a link has none of its own.
+  enum class Logs : bool { none, both };
   /// False when the frame does not parse.
-  bool decode(wire::Decoder& in);
+  bool decode(wire::Decoder& in, Logs logs = Logs::both);
   /// False if an option's value is an address of the client, which is invalid in the worker.
   bool supported() const { return supported_; }
 
   unsigned count() const { return static_cast<unsigned>(options_.size()); }
   CUjit_option* options() { return options_.data(); }
   void** values() { return values_.data(); }
-  /// Writes the information and error logs, cut to the sizes that the program asked for.
+  /// Writes the information and error logs, cut to the sizes that the program asked for, and the
+  /// numbers that the driver set: the wall time and the threads of a block.
   void encodeLogs(wire::Encoder& out) const;
   const char* errors() const { return errors_.data(); }
   /// Replaces the error log by a message of the worker.
   void setErrors(const std::string& sentence);
 
  private:
+  std::uint64_t numberOf(CUjit_option option) const;
   void add(CUjit_option option, std::uint64_t value);
   void addLog(CUjit_option buffer, CUjit_option size, std::vector<char>& text);
 

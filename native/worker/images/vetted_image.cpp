@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "native/fatbin/container.h"
 #include "native/fatbin/fatbin.h"
 #include "native/worker/images/cubin_memory.h"
 #include "native/worker/images/ptx_memory.h"
@@ -152,6 +153,7 @@ void VettedImage::addText(std::span<const std::byte> part) {
   copy.reserve(text.size() + kZeros);
   append(copy, part.first(text.size()));
   copy.resize(copy.size() + kZeros);
+  content_ = {copy.data(), text.size() + 1};
 }
 
 void VettedImage::addCubin(std::span<const std::byte> part) {
@@ -162,6 +164,19 @@ void VettedImage::addCubin(std::span<const std::byte> part) {
   copy.reserve(part.size() + kZeros);
   append(copy, part);
   copy.resize(copy.size() + kZeros);
+  content_ = {copy.data(), part.size()};
+  addContained(part);
+}
+
+/// What the simulated driver links is machine code that holds fat binaries. All of them are loaded.
+void VettedImage::addContained(std::span<const std::byte> part) {
+  const auto add = [&](std::span<const std::byte> fatbin) {
+    ImageFacts facts = addFatbin(fatbin);
+    facts.memory += facts_.memory;
+    takeMost(facts_, facts);
+  };
+  if (!fatbin::eachFatbin(part, add)) refuse("a fat binary in the machine code is damaged");
+  if (!sentence_.empty()) throw Refusal{CUDA_ERROR_INVALID_IMAGE, sentence_};
 }
 
 /// Copies the accepted entries into a new fat binary.
@@ -207,6 +222,7 @@ void VettedImage::addEntry(std::span<const std::byte> header, std::span<const st
 void VettedImage::wrap() {
   const bool empty = copies_.front().size() == sizeof(fatbin::Header) + kZeros;
   if (empty && !sentence_.empty()) throw Refusal{CUDA_ERROR_INVALID_IMAGE, sentence_};
+  content_ = {copies_.front().data(), copies_.front().size() - kZeros};
   const bool linked = objects_.size() > 1;
   objects_.push_back(nullptr);
   wrapper_ = {wire::kWrapperMagic, linked ? 2u : 1u, objects_.front(),

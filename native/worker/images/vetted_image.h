@@ -37,6 +37,8 @@ class VettedImage {
   const std::string& sentence() const { return sentence_; }
   /// For the driver, while this object lives.
   const void* pointer() const { return pointer_; }
+  /// What cuLinkAddData takes: the image itself, a text with its terminator.
+  std::span<const std::byte> content() const { return content_; }
   const ImageFacts& facts() const { return facts_; }
 
  private:
@@ -52,6 +54,7 @@ class VettedImage {
   void addLinked(std::span<const std::span<const std::byte>> parts);
   void addText(std::span<const std::byte> part);
   void addCubin(std::span<const std::byte> part);
+  void addContained(std::span<const std::byte> part);
   ImageFacts addFatbin(std::span<const std::byte> part);
   void addEntry(std::span<const std::byte> header, std::span<const std::byte> payload, Bytes& copy,
                 ImageFacts& facts);
@@ -61,6 +64,7 @@ class VettedImage {
   std::vector<const void*> objects_;
   Wrapper wrapper_{};
   const void* pointer_ = nullptr;
+  std::span<const std::byte> content_;
   ImageFacts facts_;
   std::uint64_t unpacked_ = 0;  ///< bytes that were decompressed
   CUresult status_ = CUDA_SUCCESS;

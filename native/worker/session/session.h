@@ -29,6 +29,7 @@
 #include "native/worker/session/callbacks.h"
 #include "native/worker/session/captures.h"
 #include "native/worker/session/connection.h"
+#include "native/worker/session/green_contexts.h"
 #include "native/worker/session/host_functions.h"
 #include "native/worker/session/output.h"
 #include "native/worker/session/readers.h"
@@ -67,6 +68,7 @@ class Session {
   Captures captures;
   UserObjects userObjects;
   TextureObjects textureObjects{handles};
+  GreenContexts greenContexts;
   WarmContext warmContext;
   Sharing sharing;
   PhysicalMemory physicalMemory;
@@ -80,6 +82,7 @@ class Session {
   HeldMemory held;
   std::atomic<unsigned> pendingFrees{
       0};  ///< cuMemFreeAsync of memory of no pool that has not run yet
+  std::atomic<std::uint64_t> linkInputBytes{0};  ///< of all links that are not destroyed
   std::atomic<bool> codeMayPrint{
       false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds, captures};

@@ -211,6 +211,7 @@ bool Thread::localMemoryFits(std::uint64_t handle, CUfunction function, CUcontex
 std::uint64_t Thread::currentContext() const {
   CUcontext context = nullptr;
   driver.cuCtxGetCurrent(&context);
+  if (session.greenContexts.includes(context)) return 0;
   return session.handles.handleOf(wire::HandleKind::context, context);
 }
 

@@ -150,7 +150,7 @@ class Thread {
   }
   void usesCodeAnew(std::uint64_t handle) const;
   void unload(std::uint64_t image);
-  /// Handle of the current context; 0 without one.
+  /// Handle of the current context; 0 without one, or for a green one, which nothing ends with.
   std::uint64_t currentContext() const;
   /// Clears the caches of launched functions and used code, which are valid for one context.
   void forgetLaunched() { launched_.fill({}), used_.fill(0); }

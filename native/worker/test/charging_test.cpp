@@ -109,7 +109,8 @@ std::uint64_t pendingLaunchMemory(std::size_t count) {
 /// old value of a limit that is set.
 template <class Arguments>
 void model(std::string_view function, const Arguments& arguments, std::size_t before) {
-  if (function == "cuStreamCreate" || function == "cuStreamCreateWithPriority")
+  if (function == "cuStreamCreate" || function == "cuStreamCreateWithPriority" ||
+      function == "cuGreenCtxStreamCreate")
     watch->modelled += kStreamMemory;
   if constexpr (std::is_same_v<Arguments, std::tuple<CUlimit, std::size_t>>) {
     const auto [limit, value] = arguments;
@@ -270,6 +271,22 @@ void launchOnOneGpu(Fixture& test) {
   CHECK(real.cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
+std::uint64_t describeWhole(Fixture& test) {
+  CUdevResource whole{};
+  CHECK(real.cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS);
+  test.frames->call(CallNumber::cuDeviceGetDevResource, CUdevice{0}, CU_DEV_RESOURCE_TYPE_SM);
+  const auto reply =
+      test.frames->send(CallNumber::cuDevResourceGenerateDesc,
+                        [&](wire::Encoder& out) { out.putBytes(&whole, sizeof whole); });
+  CHECK(reply.status == CUDA_SUCCESS);
+  return reply.handle;
+}
+
+std::uint64_t makeGreen(Fixture& test) {
+  return test.give(CallNumber::cuGreenCtxCreate, describeWhole(test), CUdevice{0},
+                   unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+}
+
 void allocateHost(Fixture& test) {
   const std::uint64_t bytes = 4 * kMiB;
   const auto address = reinterpret_cast<std::uint64_t>(
@@ -344,6 +361,13 @@ std::map<CallNumber, Invocation> invocations() {
       {cuLaunchKernelEx, [](Fixture& test) { launch(test, cuLaunchKernelEx); }},
       {cuLaunchCooperativeKernel, [](Fixture& test) { launch(test, cuLaunchCooperativeKernel); }},
       {cuLaunchCooperativeKernelMultiDevice, launchOnOneGpu},
+      {cuGreenCtxCreate, [](Fixture& test) { makeGreen(test); }},
+      {cuGreenCtxStreamCreate,
+       [](Fixture& test) {
+         const std::uint64_t green = makeGreen(test);
+         for (int i = 0; i < 3; ++i)
+           test.give(cuGreenCtxStreamCreate, green, unsigned{CU_STREAM_NON_BLOCKING}, 0);
+       }},
       {cuGraphInstantiateWithFlags, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
   };

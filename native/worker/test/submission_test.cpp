@@ -61,6 +61,7 @@ CUevent event = nullptr;
 CUmemoryPool pool = nullptr;
 CUgraph graph = nullptr;
 CUgraphExec exec = nullptr;
+CUgreenCtx green = nullptr;
 CUstream stream = nullptr;  // the default stream
 CUstream own = nullptr;     // batches of copies refuse the default stream
 CUarray array = nullptr;    // of one dimension
@@ -271,6 +272,8 @@ const std::map<std::string_view, Invocation> kMarkers{
     MARKER(cuStreamWaitValue32_v2, ptsz, stream, from, 0, CU_STREAM_WAIT_VALUE_GEQ),
     MARKER(cuStreamWaitValue64_v2, ptsz, stream, from, 0, CU_STREAM_WAIT_VALUE_GEQ),
     MARKER(cuStreamBatchMemOp_v2, ptsz, stream, 1, operation(), 0),
+    {"cuGreenCtxRecordEvent", manyOf([] { return cuGreenCtxRecordEvent(green, event); })},
+    {"cuGreenCtxWaitEvent", manyOf([] { return cuGreenCtxWaitEvent(green, event); })},
     {"cuCtxRecordEvent", manyOf([] { return cuCtxRecordEvent(context, event); })},
     {"cuCtxWaitEvent", manyOf([] { return cuCtxWaitEvent(context, event); })},
     {"cuMemAllocAsync",
@@ -375,6 +378,16 @@ CUresult makeArray() {
   return cuArrayCreate_v2(&array, &descriptor);
 }
 
+CUresult makeGreen() {
+  CUdevResource whole{};
+  CUdevResourceDesc description = nullptr;
+  CUresult status = cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM);
+  if (status == CUDA_SUCCESS) status = cuDevResourceGenerateDesc(&description, &whole, 1);
+  return status == CUDA_SUCCESS
+             ? cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM)
+             : status;
+}
+
 /// Prepares the session for submissions, with calls that wait for no grant.
 void prepare() {
   CUmodule module = nullptr;
@@ -385,7 +398,7 @@ void prepare() {
       cuDeviceGetDefaultMemPool(&pool, 0) != CUDA_SUCCESS ||
       cuModuleLoadData(&module, kKernel) != CUDA_SUCCESS ||
       cuModuleGetFunction(&kernel, module, "touch") != CUDA_SUCCESS ||
-      makeGraph() != CUDA_SUCCESS || makeArray() != CUDA_SUCCESS ||
+      makeGraph() != CUDA_SUCCESS || makeArray() != CUDA_SUCCESS || makeGreen() != CUDA_SUCCESS ||
       cuStreamCreate(&own, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
     std::fprintf(stderr, "the session cannot be prepared\n");
     std::_Exit(1);

@@ -87,7 +87,7 @@ void Lowerer::call(const Instruction& instruction, Modifiers& modifiers) {
     const Builtin builtin =
         symbol.kind == Symbol::Kind::Function ? Builtin::None : builtinNamed(callee.name);
     if (symbol.kind != Symbol::Kind::Function && builtin == Builtin::None) {
-      throw Failure(instruction.line, "undefined reference to '" + std::string(callee.name) + "'");
+      throw Undefined(instruction.line, callee.name);
     }
     if (builtin >= Builtin::DeviceRuntime) program_.launches();
     op.run = builtin == Builtin::None ? callDirect : callBuiltin;

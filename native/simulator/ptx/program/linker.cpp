@@ -171,6 +171,17 @@ LinkedProgram::~LinkedProgram() { Programs::all().remove(firstAddress_); }
 
 namespace simulator {
 
+CompileError checkText(std::string_view text) {
+  try {
+    const ptx::LinkedProgram alone({&text, 1});
+  } catch (const ptx::Undefined&) {
+    return {};
+  } catch (const ptx::Failure& failure) {
+    return {failure.result, failure.what()};
+  }
+  return {};
+}
+
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error) {
   if (const std::string& unknown = ptx::checks().unknown; !unknown.empty()) {
     error = {CUDA_ERROR_INVALID_VALUE, "NVIDIA_VIRTUAL_SIMULATOR_CHECK: there is no check '" +

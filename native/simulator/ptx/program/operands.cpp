@@ -135,7 +135,7 @@ Slot Lowerer::address(const Instruction& instruction, const Operand& operand) {
     }
     case Symbol::Kind::None: break;
   }
-  malformed(instruction, "unknown name '" + std::string(operand.name) + "'");
+  throw Undefined(instruction.line, operand.name);
 }
 
 Slot Lowerer::source(const Instruction& instruction, const Operand& operand, Type type,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "cuda_abi.h"
 
@@ -17,6 +18,13 @@ class Failure : public std::runtime_error {
                                 : "ptx: " + what),
         result(code) {}
   CUresult result;
+};
+
+/// A name that this text does not define. Another one may, before they are linked.
+class Undefined : public Failure {
+ public:
+  Undefined(std::uint32_t line, std::string_view name)
+      : Failure(line, "undefined reference to '" + std::string(name) + "'") {}
 };
 
 }  // namespace simulator::ptx

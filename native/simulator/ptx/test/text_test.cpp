@@ -26,7 +26,7 @@ TEST_CASE("the error message names the line and the instruction") {
           line + "instruction 'add.u32': register '%rd3' has the wrong size");
   refused("add.u32 %r1, %r2;", line + "instruction 'add.u32': an operand is missing");
   refused("bra nowhere;", line + "unknown label 'nowhere'");
-  refused("mov.u64 %rd4, nothing;", line + "instruction 'mov.u64': unknown name 'nothing'");
+  refused("mov.u64 %rd4, nothing;", line + "undefined reference to 'nothing'");
   refused("call nothing, ();", line + "undefined reference to 'nothing'");
   refused("add.u32 %r1, %r2, #;", line + "unexpected character '#'");
 }

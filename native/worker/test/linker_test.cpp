@@ -1,0 +1,209 @@
+// Links of a hostile client: inputs that lie about their size, no bound on what is kept, and the
+// charge of what was linked.
+#include <dlfcn.h>
+#include <elf.h>
+
+#include <cstring>
+
+#include "native/worker/test/session_fixture.h"
+#include "test/unit/program.h"
+
+namespace {
+
+using worker::test::kMiB;
+
+const std::string kHead = ".version 7.0\n.target sm_70\n.address_size 64\n";
+const std::string kUser = kHead +
+                          ".extern .global .align 4 .b8 large[33554432];\n"
+                          ".visible .entry touch() { .reg .u64 %rd<2>; mov.u64 %rd1, large;"
+                          " st.global.u32 [%rd1], 1; ret; }\n";
+const std::string kGiver = kHead + ".visible .global .align 4 .b8 large[33554432];\n";
+
+struct Fixture {
+  worker::Report report{-1};
+  worker::Quota quota;
+  worker::Figures figures;
+  worker::Output output;
+  worker::Session session{-1, report, quota, figures, output, {}};
+  worker::test::Frames frames{session};
+  std::uint64_t context = 0, next = 1;
+
+  Fixture() {
+    const std::string path = worker::test::makeQuotaFile(1024 * kMiB);
+    REQUIRE(quota.open(path, 0, 1024 * kMiB).empty());
+    unlink(path.c_str());
+    const char* driver = unit::argument(0, "the path of the simulated driver");
+    REQUIRE(worker::load(dlopen(driver, RTLD_NOW | RTLD_LOCAL), session.driver));
+    REQUIRE(session.driver.cuInit(0) == CUDA_SUCCESS);
+    const auto made = frames.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
+    REQUIRE(made.status == CUDA_SUCCESS);
+    context = made.handle;
+  }
+  ~Fixture() { CHECK(frames.call(CallNumber::cuCtxDestroy_v2, context).status == CUDA_SUCCESS); }
+
+  std::uint64_t create() {
+    const auto made = frames.call(CallNumber::cuLinkCreate_v2, std::uint64_t{0});
+    REQUIRE(made.status == CUDA_SUCCESS);
+    return made.handle;
+  }
+  /// Adds an input of which the frame says that it has so many bytes.
+  CUresult add(std::uint64_t link, CUjitInputType type, const std::string& content,
+               std::uint64_t bytes) {
+    const std::uint64_t id = next++;
+    session.shared.put(id, worker::test::memoryFile(content, (content.size() + 7) / 8 * 8,
+                                                    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+    return frames
+        .send(CallNumber::cuLinkAddData_v2,
+              [&](wire::Encoder& frame) {
+                frame.put(link);
+                frame.put(type);
+                frame.put(id);
+                frame.put(bytes);
+                frame.putBytes("input", 6);
+                frame.put<std::uint64_t>(0);  // options
+              })
+        .status;
+  }
+  CUresult addText(std::uint64_t link, const std::string& text) {
+    return add(link, CU_JIT_INPUT_PTX, text + '\0', text.size() + 1);
+  }
+  worker::test::Reply complete(std::uint64_t link) {
+    return frames.call(CallNumber::cuLinkComplete, link);
+  }
+  CUresult destroy(std::uint64_t link) {
+    return frames.call(CallNumber::cuLinkDestroy, link).status;
+  }
+};
+
+/// The linked image, from the driver's state: what a client reads in pieces.
+std::string imageOf(Fixture& test) {
+  CUlinkState state = nullptr;
+  void* code = nullptr;
+  std::size_t bytes = 0;
+  const auto& driver = test.session.driver;
+  const auto text = [&](const std::string& ptx) {
+    return driver.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(ptx.c_str()),
+                                   ptx.size() + 1, "", 0, nullptr, nullptr);
+  };
+  REQUIRE(driver.cuLinkCreate_v2(0, nullptr, nullptr, &state) == CUDA_SUCCESS);
+  REQUIRE(text(kUser) == CUDA_SUCCESS);
+  REQUIRE(text(kGiver) == CUDA_SUCCESS);
+  REQUIRE(driver.cuLinkComplete(state, &code, &bytes) == CUDA_SUCCESS);
+  std::string image(static_cast<const char*>(code), bytes);
+  CHECK(driver.cuLinkDestroy(state) == CUDA_SUCCESS);
+  return image;
+}
+
+TEST_CASE("inputs that lie or are no code are refused") {
+  Fixture test;
+  const std::uint64_t link = test.create();
+  const std::string garbage(256, 'x');
+  CHECK(test.add(link, CU_JIT_INPUT_PTX, kUser, kUser.size() * 1000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.add(link, CU_JIT_INPUT_PTX, kUser, 0) == CUDA_ERROR_INVALID_VALUE);
+  for (const auto type : {CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_FATBINARY, CU_JIT_INPUT_OBJECT,
+                          CU_JIT_INPUT_LIBRARY, CU_JIT_INPUT_NVVM})
+    CHECK(test.add(link, type, garbage, garbage.size()) != CUDA_SUCCESS);
+  CHECK(test.add(link, static_cast<CUjitInputType>(77), garbage, 8) == CUDA_ERROR_INVALID_VALUE);
+  const std::string archive =
+      "!<arch>\nmember/         0           0     0     644     99999999  `\n\177ELF";
+  CHECK(test.add(link, CU_JIT_INPUT_LIBRARY, archive, archive.size()) == CUDA_ERROR_INVALID_IMAGE);
+  std::string elf = imageOf(test);
+  Elf64_Ehdr header;
+  std::memcpy(&header, elf.data(), sizeof header);
+  header.e_shoff = ~std::uint64_t{0} - 100;
+  std::memcpy(elf.data(), &header, sizeof header);
+  CHECK(test.add(link, CU_JIT_INPUT_OBJECT, elf, elf.size()) == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(test.add(link, CU_JIT_INPUT_CUBIN, elf, elf.size()) == CUDA_ERROR_INVALID_IMAGE);
+  CHECK(test.addText(link + 2, kUser) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(test.addText(test.context, kUser) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(test.destroy(link) == CUDA_SUCCESS);
+  CHECK(test.destroy(link) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("the inputs of a session are bounded until their links are destroyed") {
+  Fixture test;
+  const std::uint64_t link = test.create(), other = test.create();
+  CHECK(test.addText(link, kGiver) == CUDA_SUCCESS);
+  const std::uint64_t kept = test.session.linkInputBytes;
+  CHECK(kept == kGiver.size() + 1);
+  test.session.linkInputBytes += std::uint64_t{1} << 30;
+  CHECK(test.addText(other, kGiver) == CUDA_ERROR_OUT_OF_MEMORY);
+  test.session.linkInputBytes -= std::uint64_t{1} << 30;
+  CHECK(test.destroy(link) == CUDA_SUCCESS);
+  CHECK(test.session.linkInputBytes == 0);
+  CHECK(test.destroy(other) == CUDA_SUCCESS);
+}
+
+TEST_CASE("only linked code is read") {
+  Fixture test;
+  const std::uint64_t link = test.create();
+  const auto read = [&](std::uint64_t offset) {
+    return test.frames.call(CallNumber::readLinkedCode, link, offset).status;
+  };
+  CHECK(read(0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.addText(link, kUser) == CUDA_SUCCESS);
+  CHECK(test.complete(link).status != CUDA_SUCCESS);  // the variable is not defined
+  CHECK(read(0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.addText(link, kGiver) == CUDA_SUCCESS);
+  const auto completed = test.complete(link);
+  CHECK(completed.status == CUDA_SUCCESS);
+  CHECK(read(0) == CUDA_SUCCESS);
+  CHECK(read(completed.handle) == CUDA_SUCCESS);  // nothing is left
+  CHECK(read(completed.handle + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(read(~std::uint64_t{0}) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.destroy(link) == CUDA_SUCCESS);
+  CHECK(read(0) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("the variables of linked code are charged when it is loaded") {
+  Fixture test;
+  const std::string image = imageOf(test);
+  const std::uint64_t before = test.quota.used();
+  const auto module = worker::test::load(test.frames, test.session, CallNumber::cuModuleLoadDataEx,
+                                         99, image.substr(0, image.size() / 2));
+  CHECK(module.status != CUDA_SUCCESS);
+  std::uint64_t id = 100;
+  test.session.shared.put(id, worker::test::memoryFile(image, (image.size() + 7) / 8 * 8,
+                                                       F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE));
+  const auto loaded = test.frames.send(CallNumber::cuModuleLoadDataEx, [&](wire::Encoder& frame) {
+    frame.put(id);
+    frame.put<std::uint64_t>(1);
+    frame.put<std::uint64_t>(image.size());
+    frame.put<std::uint64_t>(0);  // options
+  });
+  CHECK(loaded.status == CUDA_SUCCESS);
+  CHECK(test.quota.used() >= before + 32 * kMiB - 8 * kMiB);
+}
+
+TEST_CASE("a green context takes only resources that the driver gave") {
+  Fixture test;
+  const auto asked =
+      test.frames.call(CallNumber::cuDeviceGetDevResource, CUdevice{0}, CU_DEV_RESOURCE_TYPE_SM);
+  CHECK(asked.status == CUDA_SUCCESS);
+  CUdevResource forged{};
+  forged.type = CU_DEV_RESOURCE_TYPE_SM;
+  forged.sm = {1'000'000, 0, 0};
+  CHECK(test.frames
+            .call(CallNumber::cuDevSmResourceSplitByCount, forged, std::uint32_t{1},
+                  std::uint32_t{0}, std::uint32_t{0}, std::uint32_t{8})
+            .status == CUDA_ERROR_INVALID_RESOURCE_TYPE);
+  const auto describe = [&](const CUdevResource& resource) {
+    return test.frames.send(CallNumber::cuDevResourceGenerateDesc, [&](wire::Encoder& frame) {
+      frame.putBytes(&resource, sizeof resource);
+    });
+  };
+  CHECK(describe(forged).status == CUDA_ERROR_INVALID_RESOURCE_TYPE);
+  CUdevResource whole{};
+  CHECK(test.session.driver.cuDeviceGetDevResource(0, &whole, CU_DEV_RESOURCE_TYPE_SM) ==
+        CUDA_SUCCESS);
+  const auto description = describe(whole);
+  CHECK(description.status == CUDA_SUCCESS);
+  const auto green = test.frames.call(CallNumber::cuGreenCtxCreate, description.handle, CUdevice{0},
+                                      unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+  CHECK(green.status == CUDA_SUCCESS);
+  CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status == CUDA_SUCCESS);
+  CHECK(test.frames.call(CallNumber::cuGreenCtxDestroy, green.handle).status ==
+        CUDA_ERROR_INVALID_HANDLE);
+}
+
+}  // namespace
