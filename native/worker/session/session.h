@@ -86,7 +86,7 @@ class Session {
   std::atomic<bool> codeMayPrint{
       false};  ///< some code image that was loaded names the device's printf
   Gate gate{driver, figures.gateNanoseconds, captures};
-  Timeline timeline{driver};
+  Timeline timeline{driver, streams};
 
   /// Forwards the driver's log of errors to the client (CUDA 12.9 and newer).
   void forwardDriverLog();

@@ -65,7 +65,8 @@ Timeline::Lane* Timeline::open(CUcontext context) {
   Lane& lane = found->second;
   if (!isNew) return lane.anchor != nullptr ? &lane : nullptr;
   driver_.cuCtxGetDevice(&lane.device);
-  if (driver_.cuStreamCreate(&lane.stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+  const auto create = [&] { return driver_.cuStreamCreate(&lane.stream, CU_STREAM_NON_BLOCKING); };
+  if (streams_.make(context, &lane.stream, create) == CUDA_SUCCESS &&
       takeEvent(lane, lane.anchor) && anchor(lane))
     return &lane;
   lane.anchor = nullptr;

@@ -11,6 +11,7 @@
 
 #include "cuda_abi.h"
 #include "driver.h"
+#include "native/worker/accounts/stream_account.h"
 #include "wire/timeline.h"
 
 namespace worker {
@@ -19,7 +20,8 @@ namespace worker {
 /// client has no handles of them.
 class Timeline {
  public:
-  explicit Timeline(const Driver& driver) : driver_(driver) {}
+  /// `streams`: charges the stream that it makes in each context.
+  Timeline(const Driver& driver, StreamAccount& streams) : driver_(driver), streams_(streams) {}
 
   /// A piece of work that is about to be submitted, or has been.
   struct Work {
@@ -64,6 +66,7 @@ class Timeline {
   void collectAll(const CUcontext* only);
 
   const Driver& driver_;
+  StreamAccount& streams_;
   std::mutex mutex_;
   std::map<CUcontext, Lane> lanes_;
   std::deque<wire::TimelineItem> ready_;

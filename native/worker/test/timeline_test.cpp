@@ -11,6 +11,8 @@ namespace {
 using worker::Timeline;
 
 worker::Driver driver;
+worker::Quota quota;
+worker::StreamAccount streams(quota, 0);
 
 /// A context of its own, current while it lives, with memory to set.
 struct WithContext {
@@ -40,7 +42,7 @@ struct WithContext {
 }  // namespace
 
 TEST_CASE_FIXTURE(WithContext, "work has its times on the host's clock, in the stream's order") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   const std::uint64_t before = wire::monotonicNanoseconds();
   for (std::uint64_t code = 1; code <= 5; ++code) set(timeline, nullptr, code);
   std::vector<wire::TimelineItem> items;
@@ -60,7 +62,7 @@ TEST_CASE_FIXTURE(WithContext, "work has its times on the host's clock, in the s
 }
 
 TEST_CASE_FIXTURE(WithContext, "what does not fit an answer comes with the next one") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   for (int i = 0; i < 3; ++i) set(timeline, nullptr, 0);
   std::vector<wire::TimelineItem> items;
   CHECK(timeline.take(true, 2, items).left == 1);
@@ -72,7 +74,7 @@ TEST_CASE_FIXTURE(WithContext, "what does not fit an answer comes with the next 
 }
 
 TEST_CASE_FIXTURE(WithContext, "work that the driver refused did not run") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   set(timeline, nullptr, 1, false);
   std::vector<wire::TimelineItem> items;
   CHECK(timeline.take(true, 10, items).lost == 0);
@@ -80,7 +82,7 @@ TEST_CASE_FIXTURE(WithContext, "work that the driver refused did not run") {
 }
 
 TEST_CASE_FIXTURE(WithContext, "the work of a context that ends is kept") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   std::vector<wire::TimelineItem> items;
   {
     const WithContext other;
@@ -96,7 +98,7 @@ TEST_CASE_FIXTURE(WithContext, "the work of a context that ends is kept") {
 }
 
 TEST_CASE_FIXTURE(WithContext, "work in a stream of another context is counted as lost") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   CUstream stream = nullptr;
   REQUIRE(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
   const WithContext other;
@@ -107,7 +109,7 @@ TEST_CASE_FIXTURE(WithContext, "work in a stream of another context is counted a
 }
 
 TEST_CASE_FIXTURE(WithContext, "an end that comes after its context's is ignored") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   Timeline::Work work;
   {
     const WithContext other;
@@ -121,7 +123,7 @@ TEST_CASE_FIXTURE(WithContext, "an end that comes after its context's is ignored
 }
 
 TEST_CASE_FIXTURE(WithContext, "without a context nothing is measured") {
-  Timeline timeline(driver);
+  Timeline timeline(driver, streams);
   REQUIRE(driver.cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
   CHECK(timeline.begin(nullptr, {}).context == nullptr);
 }
