@@ -16,7 +16,7 @@ namespace {
 bool reaches(const Context& context, const Allocation& allocation) {
   // Kernels reach arrays through textures and surfaces only.
   if (!allocation.accessible || allocation.kind == MemoryKind::array) return false;
-  if (allocation.host() || allocation.kind == MemoryKind::managed) return true;
+  if (allocation.host() || allocation.managed()) return true;
   if (allocation.kind == MemoryKind::mapped) return allocation.access.contains(&context.device);
   if (allocation.device == &context.device || allocation.kind == MemoryKind::imported) return true;
   if (allocation.kind == MemoryKind::graph) return allocation.access.contains(&context.device);

@@ -28,6 +28,7 @@ enum class MemoryKind {
   heap,
   module,
   managed,
+  managedVariable,
   mapped,
   imported,
   graph,
@@ -55,6 +56,9 @@ struct Allocation {
   std::uint64_t handle = 0;  ///< mapped memory: handle of cuMemCreate
 
   std::uint64_t end() const { return begin + size; }
+  bool managed() const {
+    return kind == MemoryKind::managed || kind == MemoryKind::managedVariable;
+  }
   bool host() const {
     return kind == MemoryKind::hostAllocated || kind == MemoryKind::hostRegistered;
   }

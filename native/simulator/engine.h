@@ -62,6 +62,7 @@ struct VariableInfo {
   std::uint64_t alignment = 1;
   bool constant = false;  ///< .const
   bool opaque = false;    ///< .texref, .surfref: 8 bytes that hold the handle of an object
+  bool managed = false;   ///< .attribute(.managed)
 };
 
 /// Why a text did not compile. The message names the line and the instruction, like the JIT's error
@@ -84,6 +85,10 @@ class Program {
   virtual void initialise() = 0;
   /// Whether its kernels may launch kernels.
   virtual bool launchesKernels() const = 0;
+  /// Writes the initial value of one variable, which initialise() of all programs then keeps if
+  /// they bind it by bindInitialised().
+  virtual void initialise(std::size_t index) = 0;
+  virtual void bindInitialised(std::size_t index, std::uint64_t address) = 0;
 };
 
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).

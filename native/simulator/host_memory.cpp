@@ -8,6 +8,7 @@
 #include "native/simulator/driver_call.h"
 #include "native/simulator/fault.h"
 #include "native/simulator/memory.h"
+#include "wire/memory_maps.h"
 
 namespace simulator {
 namespace {
@@ -51,6 +52,14 @@ CUresult takeHost(const void* p, MemoryKind kind, std::optional<Allocation>& tak
   return taken ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// Whether the pages are there, and kernels may write them unless the program says that they do
+/// not.
+bool canRegister(std::uint64_t begin, std::size_t bytes, unsigned flags) {
+  if (bytes > ~std::uint64_t{0} - begin) return false;
+  const bool readOnly = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+  return wire::isMapped(begin, begin + bytes, readOnly ? PROT_READ : PROT_READ | PROT_WRITE);
+}
+
 }  // namespace
 
 void freeHostPages(const Allocation& allocation) {
@@ -89,12 +98,12 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) != 0)
-      return CUDA_ERROR_NOT_SUPPORTED;
+    if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     const auto there = Allocations::all().find(addressOf(p));
     if (there && there->kind != MemoryKind::hostRegistered) return CUDA_ERROR_INVALID_VALUE;
     if (Allocations::all().overlaps(addressOf(p), bytesize))
       return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    if (!canRegister(addressOf(p), bytesize, Flags)) return CUDA_ERROR_INVALID_VALUE;
     Allocation allocation;
     allocation.begin = addressOf(p);
     allocation.size = bytesize;
@@ -104,6 +113,10 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     Allocations::all().add(std::move(allocation));
     return CUDA_SUCCESS;
   });
+}
+
+DRIVER_CALL cuMemHostRegister(void* p, size_t bytesize, unsigned int Flags) {
+  return cuMemHostRegister_v2(p, bytesize, Flags);
 }
 
 DRIVER_CALL cuMemHostUnregister(void* p) {

@@ -32,6 +32,19 @@ CUresult Library::compileOnce() {
   return CUDA_SUCCESS;
 }
 
+bool Library::placeManaged() {
+  const auto variables = program->variables();
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (!variables[i].managed || managed.contains(i)) continue;
+    const std::uint64_t address = allocateShared(std::max<std::uint64_t>(variables[i].size, 1));
+    if (address == 0) return false;
+    managed[i] = address;
+    program->bind(i, address);
+    program->initialise(i);
+  }
+  return true;
+}
+
 Kernel* Library::find(const std::string& name) {
   const auto found = std::find_if(kernels.begin(), kernels.end(),
                                   [&](const auto& kernel) { return kernel->info.name == name; });
@@ -44,6 +57,7 @@ CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& m
   const std::lock_guard lock(library.mutex);
   auto& slot = library.modules[context.id.load()];
   if (slot == nullptr) {
+    if (!library.placeManaged()) return CUDA_ERROR_OUT_OF_MEMORY;
     std::shared_ptr<Program> program = library.program;
     if (library.programTaken) {
       const CompileError again = compileTexts(library.texts, program);
@@ -105,6 +119,20 @@ CUresult load(CUlibrary* handle, const void* code, const JitOptions& options) {
   return CUDA_SUCCESS;
 }
 
+/// Needs no context: the variables belong to the library.
+CUresult managedOf(Library& library, std::string_view name, CUdeviceptr* dptr, size_t* bytes) {
+  const std::lock_guard lock(library.mutex);
+  if (!library.placeManaged()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto variables = library.program->variables();
+  for (const auto& [index, address] : library.managed) {
+    if (variables[index].name != name) continue;
+    if (dptr != nullptr) *dptr = address;
+    if (bytes != nullptr) *bytes = variables[index].size;
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
 CUresult variableOf(Library& library, Context& context, const char* name, CUdeviceptr* dptr,
                     size_t* bytes) {
   std::shared_ptr<Module> module;
@@ -148,6 +176,8 @@ DRIVER_CALL cuLibraryUnload(CUlibrary library) {
     for (const auto& kernel : found->kernels) Handles<Kernel>::all().remove(kernel.get());
     for (const auto& [context, module] : found->modules) unload(*module);
     found->modules.clear();
+    for (const auto& [index, address] : found->managed) releaseAt(address);
+    found->managed.clear();
     return CUDA_SUCCESS;
   });
 }
@@ -206,8 +236,10 @@ DRIVER_CALL cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary libra
 
 DRIVER_CALL cuLibraryGetManaged(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
                                 const char* name) {
-  return cuLibraryGetGlobal(dptr, bytes, library,
-                            name);  // the host can access all memory of a simulated GPU
+  return onLibrary(library, [&](Library& found) -> CUresult {
+    if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    return managedOf(found, name, dptr, bytes);
+  });
 }
 
 DRIVER_CALL cuKernelGetFunction(CUfunction* pFunc, CUkernel kernel) {

@@ -25,12 +25,17 @@ struct Library : std::enable_shared_from_this<Library> {
   bool programTaken = false;
   CUresult failed = CUDA_SUCCESS;  ///< error of the compilation
   std::vector<std::unique_ptr<Kernel>> kernels;
+  /// managed variables, which all contexts share: index in the program -> address
+  std::map<std::size_t, std::uint64_t> managed;
   std::map<std::uint64_t, std::shared_ptr<Module>> modules;  ///< by the context's id
 
   /// Compiles the library if that has not been done. The first failure is logged, because no call
   /// of the API returns its reason.
   CUresult compileOnce();
   Kernel* find(const std::string& name);
+  /// Places the managed variables if that has not been done. Requires `mutex`. False without
+  /// memory.
+  bool placeManaged();
 };
 
 CUresult moduleOf(Library& library, Context& context, std::shared_ptr<Module>& module);

@@ -11,6 +11,7 @@
 #include "native/simulator/fault.h"
 #include "native/simulator/graph_memory.h"
 #include "native/simulator/handles.h"
+#include "native/simulator/managed_memory.h"
 #include "native/simulator/pool.h"
 #include "native/simulator/shared_memory.h"
 #include "native/simulator/stream.h"
@@ -29,11 +30,31 @@ std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind) {
   allocation.device = &context.device;
   allocation.synchronous =
       kind == MemoryKind::device;  // the real driver reports it for cuMemAlloc memory
+  if (allocation.managed()) managedRanges().add(address, bytes);
   Allocations::all().add(std::move(allocation));
   return address;
 }
 
+std::uint64_t allocateShared(std::size_t bytes) {
+  const std::uint64_t address = Arena::instance().allocate(nullptr, bytes);
+  if (address == 0) return 0;
+  Allocation allocation;
+  allocation.begin = address;
+  allocation.size = bytes;
+  allocation.kind = MemoryKind::managedVariable;
+  allocation.device = devices().front().get();
+  managedRanges().add(address, bytes);
+  Allocations::all().add(std::move(allocation));
+  return address;
+}
+
+void releaseAt(std::uint64_t address) {
+  const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; });
+  if (taken) release(*taken);
+}
+
 void release(const Allocation& allocation) {
+  if (allocation.managed()) managedRanges().remove(allocation.begin);
   endExport(allocation.begin);
   if (allocation.kind == MemoryKind::imported) return unmapImported(allocation.begin);
   if (allocation.pool != nullptr) allocation.pool->giveBack(allocation.size);
@@ -47,8 +68,7 @@ void freeAll(Context& context) {
     if (allocation.context == &context) owned.push_back(allocation.begin);
   });
   for (const std::uint64_t address : owned) {
-    const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; });
-    if (taken) release(*taken);
+    releaseAt(address);
   }
 }
 
@@ -112,18 +132,6 @@ DRIVER_CALL cuMemAllocPitch_v2(CUdeviceptr* dptr, size_t* pPitch, size_t WidthIn
     if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *dptr = address;
     *pPitch = pitch;
-    return CUDA_SUCCESS;
-  });
-}
-
-DRIVER_CALL cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
-  return outsideCapture([&](Context& context) -> CUresult {
-    if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
-    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-      return CUDA_ERROR_INVALID_VALUE;
-    const std::uint64_t address = allocate(context, bytesize, MemoryKind::managed);
-    if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-    *dptr = address;
     return CUDA_SUCCESS;
   });
 }

@@ -11,6 +11,11 @@ namespace simulator {
 /// Allocates memory of the context's device and lists it in Allocations. Returns 0 if the device is
 /// full.
 std::uint64_t allocate(Context& context, std::size_t bytes, MemoryKind kind);
+/// Memory for managed variables of a library, which all contexts reach. Returns 0 without
+/// addresses.
+std::uint64_t allocateShared(std::size_t bytes);
+/// Frees the allocation that begins at the address, if there is one.
+void releaseAt(std::uint64_t address);
 /// Frees the memory of an allocation that was removed from Allocations.
 void release(const Allocation& allocation);
 /// Unmaps memory of cuMemHostAlloc.

@@ -24,7 +24,7 @@ CUresult fill(CUstream hStream, CUdeviceptr begin, std::size_t pitch, Element va
     if (node) return *node;
     // The host can read pinned memory directly, so a memset of it returns after it has ended.
     const auto target = Allocations::all().find(begin);
-    if (synchronous && target && (target->host() || target->kind == MemoryKind::managed)) {
+    if (synchronous && target && (target->host() || target->managed())) {
       stream.perform([memset] { run(memset); });
       return fault();
     }

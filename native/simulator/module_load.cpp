@@ -15,8 +15,14 @@ namespace {
 bool placeVariables(Module& module) {
   const auto variables = module.program->variables();
   for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (variables[i].managed && module.library != nullptr) {
+      module.variables.push_back(module.library->managed[i]);
+      module.program->bindInitialised(i, module.variables.back());
+      continue;
+    }
     const std::uint64_t address =
-        allocate(module.context, std::max<std::uint64_t>(variables[i].size, 1), MemoryKind::module);
+        allocate(module.context, std::max<std::uint64_t>(variables[i].size, 1),
+                 variables[i].managed ? MemoryKind::managedVariable : MemoryKind::module);
     if (address == 0) return false;
     module.variables.push_back(address);
     module.program->bind(i, address);
@@ -72,8 +78,9 @@ void unload(Module& module) {
   for (const auto& function : module.functions) Handles<Function>::all().remove(function.get());
   forgetReferences(module);
   for (const std::uint64_t address : module.variables) {
-    if (const auto taken = Allocations::all().take(address, [](const Allocation&) { return true; }))
-      release(*taken);
+    // A managed variable of a library has no context, and ends with the library.
+    const auto owned = [](const Allocation& allocation) { return allocation.context != nullptr; };
+    if (const auto taken = Allocations::all().take(address, owned)) release(*taken);
   }
   module.variables.clear();
   const std::lock_guard lock(module.context.mutex);

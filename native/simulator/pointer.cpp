@@ -48,15 +48,14 @@ CUresult get(const Allocation& allocation, CUpointer_attribute attribute, CUdevi
       return put(data, static_cast<unsigned>(memoryType(allocation)));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(data, ptr);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      if (allocation.host() || allocation.kind == MemoryKind::managed) return put(data, ptr);
+      if (allocation.host() || allocation.managed()) return put(data, ptr);
       put(data, std::uint64_t{0});
       return CUDA_ERROR_INVALID_VALUE;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return put(data, static_cast<int>(allocation.synchronous));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return put(data, static_cast<unsigned long long>(allocation.id));
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-      return put(data, static_cast<int>(allocation.kind == MemoryKind::managed));
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, static_cast<int>(allocation.managed()));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(data, ordinalOf(allocation));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return put(data, static_cast<int>(0));
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(data, allocation.begin);

@@ -72,7 +72,8 @@ Symbol LinkedProgram::resolve(std::uint32_t module, std::string_view name) const
 
 Symbol LinkedProgram::newVariable(const Variable& variable) {
   variables_.push_back({std::string(variable.name), variable.bytes(), variable.alignment,
-                        variable.space == Space::Const, variable.type == Type::Opaque});
+                        variable.space == Space::Const, variable.type == Type::Opaque,
+                        variable.managed});
   addresses_.push_back(0);
   initials_.push_back({&variable, declaring_});
   weak_.push_back(variable.linkage == Linkage::Weak || variable.linkage == Linkage::Common);

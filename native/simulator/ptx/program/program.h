@@ -41,6 +41,11 @@ class LinkedProgram final : public Program {
   void bind(std::size_t index, std::uint64_t address) override { addresses_[index] = address; }
   void initialise() override;
   bool launchesKernels() const override { return launches_; }
+  void initialise(std::size_t index) override { writeInitialValues(index); }
+  void bindInitialised(std::size_t index, std::uint64_t address) override {
+    addresses_[index] = address;
+    initials_[index].variable = nullptr;
+  }
 
   const Code& code(std::uint32_t function) const { return *codes_[function]; }
   const Code& kernelCode(std::size_t kernel) const { return *codes_[kernelFunctions_[kernel]]; }

@@ -64,13 +64,15 @@ void Parser::skipPragma() {
   }
 }
 
-void Parser::skipParentheses() {
-  if (!token_.is('(')) return;
+bool Parser::skipParentheses(std::string_view wanted) {
+  bool found = false;
+  if (!token_.is('(')) return found;
   for (int depth = 0;;) {
     const Token token = advance();
     if (token.kind == Token::Kind::End) fail("the text ends inside parentheses");
+    found |= !wanted.empty() && token.is(wanted);
     depth += token.is('(') - token.is(')');
-    if (depth == 0) return;
+    if (depth == 0) return found;
   }
 }
 

@@ -132,6 +132,7 @@ Variable Parser::variable(Space space, Linkage linkage, Type type, std::uint64_t
 void Parser::variables(Space space, Linkage linkage, std::vector<Variable>& into) {
   std::uint64_t alignment = 0, lanes = 1;
   Type type = Type::None;
+  bool managed = false;
   while (type == Type::None) {
     const Token word = expectWord("a type");
     if (word.text == ".align") {
@@ -139,7 +140,7 @@ void Parser::variables(Space space, Linkage linkage, std::vector<Variable>& into
     } else if (word.text == ".v2" || word.text == ".v4") {
       lanes = word.text == ".v2" ? 2 : 4;
     } else if (word.text == ".attribute") {
-      skipParentheses();
+      managed |= skipParentheses(".managed");
     } else if (word.text == ".ptr" || word.text == ".const" || word.text == ".global" ||
                word.text == ".shared" || word.text == ".local") {
       continue;
@@ -155,6 +156,7 @@ void Parser::variables(Space space, Linkage linkage, std::vector<Variable>& into
   }
   do {
     into.push_back(variable(space, linkage, type, alignment, lanes));
+    into.back().managed = managed;
   } while (space != Space::Param && accept(','));
   if (space != Space::Param) expect(';');
 }

@@ -42,7 +42,8 @@ class Parser {
   void skipBraces();
   /// The rest of a .pragma.
   void skipPragma();
-  void skipParentheses();
+  /// Whether the word is inside of them.
+  bool skipParentheses(std::string_view wanted = {});
   void moduleItem(Module& module);
   [[noreturn]] void fail(const std::string& what) const { throw Failure(token_.line, what); }
 

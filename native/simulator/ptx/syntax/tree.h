@@ -67,6 +67,7 @@ struct Variable {
   std::uint64_t elements = 1;
   bool array = false;
   bool unsized = false;  ///< name[]
+  bool managed = false;  ///< .attribute(.managed)
   std::uint32_t line = 0;
   std::vector<Initialiser> initialisers;
   std::uint64_t bytes() const { return elements * bytesOf(type); }
