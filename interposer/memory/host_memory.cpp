@@ -16,14 +16,9 @@ namespace interposer {
 
 namespace {
 
-struct Allocation {
-  std::size_t bytes;  ///< as asked for
-  unsigned flags;
-};
-
 struct HostMemory {
   std::shared_mutex mutex;
-  std::map<std::uint64_t, Allocation> allocations;
+  std::map<std::uint64_t, HostRange> ranges;
 };
 
 HostMemory& hostMemory() {
@@ -34,18 +29,7 @@ HostMemory& hostMemory() {
 constexpr unsigned kKnownFlags =
     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
 
-/// The allocation around an address; false when there is none.
-bool find(const void* pointer, std::uint64_t& begin, Allocation& allocation) {
-  const auto address = reinterpret_cast<std::uint64_t>(pointer);
-  const std::shared_lock lock(hostMemory().mutex);
-  auto next = hostMemory().allocations.upper_bound(address);
-  if (next == hostMemory().allocations.begin()) return false;
-  --next;
-  if (address - next->first >= next->second.bytes) return false;
-  begin = next->first;
-  allocation = next->second;
-  return true;
-}
+std::size_t wholePages(std::size_t bytes) { return (bytes + 4095) & ~std::size_t{4095}; }
 
 /// Maps a new memory file in the window and has the worker do the same.
 CUresult share(std::uint64_t address, std::size_t bytes, unsigned flags) {
@@ -72,30 +56,75 @@ CUresult share(std::uint64_t address, std::size_t bytes, unsigned flags) {
 
 }  // namespace
 
-bool isPinned(const void* address, std::size_t bytes) {
-  std::uint64_t begin = 0;
-  Allocation allocation{};
-  if (!find(address, begin, allocation)) return false;
-  return bytes <= allocation.bytes - (reinterpret_cast<std::uint64_t>(address) - begin);
+std::optional<HostRange> findHostRange(std::uint64_t address) {
+  const std::shared_lock lock(hostMemory().mutex);
+  auto next = hostMemory().ranges.upper_bound(address);
+  if (next == hostMemory().ranges.begin()) return std::nullopt;
+  --next;
+  if (address - next->first >= next->second.bytes) return std::nullopt;
+  return next->second;
+}
+
+std::optional<HostRange> overlappingHostRange(std::uint64_t begin, std::size_t bytes) {
+  if (const auto around = findHostRange(begin)) return around;
+  const std::shared_lock lock(hostMemory().mutex);
+  const auto next = hostMemory().ranges.lower_bound(begin);
+  if (next == hostMemory().ranges.end() || next->first - begin >= bytes) return std::nullopt;
+  return next->second;
+}
+
+void addHostRange(const HostRange& range) {
+  const std::lock_guard lock(hostMemory().mutex);
+  hostMemory().ranges[range.begin] = range;
+}
+
+void removeHostRange(std::uint64_t begin) {
+  const std::lock_guard lock(hostMemory().mutex);
+  hostMemory().ranges.erase(begin);
+}
+
+bool isPinned(const void* pointer, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uint64_t>(pointer);
+  const auto range = findHostRange(address);
+  return range && bytes <= range->bytes - (address - range->begin);
+}
+
+CUresult allocateShared(HostKind kind, std::size_t bytes, unsigned flags, std::uint64_t& address) {
+  wire::AddressWindow& window = Session::current()->window;
+  const std::size_t mapped = wholePages(bytes);
+  address = mapped >= bytes ? window.allocate(mapped) : 0;
+  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (const CUresult status = share(address, mapped, flags); status != CUDA_SUCCESS) {
+    wire::unmapShared(address, mapped);
+    window.release(address);
+    return status;
+  }
+  addHostRange({address, bytes, flags, kind});
+  return CUDA_SUCCESS;
+}
+
+CUresult freeShared(HostKind kind, std::uint64_t address) {
+  const auto range = findHostRange(address);
+  if (!range || range->begin != address || range->kind != kind) return CUDA_ERROR_INVALID_VALUE;
+  Call call;
+  if (!call.begin(CallNumber::cuMemFreeHost, 8, kOrdered)) return call.status();
+  call.encoder().put(address);
+  wire::Decoder reply;
+  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
+  removeHostRange(address);
+  wire::unmapShared(address, wholePages(range->bytes));
+  Session::current()->window.release(address);
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostAlloc(void** pp, size_t bytesize, unsigned int Flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (pp == nullptr || (Flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytesize == 0) return *pp = nullptr, CUDA_SUCCESS;
-  wire::AddressWindow& window = Session::current()->window;
-  const std::size_t mapped = (bytesize + 4095) & ~std::size_t{4095};
-  const std::uint64_t address = mapped >= bytesize ? window.allocate(mapped) : 0;
-  if (address == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  if (const CUresult status = share(address, mapped, Flags); status != CUDA_SUCCESS) {
-    wire::unmapShared(address, mapped);
-    window.release(address);
-    return status;
-  }
-  const std::lock_guard lock(hostMemory().mutex);
-  hostMemory().allocations[address] = {bytesize, Flags};
-  *pp = reinterpret_cast<void*>(address);
-  return CUDA_SUCCESS;
+  std::uint64_t address = 0;
+  const CUresult status = allocateShared(HostKind::pinned, bytesize, Flags, address);
+  if (status == CUDA_SUCCESS) *pp = reinterpret_cast<void*>(address);
+  return status;
 }
 
 CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
@@ -105,52 +134,36 @@ CUresult cuMemAllocHost_v2(void** pp, size_t bytesize) {
 CUresult cuMemFreeHost(void* p) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (p == nullptr) return CUDA_SUCCESS;
-  std::uint64_t begin = 0;
-  Allocation allocation{};
-  if (!find(p, begin, allocation) || begin != reinterpret_cast<std::uint64_t>(p))
-    return CUDA_ERROR_INVALID_VALUE;
-  Call call;
-  if (!call.begin(CallNumber::cuMemFreeHost, 8, kOrdered)) return call.status();
-  call.encoder().put(begin);
-  wire::Decoder reply;
-  if (const CUresult status = call.wait(reply); status != CUDA_SUCCESS) return status;
-  {
-    const std::lock_guard lock(hostMemory().mutex);
-    hostMemory().allocations.erase(begin);
-  }
-  wire::unmapShared(begin, (allocation.bytes + 4095) & ~std::size_t{4095});
-  Session::current()->window.release(begin);
-  return CUDA_SUCCESS;
+  return freeShared(HostKind::pinned, reinterpret_cast<std::uint64_t>(p));
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* pdptr, void* p, unsigned int Flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  if (pdptr == nullptr || Flags != 0 || !isPinned(p, 1)) return CUDA_ERROR_INVALID_VALUE;
-  *pdptr =
-      reinterpret_cast<CUdeviceptr>(p);  // the same address on host and device, also in the worker
+  const auto address = reinterpret_cast<std::uint64_t>(p);
+  const auto range = findHostRange(address);
+  if (pdptr == nullptr || Flags != 0 || !range || range->kind == HostKind::managed)
+    return CUDA_ERROR_INVALID_VALUE;
+  *pdptr = address;  // the same address on host and device, also in the worker
   return CUDA_SUCCESS;
 }
 
-/// Pinned memory is known here as the program asked for it; in the worker it is whole pages.
+/// Such memory is known here as the program asked for it; in the worker it is whole pages.
 CUresult cuMemGetAddressRange_v2(CUdeviceptr* pbase, size_t* psize, CUdeviceptr dptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  std::uint64_t begin = 0;
-  Allocation allocation{};
-  if (!find(reinterpret_cast<void*>(dptr), begin, allocation))
-    return remote::cuMemGetAddressRange_v2(pbase, psize, dptr);
-  if (pbase != nullptr) *pbase = begin;
-  if (psize != nullptr) *psize = allocation.bytes;
+  const auto range = findHostRange(dptr);
+  if (!range) return remote::cuMemGetAddressRange_v2(pbase, psize, dptr);
+  if (pbase != nullptr) *pbase = range->begin;
+  if (psize != nullptr) *psize = range->bytes;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostGetFlags(unsigned int* pFlags, void* p) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
-  std::uint64_t begin = 0;
-  Allocation allocation{};
-  if (pFlags == nullptr || !find(p, begin, allocation)) return CUDA_ERROR_INVALID_VALUE;
-  *pFlags =
-      allocation.flags |
-      CU_MEMHOSTALLOC_DEVICEMAP;  // always on with unified addressing, and so reported (recorded)
+  const auto range = findHostRange(reinterpret_cast<std::uint64_t>(p));
+  if (pFlags == nullptr || !range || range->kind == HostKind::managed)
+    return CUDA_ERROR_INVALID_VALUE;
+  // always on with unified addressing, and so reported (recorded)
+  *pFlags = range->flags | CU_MEMHOSTALLOC_DEVICEMAP;
   return CUDA_SUCCESS;
 }
 

@@ -100,7 +100,8 @@ CUresult cuMemcpyDtoHAsync_v2(Thread& thread, wire::Decoder& in, wire::Encoder& 
   CUstream stream = nullptr;
   if (const CUresult status = thread.find<CUstream>(copy.stream, &stream); status != CUDA_SUCCESS)
     return status;
-  if (copy.destination != 0 && !thread.session.shared.contains(copy.destination, copy.bytes))
+  if (copy.destination != 0 &&
+      !thread.session.shared.containsWritable(copy.destination, copy.bytes))
     return CUDA_ERROR_INVALID_VALUE;
   if (copy.destination == 0 && thread.isCaptured(stream))
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

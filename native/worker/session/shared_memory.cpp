@@ -74,20 +74,25 @@ bool SharedMemory::map(std::uint64_t id, std::uint64_t address, std::uint64_t by
                        window.contains(address, bytes) && sealedSize(file, F_SEAL_SHRINK) >= bytes;
   const bool done = allowed && wire::mapShared(address, bytes, file);
   ::close(file);
-  if (done) mapped_[address] = {.bytes = bytes};
+  if (done) mapped_[address] = {.bytes = bytes, .writable = true};
   return done;
+}
+
+SharedMemory::Mapping* SharedMemory::find(std::uint64_t address) {
+  if (const auto found = mapped_.find(address); found != mapped_.end()) return &found->second;
+  const auto found = registrations_.find(address);
+  return found != registrations_.end() ? &found->second : nullptr;
 }
 
 bool SharedMemory::claim(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  const auto found = mapped_.find(address);
-  return found != mapped_.end() && !std::exchange(found->second.claimed, true);
+  Mapping* mapping = find(address);
+  return mapping != nullptr && !std::exchange(mapping->claimed, true);
 }
 
 void SharedMemory::keep(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = mapped_.find(address); found != mapped_.end())
-    found->second.claimed = false;
+  if (Mapping* mapping = find(address)) mapping->claimed = false;
 }
 
 std::uint64_t SharedMemory::unmap(std::uint64_t address) {
@@ -102,31 +107,47 @@ std::uint64_t SharedMemory::unmap(std::uint64_t address) {
 
 void SharedMemory::registered(std::uint64_t address, CUcontext context) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = mapped_.find(address); found != mapped_.end())
-    found->second.context = context;
+  if (Mapping* mapping = find(address)) mapping->context = context;
 }
 
 void SharedMemory::ended(CUcontext context) {
   const std::lock_guard lock(mutex_);
-  for (auto& [address, mapping] : mapped_) {
-    if (mapping.context == context) mapping.context = nullptr;
+  for (auto* all : {&mapped_, &registrations_}) {
+    for (auto& [address, mapping] : *all) {
+      if (mapping.context == context) mapping.context = nullptr;
+    }
   }
 }
 
-bool SharedMemory::outlived(std::uint64_t address) const {
+bool SharedMemory::outlived(std::uint64_t address) {
   const std::lock_guard lock(mutex_);
-  const auto found = mapped_.find(address);
-  return found != mapped_.end() && found->second.context == nullptr;
+  const Mapping* mapping = find(address);
+  return mapping != nullptr && mapping->context == nullptr;
+}
+
+const SharedMemory::Mapping* SharedMemory::around(std::uint64_t address,
+                                                  std::uint64_t bytes) const {
+  for (const auto* all : {&mapped_, &registrations_}) {
+    auto next = all->upper_bound(address);
+    if (next == all->begin()) continue;
+    --next;
+    const std::uint64_t offset = address - next->first;
+    if (!next->second.claimed && offset < next->second.bytes &&
+        bytes <= next->second.bytes - offset)
+      return &next->second;
+  }
+  return nullptr;
 }
 
 bool SharedMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
   const std::lock_guard lock(mutex_);
-  auto next = mapped_.upper_bound(address);
-  if (next == mapped_.begin()) return false;
-  --next;
-  const std::uint64_t offset = address - next->first;
-  return !next->second.claimed && offset < next->second.bytes &&
-         bytes <= next->second.bytes - offset;
+  return around(address, bytes) != nullptr;
+}
+
+bool SharedMemory::containsWritable(std::uint64_t address, std::uint64_t bytes) const {
+  const std::lock_guard lock(mutex_);
+  const Mapping* mapping = around(address, bytes);
+  return mapping != nullptr && mapping->writable;
 }
 
 }  // namespace worker

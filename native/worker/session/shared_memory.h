@@ -60,25 +60,59 @@ class SharedMemory {
   void registered(std::uint64_t address, CUcontext context);
   void ended(CUcontext context);
   /// Whether the mapping has outlived its context, with which the registration ended.
-  bool outlived(std::uint64_t address) const;
+  bool outlived(std::uint64_t address);
 
-  /// Whether [address, address + bytes) is inside a mapping that is not claimed.
+  /// Whole pages of the client's own memory outside of the window, backed by part of a file.
+  struct Piece {
+    std::uint64_t file;  ///< id
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t offset;
+  };
+  /// Waits for the file and maps the piece at the client's address. False if the file, the range
+  /// or the address is not allowed, or the address is taken in this process.
+  bool mapPiece(const Piece& piece);
+  /// Makes pages of pieces a registration, claimed until keep(). False if pages are missing, or it
+  /// overlaps another registration.
+  bool addRegistration(std::uint64_t address, std::uint64_t bytes);
+  /// Ends a registration, and unmaps the pieces that no other one needs. Returns their bytes.
+  std::uint64_t dropRegistration(std::uint64_t address);
+  /// Unmaps the pieces that no registration needs. Returns their bytes.
+  std::uint64_t unmapUnused();
+
+  /// Whether [address, address + bytes) is inside a mapping or a registration that is not claimed.
   bool contains(std::uint64_t address, std::uint64_t bytes) const;
+  /// The same for memory that is also writable.
+  bool containsWritable(std::uint64_t address, std::uint64_t bytes) const;
 
  private:
   struct Mapping {
     std::uint64_t bytes;
+    bool writable = false;
     CUcontext context = nullptr;
     bool claimed = false;
   };
 
+  struct Mapped {
+    std::uint64_t bytes;
+    bool writable;
+  };
+
   int take(std::uint64_t id);
+  bool mapFile(const Piece& piece, int file);
+  bool isCovered(std::uint64_t begin, std::uint64_t end) const;
+  bool isUsed(std::uint64_t begin, std::uint64_t end) const;
+  std::uint64_t unmapUnusedLocked();
+  Mapping* find(std::uint64_t address);
+  const Mapping* around(std::uint64_t address, std::uint64_t bytes) const;
 
   mutable std::mutex mutex_;
   std::condition_variable arrived_;
   bool closed_ = false;
   std::map<std::uint64_t, int> files_;
-  std::map<std::uint64_t, Mapping> mapped_;  ///< by start address
+  std::map<std::uint64_t, Mapping> mapped_;         ///< in the window, by start address
+  std::map<std::uint64_t, Mapping> registrations_;  ///< outside of it
+  std::map<std::uint64_t, Mapped> pieces_;          ///< that back them
 };
 
 }  // namespace worker

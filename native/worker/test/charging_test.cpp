@@ -299,6 +299,23 @@ void allocateHost(Fixture& test) {
   munmap(reinterpret_cast<void*>(address), bytes);
 }
 
+/// One page of a memory file, at an address that is free.
+void registerHost(Fixture& test) {
+  constexpr std::uint64_t kAddress = 0x5100'0000'0000;
+  constexpr std::uint64_t kBytes = 4096;
+  test.session->shared.put(8, worker::test::memoryFile("", kBytes, F_SEAL_SHRINK));
+  const worker::SharedMemory::Piece piece{8, kAddress, kBytes, 0};
+  const auto reply = test.frames->send(CallNumber::cuMemHostRegister_v2, [&](auto& frame) {
+    frame.put(kAddress);
+    frame.put(kBytes);
+    frame.put(0u);
+    frame.putBytes(&piece, sizeof piece);
+  });
+  CHECK(reply.status == CUDA_SUCCESS);
+  watch = nullptr;
+  test.give(CallNumber::cuMemHostUnregister, kAddress);
+}
+
 /// The memory of a node is taken at the latest when the graph is launched.
 void launchMemoryNode(Fixture& test) {
   const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
@@ -370,6 +387,7 @@ std::map<CallNumber, Invocation> invocations() {
        }},
       {cuGraphInstantiateWithFlags, launchMemoryNode},
       {cuMemHostAlloc, allocateHost},
+      {cuMemHostRegister_v2, registerHost},
   };
 }
 

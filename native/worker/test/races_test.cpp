@@ -173,6 +173,8 @@ constexpr auto kRange = wire::HandleKind::surface;
 constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated GPU gives memory
 constexpr std::uint64_t kHostBytes = 65536;
 constexpr int kHostPlaces = 4;
+/// Where the client's own memory lies: addresses that nothing else in this process uses.
+constexpr std::uint64_t kRegistered = 0x5100'0000'0000;
 
 struct Fixture {
   worker::Report report{-1};
@@ -340,6 +342,19 @@ class Attacker {
     call(CallNumber::cuMemHostAlloc, id, test_.host + random() % kHostPlaces * kHostBytes,
          kHostBytes, 0u);
   }
+  std::uint64_t registeredPlace() { return kRegistered + random() % kHostPlaces * kHostBytes; }
+  /// Registrations that begin in the middle of a piece, and overlap the next one.
+  void registerHost() {
+    const std::uint64_t id = ++test_.files;
+    test_.session->shared.put(id, worker::test::memoryFile("", kHostBytes, F_SEAL_SHRINK));
+    const worker::SharedMemory::Piece piece{id, registeredPlace(), kHostBytes, 0};
+    send(CallNumber::cuMemHostRegister_v2, [&](wire::Encoder& frame) {
+      frame.put(piece.address + random() % 2 * 4096);
+      frame.put<std::uint64_t>(kHostBytes - 4096 + random() % 2 * kHostBytes);
+      frame.put(0u);
+      frame.putBytes(&piece, sizeof piece);
+    });
+  }
 
  private:
   Fixture& test_;
@@ -427,6 +442,9 @@ std::map<CallNumber, Action> actions() {
       {cuMemFreeAsync,
        [](Attacker& one) { one.call(cuMemFreeAsync, one.pick(kMemory), one.pick(stream)); }},
       {cuMemHostAlloc, [](Attacker& one) { one.allocateHost(); }},
+      {cuMemHostRegister_v2, [](Attacker& one) { one.registerHost(); }},
+      {cuMemHostUnregister,
+       [](Attacker& one) { one.call(cuMemHostUnregister, one.registeredPlace()); }},
       {cuMemFreeHost,
        [](Attacker& one) {
          one.call(cuMemFreeHost, one.test().host + one.random() % kHostPlaces * kHostBytes);
@@ -583,7 +601,11 @@ void endEverything(Attacker& one) {
     one.call(cuGraphDestroy, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::array))
     one.call(cuArrayDestroy, each);
-  for (int i = 0; i < kHostPlaces; ++i) one.call(cuMemFreeHost, one.test().host + i * kHostBytes);
+  for (int i = 0; i < kHostPlaces; ++i) {
+    one.call(cuMemFreeHost, one.test().host + i * kHostBytes);
+    one.call(cuMemHostUnregister, kRegistered + i * kHostBytes);
+    one.call(cuMemHostUnregister, kRegistered + i * kHostBytes + 4096);
+  }
   for (const std::uint64_t each : objects.all(wire::HandleKind::stream))
     one.call(cuStreamDestroy_v2, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::event))

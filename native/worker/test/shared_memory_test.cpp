@@ -65,6 +65,96 @@ TEST_CASE_FIXTURE(Opened, "a sealed file is mapped inside the window, once") {
   CHECK(!shared.contains(begin(), 1));
 }
 
+constexpr std::uint64_t kFree = 0x5200'0000'0000;  // used by nothing else in this process
+
+TEST_CASE_FIXTURE(Opened,
+                  "a piece of a file is mapped once, at a free address outside the window") {
+  shared.put(20, memoryFile(0));
+  CHECK(shared.mapPiece({20, kFree, 8192, 4096}));
+  const std::uint64_t device = wire::deviceRanges().front().begin;
+  const std::uint64_t own = reinterpret_cast<std::uint64_t>(&shared) & ~std::uint64_t{4095};
+  const struct {
+    std::uint64_t address, bytes, offset;
+  } wrong[] = {
+      {kFree, 8192, 0},                                 // taken
+      {kFree - 4096, 8192, 0},                          // overlaps it
+      {kFree + (1 << 20) + 1, 4096, 0},                 // not a page
+      {kFree + (1 << 20), 4095, 0},                     // not whole pages
+      {kFree + (1 << 20), 4096, 1},                     // not a page of the file
+      {kFree + (1 << 20), 0, 0},                        // nothing
+      {kFree + (1 << 20), kBytes, 4096},                // more than the file has
+      {kFree + (1 << 20), 4096, ~std::uint64_t{4095}},  // around the end of all offsets
+      {begin(), 4096, 0},                               // in the window
+      {begin() - 4096, 8192, 0},                        // into the window
+      {device, 4096, 0},                                // where drivers place memory
+      {own, 4096, 0},                                   // memory of the worker
+      {0, 4096, 0},                                     //
+      {~std::uint64_t{4095}, 4096, 0},                  // not an address of a process
+      {kFree + (1 << 20), ~std::uint64_t{4095}, 0},     // around the end of all addresses
+  };
+  for (const auto& [address, bytes, offset] : wrong) {
+    CAPTURE(address);
+    shared.put(21, memoryFile(0));
+    CHECK(!shared.mapPiece({21, address, bytes, offset}));
+  }
+  CHECK(!shared.contains(kFree, 1));
+  CHECK(shared.unmapUnused() == 8192);
+  CHECK(shared.unmapUnused() == 0);
+}
+
+TEST_CASE_FIXTURE(Opened,
+                  "only regular files are mapped, with the rights that they were opened with") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  close(ends[1]);
+  for (const int file : {open("/dev/zero", O_RDWR), open("/tmp", O_RDONLY), ends[0]}) {
+    shared.put(22, file);
+    CHECK(!shared.mapPiece({22, kFree, 4096, 0}));
+  }
+  char path[] = "/tmp/shared-memory-test-XXXXXX";
+  const int file = mkstemp(path);
+  CHECK(ftruncate(file, 5000) == 0);
+  shared.put(23, open(path, O_RDONLY));
+  shared.put(24, open(path, O_WRONLY));
+  shared.put(25, file);
+  unlink(path);
+  CHECK(shared.mapPiece({23, kFree, 8192, 0}));  // the last page is not whole
+  CHECK(!shared.mapPiece({24, kFree + 8192, 4096, 0}));
+  CHECK(shared.mapPiece({25, kFree + 8192, 4096, 4096}));
+  REQUIRE(shared.addRegistration(kFree + 100, 8000));
+  shared.keep(kFree + 100);
+  CHECK(shared.contains(kFree + 100, 8000));
+  CHECK(!shared.containsWritable(kFree + 100, 8000));
+  CHECK(shared.dropRegistration(kFree + 100) == 12288);
+}
+
+TEST_CASE_FIXTURE(Opened, "a registration needs pages, and keeps those that it touches") {
+  shared.put(26, memoryFile(0));
+  shared.put(27, memoryFile(0));
+  CHECK(shared.mapPiece({26, kFree, 8192, 0}));
+  CHECK(shared.mapPiece({27, kFree + 8192, 8192, 0}));
+  CHECK(!shared.addRegistration(kFree - 1, 100));
+  CHECK(!shared.addRegistration(kFree + 100, 16384));
+  CHECK(!shared.addRegistration(kFree, 0));
+  CHECK(!shared.addRegistration(kFree, ~std::uint64_t{0}));
+  CHECK(!shared.addRegistration(~std::uint64_t{0} - 10, 100));
+  CHECK(shared.addRegistration(kFree + 100, 9000));  // both pieces
+  CHECK(!shared.contains(kFree + 100, 1));           // not before the driver has it
+  shared.keep(kFree + 100);
+  CHECK(shared.containsWritable(kFree + 100, 9000));
+  CHECK(!shared.contains(kFree + 99, 1));
+  CHECK(!shared.contains(kFree + 100, 9001));
+  CHECK(!shared.addRegistration(kFree + 9000, 200));
+  CHECK(shared.addRegistration(kFree + 9100, 200));  // its neighbour in the page
+  CHECK(shared.unmapUnused() == 0);
+  CHECK(shared.claim(kFree + 100));
+  CHECK(!shared.claim(kFree + 100));
+  CHECK(shared.dropRegistration(kFree + 100) == 8192);
+  *reinterpret_cast<volatile char*>(kFree + 9100) = 'n';
+  CHECK(shared.dropRegistration(kFree + 9100) == 8192);
+  CHECK(!shared.claim(kFree + 9100));
+}
+
 TEST_CASE_FIXTURE(Opened, "only a file that cannot change is read in place") {
   shared.put(3, memoryFile(kPinned | F_SEAL_WRITE));
   CHECK(shared.takeSealed(3).content().size() == kBytes);
