@@ -5,6 +5,7 @@
 
 #include "interposer/contexts/contexts.h"
 #include "interposer/session/call.h"
+#include "interposer/session/call_hooks.h"
 
 namespace interposer {
 
@@ -55,7 +56,9 @@ void forgetCode(std::uint64_t ended) {
   for (const auto& [handle, kernel] : all) {
     if (kernel != nullptr) kernel->answers.forget();  // for a thread that still finds it
   }
-  Session::current()->deviceRanges.removeOf([&](std::uint64_t code) { return all.contains(code); });
+  const auto unloaded = [&](std::uint64_t code) { return all.contains(code); };
+  Session::current()->deviceRanges.removeOf(unloaded);
+  codeEnded(unloaded);
 }
 
 void Kernel::setParameters(std::span<const KernelParameter> layout) {

@@ -2,6 +2,7 @@
 
 #include "interposer/code/kernels.h"
 #include "interposer/code/load.h"
+#include "interposer/memory/managed_variables.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/handle_table.h"
@@ -105,6 +106,9 @@ CUresult cuLibraryGetGlobal(CUdeviceptr* dptr, size_t* bytes, CUlibrary library,
       status != CUDA_SUCCESS)
     return status;
   Session::current()->deviceRanges.add(address, size, number(library));
+  if (const CUresult status = mirrorIfManaged(address, size, number(library));
+      status != CUDA_SUCCESS)
+    return status;
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

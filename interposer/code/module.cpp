@@ -1,5 +1,6 @@
 #include "interposer/code/kernels.h"
 #include "interposer/code/load.h"
+#include "interposer/memory/managed_variables.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 
@@ -63,6 +64,8 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* dptr, size_t* bytes, CUmodule hmod, c
       status != CUDA_SUCCESS)
     return status;
   Session::current()->deviceRanges.add(address, size, number(hmod));
+  if (const CUresult status = mirrorIfManaged(address, size, number(hmod)); status != CUDA_SUCCESS)
+    return status;
   if (dptr != nullptr) *dptr = address;
   if (bytes != nullptr) *bytes = size;
   return CUDA_SUCCESS;

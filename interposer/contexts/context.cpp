@@ -7,6 +7,7 @@
 #include "interposer/code/kernels.h"
 #include "interposer/contexts/contexts.h"
 #include "interposer/export_tables/context_storage.h"
+#include "interposer/memory/managed_variables.h"
 #include "interposer/memory/staging_chunks.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
@@ -150,6 +151,7 @@ std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& re
   Session::current()->deviceRanges.clear();
   forgetKernelAttributes();
   forgetCode(number(context));
+  forgetMirrors(context);
   clearContextStorage(record.id);
   return closeStaging(context);
 }

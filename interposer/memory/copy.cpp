@@ -7,6 +7,7 @@
 #include "interposer/memory/pinned_copy.h"
 #include "interposer/memory/staging.h"
 #include "interposer/session/call.h"
+#include "interposer/session/call_hooks.h"
 #include "interposer_bodies.h"
 #include "remote.h"
 #include "wire/copy.h"
@@ -39,7 +40,7 @@ CUresult copyInlineDtoH(void* destination, CUdeviceptr source, std::size_t bytes
   const auto content = reply.getBytes(wire::kInlineCopyBytes);
   if (content.size() != bytes) return CUDA_ERROR_DEVICE_UNAVAILABLE;
   std::memcpy(destination, content.data(), bytes);
-  return CUDA_SUCCESS;
+  return afterWait(), CUDA_SUCCESS;
 }
 
 /// A pageable copy of a stream that captures runs when the graph does.

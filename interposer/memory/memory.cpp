@@ -1,3 +1,4 @@
+#include "interposer/memory/managed_memory.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 #include "remote.h"
@@ -32,7 +33,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (dptr == 0) return CUDA_SUCCESS;
   Session::current()->deviceRanges.remove(dptr);
-  return remote::cuMemFree_v2(dptr);
+  CUresult status = CUDA_SUCCESS;
+  return freeManaged(dptr, status) ? status : remote::cuMemFree_v2(dptr);
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* dptr, size_t bytesize, CUstream hStream) {

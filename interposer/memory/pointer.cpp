@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "interposer/memory/host_memory.h"
+#include "interposer/memory/managed_memory.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
 
@@ -11,6 +11,7 @@ namespace {
 /// The worker answers with exactly the bytes that the driver wrote, so no table of sizes is needed
 /// here.
 CUresult ask(void* data, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  if (managedAttribute(data, attribute, ptr)) return CUDA_SUCCESS;
   Call call;
   if (!call.begin(CallNumber::cuPointerGetAttribute, 16, kOrdered)) return call.status();
   call.encoder().put(attribute);

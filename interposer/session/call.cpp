@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "interposer/contexts/contexts.h"
+#include "interposer/session/call_hooks.h"
 #include "interposer/session/callback.h"
 #include "interposer/session/log.h"
 
@@ -30,6 +31,24 @@ bool followContext(Session& session, Thread& thread) {
   return !session.lost();
 }
 
+/// After these calls the program may look at what the GPU wrote. A reply with content would not
+/// survive the calls that fetch managed variables.
+constexpr bool waitsForGpu(CallNumber number) {
+  using enum CallNumber;
+  switch (number) {
+    case cuCtxSynchronize:
+    case cuCtxSynchronize_v2:
+    case cuStreamSynchronize:
+    case cuStreamQuery:
+    case cuEventSynchronize:
+    case cuEventQuery:
+    case cuMemcpyHtoDAsync_v2:
+    case cuMemcpyDtoHAsync_v2:
+    case cuMemcpy3DAsync_v2: return true;
+    default: return false;
+  }
+}
+
 /// The worker does not know destroyed contexts or their objects; the program gets the errors of the
 /// native driver.
 CUresult contextError(const Thread& thread, CUresult status) {
@@ -42,6 +61,7 @@ bool Call::begin(CallNumber number, std::size_t payloadBytes, Order order) {
   Session* const session = Session::current();
   if (session == nullptr || insideCallback()) [[unlikely]]
     return status_ = Session::ready(), false;
+  if (order == kOrdered) beforeCall();
   thread_ = &Thread::current();
   channel_ = thread_->openChannel(*session);
   if (channel_ == nullptr || session->lost()) [[unlikely]]
@@ -84,6 +104,7 @@ CUresult Call::wait(wire::Decoder& reply) {
   if (wire::isFault(header.status)) [[unlikely]]
     thread_->session->noteFault();
   const auto status = static_cast<CUresult>(header.status);
+  if (status == CUDA_SUCCESS && waitsForGpu(number_) && reply.finished()) afterWait();
   if (status == CUDA_ERROR_INVALID_CONTEXT || status == CUDA_ERROR_INVALID_HANDLE) [[unlikely]]
     return contextError(*thread_, status);
   return status;

@@ -1,10 +1,12 @@
 // Libraries and modules: code images and their kernels.
+#include <algorithm>
 #include <vector>
 
 #include "native/worker/calls/image.h"
 #include "native/worker/calls/kernel_description.h"
 #include "native/worker/reports/log.h"
 #include "native/worker/session/thread.h"
+#include "wire/copy.h"
 #include "worker_bodies.h"
 
 namespace worker {
@@ -192,6 +194,28 @@ CUresult cuModuleGetFunction(Thread& thread, wire::Decoder& in, wire::Encoder& o
 CUresult cuModuleEnumerateFunctions(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   return enumerate<CUmodule, CUfunction>(thread, in, out, thread.driver.cuModuleGetFunctionCount,
                                          thread.driver.cuModuleEnumerateFunctions);
+}
+
+/// Sends the variable's address, and its content from an offset on: the program may read it before
+/// any context exists. Like every program, the worker may read managed memory at its address.
+CUresult cuLibraryGetManaged(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
+  const auto handle = in.get<std::uint64_t>();
+  const auto offset = in.get<std::uint64_t>();
+  const char* name = in.getString(wire::kNameBytes);
+  if (!in.finished()) return thread.refuseFrame();
+  CUlibrary library = nullptr;
+  if (const CUresult status = thread.find<CUlibrary>(handle, &library); status != CUDA_SUCCESS)
+    return status;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const CUresult status = thread.driver.cuLibraryGetManaged(&address, &bytes, library, name);
+  if (status != CUDA_SUCCESS) return status;
+  if (offset > bytes) return CUDA_ERROR_INVALID_VALUE;
+  out.put(address);
+  out.put<std::uint64_t>(bytes);
+  out.putBytes(reinterpret_cast<const std::byte*>(address) + offset,
+               std::min<std::uint64_t>(bytes - offset, wire::kInlineCopyBytes));
+  return CUDA_SUCCESS;
 }
 
 }  // namespace worker

@@ -11,7 +11,6 @@ namespace {
 /// Attributes that read 0, because the calls of these features are not supported
 /// (docs/architecture.md).
 constexpr CUdevice_attribute kMasked[] = {
-    CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
     CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
     CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST,
     CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS,

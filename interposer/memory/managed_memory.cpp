@@ -1,0 +1,148 @@
+#include "interposer/memory/managed_memory.h"
+
+#include <cstring>
+
+#include "interposer/graphs/pageable_copy.h"
+#include "interposer/memory/host_memory.h"
+#include "interposer/session/call.h"
+#include "interposer_bodies.h"
+#include "remote.h"
+
+namespace interposer {
+
+wire::ManagedRanges& managedRanges() {
+  static auto* const ranges = new wire::ManagedRanges;
+  return *ranges;
+}
+
+namespace {
+
+int deviceCount() { return static_cast<int>(Session::current()->devices().size()); }
+
+CUresult readyInContext() {
+  const CUresult status = Session::ready();
+  if (status != CUDA_SUCCESS) return status;
+  return Thread::current().context() == nullptr ? CUDA_ERROR_INVALID_CONTEXT : CUDA_SUCCESS;
+}
+
+/// Checks what a call in stream order needs. Nothing is submitted; a capture has no such nodes.
+CUresult readyInStream(CUstream stream) {
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  unsigned flags = 0;
+  if (const CUresult status = remote::cuStreamGetFlags(stream, &flags); status != CUDA_SUCCESS)
+    return status;
+  return captures(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult advise(CUdeviceptr begin, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  return managedRanges().advise(begin, bytes, advice, location, deviceCount());
+}
+
+CUresult prefetch(CUdeviceptr begin, size_t bytes, CUmemLocation location, CUstream stream) {
+  if (const CUresult status = readyInStream(stream); status != CUDA_SUCCESS) return status;
+  return managedRanges().prefetch(begin, bytes, location, deviceCount());
+}
+
+template <class Value>
+bool put(void* data, Value value) {
+  return std::memcpy(data, &value, sizeof value), true;
+}
+
+}  // namespace
+
+bool freeManaged(CUdeviceptr address, CUresult& status) {
+  const auto range = findHostRange(address);
+  if (!range || range->kind != HostKind::managed || range->begin != address) return false;
+  status = freeShared(HostKind::managed, address);
+  if (status == CUDA_SUCCESS) managedRanges().remove(address);
+  return true;
+}
+
+bool managedAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
+  const auto range = findHostRange(address);
+  if (!range || range->kind != HostKind::managed) return false;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(data, 1);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(data, unsigned{CU_MEMORYTYPE_DEVICE});
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put(data, range->bytes);
+    default: return false;
+  }
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* dptr, size_t bytesize, unsigned int flags) {
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
+  std::uint64_t address = 0;
+  const CUresult status =
+      allocateShared(HostKind::managed, bytesize, CU_MEMHOSTALLOC_PORTABLE, address);
+  if (status != CUDA_SUCCESS) return status;
+  managedRanges().add(address, bytesize);
+  Session::current()->deviceRanges.add(address, bytesize);
+  *dptr = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+  return advise(devPtr, count, advice, wire::managedLocation(device));
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+                        CUmemLocation location) {
+  return advise(devPtr, count, advice, location);
+}
+
+CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+                            CUstream hStream) {
+  return prefetch(devPtr, count, wire::managedLocation(dstDevice), hStream);
+}
+
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+                               unsigned int flags, CUstream hStream) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  return prefetch(devPtr, count, location, hStream);
+}
+
+CUresult cuMemPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                 CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                 size_t numPrefetchLocs, unsigned long long flags,
+                                 CUstream hStream) {
+  if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
+  return managedRanges().prefetchBatch(
+      {dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags}, deviceCount());
+}
+
+CUresult cuMemDiscardBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                unsigned long long flags, CUstream hStream) {
+  if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
+  return managedRanges().discardBatch(dptrs, sizes, count, flags);
+}
+
+CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr* dptrs, size_t* sizes, size_t count,
+                                           CUmemLocation* prefetchLocs, size_t* prefetchLocIdxs,
+                                           size_t numPrefetchLocs, unsigned long long flags,
+                                           CUstream hStream) {
+  return interposer::cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+                                             numPrefetchLocs, flags, hStream);
+}
+
+CUresult cuMemRangeGetAttribute(void* data, size_t dataSize, CUmem_range_attribute attribute,
+                                CUdeviceptr devPtr, size_t count) {
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  return managedRanges().query(data, dataSize, attribute, devPtr, count);
+}
+
+CUresult cuMemRangeGetAttributes(void** data, size_t* dataSizes, CUmem_range_attribute* attributes,
+                                 size_t numAttributes, CUdeviceptr devPtr, size_t count) {
+  if (const CUresult status = readyInContext(); status != CUDA_SUCCESS) return status;
+  return managedRanges().queryAll(data, dataSizes, attributes, numAttributes, devPtr, count);
+}
+
+CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+                                unsigned int flags) {
+  if (const CUresult status = readyInStream(hStream); status != CUDA_SUCCESS) return status;
+  return managedRanges().attach(dptr, length, flags, hStream == nullptr);
+}
+
+}  // namespace interposer

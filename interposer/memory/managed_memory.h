@@ -1,0 +1,19 @@
+// Managed memory. It is host memory that the GPU reaches at the same address, so each side sees the
+// other's writes; advice and prefetches have no effect but what queries return.
+#pragma once
+
+#include "wire/managed_ranges.h"
+
+namespace interposer {
+
+/// All managed memory of the process, variables included, with what the program said of it.
+wire::ManagedRanges& managedRanges();
+
+/// Frees memory of cuMemAllocManaged. False if none begins there; then nothing has happened.
+bool freeManaged(CUdeviceptr address, CUresult& status);
+
+/// The attribute of managed memory where the worker's driver, which sees registered host memory,
+/// would answer otherwise. False: ask it.
+bool managedAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address);
+
+}  // namespace interposer
