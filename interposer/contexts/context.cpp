@@ -7,7 +7,9 @@
 #include "interposer/code/kernels.h"
 #include "interposer/contexts/contexts.h"
 #include "interposer/export_tables/context_storage.h"
+#include "interposer/memory/managed_memory.h"
 #include "interposer/memory/managed_variables.h"
+#include "interposer/memory/registered_memory.h"
 #include "interposer/memory/staging_chunks.h"
 #include "interposer/session/call.h"
 #include "interposer_bodies.h"
@@ -144,6 +146,16 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* pctx, CUdevice dev) {
 
 namespace {
 
+/// What ends with a context by calls to the worker.
+struct Leftovers {
+  std::shared_ptr<void> staging;
+  CUcontext context;
+  ~Leftovers() {
+    endRegistrations(context);
+    freeManagedOf(context);
+  }
+};
+
 /// Forgets the content of a context that has ended. Release the returned object when no lock is
 /// held.
 std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& record) {
@@ -153,7 +165,7 @@ std::shared_ptr<void> forgetContentOf(CUcontext context, const ContextRecord& re
   forgetCode(number(context));
   forgetMirrors(context);
   clearContextStorage(record.id);
-  return closeStaging(context);
+  return std::shared_ptr<void>(new Leftovers{closeStaging(context), context});
 }
 
 }  // namespace

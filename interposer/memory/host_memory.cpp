@@ -78,6 +78,15 @@ void addHostRange(const HostRange& range) {
   hostMemory().ranges[range.begin] = range;
 }
 
+std::vector<HostRange> hostRangesOf(CUcontext context, HostKind kind) {
+  std::vector<HostRange> found;
+  const std::shared_lock lock(hostMemory().mutex);
+  for (const auto& [begin, range] : hostMemory().ranges) {
+    if (range.context == context && range.kind == kind) found.push_back(range);
+  }
+  return found;
+}
+
 void removeHostRange(std::uint64_t begin) {
   const std::lock_guard lock(hostMemory().mutex);
   hostMemory().ranges.erase(begin);
@@ -99,7 +108,7 @@ CUresult allocateShared(HostKind kind, std::size_t bytes, unsigned flags, std::u
     window.release(address);
     return status;
   }
-  addHostRange({address, bytes, flags, kind});
+  addHostRange({address, bytes, flags, kind, Thread::current().context()});
   return CUDA_SUCCESS;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "cuda_abi.h"
 
@@ -16,6 +17,7 @@ struct HostRange {
   std::size_t bytes = 0;  ///< as the program asked for
   unsigned flags = 0;
   HostKind kind = HostKind::pinned;
+  CUcontext context = nullptr;  ///< that was current
 };
 
 /// True when the worker and the GPU reach [address, address + bytes) at this address.
@@ -26,6 +28,8 @@ std::optional<HostRange> findHostRange(std::uint64_t address);
 /// The lowest range that overlaps [begin, begin + bytes).
 std::optional<HostRange> overlappingHostRange(std::uint64_t begin, std::size_t bytes);
 void addHostRange(const HostRange& range);
+/// The ranges of a kind that were made with the context.
+std::vector<HostRange> hostRangesOf(CUcontext context, HostKind kind);
 void removeHostRange(std::uint64_t begin);
 
 /// Allocates memory that the worker maps and registers too. `flags`: CU_MEMHOSTALLOC_…

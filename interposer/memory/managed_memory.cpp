@@ -59,6 +59,12 @@ bool freeManaged(CUdeviceptr address, CUresult& status) {
   return true;
 }
 
+void freeManagedOf(CUcontext context) {
+  CUresult ignored = CUDA_SUCCESS;
+  for (const HostRange& range : hostRangesOf(context, HostKind::managed))
+    freeManaged(range.begin, ignored);
+}
+
 bool managedAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address) {
   const auto range = findHostRange(address);
   if (!range || range->kind != HostKind::managed) return false;

@@ -12,6 +12,9 @@ wire::ManagedRanges& managedRanges();
 /// Frees memory of cuMemAllocManaged. False if none begins there; then nothing has happened.
 bool freeManaged(CUdeviceptr address, CUresult& status);
 
+/// Frees the managed memory of a context that has ended.
+void freeManagedOf(CUcontext context);
+
 /// The attribute of managed memory where the worker's driver, which sees registered host memory,
 /// would answer otherwise. False: ask it.
 bool managedAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr address);

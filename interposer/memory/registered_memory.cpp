@@ -1,5 +1,5 @@
-// cuMemHostRegister: memory of the program's own. The worker maps the same pages at the same
-// address: the file of a shared mapping, or a memory file onto which private pages move in place.
+#include "interposer/memory/registered_memory.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -153,7 +153,8 @@ bool NewPieces::send() {
 CUresult NewPieces::move(std::uint64_t begin, std::uint64_t end) {
   if (holdsOwnStack(begin, end)) {
     log("cuMemHostRegister: the memory is the calling thread's stack, which cannot be shared with "
-        "the GPU worker; register memory of the heap");
+        "the "
+        "GPU worker; register memory of the heap");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   watchForks();
@@ -163,8 +164,7 @@ CUresult NewPieces::move(std::uint64_t begin, std::uint64_t end) {
   if (moved) return add(begin, end, 0, file, std::move(moved)), CUDA_SUCCESS;
   close(file);
   log("cuMemHostRegister: %llu bytes cannot be shared with the GPU worker: the system refuses more "
-      "shared memory, or the pages cannot be exchanged (huge pages); raise the container's memory "
-      "limit, or use cuMemHostAlloc",
+      "shared memory, or these are huge pages; raise the memory limit, or use cuMemHostAlloc",
       static_cast<unsigned long long>(end - begin));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -173,7 +173,7 @@ CUresult NewPieces::open(std::uint64_t begin, std::uint64_t end, const wire::Mem
   const int file = openFileOf(map);
   if (file >= 0) return add(begin, end, map.offset + (begin - map.begin), file, {}), CUDA_SUCCESS;
   log("cuMemHostRegister: the file of a shared mapping (%s) cannot be opened: its descriptor is "
-      "closed, and no path leads to it; keep the descriptor open, or use cuMemHostAlloc",
+      "closed, and no path leads to it; keep the descriptor, or use cuMemHostAlloc",
       map.path.c_str());
   return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -258,16 +258,22 @@ CUresult registerRange(std::uint64_t begin, std::size_t bytes, unsigned flags) {
   if (status == CUDA_SUCCESS && !pieces.send()) status = CUDA_ERROR_DEVICE_UNAVAILABLE;
   if (status == CUDA_SUCCESS) status = sendRegistration(begin, bytes, flags, pieces.sent());
   if (status == CUDA_ERROR_OPERATING_SYSTEM)
-    log("cuMemHostRegister: the GPU worker cannot map %zu bytes of the program at its address, "
-        "because the address is in use there, or the file is too short; use cuMemHostAlloc",
+    log("cuMemHostRegister: the GPU worker cannot map %zu bytes of the program at their address: "
+        "it "
+        "is in use there, or the file is too short; use cuMemHostAlloc",
         bytes);
   if (status != CUDA_SUCCESS) return status;
   pieces.keep();
-  addHostRange({begin, bytes, flags, HostKind::registered});
+  addHostRange({begin, bytes, flags, HostKind::registered, Thread::current().context()});
   return CUDA_SUCCESS;
 }
 
 }  // namespace
+
+void endRegistrations(CUcontext context) {
+  for (const HostRange& range : hostRangesOf(context, HostKind::registered))
+    interposer::cuMemHostUnregister(reinterpret_cast<void*>(range.begin));
+}
 
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;

@@ -76,6 +76,15 @@ int main() {
   munmap(gone, size);
   EXPECT_OK(cudaHostUnregister(gone));
 
+  // A context takes its registrations with it.
+  auto* outliving = static_cast<int*>(std::malloc(100'000 * sizeof(int)));
+  EXPECT_OK(cudaHostRegister(outliving, 100'000 * sizeof(int), cudaHostRegisterDefault));
+  useRegistered(outliving, 100'000);
+  EXPECT_OK(cudaDeviceReset());
+  EXPECT(outliving[99'999] == 99'999 + 12);
+  roundTrip(outliving, 100'000, cudaHostRegisterDefault);
+  std::free(outliving);
+
   // The memory is freed: many registrations in turn do not add up.
   const long before = residentMegabytes();
   for (int i = 0; i < 20; ++i) {
