@@ -23,22 +23,27 @@ constexpr std::uint64_t kLate = 100'000;
 /// Does not destroy the events, because they end with their context.
 Backlog::~Backlog() { forgetAll(); }
 
-Backlog::Lane* Backlog::find(CUstream stream) {
+Backlog::Lane* Backlog::find(Place place) {
   const auto found = std::find_if(lanes_.begin(), lanes_.end(),
-                                  [&](const Lane& lane) { return lane.stream == stream; });
+                                  [&](const Lane& lane) { return lane.place == place; });
   return found == lanes_.end() ? nullptr : &*found;
 }
 
-Backlog::Lane& Backlog::laneOf(CUstream stream) {
-  if (Lane* lane = find(stream)) return *lane;
-  return lanes_.emplace_back(Lane{.stream = stream});
+Backlog::Lane& Backlog::laneOf(Place place) {
+  if (Lane* lane = find(place)) return *lane;
+  return lanes_.emplace_back(Lane{.place = place});
 }
 
-void Backlog::note(CUstream stream) { laneOf(stream).unmeasured = true; }
+void Backlog::note(Place place) { laneOf(place).unmeasured = true; }
 
-void Backlog::submitted(CUstream stream, std::uint64_t shape, std::uint64_t now) {
+void Backlog::submittedBesideCapture(Place place) {
+  Lane& lane = laneOf(place);
+  if (lane.before != nullptr || take(lane.before)) driver_.cuEventRecord(lane.before, place.stream);
+}
+
+void Backlog::submitted(Place place, std::uint64_t shape, std::uint64_t now) {
   ++submissions_;
-  Lane& lane = laneOf(stream);
+  Lane& lane = laneOf(place);
   const Durations::Index index = durations_.find(shape);
   const bool known = durations_.at(index) != Durations::kUnknown;
   if (lane.work.empty()) lane.first = now;
@@ -60,11 +65,11 @@ bool Backlog::take(CUevent& event) {
 
 /// The first unknown piece of work in a lane gets a marker at once, so `unknown` is at most 1.
 void Backlog::mark(Lane& lane, std::size_t unknown) {
-  Marker marker{lane.stream, nullptr, lane.guess, std::move(lane.work), lane.first, unknown};
+  Marker marker{lane.place, nullptr, lane.guess, std::move(lane.work), lane.first, unknown};
   lane.work.clear();
   lane.guess = 0;
   if (take(marker.event)) {
-    if (driver_.cuEventRecord(marker.event, lane.stream) == CUDA_SUCCESS) {
+    if (driver_.cuEventRecord(marker.event, lane.place.stream) == CUDA_SUCCESS) {
       unknown_ += unknown;
       return markers_.push_back(std::move(marker));
     }
@@ -77,11 +82,11 @@ void Backlog::mark(Lane& lane, std::size_t unknown) {
 std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) const {
   std::vector<Question> questions;
   for (const Marker& marker : markers_)
-    questions.push_back({.stream = marker.stream, .marker = marker.event});
+    questions.push_back({.place = marker.place, .marker = marker.event});
   for (const Lane& lane : lanes_) {
     const bool quiet = all || now - lane.last >= kQuiet;
     if ((lane.unmeasured || !lane.work.empty()) && quiet)
-      questions.push_back({.stream = lane.stream, .before = lane.before, .last = lane.last});
+      questions.push_back({.place = lane.place, .before = lane.before, .last = lane.last});
   }
   return questions;
 }
@@ -89,17 +94,17 @@ std::vector<Backlog::Question> Backlog::questions(std::uint64_t now, bool all) c
 std::vector<Backlog::Question> Backlog::streams() const {
   std::vector<Question> questions;
   for (const Lane& lane : lanes_)
-    questions.push_back({.stream = lane.stream, .before = lane.before, .last = lane.last});
+    questions.push_back({.place = lane.place, .before = lane.before, .last = lane.last});
   return questions;
 }
 
 /// Skips queries behind unfinished work of the same stream, because streams run in order.
 void Backlog::ask(std::vector<Question>& questions, bool capturing) const {
-  std::vector<CUstream> busy;
+  std::vector<Place> busy;
   for (Question& question : questions) {
-    if (std::find(busy.begin(), busy.end(), question.stream) != busy.end()) continue;
+    if (std::find(busy.begin(), busy.end(), question.place) != busy.end()) continue;
     question.done = hasEnded(question, capturing);
-    if (!question.done) busy.push_back(question.stream);
+    if (!question.done) busy.push_back(question.place);
   }
 }
 
@@ -108,8 +113,8 @@ void Backlog::ask(std::vector<Question>& questions, bool capturing) const {
 bool Backlog::hasEnded(const Question& question, bool capturing) const {
   if (question.marker != nullptr)
     return driver_.cuEventQuery(question.marker) != CUDA_ERROR_NOT_READY;
-  const CUstream stream =
-      question.stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : question.stream;
+  const CUstream own = question.place.stream;
+  const CUstream stream = own == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : own;
   if (!capturing || !captures(stream)) return driver_.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
   return question.before == nullptr ||
          driver_.cuEventQuery(question.before) != CUDA_ERROR_NOT_READY;
@@ -120,9 +125,9 @@ bool Backlog::captures(CUstream stream) const { return takesPartInCapture(driver
 
 void Backlog::aboutToCapture(CUstream stream) {
   for (Lane& lane : lanes_) {
-    const bool isDefault = lane.stream <= CU_STREAM_PER_THREAD;
-    if (lane.stream != stream && !isDefault) continue;
-    const CUstream behind = lane.stream != stream ? CU_STREAM_LEGACY : stream;
+    const bool isDefault = lane.place.stream <= CU_STREAM_PER_THREAD;
+    if (lane.place.stream != stream && !isDefault) continue;
+    const CUstream behind = isDefault ? CU_STREAM_LEGACY : stream;
     if (captures(behind) || (lane.before == nullptr && !take(lane.before))) continue;
     driver_.cuEventRecord(lane.before, behind);
   }
@@ -148,7 +153,7 @@ void Backlog::learn(const std::vector<Question>& answers, std::uint64_t now) {
       free_.push_back(marker->event);
       markers_.erase(marker);
     }
-    Lane* lane = answer.marker == nullptr && answer.done ? find(answer.stream) : nullptr;
+    Lane* lane = answer.marker == nullptr && answer.done ? find(answer.place) : nullptr;
     if (lane == nullptr || lane->last != answer.last) continue;
     finish(lane->guess, lane->work, lane->first);
     lane->unmeasured = false;
@@ -228,7 +233,7 @@ void Backlog::stopMeasuring() {
   for (const Marker& marker : markers_) free_.push_back(marker.event);
   markers_.clear();
   for (Lane& lane : lanes_)
-    lane = Lane{.stream = lane.stream, .last = lane.last, .before = lane.before};
+    lane = Lane{.place = lane.place, .last = lane.last, .before = lane.before};
   guess_ = unknown_ = 0;
 }
 
@@ -237,11 +242,12 @@ void Backlog::startMeasuring() {
 }
 
 void Backlog::forget(CUstream stream) {
-  if (const Lane* lane = find(stream)) {
-    guess_ -= lane->guess;
-    if (lane->before != nullptr) free_.push_back(lane->before);
-  }
-  std::erase_if(lanes_, [&](const Lane& lane) { return lane.stream == stream; });
+  std::erase_if(lanes_, [&](const Lane& lane) {
+    if (lane.place.stream != stream) return false;
+    guess_ -= lane.guess;
+    if (lane.before != nullptr) free_.push_back(lane.before);
+    return true;
+  });
 }
 
 void Backlog::forgetAll() {

@@ -24,17 +24,27 @@ class Backlog {
   CUcontext context() const { return context_; }
   CUdevice gpu() const { return gpu_; }
 
+  /// A stream, and the thread whose per-thread default stream it is, if it is one.
+  struct Place {
+    CUstream stream = nullptr;
+    const void* owner = nullptr;
+    bool operator==(const Place&) const = default;
+  };
+
   /// The stream is in use; its work is not measured.
-  void note(CUstream stream);
+  void note(Place place);
   /// Work has just been submitted to the stream by this thread, in whose context it is.
-  void submitted(CUstream stream, std::uint64_t shape, std::uint64_t now);
+  void submitted(Place place, std::uint64_t shape, std::uint64_t now);
+  /// This thread has just submitted work to its per-thread default stream beside a capture. Default
+  /// streams cannot be asked then, so an event is recorded behind the work.
+  void submittedBesideCapture(Place place);
 
   /// A query to the driver: whether the marker was passed, or, without a marker, whether the stream
   /// is idle.
   struct Question {
-    CUstream stream = nullptr;
+    Place place;
     CUevent marker = nullptr;
-    CUevent before = nullptr;  ///< of a stream that captures: behind its last work
+    CUevent before = nullptr;  ///< of a stream that cannot be asked: behind its last work
     std::uint64_t last = 0;    ///< when the stream was used last
     bool done = false;
   };
@@ -85,15 +95,15 @@ class Backlog {
  private:
   /// Launches of one stream behind which there is no marker yet.
   struct Lane {
-    CUstream stream = nullptr;
+    Place place;
     bool unmeasured = false;
     std::uint64_t guess = 0;
     std::vector<Durations::Index> work;
     std::uint64_t first = 0, last = 0;  ///< when the first and the last of them were submitted
-    CUevent before = nullptr;           ///< recorded behind the work before the last capture
+    CUevent before = nullptr;           ///< behind the work before, or beside, the last capture
   };
   struct Marker {
-    CUstream stream = nullptr;
+    Place place;
     CUevent event = nullptr;
     std::uint64_t guess = 0;
     std::vector<Durations::Index> work;
@@ -106,8 +116,8 @@ class Backlog {
     std::uint64_t guess, since;
   };
 
-  Lane* find(CUstream stream);
-  Lane& laneOf(CUstream stream);
+  Lane* find(Place place);
+  Lane& laneOf(Place place);
   Head head(std::uint64_t now) const;
   void mark(Lane& lane, std::size_t unknown);
   void done(std::vector<Durations::Index> work, std::uint64_t first, std::uint64_t now);

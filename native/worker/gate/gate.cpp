@@ -95,7 +95,7 @@ Backlog& Gate::backlogOf(Pass& pass) {
 void Gate::note(Pass& pass, CUstream stream) {
   const CUcontext context = currentContext();
   const std::lock_guard lock(mutex_);
-  backlogs_.of(context).note(stream);
+  backlogs_.of(context).note(pass.at(stream));
   if (const std::uint32_t generation = generation_.load(); pass.generation_ != generation) {
     pass.noted_.fill(kNoStream);
     pass.generation_ = generation;
@@ -257,6 +257,7 @@ bool Gate::admitLate(Pass& pass, std::uint32_t word) {
 void Gate::enter(Pass& pass, Clock came, Clock now) {
   pass.inside_.store(1, std::memory_order_relaxed);
   pass.entered_ = pass.measured_ = true;
+  pass.perThread_ = pass.stream_ == CU_STREAM_PER_THREAD;
   pass.begin_ = now;
   freeMarkers_.store(kFreeMarkers, std::memory_order_relaxed);
   if (pauses_.idleSince() != 0) {
@@ -271,7 +272,12 @@ void Gate::submitted(Pass& pass) {
   std::atomic<std::uint32_t>& standby = link_.mailbox().standby;
   if (standby.load(std::memory_order_relaxed) != 0 && standby.exchange(0) != 0) link_.poke();
   const std::lock_guard lock(mutex_);
-  backlogOf(pass).submitted(pass.stream_, pass.shape_, pass.begin_);
+  backlogOf(pass).submitted(pass.at(pass.stream_), pass.shape_, pass.begin_);
+}
+
+void Gate::submittedBesideCapture(Pass& pass) {
+  const std::lock_guard lock(mutex_);
+  backlogOf(pass).submittedBesideCapture(pass.at(CU_STREAM_PER_THREAD));
 }
 
 void Gate::forget(CUstream stream) {

@@ -110,6 +110,7 @@ class Gate {
   void enter(Pass& pass, Clock came, Clock now);
   bool catchesUp(const Backlog& backlog, std::uint64_t shape, Clock now);
   void submitted(Pass& pass);
+  void submittedBesideCapture(Pass& pass);
   Backlog& backlogOf(Pass& pass);
   CUcontext currentContext() const;
   bool hasRoom(const Backlog& backlog, std::uint64_t shape, Clock since, Clock now);
@@ -197,10 +198,12 @@ class Gate::Pass {
     entered_ = false;
     if (measured_) [[unlikely]]
       gate_.submitted(*this);
+    if (perThread_ && gate_.captures_.any()) [[unlikely]]
+      gate_.submittedBesideCapture(*this);
     inside_.store(0, std::memory_order_release);
   }
   /// The same, for work that a capture took: it does not run.
-  void leaveUnmeasured() { measured_ = false, leave(); }
+  void leaveUnmeasured() { measured_ = perThread_ = false, leave(); }
   /// What work was submitted to, if it is measured.
   bool measures() const { return measured_; }
   CUstream stream() const { return stream_; }
@@ -229,7 +232,12 @@ class Gate::Pass {
     if (noted != stream || generation_ != gate_.generation_.load(std::memory_order_relaxed))
         [[unlikely]]
       gate_.note(*this, stream);
+    perThread_ = stream == CU_STREAM_PER_THREAD;
     return entered_ = true;
+  }
+
+  Backlog::Place at(CUstream stream) const {
+    return {stream, stream == CU_STREAM_PER_THREAD ? this : nullptr};
   }
 
   CUstream& placeOf(CUstream stream) {
@@ -242,6 +250,7 @@ class Gate::Pass {
   alignas(64) std::atomic<std::uint32_t> inside_{0};
   bool entered_ = false;
   bool measured_ = false;
+  bool perThread_ = false;  ///< inside for the per-thread default stream
   CUstream stream_ = nullptr;
   std::uint64_t shape_ = 0;
   std::uint64_t begin_ = 0;              ///< when it was let in

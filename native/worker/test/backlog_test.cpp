@@ -33,7 +33,7 @@ struct Fixture {
 
   std::uint64_t guessOf(std::uint64_t shape) { return durations.at(durations.find(shape)); }
   void submit(std::uint64_t shape, int pieces = 1) {
-    for (int i = 0; i < pieces; ++i) backlog.submitted(stream, shape, now);
+    for (int i = 0; i < pieces; ++i) backlog.submitted({stream}, shape, now);
   }
   /// The work that `questions` ask for is done, and seen `took` after it was submitted.
   void see(std::vector<Backlog::Question> questions, std::uint64_t took) {
@@ -115,7 +115,7 @@ TEST_CASE("the driver is asked about captures only while there is one") {
   driver.cuStreamQuery = [](CUstream) { return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; };
   worker::Durations durations;
   Backlog backlog{driver, nullptr, 0, durations};
-  backlog.note(stream);
+  backlog.note({stream});
   auto questions = backlog.streams();
   backlog.ask(questions, false);
   CHECK(questionsAboutCaptures == 0);

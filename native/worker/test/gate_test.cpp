@@ -664,6 +664,28 @@ TEST_CASE_FIXTURE(WithDriver, "work before a capture is waited for, and the capt
   }
 }
 
+// The default streams cannot be asked while a stream that they wait for captures.
+TEST_CASE_FIXTURE(WithDriver, "work of a per-thread stream beside a capture is waited for") {
+  for (const Grant before : {Grant::open, Grant::closed}) {
+    Fixture f(before);
+    if (before != Grant::open) f.played.set(Grant::window);
+    CUstream stream = nullptr;
+    CHECK(driver.cuStreamCreate(&stream, CU_STREAM_DEFAULT) == CUDA_SUCCESS);
+    Capture capture(f.gate, stream);
+    Hold hold(CU_STREAM_PER_THREAD);
+    f.submitter.submit(CU_STREAM_PER_THREAD);
+    const unit::Waiter other([&] {
+      Submitter submitter(f.gate);  // its own per-thread stream has no work that is held
+      submitter.submit(CU_STREAM_PER_THREAD);
+    });
+    CHECK(comesTrue([&] { return other.ended(); }));
+    drainsAfter(f, hold);
+    capture.end(0);
+    f.gate.forget(stream);
+    driver.cuStreamDestroy_v2(stream);
+  }
+}
+
 TEST_CASE_FIXTURE(WithDriver, "captured work is not waited for") {
   Fixture f(Grant::open);
   const CUstream stream = createStream();
