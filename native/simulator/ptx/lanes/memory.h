@@ -31,46 +31,63 @@ namespace simulator::ptx::SIMULATOR_LANES {
   FOR_LANES(i) address[i] = (mask >> i) & 1 ? address[i] : any;
 }
 
+/// What all lanes of a set of offsets stay below, if the result fits into `limit`: cheaper than the
+/// highest one, and rarely different.
+[[gnu::always_inline]] inline bool within(u64 together, u64 bytes, u64 limit) {
+  return together < limit && bytes <= limit - together;
+}
+
+/// The exact test of offsets below `limit`.
+[[gnu::noinline]] inline bool allWithin(const u64* offset, u64 bytes, u64 limit) {
+  u64 highest = 0;
+  FOR_LANES(i) highest = offset[i] > highest ? offset[i] : highest;
+  return within(highest, bytes, limit);
+}
+
+/// Device memory. Most instructions touch one allocation at a time.
+template <Space space>
+[[gnu::always_inline]] inline bool resolveDevice(Warp& w, const Operation* op, u32 mask, u64 bytes,
+                                                 u64* address, u64 together) {
+  const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
+  alignas(64) u64 offset[32];
+  u64 offsets = 0;
+  FOR_LANES(i) {
+    offset[i] = address[i] - range.begin;
+    offsets |= offset[i];
+  }
+  const u64 size = range.end - range.begin;
+  if (within(offsets, bytes, size) || allWithin(offset, bytes, size)) [[likely]]
+    return true;
+  if (space == Space::Generic && together >> kWindowShift)
+    return resolveWindows(w, op, mask, bytes, address);
+  return resolveGlobal(w, op, mask, bytes, address);
+}
+
 /// Fills `address` with addresses of this process at which `bytes` bytes may be touched; false
 /// after a fault.
 template <Space space>
 [[gnu::always_inline]] inline bool resolve(Warp& w, const Operation* op, u32 mask, u64 bytes,
                                            u64* address) {
   computeAddresses(w, op, mask, address);
-  u64 lowest = ~0ull, highest = 0, together = 0;
-  FOR_LANES(i) {
-    lowest = address[i] < lowest ? address[i] : lowest;
-    highest = address[i] > highest ? address[i] : highest;
-    together |= address[i];
-  }
+  u64 together = 0;
+  FOR_LANES(i) together |= address[i];
   if (together & (bytes - 1)) [[unlikely]]
     return misaligned(w, op);
-  if (space == Space::Generic && highest >> kWindowShift)
-    return resolveWindows(w, op, mask, bytes, address);
-  if (space == Space::Global || space == Space::Generic) {
-    const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
-    if (lowest >= range.begin && highest < range.end && highest + bytes <= range.end) [[likely]]
-      return true;
-    return resolveGlobal(w, op, mask, bytes, address);
-  }
-  if (space == Space::Shared) {
-    if (highest + bytes > w.sharedBytes || highest + bytes < bytes) [[unlikely]]
-      return resolveShared(w, op, mask, bytes, address);
-    const u64 base = reinterpret_cast<u64>(w.shared);
-    FOR_LANES(i) address[i] += base;
-    return true;
-  }
+  if (space == Space::Global || space == Space::Generic)
+    return resolveDevice<space>(w, op, mask, bytes, address, together);
+  const u64 limit = space == Space::Shared  ? w.sharedBytes
+                    : space == Space::Local ? w.localBytes
+                                            : w.parameterBytes;
+  if (!within(together, bytes, limit) && !allWithin(address, bytes, limit)) [[unlikely]]
+    return space == Space::Shared ? resolveShared(w, op, mask, bytes, address) : outside(w, op);
   if (space == Space::Local) {
-    if (highest + bytes > w.localBytes || highest + bytes < bytes) [[unlikely]]
-      return outside(w, op);
     const u64 base = reinterpret_cast<u64>(w.local), stride = w.localStride;
     const u64 idle = __builtin_ctz(mask);
     FOR_LANES(i) address[i] += base + ((mask >> i) & 1 ? u64(i) : idle) * stride;
     return true;
   }
-  if (highest + bytes > w.parameterBytes || highest + bytes < bytes) [[unlikely]]
-    return outside(w, op);
-  const u64 base = reinterpret_cast<u64>(w.parameters);
+  const u64 base = space == Space::Shared ? reinterpret_cast<u64>(w.shared)
+                                          : reinterpret_cast<u64>(w.parameters);
   FOR_LANES(i) address[i] += base;
   return true;
 }

@@ -37,7 +37,8 @@ std::uint64_t runWarp(Warp& w) {
       w.paused = op;
       break;
     }
-    executed += static_cast<std::uint64_t>(std::popcount(mask));
+    // A count is a call where the host's instruction set is not known.
+    executed += mask == kAllLanes ? kLanes : static_cast<std::uint64_t>(std::popcount(mask));
     op = op->run(w, op, mask);
   }
   return executed;
