@@ -121,6 +121,7 @@ void captured(Test& test) {
   EXPECT(value.cooperative == 1);
   OK(cuGraphInstantiate(&exec, graph, 0));
   OK(cuMemsetD32(test.from, 0, 8));
+  OK(cuCtxSynchronize());  // the graph's stream does not wait for the memset
   OK(cuGraphLaunch(exec, test.stream));
   OK(cuStreamSynchronize(test.stream));
   EXPECT(test.words.at(7) == 8);
