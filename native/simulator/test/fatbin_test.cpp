@@ -224,7 +224,7 @@ TEST_CASE("PTX text is an image, and machine code is not") {
   CHECK(read("").result == CUDA_ERROR_INVALID_IMAGE);
   CHECK(read("text").result == CUDA_ERROR_INVALID_IMAGE);
   CHECK(read("/* no end").result == CUDA_ERROR_INVALID_IMAGE);
-  CHECK(read("\177ELF").result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(read(machineCode("other", true).data()).result == CUDA_ERROR_NO_BINARY_FOR_GPU);
 }
 
 }  // namespace
