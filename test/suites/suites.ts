@@ -76,4 +76,37 @@ const CUPY: Suite = {
   }),
 };
 
-export const SUITES: readonly Suite[] = [CUPY];
+const NUMBA: Suite = {
+  name: 'numba-cuda',
+  // Without nvJitLink, so that the driver links PTX.
+  packages: [
+    ...PYTEST,
+    ...COMPILERS,
+    'numba-cuda==0.30.4',
+    'cuda-bindings==13.5.0',
+    'filecheck==1.0.6',
+    'cuda-core==1.2.2',
+    'cuda-pathfinder==1.9.0',
+    'llvmlite==0.50.0',
+    'numba==0.68.1',
+    'numpy==2.4.6',
+    'nvidia-nvvm==13.0.88',
+  ],
+  tests: 'numba_cuda/numba/cuda/tests',
+  directories: ['cudapy', 'cudadrv'],
+  inCi: [
+    'cudadrv/test_cuda_memory.py',
+    'cudadrv/test_cuda_ndarray.py',
+    'cudadrv/test_events.py',
+    'cudadrv/test_streams.py',
+    'cudapy/test_atomics.py',
+    'cudapy/test_array.py',
+    'cudapy/test_sync.py',
+    'cudapy/test_warp_ops.py',
+  ],
+  // Otherwise pytest would find the tests' own package `cuda` before NVIDIA's.
+  pytest: ['--import-mode=importlib', '-o', 'consider_namespace_packages=true'],
+  environment: toolkit,
+};
+
+export const SUITES: readonly Suite[] = [CUPY, NUMBA];

@@ -184,11 +184,17 @@ std::string machineCode(const char* name, bool defined) {
   } code;
   code.header.e_shoff = offsetof(decltype(code), sections);
   code.header.e_shnum = 3;
+  code.header.e_shentsize = sizeof(Elf64_Shdr);
+  code.header.e_shstrndx = 2;
+  code.header.e_ident[EI_CLASS] = ELFCLASS64;
+  std::memcpy(code.header.e_ident, ELFMAG, SELFMAG);
   code.sections[1].sh_type = SHT_SYMTAB;
   code.sections[1].sh_offset = offsetof(decltype(code), symbol);
   code.sections[1].sh_size = sizeof code.symbol;
   code.sections[1].sh_link = 2;
+  code.sections[2].sh_type = SHT_PROGBITS;  // the last part of the file
   code.sections[2].sh_offset = offsetof(decltype(code), names);
+  code.sections[2].sh_size = sizeof code.names;
   code.symbol.st_name = 1;
   code.symbol.st_shndx = defined ? 1 : SHN_UNDEF;
   std::snprintf(code.names + 1, sizeof code.names - 1, "%s", name);
