@@ -156,6 +156,52 @@ TEST_CASE("a child's fault ends the launch") {
   CHECK(module.run("k", {}, std::uint64_t{0}, std::uint64_t{0}) == CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+const std::string kCopies = R"(
+.extern .func (.param .b32 r) __cudaCDP2MemsetAsync(.param .b64 to, .param .b32 value,
+  .param .b64 bytes, .param .b64 stream);
+.extern .func (.param .b32 r) __cudaCDP2MemcpyAsync(.param .b64 to, .param .b64 from,
+  .param .b64 bytes, .param .b32 kind, .param .b64 stream);
+.extern .func (.param .b32 r) __cudaCDP2Memcpy2DAsync(.param .b64 to, .param .b64 toPitch,
+  .param .b64 from, .param .b64 fromPitch, .param .b64 width, .param .b64 height,
+  .param .b32 kind, .param .b64 stream);
+)";
+
+TEST_CASE("fills and copies of a kernel are executed in order") {
+  test::Module module(test::kernel(R"(
+  .param .b64 a; .param .b64 b; .param .b64 c; .param .b64 d; .param .b64 e; .param .b64 f;
+  .param .b32 v; .param .b32 r;
+  mov.u64 %rd4, 0;
+  add.u64 %rd5, %rd1, 16;
+  add.u64 %rd6, %rd1, 32;
+  st.param.b64 [a], %rd1; st.param.b32 [v], 1; st.param.b64 [b], 12; st.param.b64 [c], %rd4;
+  call (r), __cudaCDP2MemsetAsync, (a, v, b, c);
+  ld.param.b32 %r2, [r];
+  st.param.b64 [a], %rd5; st.param.b64 [b], %rd1; st.param.b64 [c], 16; st.param.b32 [v], 3;
+  st.param.b64 [d], %rd4;
+  call (r), __cudaCDP2MemcpyAsync, (a, b, c, v, d);
+  ld.param.b32 %r3, [r];
+  st.param.b64 [a], %rd6; st.param.b64 [b], 8; st.param.b64 [c], %rd5; st.param.b64 [d], 12;
+  st.param.b64 [e], 4; st.param.b64 [f], 2;
+  .param .b64 g;
+  st.param.b64 [g], %rd4;
+  call (r), __cudaCDP2Memcpy2DAsync, (a, b, c, d, e, f, v, g);
+  ld.param.b32 %r4, [r];
+  add.u32 %r2, %r2, %r3;
+  add.u32 %r2, %r2, %r4;
+  st.u32 [%rd1+48], %r2;
+)",
+                                   kCopies));
+  Runtime runtime(module.memory);
+  module.runtime = &runtime;
+  constexpr std::uint32_t kOnes = 0x01010101;
+  test::Buffer<std::uint32_t> out(
+      module.memory, std::vector<std::uint32_t>{0, 0, 0, 7, 0, 0, 0, 0, 5, 5, 5, 5, 1});
+  CHECK(module.run("k", {}, out.address(), out.address()) == CUDA_SUCCESS);
+  const std::vector<std::uint32_t> found(out.data(), out.data() + out.size());
+  CHECK(found == std::vector<std::uint32_t>{kOnes, kOnes, kOnes, 7, kOnes, kOnes, kOnes, 7, kOnes,
+                                            5, 7, 5, 0});
+}
+
 TEST_CASE("a function that the device runtime lacks is an undefined reference") {
   test::Module module(test::kernel(".param .b32 r; call (r), __cudaCDP2Unknown, ();",
                                    ".extern .func (.param .b32 r) __cudaCDP2Unknown();"));
