@@ -9,8 +9,9 @@
 namespace simulator::ptx {
 namespace {
 
-/// Grids below the one that the host launched.
-constexpr unsigned kMostDepth = 24;
+/// Grids below the one that the host launched. It protects the stack, since each level is a call.
+/// The 24 levels of the first device runtime are no limit of the second.
+constexpr unsigned kMostDepth = 1024;
 
 std::array<std::uint32_t, 3> dimensions(const RuntimeCall& call, std::size_t word) {
   return {call.number(word), static_cast<std::uint32_t>(call.arguments[word] >> 32),
