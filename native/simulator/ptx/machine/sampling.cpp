@@ -45,6 +45,15 @@ std::array<double, 3> directionOf(unsigned face, double s, double t) {
   }
 }
 
+/// The weights of four texels in 1/256: x, y and the layer's part multiplied. As on an H200, the
+/// product of all is rounded, and the others keep the sums of rows and columns.
+std::array<std::int64_t, 4> cornerWeights(std::int64_t x, std::int64_t y, std::int64_t part) {
+  const std::int64_t right = (x * part + 128) >> 8, lower = (y * part + 128) >> 8;
+  const std::int64_t both =
+      std::max((x * y * part + 0x8000) >> 16, std::max<std::int64_t>(right + lower - part, 0));
+  return {part - right - lower + both, right - both, lower - both, both};
+}
+
 std::uint32_t wordOf(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 }  // namespace
@@ -242,27 +251,34 @@ Sampling::Colour Sampling::nearest(const ImageLevel& level, const SamplePoint& p
                 place);
 }
 
+/// A filter over one dimension with the border's colour also weighs a row above the image: the GPU
+/// filters over two dimensions at y = 0.
+unsigned Sampling::filteredDimensions(const Place& place) const {
+  return geometry_ == Geometry::d1 && addressMode(1) == CU_TR_ADDRESS_MODE_BORDER
+             ? 2
+             : place.dimensions;
+}
+
 Sampling::Colour Sampling::linear(const ImageLevel& level, const SamplePoint& point) {
-  const Place place = project(point, level);
-  std::array<std::int64_t, 3> first{};
-  std::array<double, 3> weight{};
+  Place place = project(point, level);
+  place.dimensions = filteredDimensions(place);
+  std::array<std::int64_t, 3> first{}, second{};
   for (unsigned axis = 0; axis < place.dimensions; ++axis) {
     const std::int64_t fixed = fixedPoint(static_cast<double>(place.at[axis]) - 0.5);
     first[axis] = fixed >> 8;
-    weight[axis] = static_cast<double>(fixed & 255) / kFraction;
+    second[axis] = fixed & 255;
   }
   Colour sum{};
-  for (unsigned corner = 0; corner < 1u << place.dimensions; ++corner) {
-    double part = 1;
-    auto index = first;
-    for (unsigned axis = 0; axis < place.dimensions; ++axis) {
-      const bool second = corner >> axis & 1;
-      part *= second ? weight[axis] : 1 - weight[axis];
-      index[axis] += second;
+  for (unsigned layer = 0; layer < (place.dimensions == 3 ? 2u : 1u); ++layer) {
+    const std::int64_t part = place.dimensions < 3 ? 256 : layer == 1 ? second[2] : 256 - second[2];
+    const auto weights = cornerWeights(second[0], second[1], part);
+    for (unsigned corner = 0; corner < 4; ++corner) {
+      if (weights[corner] == 0) continue;
+      const Colour texel = colour(
+          level, {first[0] + (corner & 1), first[1] + (corner >> 1), first[2] + layer}, place);
+      for (unsigned channel = 0; channel < 4; ++channel)
+        sum[channel] += static_cast<double>(weights[corner]) / kFraction * texel[channel];
     }
-    if (part == 0) continue;
-    const Colour texel = colour(level, index, place);
-    for (unsigned channel = 0; channel < 4; ++channel) sum[channel] += part * texel[channel];
   }
   return sum;
 }

@@ -79,6 +79,7 @@ class Sampling {
                      const Place& place);
   double value(std::uint32_t word, unsigned channel) const;
   Colour nearest(const ImageLevel& level, const SamplePoint& point);
+  unsigned filteredDimensions(const Place& place) const;
   Colour linear(const ImageLevel& level, const SamplePoint& point);
   Colour filtered(const ImageLevel& level, const SamplePoint& point);
   Words nearestWords(const ImageLevel& level, const SamplePoint& point);

@@ -81,6 +81,37 @@ TEST_CASE("a linear filter weighs with 8 bits of fraction") {
   CHECK(at("3FC02000") == 1);               // 1.5 + 1/1024: no full step
 }
 
+/// The texels and the result are those of an H200.
+TEST_CASE("products of weights are rounded to 8 bits") {
+  test::Module module(test::kernel(R"(
+  mov.u64 %rd4, 77;
+  mov.f32 %f5, 0f3F880000;
+  mov.f32 %f6, 0f3F600000;
+  mov.f32 %f7, 0f3FA00000;
+  tex.3d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd4, {%f5, %f6, %f7, %f7}];
+  st.global.f32 [%rd1], %f1;)"));
+  test::Buffer<float> texels(module.memory, 8);
+  const float values[] = {23, 52, 63, 28};
+  for (std::size_t i = 0; i < 8; ++i) texels[i] = values[i % 4];
+  simulator::Sampler sampler;
+  sampler.filter = CU_TR_FILTER_MODE_LINEAR;
+  sampler.address.fill(CU_TR_ADDRESS_MODE_CLAMP);
+  module.images.textures[test::kHandle] = {
+      test::imageOf(texels.address(), ImageShape::d3, CU_AD_FORMAT_FLOAT, 2, 2, 2), sampler};
+  test::Buffer<float> out(module.memory, 1);
+  CHECK(module.run("k", {.block = {1, 1, 1}}, out.address(), out.address()) == CUDA_SUCCESS);
+  CHECK(out[0] == 40.5625f);
+}
+
+TEST_CASE("a linear filter over one dimension weighs a row of border") {
+  simulator::Sampler sampler;
+  sampler.filter = CU_TR_FILTER_MODE_LINEAR;
+  sampler.address.fill(CU_TR_ADDRESS_MODE_BORDER);
+  const std::string body = "mov.f32 %f5, 0f40200000;\ntex.1d.v4.f32.f32 " + kResults +  // 2.5
+                           ", [%rd4, {%f5}];";
+  CHECK(first(body, ImageShape::d1, sampler) == 1);
+}
+
 TEST_CASE("gathered texels go counter-clockwise") {
   const auto words = fetch(
       "mov.f32 %f5, 0f40000000; mov.f32 %f6, 0f3F800000;\n"  // 2 and 1
