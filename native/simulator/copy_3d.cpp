@@ -61,8 +61,7 @@ CUresult placeInArray(const Volume& volume, const CUDA_MEMCPY3D& request, Place&
   place.elementBytes = array->elementBytes();
   place.pitch = array->rowBytes();
   place.layer = array->layerBytes();
-  if (volume.x % place.elementBytes != 0 || request.WidthInBytes % place.elementBytes != 0 ||
-      !inside(volume.x, request.WidthInBytes, place.pitch) ||
+  if (!inside(volume.x, request.WidthInBytes, place.pitch) ||
       !inside(volume.y, request.Height, array->rows()) ||
       !inside(volume.z, request.Depth, array->layers()))
     return CUDA_ERROR_INVALID_VALUE;

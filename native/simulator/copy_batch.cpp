@@ -168,7 +168,8 @@ CUresult copyVolumes(std::size_t numOps, const CUDA_MEMCPY3D_BATCH_OP* opList, s
   if (failIdx != nullptr) *failIdx = kNoCopy;
   if (numOps == 0 || opList == nullptr || flags != 0 || refuses(hStream))
     return CUDA_ERROR_INVALID_VALUE;
-  return submitBatch(numOps, hStream, failIdx, [&](std::size_t i, Member& member) -> CUresult {
+  // A real driver does not name the copy.
+  return submitBatch(numOps, hStream, nullptr, [&](std::size_t i, Member& member) -> CUresult {
     if (!valid(opList[i].srcAccessOrder, opList[i].flags)) return CUDA_ERROR_INVALID_VALUE;
     member.order = opList[i].srcAccessOrder;
     return describe(opList[i], member.copy);

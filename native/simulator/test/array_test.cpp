@@ -115,8 +115,8 @@ TEST_CASE("a part of a volume is copied in and out") {
   out.srcZ = 1;
   OK(DRIVER(cuMemcpy3D_v2)(&out));
   CHECK(part == std::vector<float>{44, 45, 52, 53, 76, 77, 84, 85});
-  out.srcXInBytes = 2;
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpy3D_v2)(&out));
+  out.srcXInBytes = 2;  // parts of elements are copied, too
+  OK(DRIVER(cuMemcpy3D_v2)(&out));
   out.srcXInBytes = 7 * sizeof(float);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpy3D_v2)(&out));
   out.srcXInBytes = 0;
@@ -142,7 +142,7 @@ TEST_CASE("lines are copied between arrays, the host and the device") {
   CHECK(result[4] == 1);
   CHECK(result[15] == 12);
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyAtoH_v2)(result.data(), b, 4, 64));
-  EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpyAtoH_v2)(result.data(), b, 0, 2));
+  OK(DRIVER(cuMemcpyAtoH_v2)(result.data(), b, 0, 2));
   OK(DRIVER(cuMemFree_v2)(memory));
   OK(DRIVER(cuArrayDestroy)(a));
   OK(DRIVER(cuArrayDestroy)(b));
@@ -189,7 +189,10 @@ TEST_CASE("ordinary arrays have no planes, tiles and requirements") {
 TEST_CASE("a video frame has planes") {
   usePrimaryContext();
   EXPECT(CUDA_ERROR_INVALID_VALUE, attempt({64, 33, 0, CU_AD_FORMAT_NV12, 3, 0}));
-  const CUarray frame = makeArray({64, 32, 0, CU_AD_FORMAT_NV12, 3, 0});
+  const CUDA_ARRAY3D_DESCRIPTOR video{64, 32, 0, CU_AD_FORMAT_NV12, 3, 0};
+  CUarray frame = nullptr;
+  if (DRIVER(cuArray3DCreate_v2)(&frame, &video) != CUDA_SUCCESS)
+    return unit::skip("the driver makes no such frames");  // an H200 does not
   CUarray colours = nullptr, none = nullptr;
   CUDA_ARRAY_DESCRIPTOR plane{};
   OK(DRIVER(cuArrayGetPlane)(&colours, frame, 1));
@@ -283,7 +286,7 @@ TEST_CASE("batches copy memory and arrays") {
   CHECK(result[9] == 9);
   op.extent.width = 4;
   EXPECT(CUDA_ERROR_INVALID_VALUE, DRIVER(cuMemcpy3DBatchAsync)(1, &op, &failed, 0, stream));
-  CHECK(failed == 0);
+  CHECK(failed == SIZE_MAX);  // an H200 does not name the copy
   OK(DRIVER(cuMemFree_v2)(memory));
   OK(DRIVER(cuArrayDestroy)(array));
   OK(DRIVER(cuStreamDestroy_v2)(stream));
