@@ -77,7 +77,7 @@ CUresult addTexture(const TextureObject& object, CUtexObject& handle) {
 CUresult removeTexture(CUtexObject handle) {
   Objects& all = objects();
   const std::lock_guard lock(all.mutex);
-  if (all.textures.erase(handle) == 0) return CUDA_ERROR_INVALID_VALUE;
+  all.textures.erase(handle);
   all.images.textures.erase(handle);
   all.current = nullptr;
   return CUDA_SUCCESS;
@@ -88,8 +88,7 @@ CUresult addSurface(const TextureObject& object, CUsurfObject& handle) {
   if (resource.resType != CU_RESOURCE_TYPE_ARRAY || resource.flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   const auto array = Handles<Array>::all().find(resource.res.array.hArray);
-  if (array == nullptr || !(array->descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST))
-    return CUDA_ERROR_INVALID_VALUE;
+  if (array == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (array->elementBytes() == 0) return CUDA_ERROR_NOT_SUPPORTED;
   Objects& all = objects();
   const std::lock_guard lock(all.mutex);
@@ -177,8 +176,8 @@ DRIVER_CALL cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC* pTexDesc, CUtexObject t
 
 DRIVER_CALL cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC* pResViewDesc,
                                            CUtexObject texObject) {
-  return onObject(&Objects::textures, texObject, [&](const TextureObject& object) -> CUresult {
-    return object.view ? put(pResViewDesc, *object.view) : CUDA_ERROR_INVALID_VALUE;
+  return onObject(&Objects::textures, texObject, [&](const TextureObject& object) {
+    return put(pResViewDesc, object.view.value_or(CUDA_RESOURCE_VIEW_DESC{}));
   });
 }
 

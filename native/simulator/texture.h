@@ -28,6 +28,7 @@ std::shared_ptr<const Images> currentImages();
 CUresult makeTexture(const TextureObject& object, Texture& texture);
 /// Adds an object under a new handle.
 CUresult addTexture(const TextureObject& object, CUtexObject& handle);
+/// Also succeeds for a handle that names nothing, as a real driver does.
 CUresult removeTexture(CUtexObject handle);
 CUresult addSurface(const TextureObject& object, CUsurfObject& handle);
 CUresult removeSurface(CUsurfObject handle);

@@ -45,7 +45,7 @@ CUresult linearImage(const Context& context, const CUDA_RESOURCE_DESC& resource,
       fromMemory(context, linear.format, linear.numChannels, linear.devPtr, image);
   if (status != CUDA_SUCCESS) return status;
   const std::size_t width = linear.sizeInBytes / image.elementBytes();
-  if (width == 0 || width > linearTextureWidth(context.device)) return CUDA_ERROR_INVALID_VALUE;
+  if (width > linearTextureWidth(context.device)) return CUDA_ERROR_INVALID_VALUE;
   image.shape = ImageShape::linear;
   image.levels = {{linear.devPtr, static_cast<std::uint32_t>(width), 1, 1, linear.sizeInBytes,
                    linear.sizeInBytes}};
@@ -115,8 +115,14 @@ CUresult applyFormat(CUresourceViewFormat view, Image& image) {
   return CUDA_SUCCESS;
 }
 
+/// A view of uncompressed elements keeps the extent, layers included.
+bool keepsExtent(const CUDA_RESOURCE_VIEW_DESC& view, const ImageLevel& whole) {
+  return view.width == whole.width && std::max<std::size_t>(view.height, 1) == whole.height &&
+         std::max<std::size_t>(view.depth, 1) == whole.depth;
+}
+
 CUresult applyView(const CUDA_RESOURCE_VIEW_DESC& view, Image& image) {
-  if (image.inMemory) return CUDA_ERROR_INVALID_VALUE;
+  if (image.inMemory || !keepsExtent(view, image.levels.front())) return CUDA_ERROR_INVALID_VALUE;
   const CUresult status = applyFormat(view.format, image);
   if (status != CUDA_SUCCESS) return status;
   if (view.firstMipmapLevel > view.lastMipmapLevel || view.lastMipmapLevel >= image.levels.size() ||

@@ -60,10 +60,12 @@ bool lives(const Thread& thread, HandleKind kind, unsigned long long object) {
   return thread.session.textureObjects.lives(kind, currentOf(thread), object);
 }
 
-/// The object is forgotten before the driver may give its value to another thread.
+/// The object is forgotten before the driver may give its value to another thread. The driver
+/// accepts a texture that does not exist, null included; here it never gets such a value.
 template <class Destroy>
 CUresult destroy(Thread& thread, HandleKind kind, unsigned long long object, Destroy destroy) {
-  if (!lives(thread, kind, object)) return CUDA_ERROR_INVALID_VALUE;
+  if (!lives(thread, kind, object))
+    return kind == HandleKind::texture ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   const CUcontext context = currentOf(thread);
   thread.session.textureObjects.destroyed(kind, context, object);
   const CUresult status = destroy(object);

@@ -299,15 +299,17 @@ TEST_CASE("a texture object is the driver's own value, and only of its context a
     CHECK(test.call(CallNumber::cuTexObjectGetResourceDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
     CHECK(test.call(CallNumber::cuTexObjectGetTextureDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
     CHECK(test.call(CallNumber::cuTexObjectGetResourceViewDesc, wrong) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(test.call(CallNumber::cuTexObjectDestroy, wrong) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(test.call(CallNumber::cuTexObjectDestroy, wrong) == CUDA_SUCCESS);
     CHECK(test.call(CallNumber::cuSurfObjectDestroy, wrong) == CUDA_ERROR_INVALID_VALUE);
   }
   const std::uint64_t other = test.give(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0});
-  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_SUCCESS);  // of none
+  CHECK(test.session->handles.size() == handles + 3);
   CHECK(test.call(CallNumber::cuCtxDestroy_v2, other) == CUDA_SUCCESS);
   test.give(CallNumber::cuCtxSetCurrent, test.context);
   CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_SUCCESS);
-  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(test.session->handles.size() == handles + 1);
+  CHECK(test.call(CallNumber::cuTexObjectDestroy, texture.handle) == CUDA_SUCCESS);
   CHECK(test.call(CallNumber::cuSurfObjectDestroy, surface) == CUDA_SUCCESS);
   CHECK(test.session->handles.size() == handles);
 }

@@ -1,4 +1,4 @@
-// Integers of 8 and 16 bits read as numbers from 0 or -1 to 1, halves, elements as they are, and sRGB.
+// Integers of 8 and 16 bits read as numbers from 0 or -1 to 1, halves, and elements as they are.
 // conformance: flags=--extended-lambda judges=itself
 #include <cuda_fp16.h>
 
@@ -64,30 +64,6 @@ static void halves() {
   EXPECT_OK(cudaFreeArray(array));
 }
 
-/// Red, green and blue become linear, alpha stays.
-static void srgb() {
-  std::vector<uchar4> values;
-  for (int i = 0; i < 256; ++i) values.push_back(make_uchar4(i, 255 - i, i / 2, i));
-  const cudaArray_t array = arrayOf(values, 256);
-  cudaTextureDesc description = describe({cudaAddressModeClamp, cudaFilterModePoint, cudaReadModeNormalizedFloat});
-  description.sRGB = 1;
-  const cudaTextureObject_t texture = textureOf(resourceOf(array), description);
-  std::vector<float> points;
-  for (int i = 0; i < 256; ++i) points.push_back(i + 0.5f);
-  const auto results = fetched<float4>(points, [=] __device__(float x) { return tex1D<float4>(texture, x); });
-  const auto linearized = [](int byte) {
-    const double c = byte / 255.0;
-    return float(c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
-  };
-  bool right = true;
-  for (int i = 0; i < 256; ++i)
-    right &= near(results[i].x, linearized(i), 0.002f) && near(results[i].y, linearized(255 - i), 0.002f) &&
-             near(results[i].z, linearized(i / 2), 0.002f) && near(results[i].w, i / 255.0f, 1e-6f);
-  EXPECT(right);
-  EXPECT_OK(cudaDestroyTextureObject(texture));
-  EXPECT_OK(cudaFreeArray(array));
-}
-
 int main() {
   normalized<unsigned char>("unsigned char", 255);
   normalized<signed char>("signed char", 127);
@@ -99,6 +75,5 @@ int main() {
   elements<unsigned>();
   filteredBytes();
   halves();
-  srgb();
   return verdict();
 }
