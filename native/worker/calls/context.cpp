@@ -1,14 +1,15 @@
+#include "native/worker/calls/primary_context.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
 namespace worker {
 
-namespace {
-
 CUcontext primaryOf(const Thread& thread, CUdevice device) {
   return static_cast<CUcontext>(
       thread.session.handles.find(wire::HandleKind::context, wire::primaryContextHandle(device)));
 }
+
+namespace {
 
 /// Clears the core dump flags: the driver would write dumps to the host's file system, as large as
 /// the GPU's memory.
@@ -74,6 +75,7 @@ CUresult cuCtxSetLimit(Thread& thread, CUlimit limit, size_t value) {
 /// the context alive after the client's release.
 CUresult cuDevicePrimaryCtxRetain(Thread& thread, CUcontext* pctx, CUdevice dev) {
   *pctx = primaryOf(thread, dev);
+  thread.session.greenContexts.keepPrimary(dev, false);
   if (*pctx != nullptr) return CUDA_SUCCESS;
   const CUresult status = thread.session.contexts.make(dev, pctx, [&] {
     *pctx = thread.session.warmContext.take(dev);
@@ -94,22 +96,27 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(Thread& thread, CUdevice dev, unsigned in
   return thread.driver.cuDevicePrimaryCtxSetFlags_v2(dev, flags);
 }
 
-/// The client sends only the last release. The driver still counts retains from before a reset, and
-/// frees the memory only with the context. So the loop releases until the context is inactive.
-CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
-  const CUcontext context = primaryOf(thread, dev);
-  if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+CUresult endPrimaryContext(Thread& thread, CUdevice device) {
+  const CUcontext context = primaryOf(thread, device);
   thread.ends(context);
-  thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
+  thread.session.handles.bind(wire::primaryContextHandle(device), nullptr);
+  const Driver& driver = thread.driver;
   CUresult status = CUDA_SUCCESS;
   unsigned flags = 0;
   int active = 1;
   while (active != 0 && status == CUDA_SUCCESS) {
-    status = thread.driver.cuDevicePrimaryCtxRelease_v2(dev);
-    if (thread.driver.cuDevicePrimaryCtxGetState(dev, &flags, &active) != CUDA_SUCCESS) active = 0;
+    status = driver.cuDevicePrimaryCtxRelease_v2(device);
+    if (driver.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS) active = 0;
   }
   thread.session.contextEnded(context);
   return status;
+}
+
+/// The client sends only the last release.
+CUresult cuDevicePrimaryCtxRelease_v2(Thread& thread, CUdevice dev) {
+  if (primaryOf(thread, dev) == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (thread.session.greenContexts.keepPrimary(dev, true)) return CUDA_SUCCESS;
+  return endPrimaryContext(thread, dev);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
@@ -120,6 +127,7 @@ CUresult cuDevicePrimaryCtxReset_v2(Thread& thread, CUdevice dev) {
   if (status != CUDA_SUCCESS) return status;
   thread.session.contextEnded(context);
   thread.session.handles.bind(wire::primaryContextHandle(dev), nullptr);
+  thread.session.greenContexts.keepPrimary(dev, false);
   return CUDA_SUCCESS;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "native/worker/calls/primary_context.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -116,7 +117,8 @@ CUresult cuDevResourceGenerateDesc(Thread& thread, wire::Decoder& in, wire::Enco
   return CUDA_SUCCESS;
 }
 
-/// Charged like a context, of which the driver makes one for its streams.
+/// Charged like a context, of which the driver makes one for its streams. It keeps the primary
+/// context, which the program need not have retained.
 CUresult cuGreenCtxCreate(Thread& thread, wire::Decoder& in, wire::Encoder& out) {
   const auto handle = in.get<std::uint64_t>();
   const auto device = in.get<CUdevice>();
@@ -129,6 +131,11 @@ CUresult cuGreenCtxCreate(Thread& thread, wire::Decoder& in, wire::Encoder& out)
       status != CUDA_SUCCESS)
     return status;
   if (thread.full()) return CUDA_ERROR_OUT_OF_MEMORY;
+  const bool retained = primaryOf(thread, device) != nullptr;
+  CUcontext primary = nullptr;
+  if (const CUresult status = cuDevicePrimaryCtxRetain(thread, &primary, device);
+      status != CUDA_SUCCESS)
+    return status;
   CUgreenCtx green = nullptr;
   CUcontext context = nullptr;
   const CUresult status = thread.session.contexts.make(device, &context, [&] {
@@ -137,15 +144,18 @@ CUresult cuGreenCtxCreate(Thread& thread, wire::Decoder& in, wire::Encoder& out)
   });
   if (status != CUDA_SUCCESS) {
     if (green != nullptr) driver.cuGreenCtxDestroy(green);
+    if (!retained && !thread.session.greenContexts.keepPrimary(device, true))
+      endPrimaryContext(thread, device);
     return status;
   }
-  thread.session.greenContexts.made(green, context);
+  thread.session.greenContexts.made(green, context, device, !retained);
   out.put(thread.add(wire::HandleKind::greenContext, green));
   out.put(thread.add(wire::HandleKind::context, context));
   return CUDA_SUCCESS;
 }
 
-/// Its streams stay, detached. So does memory that was allocated while it was current.
+/// Its streams stay, detached. So does memory that was allocated while it was current: both as long
+/// as the primary context, which the last green context may have kept.
 CUresult cuGreenCtxDestroy(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   const auto handle = in.get<std::uint64_t>();
   if (!in.finished()) return thread.refuseFrame();
@@ -161,8 +171,8 @@ CUresult cuGreenCtxDestroy(Thread& thread, wire::Decoder& in, wire::Encoder&) {
   session.handles.remove(handle);
   session.handles.remove(session.handles.handleOf(wire::HandleKind::context, context));
   session.contexts.detached(context);
-  session.greenContexts.ended(green);
-  return CUDA_SUCCESS;
+  const auto unused = session.greenContexts.ended(green);
+  return unused ? endPrimaryContext(thread, *unused) : CUDA_SUCCESS;
 }
 
 CUresult cuGreenCtxRecordEvent(Thread& thread, wire::Decoder& in, wire::Encoder&, Window window) {
@@ -186,12 +196,21 @@ CUresult cuStreamGetGreenCtx(Thread& thread, wire::Decoder& in, wire::Encoder& o
   return status;
 }
 
+/// The stream is the primary context's, whatever is current: it is charged to that and ends with
+/// it.
 CUresult cuGreenCtxStreamCreate(Thread& thread, CUstream* phStream, CUgreenCtx greenCtx,
                                 unsigned int flags, int priority) {
   if (thread.driver.cuGreenCtxStreamCreate == nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return thread.session.streams.make(
-      thread.session.greenContexts.contextOf(greenCtx), phStream,
-      [&] { return thread.driver.cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority); });
+  Session& session = thread.session;
+  const CUdevice device = session.greenContexts.deviceOf(greenCtx);
+  const CUcontext primary = primaryOf(thread, device);
+  if (primary == nullptr) return CUDA_ERROR_CONTEXT_IS_DESTROYED;  // by a reset
+  const CUresult status = session.streams.make(primary, phStream, [&] {
+    return thread.driver.cuGreenCtxStreamCreate(phStream, greenCtx, flags, priority);
+  });
+  if (status == CUDA_SUCCESS)
+    session.handles.add(wire::HandleKind::stream, *phStream, 0, wire::primaryContextHandle(device));
+  return status;
 }
 
 }  // namespace worker

@@ -1,12 +1,14 @@
 // Green contexts of a session, and the resources that the driver has described to the client.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "cuda_abi.h"
@@ -28,29 +30,49 @@ class GreenContexts {
     return given_.contains(bytesOf(resource));
   }
 
-  void made(CUgreenCtx green, CUcontext context) {
+  /// `released`: the client has not retained the primary context.
+  void made(CUgreenCtx green, CUcontext context, CUdevice device, bool released) {
     const std::lock_guard lock(mutex_);
-    contexts_[green] = context;
+    contexts_[green] = {context, device};
+    if (released) released_.insert(device);
     any_ = true;
   }
-  void ended(CUgreenCtx green) {
+  /// The device whose primary context nothing keeps any more, if there is one.
+  std::optional<CUdevice> ended(CUgreenCtx green) {
     const std::lock_guard lock(mutex_);
-    contexts_.erase(green);
+    const auto found = contexts_.extract(green);
+    if (!found) return std::nullopt;
+    const CUdevice device = found.mapped().device;
+    if (lives(device) || released_.erase(device) == 0) return std::nullopt;
+    return device;
+  }
+  /// The device of a green context that lives.
+  CUdevice deviceOf(CUgreenCtx green) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = contexts_.find(green);
+    return found == contexts_.end() ? CUdevice{-1} : found->second.device;
+  }
+  /// The client has released the device's primary context, or retains it (again). Whether green
+  /// contexts keep it alive.
+  bool keepPrimary(CUdevice device, bool released) {
+    const std::lock_guard lock(mutex_);
+    if (!released) released_.erase(device);
+    if (!lives(device)) return false;
+    if (released) released_.insert(device);
+    return true;
   }
   /// The context that the green context was converted to; null if it is unknown.
   CUcontext contextOf(CUgreenCtx green) const {
     const std::lock_guard lock(mutex_);
     const auto found = contexts_.find(green);
-    return found == contexts_.end() ? nullptr : found->second;
+    return found == contexts_.end() ? nullptr : found->second.context;
   }
   /// Whether the context is a green one, whose streams and events do not end with it.
   bool includes(CUcontext context) const {
     if (!any_.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(mutex_);
-    for (const auto& [green, converted] : contexts_) {
-      if (converted == context) return true;
-    }
-    return false;
+    return std::ranges::any_of(contexts_,
+                               [&](const auto& entry) { return entry.second.context == context; });
   }
 
  private:
@@ -63,9 +85,19 @@ class GreenContexts {
     return bytes;
   }
 
+  struct Green {
+    CUcontext context;
+    CUdevice device;
+  };
+  bool lives(CUdevice device) const {
+    return std::ranges::any_of(contexts_,
+                               [&](const auto& entry) { return entry.second.device == device; });
+  }
+
   mutable std::mutex mutex_;
   std::set<Bytes> given_;
-  std::map<CUgreenCtx, CUcontext> contexts_;
+  std::map<CUgreenCtx, Green> contexts_;
+  std::set<CUdevice> released_;  ///< primary contexts that only green ones keep
   std::atomic<bool> any_{false};
 };
 
