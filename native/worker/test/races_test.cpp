@@ -2,12 +2,16 @@
 // or never come; and threads that create, use and destroy each other's objects at the same time, by
 // every call that creates or destroys an object. Afterwards the quota matches the driver.
 #include <dlfcn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <atomic>
+#include <bit>
+#include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,6 +21,7 @@
 #include <thread>
 
 #include "call_facts.h"
+#include "native/worker/session/sharing.h"
 #include "native/worker/test/session_fixture.h"
 #include "test/unit/program.h"
 #include "wire/launch.h"
@@ -26,9 +31,9 @@ namespace {
 using worker::test::kMiB;
 using worker::test::Reply;
 
-constexpr std::uint64_t kLimit = 3072 * kMiB;
+constexpr std::uint64_t kLimit = 6144 * kMiB;
 constexpr int kThreads = 4;
-constexpr int kRounds = 1000;  ///< of each thread
+constexpr int kRounds = 2000;  ///< of each thread
 
 void* library() {
   static void* const opened =
@@ -168,7 +173,7 @@ class Objects {
 };
 
 // Addresses are kept in lists of kinds that no such call uses.
-constexpr auto kMemory = wire::HandleKind::texture;
+constexpr auto kMemory = wire::HandleKind::linkState;
 constexpr auto kRange = wire::HandleKind::surface;
 constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated GPU gives memory
 constexpr std::uint64_t kHostBytes = 65536;
@@ -176,7 +181,65 @@ constexpr int kHostPlaces = 4;
 /// Where the client's own memory lies: addresses that nothing else in this process uses.
 constexpr std::uint64_t kRegistered = 0x5100'0000'0000;
 
+/// A process of the same allocation, which exports an event.
+class Neighbour {
+ public:
+  Neighbour() {
+    CHECK(mkdtemp(directory_) != nullptr);
+    const int file = open(exports().c_str(), O_CREAT | O_RDWR, 0600);
+    const std::uint32_t header[2] = {0x4e565831, 1};
+    CHECK(ftruncate(file, 256 + 4096 * 384) == 0);
+    CHECK(write(file, header, sizeof header) == sizeof header);
+    close(file);
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    child_ = fork();
+    if (child_ == 0) run(ends[1]);
+    close(ends[1]);
+    CHECK(read(ends[0], &name_, sizeof name_) == sizeof name_);
+    close(ends[0]);
+  }
+  ~Neighbour() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+    std::filesystem::remove_all(directory_);
+  }
+  const char* directory() const { return directory_; }
+  CUipcEventHandle event() const { return std::bit_cast<CUipcEventHandle>(name_); }
+
+ private:
+  std::string exports() const { return std::string(directory_) + "/exports"; }
+
+  [[noreturn]] void run(int to) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    worker::ExportTable table;
+    worker::Driver driver;
+    CUcontext context = nullptr;
+    CUevent event = nullptr;
+    CUipcEventHandle content{};
+    const bool made = worker::Sharing::open(directory_, 1, table).empty() &&
+                      worker::load(library(), driver) && driver.cuInit(0) == CUDA_SUCCESS &&
+                      driver.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+                      driver.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
+                      driver.cuEventCreate(&event, CU_EVENT_INTERPROCESS |
+                                                       CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+                      driver.cuIpcGetEventHandle(&content, event) == CUDA_SUCCESS;
+    if (!made) _exit(1);
+    worker::Sharing sharing(table);
+    const auto name =
+        sharing.share(worker::ExportTable::Kind::event, reinterpret_cast<std::uint64_t>(event),
+                      context, 0, std::bit_cast<worker::SharedName>(content));
+    if (!name || write(to, &*name, sizeof *name) != sizeof *name) _exit(1);
+    for (;;) pause();
+  }
+
+  char directory_[32] = "/tmp/races-test-XXXXXX";
+  pid_t child_ = -1;
+  worker::SharedName name_{};
+};
+
 struct Fixture {
+  Neighbour neighbour;  ///< first: it forks before this process has threads
   worker::Report report{-1};
   worker::Quota quota;
   worker::Figures figures;
@@ -187,7 +250,8 @@ struct Fixture {
   std::atomic<std::uint64_t> files{0};
   std::uint64_t host = 0;
   std::uint64_t contextMemory = 0;
-  std::uint64_t main = 0;  ///< a context that lives until the end
+  std::uint64_t main = 0;         ///< a context that lives until the end
+  std::uint64_t description = 0;  ///< of all multiprocessors; nothing frees it
   std::uint64_t freeAtStart = 0;
   CUcontext observer = nullptr;
   std::mutex done;
@@ -197,6 +261,7 @@ struct Fixture {
     const std::string path = worker::test::makeQuotaFile(0);
     CHECK(quota.open(path, 0, kLimit).empty());
     unlink(path.c_str());
+    CHECK(worker::Sharing::open(neighbour.directory(), 0, quota.exports).empty());
     worker::Driver driver;
     CUcontext popped = nullptr;
     if (!worker::load(library(), driver) || driver.cuInit(0) != CUDA_SUCCESS) std::abort();
@@ -269,6 +334,16 @@ class Attacker {
   }
   void setCurrent(std::uint64_t context) { call(CallNumber::cuCtxSetCurrent, context); }
 
+  /// The resource must be one that the worker has given.
+  std::uint64_t describe() {
+    CUdevResource whole{};
+    const auto ask = test_.session->driver.cuDeviceGetDevResource;
+    CHECK(ask(0, &whole, CU_DEV_RESOURCE_TYPE_SM) == CUDA_SUCCESS);
+    call(CallNumber::cuDeviceGetDevResource, CUdevice{0}, CU_DEV_RESOURCE_TYPE_SM);
+    return send(CallNumber::cuDevResourceGenerateDesc,
+                [&](wire::Encoder& frame) { frame.putBytes(&whole, sizeof whole); })
+        .handle;
+  }
   void load(wire::HandleKind kind, CallNumber number) {
     const Reply reply = worker::test::load(*this, *test_.session, number, ++test_.files, kCode);
     if (reply.status == CUDA_SUCCESS) test_.objects.add(kind, reply.handle);
@@ -279,11 +354,13 @@ class Attacker {
     if (reply.status == CUDA_SUCCESS) test_.objects.add(kind, reply.handle);
   }
   void launch(CallNumber number, wire::HandleKind kind) {
-    const wire::LaunchFrame frame{
-        pick(kind), random() % 2 ? pick(wire::HandleKind::stream) : 0, {1, 1, 1}, {1, 1, 1}, 0, 8};
+    const bool listed = number == CallNumber::cuLaunchCooperativeKernelMultiDevice;
+    const std::uint64_t stream = listed || random() % 2 ? pick(wire::HandleKind::stream) : 0;
+    const wire::LaunchFrame frame{pick(kind), stream, {1, 1, 1}, {1, 1, 1}, 0, 8};
     send(number, [&](wire::Encoder& out) {
       out.put(frame);
       out.put<std::uint64_t>(0);
+      if (listed) out.put(0u);
       if (number == CallNumber::cuLaunchKernelEx) out.putBytes(nullptr, 0);
     });
   }
@@ -406,11 +483,24 @@ std::map<CallNumber, Action> actions() {
       {cuStreamCreate, make(stream, cuStreamCreate, 1u)},
       {cuStreamCreateWithPriority, make(stream, cuStreamCreateWithPriority, 1u, 0)},
       {cuStreamDestroy_v2, end(stream, cuStreamDestroy_v2)},
+      {cuGreenCtxCreate,
+       [](Attacker& one) {
+         one.make(greenContext, cuGreenCtxCreate, one.test().description, CUdevice{0},
+                  unsigned{CU_GREEN_CTX_DEFAULT_STREAM});
+       }},
+      {cuGreenCtxDestroy, end(greenContext, cuGreenCtxDestroy)},
+      {cuGreenCtxStreamCreate,
+       [](Attacker& one) {
+         one.make(stream, cuGreenCtxStreamCreate, one.pick(greenContext),
+                  unsigned{CU_STREAM_NON_BLOCKING}, 0);
+       }},
       {cuStreamSynchronize, use(stream, cuStreamSynchronize)},
       {cuStreamGetFlags, use(stream, cuStreamGetFlags)},
       {cuStreamGetCtx, use(stream, cuStreamGetCtx)},
       {cuEventCreate, make(event, cuEventCreate, 0u)},
       {cuEventDestroy_v2, end(event, cuEventDestroy_v2)},
+      {cuIpcOpenEventHandle,
+       [](Attacker& one) { one.make(event, cuIpcOpenEventHandle, one.test().neighbour.event()); }},
       {cuEventRecord,
        [](Attacker& one) { one.call(cuEventRecord, one.pick(event), one.pick(stream)); }},
       {cuEventSynchronize, use(event, cuEventSynchronize)},
@@ -559,6 +649,8 @@ std::map<CallNumber, Action> actions() {
       {cuStreamGetCaptureInfo_v3, use(stream, cuStreamGetCaptureInfo_v3)},
       {cuLaunchCooperativeKernel,
        [](Attacker& one) { one.launch(cuLaunchCooperativeKernel, function); }},
+      {cuLaunchCooperativeKernelMultiDevice,
+       [](Attacker& one) { one.launch(cuLaunchCooperativeKernelMultiDevice, function); }},
   };
 }
 
@@ -616,7 +708,7 @@ void endEverything(Attacker& one) {
 }
 
 /// Ends objects that are charged by an estimate: mipmapped arrays, code, addresses, memory of
-/// graphs. Others are charged exactly.
+/// graphs, green contexts. Others are charged exactly.
 void endEstimates(Attacker& one) {
   using enum CallNumber;
   Objects& objects = one.test().objects;
@@ -633,6 +725,8 @@ void endEstimates(Attacker& one) {
     one.call(cuModuleUnload, each);
   for (const std::uint64_t each : objects.all(wire::HandleKind::library))
     one.call(cuLibraryUnload, each);
+  for (const std::uint64_t each : objects.all(wire::HandleKind::greenContext))
+    one.call(cuGreenCtxDestroy, each);
 }
 
 /// Waits for the work of all streams.
@@ -660,6 +754,7 @@ TEST_CASE("threads that destroy each other's objects leave the quota exact") {
   Attacker last(test, 0);
   test.main = last.call(CallNumber::cuCtxCreate_v4, 0u, CUdevice{0}).handle;
   CHECK(test.main != 0);
+  test.description = last.describe();
   CHECK(test.quota.used() == 0);
   CHECK(test.held() == test.contextMemory);
   std::vector<Action> list;
@@ -688,7 +783,7 @@ TEST_CASE("threads that destroy each other's objects leave the quota exact") {
   CHECK(test.quota.used() == 0);
   CHECK(test.held() == 0);
   CHECK(test.figures.pinned == 0);
-  CHECK(test.session->handles.size() <= 1);  // of the device's own pool
+  CHECK(test.session->handles.size() <= 2);  // of the device's own pool, and the description
 }
 
 }  // namespace
