@@ -41,7 +41,7 @@ DRIVER_CALL cuIpcGetMemHandle(CUipcMemHandle* pHandle, CUdeviceptr dptr) {
 
 DRIVER_CALL cuIpcOpenMemHandle_v2(CUdeviceptr* pdptr, CUipcMemHandle handle, unsigned int Flags) {
   return inContext([&](Context& context) -> CUresult {
-    if (pdptr == nullptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
+    if (pdptr == nullptr || (Flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == 0)
       return CUDA_ERROR_INVALID_VALUE;
     ExportedMemory name{};
     std::memcpy(&name, &handle, sizeof name);
