@@ -57,4 +57,13 @@ std::uint64_t mostArrayBytes(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned
   return total;
 }
 
+std::uint64_t shareOfBlock(std::uint64_t bytes) {
+  constexpr std::uint64_t kUnit = 4096;
+  constexpr std::uint64_t kBlock = std::uint64_t{2} << 20;
+  const std::uint64_t whole = roundedUp(std::max<std::uint64_t>(bytes, 1), kUnit);
+  if (whole > kBlock / 2) return roundedUp(whole, kBlock);
+  const std::uint64_t perBlock = kBlock / whole;
+  return (kBlock + perBlock - 1) / perBlock;
+}
+
 }  // namespace worker

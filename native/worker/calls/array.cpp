@@ -81,7 +81,10 @@ std::uint64_t bytesOf(const Thread& thread, const Calls& calls) {
   const std::uint64_t most = mostArrayBytes(calls.descriptor, calls.levels);
   constexpr unsigned kMapped = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
   if ((calls.descriptor.Flags & kMapped) != 0) return rounded(most / 512 + 4096);
-  return rounded(std::min(most, statedBytes(thread, calls)));
+  constexpr std::uint64_t kShared = std::uint64_t{1} << 20;
+  if (most <= kShared) return shareOfBlock(most);  // what is stated may be whole pages
+  const std::uint64_t stated = statedBytes(thread, calls);
+  return shareOfBlock(stated == ~std::uint64_t{0} ? most : std::max(most, stated));
 }
 
 HeldMemory::Reading readHeld(const Thread& thread) {

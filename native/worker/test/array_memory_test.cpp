@@ -52,4 +52,15 @@ TEST_CASE("a format without elements of its own counts as the largest") {
   }
 }
 
+TEST_CASE("arrays of up to 1 MiB share blocks of 2 MiB") {
+  using worker::shareOfBlock;
+  CHECK(shareOfBlock(640000) == 699051);
+  CHECK(shareOfBlock(540672) == 699051);
+  CHECK(shareOfBlock(1) == 4096);
+  CHECK(shareOfBlock(kMiB) == kMiB);
+  CHECK(shareOfBlock(kMiB + 1) == 2 * kMiB);
+  CHECK(shareOfBlock(3 * kMiB) == 4 * kMiB);
+  CHECK(shareOfBlock(kTooMany) == kTooMany);
+}
+
 }  // namespace

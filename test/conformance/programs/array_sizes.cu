@@ -1,4 +1,4 @@
-// What many arrays of one shape take of the GPU's memory: no less than their elements, and no more than whole blocks of 64 bytes by 8 rows, up to 32 by 32 of these.
+// What many arrays of one shape take of the GPU's memory: no less than their elements, and no more than whole blocks of 64 bytes by 8 rows, up to 32 by 32 of these, which share 2 MiB.
 // conformance: flags=-lcuda judges=itself alone=yes memory=2GiB
 #include <algorithm>
 #include <vector>
@@ -41,7 +41,13 @@ static void measure(const Shape& shape, std::size_t& least, std::size_t& most) {
     least += row * rows * slices;
     most += roundedUp(row, 64) * 8 * wholeBlocks((rows + 7) / 8) * (layered ? slices : wholeBlocks(slices));
   }
-  most = roundedUp(most, most <= MiB ? 512 : 2 * MiB);
+  most = roundedUp(most, 4096);
+  if (most > MiB) {
+    most = roundedUp(most, 2 * MiB);
+  } else {
+    const std::size_t perBlock = 2 * MiB / most;  // arrays share blocks of 2 MiB
+    most = (2 * MiB + perBlock - 1) / perBlock;
+  }
 }
 
 template <class Array, class Make, class Destroy>
