@@ -162,10 +162,8 @@ CUresult ManagedRanges::advise(std::uint64_t begin, std::uint64_t bytes, CUmem_a
   const bool located = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
                        advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                        advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
-  if (located) {
-    if (const CUresult status = checkLocation(location, devices); status != CUDA_SUCCESS)
-      return status;
-  }
+  // Unlike a prefetch, an advice names no missing device (H200, driver 580).
+  if (located && checkLocation(location, devices) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
   switch (advice) {
     case CU_MEM_ADVISE_SET_READ_MOSTLY:
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY:

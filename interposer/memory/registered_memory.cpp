@@ -278,8 +278,8 @@ void endRegistrations(CUcontext context) {
 CUresult cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
   if (const CUresult status = Session::ready(); status != CUDA_SUCCESS) return status;
   if (p == nullptr || bytesize == 0 || (Flags & ~kKnownFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-  if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
-    return unsupported("cuMemHostRegister", "memory of a device cannot be shared with the worker");
+  // A pod has no memory of a device.
+  if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_INVALID_VALUE;
   const auto begin = reinterpret_cast<std::uint64_t>(p);
   if (bytesize > ~std::uint64_t{0} - 4096 - begin) return CUDA_ERROR_INVALID_VALUE;
   const std::lock_guard lock(registrations().mutex);

@@ -98,7 +98,7 @@ DRIVER_CALL cuMemHostRegister_v2(void* p, size_t bytesize, unsigned int Flags) {
     constexpr unsigned kFlags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
                                 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
     if (p == nullptr || bytesize == 0 || (Flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
-    if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+    if ((Flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) return CUDA_ERROR_INVALID_VALUE;
     const auto there = Allocations::all().find(addressOf(p));
     if (there && there->kind != MemoryKind::hostRegistered) return CUDA_ERROR_INVALID_VALUE;
     if (Allocations::all().overlaps(addressOf(p), bytesize))
