@@ -19,6 +19,10 @@ static void createAndDestroy() {
   // Beside a context of cuCtxCreate, an H200 makes no others.
   EXPECT_OK(byName("cuCtxCreate", &first, 0u, CUdevice{0}));
   EXPECT(current() == first);
+  EXPECT_OK(byName("cuCtxPopCurrent", &popped));
+  EXPECT(popped == first && current() == nullptr);
+  EXPECT_OK(byName("cuCtxPushCurrent", first));
+  EXPECT(current() == first);
   EXPECT_OK(byName("cuCtxDestroy", first));
   EXPECT(current() == nullptr);
   EXPECT_OK(byName("cuCtxCreate_v2", &second, 0u, CUdevice{0}));
