@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "native/worker/calls/copy_operands.h"
+#include "native/worker/calls/kernel_parameters.h"
 #include "native/worker/calls/memory_operation.h"
 #include "native/worker/session/thread.h"
 #include "wire/launch.h"
@@ -195,14 +196,22 @@ CUresult NodeParams::resolveKernel(Thread& thread) {
   else
     kernel.kern = reinterpret_cast<CUkernel>(function);
   if (const CUresult status = findAny(thread, kernel.ctx); status != CUDA_SUCCESS) return status;
-  bytes_ = content_.size();
-  extra_ = {CU_LAUNCH_PARAM_BUFFER_POINTER, content_.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
-            CU_LAUNCH_PARAM_END};
-  kernel.kernelParams = nullptr;
-  kernel.extra = extra_.data();
+  passParameters(thread, function);
   return thread.localMemoryFits(handle, function, kernel.ctx) && thread.codeFits()
              ? CUDA_SUCCESS
              : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/// A cooperative node must not have its parameters in one buffer, and any node may become
+/// cooperative. The driver judges a buffer that does not fit.
+void NodeParams::passParameters(const Thread& thread, CUfunction function) {
+  auto& kernel = params_.kernel;
+  pointers_ = pointersInto(thread, function, content_);
+  bytes_ = content_.size();
+  extra_ = {CU_LAUNCH_PARAM_BUFFER_POINTER, content_.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes_,
+            CU_LAUNCH_PARAM_END};
+  kernel.kernelParams = pointers_ ? pointers_->data() : nullptr;
+  kernel.extra = pointers_ ? nullptr : extra_.data();
 }
 
 CUresult NodeParams::resolveCopy(const Thread& thread) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "cuda_abi.h"
@@ -27,12 +28,14 @@ class NodeParams {
 
  private:
   CUresult resolveKernel(Thread& thread);
+  void passParameters(const Thread& thread, CUfunction function);
   CUresult resolveCopy(const Thread& thread);
   CUresult resolveAllocation();
   CUresult resolveOperations(const Thread& thread);
 
   CUgraphNodeParams params_{};
   std::vector<std::byte> content_;
+  std::optional<std::vector<void*>> pointers_;
   std::size_t bytes_ = 0;
   std::array<void*, 5> extra_{};
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
+#include "native/worker/calls/kernel_parameters.h"
 #include "native/worker/session/thread.h"
 #include "worker_bodies.h"
 
@@ -59,6 +61,12 @@ class Extra {
   std::array<void*, 5> words_;
 };
 
+bool isCooperative(std::span<const CUlaunchAttribute> attributes) {
+  return std::ranges::any_of(attributes, [](const CUlaunchAttribute& attribute) {
+    return attribute.id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  });
+}
+
 template <class Event>
 CUresult resolveEvent(const Thread& thread, Event& event) {
   return thread.find<CUevent>((std::uint64_t)event, &event);
@@ -97,18 +105,16 @@ struct Configuration {
   }
 };
 
-/// Pointers to a kernel's parameters in a buffer, for calls that do not accept the buffer.
-CUresult pointersInto(const Thread& thread, CUfunction function,
-                      std::span<const std::byte> parameters, std::vector<void*>& pointers) {
-  std::size_t offset = 0;
-  std::size_t size = 0;
-  CUresult status = CUDA_SUCCESS;
-  while ((status = thread.driver.cuFuncGetParamInfo(function, pointers.size(), &offset, &size)) ==
-         CUDA_SUCCESS) {
-    if (offset + size > parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-    pointers.push_back(const_cast<std::byte*>(parameters.data()) + offset);
-  }
-  return status == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : status;  // there are no more
+/// A capture refuses a cooperative kernel whose parameters are in one buffer.
+CUresult launchWith(const Thread& thread, const LaunchRequest& launch,
+                    const CUlaunchConfig& config) {
+  std::optional<std::vector<void*>> pointers;
+  if (isCooperative({config.attrs, config.numAttrs}))
+    pointers = pointersInto(thread, launch.function, launch.parameters);
+  Extra extra(launch.parameters);
+  return thread.driver.cuLaunchKernelEx(&config, launch.function,
+                                        pointers ? pointers->data() : nullptr,
+                                        pointers ? nullptr : extra.words());
 }
 
 CUresult counted(Thread& thread, CUstream stream, CUresult status) {
@@ -169,14 +175,10 @@ CUresult cuLaunchKernelEx(Thread& thread, wire::Decoder& in, wire::Encoder&, Win
       status != CUDA_SUCCESS)
     return status;
   launch.awaitWindow(thread, window);
-  Extra extra(launch.parameters);
-  return counted(thread, launch.stream,
-                 thread.driver.cuLaunchKernelEx(&configuration.config, launch.function, nullptr,
-                                                extra.words()));
+  return counted(thread, launch.stream, launchWith(thread, launch, configuration.config));
 }
 
-/// cuLaunchCooperativeKernel does not accept a parameter buffer. cuLaunchKernelEx with the
-/// cooperative attribute does, and means the same.
+/// The same as cuLaunchKernelEx with the cooperative attribute.
 CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Encoder&,
                                    Window window) {
   LaunchRequest launch;
@@ -192,9 +194,7 @@ CUresult cuLaunchCooperativeKernel(Thread& thread, wire::Decoder& in, wire::Enco
       grid[0],       grid[1],      grid[2], block[0], block[1], block[2], launch.frame.sharedBytes,
       launch.stream, &cooperative, 1};
   launch.awaitWindow(thread, window);
-  Extra extra(launch.parameters);
-  return counted(thread, launch.stream,
-                 thread.driver.cuLaunchKernelEx(&config, launch.function, nullptr, extra.words()));
+  return counted(thread, launch.stream, launchWith(thread, launch, config));
 }
 
 /// On one GPU, which is all that the client sends.
@@ -207,15 +207,13 @@ CUresult cuLaunchCooperativeKernelMultiDevice(Thread& thread, wire::Decoder& in,
   if (thread.driver.cuLaunchCooperativeKernelMultiDevice == nullptr)
     return CUDA_ERROR_NOT_SUPPORTED;
   if (const CUresult status = launch.resolve(thread); status != CUDA_SUCCESS) return status;
-  std::vector<void*> pointers;
-  if (const CUresult status = pointersInto(thread, launch.function, launch.parameters, pointers);
-      status != CUDA_SUCCESS)
-    return status;
+  auto pointers = pointersInto(thread, launch.function, launch.parameters);
+  if (!pointers) return CUDA_ERROR_INVALID_VALUE;
   const auto& grid = launch.frame.grid;
   const auto& block = launch.frame.block;
-  CUDA_LAUNCH_PARAMS one{launch.function, grid[0],        grid[1],  grid[2],
-                         block[0],        block[1],       block[2], launch.frame.sharedBytes,
-                         launch.stream,   pointers.data()};
+  CUDA_LAUNCH_PARAMS one{launch.function, grid[0],         grid[1],  grid[2],
+                         block[0],        block[1],        block[2], launch.frame.sharedBytes,
+                         launch.stream,   pointers->data()};
   launch.awaitWindow(thread, window);
   return counted(thread, launch.stream,
                  thread.driver.cuLaunchCooperativeKernelMultiDevice(&one, 1, flags));
