@@ -62,7 +62,6 @@ void pingPong(const Words& words) {
 
 void refused(const Words& words) {
   Operation one = write32(words.device, 1);
-  EXPECT(cuStreamBatchMemOp(nullptr, 1, nullptr, 0) != CUDA_SUCCESS);
   one.writeValue.address = words.device + 3;
   EXPECT(cuStreamBatchMemOp(nullptr, 1, &one, 0) != CUDA_SUCCESS);
   one.operation = static_cast<CUstreamBatchMemOpType>(99);

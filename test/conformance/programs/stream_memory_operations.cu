@@ -5,7 +5,7 @@
 void writes(const Words& words) {
   const CUstream stream = makeStream();
   OK(cuStreamWriteValue32(stream, words.device, 17, 0));
-  OK(cuStreamWriteValue32(stream, words.device + 4, 18, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+  OK(cuStreamWriteValue32(stream, words.device + 4, 18, 0));
   OK(cuStreamWriteValue64(stream, words.device + 8, 0x100000002ull, 0));
   OK(cuStreamWriteValue32(stream, words.pinned, 19, 0));
   OK(cuStreamSynchronize(stream));
@@ -90,6 +90,7 @@ void refused(const Words& words) {
   FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(nullptr, words.device + 2, 0, 0));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue64(nullptr, words.device + 4, 0, 0));
   FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWaitValue32(nullptr, words.device + 1, 0, CU_STREAM_WAIT_VALUE_EQ));
+  FAILS(CUDA_ERROR_INVALID_VALUE, cuStreamWriteValue32(nullptr, words.device, 0, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
   EXPECT(cuStreamWriteValue32(nullptr, words.device, 0, 2) != CUDA_SUCCESS);
   unsigned onStack = 0;
   EXPECT(cuStreamWriteValue32(nullptr, reinterpret_cast<CUdeviceptr>(&onStack), 1, 0) != CUDA_SUCCESS);
