@@ -94,8 +94,9 @@ class Program {
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error);
 
-/// Why a text is no PTX; CUDA_SUCCESS if it is, up to a name that it does not define.
-CompileError checkText(std::string_view text);
+/// Why the texts cannot be linked; CUDA_SUCCESS if they can, up to a name that none of them
+/// defines. CUDA_ERROR_UNKNOWN, as an H200 answers, for a name that several of them define.
+CompileError checkTexts(std::span<const std::string_view> texts);
 
 struct Launch {
   const Program* program = nullptr;

@@ -39,29 +39,27 @@ CUresult reported(LinkState& link, CUresult status, const std::string& sentence)
   return status;
 }
 
-/// The texts of an input, without mistakes. cuLinkComplete resolves their names.
-CUresult readInput(CUjitInputType type, std::span<const std::byte> data,
-                   std::vector<std::string>& texts, std::string& sentence) {
-  const CUresult status = readLinkInput(type, data, texts, sentence);
-  if (status != CUDA_SUCCESS) return status;
-  for (const std::string& text : texts) {
-    const CompileError error = checkText(text);
-    if (error.result == CUDA_SUCCESS) continue;
-    sentence = error.sentence;
-    return error.result;
+/// Adds the texts of an input. cuLinkComplete resolves their names, and fails after a name that was
+/// defined again.
+CompileError readInput(LinkState& link, CUjitInputType type, std::span<const std::byte> data) {
+  CompileError error;
+  std::vector<std::string> texts;
+  error.result = readLinkInput(type, data, texts, error.sentence);
+  if (error.result != CUDA_SUCCESS) return error;
+  for (std::string_view text : texts) {
+    error = checkTexts({&text, 1});
+    if (error.result != CUDA_SUCCESS) return error;
   }
-  return CUDA_SUCCESS;
+  link.texts.insert(link.texts.end(), texts.begin(), texts.end());
+  return checkTexts(std::vector<std::string_view>(link.texts.begin(), link.texts.end()));
 }
 
 CUresult add(CUlinkState state, CUjitInputType type, std::span<const std::byte> data,
              const JitOptions& options) {
   return onLink(state, [&](LinkState& link) -> CUresult {
     if (data.data() == nullptr || data.empty() || !options.valid()) return CUDA_ERROR_INVALID_VALUE;
-    std::vector<std::string> texts;
-    std::string sentence;
-    const CUresult status = readInput(type, data, texts, sentence);
-    if (status == CUDA_SUCCESS) link.texts.insert(link.texts.end(), texts.begin(), texts.end());
-    return reported(link, status, sentence);
+    const CompileError error = readInput(link, type, data);
+    return reported(link, error.result, error.sentence);
   });
 }
 

@@ -52,7 +52,7 @@ int main() {
   {
     Link link;
     OK(link.add(kOnce));
-    OK(link.add(kAgain));
+    FAILS(CUDA_ERROR_UNKNOWN, link.add(kAgain));
     EXPECT(link.complete() != CUDA_SUCCESS);
     EXPECT(link.says("once"));
   }

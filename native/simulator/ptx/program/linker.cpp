@@ -90,8 +90,7 @@ Symbol LinkedProgram::addBodyVariable(const Variable& variable) {
 Symbol LinkedProgram::exported(std::string_view name, const Symbol& made, Linkage linkage,
                                std::uint32_t line) {
   const auto [found, added] = exports_.try_emplace(name, made);
-  if (!added && linkage == Linkage::Visible)
-    throw Failure(line, "'" + std::string(name) + "' is defined in more than one module");
+  if (!added && linkage == Linkage::Visible) throw DefinedAgain(line, name);
   return found->second;
 }
 
@@ -127,8 +126,7 @@ void LinkedProgram::declareFunction(std::uint32_t module, const Function& functi
     const std::uint32_t before = exports_[function.name].index;
     if (exports_[function.name].kind != Symbol::Kind::Function ||
         definitions_[before]->linkage != Linkage::Weak) {
-      throw Failure(function.line,
-                    "'" + std::string(function.name) + "' is defined in more than one module");
+      throw DefinedAgain(function.line, function.name);
     }
     definitions_[before] = &function;
     definedIn_[before] = module;
@@ -172,11 +170,13 @@ LinkedProgram::~LinkedProgram() { Programs::all().remove(firstAddress_); }
 
 namespace simulator {
 
-CompileError checkText(std::string_view text) {
+CompileError checkTexts(std::span<const std::string_view> texts) {
   try {
-    const ptx::LinkedProgram alone({&text, 1});
+    const ptx::LinkedProgram program(texts);
   } catch (const ptx::Undefined&) {
     return {};
+  } catch (const ptx::DefinedAgain& failure) {
+    return {CUDA_ERROR_UNKNOWN, failure.what()};
   } catch (const ptx::Failure& failure) {
     return {failure.result, failure.what()};
   }

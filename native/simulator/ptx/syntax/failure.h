@@ -27,4 +27,11 @@ class Undefined : public Failure {
       : Failure(line, "undefined reference to '" + std::string(name) + "'") {}
 };
 
+/// A name that several texts define.
+class DefinedAgain : public Failure {
+ public:
+  DefinedAgain(std::uint32_t line, std::string_view name)
+      : Failure(line, "'" + std::string(name) + "' is defined in more than one module") {}
+};
+
 }  // namespace simulator::ptx
