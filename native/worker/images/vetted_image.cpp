@@ -223,10 +223,10 @@ void VettedImage::wrap() {
   const bool empty = copies_.front().size() == sizeof(fatbin::Header) + kZeros;
   if (empty && !sentence_.empty()) throw Refusal{CUDA_ERROR_INVALID_IMAGE, sentence_};
   content_ = {copies_.front().data(), copies_.front().size() - kZeros};
-  const bool linked = objects_.size() > 1;
+  pointer_ = objects_.front();
+  if (objects_.size() == 1) return;
   objects_.push_back(nullptr);
-  wrapper_ = {wire::kWrapperMagic, linked ? 2u : 1u, objects_.front(),
-              linked ? objects_.data() + 1 : nullptr};
+  wrapper_ = {wire::kWrapperMagic, 2, objects_.front(), objects_.data() + 1};
   pointer_ = &wrapper_;
 }
 

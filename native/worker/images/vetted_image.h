@@ -22,7 +22,8 @@ struct ImageFacts {
 };
 
 /// The kind of each part is decided by its content: PTX text, machine code (ELF) or a fat binary. A
-/// wrapper, which holds pointers, is refused; each fat binary gets one made here.
+/// wrapper, which holds pointers, is refused. A linked program gets one made here; nothing else
+/// does, because modules refuse wrappers (H200, driver 580).
 class VettedImage {
  public:
   /// `parts`: the image to load; behind it, for a program linked from relocatable device code, the

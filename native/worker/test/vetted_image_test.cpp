@@ -348,7 +348,8 @@ TEST_CASE("the largest entry of a fat binary counts") {
   CHECK(refused(header([](fatbin::Entry& e) { e.headerSize = 63; })));
   CHECK(refused(header([](fatbin::Entry& e) { e.headerSize = 1 << 30; })));
 
-  // The driver sees what can be sized, in a wrapper of our own, and nothing else.
+  // The driver sees what can be sized, and nothing else: a fat binary, or a linked program in a
+  // wrapper of our own.
   const auto seen = [](const worker::VettedImage& image, unsigned& version) {
     struct {
       std::uint32_t magic, version;
@@ -356,8 +357,8 @@ TEST_CASE("the largest entry of a fat binary counts") {
       const char* const* objects;
     } wrapper;
     std::memcpy(&wrapper, image.pointer(), sizeof wrapper);
-    CHECK(wrapper.magic == wire::kWrapperMagic);
-    version = wrapper.version;
+    version = wrapper.magic == wire::kWrapperMagic ? wrapper.version : 0;
+    if (version == 0) wrapper.data = static_cast<const char*>(image.pointer());
     fatbin::Header made;
     std::memcpy(&made, wrapper.data, sizeof made);
     CHECK(made.magic == wire::kFatbinMagic);
@@ -371,7 +372,7 @@ TEST_CASE("the largest entry of a fat binary counts") {
   };
   unsigned version = 0;
   CHECK(seen(*vet({fatbinOf(text)}), version) == fatbinOf(text));
-  CHECK(version == 1);
+  CHECK(version == 0);
   CHECK(seen(*vet({fatbinOf(text), fatbinOf(text)}), version) == fatbinOf(text));
   CHECK(version == 2);
   fatbin::Entry unknown = entry;

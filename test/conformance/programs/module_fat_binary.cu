@@ -9,7 +9,14 @@
 
 extern "C" __global__ void twice(int* value) { *value *= 2; }
 
-/// What __cudaRegisterFatBinary is given: the section .nvFatBinSegment of the program.
+/// An entry of the section .nvFatBinSegment. A linked program has version 2.
+struct Wrapper {
+  unsigned magic, version;
+  const void* fatBinary;
+  const void* objects;
+};
+
+/// The fat binary of this file. The section also has one of each library that is linked.
 static const void* fatBinary() {
   std::FILE* file = std::fopen("/proc/self/exe", "rb");
   if (file == nullptr) return nullptr;
@@ -23,8 +30,11 @@ static const void* fatBinary() {
   EXPECT(std::fread(names.data(), 1, names.size(), file) == names.size());
   std::fclose(file);
   for (const Elf64_Shdr& section : sections) {
-    if (std::strcmp(&names[section.sh_name], ".nvFatBinSegment") == 0)
-      return reinterpret_cast<const void*>(_r_debug.r_map->l_addr + section.sh_addr);
+    if (std::strcmp(&names[section.sh_name], ".nvFatBinSegment") != 0) continue;
+    const auto* wrapper =
+        reinterpret_cast<const Wrapper*>(_r_debug.r_map->l_addr + section.sh_addr);
+    for (std::size_t i = 0; i < section.sh_size / sizeof(Wrapper); ++i)
+      if (wrapper[i].version == 1) return wrapper[i].fatBinary;
   }
   return nullptr;
 }
