@@ -17,6 +17,7 @@ namespace {
 
 std::atomic<std::uint64_t> frozenBegin{0};
 std::atomic<std::uint64_t> frozenEnd{0};
+std::atomic<std::uint64_t> freezes{0};  ///< so far
 /// The handler that ours replaced; set before ours is installed.
 struct sigaction earlier {};
 
@@ -37,8 +38,12 @@ bool isWritable(std::uint64_t address) {
 bool wasOurs(const siginfo_t& info) {
   if (info.si_code != SEGV_ACCERR) return false;
   const auto address = reinterpret_cast<std::uint64_t>(info.si_addr);
-  while (isFrozen(address)) sched_yield();
-  return isWritable(address);  // also when the range thawed before the signal came
+  for (;;) {
+    const std::uint64_t before = freezes.load();
+    while (isFrozen(address)) sched_yield();
+    if (isWritable(address)) return true;  // also when the range thawed before the signal came
+    if (freezes.load() == before) return false;  // no later freeze made it read-only
+  }
 }
 
 void onFault(int signal, siginfo_t* info, void* context) {
@@ -76,6 +81,7 @@ WriteFreeze::WriteFreeze(std::uint64_t begin, std::uint64_t end,
   if (!catchFaults()) return;
   frozenBegin.store(begin);
   frozenEnd.store(end);
+  ++freezes;  // after the range and before its protection, for wasOurs()
   ok_ = protect(PROT_WRITE);
 }
 

@@ -18,8 +18,9 @@ constexpr std::uint64_t kLowest = 1 << 16;
 constexpr std::uint64_t kHighest = 0x7fff'ffff'f000;  ///< end of a process's addresses
 
 bool isAllowed(const SharedMemory::Piece& piece, const wire::AddressRange& window) {
-  const auto& [file, address, bytes, offset] = piece;
-  if (address % kPage != 0 || bytes % kPage != 0 || offset % kPage != 0) return false;
+  const std::uint64_t address = piece.address;  // clang 14 captures no structured bindings
+  const std::uint64_t bytes = piece.bytes;
+  if (address % kPage != 0 || bytes % kPage != 0 || piece.offset % kPage != 0) return false;
   if (bytes == 0 || address < kLowest || address > kHighest || bytes > kHighest - address)
     return false;
   const auto overlaps = [&](const wire::AddressRange& range) {
