@@ -82,4 +82,9 @@ int main(int count, char** arguments) {
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_suppressions() {
   return "race:_dl_deallocate_tls\nrace:simulator::run(\n";
 }
+
+/// Tests fork children that start threads.
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
+  return "die_after_fork=0";
+}
 #endif

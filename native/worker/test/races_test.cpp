@@ -179,7 +179,7 @@ constexpr std::uint64_t kPiece = 2 * kMiB;  ///< the unit in which the simulated
 constexpr std::uint64_t kHostBytes = 65536;
 constexpr int kHostPlaces = 4;
 /// Where the client's own memory lies: addresses that nothing else in this process uses.
-constexpr std::uint64_t kRegistered = 0x5100'0000'0000;
+constexpr std::uint64_t kRegistered = 0x5501'0000'0000;  ///< ThreadSanitizer leaves it free too
 
 /// A process of the same allocation, which exports an event.
 class Neighbour {
