@@ -1,11 +1,13 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import type { AllocationSpecification } from '@nvidia-virtual/ledger';
+import { GRANT } from '@nvidia-virtual/node-state/grant';
 import { SPECIFICATION } from '@nvidia-virtual/node-state/paths';
-import { ProxyError } from '@nvidia-virtual/service/errors';
+import { readSpecification } from '@nvidia-virtual/node-state/specification';
 import {
   makeDirectoryAtomically,
   readIfThere,
+  removeDirectoryAtomically,
   writeFileAtomically,
 } from '@nvidia-virtual/service/files';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
@@ -13,29 +15,143 @@ import { ExportTable, SHARING } from './export-table.js';
 import { QuotaFile } from './quota.js';
 
 const HOLDER = 'holder.json';
+/** Holds the number of the latest session. */
+const LAST_NUMBER = 'last-session';
 /** The files of an allocation except its specification and its socket. */
 const PARTS = ['cache', 'sessions', 'quota', SHARING] as const;
 
-/** Creates the directory atomically. Clients cannot connect before listen(). */
-export function makeAllocationDirectory(
-  directory: string,
-  specification: AllocationSpecification,
-  holder: ProcessIdentity | undefined,
-): void {
-  makeDirectoryAtomically(directory, 0o711, (unfinished) => {
-    if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
-    mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
-    makeParts(unfinished, specification);
-  });
+/**
+ * The files of an allocation: its specification (the source of truth), the memory account, the
+ * socket of its clients, and a directory for each session.
+ */
+export class AllocationDirectory {
+  readonly path: string;
+  #specification: AllocationSpecification;
+  #lastNumber: number;
+
+  private constructor(directory: string, specification: AllocationSpecification) {
+    this.path = directory;
+    this.#specification = specification;
+    this.#lastNumber = Number.parseInt(readIfThere(this.#file(LAST_NUMBER)) ?? '', 10) || 0;
+  }
+
+  /** Creates the directory atomically, without a socket. */
+  static create(
+    parent: string,
+    specification: AllocationSpecification,
+    holder: ProcessIdentity | undefined,
+  ): AllocationDirectory {
+    const directory = path.join(parent, specification.id);
+    makeDirectoryAtomically(directory, 0o711, (unfinished) => {
+      if (holder) writeFileAtomically(path.join(unfinished, HOLDER), JSON.stringify(holder));
+      mkdirSync(path.join(unfinished, 'client'), { mode: 0o755 });
+      makeParts(unfinished, specification);
+    });
+    return new AllocationDirectory(directory, specification);
+  }
+
+  /**
+   * Turns the directory of a grant into that of an allocation. The specification is written last:
+   * until then the directory is a grant.
+   */
+  static bind(directory: string, specification: AllocationSpecification): AllocationDirectory {
+    removeParts(directory);
+    makeParts(directory, specification);
+    return new AllocationDirectory(directory, specification);
+  }
+
+  /** Opens the directory of an earlier gpu-proxy. @throws ProxyError */
+  static open(directory: string): AllocationDirectory {
+    const specification = readSpecification(path.join(directory, SPECIFICATION));
+    const opened = new AllocationDirectory(directory, specification);
+    const hasExports = existsSync(path.join(directory, SHARING));
+    if (!hasExports) {
+      ExportTable.make(directory); // its gpu-proxy was a version without exports
+      opened.giveToWorkers();
+    }
+    return opened;
+  }
+
+  get specification(): AllocationSpecification {
+    return this.#specification;
+  }
+
+  /** Replaces the specification. Survives a crash of the machine. */
+  save(specification: AllocationSpecification): void {
+    this.#specification = specification;
+    writeSpecification(this.path, specification);
+  }
+
+  /** True if the kubelet granted it. The directory then stays for the life of its pod. */
+  get granted(): boolean {
+    return existsSync(this.#file(GRANT));
+  }
+
+  /** The process whose end drains the allocation. */
+  get holder(): ProcessIdentity | undefined {
+    const text = readIfThere(this.#file(HOLDER));
+    return text === undefined ? undefined : (JSON.parse(text) as ProcessIdentity);
+  }
+
+  /** Where the driver of its workers caches compiled code. */
+  get cache(): string {
+    return this.#file('cache');
+  }
+
+  get quota(): string {
+    return this.#file('quota');
+  }
+
+  /** The table of exported memory. */
+  get sharing(): string {
+    return this.#file(SHARING);
+  }
+
+  get sessions(): string {
+    return this.#file('sessions');
+  }
+
+  get socket(): string {
+    return path.join(this.#file('client'), 'gpu.sock');
+  }
+
+  /** Session numbers are never reused. @throws a system error */
+  nextSessionNumber(): number {
+    this.#lastNumber++;
+    writeFileAtomically(this.#file(LAST_NUMBER), String(this.#lastNumber));
+    return this.#lastNumber;
+  }
+
+  /** Makes the user of the workers the owner of what they write to. */
+  giveToWorkers(): void {
+    const { uid } = this.#specification;
+    if (uid === undefined) return;
+    for (const written of [this.cache, this.sharing]) chownSync(written, uid, uid);
+  }
+
+  /** Requires that no session is left, because workers write to the cache. */
+  emptyCache(): void {
+    rmSync(this.cache, { recursive: true, force: true });
+    mkdirSync(this.cache, { mode: 0o700 });
+    this.giveToWorkers();
+  }
+
+  /** Turns the directory back into that of a grant. */
+  unbind(): void {
+    rmSync(this.#file(SPECIFICATION), { force: true });
+    removeParts(this.path);
+  }
+
+  remove(): void {
+    removeDirectoryAtomically(this.path);
+  }
+
+  #file(name: string): string {
+    return path.join(this.path, name);
+  }
 }
 
-/** The process whose end drains the allocation. */
-export function readHolder(directory: string): ProcessIdentity | undefined {
-  const text = readIfThere(path.join(directory, HOLDER));
-  return text === undefined ? undefined : (JSON.parse(text) as ProcessIdentity);
-}
-
-export function makeParts(directory: string, specification: AllocationSpecification): void {
+function makeParts(directory: string, specification: AllocationSpecification): void {
   mkdirSync(path.join(directory, 'cache'), { mode: 0o700 });
   mkdirSync(path.join(directory, 'sessions'), { mode: 0o700 });
   ExportTable.make(directory);
@@ -43,39 +159,14 @@ export function makeParts(directory: string, specification: AllocationSpecificat
   writeSpecification(directory, specification);
 }
 
-export function removeParts(directory: string): void {
+function removeParts(directory: string): void {
   for (const part of PARTS) rmSync(path.join(directory, part), { recursive: true, force: true });
 }
 
-export function writeSpecification(
-  directory: string,
-  specification: AllocationSpecification,
-): void {
+function writeSpecification(directory: string, specification: AllocationSpecification): void {
   writeFileAtomically(
     path.join(directory, SPECIFICATION),
     `${JSON.stringify(specification, undefined, 2)}\n`,
     { durable: true },
   );
-}
-
-/** Holds the number of the latest session. Session numbers are never reused. */
-function lastNumberFile(directory: string): string {
-  return path.join(directory, 'last-session');
-}
-
-export function readLastNumber(directory: string): number {
-  return Number.parseInt(readIfThere(lastNumberFile(directory)) ?? '', 10) || 0;
-}
-
-export function openQuota(file: string): QuotaFile {
-  try {
-    return QuotaFile.open(file);
-  } catch (error) {
-    throw new ProxyError('SPECIFICATION_BROKEN', { file, reason: (error as Error).message });
-  }
-}
-
-/** @throws a system error */
-export function writeLastNumber(directory: string, number: number): void {
-  writeFileAtomically(lastNumberFile(directory), String(number));
 }

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
-import path from 'node:path';
-import type { AllocationSpecification, SessionRecord } from '@nvidia-virtual/ledger';
+import type { SessionRecord } from '@nvidia-virtual/ledger';
 import { readGrant } from '@nvidia-virtual/node-state/grant';
 import { driverOf } from '../gpus/backend.js';
 import { workerOf } from '../host/installation.js';
@@ -13,16 +12,12 @@ import {
   type WorkerOptions,
   workerArguments,
 } from '../workers/worker.js';
+import type { AllocationDirectory } from './allocation-directory.js';
 import type { AllocationHost } from './allocation-host.js';
-import { SHARING } from './export-table.js';
 
 interface SessionStart {
   readonly host: AllocationHost;
-  readonly specification: AllocationSpecification;
-  /** Directory of the allocation. */
-  readonly directory: string;
-  readonly cache: string;
-  readonly quotaPath: string;
+  readonly directory: AllocationDirectory;
   readonly record: SessionRecord;
   readonly connection: Socket;
   readonly files: SessionFiles;
@@ -34,7 +29,8 @@ interface SessionStart {
  * @throws ProxyError VERSION_MISSING, or a system error
  */
 export function startSessionWorker(start: SessionStart, listener: WorkerListener): Worker {
-  const { host, specification, record, connection, files } = start;
+  const { host, record, connection, files } = start;
+  const { specification } = start.directory;
   const build = otherBuild(start);
   const options = workerOptions(start);
   const tenant = tenantOf(start);
@@ -61,29 +57,28 @@ export function startSessionWorker(start: SessionStart, listener: WorkerListener
   return startWorker(command, connection, files.openForWorker(), listener);
 }
 
-function tenantOf({
-  specification: { owner },
-  record: { client },
-}: SessionStart): Tenant | undefined {
+function tenantOf({ directory, record: { client } }: SessionStart): Tenant | undefined {
+  const { owner } = directory.specification;
   return owner && { podUid: owner.podUid, pid: client.pid };
 }
 
 /** The build of the container's library; undefined if it is the build of this gpu-proxy. */
 function otherBuild({ directory, host }: SessionStart): string | undefined {
-  const build = readGrant(directory)?.build;
+  const build = readGrant(directory.path)?.build;
   return build === host.installation.version ? undefined : build;
 }
 
-function workerOptions({ host, specification, ...start }: SessionStart): WorkerOptions {
+function workerOptions({ host, directory, record, files }: SessionStart): WorkerOptions {
+  const { specification } = directory;
   const { memory, gpus, limits, uid, mode, trace } = specification;
   const contextMemory = host.cost('contextMemory', gpus);
-  const { slot } = start.record;
+  const { slot } = record;
   return {
     ...driverOf(host.backend),
     memoryLimit: memory,
-    quotaPath: start.quotaPath,
+    quotaPath: directory.quota,
     slot,
-    sharing: path.join(start.directory, SHARING),
+    sharing: directory.sharing,
     gpus,
     limits,
     uid,
@@ -95,8 +90,8 @@ function workerOptions({ host, specification, ...start }: SessionStart): WorkerO
     // Admission reserves one context per allocation: slot 0 uses it, so it is not charged.
     contextCharge: slot === 0 ? 0 : contextMemory,
     arbiter: mode === 'exclusive' ? host.arbiterSocket : undefined,
-    figures: start.files.figures,
-    cache: host.ownCaches ? start.cache : undefined,
+    figures: files.figures,
+    cache: host.ownCaches ? directory.cache : undefined,
     allocations: host.launcher.allocations,
   };
 }
