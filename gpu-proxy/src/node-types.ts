@@ -1,8 +1,10 @@
-import type { GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
+import type { AllocationSpecification, GpuRecord, Limits, Owner } from '@nvidia-virtual/ledger';
 import type { RequestedSpecification } from '@nvidia-virtual/node-state/specification';
+import type { ProxyError } from '@nvidia-virtual/service/errors';
 import type { ProcessIdentity } from '@nvidia-virtual/service/process-table';
 import type { LastFigures } from './allocations/allocation-host.js';
 import type { ClientSocket } from './allocations/client-socket.js';
+import type { UserRange } from './allocations/worker-users.js';
 import type { Session } from './sessions/session.js';
 
 /** Settings that can change while a node runs. */
@@ -16,7 +18,7 @@ export interface NodeSettings {
   /** Microseconds that work may overrun its window while others wait; 0: no limit. */
   readonly overrunLimit: number;
   /** User ids of workers, one for each allocation; by default the node's user. */
-  readonly users?: { readonly first: number; readonly last: number } | undefined;
+  readonly users?: UserRange;
 }
 
 /** A request for an allocation. */
@@ -43,4 +45,20 @@ export interface BindableGrant {
 
 export interface EndedSession extends LastFigures {
   readonly session: Session;
+}
+
+export interface NodeEvents {
+  /** An allocation or a session was added, changed or removed. */
+  changed: [];
+  /** A session started with a warm or cold worker. Not emitted for sessions taken over. */
+  sessionStarted: [worker: 'warm' | 'cold'];
+  sessionEnded: [EndedSession];
+  arbiterRestarted: [];
+  mpsRestarted: [];
+  /** Its sessions were killed, because the driver reports memory use above the quota. */
+  beyondQuota: [allocation: AllocationSpecification];
+  /** An error to report to the user of an allocation. */
+  trouble: [allocation: AllocationSpecification, error: ProxyError];
+  /** An allocation became a grant again. The listener must serve its socket. */
+  unbound: [id: string, socket: ClientSocket];
 }

@@ -1,0 +1,29 @@
+import type { AllocationSpecification, GpuRecord } from '@nvidia-virtual/ledger';
+import { ProxyError } from '@nvidia-virtual/service/errors';
+
+/** A range of user ids for workers. Undefined: workers run as the user of gpu-proxy. */
+export type UserRange = { readonly first: number; readonly last: number } | undefined;
+
+/**
+ * User id of all allocations in concurrent mode: the last of the range. MPS serves one user at a
+ * time.
+ */
+export function concurrentUser(users: UserRange): number | undefined {
+  return users?.last;
+}
+
+/**
+ * A user id for the workers of a new allocation in exclusive mode, which no allocation of `present`
+ * has. @throws ProxyError USERS_FULL
+ */
+export function freeUser(
+  users: UserRange,
+  gpus: readonly GpuRecord[],
+  present: readonly AllocationSpecification[],
+): number | undefined {
+  if (!users) return undefined;
+  const taken = new Set(present.map(({ uid }) => uid));
+  if (gpus.some(({ mode }) => mode === 'concurrent')) taken.add(concurrentUser(users));
+  for (let uid = users.first; uid <= users.last; uid++) if (!taken.has(uid)) return uid;
+  throw new ProxyError('USERS_FULL', { count: users.last - users.first + 1 });
+}
