@@ -2,7 +2,6 @@ import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { GpuRecord } from '@nvidia-virtual/ledger';
 import { type Address, forGpu } from '@nvidia-virtual/service/configuration/kinds';
-import { ProxyError } from '@nvidia-virtual/service/errors';
 import { HttpService } from '@nvidia-virtual/service/http';
 import { Log, logUncaught } from '@nvidia-virtual/service/log';
 import { Registry } from 'prom-client';
@@ -11,31 +10,26 @@ import { AdminServer } from './admin/server.js';
 import type { Configuration } from './configuration/schema.js';
 import type { ConfigurationStore } from './configuration/store.js';
 import { GpuArrivals } from './gpus/arrivals.js';
-import { type Backend, backendOf, chooseBackend, hostMachine } from './gpus/backend.js';
-import { linkDriver } from './gpus/driver-libraries.js';
+import type { Backend } from './gpus/backend.js';
 import { GpuHealth } from './gpus/health.js';
-import { listGpus, takeInventory } from './gpus/inventory.js';
+import { listGpus } from './gpus/inventory.js';
 import { GpuProbe } from './gpus/probe.js';
 import { Addon } from './host/addon.js';
-import { findHostNamespaces } from './host/host-namespaces.js';
-import { type Installation, installOnHost, locateInstallation } from './host/installation.js';
-import { DIRECT, HostLauncher, type Launcher } from './host/launcher.js';
+import { locateInstallation } from './host/installation.js';
 import { StateDirectory } from './host/state-directory.js';
 import type { Metrics } from './metrics/metrics.js';
 import { metricsOf } from './metrics/node-metrics.js';
 import { GpuNode } from './node.js';
 import { NodeLedger } from './node-ledger.js';
+import {
+  describeSelection,
+  type NodeMachine,
+  prepareMachine,
+  takeNodeInventory,
+  warnOfUnknownGpus,
+} from './node-machine.js';
 import type { NodeSettings } from './node-types.js';
 import type { KubernetesNode } from './pods/service.js';
-import { checkSlots } from './pods/slots.js';
-
-/** The parts of a node after its inventory. */
-interface NodeParts {
-  readonly installation: Installation;
-  readonly launcher: Launcher;
-  readonly backend: Backend;
-  readonly gpus: readonly GpuRecord[];
-}
 
 const NOT_YET = 'The GPUs of this machine are being listed.';
 
@@ -103,11 +97,12 @@ export class NodeService {
     const { logger } = this.#log;
     const state = StateDirectory.open(current.state, new Addon(locateInstallation().addon));
     this.#state = state;
-    const { installation, backend, launcher } = await this.#prepare(state);
+    const machine = await prepareMachine(current, state, logger);
+    const { installation, launcher, backend } = machine;
     await this.#moveHttp();
-    const gpus = await this.#survey({ installation, backend, launcher });
-    this.#warnOfUnknownGpus(gpus);
-    this.#kubernetes = await this.#makeKubernetes({ installation, launcher, backend, gpus });
+    const gpus = await takeNodeInventory(machine, this.#store.current);
+    warnOfUnknownGpus(gpus, this.#store.current, logger);
+    this.#kubernetes = await this.#makeKubernetes(machine, gpus);
     const kubernetes = this.#kubernetes;
     const node = await GpuNode.start({
       ...{ installation, launcher, backend, logger, state, gpus, arbitrated: true },
@@ -147,81 +142,28 @@ export class NodeService {
     logger.info({ ...served, gpus }, 'serving');
   }
 
-  /**
-   * The inventory of a node that starts now. @throws ProxyError INVENTORY_FAILED, SLOT_MEMORY_SMALL
-   */
-  async #survey(machine: Omit<NodeParts, 'gpus'>): Promise<GpuRecord[]> {
-    const {
-      gpu: selection = [],
-      gpuMode,
-      kubernetes,
-      slotsPerGpu,
-      warmWorkers,
-    } = this.#store.current;
-    const gpus = await takeInventory({
-      ...machine,
-      gpus: selection,
-      mode: (gpu) => forGpu(gpuMode, gpu, 'exclusive'),
-    });
-    if (kubernetes.enabled === 'true')
-      checkSlots(gpus, { slotsPerGpu, warmWorkers: (gpu) => forGpu(warmWorkers, gpu, 0) });
-    return gpus;
-  }
-
-  /**
-   * Finds the build, the launcher and the backend of workers. @throws ProxyError BUILD_MISSING,
-   * VERSION_MISSING, HOST_NOT_REACHED, BACKEND_NOT_REAL
-   */
-  async #prepare(state: StateDirectory): Promise<Omit<NodeParts, 'gpus'>> {
-    const { backend: choice, kubernetes } = this.#store.current;
-    const { enabled, placement, versions, kubeletRoot, driverRoot } = kubernetes;
-    const built = locateInstallation();
-    if (enabled === 'false' || placement === 'none')
-      return {
-        installation: built,
-        backend: backendOf(chooseBackend(choice, built), state),
-        launcher: DIRECT,
-      };
-    const installation = installOnHost(built, versions);
-    const namespaces = await findHostNamespaces(new Addon(built.addon), kubeletRoot);
-    const backend = backendOf(
-      chooseBackend(choice, installation, hostMachine(namespaces.root, driverRoot)),
-      state,
-    );
-    const libraries = linkDriver(backend, state.driver, namespaces.root);
-    const { devices } = backend;
-    const { allocations, arbiter, simulatedState } = state;
-    const files = { allocations, shared: [arbiter, simulatedState], driver: backend.driver };
-    const launcher = new HostLauncher({
-      executable: built.launcher,
-      namespaces,
-      libraries,
-      devices,
-      files,
-      logger: this.#log.logger,
-    });
-    return { installation, backend, launcher };
-  }
-
   /** @throws ProxyError KUBECONFIG_MISSING, KUBECONFIG_UNREADABLE */
-  async #makeKubernetes(parts: NodeParts): Promise<KubernetesNode | undefined> {
+  async #makeKubernetes(
+    machine: NodeMachine,
+    gpus: readonly GpuRecord[],
+  ): Promise<KubernetesNode | undefined> {
     const { kubernetes, node = hostname(), slotsPerGpu } = this.#store.current;
     if (kubernetes.enabled === 'false') return undefined;
     // Loaded on demand: the Kubernetes client loads slower than everything else.
     const { KubernetesNode } = await import('./pods/service.js');
-    const addon = new Addon(parts.installation.addon);
+    const addon = new Addon(machine.installation.addon);
     const { kubeletRoot, patience } = kubernetes;
     return new KubernetesNode({
       ...{ nodeName: node, kubeletRoot, slotsPerGpu, patienceMs: patience / 1000 },
       ...{ addon, logger: this.#log.logger },
-      health: this.#makeHealth(parts, addon, kubernetes.healthInterval / 1000),
+      health: this.#makeHealth(machine, gpus, addon),
     });
   }
 
-  #makeHealth({ gpus, ...machine }: NodeParts, addon: Addon, everyMs: number): GpuHealth {
+  #makeHealth(machine: NodeMachine, gpus: readonly GpuRecord[], addon: Addon): GpuHealth {
     const { logger } = this.#log;
     const { installation, launcher, backend } = machine;
-    const selection = this.#store.current.gpu ?? [];
+    const { gpu: selection = [], kubernetes } = this.#store.current;
     const probe = new GpuProbe({
       executable: installation.worker,
       backend,
@@ -230,11 +172,11 @@ export class NodeService {
       logger,
     });
     return new GpuHealth({
-      ...{ gpus, logger, everyMs },
+      ...{ gpus, logger, everyMs: kubernetes.healthInterval / 1000 },
       listed: async () => new Set(await listGpus(machine)),
       arrivals: new GpuArrivals({
         ...{ gpus, selection, logger },
-        survey: () => this.#survey(machine),
+        survey: () => takeNodeInventory(machine, this.#store.current),
         arrived: () => this.#noteArrival(),
       }),
       whyNoWorker: (gpu) => probe.whyNoWorker(gpu),
@@ -242,34 +184,14 @@ export class NodeService {
   }
 
   /** Data of the admin API that does not come from the node. */
-  #granted({ kind }: Backend): Granted {
-    const { slotsPerGpu, kubernetes, gpu = [] } = this.#store.current;
+  #granted(backend: Backend): Granted {
+    const { slotsPerGpu, kubernetes } = this.#store.current;
     return {
-      selection: [kind, ...simulatedGpus(kind), ...gpu].join(' '),
+      selection: describeSelection(backend, this.#store.current),
       slotsPerGpu: kubernetes.enabled === 'true' ? slotsPerGpu : 0,
       grants: () => this.#kubernetes?.grants ?? [],
       unhealthy: (gpu) => this.#kubernetes?.health.reason(gpu),
     };
-  }
-
-  /** A warning, not an error: several nodes may share one configuration file. */
-  #warnOfUnknownGpus(gpus: readonly GpuRecord[]): void {
-    const { gpu: selection = [], gpuMode, warmWorkers } = this.#store.current;
-    const known = new Set(gpus.flatMap(({ uuid, index }) => [uuid.toLowerCase(), String(index)]));
-    const list = gpus.map(({ index, uuid }) => `${index} (${uuid})`).join(', ');
-    // Indices of `gpu` count the GPUs of the machine, those of the other options the node's.
-    const uuids = selection.filter((name) => !/^\d+$/.test(name)).map((name) => name.toLowerCase());
-    for (const [key, names] of Object.entries({
-      gpu: uuids,
-      gpuMode: gpuMode.some.keys(),
-      warmWorkers: warmWorkers.some.keys(),
-    }))
-      for (const name of names)
-        if (!known.has(name))
-          this.#log.logger.warn(
-            { key },
-            new ProxyError('GPU_UNKNOWN', { name, gpus: list }).message,
-          );
   }
 
   /** Applies a reloaded configuration. On error, logs it and keeps the former settings. */
@@ -346,15 +268,6 @@ export class NodeService {
     this.#metrics?.leave();
     this.#state?.release();
   }
-}
-
-/**
- * The number of simulated GPUs, as part of the selection: a simulated GPU that is missing was
- * removed by configuration and did not fail.
- */
-function simulatedGpus(kind: Backend['kind']): string[] {
-  const count = process.env['NVIDIA_VIRTUAL_SIMULATED_GPUS'];
-  return kind === 'simulated' && count !== undefined ? [`of ${count}`] : [];
 }
 
 function logOptions({ log = '-', logLevel }: Configuration) {
