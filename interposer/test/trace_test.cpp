@@ -126,7 +126,7 @@ TEST_CASE("lines of a trace are events of JSON, or text") {
   const CallEvent call{"cuX", 1, 2, 1'000'500, 1'002'000, "CUDA_SUCCESS", arguments};
   CHECK(format(Format::json, call) ==
         "{\"ph\":\"X\",\"cat\":\"call\",\"name\":\"cuX\",\"pid\":1,\"tid\":2,\"ts\":1000.500,"
-        "\"dur\":1.500,\"args\":{\"result\":\"CUDA_SUCCESS\","
+        "\"dur\":1.500,\"args\":{\"return\":\"CUDA_SUCCESS\","
         "\"name\":\"\\\"a\\\\b\\u000a\\\"\"}},\n");
   CHECK(format(Format::text, call) ==
         "0.001001 1 thread 2 cuX(name=\"a\\b\n\") = CUDA_SUCCESS <0.000002>\n");

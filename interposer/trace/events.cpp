@@ -72,7 +72,7 @@ std::string format(Format format, const CallEvent& event) {
   }
   text = "{\"ph\":\"X\",\"cat\":\"call\",\"name\":" + quote(event.name) +
          print(",\"pid\":%d,\"tid\":%d,", event.process, event.thread) +
-         timing(event.begin, event.end) + ",\"args\":{\"result\":" + quote(event.result);
+         timing(event.begin, event.end) + ",\"args\":{\"return\":" + quote(event.result);
   for (const Argument& argument : event.arguments)
     text += "," + quote(argument.name) + ":" + quote(argument.value);
   return text + "}},\n";

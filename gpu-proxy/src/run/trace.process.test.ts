@@ -89,7 +89,7 @@ say(os.getpid()); say(json.dumps(made))`;
   const free = calls.find(({ name }) => name === 'cuMemFree_v2');
   expect([free?.tid, free?.args]).toEqual([
     Number(other),
-    { result: 'CUDA_ERROR_INVALID_VALUE', dptr: '0x3039' },
+    { return: 'CUDA_ERROR_INVALID_VALUE', dptr: '0x3039' },
   ]);
   const launch = calls.find(({ name }) => name === 'cuLaunchKernel');
   expect(launch?.args).toMatchObject({ f: expect.stringContaining(' spin'), gridDimX: '2' });
@@ -131,7 +131,7 @@ os.waitpid(before, 0); os.waitpid(after, 0); say(os.getpid(), before, after)`;
   const of = (process?: number) => calls.filter(({ pid }) => pid === process);
   expect(countByName(of(parent))).toMatchObject({ cuInit: 1, cuMemAlloc_v2: 1 });
   expect(countByName(of(before))).toMatchObject({ cuInit: 1, cuMemAlloc_v2: 1 });
-  expect(of(after).map(({ name, args }) => [name, args['result']])).toEqual([
+  expect(of(after).map(({ name, args }) => [name, args['return']])).toEqual([
     ['cuCtxSynchronize', 'CUDA_ERROR_NOT_INITIALIZED'],
   ]);
 });
