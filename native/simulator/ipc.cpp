@@ -81,10 +81,10 @@ DRIVER_CALL cuIpcOpenEventHandle(CUevent* phEvent, CUipcEventHandle handle) {
     if (phEvent == nullptr) return CUDA_ERROR_INVALID_VALUE;
     EventHandle content{};
     std::memcpy(&content, &handle, sizeof content);
-    if (content.magic != EventHandle::kMagic) return CUDA_ERROR_INVALID_VALUE;
+    if (content.magic != EventHandle::kMagic) return CUDA_ERROR_MAP_FAILED;
     if (offeredHere(content.event)) return CUDA_ERROR_INVALID_CONTEXT;
     auto shared = SharedEvent::open(content.event);
-    if (shared == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (shared == nullptr) return CUDA_ERROR_MAP_FAILED;
     auto event = std::make_shared<Event>(context, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS,
                                          std::move(shared));
     *phEvent = handleOf<CUevent>(event.get());

@@ -221,6 +221,7 @@ TEST_CASE("handles of this process, of freed memory and of nothing are refused")
   const auto [address, handle] = exportFrom(owner, 4 * kMebibyte);
   CHECK(owner.ask(What::open, 0, 0, handle).status == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(user.ask(What::open).status == CUDA_ERROR_INVALID_VALUE);
+  CHECK(user.ask(What::openEvent).status == CUDA_ERROR_MAP_FAILED);
   CHECK(owner.ask(What::freeMemory, address).status == CUDA_SUCCESS);
   CHECK(user.ask(What::open, 0, 0, handle).status == CUDA_ERROR_INVALID_VALUE);
   CHECK(owner.ask(What::exportMemory, address).status == CUDA_ERROR_INVALID_VALUE);

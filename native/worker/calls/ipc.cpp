@@ -91,7 +91,7 @@ CUresult cuIpcOpenEventHandle(Thread& thread, CUevent* phEvent, CUipcEventHandle
   Sharing& sharing = thread.session.sharing;
   if (!sharing.possible()) return CUDA_ERROR_NOT_SUPPORTED;
   const auto found = sharing.find(Kind::event, std::bit_cast<SharedName>(handle));
-  if (!found) return CUDA_ERROR_INVALID_VALUE;
+  if (!found) return CUDA_ERROR_MAP_FAILED;
   const CUresult status =
       thread.driver.cuIpcOpenEventHandle(phEvent, std::bit_cast<CUipcEventHandle>(found->content));
   sharing.release(*found);
