@@ -66,6 +66,8 @@ export interface Call {
   workerCustom: boolean;
   frameCustom: boolean;
   ordered: boolean;
+  /** Whether the simulated GPU lacks what the call is about. */
+  realOnly: boolean;
   /**
    * Work that it submits to the GPU. Required for calls with a stream or a per-thread variant.
    */

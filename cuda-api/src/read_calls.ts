@@ -29,6 +29,7 @@ const KEYS = [
   'submits',
   'window',
   'allocates',
+  'backend',
 ] as const;
 
 /** One entry of a file in cuda-api/calls/. */
@@ -61,6 +62,7 @@ export function readCall(entry: Located): Call {
     ordered: readFlag(found.ordered, true),
     ...(found.submits ? { submits: found.submits.oneOf(SUBMISSIONS) } : {}),
     ...(found.window ? { window: found.window.oneOf(WINDOWS) } : {}),
+    realOnly: found.backend?.oneOf(['real']) === 'real',
     ...(found.allocates ? { allocates: found.allocates.oneOf(ALLOCATES) } : {}),
   };
 }

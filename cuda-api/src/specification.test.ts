@@ -309,6 +309,12 @@ describe('reports an error in a call with file and line', () => {
       /"heat" is not one of: kernel, copy, memset, marker, nothing/,
     ],
     [
+      'a call of a back end that never reaches one',
+      call('  mode: local', '  backend: real'),
+      1,
+      /is not sent to the worker: remove "backend: real"/,
+    ],
+    [
       "an internal call with a name like CUDA's",
       '- call: cuWrong\n  internal: true\n  mode: call\n',
       1,

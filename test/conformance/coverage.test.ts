@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { callsOf, supportedCalls } from './coverage.js';
+import { callsOf, coverage, supportedCalls } from './coverage.js';
 
 const ROWS = `
 | Function | How | By hand |
@@ -10,22 +10,36 @@ const ROWS = `
 | cuMemAlloc_v2 | answered by the worker | worker |
 | cuLaunchKernel (_ptsz) | sent on, returns at once | client, frame |
 | cuArrayCreate | always CUDA_ERROR_INVALID_CONTEXT, as the driver |  |
+| cuTensor | answered by the worker (real GPU only) | |
 | cuOther | missing |  |
 | cuGL | refused: a reason |  |
 `;
 
-test('supportedCalls() has the calls that work, and where', () => {
+test('supportedCalls() has the calls that work, and on which GPU', () => {
   expect(supportedCalls(ROWS)).toEqual([
-    { name: 'cuInit', travels: false },
-    { name: 'cuMemAlloc_v2', travels: true },
-    { name: 'cuLaunchKernel', travels: true },
+    { name: 'cuInit', realOnly: false },
+    { name: 'cuMemAlloc_v2', realOnly: false },
+    { name: 'cuLaunchKernel', realOnly: false },
+    { name: 'cuTensor', realOnly: true },
   ]);
+});
+
+test('coverage() expects what only a real GPU has on a real GPU only', () => {
+  const made = new Set(['cuInit', 'cuLaunchKernel']);
+  const simulated = { supported: 3, notMade: ['cuMemAlloc_v2'], realOnly: ['cuTensor'] };
+  expect(coverage(made, 'simulated', ROWS)).toEqual(simulated);
+  const real = { supported: 4, notMade: ['cuMemAlloc_v2', 'cuTensor'], realOnly: [] };
+  expect(coverage(made, 'real', ROWS)).toEqual(real);
 });
 
 test('callsOf() has the calls that succeeded, and none without a trace', () => {
   const directory = mkdtempSync(path.join(tmpdir(), 'coverage-'));
   const file = path.join(directory, 'trace.json');
-  const event = (name: string, cat: string, result: string) => ({ name, cat, args: { result } });
+  const event = (name: string, cat: string, result: string) => ({
+    name,
+    cat,
+    args: { return: result, result: 'an argument' },
+  });
   const events = [
     event('cuInit', 'call', 'CUDA_SUCCESS'),
     event('cuMemFree_v2', 'call', 'CUDA_ERROR_INVALID_VALUE'),

@@ -1,11 +1,9 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { REPOSITORY } from '../paths.js';
 import type { Mode } from './modes.js';
 
 const PAGE = path.join(REPOSITORY, 'docs', 'coverage.md');
-const SIMULATOR = path.join(REPOSITORY, 'build/release/native/simulator/libsimulator-cuda.so.1');
 
 interface TraceEvent {
   readonly cat?: string;
@@ -18,33 +16,43 @@ export function callsOf(traceFile: string): string[] {
   if (!existsSync(traceFile)) return [];
   const events = JSON.parse(readFileSync(traceFile, 'utf8')) as TraceEvent[];
   return events
-    .filter(({ cat, args }) => cat === 'call' && args['result'] === 'CUDA_SUCCESS')
+    .filter(({ cat, args }) => cat === 'call' && args['return'] === 'CUDA_SUCCESS')
     .map(({ name }) => name);
 }
 
-/** A supported call. `travels`: the driver executes it, not the program's library. */
 interface SupportedCall {
   readonly name: string;
-  readonly travels: boolean;
+  /** The simulated GPU lacks what it is about. */
+  readonly realOnly: boolean;
+}
+
+/** What the programs of one mode called. */
+interface Coverage {
+  readonly supported: number;
+  /** Supported calls that no program made with success. */
+  readonly notMade: readonly string[];
+  /** Calls that this mode does not support, but a real GPU does. */
+  readonly realOnly: readonly string[];
 }
 
 /** Calls that docs/coverage.md says work: every row but those of refused, missing and constant. */
 export function supportedCalls(page: string): SupportedCall[] {
   return [...page.matchAll(/^\| (cu\w+)[^|]*\| ([^|]*) \|/gm)]
     .filter(([, , how = '']) => !/^(missing|refused|always)\b/.test(how))
-    .map(([, name = '', how = '']) => ({ name, travels: /^(answered by|sent)/.test(how) }));
+    .map(([, name = '', how = '']) => ({ name, realOnly: how.endsWith('(real GPU only)') }));
 }
 
-/** The supported calls that are not among `made`, on the real or the simulated GPU. */
-export function notMade(made: ReadonlySet<string>, mode: Mode): string[] {
-  const lacking = mode === 'simulated' ? lackingInSimulator() : new Set();
-  return supportedCalls(readFileSync(PAGE, 'utf8'))
-    .filter(({ name, travels }) => !made.has(name) && !(travels && lacking.has(name)))
-    .map(({ name }) => name);
+/** @param made the calls that programs made with success */
+export function coverage(made: ReadonlySet<string>, mode: Mode, page = readPage()): Coverage {
+  const all = supportedCalls(page);
+  const supported = all.filter(({ realOnly }) => mode !== 'simulated' || !realOnly);
+  return {
+    supported: supported.length,
+    notMade: supported.filter(({ name }) => !made.has(name)).map(({ name }) => name),
+    realOnly: all.filter((call) => !supported.includes(call)).map(({ name }) => name),
+  };
 }
 
-/** Functions that the simulated driver lacks are generated, as weak symbols. */
-function lackingInSimulator(): Set<string> {
-  const symbols = execFileSync('nm', ['-D', '--defined-only', SIMULATOR], { encoding: 'utf8' });
-  return new Set([...symbols.matchAll(/ W (\w+)/g)].map(([, name = '']) => name));
+function readPage(): string {
+  return readFileSync(PAGE, 'utf8');
 }

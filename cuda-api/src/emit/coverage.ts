@@ -72,7 +72,7 @@ function how(call: Call): string {
   if (call.mode === 'same') return `as ${call.same}`;
   if (call.mode === 'constant') return `always ${call.result}, as the driver`;
   if (call.mode === 'refused') return `refused: ${call.why}`;
-  return HOW[call.mode];
+  return HOW[call.mode] + (call.realOnly ? ' (real GPU only)' : '');
 }
 
 function byHand(call: Call): string {
