@@ -53,6 +53,11 @@ const LANES: readonly (readonly Step[])[] = [
     node('house rules', path.join(TOOLCHAIN, 'rules', 'main.js')),
     node('ABI against cuda.h', path.join(TOOLCHAIN, 'abi-check.js')),
     node('demo', path.join(TOOLCHAIN, 'demo.js')),
+    tests(
+      'coverage of driver calls',
+      path.join('test', 'dist', 'conformance', 'main.js'),
+      '--coverage',
+    ),
     tests('kill tests', path.join('test', 'dist', 'kill', 'main.js')),
     tests('CUDA libraries', path.join('test', 'dist', 'libraries', 'main.js')),
     tests('public test suites', path.join('test', 'dist', 'suites', 'main.js'), '--ci'),
