@@ -503,7 +503,7 @@ test('number 1: all programs of a container share one quota; an allocation beyon
   );
   expect(await second.finish()).toBe('more 2 0\n');
   expect(second.stderr).toMatch(
-    /: 500 MiB of GPU memory were asked for where 5\S+ MiB of the quota of \S+ MiB were in use/,
+    /\] 500 MiB of GPU memory were asked for where 5\S+ MiB of the quota of \S+ MiB were in use/,
   );
   expect(await quiet.finish()).toContain('then 0');
   await first.finish();
