@@ -102,6 +102,13 @@ bool holdsOwnStack(std::uint64_t begin, std::uint64_t end) {
   return here >= begin && here < end;
 }
 
+/// Anonymous memory of MAP_HUGETLB. The kernel maps and protects such pages only as a whole.
+bool holdsHugePages(std::uint64_t begin, std::uint64_t end) {
+  return std::ranges::any_of(wire::memoryMaps(begin, end), [](const wire::MemoryMap& map) {
+    return map.path.starts_with("/anon_hugepage");
+  });
+}
+
 /// Pieces that a registration needs and that are not there yet.
 class NewPieces {
  public:
@@ -153,8 +160,7 @@ bool NewPieces::send() {
 CUresult NewPieces::move(std::uint64_t begin, std::uint64_t end) {
   if (holdsOwnStack(begin, end)) {
     log("cuMemHostRegister: the memory is the calling thread's stack, which cannot be shared with "
-        "the "
-        "GPU worker; register memory of the heap");
+        "the GPU worker; register memory of the heap");
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   watchForks();
@@ -163,8 +169,13 @@ CUresult NewPieces::move(std::uint64_t begin, std::uint64_t end) {
   MovedFile moved = moveToFile(begin, end, file);
   if (moved) return add(begin, end, 0, file, std::move(moved)), CUDA_SUCCESS;
   close(file);
+  if (holdsHugePages(begin, end)) {
+    log("cuMemHostRegister: the memory is part of a huge page, which cannot be shared with the GPU "
+        "worker; register whole huge pages, or use cuMemHostAlloc");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   log("cuMemHostRegister: %llu bytes cannot be shared with the GPU worker: the system refuses more "
-      "shared memory, or these are huge pages; raise the memory limit, or use cuMemHostAlloc",
+      "shared memory; raise the memory limit, or use cuMemHostAlloc",
       static_cast<unsigned long long>(end - begin));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -259,8 +270,8 @@ CUresult registerRange(std::uint64_t begin, std::size_t bytes, unsigned flags) {
   if (status == CUDA_SUCCESS) status = sendRegistration(begin, bytes, flags, pieces.sent());
   if (status == CUDA_ERROR_OPERATING_SYSTEM)
     log("cuMemHostRegister: the GPU worker cannot map %zu bytes of the program at their address: "
-        "it "
-        "is in use there, or the file is too short; use cuMemHostAlloc",
+        "it is in use there, the file is too short, or the bytes are part of a huge page; use "
+        "cuMemHostAlloc",
         bytes);
   if (status != CUDA_SUCCESS) return status;
   pieces.keep();

@@ -31,15 +31,24 @@ class ContextMemory final : public AddressSpace {
   explicit ContextMemory(const Context& context) : context_(context) {}
 
   bool contains(std::uint64_t address, std::uint64_t bytes) const override;
+  bool containsWritable(std::uint64_t address, std::uint64_t bytes) const override;
   std::array<std::uint64_t, 2> around(std::uint64_t address) const override;
   std::string describe(std::uint64_t address) const override;
 
  private:
+  struct Range {
+    std::uint64_t begin = 0, end = 0;
+    bool writable = false;
+    bool contains(std::uint64_t address, std::uint64_t bytes) const {
+      return address >= begin && address < end && bytes <= end - address;
+    }
+  };
   struct Ranges {
     std::uint64_t version = 0;
-    std::vector<std::array<std::uint64_t, 2>> sorted;
+    std::vector<Range> sorted;
   };
   const Ranges& ranges() const;
+  Range find(std::uint64_t address) const;
   std::shared_ptr<const Ranges> build() const;
 
   const Context& context_;
@@ -58,7 +67,7 @@ std::shared_ptr<const ContextMemory::Ranges> ContextMemory::build() const {
   ranges->version = version;
   Allocations::all().each([&](const Allocation& allocation) {
     if (reaches(context_, allocation))
-      ranges->sorted.push_back({allocation.begin, allocation.end()});
+      ranges->sorted.push_back({allocation.begin, allocation.end(), allocation.writable()});
   });
   latest_ = ranges;
   return ranges;
@@ -75,13 +84,19 @@ const ContextMemory::Ranges& ContextMemory::ranges() const {
   return *seen.ranges;
 }
 
-std::array<std::uint64_t, 2> ContextMemory::around(std::uint64_t address) const {
+/// The range that contains the address; an empty one if there is none.
+ContextMemory::Range ContextMemory::find(std::uint64_t address) const {
   const auto& sorted = ranges().sorted;
   auto next = std::upper_bound(sorted.begin(), sorted.end(), address,
-                               [](std::uint64_t a, const auto& range) { return a < range[0]; });
-  if (next == sorted.begin()) return {0, 0};
-  const auto& range = *std::prev(next);
-  return address < range[1] ? range : std::array<std::uint64_t, 2>{0, 0};
+                               [](std::uint64_t a, const Range& range) { return a < range.begin; });
+  if (next == sorted.begin()) return {};
+  const Range& range = *std::prev(next);
+  return address < range.end ? range : Range{};
+}
+
+std::array<std::uint64_t, 2> ContextMemory::around(std::uint64_t address) const {
+  const Range range = find(address);
+  return range.writable ? std::array{range.begin, range.end} : std::array<std::uint64_t, 2>{0, 0};
 }
 
 std::string ContextMemory::describe(std::uint64_t address) const {
@@ -89,8 +104,12 @@ std::string ContextMemory::describe(std::uint64_t address) const {
 }
 
 bool ContextMemory::contains(std::uint64_t address, std::uint64_t bytes) const {
-  const auto [begin, end] = around(address);
-  return end != 0 && address >= begin && bytes <= end - address;
+  return find(address).contains(address, bytes);
+}
+
+bool ContextMemory::containsWritable(std::uint64_t address, std::uint64_t bytes) const {
+  const Range range = find(address);
+  return range.writable && range.contains(address, bytes);
 }
 
 std::unique_ptr<AddressSpace> makeAddressSpace(const Context& context) {

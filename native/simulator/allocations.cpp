@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cuda_abi.h"
+
 namespace simulator {
+
+bool Allocation::writable() const {
+  return kind != MemoryKind::hostRegistered || (flags & CU_MEMHOSTREGISTER_READ_ONLY) == 0;
+}
 
 Allocations& Allocations::all() {
   static Allocations& allocations = *new Allocations;

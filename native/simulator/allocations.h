@@ -62,6 +62,8 @@ struct Allocation {
   bool host() const {
     return kind == MemoryKind::hostAllocated || kind == MemoryKind::hostRegistered;
   }
+  /// False for registered pages that the host process itself may not be able to write.
+  bool writable() const;
 };
 
 /// The process's allocations by address. Thread-safe.

@@ -9,6 +9,11 @@ namespace {
 
 bool known(std::uint64_t address) { return Allocations::all().find(address).has_value(); }
 
+bool readOnly(std::uint64_t address) {
+  const auto found = Allocations::all().find(address);
+  return found && !found->writable();
+}
+
 /// Bytes from the first to the last one accessed on a side.
 std::size_t extent(const Copy& copy, std::size_t pitch, std::size_t layer) {
   if (copy.rows == 0 || copy.layers == 0) return 0;
@@ -42,7 +47,8 @@ void run(const Copy& copy) {
 
 CUresult check(const Copy& copy) {
   const std::size_t destination = extent(copy, copy.destinationPitch, copy.destinationLayer);
-  const bool valid = allowed(copy.destination, destination, copy.to) &&
+  const bool valid = !readOnly(copy.destination) &&
+                     allowed(copy.destination, destination, copy.to) &&
                      allowed(copy.source, sourceExtent(copy), copy.from);
   return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -27,8 +27,11 @@ class AddressSpace {
   virtual ~AddressSpace() = default;
   /// Whether [address, address + bytes) is inside one live allocation.
   virtual bool contains(std::uint64_t address, std::uint64_t bytes) const = 0;
-  /// The live allocation that contains `address`, as [begin, end); {0, 0} if there is none. The
-  /// engine caches the result during a launch, because no allocation is freed while a kernel runs.
+  /// The same for an allocation that kernels may also write.
+  virtual bool containsWritable(std::uint64_t address, std::uint64_t bytes) const = 0;
+  /// The live writable allocation that contains `address`, as [begin, end); {0, 0} if there is
+  /// none. The engine caches the result during a launch, because no allocation is freed while a
+  /// kernel runs.
   virtual std::array<std::uint64_t, 2> around(std::uint64_t address) const = 0;
   /// Describes what is next to an address outside of all live allocations: "4 bytes behind the 256
   /// bytes at 0x7f00". May be empty.

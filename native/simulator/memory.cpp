@@ -84,6 +84,11 @@ bool insideAllocation(std::uint64_t address, std::size_t bytes) {
   return allocation && bytes <= allocation->end() - address;
 }
 
+bool insideWritable(std::uint64_t address, std::size_t bytes) {
+  const auto allocation = Allocations::all().find(address);
+  return allocation && allocation->writable() && bytes <= allocation->end() - address;
+}
+
 }  // namespace simulator
 
 using namespace simulator;

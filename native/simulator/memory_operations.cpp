@@ -28,8 +28,9 @@ CUresult checkWait(CUdeviceptr address, std::size_t bytes, unsigned flags) {
 
 /// The second version of the calls does not take CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER.
 CUresult checkWrite(CUdeviceptr address, std::size_t bytes, unsigned flags) {
-  return flags == CU_STREAM_WRITE_VALUE_DEFAULT ? checkWord(address, bytes)
-                                                : CUDA_ERROR_INVALID_VALUE;
+  return flags == CU_STREAM_WRITE_VALUE_DEFAULT && insideWritable(address, bytes)
+             ? checkWord(address, bytes)
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult check(const CUstreamBatchMemOpParams& operation) {

@@ -26,8 +26,8 @@ CUresult check(const CUDA_MEMSET_NODE_PARAMS& memset) {
   if (height > 1 && (pitch < width * size || height > kMost / pitch))
     return CUDA_ERROR_INVALID_VALUE;
   if (begin % size != 0 || (height > 1 && pitch % size != 0)) return CUDA_ERROR_INVALID_VALUE;
-  return insideAllocation(begin, (height - 1) * pitch + width * size) ? CUDA_SUCCESS
-                                                                      : CUDA_ERROR_INVALID_VALUE;
+  return insideWritable(begin, (height - 1) * pitch + width * size) ? CUDA_SUCCESS
+                                                                    : CUDA_ERROR_INVALID_VALUE;
 }
 
 void run(const CUDA_MEMSET_NODE_PARAMS& memset) {

@@ -19,6 +19,16 @@ struct Operand {
   std::size_t x, y, z;
 };
 
+/// The driver reads a source and writes a destination.
+bool mayUse(const SharedMemory& shared, const Operand<const void>&, std::uint64_t begin,
+            std::uint64_t bytes) {
+  return shared.contains(begin, bytes);
+}
+bool mayUse(const SharedMemory& shared, const Operand<void>&, std::uint64_t begin,
+            std::uint64_t bytes) {
+  return shared.containsWritable(begin, bytes);
+}
+
 /// Whether the rows lie within memory that is shared with the client, if they begin there.
 template <class Host>
 bool isShared(const Thread& thread, std::uint64_t begin, const Operand<Host>& end,
@@ -35,7 +45,8 @@ bool isShared(const Thread& thread, std::uint64_t begin, const Operand<Host>& en
   const Wide layer = Wide{end.z} + std::max<std::size_t>(copy.Depth, 1) - 1;
   const Wide row = Wide{end.y} + std::max<std::size_t>(copy.Height, 1) - 1;
   const Wide bytes = layer * width * rows + row * width + end.x + copy.WidthInBytes;
-  return bytes <= kMost && thread.session.shared.contains(begin, static_cast<std::uint64_t>(bytes));
+  return bytes <= kMost &&
+         mayUse(thread.session.shared, end, begin, static_cast<std::uint64_t>(bytes));
 }
 
 /// Distances that the client left out are filled in, so that the driver and the check agree.

@@ -89,7 +89,8 @@ CUresult cuMemHostRegister_v2(Thread& thread, wire::Decoder& in, wire::Encoder&)
   SharedMemory& shared = thread.session.shared;
   CUresult status = mapPieces(thread, pieces);
   if (status != CUDA_SUCCESS) return release(thread, shared.unmapUnused()), status;
-  if (!shared.addRegistration(address, bytes))
+  const bool readOnly = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+  if (!shared.addRegistration(address, bytes, readOnly))
     return release(thread, shared.unmapUnused()), CUDA_ERROR_INVALID_VALUE;
   status = thread.driver.cuMemHostRegister_v2(reinterpret_cast<void*>(address), bytes,
                                               flags | CU_MEMHOSTREGISTER_DEVICEMAP);

@@ -85,12 +85,12 @@ bool SharedMemory::isUsed(std::uint64_t begin, std::uint64_t end) const {
   return address + registration.bytes > begin;
 }
 
-bool SharedMemory::addRegistration(std::uint64_t address, std::uint64_t bytes) {
+bool SharedMemory::addRegistration(std::uint64_t address, std::uint64_t bytes, bool readOnly) {
   if (bytes == 0 || address > kHighest || bytes > kHighest - address) return false;
   const std::lock_guard lock(mutex_);
   const std::uint64_t end = address + bytes;
   if (!isCovered(address, end) || isUsed(address, end)) return false;
-  bool writable = true;
+  bool writable = !readOnly;
   for (const auto& [begin, piece] : pieces_) {
     if (begin < end && begin + piece.bytes > address) writable = writable && piece.writable;
   }

@@ -73,8 +73,8 @@ class SharedMemory {
   /// or the address is not allowed, or the address is taken in this process.
   bool mapPiece(const Piece& piece);
   /// Makes pages of pieces a registration, claimed until keep(). False if pages are missing, or it
-  /// overlaps another registration.
-  bool addRegistration(std::uint64_t address, std::uint64_t bytes);
+  /// overlaps another registration. It is read-only if the client says so, or if a page is.
+  bool addRegistration(std::uint64_t address, std::uint64_t bytes, bool readOnly = false);
   /// Ends a registration, and unmaps the pieces that no other one needs. Returns their bytes.
   std::uint64_t dropRegistration(std::uint64_t address);
   /// Unmaps the pieces that no registration needs. Returns their bytes.

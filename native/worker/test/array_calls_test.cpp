@@ -81,6 +81,53 @@ struct Fixture {
   }
 };
 
+/// Registers a page of the client's as read-only, at its address.
+std::uint64_t registerReadOnly(Fixture& test) {
+  void* const free = mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto address = reinterpret_cast<std::uint64_t>(free);
+  munmap(free, 4096);  // the worker maps the page only where nothing is
+  const int writable = worker::test::memoryFile("", 4096, F_SEAL_SHRINK);
+  const std::string path = "/proc/self/fd/" + std::to_string(writable);
+  test.session->shared.put(2, open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  close(writable);
+  const worker::SharedMemory::Piece piece{2, address, 4096, 0};
+  const auto encode = [&](wire::Encoder& frame) {
+    frame.put(address);
+    frame.put<std::uint64_t>(4096);
+    frame.put<unsigned>(CU_MEMHOSTREGISTER_READ_ONLY);
+    frame.putBytes(&piece, sizeof piece);
+  };
+  CHECK(test.frames->send(CallNumber::cuMemHostRegister_v2, encode).status == CUDA_SUCCESS);
+  return address;
+}
+
+TEST_CASE("no copy writes memory that is registered as read-only") {
+  Fixture test;
+  const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(16, 16));
+  const std::uint64_t graph = test.give(CallNumber::cuGraphCreate, 0u);
+  const std::uint64_t page = registerReadOnly(test);
+  CHECK(test.copy(test.download(array)) == CUDA_SUCCESS);
+  CUgraphNodeParams node{};
+  node.type = CU_GRAPH_NODE_TYPE_MEMCPY;
+  for (const auto kind : {CU_MEMORYTYPE_HOST, CU_MEMORYTYPE_DEVICE, CU_MEMORYTYPE_UNIFIED}) {
+    CUDA_MEMCPY3D block = test.download(array);
+    block.dstMemoryType = kind;
+    block.dstHost = reinterpret_cast<void*>(page);
+    block.dstDevice = page;
+    CHECK(test.copy(block) == CUDA_ERROR_INVALID_VALUE);
+    node.memcpy.copyParams = block;
+    CHECK(worker::test::addNode(*test.frames, graph, node).status == CUDA_ERROR_INVALID_VALUE);
+    std::swap(block.srcArray, block.dstArray);
+    std::swap(block.srcMemoryType, block.dstMemoryType);
+    block.srcHost = block.dstHost;
+    block.srcDevice = block.dstDevice;
+    block.srcPitch = 64;
+    CHECK(test.copy(block) == CUDA_SUCCESS);  // but copies read it
+  }
+  CHECK(test.call(CallNumber::cuGraphDestroy, graph) == CUDA_SUCCESS);
+  CHECK(test.call(CallNumber::cuMemHostUnregister, page) == CUDA_SUCCESS);
+}
+
 TEST_CASE("an array is charged until it or its context ends") {
   Fixture test;
   const std::uint64_t array = test.give(CallNumber::cuArray3DCreate_v2, image(1024, 1024));

@@ -128,6 +128,20 @@ TEST_CASE_FIXTURE(Opened,
   CHECK(shared.dropRegistration(kFree + 100) == 12288);
 }
 
+TEST_CASE_FIXTURE(Opened, "writable pages of a read-only registration are only read") {
+  shared.put(30, memoryFile(0));
+  CHECK(shared.mapPiece({30, kFree, 8192, 0}));
+  REQUIRE(shared.addRegistration(kFree, 100, true));
+  REQUIRE(shared.addRegistration(kFree + 100, 100));  // its neighbour in the page
+  shared.keep(kFree);
+  shared.keep(kFree + 100);
+  CHECK(shared.contains(kFree, 100));
+  CHECK(!shared.containsWritable(kFree, 100));
+  CHECK(shared.containsWritable(kFree + 100, 100));
+  CHECK(shared.dropRegistration(kFree) == 0);
+  CHECK(shared.dropRegistration(kFree + 100) == 8192);
+}
+
 TEST_CASE_FIXTURE(Opened, "a registration needs pages, and keeps those that it touches") {
   shared.put(26, memoryFile(0));
   shared.put(27, memoryFile(0));

@@ -158,7 +158,7 @@ const Operation* atomically(Warp& w, const Operation* op, u32 mask) {
   w.spin();
   if (keep) w.turn = 0;
   alignas(64) u64 address[32];
-  if (!resolve<space>(w, op, mask, sizeof(T), address)) return nullptr;
+  if (!resolve<space, Use::write>(w, op, mask, sizeof(T), address)) return nullptr;
   const T *b = w.at<T>(op->slot[1]), *c = op->uses & 4 ? w.at<T>(op->slot[2]) : b;
   T* d = keep ? w.at<T>(op->slot[0]) : nullptr;
   for (u32 left = mask; left; left &= left - 1) {

@@ -226,7 +226,7 @@ const Operation* loadRows(Warp& w, const Operation* op, u32 mask) {
   alignas(64) u16 row[32][kRowBytes / 2];
   const u32 lanes = lanesWithRows(op);
   w.turn = 0;
-  if (!resolve<space>(w, op, lanes, kRowBytes, address)) return nullptr;
+  if (!resolve<space, Use::read>(w, op, lanes, kRowBytes, address)) return nullptr;
   for (u32 left = lanes; left; left &= left - 1) {
     const int i = __builtin_ctz(left);
     readOnce<kRowBytes>(row[i], address[i]);
@@ -255,7 +255,7 @@ const Operation* storeRows(Warp& w, const Operation* op, u32) {
   alignas(64) u64 address[32];
   alignas(64) u16 row[32][kRowBytes / 2];
   const u32 lanes = lanesWithRows(op);
-  if (!resolve<space>(w, op, lanes, kRowBytes, address)) return nullptr;
+  if (!resolve<space, Use::write>(w, op, lanes, kRowBytes, address)) return nullptr;
   for (unsigned matrix = 0; matrix < op->width; ++matrix) {
     const u16* from = halves(w, op->slot[matrix]);
     for (unsigned lane = 0; lane < kLanes; ++lane) {

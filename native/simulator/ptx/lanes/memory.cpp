@@ -63,7 +63,7 @@ const Operation* load(Warp& w, const Operation* op, u32 mask) {
   if (space != Space::Local && space != Space::Param) w.turn = 0;
   if (op->flags & Operation::kSpinning) w.spin();
   alignas(64) u64 address[32];
-  if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if (!resolve<space, Use::read>(w, op, mask, sizeof(M) * count, address)) return nullptr;
   if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
     if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
       readNeighbours(w.at<M>(op->slot[0]), address[0]);
@@ -90,7 +90,7 @@ template <Space space, class M, class R>
 const Operation* store(Warp& w, const Operation* op, u32 mask) {
   const unsigned count = op->width;
   alignas(64) u64 address[32];
-  if (!resolve<space>(w, op, mask, sizeof(M) * count, address)) return nullptr;
+  if (!resolve<space, Use::write>(w, op, mask, sizeof(M) * count, address)) return nullptr;
   if constexpr (sizeof(M) == sizeof(R) && sizeof(M) <= 8) {
     if (count == 1 && mask == kAllLanes && consecutive(address, sizeof(M))) {
       writeNeighbours(address[0], w.at<M>(op->slot[0]));
@@ -197,11 +197,12 @@ const Operation* copyAsync(Warp& w, const Operation* op, u32 mask) {
   source.immediate = s64(s32(op->target));
   source.flags = Operation::kHasAddress | Operation::kWideAddress;
   alignas(64) u64 from[32], to[32];
-  if (!resolve<Space::Shared>(w, op, mask, op->width, to)) return nullptr;
+  if (!resolve<Space::Shared, Use::write>(w, op, mask, op->width, to)) return nullptr;
   const u32* taken = op->uses & 2 ? w.at<u32>(op->slot[1]) : nullptr;
   u32 reading = mask;
   for (int i = 0; taken && i < 32; ++i) reading &= taken[i] ? ~0u : ~(1u << i);
-  if (reading && !resolve<Space::Generic>(w, &source, reading, op->width, from)) return nullptr;
+  if (reading && !resolve<Space::Generic, Use::read>(w, &source, reading, op->width, from))
+    return nullptr;
   for (u32 left = mask; left; left &= left - 1) {
     const int i = __builtin_ctz(left);
     const u32 bytes = taken ? taken[i] : op->width;

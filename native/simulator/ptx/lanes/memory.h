@@ -45,7 +45,7 @@ namespace simulator::ptx::SIMULATOR_LANES {
 }
 
 /// Device memory. Most instructions touch one allocation at a time.
-template <Space space>
+template <Space space, Use use>
 [[gnu::always_inline]] inline bool resolveDevice(Warp& w, const Operation* op, u32 mask, u64 bytes,
                                                  u64* address, u64 together) {
   const Range& range = w.processor->ranges[op->target % Multiprocessor::kRanges];
@@ -59,13 +59,13 @@ template <Space space>
   if (within(offsets, bytes, size) || allWithin(offset, bytes, size)) [[likely]]
     return true;
   if (space == Space::Generic && together >> kWindowShift)
-    return resolveWindows(w, op, mask, bytes, address);
-  return resolveGlobal(w, op, mask, bytes, address);
+    return resolveWindows(w, op, mask, bytes, address, use);
+  return resolveGlobal(w, op, mask, bytes, address, use);
 }
 
 /// Fills `address` with addresses of this process at which `bytes` bytes may be touched; false
 /// after a fault.
-template <Space space>
+template <Space space, Use use>
 [[gnu::always_inline]] inline bool resolve(Warp& w, const Operation* op, u32 mask, u64 bytes,
                                            u64* address) {
   computeAddresses(w, op, mask, address);
@@ -74,7 +74,7 @@ template <Space space>
   if (together & (bytes - 1)) [[unlikely]]
     return misaligned(w, op);
   if (space == Space::Global || space == Space::Generic)
-    return resolveDevice<space>(w, op, mask, bytes, address, together);
+    return resolveDevice<space, use>(w, op, mask, bytes, address, together);
   const u64 limit = space == Space::Shared  ? w.sharedBytes
                     : space == Space::Local ? w.localBytes
                                             : w.parameterBytes;

@@ -19,12 +19,14 @@ std::uint8_t* sharedAt(Warp& warp, std::uint64_t offset, std::uint64_t bytes) {
   return offset + bytes <= warp.sharedBytes ? base + offset : nullptr;
 }
 
-bool inGlobal(Warp& warp, std::uint64_t address, std::uint64_t bytes) {
+bool inGlobal(Warp& warp, std::uint64_t address, std::uint64_t bytes, Use use) {
   const std::uint64_t workspace = reinterpret_cast<std::uint64_t>(warp.block->run->gridWorkspace);
   if (address - workspace <= sizeof warp.block->run->gridWorkspace - bytes &&
       bytes <= sizeof warp.block->run->gridWorkspace)
     return true;
-  return warp.processor->memory->contains(address, bytes) || insideErrorTexts(address, bytes);
+  const AddressSpace& memory = *warp.processor->memory;
+  if (use == Use::write) return memory.containsWritable(address, bytes);
+  return memory.contains(address, bytes) || insideErrorTexts(address, bytes);
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ bool outside(Warp& warp, const Operation* op) {
 }
 
 bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
-                   std::uint64_t* address) {
+                   std::uint64_t* address, Use use) {
   Range& range = warp.processor->ranges[op->target % Multiprocessor::kRanges];
   Range found = range;
   for (std::uint32_t left = mask; left; left &= left - 1) {
@@ -49,7 +51,7 @@ bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
     const auto [begin, end] = warp.processor->memory->around(at);
     if (at >= begin && at < end && at + bytes <= end) {
       found = {begin, end};
-    } else if (!inGlobal(warp, at, bytes)) {
+    } else if (!inGlobal(warp, at, bytes, use)) {
       return outside(warp, op);
     }
   }
@@ -73,10 +75,10 @@ bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
 }
 
 bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
-                    std::uint64_t* address) {
+                    std::uint64_t* address, Use use) {
   for (std::uint32_t left = mask; left; left &= left - 1) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
-    void* found = hostAddress(warp, lane, address[lane], bytes);
+    void* found = hostAddress(warp, lane, address[lane], bytes, use);
     if (!found) return outside(warp, op);
     address[lane] = reinterpret_cast<std::uint64_t>(found);
   }
@@ -97,10 +99,10 @@ std::uint64_t addressOfLane(Warp& warp, const Operation* op, unsigned lane) {
                                     warp.at<std::uint32_t>(op->slot[Operation::kAddress])[lane]);
 }
 
-void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes) {
+void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes, Use use) {
   const std::uint64_t offset = generic & kWindowOffset;
   switch (generic & ~kWindowOffset) {
-    case 0: return inGlobal(warp, generic, bytes) ? reinterpret_cast<void*>(generic) : nullptr;
+    case 0: return inGlobal(warp, generic, bytes, use) ? reinterpret_cast<void*>(generic) : nullptr;
     case kSharedWindow: return sharedAt(warp, offset, bytes);
     case kLocalWindow:
       return offset + bytes <= warp.localBytes

@@ -8,13 +8,16 @@
 
 namespace simulator::ptx {
 
+/// What an operation does with the memory at an address. Registered host memory may be read-only.
+enum class Use : std::uint8_t { read, write };
+
 bool misaligned(Warp& warp, const Operation* op);
 bool outside(Warp& warp, const Operation* op);
 bool resolveGlobal(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
-                   std::uint64_t* address);
+                   std::uint64_t* address, Use use);
 /// Generic addresses of which at least one is not device memory.
 bool resolveWindows(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
-                    std::uint64_t* address);
+                    std::uint64_t* address, Use use);
 /// Shared addresses beyond the own block: those of other blocks of the cluster, or a fault.
 bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uint64_t bytes,
                    std::uint64_t* address);
@@ -23,6 +26,6 @@ bool resolveShared(Warp& warp, const Operation* op, std::uint32_t mask, std::uin
 std::uint64_t addressOfLane(Warp& warp, const Operation* op, unsigned lane);
 /// A generic address of one lane as an address of this process; null when it is no memory of that
 /// lane.
-void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes);
+void* hostAddress(Warp& warp, unsigned lane, std::uint64_t generic, std::uint64_t bytes, Use use);
 
 }  // namespace simulator::ptx

@@ -69,7 +69,8 @@ Touch touch(Warp& w, const Operation* op, const Access& access, Space space, std
     if (checks().memory) w.block->run->checker->misaligned(w, lane, op, access, result.generic);
     return result;
   }
-  result.host = static_cast<std::uint8_t*>(hostAddress(w, lane, result.generic, access.bytes));
+  result.host =
+      static_cast<std::uint8_t*>(hostAddress(w, lane, result.generic, access.bytes, Use::read));
   if (!result.host && checks().memory)
     w.block->run->checker->outside(w, lane, op, access, result.generic);
   return result;

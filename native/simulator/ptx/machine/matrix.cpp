@@ -18,10 +18,10 @@ MatrixAccess accessOf(const Operation* op) {
 
 /// As hostAddress(); `known` is the allocation that was found last.
 void* hostAddressIn(Warp& w, Range& known, unsigned lane, std::uint64_t address,
-                    std::uint64_t bytes) {
+                    std::uint64_t bytes, Use use) {
   if (address >= known.begin && address + bytes <= known.end)
     return reinterpret_cast<void*>(address);
-  void* found = hostAddress(w, lane, address, bytes);
+  void* found = hostAddress(w, lane, address, bytes, use);
   if (found && address >> kWindowShift == 0) {
     const auto [begin, end] = w.processor->memory->around(address);
     known = {begin, end};
@@ -31,7 +31,7 @@ void* hostAddressIn(Warp& w, Range& known, unsigned lane, std::uint64_t address,
 
 /// The host's address of one element; null after a fault.
 std::uint8_t* elementAt(Warp& w, const Operation* op, const MatrixAccess& access, Range& known,
-                        unsigned lane, unsigned element) {
+                        unsigned lane, unsigned element, Use use) {
   const unsigned number =
       (lane * access.perLane + element) % (unsigned{access.rows} * access.columns);
   const std::uint64_t row = number / access.columns, column = number % access.columns;
@@ -41,7 +41,7 @@ std::uint8_t* elementAt(Warp& w, const Operation* op, const MatrixAccess& access
       addressOfLane(w, op, lane) +
       (access.columnMajor ? column * stride + row : row * stride + column) * bytes;
   if (access.shared && address >> kWindowShift == 0) address |= kSharedWindow;
-  void* found = address % bytes ? nullptr : hostAddressIn(w, known, lane, address, bytes);
+  void* found = address % bytes ? nullptr : hostAddressIn(w, known, lane, address, bytes, use);
   if (!found)
     w.fault(address % bytes ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_ERROR_ILLEGAL_ADDRESS, op);
   return static_cast<std::uint8_t*>(found);
@@ -50,7 +50,7 @@ std::uint8_t* elementAt(Warp& w, const Operation* op, const MatrixAccess& access
 /// Calls act(memory, in the register) for each element of the operation's registers.
 template <class F>
 const Operation* eachElement(Warp& w, const Operation* op, std::uint32_t mask,
-                             std::uint8_t registers, F act) {
+                             std::uint8_t registers, Use use, F act) {
   const MatrixAccess access = accessOf(op);
   Range known;
   const unsigned bytes = access.bytes, registerBytes = std::max(4u, bytes),
@@ -62,7 +62,7 @@ const Operation* eachElement(Warp& w, const Operation* op, std::uint32_t mask,
       std::uint8_t* value = w.at<std::uint8_t>(op->slot[i]) + lane * registerBytes;
       for (unsigned e = 0; e < inRegister; ++e) {
         std::uint8_t* memory =
-            elementAt(w, op, access, known, lane, access.first + i * inRegister + e);
+            elementAt(w, op, access, known, lane, access.first + i * inRegister + e, use);
         if (!memory) return nullptr;
         act(memory, value + e * bytes, bytes);
       }
@@ -74,14 +74,14 @@ const Operation* eachElement(Warp& w, const Operation* op, std::uint32_t mask,
 }  // namespace
 
 const Operation* loadMatrix(Warp& w, const Operation* op, std::uint32_t mask) {
-  return eachElement(w, op, mask, op->defines,
+  return eachElement(w, op, mask, op->defines, Use::read,
                      [](const std::uint8_t* memory, std::uint8_t* value, unsigned bytes) {
                        std::memcpy(value, memory, bytes);
                      });
 }
 
 const Operation* storeMatrix(Warp& w, const Operation* op, std::uint32_t mask) {
-  return eachElement(w, op, mask, op->uses & 15,
+  return eachElement(w, op, mask, op->uses & 15, Use::write,
                      [](std::uint8_t* memory, const std::uint8_t* value, unsigned bytes) {
                        std::memcpy(memory, value, bytes);
                      });

@@ -22,7 +22,7 @@ static_assert(sizeof(Object) == 8);
 Object* objectOf(Warp& w, const Operation* op, unsigned lane) {
   std::uint64_t address = addressOfLane(w, op, lane);
   if (address >> kWindowShift == 0) address |= kSharedWindow;
-  void* found = address % 8 ? nullptr : hostAddress(w, lane, address, sizeof(Object));
+  void* found = address % 8 ? nullptr : hostAddress(w, lane, address, sizeof(Object), Use::write);
   if (!found) w.fault(address % 8 ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_ERROR_ILLEGAL_ADDRESS, op);
   return static_cast<Object*>(found);
 }

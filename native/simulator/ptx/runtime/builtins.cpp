@@ -50,8 +50,8 @@ CUresult copyBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments,
                    std::uint64_t& result) {
   result = arguments[0];
   if (arguments[2] == 0) return CUDA_SUCCESS;
-  void* to = hostAddress(warp, lane, arguments[0], arguments[2]);
-  const void* from = hostAddress(warp, lane, arguments[1], arguments[2]);
+  void* to = hostAddress(warp, lane, arguments[0], arguments[2], Use::write);
+  const void* from = hostAddress(warp, lane, arguments[1], arguments[2], Use::read);
   if (!to || !from) return CUDA_ERROR_ILLEGAL_ADDRESS;
   std::memmove(to, from, arguments[2]);
   return CUDA_SUCCESS;
@@ -61,7 +61,7 @@ CUresult fillBytes(Warp& warp, unsigned lane, const std::uint64_t* arguments,
                    std::uint64_t& result) {
   result = arguments[0];
   if (arguments[2] == 0) return CUDA_SUCCESS;
-  void* to = hostAddress(warp, lane, arguments[0], arguments[2]);
+  void* to = hostAddress(warp, lane, arguments[0], arguments[2], Use::write);
   if (!to) return CUDA_ERROR_ILLEGAL_ADDRESS;
   std::memset(to, static_cast<int>(arguments[1]), arguments[2]);
   return CUDA_SUCCESS;
@@ -84,7 +84,7 @@ Builtin builtinNamed(std::string_view name) {
 
 bool readString(Warp& warp, unsigned lane, std::uint64_t address, std::string& text) {
   for (std::size_t n = 0; n < (1 << 16); ++n) {
-    const auto* c = static_cast<const char*>(hostAddress(warp, lane, address + n, 1));
+    const auto* c = static_cast<const char*>(hostAddress(warp, lane, address + n, 1, Use::read));
     if (!c) return false;
     if (*c == '\0') return true;
     text += *c;

@@ -164,7 +164,7 @@ constexpr RuntimeFunction kFunctions[] = {
 
 std::uint64_t RuntimeCall::write(std::uint64_t address, const void* value,
                                  std::size_t bytes) const {
-  void* found = hostAddress(warp, lane, address, bytes);
+  void* found = hostAddress(warp, lane, address, bytes, Use::write);
   if (found == nullptr) return warp.block->run->fail(CUDA_ERROR_ILLEGAL_ADDRESS), CUDA_SUCCESS;
   std::memcpy(found, value, bytes);
   return CUDA_SUCCESS;

@@ -20,7 +20,7 @@ class Arguments {
   T next() {
     T value{};
     at_ = (at_ + sizeof(T) - 1) & ~std::uint64_t{sizeof(T) - 1};
-    const void* found = hostAddress(warp_, lane_, at_, sizeof(T));
+    const void* found = hostAddress(warp_, lane_, at_, sizeof(T), Use::read);
     if (found) {
       std::memcpy(&value, found, sizeof value);
     } else {

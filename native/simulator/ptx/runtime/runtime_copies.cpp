@@ -36,8 +36,12 @@ struct Parameters3D {
   std::uint32_t kind;
 };
 
-bool mapped(const Family& family, std::uint64_t address, std::uint64_t bytes) {
+bool readable(const Family& family, std::uint64_t address, std::uint64_t bytes) {
   return family.environment.memory->contains(address, bytes);
+}
+
+bool writable(const Family& family, std::uint64_t address, std::uint64_t bytes) {
+  return family.environment.memory->containsWritable(address, bytes);
 }
 
 void fail(Family& family) {
@@ -62,8 +66,8 @@ std::uint64_t copy(const RuntimeCall& call, const Pitched& to, const Pitched& fr
                                 eachRow(extent, [&](std::uint64_t y, std::uint64_t z) {
                                   const std::uint64_t target = to.row(y, z),
                                                       source = from.row(y, z);
-                                  if (!mapped(family, target, extent.width) ||
-                                      !mapped(family, source, extent.width))
+                                  if (!writable(family, target, extent.width) ||
+                                      !readable(family, source, extent.width))
                                     return fail(family), false;
                                   std::memmove(reinterpret_cast<void*>(target),
                                                reinterpret_cast<const void*>(source), extent.width);
@@ -79,7 +83,7 @@ std::uint64_t fill(const RuntimeCall& call, const Pitched& to, std::uint32_t val
   return call.submit(stream, {[&family, to, value, extent] {
                                 eachRow(extent, [&](std::uint64_t y, std::uint64_t z) {
                                   const std::uint64_t target = to.row(y, z);
-                                  if (!mapped(family, target, extent.width))
+                                  if (!writable(family, target, extent.width))
                                     return fail(family), false;
                                   std::memset(reinterpret_cast<void*>(target),
                                               static_cast<int>(value), extent.width);
@@ -109,7 +113,8 @@ Pitched box(const PitchedPointer& pointer, const std::uint64_t (&position)[3]) {
 }
 
 std::uint64_t copy3D(const RuntimeCall& call, std::uint64_t stream) {
-  const void* found = hostAddress(call.warp, call.lane, call.arguments[0], sizeof(Parameters3D));
+  const void* found =
+      hostAddress(call.warp, call.lane, call.arguments[0], sizeof(Parameters3D), Use::read);
   if (found == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Parameters3D parameters;
   std::memcpy(&parameters, found, sizeof parameters);

@@ -21,6 +21,9 @@ class Memory final : public simulator::AddressSpace {
     const auto [begin, end] = around(address);
     return begin != end && address + bytes <= end;
   }
+  bool containsWritable(std::uint64_t address, std::uint64_t bytes) const override {
+    return contains(address, bytes);
+  }
   std::array<std::uint64_t, 2> around(std::uint64_t address) const override {
     const std::lock_guard lock(mutex_);
     auto after = blocks_.upper_bound(address);
