@@ -18,7 +18,6 @@ left behind.
 const MEMORY = '256MiB';
 const PROBE_EVERY = 10;
 const MOMENT_MILLISECONDS = 250;
-const GONE_MILLISECONDS = 5_000;
 
 const { values } = parseArgs({
   options: {
@@ -82,7 +81,7 @@ async function killing(
 ): Promise<number> {
   const free = await probe(programs, server);
   // The log line of a session appears after the proxy has closed all its files.
-  await until(() => server.log().includes('"msg":"session"'), GONE_MILLISECONDS);
+  await until(() => server.log().includes('"msg":"session"'));
   const clean = await settled(server);
   let inside = 0;
   for (let i = 0; i < kills && server.alive; ++i) {
@@ -121,7 +120,7 @@ async function killOne(
   const diary = new Diary(path.join(directory, 'diary'));
   const victim = start(programs.victim, diary.path, server.socket);
   try {
-    if (target === 'worker' && !(await until(() => server.workers().length > 0, GONE_MILLISECONDS)))
+    if (target === 'worker' && !(await until(() => server.workers().length > 0)))
       return { insideCall: false, problems: ['it got no worker'] };
     await pause(moment);
     for (const pid of target === 'worker' ? server.workers() : [victim.pid as number])
@@ -135,13 +134,13 @@ async function killOne(
       target === 'worker' &&
       then.every(({ calls }) => calls === 0) &&
       diary.read().some(({ calls }) => calls > 0);
-    await until(() => hasEnded() || goesOn(), GONE_MILLISECONDS);
+    await until(() => hasEnded() || goesOn());
     if (!hasEnded() && goesOn()) {
       victim.kill('SIGKILL');
-      await until(hasEnded, GONE_MILLISECONDS);
+      await until(hasEnded);
       return {
         insideCall,
-        problems: (await until(() => server.workers().length === 0, GONE_MILLISECONDS))
+        problems: (await until(() => server.workers().length === 0))
           ? []
           : ['a worker is left behind'],
       };
@@ -154,7 +153,7 @@ async function killOne(
             `${JSON.stringify(diary.read().map(({ state, calls }) => ({ state, calls })))}`,
         ];
     if (target === 'worker' && ended) problems.push(...missingErrors(diary.read(), victim));
-    if (!(await until(() => server.workers().length === 0, GONE_MILLISECONDS)))
+    if (!(await until(() => server.workers().length === 0)))
       problems.push('a worker is left behind');
     return { insideCall, problems };
   } finally {
@@ -185,12 +184,11 @@ async function probe({ probe }: Programs, server: Server): Promise<string> {
   return `${outcome.stdout.trim()} bytes free`;
 }
 
-/** Open files of the proxy once no worker is left. Waits a while for the expected value. */
+/** Open files of the proxy once no worker is left. Waits for the expected value. */
 async function settled(server: Server, expected?: string): Promise<string> {
   const files = () => server.openFiles().join(' ');
   await until(
     () => server.workers().length === 0 && (expected === undefined || files() === expected),
-    GONE_MILLISECONDS,
   );
   return files();
 }

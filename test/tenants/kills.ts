@@ -7,7 +7,6 @@ import { disagreements } from './truth.js';
 const MIB = 2 ** 20;
 const SHARES = [20, 30, 50];
 const LONGEST_PAUSE_MS = 100;
-const PATIENCE_MS = 10_000;
 /** Exit status of a program whose worker died: test/tenants/neighbour.cu. */
 const SAW_AN_ERROR = 3;
 
@@ -111,7 +110,7 @@ async function goOn(parties: readonly Party[], victims: readonly Party[]): Promi
 async function anotherArbiter({ node }: Scene, killed: number | undefined): Promise<string[]> {
   if (killed === undefined) return ['there was no arbiter'];
   const back = () => node.arbiter() !== undefined && node.arbiter() !== killed;
-  return (await until(back, PATIENCE_MS)) ? [] : [`no arbiter took the place of process ${killed}`];
+  return (await until(back)) ? [] : [`no arbiter took the place of process ${killed}`];
 }
 
 /**

@@ -13,7 +13,6 @@ import { disagreements } from './truth.js';
 const MIB = 2 ** 20;
 const CONNECTIONS = 10_000;
 const LONG_KERNEL_S = 10;
-const PATIENCE_MS = 60_000;
 /** How long the others are observed for the figures that are printed; they are not checked. */
 const LOOK_MS = 1500;
 /** An ordinary session needs some 10 MiB. */
@@ -114,7 +113,7 @@ async function suffer(
   );
   process.kill('SIGKILL');
   judge('what it leaves behind', await disagreements(node, bad, []));
-  await until(() => beyond(node.openFiles(), files).length === 0, PATIENCE_MS);
+  await until(() => beyond(node.openFiles(), files).length === 0);
   judge('what the proxy has open', beyond(node.openFiles(), files));
   judge('the proxy', node.alive ? [] : ['it died']);
   const next = startTenant(scene, bad, 'check');
@@ -197,7 +196,7 @@ async function start(
   createInterface(process.stdout as NodeJS.ReadableStream).on('line', (line) => {
     ready ||= line === 'ready';
   });
-  await until(() => ready || isOver(process), PATIENCE_MS);
+  await until(() => ready || isOver(process));
   return {
     process,
     problems: ready

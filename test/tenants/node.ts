@@ -9,10 +9,7 @@ import type {
 } from '@nvidia-virtual/node-state/admin/messages';
 import { arbiterSocketIn } from '@nvidia-virtual/node-state/paths';
 import { GPU_PROXY } from '../paths.js';
-import { openFiles, pause, processesWith, until, watchTime } from '../processes.js';
-
-/** Timeout of checks: an end, or the remains of a session. */
-const PATIENCE_MS = 10_000;
+import { openFiles, PATIENCE_MS, pause, processesWith, until, watchTime } from '../processes.js';
 
 interface Settings {
   readonly options?: readonly string[] | undefined;
@@ -84,7 +81,7 @@ export class TestNode {
   async stop(): Promise<boolean> {
     this.#disconnect();
     this.#process?.kill('SIGTERM');
-    const ended = await until(() => !this.alive, PATIENCE_MS);
+    const ended = await until(() => !this.alive);
     if (!ended) await this.kill();
     return ended;
   }

@@ -8,7 +8,6 @@ import type { Tally } from '../tally.js';
 import { TestNode } from './node.js';
 import { type Load, Tenant } from './tenant.js';
 
-const PATIENCE_MS = 10_000;
 /** Content of an idle state directory. */
 const FILES = [
   'admin.sock',
@@ -104,7 +103,7 @@ async function leavings(node: TestNode, sharedBefore: readonly string[]): Promis
   if (!(await node.stop())) problems.push('gpu-proxy serve did not end when it was asked to');
   // An arbiter waits a minute for the next proxy.
   const workers = () => node.processes().filter((pid) => pid !== node.arbiter());
-  await until(() => workers().length === 0, PATIENCE_MS);
+  await until(() => workers().length === 0);
   problems.push(...workers().map((pid) => `process ${pid} is left behind`));
   const files = node.files().filter((name) => !FILES.includes(name));
   problems.push(...files.map((name) => `${name} is left behind`));

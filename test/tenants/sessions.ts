@@ -55,9 +55,7 @@ async function refused(scene: Scene, tenants: Tenant[]): Promise<void> {
     `use. Wait until one ends`;
   tally.judge(
     'the log of the proxy',
-    (await until(() => node.log().includes(sentence), 5_000))
-      ? []
-      : [`it does not say: ${sentence}`],
+    (await until(() => node.log().includes(sentence))) ? [] : [`it does not say: ${sentence}`],
   );
   await judgeAll(scene, tenants, 'a program beside one that was refused');
 

@@ -6,17 +6,16 @@ import type { AllocationMessage } from '@nvidia-virtual/node-state/admin/message
 import { MAX_SESSIONS } from '@nvidia-virtual/node-state/allocation-options';
 import { readSession } from '@nvidia-virtual/node-state/specification';
 import { isAlive } from '@nvidia-virtual/service/process-table';
-import { pause, watchTime } from '../processes.js';
+import { PATIENCE_MS, pause, watchTime } from '../processes.js';
 import type { TestNode } from './node.js';
 
-const SECONDS = 5;
 /** Names of files and directories that are being created or removed. */
 const PASSING = /^\.(new|gone)-/;
 
 /**
  * Compares the state of an allocation in the node and in the ledger with the facts: records of its
- * sessions, their processes, and the bytes in its quota file. Waits up to 5 seconds for them to
- * agree, without time that the host gave to others. @returns the differences
+ * sessions, their processes, and the bytes in its quota file. Waits for them to agree. @returns the
+ * differences
  */
 export async function disagreements(
   node: TestNode,
@@ -32,8 +31,7 @@ export async function disagreements(
       clients,
       written,
     );
-    if (problems.length === 0 || passed() > SECONDS * 1000)
-      return problems.map((problem) => `after ${SECONDS} s ${problem}`);
+    if (problems.length === 0 || passed() > PATIENCE_MS) return problems;
     await pause(20);
   }
 }
