@@ -147,9 +147,8 @@ class PlayedWorker {
     mailbox->drained.store(mailbox->grant.load());
     poke();
   }
-  /// Always has work, of which `drain` microseconds are left when the gate closes; the next piece
-  /// stands at the gate by then.
-  [[noreturn]] void saturate(unsigned drain) const {
+  /// Always has work: when the gate closes, the next piece stands there before the last one ends.
+  [[noreturn]] void saturate() const {
     for (;;) {
       want();
       for (std::uint32_t word = mailbox->grant.load(); grantOf(word) != Grant::closed;
@@ -157,7 +156,6 @@ class PlayedWorker {
         awaitChange(word);
       mailbox->wants.store(1);
       poke();
-      usleep(drain);
       sayDrained();
     }
   }

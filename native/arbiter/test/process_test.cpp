@@ -52,11 +52,11 @@ class Running {
 
 /// A tenant that always has work, in a process.
 std::unique_ptr<Child> saturating(const std::string& socket, Control& control,
-                                  const std::string& id, unsigned drain = 300) {
+                                  const std::string& id) {
   auto child = std::make_unique<Child>([&] {
     PlayedWorker worker(socket);
     if (!worker.awaitMailbox()) _exit(1);
-    worker.saturate(drain);
+    worker.saturate();
   });
   control.say("worker " + std::to_string(child->pid) + ' ' + id);
   return child;
