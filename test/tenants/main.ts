@@ -6,13 +6,24 @@ import { bypass } from './bypass.js';
 import { gangs } from './gangs.js';
 import { kills } from './kills.js';
 import { malice } from './malice.js';
+import { nested } from './nested.js';
 import { quota } from './quota.js';
 import { type Case, play } from './scene.js';
 import { sessions } from './sessions.js';
 import { shares } from './shares.js';
 import { sharing } from './sharing.js';
 
-const CASES: readonly Case[] = [quota, sharing, bypass, sessions, shares, gangs, kills, malice];
+const CASES: readonly Case[] = [
+  quota,
+  sharing,
+  bypass,
+  sessions,
+  shares,
+  nested,
+  gangs,
+  kills,
+  malice,
+];
 
 const HELP = `Tests many tenants on one simulated GPU: no tenant gets more than its allocation, \
 or harms another.
@@ -41,7 +52,7 @@ else
 
 async function main(cases: readonly Case[], count: number, seed: number): Promise<number> {
   const programs = {
-    neighbour: await compileProgram('tenants', 'neighbour'),
+    neighbour: await compileProgram('tenants', 'neighbour', ['-rdc=true', '-lcudadevrt']),
     quota: await compileProgram('tenants', 'quota'),
     heap: await compileProgram('tenants', 'heap'),
     sharing: await compileProgram('tenants', 'sharing'),

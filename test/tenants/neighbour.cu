@@ -3,6 +3,7 @@
 //   neighbour check    FILE ITERATIONS    copies, a kernel with checked results, device and pinned
 //                                         memory that is allocated and freed, pauses of 2 ms
 //   neighbour saturate FILE MILLISECONDS  always 16 kernels of that duration in flight
+//   neighbour nested   FILE MILLISECONDS  the same by kernels that launch a kernel for it
 //   neighbour compute  FILE ITERATIONS    the same with kernels that compute, which use processor
 //                                         time on a simulated GPU
 //   neighbour request  FILE MILLISECONDS  one kernel, a synchronization, and a pause of 2 ms
@@ -30,6 +31,13 @@ __global__ void advance(unsigned* values, int iterations) {
 /// Uses GPU time, but hardly any processor time on a simulated GPU.
 __global__ void rest(int milliseconds) {
   for (int i = 0; i < milliseconds; ++i) __nanosleep(1'000'000);
+}
+
+/// The same in a child: of the stream, beside it, or after its parent.
+__global__ void launchRest(int kind, int milliseconds) {
+  if (kind == 0) rest<<<1, 1>>>(milliseconds);
+  if (kind == 1) rest<<<1, 1, 0, cudaStreamFireAndForget>>>(milliseconds);
+  if (kind == 2) rest<<<1, 1, 0, cudaStreamTailLaunch>>>(milliseconds);
 }
 
 /// The same on one of two GPUs; then waits until the other has caught up.
@@ -84,6 +92,15 @@ class Neighbour {
 
   bool saturate(unsigned round) {
     return keepInFlight(round, [&] { return launchRest(); });
+  }
+
+  bool nested(unsigned round) {
+    return keepInFlight(round, [&] {
+      return diary_.make([&] {
+        ::launchRest<<<1, 1, 0, stream_>>>(static_cast<int>(round % 3), iterations_);
+        return cudaGetLastError();
+      });
+    });
   }
 
   bool compute(unsigned round) {
@@ -199,6 +216,7 @@ int main(int count, char** arguments) {
   if (!neighbour.begin()) return 3;
   if (mode == "check") return neighbour.repeat(&Neighbour::check);
   if (mode == "saturate") return neighbour.repeat(&Neighbour::saturate);
+  if (mode == "nested") return neighbour.repeat(&Neighbour::nested);
   if (mode == "compute") return neighbour.repeat(&Neighbour::compute);
   if (mode == "request") return neighbour.repeat(&Neighbour::request);
   if (mode == "gang") return neighbour.repeat(&Neighbour::gang);

@@ -166,6 +166,8 @@ async function alone(scene: Scene): Promise<void> {
 interface Look {
   /** Figures between two readings, by the arbiter. */
   readonly times: readonly TimeUseMessage[];
+  /** Calls of each program between them. */
+  readonly calls: readonly number[];
   /** At most so much time is between the readings. */
   readonly passedNs: number;
   /** Figures since the allocations were created. */
@@ -174,7 +176,7 @@ interface Look {
 }
 
 /** Lets all of them work until `enough` time was charged to them together. */
-async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Promise<Look> {
+export async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Promise<Look> {
   const { node, tally } = scene;
   const created = performance.now();
   const allocations: AllocationMessage[] = [];
@@ -193,10 +195,12 @@ async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Pr
   await timesUntil(scene, allocations, (times) => times.every(taken));
 
   const begin = performance.now();
+  const callsBefore = tenants.map(({ entry }) => entry.calls);
   const before = await timesNow(scene, allocations);
   const isEnough = (now: readonly TimeUseMessage[]) => charged(difference(before, now)) >= enough;
   const totals = await timesUntil(scene, allocations, isEnough);
   const end = performance.now();
+  const calls = tenants.map(({ entry }, i) => entry.calls - (callsBefore[i] as number));
   const stopped = await Promise.all(tenants.map((tenant) => tenant.stop()));
   tally.judge('the end of a busy tenant', stopped.flat());
   for (const allocation of allocations) {
@@ -205,6 +209,7 @@ async function look(scene: Scene, wishes: readonly Wish[], enough = LOOK_NS): Pr
   }
   return {
     times: difference(before, totals),
+    calls,
     passedNs: (end - begin) * 1e6,
     totals,
     livedNs: (end - created) * 1e6,
@@ -249,7 +254,7 @@ function difference(
 }
 
 /** Charged time: from the start of each window until its work has ended. */
-function charged(times: readonly TimeUseMessage[]): number {
+export function charged(times: readonly TimeUseMessage[]): number {
   return times.reduce((sum, time) => sum + time.granted + time.overrun, 0);
 }
 

@@ -7,7 +7,15 @@ import { until } from '../processes.js';
 
 let diaries = 0;
 
-export type Load = 'check' | 'saturate' | 'compute' | 'request' | 'gang' | 'copy' | 'idle';
+export type Load =
+  | 'check'
+  | 'saturate'
+  | 'nested'
+  | 'compute'
+  | 'request'
+  | 'gang'
+  | 'copy'
+  | 'idle';
 
 /** One process of test/tenants/neighbour.cu. */
 export class Tenant {
