@@ -97,9 +97,11 @@ class Program {
 /// Compiles and links the texts (one for an ordinary image; one per object file for -rdc=true).
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error);
 
-/// Why the texts cannot be linked; CUDA_SUCCESS if they can, up to a name that none of them
-/// defines. CUDA_ERROR_UNKNOWN, as an H200 answers, for a name that several of them define.
-CompileError checkTexts(std::span<const std::string_view> texts);
+/// Why a text cannot be linked; CUDA_SUCCESS if it can, up to names that it does not define.
+/// @param defined receives the names that no other text may define
+CompileError checkText(std::string_view text, std::vector<std::string>& defined);
+/// What an H200 answers to a name that several texts define.
+CompileError definedAgain(std::string_view name);
 
 struct Launch {
   const Program* program = nullptr;

@@ -1,5 +1,8 @@
 // Links PTX: of texts, fat binaries, object files and archives. The result is an ELF file with one
 // fat binary for each text, which cuModuleLoadData compiles together.
+#include <algorithm>
+#include <iterator>
+#include <set>
 #include <span>
 
 #include "native/simulator/driver_call.h"
@@ -16,7 +19,8 @@ namespace simulator {
 struct LinkState {
   JitOptions options;
   std::vector<std::string> texts;
-  std::string image;  ///< cuLinkComplete gives its address
+  std::set<std::string> defined;  ///< names that no further text may define
+  std::string image;              ///< cuLinkComplete gives its address
 };
 
 }  // namespace simulator
@@ -40,18 +44,23 @@ CUresult reported(LinkState& link, CUresult status, const std::string& sentence)
 }
 
 /// Adds the texts of an input. cuLinkComplete resolves their names, and fails after a name that was
-/// defined again.
+/// defined again. Reads only the new texts, as a link may have thousands.
 CompileError readInput(LinkState& link, CUjitInputType type, std::span<const std::byte> data) {
   CompileError error;
   std::vector<std::string> texts;
   error.result = readLinkInput(type, data, texts, error.sentence);
   if (error.result != CUDA_SUCCESS) return error;
-  for (std::string_view text : texts) {
-    error = checkTexts({&text, 1});
+  std::vector<std::string> defined;
+  for (const std::string& text : texts) {
+    std::vector<std::string> names;
+    error = checkText(text, names);
     if (error.result != CUDA_SUCCESS) return error;
+    std::move(names.begin(), names.end(), std::back_inserter(defined));
   }
-  link.texts.insert(link.texts.end(), texts.begin(), texts.end());
-  return checkTexts(std::vector<std::string_view>(link.texts.begin(), link.texts.end()));
+  std::move(texts.begin(), texts.end(), std::back_inserter(link.texts));
+  for (const std::string& name : defined)
+    if (!link.defined.insert(name).second) return definedAgain(name);
+  return {};
 }
 
 CUresult add(CUlinkState state, CUjitInputType type, std::span<const std::byte> data,
@@ -70,7 +79,7 @@ DRIVER_CALL cuLinkCreate_v2(unsigned int numOptions, CUjit_option* options, void
   return inContext([&](Context&) -> CUresult {
     JitOptions read(numOptions, options, optionValues);
     if (stateOut == nullptr || !read.valid()) return CUDA_ERROR_INVALID_VALUE;
-    auto link = std::make_shared<LinkState>(LinkState{read, {}, {}});
+    auto link = std::make_shared<LinkState>(LinkState{read, {}, {}, {}});
     *stateOut = handleOf<CUlinkState>(link.get());
     Handles<LinkState>::all().add(std::move(link));
     return CUDA_SUCCESS;

@@ -47,6 +47,21 @@ class Programs {
   std::uint64_t next_ = kCodeWindow + 4096;
 };
 
+/// The names that a module exports and that no other one replaces.
+std::vector<std::string> strongNames(const Module& module) {
+  std::vector<std::string> names;
+  for (const Variable& variable : module.variables) {
+    if (variable.linkage == Linkage::Visible && variable.space != Space::Shared)
+      names.emplace_back(variable.name);
+  }
+  for (const Function& function : module.functions) {
+    const bool exported = function.entry || function.linkage == Linkage::Visible;
+    if (function.defined && exported && function.linkage != Linkage::Weak)
+      names.emplace_back(function.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 LinkedProgram::LinkedProgram(std::span<const std::string_view> texts) {
@@ -170,9 +185,10 @@ LinkedProgram::~LinkedProgram() { Programs::all().remove(firstAddress_); }
 
 namespace simulator {
 
-CompileError checkTexts(std::span<const std::string_view> texts) {
+CompileError checkText(std::string_view text, std::vector<std::string>& defined) {
   try {
-    const ptx::LinkedProgram program(texts);
+    defined = ptx::strongNames(ptx::parse(text));
+    const ptx::LinkedProgram program({&text, 1});
   } catch (const ptx::Undefined&) {
     return {};
   } catch (const ptx::DefinedAgain& failure) {
@@ -181,6 +197,10 @@ CompileError checkTexts(std::span<const std::string_view> texts) {
     return {failure.result, failure.what()};
   }
   return {};
+}
+
+CompileError definedAgain(std::string_view name) {
+  return {CUDA_ERROR_UNKNOWN, ptx::DefinedAgain(0, name).what()};
 }
 
 std::unique_ptr<Program> compile(std::span<const std::string_view> texts, CompileError& error) {
