@@ -2,13 +2,16 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
 #include "interposer/graphs/pageable_copy.h"
 #include "interposer/memory/managed_memory.h"
+#include "interposer/memory/written_pages.h"
 #include "interposer/session/call.h"
 #include "interposer/session/call_hooks.h"
 #include "interposer/session/log.h"
@@ -26,6 +29,7 @@ struct Mirror {
   std::uint64_t code = 0;
   CUcontext context = nullptr;   ///< null: a variable of a library, which all contexts share
   std::vector<std::byte> known;  ///< what both sides had when they last met
+  std::unique_ptr<WrittenPages> written{};  ///< by this process, since then
 };
 
 struct Mirrors {
@@ -70,10 +74,17 @@ CUresult fetch(CUdeviceptr address, std::span<std::byte> into, CUstream stream) 
   return interposer::cuMemcpyDtoHAsync_v2(into.data(), address, into.size(), stream);
 }
 
-CUresult send(CUdeviceptr address, std::span<const std::byte> content, CUstream stream) {
-  const CUresult status =
-      interposer::cuMemcpyHtoDAsync_v2(address, content.data(), content.size(), stream);
-  return status == CUDA_SUCCESS ? remote::cuStreamSynchronize(stream) : status;
+/// Calls body(begin, bytes) for each run of blocks that differ.
+template <class Body>
+void eachDifference(const std::byte* one, const std::byte* other, std::size_t bytes, Body body) {
+  constexpr std::size_t kBlock = 4096;
+  std::size_t run = 0;  // the end of the blocks that are equal
+  for (std::size_t at = 0; at < bytes; at += kBlock) {
+    if (std::memcmp(one + at, other + at, std::min(kBlock, bytes - at)) != 0) continue;
+    if (run < at) body(run, at - run);
+    run = at + kBlock;
+  }
+  if (run < bytes) body(run, bytes - run);
 }
 
 /// Calls body(address, mirror, stream) for each copy of the current context.
@@ -93,22 +104,38 @@ void eachMirror(Body body) {
 /// Only what the program has changed is sent.
 void sendMirrors() {
   eachMirror([](CUdeviceptr address, Mirror& mirror, CUstream stream) {
-    const std::size_t bytes = mirror.known.size();
-    if (std::memcmp(mirror.known.data(), hostOf(address), bytes) == 0) return;
-    std::memcpy(mirror.known.data(), hostOf(address), bytes);
-    send(address, mirror.known, stream);
+    bool sent = false;
+    mirror.written->take([&](std::uint64_t begin, std::uint64_t end) {
+      std::byte* const known = mirror.known.data() + (begin - address);
+      eachDifference(known, hostOf(begin), end - begin, [&](std::size_t at, std::size_t bytes) {
+        std::memcpy(known + at, hostOf(begin + at), bytes);
+        interposer::cuMemcpyHtoDAsync_v2(begin + at, known + at, bytes, stream);
+        sent = true;
+      });
+    });
+    if (sent) remote::cuStreamSynchronize(stream);
   });
 }
 
 /// Only what the GPU has changed is written here: another thread may be writing the rest.
+void fetchMirror(CUdeviceptr address, std::span<std::byte> known, CUstream stream) {
+  constexpr std::size_t kPiece = 4 << 20;
+  std::vector<std::byte> now(std::min(kPiece, known.size()));
+  for (std::size_t done = 0; done < known.size(); done += kPiece) {
+    now.resize(std::min(kPiece, known.size() - done));
+    if (fetch(address + done, now, stream) != CUDA_SUCCESS) return;
+    std::byte* const before = known.data() + done;
+    eachDifference(before, now.data(), now.size(), [&](std::size_t at, std::size_t bytes) {
+      for (std::size_t i = at; i < at + bytes; ++i) {
+        if (now[i] != before[i]) hostOf(address + done)[i] = before[i] = now[i];
+      }
+    });
+  }
+}
+
 void fetchMirrors() {
   eachMirror([](CUdeviceptr address, Mirror& mirror, CUstream stream) {
-    std::vector<std::byte> now(mirror.known.size());
-    if (fetch(address, now, stream) != CUDA_SUCCESS) return;
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      if (now[i] == mirror.known[i]) continue;
-      hostOf(address)[i] = mirror.known[i] = now[i];
-    }
+    fetchMirror(address, mirror.known, stream);
   });
 }
 
@@ -140,6 +167,7 @@ CUresult add(CUdeviceptr address, Mirror mirror) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   std::memcpy(hostOf(address), mirror.known.data(), bytes);
+  mirror.written = std::make_unique<WrittenPages>(address, address + bytes);
   mirrors().byAddress.emplace(address, std::move(mirror));
   managedRanges().add(address, bytes);
   callHooks.store(&kHooks, std::memory_order_release);

@@ -1,7 +1,8 @@
 // Managed variables of modules. The driver places them in memory that only the worker has, so this
 // process has a copy at the same address. What the program writes goes to the GPU with its next
 // call, and what the GPU writes comes back after calls that wait. CUDA forbids both sides to use
-// the variable at once (concurrentManagedAccess is 0), so no write is lost.
+// the variable at once (concurrentManagedAccess is 0), so no write is lost. Of large variables,
+// only the pages are compared that the program has written, if the kernel tells which.
 #pragma once
 
 #include <cstddef>
